@@ -4,8 +4,8 @@ use std::hint::black_box;
 use std::path::Path;
 
 use isochrony::flow::{
-    Bound, Inputs, Item, Live, Next, OpError, Operator, Out, Plan, PlanError, Port, PortType,
-    Segments, operator,
+    Inputs, Item, Next, OpError, Operator, OperatorProperties, Out, Plan, PlanError, Port,
+    PortType, Segments, SharedRecording, operator,
 };
 use isochrony::prelude::*;
 use isochrony::segment::{Stream, StreamId};
@@ -32,8 +32,8 @@ fn sum(samples: &[i16]) -> i64 {
 }
 
 impl Operator for Read {
-    fn bind(&mut self, inputs: &[PortType]) -> Result<Bound, PlanError> {
-        Ok(Bound::new(inputs.iter().copied()).in_step())
+    fn bind(&mut self, inputs: &[PortType]) -> Result<OperatorProperties, PlanError> {
+        Ok(OperatorProperties::new(inputs.iter().copied()).in_step())
     }
 
     fn process(&mut self, _: Port, item: &mut Item, _: &mut Out<'_>) -> Result<Next, OpError> {
@@ -41,7 +41,7 @@ impl Operator for Read {
             samples.visit::<i16>(|part| self.sum += sum(part))?;
         }
         black_box(self.sum);
-        Ok(Next::Tail)
+        Ok(Next::Forward)
     }
 }
 
@@ -94,7 +94,7 @@ pub fn run(_: &Path, quick: bool, results: &mut Results) -> Result<(), Box<dyn s
 fn at_one_place(segment: &SigSeg, rounds: usize) -> Result<[Times; 6], Box<dyn std::error::Error>> {
     // All read the same memory.
     let samples = segment.as_contiguous::<i16>().ok_or("several buffers")?;
-    let live = Live::new(Segments::new([segment.clone()]).ok_or("no segment")?);
+    let live = SharedRecording::new(Segments::new([segment.clone()]).ok_or("no segment")?);
     let chain = |operators: usize, reads: bool| chain(&live, operators, reads);
     let plans = [
         chain(10, true)?,
@@ -133,7 +133,7 @@ fn at_one_place(segment: &SigSeg, rounds: usize) -> Result<[Times; 6], Box<dyn s
 }
 
 /// A chain of so many operators; the first and the last of them read every sample, if `reads`.
-pub fn chain(live: &Live, operators: usize, reads: bool) -> Result<Plan, PlanError> {
+pub fn chain(live: &SharedRecording, operators: usize, reads: bool) -> Result<Plan, PlanError> {
     let mut plan = Plan::scan_part(live.clone(), None, SEGMENT as u64);
     let between = operators.saturating_sub(if reads { 2 } else { 0 });
     if reads {

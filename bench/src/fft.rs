@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use isochrony::flow::{Cause, Item, Live, Plan, Segments};
+use isochrony::flow::{Cause, Item, Plan, Segments, SharedRecording};
 use isochrony::prelude::*;
 use isochrony::segment::{Complex32, Stream};
 use isochrony::time::TimebaseId;
@@ -131,8 +131,9 @@ pub fn run(_: &Path, quick: bool, results: &mut Results) -> Result<(), Box<dyn s
     let segment = SigSeg::from_slice(&samples, 0, stream)?;
     drop(samples);
     let samples = segment.as_contiguous::<f32>().ok_or("several buffers")?;
-    let live = Live::new(Segments::new([segment.clone()]).ok_or("no segment")?);
-    let windows = Plan::scan_part(live, None, isochrony::flow::SEGMENT).rewindow(WINDOW as u64)?;
+    let live = SharedRecording::new(Segments::new([segment.clone()]).ok_or("no segment")?);
+    let windows =
+        Plan::scan_part(live, None, isochrony::flow::SEGMENT_SAMPLES).rewindow(WINDOW as u64)?;
     let sum = Arc::new(AtomicU64::new(0));
     let mut bare = Bare::new();
     let close = |got: f64, want: f64| {

@@ -41,11 +41,11 @@ pub fn run(
         end
     );
     let bare = || by_hand(&whole);
-    let plan = Plan::scan(Stored::new(store.path(), signal.clone()))
+    let plan = Plan::scan(StoredRecording::new(store.path(), signal.clone()))
         .rewindow(WINDOW as u64)?
         .stats([Stat::Min, Stat::Max, Stat::Mean])?;
     let ours = || match plan.collect() {
-        Ok(Gathered::Rows(table)) => table,
+        Ok(PlanOutput::Rows(table)) => table,
         other => panic!("statistics are rows: {other:?}"),
     };
     let expected = bare();

@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use std::io::{BufRead, Write};
 use std::time::Instant;
 
-use isochrony::flow::{Catalog, Live, Plan, Segments, Stored};
+use isochrony::flow::{Catalog, Plan, Segments, SharedRecording, StoredRecording};
 use isochrony::prelude::*;
 use isochrony::segment::Stream;
 use isochrony::time::TimebaseId;
@@ -46,7 +46,7 @@ fn prepare(line: &str) -> Result<Plan, Box<dyn std::error::Error>> {
     match line.split_once(' ') {
         Some(("plan", path)) => {
             let saved = serde_json::from_slice(&std::fs::read(path)?)?;
-            let resolve = |named: &_| Stored::resolve(named, None);
+            let resolve = |named: &_| StoredRecording::resolve(named, None);
             Ok(Plan::from_json(&saved, &Catalog::standard(), &resolve)?)
         }
         Some(("chain", rest)) => {
@@ -64,6 +64,6 @@ fn prepare(line: &str) -> Result<Plan, Box<dyn std::error::Error>> {
 fn chain(operators: usize, samples: usize) -> Result<Plan, Box<dyn std::error::Error>> {
     let stream = Stream::new("noise", TimebaseId(0), Rate::from_hz(48_000)?).intern();
     let segment = SigSeg::from_slice(&noise(9, samples), 0, stream)?;
-    let live = Live::new(Segments::new([segment]).ok_or("no segment")?);
+    let live = SharedRecording::new(Segments::new([segment]).ok_or("no segment")?);
     Ok(crate::chain::chain(&live, operators, true)?)
 }

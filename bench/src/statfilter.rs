@@ -5,7 +5,7 @@ use std::hint::black_box;
 use std::path::Path;
 
 use isochrony::expr::Expr;
-use isochrony::flow::{Live, Plan, Segments};
+use isochrony::flow::{Plan, Segments, SharedRecording};
 use isochrony::prelude::*;
 use isochrony::segment::Stream;
 use isochrony::time::TimebaseId;
@@ -55,9 +55,9 @@ pub fn run(_: &Path, quick: bool, results: &mut Results) -> Result<(), Box<dyn s
     let segment = SigSeg::from_slice(&samples, 0, stream)?;
     drop(samples);
     let samples = segment.as_contiguous::<i16>().ok_or("several buffers")?;
-    let live = Live::new(Segments::new([segment.clone()]).ok_or("no segment")?);
+    let live = SharedRecording::new(Segments::new([segment.clone()]).ok_or("no segment")?);
     let s = Expr::input();
-    let plan = Plan::scan_part(live, None, isochrony::flow::SEGMENT)
+    let plan = Plan::scan_part(live, None, isochrony::flow::SEGMENT_SAMPLES)
         .rewindow(WINDOW as u64)?
         .filter(&s.std().gt(1182.0))?
         .filter(&s.mean().lt(0.0))?

@@ -48,7 +48,7 @@ pub fn run(dir: &Path, quick: bool, results: &mut Results) -> Result<(), Failure
     for strategy in Strategy::ALL {
         forget(&files)?;
         let store = Store::open(&path, Mode::Read)?;
-        let stored = Stored::new(store.path(), store.signal("s")?).io(strategy);
+        let stored = StoredRecording::new(store.path(), store.signal("s")?).io(strategy);
         let plan = Plan::scan(stored).rewindow(WINDOW as u64)?;
         let plan = plan.stats([Stat::Min, Stat::Max, Stat::Mean])?;
         table.push(measured(strategy.name(), || {

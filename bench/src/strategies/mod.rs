@@ -328,7 +328,7 @@ fn plan(
     window: usize,
 ) -> Result<(Vec<Row<f64>>, Duration), Failure> {
     let store = Store::open(path, Mode::Read)?;
-    let stored = Stored::new(store.path(), store.signal(scanned.name)?).io(strategy);
+    let stored = StoredRecording::new(store.path(), store.signal(scanned.name)?).io(strategy);
     let plan = Plan::scan(stored).rewindow(window as u64)?;
     let plan = plan.stats([Stat::Min, Stat::Max, Stat::Mean])?;
     let begun = Instant::now();
@@ -338,8 +338,8 @@ fn plan(
 }
 
 /// The rows of a table of minima, maxima and means.
-fn rows(gathered: Gathered) -> Result<Vec<Row<f64>>, Failure> {
-    let Gathered::Rows(table) = gathered else {
+fn rows(gathered: PlanOutput) -> Result<Vec<Row<f64>>, Failure> {
+    let PlanOutput::Rows(table) = gathered else {
         return Err("statistics are rows".into());
     };
     let column = |name| -> Result<Vec<f64>, Failure> {

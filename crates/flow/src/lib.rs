@@ -28,7 +28,7 @@ mod sources;
 
 pub use engine::control::Control;
 pub use engine::drive::Out;
-pub use engine::gathered::{Array, Gathered};
+pub use engine::gathered::{Array, PlanOutput};
 pub use engine::pool::Block;
 pub use engine::report::{OperatorReport, PlanWorkerReport, Report, TaskReport};
 pub use engine::{MEMORY, RunOptions, TASK};
@@ -38,28 +38,31 @@ pub use operators::Stat;
 pub use plan::catalog::Catalog;
 pub use plan::declaration::{Build, Declaration, Declared, Inputs, Param};
 pub use plan::error::{Cause, OpError, OpErrorKind, PlanError, RunError};
-pub use plan::held::{Held, Kept, Revive, Spread};
+pub use plan::held::{FactoryResolver, OperatorFactory, Parallelism, SharedFactory};
 pub use plan::item::{Break, Frames, Item, Ranges};
 pub use plan::operator::{
-    Align, Applied, Bound, Columns, Contract, Extent, Needs, Next, Operator, Port,
+    Alignment, Contract, Extent, Next, Operator, OperatorProperties, ParameterUpdate, Port,
+    Resource, RowAxis,
 };
-pub use plan::partial::Partial;
+pub use plan::partial::PartialResult;
 pub use plan::port_type::PortType;
 pub use plan::rows::{Clock, Fields, Rows};
-pub use plan::saved::Resolve;
+pub use plan::saved::RecordingResolver;
 pub use plan::workspace::Workspace;
-pub use plan::{Plan, SEGMENT, Scanned};
-pub use scheduler::repeated::Repeated;
-pub use sinks::events::ToEvents;
-pub use sinks::files::{Batches, PartFile, ToWav, WavFormat, WavGaps, partial_name};
-pub use sinks::signal::{IfExists, ToSignal};
-pub use sinks::store_location::Place;
-pub use sinks::{Keep, Target, Writer};
+pub use plan::{Plan, SEGMENT_SAMPLES, ScannedSignal};
+pub use scheduler::repeated::RepeatedPlan;
+pub use sinks::events::EventSink;
+pub use sinks::files::{BatchEncoder, PartFile, WavFormat, WavGaps, WavSink, partial_name};
+pub use sinks::signal::{IfExists, SignalSink};
+pub use sinks::store_location::SignalLocation;
+pub use sinks::{Sink, SinkFactory, SinkWriter};
 pub use sources::description::{OuterGaps, SignalDescription};
-pub use sources::generated::{Begin, Generated, Made};
-pub use sources::snapshot::{Foreseen, Indexed, Opens, Portion, Reach, Snapshot, Within};
-pub use sources::stored::Stored;
-pub use sources::{Live, Pulled, Recording, Segments, Source};
+pub use sources::generated::{GeneratedRecording, GeneratorFactory, SegmentGenerator};
+pub use sources::snapshot::{
+    IndexedSnapshot, PlannedReads, Portion, PortionOpener, PortionOverlap, RangePortion, Snapshot,
+};
+pub use sources::stored::StoredRecording;
+pub use sources::{Recording, Segments, SharedRecording, Source, SourceItem};
 
 /// Tables and their columns are Arrow's.
 pub mod arrow {

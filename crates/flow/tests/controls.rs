@@ -4,8 +4,8 @@ use std::sync::{Arc, Mutex};
 
 use isochrony_expr::Expr;
 use isochrony_flow::{
-    Bound, Control, Inputs, Item, Live, Next, OpError, Operator, Out, Plan, PlanError, Port,
-    PortType, RunOptions, Segments, json, operator,
+    Control, Inputs, Item, Next, OpError, Operator, OperatorProperties, Out, Plan, PlanError, Port,
+    PortType, RunOptions, Segments, SharedRecording, json, operator,
 };
 use isochrony_segment::{SigSeg, Stream, StreamId};
 use isochrony_time::{Rate, TimebaseId};
@@ -25,7 +25,7 @@ fn value(index: i64) -> i16 {
 fn scan(samples: i64) -> Plan {
     let values: Vec<i16> = (0..samples).map(value).collect();
     let recording = Segments::new([SigSeg::from_slice(&values, 0, stream()).unwrap()]).unwrap();
-    Plan::scan_part(Live::new(recording), None, SEGMENT as u64)
+    Plan::scan_part(SharedRecording::new(recording), None, SEGMENT as u64)
 }
 
 type Change = Box<dyn FnMut(i64) + Send>;
@@ -43,8 +43,8 @@ operator! {
 }
 
 impl Operator for Watch {
-    fn bind(&mut self, inputs: &[PortType]) -> Result<Bound, PlanError> {
-        Ok(Bound::new(inputs.iter().copied()))
+    fn bind(&mut self, inputs: &[PortType]) -> Result<OperatorProperties, PlanError> {
+        Ok(OperatorProperties::new(inputs.iter().copied()))
     }
 
     fn process(&mut self, _: Port, item: &mut Item, _: &mut Out<'_>) -> Result<Next, OpError> {
@@ -57,7 +57,7 @@ impl Operator for Watch {
             .clone();
         drop(watched);
         (change.lock().unwrap())(item.extent().unwrap().0);
-        Ok(Next::Tail)
+        Ok(Next::Forward)
     }
 }
 
@@ -168,15 +168,15 @@ fn an_operator_that_cannot_take_a_change_is_replaced() {
         }
     }
     impl Operator for Thin {
-        fn bind(&mut self, inputs: &[PortType]) -> Result<Bound, PlanError> {
-            Ok(Bound::new(inputs.iter().copied()).data_dependent())
+        fn bind(&mut self, inputs: &[PortType]) -> Result<OperatorProperties, PlanError> {
+            Ok(OperatorProperties::new(inputs.iter().copied()).data_dependent())
         }
         fn process(&mut self, _: Port, _: &mut Item, _: &mut Out<'_>) -> Result<Next, OpError> {
             self.seen += 1;
             Ok(if self.seen.is_multiple_of(self.every) {
-                Next::Tail
+                Next::Forward
             } else {
-                Next::Taken
+                Next::Consumed
             })
         }
     }

@@ -5,8 +5,9 @@ mod gapped;
 
 use isochrony_expr::Expr;
 use isochrony_flow::{
-    Bound, Contract, Held, Inputs, Item, Kept, Live, Next, OpError, Operator, Out, Plan, PlanError,
-    Port, PortType, RunOptions, Spread, json, operator,
+    Contract, Inputs, Item, Next, OpError, Operator, OperatorFactory, OperatorProperties, Out,
+    Parallelism, Plan, PlanError, Port, PortType, RunOptions, SharedFactory, SharedRecording, json,
+    operator,
 };
 
 use gapped::{named, options, recording, windows};
@@ -20,13 +21,13 @@ operator! {
 }
 
 impl Operator for Hold {
-    fn bind(&mut self, inputs: &[PortType]) -> Result<Bound, PlanError> {
-        Ok(Bound::new(inputs.iter().copied()).contract(Contract::Sequential))
+    fn bind(&mut self, inputs: &[PortType]) -> Result<OperatorProperties, PlanError> {
+        Ok(OperatorProperties::new(inputs.iter().copied()).contract(Contract::Sequential))
     }
 
     fn process(&mut self, _: Port, item: &mut Item, _: &mut Out<'_>) -> Result<Next, OpError> {
         self.held.push(item.take());
-        Ok(Next::Taken)
+        Ok(Next::Consumed)
     }
 
     fn finish(&mut self, _: Port, out: &mut Out<'_>) -> Result<(), OpError> {
@@ -89,7 +90,7 @@ fn explain_says_what_is_done_in_tasks_and_why_not_more() {
     assert!(spread(&loud.zip(&[limited]).unwrap()).ends_with(
         "then in order: limit remembers what came before; zip takes also what is not in tasks of this scan"
     ));
-    let scan = Plan::scan_live(recording());
+    let scan = Plan::scan_shared(recording());
     let taps = named(&scan, "fir", json!({"taps": [1, 2, 1], "delay": "centred"}));
     let halved = named(
         &taps,
@@ -116,7 +117,7 @@ fn explain_says_what_is_done_in_tasks_and_why_not_more() {
         text.starts_with("scan in order: for running_quantile a task needs 199999999 samples beside its own and has memory for "),
         "{text}"
     );
-    let kept = Plan::scan_live(recording()).apply(
+    let kept = Plan::scan_shared(recording()).apply(
         isochrony_flow::Catalog::standard().get("rewindow").unwrap(),
         json!({"window": 10, "tail": "keep"})
             .as_object()
@@ -130,23 +131,23 @@ fn explain_says_what_is_done_in_tasks_and_why_not_more() {
 /// Passes on what it is given, and says in which threads.
 struct Seen;
 
-impl Held for Seen {
+impl OperatorFactory for Seen {
     fn name(&self) -> &'static str {
         "seen"
     }
 
-    fn make(&self, _: Option<&Live>) -> Result<Box<dyn Operator>, PlanError> {
+    fn make(&self, _: Option<&SharedRecording>) -> Result<Box<dyn Operator>, PlanError> {
         Ok(Box::new(Self))
     }
 
-    fn spread(&self, _: &RunOptions<'_>) -> Spread {
-        Spread::Workers("in the workers' threads".into())
+    fn parallelism(&self, _: &RunOptions<'_>) -> Parallelism {
+        Parallelism::Workers("in the workers' threads".into())
     }
 }
 
 impl Operator for Seen {
-    fn bind(&mut self, inputs: &[PortType]) -> Result<Bound, PlanError> {
-        Ok(Bound::new(inputs.iter().copied()))
+    fn bind(&mut self, inputs: &[PortType]) -> Result<OperatorProperties, PlanError> {
+        Ok(OperatorProperties::new(inputs.iter().copied()))
     }
 
     fn process(&mut self, _: Port, _: &mut Item, _: &mut Out<'_>) -> Result<Next, OpError> {
@@ -155,7 +156,7 @@ impl Operator for Seen {
             .name()
             .is_some_and(|name| name.starts_with("isochrony-"));
         WORKED.fetch_or(1 << u32::from(worker), std::sync::atomic::Ordering::SeqCst);
-        Ok(Next::Tail)
+        Ok(Next::Forward)
     }
 }
 
@@ -166,7 +167,7 @@ static WORKED: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(
 fn one_worker_does_what_shows_cuts_and_not_what_is_held_to_the_same_bits_as_many() {
     let scan = Plan::scan_part(recording(), None, 500);
     let low = |plan: &Plan| named(plan, "iir", json!({"band": "lowpass", "cutoff_hz": 50.0}));
-    let seen = |plan: &Plan| plan.hold(Kept::new(Seen), &[]).unwrap();
+    let seen = |plan: &Plan| plan.apply_factory(SharedFactory::new(Seen), &[]).unwrap();
     let (before, behind) = (low(&seen(&scan)), seen(&low(&scan)));
     let text = before.explain();
     assert!(
@@ -196,27 +197,27 @@ fn one_worker_does_what_shows_cuts_and_not_what_is_held_to_the_same_bits_as_many
 /// Passes on what it is given, in any thread.
 struct Passed;
 
-impl Held for Passed {
+impl OperatorFactory for Passed {
     fn name(&self) -> &'static str {
         "passed"
     }
 
-    fn make(&self, _: Option<&Live>) -> Result<Box<dyn Operator>, PlanError> {
+    fn make(&self, _: Option<&SharedRecording>) -> Result<Box<dyn Operator>, PlanError> {
         Ok(Box::new(Self))
     }
 
-    fn spread(&self, _: &RunOptions<'_>) -> Spread {
-        Spread::Workers("in the workers' threads".into())
+    fn parallelism(&self, _: &RunOptions<'_>) -> Parallelism {
+        Parallelism::Workers("in the workers' threads".into())
     }
 }
 
 impl Operator for Passed {
-    fn bind(&mut self, inputs: &[PortType]) -> Result<Bound, PlanError> {
-        Ok(Bound::new(inputs.iter().copied()))
+    fn bind(&mut self, inputs: &[PortType]) -> Result<OperatorProperties, PlanError> {
+        Ok(OperatorProperties::new(inputs.iter().copied()))
     }
 
     fn process(&mut self, _: Port, _: &mut Item, _: &mut Out<'_>) -> Result<Next, OpError> {
-        Ok(Next::Tail)
+        Ok(Next::Forward)
     }
 }
 
@@ -226,7 +227,7 @@ fn beside_held(scan: &Plan, showing: &Plan, branches: usize) -> Vec<Plan> {
     let held = scan.map(&(&s * 2.5)).unwrap();
     let mut plans = vec![showing.clone()];
     for _ in 0..branches {
-        let passed = held.hold(Kept::new(Passed), &[]).unwrap();
+        let passed = held.apply_factory(SharedFactory::new(Passed), &[]).unwrap();
         plans.push(passed.count().unwrap());
         plans.push(passed);
     }

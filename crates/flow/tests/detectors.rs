@@ -5,7 +5,7 @@ use isochrony_dsp::running::{RunningMean, RunningQuantile, RunningRms};
 use isochrony_expr::Expr;
 use isochrony_flow::arrow::array::cast::AsArray;
 use isochrony_flow::arrow::array::types::Int64Type;
-use isochrony_flow::{Array, Gathered, Plan, PlanError, RunOptions, Segments, json};
+use isochrony_flow::{Array, Plan, PlanError, PlanOutput, RunOptions, Segments, json};
 use isochrony_segment::{Calibration, DType, Sample, SigSeg, Stream, StreamId};
 use isochrony_time::{Rate, TimebaseId};
 use proptest::prelude::*;
@@ -136,7 +136,7 @@ proptest! {
 
 fn ranges(plan: &Plan) -> Vec<std::ops::Range<i64>> {
     match plan.collect().unwrap() {
-        Gathered::Ranges(ranges) => ranges,
+        PlanOutput::Ranges(ranges) => ranges,
         other => panic!("{other:?}"),
     }
 }

@@ -7,14 +7,14 @@ mod fail;
 mod gapped;
 
 use isochrony_expr::Expr;
-use isochrony_flow::{Gathered, Plan, RunOptions, Stat};
+use isochrony_flow::{Plan, PlanOutput, RunOptions, Stat};
 
 use fail::failing;
 use gapped::{options, windows};
 
 /// Runs plans on one, two and four workers, which give the same; what that is, and of how many items the operator was asked
 /// that may fail, at most.
-fn same(plans: &[Plan]) -> (Vec<Gathered>, u64) {
+fn same(plans: &[Plan]) -> (Vec<PlanOutput>, u64) {
     let (one, _) = Plan::collect_all(plans, &RunOptions::default()).unwrap();
     let mut most = 0;
     for workers in [2, 4] {

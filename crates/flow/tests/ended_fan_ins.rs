@@ -15,7 +15,7 @@ use std::ops::Range;
 use std::slice;
 
 use isochrony_expr::Expr;
-use isochrony_flow::{Gathered, Plan, RunError, RunOptions};
+use isochrony_flow::{Plan, PlanOutput, RunError, RunOptions};
 use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
 
@@ -31,7 +31,7 @@ fn options(workers: usize, task: u64) -> RunOptions<'static> {
 }
 
 /// Rows of each plan, or the error: who failed with what, since how much was in its block depends on tasks.
-fn ran(plans: &[Plan], workers: usize, task: u64) -> Result<Vec<Gathered>, String> {
+fn ran(plans: &[Plan], workers: usize, task: u64) -> Result<Vec<PlanOutput>, String> {
     let ran = Plan::collect_all(plans, &options(workers, task));
     let told = |error: RunError| match error {
         RunError::Operator { node, error, .. } => format!("node {node}: {error}"),

@@ -1,7 +1,7 @@
 //! Filters and maps against loops over slices.
 
 use isochrony_expr::Expr;
-use isochrony_flow::{Catalog, Gathered, Live, Plan, PlanError, Segments};
+use isochrony_flow::{Catalog, Plan, PlanError, PlanOutput, Segments, SharedRecording};
 use isochrony_segment::{Calibration, SigSeg, Stream, StreamId};
 use isochrony_time::{Rate, TimebaseId};
 use proptest::prelude::*;
@@ -44,7 +44,7 @@ proptest! {
         window in 2usize..40, segment in 1u64..300, loud in 100.0f64..250.0,
     ) {
         let s = Expr::input();
-        let plan = Plan::scan_part(Live::new(recording(&samples, &cuts, stream().intern())), None, segment)
+        let plan = Plan::scan_part(SharedRecording::new(recording(&samples, &cuts, stream().intern())), None, segment)
             .rewindow(window as u64).unwrap()
             .filter(&s.std().gt(loud)).unwrap()
             .filter(&s.mean().lt(0)).unwrap();
@@ -57,7 +57,7 @@ proptest! {
         prop_assume!(!near);
         let gathered = plan.collect().unwrap();
         prop_assert_eq!(gathered.array().unwrap().to_vec::<i16>().unwrap(), kept.concat());
-        prop_assert_eq!(plan.count().unwrap().collect().unwrap(), Gathered::Count(kept.len() as u64));
+        prop_assert_eq!(plan.count().unwrap().collect().unwrap(), PlanOutput::Count(kept.len() as u64));
         let mut as_written = isochrony_flow::RunOptions::default();
         as_written.optimise = false;
         let (unoptimised, report) = plan.collect_with(&as_written).unwrap();
@@ -71,7 +71,7 @@ proptest! {
         window in 2usize..40, hop in 1usize..50, segment in 1u64..300,
     ) {
         let s = Expr::input();
-        let scan = Plan::scan_part(Live::new(recording(&samples, &cuts, stream().intern())), None, segment);
+        let scan = Plan::scan_part(SharedRecording::new(recording(&samples, &cuts, stream().intern())), None, segment);
         let windows = scan.rewindow_every(window as u64, hop as u64).unwrap();
         let ranges: Vec<&[i16]> = (0..).map(|k| k * hop).take_while(|at| at + window <= samples.len())
             .map(|at| &samples[at..at + window]).collect();
@@ -189,7 +189,7 @@ fn plans_print_their_expressions_and_come_back_from_json() {
         }
     }
     let stored = || {
-        Live::new(Stored(recording(
+        SharedRecording::new(Stored(recording(
             &[1, 2, 3, -4, -5, -600],
             &[],
             stream().intern(),
@@ -214,7 +214,7 @@ fn plans_print_their_expressions_and_come_back_from_json() {
     let again = Plan::from_json(&saved, &Catalog::standard(), &|_| Ok(stored())).unwrap();
     assert_eq!(again, plan);
     assert_eq!(again.collect().unwrap(), plan.collect().unwrap());
-    assert_eq!(again.collect().unwrap(), Gathered::Count(1));
+    assert_eq!(again.collect().unwrap(), PlanOutput::Count(1));
     let unknown = Plan::from_json(&serde_json::json!({"isochrony_plan": 1, "nodes": [{"op": "scan"}, {"op": "wash", "inputs": [[0, 0]]}], "output": [1, 0]}),
         &Catalog::standard(), &|_| Ok(stored())).unwrap_err();
     assert_eq!(unknown.code(), "unknown_operator");

@@ -3,8 +3,9 @@
 use std::ops::Range;
 
 use isochrony_flow::{
-    Bound, Inputs, Item, Live, Next, OpError, OpErrorKind, Operator, Out, Plan, PlanError, Port,
-    PortType, Pulled, Recording, RunError, Segments, Source, json, operator,
+    Inputs, Item, Next, OpError, OpErrorKind, Operator, OperatorProperties, Out, Plan, PlanError,
+    Port, PortType, Recording, RunError, Segments, SharedRecording, Source, SourceItem, json,
+    operator,
 };
 use isochrony_segment::{SigSeg, Stream};
 use isochrony_store::StoreError;
@@ -22,8 +23,8 @@ operator! {
 }
 
 impl Operator for Fail {
-    fn bind(&mut self, inputs: &[PortType]) -> Result<Bound, PlanError> {
-        Ok(Bound::new(inputs.iter().copied()))
+    fn bind(&mut self, inputs: &[PortType]) -> Result<OperatorProperties, PlanError> {
+        Ok(OperatorProperties::new(inputs.iter().copied()))
     }
 
     fn process(&mut self, _: Port, item: &mut Item, _: &mut Out<'_>) -> Result<Next, OpError> {
@@ -31,7 +32,7 @@ impl Operator for Fail {
             assert!(self.how == "error", "sample {} is cursed", self.at);
             return Err(OpErrorKind::Failed(format!("sample {} is bad", self.at).into()).into());
         }
-        Ok(Next::Tail)
+        Ok(Next::Forward)
     }
 }
 
@@ -39,7 +40,7 @@ fn scan() -> Plan {
     let stream = Stream::new("stn/p", TimebaseId(0), Rate::new(2000, 1).unwrap()).intern();
     let samples: Vec<i16> = (0..1000).collect();
     let recording = Segments::new([SigSeg::from_slice(&samples, 0, stream).unwrap()]).unwrap();
-    Plan::scan_part(Live::new(Dated(recording)), None, 10)
+    Plan::scan_part(SharedRecording::new(Dated(recording)), None, 10)
 }
 
 /// Knows what time it is.
@@ -58,7 +59,7 @@ impl Recording for Dated {
 }
 
 impl Source for DatedPass {
-    fn pull(&mut self) -> Result<Pulled, OpError> {
+    fn pull(&mut self) -> Result<SourceItem, OpError> {
         self.0.pull()
     }
 
@@ -219,8 +220,11 @@ fn every_refusal_says_what_where_and_how_to_mend() {
 #[test]
 fn broken_saved_plans_are_refused() {
     let catalog = isochrony_flow::Catalog::standard();
-    let live =
-        || Live::new(Segments::new([SigSeg::from_slice(&[1i16], 0, stream()).unwrap()]).unwrap());
+    let live = || {
+        SharedRecording::new(
+            Segments::new([SigSeg::from_slice(&[1i16], 0, stream()).unwrap()]).unwrap(),
+        )
+    };
     let broken = [
         json!(null),
         json!({"isochrony_plan": 2}),

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 
 use isochrony_dsp::filter::{Band, Family, Fir, FirMethod, Iir, Initial, SosFilter};
 use isochrony_flow::operators;
-use isochrony_flow::{Array, Item, Live, Plan, PlanError, Segments, json};
+use isochrony_flow::{Array, Item, Plan, PlanError, Segments, SharedRecording, json};
 use isochrony_segment::{
     Calibration, Complex32, Complex64, DType, Sample, SigSeg, Stream, StreamId,
 };
@@ -25,7 +25,7 @@ fn scan<T: Sample>(stretches: &[(i64, Vec<T>)], cut: usize, stream: StreamId) ->
         })
     });
     let recording = Segments::new(segments.collect::<Vec<_>>()).unwrap();
-    Plan::scan_part(Live::new(recording), None, cut as u64)
+    Plan::scan_part(SharedRecording::new(recording), None, cut as u64)
 }
 
 fn params(value: Value) -> Map<String, Value> {

@@ -8,8 +8,8 @@ mod gapped;
 
 use isochrony_expr::Expr;
 use isochrony_flow::{
-    Bound, Inputs, Item, Next, OpError, Operator, Out, Plan, PlanError, Port, PortType, RunOptions,
-    operator,
+    Inputs, Item, Next, OpError, Operator, OperatorProperties, Out, Plan, PlanError, Port,
+    PortType, RunOptions, operator,
 };
 
 use fail::failing;
@@ -118,15 +118,15 @@ operator! {
 }
 
 impl Operator for Slow {
-    fn bind(&mut self, inputs: &[PortType]) -> Result<Bound, PlanError> {
-        Ok(Bound::new(inputs.iter().copied()))
+    fn bind(&mut self, inputs: &[PortType]) -> Result<OperatorProperties, PlanError> {
+        Ok(OperatorProperties::new(inputs.iter().copied()))
     }
 
     fn process(&mut self, _: Port, item: &mut Item, _: &mut Out<'_>) -> Result<Next, OpError> {
         if item.range().is_some_and(|range| range.start % 2_000 == 0) {
             std::thread::sleep(std::time::Duration::from_millis(30));
         }
-        Ok(Next::Tail)
+        Ok(Next::Forward)
     }
 }
 

@@ -7,7 +7,7 @@ mod made;
 use std::ops::Range;
 
 use isochrony_expr::Expr;
-use isochrony_flow::{Live, Plan, RunOptions};
+use isochrony_flow::{Plan, RunOptions, SharedRecording};
 use isochrony_segment::DType;
 use proptest::prelude::*;
 use serde_json::json;
@@ -137,7 +137,13 @@ fn two_scans_that_go_back_are_read_part_by_part_together() {
         [350_000..450_000, 0..300_000],
         [300_000..490_000, 0..300_000],
     ]
-    .map(|ranges| Plan::scan_part(Live::new(made.stored().ranges(ranges.to_vec())), None, 1000));
+    .map(|ranges| {
+        Plan::scan_part(
+            SharedRecording::new(made.stored().ranges(ranges.to_vec())),
+            None,
+            1000,
+        )
+    });
     let zipped = first.zip(&[second]).unwrap().output(0).unwrap();
     let mut options = RunOptions::default();
     // Less than the second part of one has.

@@ -7,9 +7,10 @@ use std::ops::Range;
 use std::sync::{Arc, Mutex};
 
 use isochrony_flow::{
-    Bound, Catalog, Gathered, Generated, Held, Inputs, Item, Kept, Live, Next, OpError,
-    OpErrorKind, Operator, Out, Plan, PlanError, Port, PortType, RunError, RunOptions, SEGMENT,
-    Segments, json, operator,
+    Catalog, GeneratedRecording, Inputs, Item, Next, OpError, OpErrorKind, Operator,
+    OperatorFactory, OperatorProperties, Out, Plan, PlanError, PlanOutput, Port, PortType,
+    RunError, RunOptions, SEGMENT_SAMPLES, Segments, SharedFactory, SharedRecording, json,
+    operator,
 };
 use isochrony_segment::{DType, SigSeg, Stream, StreamId};
 use isochrony_time::{Fixed, Rate, TimebaseId};
@@ -26,8 +27,8 @@ fn segment(range: Range<i64>) -> SigSeg {
 }
 
 /// Makes these ranges, one segment each.
-fn generated(ranges: Vec<Range<i64>>) -> Generated {
-    Generated::new(DType::I32, stream(), move || {
+fn generated(ranges: Vec<Range<i64>>) -> GeneratedRecording {
+    GeneratedRecording::new(DType::I32, stream(), move || {
         let mut left = ranges.clone().into_iter();
         Ok(Box::new(move || Ok(left.next().map(segment))))
     })
@@ -49,8 +50,8 @@ proptest! {
         }).collect();
         let range = (!whole).then_some(from..from + len);
         let stored = Segments::new(ranges.iter().cloned().map(segment)).unwrap();
-        let expected = Plan::scan_part(Live::new(stored), range.clone(), SEGMENT);
-        let made = Plan::scan_part(Live::new(generated(ranges)), range, cut);
+        let expected = Plan::scan_part(SharedRecording::new(stored), range.clone(), SEGMENT_SAMPLES);
+        let made = Plan::scan_part(SharedRecording::new(generated(ranges)), range, cut);
         prop_assert_eq!(made.collect().unwrap(), expected.collect().unwrap());
         let windows = |plan: &Plan| plan.rewindow_every(window, hop).unwrap().collect().unwrap();
         prop_assert_eq!(windows(&made), windows(&expected));
@@ -72,13 +73,17 @@ fn indices_that_go_back_end_the_run_and_say_when() {
 fn each_sees_every_item_in_order_and_may_end_the_run() {
     let seen = Arc::new(Mutex::new(Vec::new()));
     let kept = Arc::clone(&seen);
-    let plan = Plan::scan_part(Live::new(generated(vec![0..10, 12..20])), None, 4);
+    let plan = Plan::scan_part(
+        SharedRecording::new(generated(vec![0..10, 12..20])),
+        None,
+        4,
+    );
     let shown = plan.each(move |item| {
         kept.lock().unwrap().push(item.range().unwrap());
         Ok(())
     });
     let count = shown.unwrap().count().unwrap().collect().unwrap();
-    assert_eq!(count, Gathered::Count(18));
+    assert_eq!(count, PlanOutput::Count(18));
     assert_eq!(*seen.lock().unwrap(), [0..4, 4..8, 8..10, 12..16, 16..20]);
     let fails = plan.each(|item| match item.range() {
         Some(range) if range.start == 8 => Err("enough".into()),
@@ -98,8 +103,8 @@ fn plans_run_as_one_share_what_they_have_in_common() {
     let options = RunOptions::default();
     let (gathered, report) =
         Plan::collect_all(&[count.clone(), first.clone(), count.clone()], &options).unwrap();
-    assert_eq!(gathered[0], Gathered::Count(14));
-    assert_eq!(gathered[2], Gathered::Count(14));
+    assert_eq!(gathered[0], PlanOutput::Count(14));
+    assert_eq!(gathered[2], PlanOutput::Count(14));
     assert_eq!(gathered[1], first.collect().unwrap());
     let scans = report.operators.iter().filter(|one| one.name == "scan");
     assert_eq!(scans.count(), 1);
@@ -114,12 +119,12 @@ operator! {
 }
 
 impl Operator for Silent {
-    fn bind(&mut self, _: &[PortType]) -> Result<Bound, PlanError> {
-        Ok(Bound::new([PortType::Count]))
+    fn bind(&mut self, _: &[PortType]) -> Result<OperatorProperties, PlanError> {
+        Ok(OperatorProperties::new([PortType::Count]))
     }
 
     fn process(&mut self, _: Port, _: &mut Item, _: &mut Out<'_>) -> Result<Next, OpError> {
-        Ok(Next::Taken)
+        Ok(Next::Consumed)
     }
 }
 
@@ -130,13 +135,16 @@ operator! {
 }
 
 impl Operator for Liar {
-    fn bind(&mut self, _: &[PortType]) -> Result<Bound, PlanError> {
+    fn bind(&mut self, _: &[PortType]) -> Result<OperatorProperties, PlanError> {
         let (dtype, stream) = (DType::I32, stream());
-        Ok(Bound::new([PortType::Samples { dtype, stream }]))
+        Ok(OperatorProperties::new([PortType::Samples {
+            dtype,
+            stream,
+        }]))
     }
 
     fn process(&mut self, _: Port, _: &mut Item, _: &mut Out<'_>) -> Result<Next, OpError> {
-        Ok(Next::Tail)
+        Ok(Next::Forward)
     }
 }
 
@@ -188,12 +196,12 @@ fn errors_of_a_run_say_what_where_and_how_to_mend() {
 /// Holds a number and can be saved.
 struct Plus(i64);
 
-impl Held for Plus {
+impl OperatorFactory for Plus {
     fn name(&self) -> &'static str {
         "plus"
     }
 
-    fn make(&self, _: Option<&Live>) -> Result<Box<dyn Operator>, PlanError> {
+    fn make(&self, _: Option<&SharedRecording>) -> Result<Box<dyn Operator>, PlanError> {
         Ok(Box::new(Liar::default()))
     }
 
@@ -208,21 +216,21 @@ fn held_operators_come_back_where_the_catalog_knows_how() {
     saved.insert("x".into(), json!(1));
     let live = || {
         let saved = json!({"store": "a", "signal": "b"});
-        Live::new(generated(vec![0..9]).saved_as(saved.as_object().unwrap().clone()))
+        SharedRecording::new(generated(vec![0..9]).saved_as(saved.as_object().unwrap().clone()))
     };
-    let plan = Plan::scan_part(live(), None, SEGMENT)
-        .hold(Kept::new(Plus(3)), &[])
+    let plan = Plan::scan_part(live(), None, SEGMENT_SAMPLES)
+        .apply_factory(SharedFactory::new(Plus(3)), &[])
         .unwrap();
     assert_eq!(plan.to_string(), "scan(stn/p) -> plus");
-    let catalog = Catalog::standard().reviving("plus", |saved, inputs| {
+    let catalog = Catalog::standard().with_factory("plus", |saved, inputs| {
         assert_eq!(inputs.len(), 1);
-        Ok(Kept::new(Plus(saved["n"].as_i64().unwrap())))
+        Ok(SharedFactory::new(Plus(saved["n"].as_i64().unwrap())))
     });
     let json = plan.to_json().unwrap();
     let again = Plan::from_json(&json, &catalog, &|_| Ok(live())).unwrap();
     assert_eq!(again, plan);
-    let other = Plan::scan_part(live(), None, SEGMENT)
-        .hold(Kept::new(Plus(4)), &[])
+    let other = Plan::scan_part(live(), None, SEGMENT_SAMPLES)
+        .apply_factory(SharedFactory::new(Plus(4)), &[])
         .unwrap();
     assert_ne!(other, plan);
     let error = Plan::from_json(&json, &Catalog::standard(), &|_| Ok(live())).unwrap_err();
@@ -237,7 +245,7 @@ fn held_operators_come_back_where_the_catalog_knows_how() {
 #[test]
 fn a_failed_operator_names_the_time_of_generated_samples() {
     let made = generated(vec![0..10_000]).starting(Fixed::from_int(1_267_401_600_000_000_000));
-    let plan = Plan::scan_part(Live::new(made), None, 4000);
+    let plan = Plan::scan_part(SharedRecording::new(made), None, 4000);
     let plan = plan.each(|item| match item.range() {
         Some(range) if range.start == 8000 => Err("late".into()),
         _ => Ok(()),

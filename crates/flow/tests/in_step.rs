@@ -5,8 +5,8 @@ use std::sync::{Arc, LazyLock, Mutex};
 
 use isochrony_expr::Expr;
 use isochrony_flow::{
-    Bound, Break, Control, Inputs, Item, Live, Next, OpError, Operator, Out, Plan, PlanError, Port,
-    PortType, RunError, RunOptions, Segments, json, operator,
+    Break, Control, Inputs, Item, Next, OpError, Operator, OperatorProperties, Out, Plan,
+    PlanError, Port, PortType, RunError, RunOptions, Segments, SharedRecording, json, operator,
 };
 use isochrony_segment::{SigSeg, Stream, StreamId};
 use isochrony_time::{Rate, TimebaseId};
@@ -43,8 +43,8 @@ operator! {
 }
 
 impl Operator for Told {
-    fn bind(&mut self, inputs: &[PortType]) -> Result<Bound, PlanError> {
-        let bound = Bound::new(inputs.iter().copied());
+    fn bind(&mut self, inputs: &[PortType]) -> Result<OperatorProperties, PlanError> {
+        let bound = OperatorProperties::new(inputs.iter().copied());
         Ok(if self.in_step { bound.in_step() } else { bound })
     }
 
@@ -56,16 +56,16 @@ impl Operator for Told {
             format!("{range:?} {} from {}", self.since, out.anchor()),
         );
         if self.fault == "none" || range.start != self.at {
-            return Ok(Next::Tail);
+            return Ok(Next::Forward);
         }
         match self.fault.as_str() {
             "emit" => {
                 out.emit(0, item)?;
-                Ok(Next::Taken)
+                Ok(Next::Consumed)
             }
             "take" => {
                 let _ = item.take();
-                Ok(Next::Taken)
+                Ok(Next::Consumed)
             }
             "end" => Ok(Next::Done),
             "panic" => panic!("as it was asked to"),
@@ -73,7 +73,7 @@ impl Operator for Told {
                 if let Item::Samples(samples) = &*item {
                     *item = samples.subseg(range.start..range.end - 1)?.into();
                 }
-                Ok(Next::Tail)
+                Ok(Next::Forward)
             }
         }
     }
@@ -103,7 +103,7 @@ fn scan(samples: i64, gap: i64) -> Plan {
         SigSeg::from_slice(&values, start, stream()).unwrap()
     });
     Plan::scan_part(
-        Live::new(Segments::new(pieces.collect::<Vec<_>>()).unwrap()),
+        SharedRecording::new(Segments::new(pieces.collect::<Vec<_>>()).unwrap()),
         None,
         4,
     )

@@ -5,7 +5,7 @@
 mod channels;
 
 use isochrony_expr::Expr;
-use isochrony_flow::{Gathered, Plan, Report, RunError, RunOptions, Stat};
+use isochrony_flow::{Plan, PlanOutput, Report, RunError, RunOptions, Stat};
 
 use channels::{channel, value};
 
@@ -36,7 +36,7 @@ fn expected(count: i64) -> Vec<f64> {
     (0..SAMPLES).map(sum).collect()
 }
 
-fn run(plan: &Plan, workers: usize, memory: u64) -> Result<(Gathered, Report), RunError> {
+fn run(plan: &Plan, workers: usize, memory: u64) -> Result<(PlanOutput, Report), RunError> {
     let mut options = RunOptions::default();
     (options.workers, options.memory) = (workers, memory);
     plan.collect_with(&options)

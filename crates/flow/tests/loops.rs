@@ -6,7 +6,7 @@
 use std::ops::Range;
 
 use isochrony_expr::Expr;
-use isochrony_flow::{Catalog, Live, Plan, PlanError, RunOptions, Segments, json};
+use isochrony_flow::{Catalog, Plan, PlanError, RunOptions, Segments, SharedRecording, json};
 use isochrony_segment::{DType, SigSeg, Stream, StreamId};
 use isochrony_time::{Rate, TimebaseId};
 use proptest::prelude::*;
@@ -25,7 +25,7 @@ fn value(seed: i64, index: i64) -> i16 {
 }
 
 /// Gap-free stretches, cut into segments that lie apart in memory.
-fn recording(seed: i64, stretches: &[Range<i64>], cut: i64) -> Live {
+fn recording(seed: i64, stretches: &[Range<i64>], cut: i64) -> SharedRecording {
     let pieces = stretches.iter().flat_map(|range| {
         let starts = (range.start..range.end).step_by(cut as usize);
         starts.map(|start| {
@@ -34,7 +34,7 @@ fn recording(seed: i64, stretches: &[Range<i64>], cut: i64) -> Live {
             SigSeg::from_slice(&samples, start, stream("stn/p")).unwrap()
         })
     });
-    Live::new(Segments::new(pieces.collect::<Vec<_>>()).unwrap())
+    SharedRecording::new(Segments::new(pieces.collect::<Vec<_>>()).unwrap())
 }
 
 fn scan(seed: i64, stretches: &[Range<i64>], cut: i64, segment: u64) -> Plan {
@@ -297,7 +297,7 @@ fn what_is_fed_back_cannot_leave_its_loop() {
 fn a_plan_with_loops_prints_compares_and_is_saved() {
     let live = || recording(0, &[0..100], 100);
     let plan = |gain: f64| {
-        let x = Plan::scan_part(live(), None, isochrony_flow::SEGMENT);
+        let x = Plan::scan_part(live(), None, isochrony_flow::SEGMENT_SAMPLES);
         x.feedback(2, json!(0.0), DType::F64, |x, back| {
             let y = x.map_with(&(s(0) + s(1) * gain), std::slice::from_ref(back))?;
             Ok((y.clone(), y))

@@ -13,8 +13,9 @@ use std::time::{Duration, Instant};
 
 use isochrony_expr::Expr;
 use isochrony_flow::{
-    Bound, Contract, Control, Held, Inputs, Interrupt, Item, Kept, Live, Next, OpError, Operator,
-    Out, Plan, PlanError, Port, PortType, Progress, RunOptions, Stat, json, operator,
+    Contract, Control, Inputs, Interrupt, Item, Next, OpError, Operator, OperatorFactory,
+    OperatorProperties, Out, Plan, PlanError, Port, PortType, Progress, RunOptions, SharedFactory,
+    SharedRecording, Stat, json, operator,
 };
 
 use gapped::{SAMPLES, named, options, recording, windows};
@@ -107,19 +108,19 @@ fn the_report_says_who_did_which_task_and_counts_what_one_thread_would() {
 /// Says how far the front is, and is slow to take; may wait with its first item until a task behind that was computed.
 struct Slow(Arc<AtomicI64>, Arc<AtomicI64>, bool);
 
-impl Held for Slow {
+impl OperatorFactory for Slow {
     fn name(&self) -> &'static str {
         "slow"
     }
 
-    fn make(&self, _: Option<&Live>) -> Result<Box<dyn Operator>, PlanError> {
+    fn make(&self, _: Option<&SharedRecording>) -> Result<Box<dyn Operator>, PlanError> {
         Ok(Box::new(Self(self.0.clone(), self.1.clone(), self.2)))
     }
 }
 
 impl Operator for Slow {
-    fn bind(&mut self, inputs: &[PortType]) -> Result<Bound, PlanError> {
-        Ok(Bound::new(inputs.iter().copied()).contract(Contract::Sequential))
+    fn bind(&mut self, inputs: &[PortType]) -> Result<OperatorProperties, PlanError> {
+        Ok(OperatorProperties::new(inputs.iter().copied()).contract(Contract::Sequential))
     }
 
     fn process(&mut self, _: Port, item: &mut Item, _: &mut Out<'_>) -> Result<Next, OpError> {
@@ -135,7 +136,7 @@ impl Operator for Slow {
         let ahead = FURTHEST.load(Ordering::SeqCst) - next;
         self.1.fetch_max(ahead, Ordering::SeqCst);
         self.0.store(next, Ordering::SeqCst);
-        Ok(Next::Tail)
+        Ok(Next::Forward)
     }
 }
 
@@ -149,14 +150,14 @@ operator! {
 }
 
 impl Operator for Far {
-    fn bind(&mut self, inputs: &[PortType]) -> Result<Bound, PlanError> {
-        Ok(Bound::new(inputs.iter().copied()))
+    fn bind(&mut self, inputs: &[PortType]) -> Result<OperatorProperties, PlanError> {
+        Ok(OperatorProperties::new(inputs.iter().copied()))
     }
 
     fn process(&mut self, _: Port, item: &mut Item, _: &mut Out<'_>) -> Result<Next, OpError> {
         let (_, next) = item.extent().unwrap();
         FURTHEST.fetch_max(next, Ordering::SeqCst);
-        Ok(Next::Tail)
+        Ok(Next::Forward)
     }
 }
 
@@ -167,7 +168,7 @@ fn workers_go_on_while_the_run_is_busy_and_wait_for_who_takes_what_they_gave() {
     let plan = windows()
         .then::<Far>(serde_json::Map::new())
         .unwrap()
-        .hold(Kept::new(slow), &[])
+        .apply_factory(SharedFactory::new(slow), &[])
         .unwrap();
     let (_, report) = plan.collect_with(&options(2)).unwrap();
     assert_eq!(done.load(Ordering::SeqCst), SAMPLES);
@@ -195,9 +196,13 @@ fn an_interrupt_stops_all_of_them() {
     let mut options = options(3);
     options.interrupt = Some(&stop);
     let (done, ahead) = (Arc::default(), Arc::default());
-    let slow = Kept::new(Slow(Arc::clone(&done), Arc::clone(&ahead), false));
+    let slow = SharedFactory::new(Slow(Arc::clone(&done), Arc::clone(&ahead), false));
     let s = Expr::input();
-    let plan = windows().map(&(&s + 1)).unwrap().hold(slow, &[]).unwrap();
+    let plan = windows()
+        .map(&(&s + 1))
+        .unwrap()
+        .apply_factory(slow, &[])
+        .unwrap();
     std::thread::scope(|scope| {
         scope.spawn(|| {
             while done.load(Ordering::SeqCst) < 1000 {
@@ -238,8 +243,8 @@ operator! {
 }
 
 impl Operator for Pinned {
-    fn bind(&mut self, inputs: &[PortType]) -> Result<Bound, PlanError> {
-        Ok(Bound::new(inputs.iter().copied()))
+    fn bind(&mut self, inputs: &[PortType]) -> Result<OperatorProperties, PlanError> {
+        Ok(OperatorProperties::new(inputs.iter().copied()))
     }
 
     fn process(&mut self, _: Port, _: &mut Item, _: &mut Out<'_>) -> Result<Next, OpError> {
@@ -252,7 +257,7 @@ impl Operator for Pinned {
             assert!(Instant::now() < patience, "not all workers get a task");
             std::thread::yield_now();
         }
-        Ok(Next::Tail)
+        Ok(Next::Forward)
     }
 }
 

@@ -6,8 +6,8 @@ mod gapped;
 
 use isochrony_expr::Expr;
 use isochrony_flow::{
-    Bound, Break, Contract, Declaration, Declared, Inputs, Item, Next, OpError, Operator, Out,
-    Plan, PlanError, Port, PortType, RunOptions, json, operator,
+    Break, Contract, Declaration, Declared, Inputs, Item, Next, OpError, Operator,
+    OperatorProperties, Out, Plan, PlanError, Port, PortType, RunOptions, json, operator,
 };
 
 use gapped::{SAMPLES, options, recording, windows};
@@ -86,8 +86,8 @@ operator! {
 }
 
 impl Operator for Hungry {
-    fn bind(&mut self, inputs: &[PortType]) -> Result<Bound, PlanError> {
-        let bound = Bound::new(inputs.iter().copied());
+    fn bind(&mut self, inputs: &[PortType]) -> Result<OperatorProperties, PlanError> {
+        let bound = OperatorProperties::new(inputs.iter().copied());
         Ok(match self.how.as_str() {
             "task" => bound,
             _ => bound.contract(Contract::Sequential),
@@ -104,7 +104,7 @@ impl Operator for Hungry {
         if self.how == "item" {
             self.held.clear();
         }
-        Ok(Next::Tail)
+        Ok(Next::Forward)
     }
 
     fn on_break(&mut self, _: Port, _: &Break, _: &mut Out<'_>) -> Result<(), OpError> {
@@ -181,13 +181,13 @@ operator! {
 }
 
 impl Operator for Keeper {
-    fn bind(&mut self, inputs: &[PortType]) -> Result<Bound, PlanError> {
-        Ok(Bound::new(inputs.iter().copied()).contract(Contract::Sequential))
+    fn bind(&mut self, inputs: &[PortType]) -> Result<OperatorProperties, PlanError> {
+        Ok(OperatorProperties::new(inputs.iter().copied()).contract(Contract::Sequential))
     }
 
     fn process(&mut self, _: Port, item: &mut Item, _: &mut Out<'_>) -> Result<Next, OpError> {
         self.kept.push(item.clone());
-        Ok(Next::Tail)
+        Ok(Next::Forward)
     }
 
     fn finish(&mut self, _: Port, out: &mut Out<'_>) -> Result<(), OpError> {

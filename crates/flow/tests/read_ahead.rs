@@ -4,7 +4,9 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use isochrony_expr::Expr;
-use isochrony_flow::{Interrupt, Live, Plan, RunOptions, Stat, Stored, Watch, json};
+use isochrony_flow::{
+    Interrupt, Plan, RunOptions, SharedRecording, Stat, StoredRecording, Watch, json,
+};
 use isochrony_segment::DType;
 use isochrony_store::{CreateOptions, Mode, Store, Strategy};
 use isochrony_time::Rate;
@@ -34,9 +36,9 @@ fn made(folder: &TempDir) -> Store {
 
 fn scans(store: &Store, io: Strategy) -> [Plan; 2] {
     let signal = |channel: i64| store.signal(&format!("p{channel}")).unwrap();
-    let stored = |channel| Stored::new(store.path(), signal(channel)).io(io);
+    let stored = |channel| StoredRecording::new(store.path(), signal(channel)).io(io);
     let other = stored(1).with_clock_of(&signal(0)).unwrap();
-    [stored(0), other].map(|one| Plan::scan_part(Live::new(one), None, 5_000))
+    [stored(0), other].map(|one| Plan::scan_part(SharedRecording::new(one), None, 5_000))
 }
 
 /// What shows cuts, of one channel; what shows none, of both together.

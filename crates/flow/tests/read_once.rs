@@ -2,7 +2,7 @@
 #![cfg(target_os = "linux")]
 
 use isochrony_expr::Expr;
-use isochrony_flow::{Plan, RunOptions, Stored, json};
+use isochrony_flow::{Plan, RunOptions, StoredRecording, json};
 use isochrony_segment::DType;
 use isochrony_store::{CreateOptions, Mode, Store, Strategy};
 use isochrony_time::Rate;
@@ -40,7 +40,7 @@ fn tasks_read_no_byte_more_often_than_their_overlaps_need() {
     store.commit(true).unwrap();
     let mut expected = None;
     for io in [Strategy::Read, Strategy::Direct] {
-        let stored = Stored::new(store.path(), store.signal("p").unwrap()).io(io);
+        let stored = StoredRecording::new(store.path(), store.signal("p").unwrap()).io(io);
         let scan = Plan::scan(stored);
         let windows = scan.rewindow(4_096).unwrap();
         let rows = windows.rows([("mean", Expr::input().mean())]).unwrap();

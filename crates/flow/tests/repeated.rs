@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 
 use isochrony_expr::Expr;
 use isochrony_flow::{
-    Catalog, Gathered, Interrupt, Item, Plan, Repeated, RunError, RunOptions, SEGMENT,
+    Catalog, Interrupt, Item, Plan, PlanOutput, RepeatedPlan, RunError, RunOptions, SEGMENT_SAMPLES,
 };
 use isochrony_segment::BufferMut;
 use isochrony_time::TimebaseId;
@@ -53,7 +53,7 @@ fn plans(scan: &Plan, window: u64, hop: u64) -> Vec<Plan> {
     plans
 }
 
-fn bytes(gathered: &Gathered) -> &[u8] {
+fn bytes(gathered: &PlanOutput) -> &[u8] {
     &gathered.array().unwrap().bytes
 }
 
@@ -74,15 +74,15 @@ proptest! {
             .map(|(a, b)| ((a * end as f64) as i64, (b * end as f64) as i64))
             .map(|(a, b)| a.min(b)..a.max(b))
             .collect();
-        let repeated = plans(&made.plan(None, SEGMENT), window, hop);
-        let mut repeated: Vec<Repeated> = repeated.iter().map(Repeated::new).collect();
+        let repeated = plans(&made.plan(None, SEGMENT_SAMPLES), window, hop);
+        let mut repeated: Vec<RepeatedPlan> = repeated.iter().map(RepeatedPlan::new).collect();
         for (range, fills) in ranges.iter().zip(fills) {
-            let anew = plans(&made.plan(Some(range.clone()), SEGMENT), window, hop);
+            let anew = plans(&made.plan(Some(range.clone()), SEGMENT_SAMPLES), window, hop);
             for (repeated, anew) in repeated.iter_mut().zip(&anew) {
                 let stated = [(TimebaseId(timebase.0 ^ 1), 0..1), (timebase, range.clone())];
                 let expected = anew.collect().unwrap();
                 match &expected {
-                    Gathered::Array(array) if fills && !array.bytes.is_empty() => {
+                    PlanOutput::Array(array) if fills && !array.bytes.is_empty() => {
                         let block = BufferMut::zeroed(array.bytes.len()).unwrap().freeze();
                         let (block, count) = repeated.fill(&stated, block, &options).unwrap();
                         prop_assert_eq!((block.bytes(), count), (&array.bytes[..], block.len() as u64));
@@ -105,8 +105,8 @@ proptest! {
 fn a_run_that_failed_leaves_nothing_for_the_next() {
     let made = Made::new(&[(500, Then::Gap(3)), (200, Then::Step)]);
     let timebase = made.signal().timebase();
-    let plan = made.plan(None, SEGMENT).rewindow(10).unwrap();
-    let mut repeated = Repeated::new(&plan);
+    let plan = made.plan(None, SEGMENT_SAMPLES).rewindow(10).unwrap();
+    let mut repeated = RepeatedPlan::new(&plan);
     let mut options = RunOptions::default();
     let first = repeated.collect(&[(timebase, 0..100)], &options).unwrap().0;
     let stop = Interrupt::default();
@@ -125,8 +125,8 @@ fn a_run_that_failed_leaves_nothing_for_the_next() {
 fn what_does_not_fit_is_counted_and_left_out_and_a_table_fills_nothing() {
     let made = Made::new(&[(500, Then::Step)]);
     let timebase = made.signal().timebase();
-    let (scan, options) = (made.plan(None, SEGMENT), RunOptions::default());
-    let mut repeated = Repeated::new(&scan);
+    let (scan, options) = (made.plan(None, SEGMENT_SAMPLES), RunOptions::default());
+    let mut repeated = RepeatedPlan::new(&scan);
     let block = BufferMut::zeroed(20).unwrap().freeze();
     let (block, count) = (repeated.fill(&[(timebase, 40..140)], block, &options)).unwrap();
     let expected: Vec<u8> = made.stretches[0].1[40..50]
@@ -137,7 +137,7 @@ fn what_does_not_fit_is_counted_and_left_out_and_a_table_fills_nothing() {
     let (block, count) = (repeated.fill(&[(timebase, 490..900)], block, &options)).unwrap();
     assert_eq!(count, 20);
     assert_ne!(block.bytes(), expected);
-    let mut table = Repeated::new(
+    let mut table = RepeatedPlan::new(
         &scan
             .rewindow(5)
             .unwrap()
@@ -155,7 +155,7 @@ fn what_somebody_keeps_of_one_range_counts_to_the_memory_of_no_other() {
     let kept: Arc<Mutex<Vec<Item>>> = Arc::default();
     let keep = Arc::clone(&kept);
     // What is made new, so that it is the run's memory, not the recording's.
-    let windows = made.plan(None, SEGMENT).rewindow(100).unwrap();
+    let windows = made.plan(None, SEGMENT_SAMPLES).rewindow(100).unwrap();
     let doubled = windows.map(&(Expr::input() * 2)).unwrap();
     let plan = doubled
         .each(move |item| {
@@ -168,7 +168,7 @@ fn what_somebody_keeps_of_one_range_counts_to_the_memory_of_no_other() {
     let mut options = RunOptions::default();
     options.memory = 128 << 10;
     // All ranges together take more than that.
-    let mut repeated = Repeated::new(&plan);
+    let mut repeated = RepeatedPlan::new(&plan);
     for from in (0..100_000).step_by(5_000) {
         let counted = repeated.collect(&[(timebase, from..from + 5_000)], &options);
         assert_eq!(counted.unwrap().0.count(), Some(50));

@@ -12,7 +12,7 @@ use std::cell::Cell;
 
 use arrow_array::cast::AsArray;
 use isochrony_expr::Expr;
-use isochrony_flow::{Gathered, Plan, RunOptions, Stat};
+use isochrony_flow::{Plan, PlanOutput, RunOptions, Stat};
 use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
 use serde_json::json;
@@ -31,12 +31,12 @@ fn all_that_is_chosen_from_by_chance_fits_samples() {
 }
 
 /// What comes out of several plans, and whether workers were there.
-fn run_all(plans: &[Plan], options: &RunOptions<'_>) -> (Vec<Gathered>, usize) {
+fn run_all(plans: &[Plan], options: &RunOptions<'_>) -> (Vec<PlanOutput>, usize) {
     let (gathered, report) = Plan::collect_all(plans, options).unwrap();
     (gathered, report.tasks.len())
 }
 
-fn run(plan: &Plan, optimise: bool) -> Gathered {
+fn run(plan: &Plan, optimise: bool) -> PlanOutput {
     let mut options = RunOptions::default();
     options.optimise = optimise;
     plan.collect_with(&options).unwrap().0
@@ -219,8 +219,8 @@ proptest! {
         prop_assert!(report.workers.len() == 1, "{}", plan.explain());
         options.workers = tasks.1;
         prop_assert_eq!(&plan.collect_with(&options).unwrap().0, &one);
-        let Gathered::Array(exact) = run(&plan, true) else { panic!("no array") };
-        let Gathered::Array(one) = one else { panic!("no array") };
+        let PlanOutput::Array(exact) = run(&plan, true) else { panic!("no array") };
+        let PlanOutput::Array(one) = one else { panic!("no array") };
         prop_assert_eq!(&one.parts, &exact.parts);
         // Two of them, and samples of up to 2048.
         let most = 2.0 * 2048.0 * 1e-8;

@@ -8,11 +8,11 @@
 mod noise;
 
 use isochrony_expr::Expr;
-use isochrony_flow::{Gathered, Plan, RunOptions};
+use isochrony_flow::{Plan, PlanOutput, RunOptions};
 
 use noise::recording;
 
-fn run(plan: &Plan, optimise: bool) -> Gathered {
+fn run(plan: &Plan, optimise: bool) -> PlanOutput {
     let mut options = RunOptions::default();
     options.optimise = optimise;
     plan.collect_with(&options).unwrap().0
@@ -105,10 +105,10 @@ fn a_limit_of_none_in_front_of_a_fan_in_ends_the_run() {
         .unwrap()
         .count()
         .unwrap();
-    assert_eq!(run(&zipped, true), Gathered::Count(0));
+    assert_eq!(run(&zipped, true), PlanOutput::Count(0));
     assert_eq!(
         run(&none.merge(&[scan]).unwrap().count().unwrap(), true),
-        Gathered::Count(400)
+        PlanOutput::Count(400)
     );
 }
 
@@ -120,11 +120,11 @@ fn what_begins_together_is_merged_in_turn_however_it_is_cut() {
             .unwrap()
     };
     let twice = |cut| run(&windows(cut).merge(&[windows(cut)]).unwrap(), true);
-    let Gathered::Array(merged) = twice(400) else {
+    let PlanOutput::Array(merged) = twice(400) else {
         panic!("no array");
     };
     let starts: Vec<i64> = merged.parts.iter().map(|&(start, _)| start).collect();
     // What continues the part before is one part with it: 0 | 0, 20 | 20, 40 | ...
     assert_eq!(starts[..5], [0, 0, 20, 40, 60]);
-    assert_eq!(twice(33), Gathered::Array(merged));
+    assert_eq!(twice(33), PlanOutput::Array(merged));
 }

@@ -13,7 +13,7 @@ use std::cell::Cell;
 use std::ops::Range;
 
 use isochrony_expr::Expr;
-use isochrony_flow::{Gathered, Plan, Report, RunOptions, Stat};
+use isochrony_flow::{Plan, PlanOutput, Report, RunOptions, Stat};
 use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
 
@@ -22,7 +22,7 @@ use plans::{Step, plan, prefix, steps};
 
 const CASES: u32 = 250;
 
-fn run_all(plans: &[Plan], workers: usize, task: u64) -> (Vec<Gathered>, Report) {
+fn run_all(plans: &[Plan], workers: usize, task: u64) -> (Vec<PlanOutput>, Report) {
     let mut options = RunOptions::default();
     (options.workers, options.task) = (workers, task);
     Plan::collect_all(plans, &options).unwrap()

@@ -14,8 +14,8 @@ use std::ops::Range;
 
 use isochrony_expr::Expr;
 use isochrony_flow::{
-    Bound, Held, Item, Kept, Live, Next, OpError, Operator, Out, Plan, PlanError, Port, PortType,
-    RunOptions, Spread,
+    Item, Next, OpError, Operator, OperatorFactory, OperatorProperties, Out, Parallelism, Plan,
+    PlanError, Port, PortType, RunOptions, SharedFactory, SharedRecording,
 };
 use proptest::prelude::*;
 
@@ -25,27 +25,27 @@ use plans::{named, settling};
 /// Passes all on, in workers' threads.
 struct Free;
 
-impl Held for Free {
+impl OperatorFactory for Free {
     fn name(&self) -> &'static str {
         "free"
     }
 
-    fn make(&self, _: Option<&Live>) -> Result<Box<dyn Operator>, PlanError> {
+    fn make(&self, _: Option<&SharedRecording>) -> Result<Box<dyn Operator>, PlanError> {
         Ok(Box::new(Self))
     }
 
-    fn spread(&self, _: &RunOptions<'_>) -> Spread {
-        Spread::Workers("in the workers' threads".into())
+    fn parallelism(&self, _: &RunOptions<'_>) -> Parallelism {
+        Parallelism::Workers("in the workers' threads".into())
     }
 }
 
 impl Operator for Free {
-    fn bind(&mut self, inputs: &[PortType]) -> Result<Bound, PlanError> {
-        Ok(Bound::new(inputs.iter().copied()))
+    fn bind(&mut self, inputs: &[PortType]) -> Result<OperatorProperties, PlanError> {
+        Ok(OperatorProperties::new(inputs.iter().copied()))
     }
 
     fn process(&mut self, _: Port, _: &mut Item, _: &mut Out<'_>) -> Result<Next, OpError> {
-        Ok(Next::Tail)
+        Ok(Next::Forward)
     }
 }
 
@@ -58,7 +58,7 @@ fn meeting(kept: &[Vec<Range<i64>>; 2], settles: bool, straight: bool) -> Plan {
         true => named(&b, &settling()[0]).unwrap(),
         false => b.map(&(&s * 2)).unwrap(),
     };
-    let held = a.hold(Kept::new(Free), &[]).unwrap();
+    let held = a.apply_factory(SharedFactory::new(Free), &[]).unwrap();
     let first = if straight { a } else { held.clone() };
     let apart = first.map_with(&(&s - Expr::input_at(1)), &[low]).unwrap();
     apart.map_with(&(&s + Expr::input_at(1)), &[held]).unwrap()

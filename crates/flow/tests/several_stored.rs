@@ -7,7 +7,9 @@
 use std::ops::Range;
 
 use isochrony_expr::Expr;
-use isochrony_flow::{Gathered, Live, Plan, Report, RunOptions, Stat, Stored};
+use isochrony_flow::{
+    Plan, PlanOutput, Report, RunOptions, SharedRecording, Stat, StoredRecording,
+};
 use isochrony_segment::DType;
 use isochrony_store::{CreateOptions, Mode, Store};
 use isochrony_time::{Fixed, Rate, Stamp};
@@ -77,9 +79,9 @@ impl Made {
         }
     }
 
-    fn stored(&self, channel: usize) -> Stored {
+    fn stored(&self, channel: usize) -> StoredRecording {
         let signal = |channel: usize| self.store.signal(&format!("stn/{channel}")).unwrap();
-        let stored = Stored::new(self.store.path(), signal(channel));
+        let stored = StoredRecording::new(self.store.path(), signal(channel));
         match channel {
             0 => stored,
             _ => stored.with_clock_of(&signal(0)).unwrap(),
@@ -99,7 +101,7 @@ fn run(
     hop: u64,
     workers: usize,
     task: u64,
-) -> (Vec<Gathered>, Report) {
+) -> (Vec<PlanOutput>, Report) {
     let [a, b] = scans;
     let s = Expr::input();
     let others = std::slice::from_ref(b);
@@ -140,8 +142,8 @@ proptest! {
         let end = ends[0].min(ends[1]);
         let at = |share: f64| (share * end as f64) as i64;
         let (a, b) = (at(cut.0.min(cut.1)), at(cut.0.max(cut.1)));
-        let scan = |stored: [Stored; 2]| {
-            let [first, second] = stored.map(Live::new);
+        let scan = |stored: [StoredRecording; 2]| {
+            let [first, second] = stored.map(SharedRecording::new);
             [Plan::scan_part(first, None, segments.0), Plan::scan_part(second, None, segments.1)]
         };
         let whole = scan([made.stored(0), made.stored(1)]);
@@ -168,7 +170,7 @@ proptest! {
 fn tasks_read_channels_together_but_not_ranges_that_may_go_back() {
     let history = vec![(100, Then::Gap(5)), (100, Then::Step), (60, Then::Gap(1))];
     let made = Made::new(&[history.clone(), history], true);
-    let said = |stored: [Stored; 2]| {
+    let said = |stored: [StoredRecording; 2]| {
         let [a, b] = stored.map(Plan::scan);
         let apart = a
             .map_with(&(Expr::input() - Expr::input_at(1)), &[b])

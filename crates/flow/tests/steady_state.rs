@@ -5,7 +5,7 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
 use isochrony_expr::Expr;
-use isochrony_flow::{Catalog, Live, Plan, Segments, json};
+use isochrony_flow::{Catalog, Plan, Segments, SharedRecording, json};
 use isochrony_segment::{SigSeg, Stream};
 use isochrony_time::{Rate, TimebaseId};
 
@@ -37,7 +37,7 @@ fn allocations(samples: i64, plan: &dyn Fn(Plan) -> Plan) -> usize {
     let stream = Stream::new("steady", TimebaseId(0), Rate::new(2000, 1).unwrap()).intern();
     let values: Vec<i16> = (0..samples).map(|i| (i % 1000) as i16).collect();
     let recording = Segments::new([SigSeg::from_slice(&values, 0, stream).unwrap()]).unwrap();
-    let plan = plan(Plan::scan_part(Live::new(recording), None, 1000))
+    let plan = plan(Plan::scan_part(SharedRecording::new(recording), None, 1000))
         .count()
         .unwrap();
     let before = ALLOCATIONS.with(Cell::get);

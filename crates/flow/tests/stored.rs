@@ -5,7 +5,9 @@ mod made;
 
 use isochrony_flow::arrow::array::cast::AsArray;
 use isochrony_flow::arrow::array::types::{Int64Type, TimestampNanosecondType};
-use isochrony_flow::{Catalog, Gathered, Plan, RunOptions, SEGMENT, Stat, Stored};
+use isochrony_flow::{
+    Catalog, Plan, PlanOutput, RunOptions, SEGMENT_SAMPLES, Stat, StoredRecording,
+};
 use isochrony_segment::DType;
 use isochrony_store::CreateOptions;
 use isochrony_time::{Fixed, Rate, Stamp};
@@ -20,7 +22,7 @@ proptest! {
     #[test]
     fn windows_of_a_stored_signal_are_those_of_a_loop(
         history in history(), cut in (0.0f64..1.0, 0.0f64..1.0), window in 1i64..30, hop in 1i64..40,
-        segment in prop_oneof![Just(SEGMENT), 1u64..90], whole in any::<bool>(), task in 2u64..400,
+        segment in prop_oneof![Just(SEGMENT_SAMPLES), 1u64..90], whole in any::<bool>(), task in 2u64..400,
     ) {
         let made = Made::new(&history);
         let end = made.signal().end_index();
@@ -32,7 +34,7 @@ proptest! {
         prop_assert_eq!(values(&windows.collect().unwrap()), &expected[..]);
         // The same through a selection, and from the first sample that is read.
         let selection = made.signal().select(range.clone()).unwrap();
-        let selected = Plan::scan(Stored::selection(made.store.path(), &selection));
+        let selected = Plan::scan(StoredRecording::selection(made.store.path(), &selection));
         let again = selected.rewindow_every(window as u64, hop as u64).unwrap();
         prop_assert_eq!(values(&again.collect().unwrap()), expected);
         let declaration = *Catalog::standard().get("rewindow").unwrap();
@@ -131,19 +133,19 @@ fn gaps_and_clock_steps_are_told_apart() {
         (10, Then::Gap(1)),
         (10, Then::Gap(1)),
     ]);
-    let plan = made.plan(None, SEGMENT).count().unwrap();
+    let plan = made.plan(None, SEGMENT_SAMPLES).count().unwrap();
     let (count, report) = plan.collect_with(&RunOptions::default()).unwrap();
-    assert_eq!(count, Gathered::Count(40));
+    assert_eq!(count, PlanOutput::Count(40));
     assert_eq!(report.operators[1].gaps, 2);
 }
 
 #[test]
 fn what_was_appended_since_is_read_too() {
     let made = Made::new(&[(10, Then::Gap(5))]);
-    let plan = made.plan(None, SEGMENT).count().unwrap();
-    assert_eq!(plan.collect().unwrap(), Gathered::Count(10));
+    let plan = made.plan(None, SEGMENT_SAMPLES).count().unwrap();
+    assert_eq!(plan.collect().unwrap(), PlanOutput::Count(10));
     made.writer.append(&[1i16; 7]).unwrap();
-    assert_eq!(plan.collect().unwrap(), Gathered::Count(17));
+    assert_eq!(plan.collect().unwrap(), PlanOutput::Count(17));
     made.store.commit(true).unwrap();
     made.store.close().unwrap();
     let error = plan.collect().unwrap_err().to_string();
@@ -156,7 +158,7 @@ fn a_selection_by_time_is_read_in_the_order_of_time() {
     let signal = made.signal();
     let span = Fixed::from_int(T0 - 7200 * SECOND)..Fixed::from_int(T0 + SECOND / 5);
     let selection = signal.select(span).unwrap();
-    let plan = Plan::scan(Stored::selection(made.store.path(), &selection));
+    let plan = Plan::scan(StoredRecording::selection(made.store.path(), &selection));
     let second = &made.stretches[1].1;
     let expected = [&second[..], &made.stretches[0].1[..20]].concat();
     assert_eq!(values(&plan.collect().unwrap()), expected);
@@ -176,17 +178,19 @@ fn saved_plans_find_their_signal_again() {
         .unwrap();
     let saved = plan.to_json().unwrap();
     let catalog = Catalog::standard();
-    let again = Plan::from_json(&saved, &catalog, &|map| Stored::resolve(map, None)).unwrap();
+    let again =
+        Plan::from_json(&saved, &catalog, &|map| StoredRecording::resolve(map, None)).unwrap();
     assert_eq!(again, plan);
     assert_eq!(again.collect().unwrap(), plan.collect().unwrap());
     let here = Plan::from_json(&saved, &catalog, &|map| {
-        Stored::resolve(map, Some(&made.store))
+        StoredRecording::resolve(map, Some(&made.store))
     });
     assert_eq!(here.unwrap(), plan);
     let selected = made.stored().ranges([50..55, 0..10]);
     let plan = Plan::scan(selected);
     let saved = plan.to_json().unwrap();
-    let again = Plan::from_json(&saved, &catalog, &|map| Stored::resolve(map, None)).unwrap();
+    let again =
+        Plan::from_json(&saved, &catalog, &|map| StoredRecording::resolve(map, None)).unwrap();
     assert_eq!(again, plan);
     assert_eq!(
         values(&again.collect().unwrap()),
@@ -194,7 +198,8 @@ fn saved_plans_find_their_signal_again() {
     );
     let mut gone = saved;
     gone["nodes"][0]["of"]["signal"] = json!("stn/q");
-    let error = Plan::from_json(&gone, &catalog, &|map| Stored::resolve(map, None)).unwrap_err();
+    let error =
+        Plan::from_json(&gone, &catalog, &|map| StoredRecording::resolve(map, None)).unwrap_err();
     assert_eq!(error.code(), "no_recording");
     for part in ["stn/q", "put it back"] {
         assert!(error.to_string().contains(part), "{error}");
@@ -240,7 +245,7 @@ fn rows_have_the_times_of_the_signal_as_it_is_when_the_plan_runs() {
         (100, Then::Step),
     ]);
     let rows = |plan: Plan| plan.rewindow(64).unwrap().stats([Stat::Mean]).unwrap();
-    let plan = rows(made.plan(None, SEGMENT));
+    let plan = rows(made.plan(None, SEGMENT_SAMPLES));
     let expect = |plan: &Plan, count: usize| {
         let signal = made.signal();
         let got = times(plan);
@@ -252,7 +257,7 @@ fn rows_have_the_times_of_the_signal_as_it_is_when_the_plan_runs() {
     };
     expect(&plan, 15 + 10 + 7 + 1);
     // Another plan over the signal as it was, made later, does not decide what times this one gives.
-    let stale = rows(made.plan(None, SEGMENT));
+    let stale = rows(made.plan(None, SEGMENT_SAMPLES));
     let back = Stamp::new(Fixed::from_int(T0 - 20 * 3600 * SECOND), Fixed::ZERO);
     made.writer.append_at(&[1i16; 200], &back).unwrap();
     made.store.commit(true).unwrap();
@@ -288,8 +293,8 @@ fn every_strategy_gives_the_same_windows_and_the_report_names_it() {
     ]);
     let expected = made.windows(&(0..made.signal().end_index()), 1_000, 300, true);
     for strategy in isochrony_store::Strategy::ALL {
-        for segment in [SEGMENT, 777] {
-            let stored = isochrony_flow::Live::new(made.stored().io(strategy));
+        for segment in [SEGMENT_SAMPLES, 777] {
+            let stored = isochrony_flow::SharedRecording::new(made.stored().io(strategy));
             let plan = Plan::scan_part(stored, None, segment);
             assert!(
                 plan.to_string().contains(&format!("io={strategy}")),
@@ -318,7 +323,7 @@ fn a_saved_plan_keeps_its_strategy_and_an_unknown_one_is_refused() {
     let catalog = Catalog::standard();
     let revived = |saved: &serde_json::Value| {
         Plan::from_json(saved, &catalog, &|map| {
-            Stored::resolve(map, Some(&made.store))
+            StoredRecording::resolve(map, Some(&made.store))
         })
     };
     assert_eq!(revived(&saved).unwrap().to_string(), plan.to_string());

@@ -2,8 +2,9 @@
 
 use isochrony_expr::Expr;
 use isochrony_flow::{
-    Break, Catalog, Cause, IfExists, Item, Keep, Kept, Live, OpError, OpErrorKind, Place, Plan,
-    PlanError, PortType, Segments, Stored, Target, ToEvents, ToSignal, Writer, json,
+    Break, Catalog, Cause, EventSink, IfExists, Item, OpError, OpErrorKind, Plan, PlanError,
+    PortType, Segments, SharedFactory, SharedRecording, SignalLocation, SignalSink, Sink,
+    SinkFactory, SinkWriter, StoredRecording, json,
 };
 use isochrony_segment::{DType, SigSeg, Stream};
 use isochrony_store::{CreateOptions, Mode, Signal, Store};
@@ -27,11 +28,14 @@ fn made() -> (tempfile::TempDir, Store) {
 }
 
 fn scan(store: &Store) -> Plan {
-    Plan::scan(Stored::new(store.path(), store.signal("p").unwrap()))
+    Plan::scan(StoredRecording::new(
+        store.path(),
+        store.signal("p").unwrap(),
+    ))
 }
 
-fn to(store: &Store, name: &str) -> ToSignal {
-    ToSignal::new(Place::new(store, name), IfExists::Refuse)
+fn to(store: &Store, name: &str) -> SignalSink {
+    SignalSink::new(SignalLocation::new(store, name), IfExists::Refuse)
 }
 
 /// Samples of a signal begin so many seconds after `T0`, to a thousandth of the source's period.
@@ -47,7 +51,7 @@ fn a_signal_of_window_values_lies_where_the_windows_began() {
     let (_folder, store) = made();
     let windows = scan(&store).rewindow(20).unwrap();
     let max = windows.map(&Expr::input().max()).unwrap();
-    max.keep(to(&store, "max")).unwrap().run().unwrap();
+    max.sink(to(&store, "max")).unwrap().run().unwrap();
     let kept = store.signal("max").unwrap();
     assert_eq!((kept.rate().num(), kept.rate().den()), (1, 2));
     assert_eq!(kept.dtype(), DType::I32);
@@ -65,15 +69,15 @@ fn windows_of_another_phase_are_added_at_their_own_times() {
     let signal = store.signal("p").unwrap();
     let add = |from: i64| {
         // From a range of its own, so that windows begin at its first sample.
-        let part =
-            Stored::new(store.path(), signal.clone()).ranges(std::iter::once(from..from + 40));
+        let part = StoredRecording::new(store.path(), signal.clone())
+            .ranges(std::iter::once(from..from + 40));
         let params = json!({"window": 20, "anchor": "range"});
         let windows = Plan::scan(part)
             .then::<isochrony_flow::operators::Rewindow>(params.as_object().unwrap().clone())
             .unwrap();
         let max = windows.map(&Expr::input().max()).unwrap();
-        let to = ToSignal::new(Place::new(&store, "max"), IfExists::Append);
-        max.keep(to).unwrap().run().unwrap();
+        let to = SignalSink::new(SignalLocation::new(&store, "max"), IfExists::Append);
+        max.sink(to).unwrap().run().unwrap();
         store.signal("max").unwrap()
     };
     add(0);
@@ -104,12 +108,12 @@ fn a_path_is_opened_for_the_run_by_all_that_write_there() {
         .unwrap()
         .filter(&Expr::input().mean().gt(150))
         .unwrap();
-    let kept = ToSignal::new(Place::at(&path, "high"), IfExists::Overwrite);
-    let events = ToEvents::new(Place::at(&path, "p"), "high").value("by", json!("test"));
+    let kept = SignalSink::new(SignalLocation::at(&path, "high"), IfExists::Overwrite);
+    let events = EventSink::new(SignalLocation::at(&path, "p"), "high").value("by", json!("test"));
     let plan = high
-        .keep(kept)
+        .sink(kept)
         .unwrap()
-        .keep(events.computed("peak", Expr::input().max()))
+        .sink(events.computed("peak", Expr::input().max()))
         .unwrap();
     assert_eq!(
         plan.to_string(),
@@ -139,23 +143,27 @@ fn saved_targets_come_back_for_their_store_or_another() {
     let plan = windows
         .map(&Expr::input().mean())
         .unwrap()
-        .keep(to(&store, "mean"))
+        .sink(to(&store, "mean"))
         .unwrap();
     let plan = plan
-        .keep(ToEvents::new(Place::new(&store, "p"), "seen").computed("m", Expr::input().max()))
+        .sink(
+            EventSink::new(SignalLocation::new(&store, "p"), "seen")
+                .computed("m", Expr::input().max()),
+        )
         .unwrap();
     let saved = plan.to_json().unwrap();
     let kept = store.clone();
     let other = store.clone();
     let catalog = Catalog::standard()
-        .reviving(ToSignal::NAME, move |saved, _| {
-            ToSignal::resolve(saved, Some(&kept))
+        .with_factory(SignalSink::NAME, move |saved, _| {
+            SignalSink::resolve(saved, Some(&kept))
         })
-        .reviving(ToEvents::NAME, move |saved, _| {
-            ToEvents::resolve(saved, Some(&other))
+        .with_factory(EventSink::NAME, move |saved, _| {
+            EventSink::resolve(saved, Some(&other))
         });
-    let resolve =
-        |map: &serde_json::Map<String, serde_json::Value>| Stored::resolve(map, Some(&store));
+    let resolve = |map: &serde_json::Map<String, serde_json::Value>| {
+        StoredRecording::resolve(map, Some(&store))
+    };
     let again = Plan::from_json(&saved, &catalog, &resolve).unwrap();
     assert_eq!(again, plan);
     again.run().unwrap();
@@ -176,29 +184,29 @@ fn saved_targets_come_back_for_their_store_or_another() {
 fn what_cannot_be_kept_is_refused_and_says_why() {
     let (_folder, store) = made();
     let plan = scan(&store);
-    let error = plan.keep(to(&store, "p")).unwrap_err();
+    let error = plan.sink(to(&store, "p")).unwrap_err();
     assert_eq!(error.code(), "writes_its_input");
     for part in ["sink", "\"p\"", "another name"] {
         assert!(error.to_string().contains(part), "{error}");
     }
     let overlapping = plan.rewindow_every(10, 5).unwrap();
-    let error = overlapping.keep(to(&store, "x")).unwrap_err();
+    let error = overlapping.sink(to(&store, "x")).unwrap_err();
     assert_eq!(error.code(), "input_type");
-    let events = || ToEvents::new(Place::new(&store, "p"), "x");
-    let error = plan.keep(events()).unwrap_err();
+    let events = || EventSink::new(SignalLocation::new(&store, "p"), "x");
+    let error = plan.sink(events()).unwrap_err();
     assert!(error.to_string().contains("windows or ranges"), "{error}");
     let ranges = overlapping
         .then::<isochrony_flow::operators::ToRanges>(serde_json::Map::new())
         .unwrap();
-    let error = ranges.keep(events().computed("m", Expr::input().max()));
+    let error = ranges.sink(events().computed("m", Expr::input().max()));
     assert!(error.unwrap_err().to_string().contains("before ranges"));
-    plan.keep(to(&store, "copy")).unwrap().run().unwrap();
-    let error = plan.keep(to(&store, "copy")).unwrap().run().unwrap_err();
+    plan.sink(to(&store, "copy")).unwrap().run().unwrap();
+    let error = plan.sink(to(&store, "copy")).unwrap().run().unwrap_err();
     assert!(error.to_string().contains("copy"), "{error}");
     assert_eq!(store.signal("copy").unwrap().sample_count(), 200);
-    let append = ToSignal::new(Place::new(&store, "copy"), IfExists::Append);
+    let append = SignalSink::new(SignalLocation::new(&store, "copy"), IfExists::Append);
     let doubled = plan.map(&(Expr::input() / 2)).unwrap();
-    let error = doubled.keep(append).unwrap().run().unwrap_err();
+    let error = doubled.sink(append).unwrap().run().unwrap_err();
     assert!(error.to_string().contains("cannot take float64"), "{error}");
 }
 
@@ -212,7 +220,7 @@ fn samples_without_civil_time_are_kept_with_their_gaps() {
     ];
     let plan = Plan::scan(Segments::new(segments).unwrap());
     let kept = plan
-        .hold(Kept::new(Keep::new(to(&store, "a"))), &[])
+        .apply_factory(SharedFactory::new(SinkFactory::new(to(&store, "a"))), &[])
         .unwrap();
     let report = kept.run().unwrap();
     assert_eq!(report.operators[1].name, "sink");
@@ -233,7 +241,7 @@ fn a_run_without_items_makes_an_empty_signal() {
         .unwrap()
         .filter(&Expr::input().mean().gt(1e9));
     none.unwrap()
-        .keep(to(&store, "none"))
+        .sink(to(&store, "none"))
         .unwrap()
         .run()
         .unwrap();
@@ -241,9 +249,9 @@ fn a_run_without_items_makes_an_empty_signal() {
 }
 
 /// A signal as a target that fails at its second item.
-struct FailsAtSecond(ToSignal);
+struct FailsAtSecond(SignalSink);
 
-impl Target for FailsAtSecond {
+impl Sink for FailsAtSecond {
     fn name(&self) -> &'static str {
         self.0.name()
     }
@@ -256,7 +264,11 @@ impl Target for FailsAtSecond {
         self.0.accepts(port)
     }
 
-    fn open(&self, port: &PortType, reads: Option<&Live>) -> Result<Box<dyn Writer>, OpError> {
+    fn open(
+        &self,
+        port: &PortType,
+        reads: Option<&SharedRecording>,
+    ) -> Result<Box<dyn SinkWriter>, OpError> {
         let writer = self.0.open(port, reads)?;
         Ok(Box::new(SecondFails { writer, items: 0 }))
     }
@@ -267,11 +279,11 @@ impl Target for FailsAtSecond {
 }
 
 struct SecondFails {
-    writer: Box<dyn Writer>,
+    writer: Box<dyn SinkWriter>,
     items: u32,
 }
 
-impl Writer for SecondFails {
+impl SinkWriter for SecondFails {
     fn write(&mut self, item: &Item) -> Result<u64, OpError> {
         self.items += 1;
         if self.items == 2 {
@@ -297,7 +309,7 @@ impl Writer for SecondFails {
 fn a_sink_that_fails_commits_what_it_has() {
     let (_folder, store) = made();
     let target = FailsAtSecond(to(&store, "copy"));
-    let plan = scan(&store).keep(target).unwrap();
+    let plan = scan(&store).sink(target).unwrap();
     let error = plan.run().unwrap_err();
     assert!(error.to_string().contains("the second item"), "{error}");
     // A reader sees what is committed only.

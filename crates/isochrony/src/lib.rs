@@ -24,7 +24,7 @@
 //! assert_eq!(signal.select(second)?.as_segment()?.as_contiguous::<f32>(), Some(&[1.0f32; 2000][..]));
 //!
 //! // Windows never span the gap.
-//! let plan = Plan::scan(Stored::new(store.path(), signal)).rewindow(1500)?.stats([Stat::Mean])?;
+//! let plan = Plan::scan(StoredRecording::new(store.path(), signal)).rewindow(1500)?.stats([Stat::Mean])?;
 //! let gathered = plan.collect()?;
 //! let table = gathered.rows().expect("statistics are rows");
 //! assert_eq!(table.column_by_name("start").map(|start| start.to_data()), Some(Int64Array::from(vec![0, 1500, 5000, 6500]).to_data()));
@@ -43,7 +43,7 @@ pub use isochrony_store as store;
 pub use isochrony_tasklets as tasklets;
 pub use isochrony_time as time;
 
-pub use isochrony_flow::{Gathered, Plan, PlanError, RunError, Stat, Stored};
+pub use isochrony_flow::{Plan, PlanError, PlanOutput, RunError, Stat, StoredRecording};
 pub use isochrony_ingest::{IngestError, Layout, RawOptions, Session, Summary, import_raw};
 pub use isochrony_segment::{Buffer, Calibration, DType, Sample, SegmentError, SigSeg, Stream};
 pub use isochrony_store::{
@@ -60,8 +60,8 @@ mod add_an_operator {}
 /// Everything that a program over a store needs by name.
 pub mod prelude {
     pub use crate::{
-        Calibration, CreateOptions, DType, Fixed, Gathered, Layout, Mode, Overlap, Plan, Rate,
+        Calibration, CreateOptions, DType, Fixed, Layout, Mode, Overlap, Plan, PlanOutput, Rate,
         RawOptions, Round, Sample, Selection, SigSeg, Signal, SignalWriter, Span, Stamp, Stat,
-        Store, Stored, Time, civil, import_raw,
+        Store, StoredRecording, Time, civil, import_raw,
     };
 }

@@ -7,9 +7,10 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use isochrony_flow::{
-    Break, Cause, Clock, Item, Kept, OpError, OpErrorKind, PlanError, PortType, Target, Writer,
+    Break, Cause, Clock, Item, OpError, OpErrorKind, PlanError, PortType, SharedFactory, Sink,
+    SinkWriter,
 };
-use isochrony_flow::{Keep, Live};
+use isochrony_flow::{SharedRecording, SinkFactory};
 use isochrony_segment::{Calibration, Stream};
 use isochrony_time::Fixed;
 use serde_json::{Map, Value, json};
@@ -67,7 +68,7 @@ impl ToWire {
     ///
     /// # Errors
     /// [`PlanError::Unreadable`].
-    pub fn resolve(saved: &Map<String, Value>) -> Result<Kept, PlanError> {
+    pub fn resolve(saved: &Map<String, Value>) -> Result<SharedFactory, PlanError> {
         let unreadable = |why: String| PlanError::Unreadable { why };
         let number = |key: &str| saved.get(key).and_then(Value::as_f64);
         let address = saved.get("address").and_then(Value::as_str).unwrap_or("");
@@ -86,13 +87,13 @@ impl ToWire {
             .and_then(Value::as_u64)
             .map(|frame| frame as usize);
         let target = Self::new(address, number("speed"), frame, faults);
-        Ok(Kept::new(Keep::new(
+        Ok(SharedFactory::new(SinkFactory::new(
             target.map_err(|error| unreadable(error.to_string()))?,
         )))
     }
 }
 
-impl Target for ToWire {
+impl Sink for ToWire {
     fn name(&self) -> &'static str {
         Self::NAME
     }
@@ -114,7 +115,11 @@ impl Target for ToWire {
         }
     }
 
-    fn open(&self, port: &PortType, reads: Option<&Live>) -> Result<Box<dyn Writer>, OpError> {
+    fn open(
+        &self,
+        port: &PortType,
+        reads: Option<&SharedRecording>,
+    ) -> Result<Box<dyn SinkWriter>, OpError> {
         let (Some(dtype), Some(stream)) = (port.dtype(), port.stream()) else {
             return Err(OpErrorKind::WrongItem {
                 expected: "samples",
@@ -159,7 +164,7 @@ impl Target for ToWire {
 struct WireWriter {
     sender: Option<Sender>,
     clock: Option<Arc<dyn Clock>>,
-    reads: Option<Live>,
+    reads: Option<SharedRecording>,
     samples_a_second: Option<f64>,
     started: Option<Instant>,
     /// Index that would continue what was sent.
@@ -168,7 +173,7 @@ struct WireWriter {
     sent: u64,
 }
 
-impl Writer for WireWriter {
+impl SinkWriter for WireWriter {
     fn write(&mut self, item: &Item) -> Result<u64, OpError> {
         let (Item::Samples(samples), Some(sender)) = (item, &mut self.sender) else {
             return Err(OpErrorKind::WrongItem {
@@ -184,7 +189,7 @@ impl Writer for WireWriter {
                 .max(0)
                 .unsigned_abs(),
             None => {
-                let gaps = self.reads.as_ref().map(Live::outer_gaps);
+                let gaps = self.reads.as_ref().map(SharedRecording::outer_gaps);
                 gaps.map_or(0, |gaps| gaps.until(samples.start()))
             }
         };
@@ -221,7 +226,7 @@ impl Writer for WireWriter {
     }
 
     fn on_break(&mut self, why: &Break) -> Result<(), OpError> {
-        if let (Break::Clock { .. }, Some(sender)) = (why, &mut self.sender) {
+        if let (Break::ClockStep { .. }, Some(sender)) = (why, &mut self.sender) {
             sender.step();
         }
         Ok(())
@@ -234,7 +239,7 @@ impl Writer for WireWriter {
     fn finish(&mut self) -> Result<(), OpError> {
         match self.sender.take() {
             Some(mut sender) => {
-                let gaps = self.reads.as_ref().map(Live::outer_gaps);
+                let gaps = self.reads.as_ref().map(SharedRecording::outer_gaps);
                 sender.skip(gaps.map_or(0, |gaps| gaps.from(self.expected)));
                 sender.end().map(drop).map_err(failed)
             }
@@ -253,8 +258,8 @@ impl Drop for WireWriter {
 }
 
 /// None if a description would state nothing.
-fn description_of(stream: &Stream, reads: Option<&Live>) -> Option<SenderDescription> {
-    let own = reads.and_then(Live::description);
+fn description_of(stream: &Stream, reads: Option<&SharedRecording>) -> Option<SenderDescription> {
+    let own = reads.and_then(SharedRecording::description);
     let (calibration, attributes) = match own {
         Some(own) => (own.calibration, own.attributes),
         None => (stream.calibration.clone(), Map::new()),
@@ -262,7 +267,7 @@ fn description_of(stream: &Stream, reads: Option<&Live>) -> Option<SenderDescrip
     let described = SenderDescription {
         rate: stream.rate,
         calibration,
-        knows_all_times: reads.is_some_and(Live::knows_all_times),
+        knows_all_times: reads.is_some_and(SharedRecording::knows_all_times),
         attributes,
     };
     let says = described.knows_all_times

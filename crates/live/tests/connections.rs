@@ -5,7 +5,7 @@ use std::net::{SocketAddr, TcpStream, UdpSocket};
 use std::thread::{JoinHandle, sleep, spawn};
 use std::time::{Duration, Instant};
 
-use isochrony_flow::{Live, Plan};
+use isochrony_flow::{Plan, SharedRecording};
 use isochrony_live::frame::FrameHeader;
 use isochrony_live::send::Sender;
 use isochrony_live::{Address, ListenOptions, Listener};
@@ -33,7 +33,7 @@ fn at(listener: &Listener) -> SocketAddr {
 }
 
 fn collecting(listener: &Listener) -> JoinHandle<Vec<i32>> {
-    let plan = Plan::scan_live(Live::new(listener.clone()));
+    let plan = Plan::scan_shared(SharedRecording::new(listener.clone()));
     spawn(move || plan.collect().unwrap().array().unwrap().to_vec().unwrap())
 }
 
@@ -265,7 +265,7 @@ fn a_sender_that_stops_early_is_told_from_one_that_sent_all() {
 #[test]
 fn feeds_have_timebases_of_their_own_unless_a_clock_is_stated() {
     let (one, two) = (listen(UDP), listen(UDP));
-    let scan = |listener: &Listener| Plan::scan_live(Live::new(listener.clone()));
+    let scan = |listener: &Listener| Plan::scan_shared(SharedRecording::new(listener.clone()));
     assert!(scan(&one).zip(&[scan(&two)]).is_err());
     let mut options = ListenOptions::new(DType::I32, rate());
     options.clock = Some(one.sampling_clock());

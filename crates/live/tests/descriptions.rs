@@ -4,7 +4,7 @@ use std::io::Read;
 use std::net::{TcpListener, UdpSocket};
 use std::time::Duration;
 
-use isochrony_flow::{IfExists, Live, Place, Plan, Recording, ToSignal};
+use isochrony_flow::{IfExists, Plan, Recording, SharedRecording, SignalLocation, SignalSink};
 use isochrony_live::frame::{
     DESCRIPTION_TAG, FrameHeader, MAX_DESCRIPTION_BYTES, SenderDescription,
 };
@@ -87,9 +87,9 @@ fn a_recording_without_samples_is_copied() {
         sender.skip(1234);
         sender.end().unwrap();
     });
-    let plan = Plan::scan_live(Live::new(listener.clone()));
-    let place = Place::new(&store, "a");
-    plan.keep(ToSignal::new(place, IfExists::Refuse))
+    let plan = Plan::scan_shared(SharedRecording::new(listener.clone()));
+    let place = SignalLocation::new(&store, "a");
+    plan.sink(SignalSink::new(place, IfExists::Refuse))
         .unwrap()
         .run()
         .unwrap();
@@ -160,7 +160,7 @@ fn only_what_the_session_that_is_heard_says_three_times_counts() {
         .write(&[], &mut end);
         send(&end);
     });
-    let plan = Plan::scan_live(Live::new(listener.clone()));
+    let plan = Plan::scan_shared(SharedRecording::new(listener.clone()));
     let gathered = plan.collect().unwrap();
     sending.join().unwrap();
     assert_eq!(gathered.array().unwrap().shape, [400]);
@@ -184,9 +184,9 @@ fn gaps_at_the_ends_that_nothing_can_have_are_not_believed() {
         sender.skip(1 << 59);
         sender.end().unwrap();
     });
-    let plan = Plan::scan_live(Live::new(listener.clone()));
-    let place = Place::new(&store, "a");
-    plan.keep(ToSignal::new(place, IfExists::Refuse))
+    let plan = Plan::scan_shared(SharedRecording::new(listener.clone()));
+    let place = SignalLocation::new(&store, "a");
+    plan.sink(SignalSink::new(place, IfExists::Refuse))
         .unwrap()
         .run()
         .unwrap();

@@ -3,7 +3,7 @@
 use std::net::UdpSocket;
 use std::time::Duration;
 
-use isochrony_flow::{Array, Live, Plan};
+use isochrony_flow::{Array, Plan, SharedRecording};
 use isochrony_live::frame::FrameHeader;
 use isochrony_live::send::{NetworkFaults, SendCounts, Sender};
 use isochrony_live::{Address, ListenOptions, Listener};
@@ -28,7 +28,7 @@ fn bind(at: &str, options: &ListenOptions) -> Listener {
 }
 
 fn scan(listener: &Listener) -> Plan {
-    Plan::scan_live(Live::new(listener.clone()))
+    Plan::scan_shared(SharedRecording::new(listener.clone()))
 }
 
 fn ramp(from: i32, count: i32) -> Vec<i32> {
@@ -133,7 +133,7 @@ fn a_plan_that_is_too_slow_loses_datagrams_in_gaps_that_are_counted_and_holds_co
             std::thread::sleep(Duration::from_millis(300));
             sender.end().unwrap()
         });
-        let plan = Plan::scan_part(Live::new(listener.clone()), None, 4000);
+        let plan = Plan::scan_part(SharedRecording::new(listener.clone()), None, 4000);
         let plan = plan.each(slow).unwrap().count().unwrap();
         let got = plan.collect().unwrap().count().unwrap();
         sending.join().unwrap();
@@ -251,7 +251,7 @@ fn a_feed_is_refused_where_it_cannot_be_what_was_meant() {
     let listener = bind(UDP, &options());
     let both = scan(&listener).zip(&[scan(&listener).passthrough().unwrap()]);
     drop(both);
-    let range = Plan::scan_part(Live::new(listener.clone()), Some(5..10), 100);
+    let range = Plan::scan_part(SharedRecording::new(listener.clone()), Some(5..10), 100);
     assert!(range.collect().unwrap_err().to_string().contains("feed"));
 }
 

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::thread::{JoinHandle, sleep, spawn};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use isochrony_flow::{Cause, Live, Plan, Recording};
+use isochrony_flow::{Cause, Plan, Recording, SharedRecording};
 use isochrony_live::send::Sender;
 use isochrony_live::{Address, Driver, ListenOptions, Listener, PushPosition, Pusher};
 use isochrony_segment::{ByteOrder, DType};
@@ -23,7 +23,7 @@ fn options(silence: u64) -> ListenOptions {
 }
 
 fn collecting(listener: &Listener) -> JoinHandle<Vec<i32>> {
-    let plan = Plan::scan_live(Live::new(listener.clone()));
+    let plan = Plan::scan_shared(SharedRecording::new(listener.clone()));
     spawn(move || {
         let gathered = plan.collect().unwrap();
         gathered.array().unwrap().to_vec().unwrap()
@@ -230,7 +230,9 @@ fn a_driver_that_may_not_wait_loses_what_finds_no_room_and_it_is_counted() {
 #[test]
 fn a_driver_that_cannot_begin_ends_the_run_with_its_reason() {
     let (listener, pushes) = driven(Vec::new(), true, &options(100));
-    let failed = Plan::scan_live(Live::new(listener)).collect().unwrap_err();
+    let failed = Plan::scan_shared(SharedRecording::new(listener))
+        .collect()
+        .unwrap_err();
     assert!(failed.to_string().contains("no such device"), "{failed}");
     assert_eq!(*pushes.0.stopped.lock().unwrap(), 0);
 }

@@ -3,7 +3,10 @@
 //! A [`NativePlan`] wraps a plan of the engine. Operators are added by their names and parameters, so that one new
 //! operator needs no code here. Runs go in the calling thread, see [`running`].
 
-use isochrony_flow::{Catalog, Kept, Live, Plan, PortType, SEGMENT, Segments, Stored};
+use isochrony_flow::{
+    Catalog, Plan, PortType, SEGMENT_SAMPLES, Segments, SharedFactory, SharedRecording,
+    StoredRecording,
+};
 use isochrony_segment::{Calibration, SigSeg, Stream};
 use isochrony_store::{StoreError, Strategy};
 use isochrony_time::TimebaseId;
@@ -89,8 +92,8 @@ impl NativePlan {
     }
 
     /// Adds an operator that holds something which is no Python object.
-    fn then_held(&self, py: Python<'_>, held: Kept) -> Result<Self> {
-        let plan = self.plan.hold(held, &[])?;
+    fn then_held(&self, py: Python<'_>, held: SharedFactory) -> Result<Self> {
+        let plan = self.plan.apply_factory(held, &[])?;
         self.of_inputs(py, plan, &[], &owner::ObjectKeeper::default())
     }
 
@@ -160,11 +163,11 @@ impl NativePlan {
         let mut stored = match source.cast::<Selection>() {
             Ok(selection) => {
                 let selection = selection.get();
-                Stored::selection(selection.shared.store.path(), &selection.selection)
+                StoredRecording::selection(selection.shared.store.path(), &selection.selection)
             }
             Err(_) => {
                 let signal = source.cast::<Signal>().map_err(PyErr::from)?.get();
-                Stored::new(signal.follower.shared.store.path(), signal.get(py)?)
+                StoredRecording::new(signal.follower.shared.store.path(), signal.get(py)?)
             }
         };
         if let Some(other) = clock {
@@ -173,8 +176,8 @@ impl NativePlan {
         if let Some(io) = io {
             stored = stored.io(Strategy::parse(io).map_err(StoreError::from)?);
         }
-        let segment = segment.unwrap_or(SEGMENT);
-        Ok(Plan::scan_part(Live::new(stored), None, segment).into())
+        let segment = segment.unwrap_or(SEGMENT_SAMPLES);
+        Ok(Plan::scan_part(SharedRecording::new(stored), None, segment).into())
     }
 
     /// Reads an array, without a copy where it is contiguous.
@@ -199,8 +202,8 @@ impl NativePlan {
             )
             .into());
         };
-        let segment = segment.unwrap_or(SEGMENT);
-        Ok(Plan::scan_part(Live::new(recording), None, segment).into())
+        let segment = segment.unwrap_or(SEGMENT_SAMPLES);
+        Ok(Plan::scan_part(SharedRecording::new(recording), None, segment).into())
     }
 
     /// Adds an operator by its name; `params` is a JSON object.

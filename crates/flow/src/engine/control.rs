@@ -199,7 +199,7 @@ fn with(
     graph: &Graph,
     node: usize,
     params: &Map<String, Value>,
-) -> Result<(Map<String, Value>, crate::Bound), PlanError> {
+) -> Result<(Map<String, Value>, crate::OperatorProperties), PlanError> {
     let node = &graph.nodes[node];
     let Op::Apply {
         declaration,
@@ -217,7 +217,7 @@ fn with(
     if bound.outputs == node.bound.outputs {
         return Ok((all, bound));
     }
-    let types = |bound: &crate::Bound| {
+    let types = |bound: &crate::OperatorProperties| {
         let types: Vec<String> = bound.outputs.iter().map(PortType::to_string).collect();
         types.join(", ")
     };

@@ -1,10 +1,10 @@
 //! The driver: items depth first through the operators of a plan.
 //!
 //! A chain is a loop, not a recursion: [`drive`] hands the item from slot to slot as long as operators answer
-//! [`Next::Tail`] and have one consumer. An operator that emits calls back into it with the slots behind its own,
+//! [`Next::Forward`] and have one consumer. An operator that emits calls back into it with the slots behind its own,
 //! which is all that [`Out`] can reach: nodes are in topological order, so no operator is ever entered twice at once.
 //!
-//! Operators that promised to keep step ([`Bound::in_step`](crate::Bound::in_step)) and follow one another are one hop
+//! Operators that promised to keep step ([`OperatorProperties::in_step`](crate::OperatorProperties::in_step)) and follow one another are one hop
 //! for the driver: what is true of the item before the first of them is true before each, so breaks are looked for
 //! once, and of them only what they are called with and what they answer is touched.
 
@@ -241,7 +241,7 @@ pub(crate) fn drive(
                 return Err(error);
             }
         };
-        if answer != Next::Tail {
+        if answer != Next::Forward {
             return stop(slot, to.node, answer, samples, shared);
         }
         if slot.followers > 0 {
@@ -294,7 +294,7 @@ fn follow(
     for slot in slots {
         at.0.node += 1;
         match slot.op.process(0, item, &mut at.0) {
-            Ok(Next::Tail) => {}
+            Ok(Next::Forward) => {}
             other => return Err(not_in_step(other)),
         }
     }
@@ -331,7 +331,7 @@ fn follow_one_by_one(
             .op
             .process(0, item, &mut Out::of(node, &mut [], shared))
         {
-            Ok(Next::Tail) => {}
+            Ok(Next::Forward) => {}
             other => return Err(not_in_step(other)),
         }
         if extent(item, next) != before {

@@ -12,7 +12,7 @@ use super::drive::fails_alone;
 use super::shared::NOWHERE;
 use super::slot::Cold;
 use super::{REST, Run, RunOptions};
-use crate::{OpError, OpErrorKind, Pulled, RunError};
+use crate::{OpError, OpErrorKind, RunError, SourceItem};
 
 /// An error, and where it was met.
 pub(super) struct Failed {
@@ -23,10 +23,12 @@ pub(super) struct Failed {
 }
 
 /// Whether what a source gives begins behind a time, with all that follows.
-pub(super) fn lies_behind(pulled: &Pulled, until: Option<f64>, axis: &Axis) -> bool {
+pub(super) fn lies_behind(pulled: &SourceItem, until: Option<f64>, axis: &Axis) -> bool {
     let start = match pulled {
-        Pulled::Item(item) => item.extent().map(|(start, _)| start),
-        Pulled::Stretch { anchor: start, .. } | Pulled::Upto(start) => Some(*start),
+        SourceItem::Item(item) => item.extent().map(|(start, _)| start),
+        SourceItem::RangeStart { anchor: start, .. } | SourceItem::ProgressMark(start) => {
+            Some(*start)
+        }
         _ => None,
     };
     until.is_some_and(|until| start.is_some_and(|start| axis.time(start) > until))
@@ -180,7 +182,7 @@ impl Run {
             if feed.ended {
                 continue;
             }
-            let goes_on = feed.source.goes_on_to_an_error() || feed.stored;
+            let goes_on = feed.source.continues_after_failure() || feed.stored;
             if !goes_on || Some(at) == from || feed.time > first.place.time {
                 feed.source.close();
                 feed.ended = true;

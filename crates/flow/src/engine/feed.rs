@@ -1,7 +1,7 @@
 //! Sources as a run pulls from them: in bursts.
 
 use super::axis::Axis;
-use crate::{Item, Pulled, Source};
+use crate::{Item, Source, SourceItem};
 
 /// Samples after which a burst ends.
 const SAMPLES: u64 = 1 << 18;
@@ -17,7 +17,7 @@ pub(super) struct Feed {
     /// Index up to which it has given.
     pub(super) upto: i64,
     /// What it gave that is not its turn yet.
-    pub(super) kept: Option<Pulled>,
+    pub(super) kept: Option<SourceItem>,
     /// How often it has gone back.
     pub(super) backs: u64,
     /// How far it is as time: index over rate, so that sources of different rates keep together.

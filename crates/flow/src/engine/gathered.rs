@@ -29,7 +29,7 @@ impl Array {
 /// What a run gathered.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
-pub enum Gathered {
+pub enum PlanOutput {
     /// Samples or rows.
     Array(Array),
     /// Windows or samples counted.
@@ -40,7 +40,7 @@ pub enum Gathered {
     Rows(RecordBatch),
 }
 
-impl Gathered {
+impl PlanOutput {
     /// The count, if it is one.
     #[must_use]
     pub fn count(&self) -> Option<u64> {

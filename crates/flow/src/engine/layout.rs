@@ -16,7 +16,7 @@ use super::slot::{self, Cold, FRESH, MANY, Slot, To};
 use super::{Remains, Run, RunOptions};
 use crate::plan;
 use crate::plan::graph::{Graph, LOOP};
-use crate::{Align, OpError, OpErrorKind, RunError};
+use crate::{Alignment, OpError, OpErrorKind, RunError};
 
 impl Run {
     /// Opens what the graph reads and makes its operators.
@@ -72,7 +72,7 @@ impl Run {
                     axis: Axis::given(graph, at),
                     ended: false,
                     idle: false,
-                    stored: recording.is_some_and(|recording| recording.0.in_portions()),
+                    stored: recording.is_some_and(|recording| recording.0.is_splittable()),
                     counted: 0,
                 });
             }
@@ -80,7 +80,7 @@ impl Run {
                 Some(op) => op,
                 None => fresh(graph, at, options).map_err(|error| failed(at, error))?,
             };
-            let fan_in = node.bound.align != Align::Single;
+            let fan_in = node.bound.align != Alignment::Single;
             let from = node.inputs.iter().map(|&(n, o)| {
                 let stream = graph.nodes[n].bound.outputs[usize::from(o)].stream_id();
                 let (name, number) = graph.called(n);
@@ -88,7 +88,7 @@ impl Run {
                 (name, stream.and_then(crate::plan::rows::clock_of))
             });
             // What is fed back comes without an edge.
-            let looped = matches!(node.bound.align, Align::Loop { .. });
+            let looped = matches!(node.bound.align, Alignment::Loop { .. });
             let from = from.chain(looped.then(|| ("what is fed back".into(), None)));
             let mut queues = fan_in.then(|| Box::new(FanIn::new(node.bound.align, from)));
             let loop_begins = graph.loop_begin(at).is_some();
@@ -208,15 +208,18 @@ fn ratio(graph: &Graph, node: usize) -> Option<Ratio> {
 /// Whether a node takes items from one edge only.
 fn single(graph: &Graph, node: u32) -> bool {
     let node = &graph.nodes[node as usize];
-    node.bound.align == Align::Single && node.inputs.len() == 1
+    node.bound.align == Alignment::Single && node.inputs.len() == 1
 }
 
 /// Stands in the place of a source, which is not an operator.
 struct Nothing;
 
 impl crate::Operator for Nothing {
-    fn bind(&mut self, _: &[crate::PortType]) -> Result<crate::Bound, crate::PlanError> {
-        Ok(crate::Bound::new([]))
+    fn bind(
+        &mut self,
+        _: &[crate::PortType],
+    ) -> Result<crate::OperatorProperties, crate::PlanError> {
+        Ok(crate::OperatorProperties::new([]))
     }
 
     fn process(
@@ -225,6 +228,6 @@ impl crate::Operator for Nothing {
         _: &mut crate::Item,
         _: &mut Out<'_>,
     ) -> Result<crate::Next, OpError> {
-        Ok(crate::Next::Taken)
+        Ok(crate::Next::Consumed)
     }
 }

@@ -256,9 +256,11 @@ fn part_ends(
     if slot.ended {
         return Ok(());
     }
-    let told = slot
-        .op
-        .on_break(to.port, &Break::Back, &mut Out::of(to.node, later, shared));
+    let told = slot.op.on_break(
+        to.port,
+        &Break::Rewind,
+        &mut Out::of(to.node, later, shared),
+    );
     let told = told.and_then(|()| slot.op.idle(&mut Out::of(to.node, later, shared)));
     slot.ended |= told.is_err();
     told

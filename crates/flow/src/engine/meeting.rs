@@ -98,13 +98,13 @@ fn give(
                 slot.ended = true;
             }
             match answer? {
-                Next::Taken => {}
+                Next::Consumed => {}
                 Next::Done => {
                     slot.ended = true;
                     shared.ends += 1;
                     break;
                 }
-                Next::Tail => {
+                Next::Forward => {
                     fan_out(later, node, 0, &mut item, shared)?;
                     shared.switch(node);
                 }

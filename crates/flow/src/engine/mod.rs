@@ -43,7 +43,7 @@ pub(crate) use remains::Remains;
 
 pub use options::{MEMORY, RunOptions, TASK};
 
-use crate::{Applied, Break, Item, OpError, Pulled, RunError};
+use crate::{Break, Item, OpError, ParameterUpdate, RunError, SourceItem};
 use control::{Change, Control};
 use report::Report;
 
@@ -192,7 +192,7 @@ impl Run {
         self.shared.switch(node);
         self.shared.range = NOWHERE;
         let (slot, later) = at(&mut self.slots, 0, node);
-        if slot.ended || slot.op.set(&change.params)? == Applied::Changed {
+        if slot.ended || slot.op.set(&change.params)? == ParameterUpdate::Applied {
             return Ok(());
         }
         slot.op.on_break(
@@ -237,10 +237,10 @@ impl Run {
             shared.switch(node);
             shared.pool.yield_rest(shared.queued);
             let pulled = feed.pull(rival.as_ref())?;
-            gave |= !matches!(pulled, Pulled::Idle);
+            gave |= !matches!(pulled, SourceItem::Idle);
             match pulled {
                 pulled if lies_behind(&pulled, *until, &feed.axis) => feed.ended = true,
-                Pulled::Item(mut item) => {
+                SourceItem::Item(mut item) => {
                     let count = burst.add(&item);
                     *given += 1;
                     feed.upto = match item.extent() {
@@ -257,22 +257,22 @@ impl Run {
                         *timed_samples += count;
                     }
                 }
-                Pulled::Stretch { anchor, why } => {
+                SourceItem::RangeStart { anchor, why } => {
                     let mark = Mark::Stretch { anchor, why };
                     mark_all(&mut slots[behind..], node, &mark, shared)?;
                     go_round(slots, shared)?;
                     feed.begins(anchor, *by_block);
                 }
-                Pulled::Upto(index) => feed.upto = feed.upto.max(index),
-                Pulled::Back => {
+                SourceItem::ProgressMark(index) => feed.upto = feed.upto.max(index),
+                SourceItem::Rewind => {
                     (feed.upto, feed.backs) = (i64::MIN, feed.backs + 1);
                     mark_all(&mut slots[behind..], node, &Mark::Back, shared)?;
                     go_round(slots, shared)?;
                     // Others may have some of what it leaves behind.
                     burst.end();
                 }
-                Pulled::Idle => feed.idle = true,
-                Pulled::End => feed.ended = true,
+                SourceItem::Idle => feed.idle = true,
+                SourceItem::End => feed.ended = true,
             }
             if *by_block {
                 feed.time = feed.reached();
@@ -353,7 +353,7 @@ impl Run {
     }
 
     /// What the sink at a node gathered.
-    pub(crate) fn result(&mut self, node: usize) -> Option<crate::Gathered> {
+    pub(crate) fn result(&mut self, node: usize) -> Option<crate::PlanOutput> {
         self.slots[node].op.result()
     }
 }

@@ -4,7 +4,7 @@ use super::Run;
 use super::pool::Pool;
 use crate::plan::Op;
 use crate::plan::graph::Graph;
-use crate::{Align, Contract, Operator};
+use crate::{Alignment, Contract, Operator};
 
 /// Most memory that a run leaves for the next of the same graph.
 const WARM: u64 = 16 << 20;
@@ -27,7 +27,7 @@ impl Run {
             // What holds something of this process is made for one run.
             let made_of_parameters = matches!(node.op, Op::Apply { .. });
             let in_place = matches!(bound.ratio, None | Some((1, 1)));
-            let remembers_nothing = alone && in_place && bound.align == Align::Single;
+            let remembers_nothing = alone && in_place && bound.align == Alignment::Single;
             (made_of_parameters && remembers_nothing).then_some(slot.op)
         });
         Remains {

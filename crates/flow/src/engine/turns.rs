@@ -12,7 +12,7 @@ use super::feed::{Burst, Feed};
 use super::shared::Shared;
 use super::slot;
 use super::{Run, Slot, TIMED_BURSTS};
-use crate::{OpError, Pulled};
+use crate::{OpError, SourceItem};
 
 /// How far another source is, which is asked next.
 pub(super) struct Rival {
@@ -52,12 +52,12 @@ impl Feed {
 
     /// What comes next. Of an item behind a gap, or the first, which begins behind how far another source is, only that: it
     /// comes when its turn does.
-    pub(super) fn pull(&mut self, rival: Option<&Rival>) -> Result<Pulled, OpError> {
+    pub(super) fn pull(&mut self, rival: Option<&Rival>) -> Result<SourceItem, OpError> {
         if let Some(kept) = self.kept.take() {
             return Ok(kept);
         }
         let pulled = self.source.pull()?;
-        let (Pulled::Item(item), Some(rival)) = (&pulled, rival) else {
+        let (SourceItem::Item(item), Some(rival)) = (&pulled, rival) else {
             return Ok(pulled);
         };
         let start = item.extent().map(|(start, _)| start);
@@ -68,7 +68,7 @@ impl Feed {
             return Ok(pulled);
         }
         self.kept = Some(pulled);
-        Ok(Pulled::Upto(start))
+        Ok(SourceItem::ProgressMark(start))
     }
 }
 

@@ -5,14 +5,14 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
-use super::held::{Kept, Revive};
+use super::held::{FactoryResolver, SharedFactory};
 use crate::{Declaration, Declared, PlanError, PortType, operators};
 
 /// Declarations of operators, by name, and what brings back those that hold something.
 #[derive(Clone)]
 pub struct Catalog {
     declared: Vec<Declaration>,
-    held: Vec<(&'static str, Revive)>,
+    held: Vec<(&'static str, FactoryResolver)>,
 }
 
 impl fmt::Debug for Catalog {
@@ -46,12 +46,12 @@ impl Catalog {
         self
     }
 
-    /// Says how saved operators of a name that hold something ([`Held`](crate::Held)) come back.
+    /// Says how saved operators of a name that hold something ([`OperatorFactory`](crate::OperatorFactory)) come back.
     #[must_use]
-    pub fn reviving(
+    pub fn with_factory(
         mut self,
         name: &'static str,
-        revive: impl Fn(&Map<String, Value>, &[PortType]) -> Result<Kept, PlanError>
+        revive: impl Fn(&Map<String, Value>, &[PortType]) -> Result<SharedFactory, PlanError>
         + Send
         + Sync
         + 'static,
@@ -62,7 +62,7 @@ impl Catalog {
     }
 
     /// How saved operators of a name come back, if they hold something.
-    pub(crate) fn revive(&self, name: &str) -> Option<&Revive> {
+    pub(crate) fn revive(&self, name: &str) -> Option<&FactoryResolver> {
         self.held
             .iter()
             .find(|known| known.0 == name)

@@ -270,7 +270,7 @@ impl Declaration {
 ///
 /// ```
 /// use isochrony_flow::{
-///     Bound, Inputs, Item, Next, OpError, Operator, Out, PlanError, Port, PortType, json, operator,
+///     OperatorProperties, Inputs, Item, Next, OpError, Operator, Out, PlanError, Port, PortType, json, operator,
 /// };
 ///
 /// operator! {
@@ -285,13 +285,13 @@ impl Declaration {
 /// }
 ///
 /// impl Operator for Thin {
-///     fn bind(&mut self, inputs: &[PortType]) -> Result<Bound, PlanError> {
-///         Ok(Bound::new(inputs.iter().copied()).data_dependent())
+///     fn bind(&mut self, inputs: &[PortType]) -> Result<OperatorProperties, PlanError> {
+///         Ok(OperatorProperties::new(inputs.iter().copied()).data_dependent())
 ///     }
 ///
 ///     fn process(&mut self, _: Port, _: &mut Item, _: &mut Out<'_>) -> Result<Next, OpError> {
 ///         self.seen += 1;
-///         Ok(if self.seen % self.every == 0 { Next::Tail } else { Next::Taken })
+///         Ok(if self.seen % self.every == 0 { Next::Forward } else { Next::Consumed })
 ///     }
 /// }
 /// ```

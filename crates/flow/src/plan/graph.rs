@@ -7,9 +7,9 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::{Node, Op, Plan, SEGMENT};
+use super::{Node, Op, Plan, SEGMENT_SAMPLES};
 use crate::sources::description::ProcessedRecording;
-use crate::{Align, Bound, Live, PlanError};
+use crate::{Alignment, OperatorProperties, PlanError, SharedRecording};
 
 /// The input of `feedback` that says which loop it ends; the one before is what is fed back.
 pub(crate) const LOOP: usize = 2;
@@ -21,12 +21,12 @@ pub(crate) type Edge = (usize, u16);
 pub(crate) struct GraphNode {
     pub(crate) op: Op,
     pub(crate) inputs: Vec<Edge>,
-    pub(crate) bound: Bound,
+    pub(crate) bound: OperatorProperties,
 }
 
 impl GraphNode {
     fn begins_loop(&self) -> bool {
-        matches!(self.bound.align, Align::Loop { .. })
+        matches!(self.bound.align, Alignment::Loop { .. })
     }
 }
 
@@ -200,7 +200,7 @@ impl Graph {
             }
             let node = &self.nodes[at];
             // Where streams meet, what all of them have goes on: as long as none of them lacks anything, all.
-            if node.bound.ratio.is_none() && node.bound.align != Align::Window {
+            if node.bound.ratio.is_none() && node.bound.align != Alignment::Window {
                 let operator = node.op.name();
                 return Err(PlanError::LoopMayStall { operator });
             }
@@ -211,7 +211,7 @@ impl Graph {
 
     /// The recording whose indices come in at a node that holds something beside data, or were resampled: that of the
     /// same timebase before it. Other operators do not ask, and a plan may have a hundred thousand.
-    pub(crate) fn reads(&self, node: usize) -> Option<Live> {
+    pub(crate) fn reads(&self, node: usize) -> Option<SharedRecording> {
         if !matches!(self.nodes[node].op, Op::Hold(_)) {
             return None;
         }
@@ -232,7 +232,7 @@ impl Graph {
             {
                 return Some(match self.is_given_whole(from) {
                     true => recording.clone(),
-                    false => Live::new(ProcessedRecording(recording.0.clone())),
+                    false => SharedRecording::new(ProcessedRecording(recording.0.clone())),
                 });
             }
             left.extend(before.inputs.iter().map(|&(node, _)| node));
@@ -294,13 +294,13 @@ impl Graph {
 }
 
 /// A scan: what of, and what is not as usual.
-fn scanned(recording: &Live, range: Option<&Range<i64>>, segment: u64) -> String {
+fn scanned(recording: &SharedRecording, range: Option<&Range<i64>>, segment: u64) -> String {
     let port = recording.0.port();
     let mut text = format!("scan({}", port.stream().map_or("", |stream| &stream.name));
     if let Some(range) = range {
         text += &format!("[{}:{}]", range.start, range.end);
     }
-    if segment != SEGMENT {
+    if segment != SEGMENT_SAMPLES {
         text += &format!(", segment={segment}");
     }
     let saved = recording.saved();

@@ -1,8 +1,8 @@
 //! Operators that hold something of this process: a closure, a Python function, an open store.
 //!
-//! A declared operator is its name and parameters, so a plan of such operators is data. What a [`Held`] operator does
+//! A declared operator is its name and parameters, so a plan of such operators is data. What a [`OperatorFactory`] operator does
 //! lies in an object instead, which says itself how it prints and how, if at all, it is saved. A plan holds the object;
-//! the operator is made of it anew for each run, as declared ones are. [`Catalog::reviving`](crate::Catalog::reviving)
+//! the operator is made of it anew for each run, as declared ones are. [`Catalog::with_factory`](crate::Catalog::with_factory)
 //! brings saved ones back.
 
 use std::fmt;
@@ -10,19 +10,19 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
-use crate::{Live, Operator, PlanError, PortType, RunOptions};
+use crate::{Operator, PlanError, PortType, RunOptions, SharedRecording};
 
 /// Who does the work of a held operator in a run on several cores, and why, in words that `explain` shows.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Spread {
+pub enum Parallelism {
     /// Each worker, by an operator of its own: none must know of what another was given.
     Workers(String),
     /// The caller's thread, in order.
-    Caller(String),
+    CallingThread(String),
 }
 
 /// What makes an operator, and is kept in a plan in its place.
-pub trait Held: Send + Sync {
+pub trait OperatorFactory: Send + Sync {
     /// The operator's name, in errors, reports and saved plans.
     fn name(&self) -> &'static str;
 
@@ -36,7 +36,7 @@ pub trait Held: Send + Sync {
     ///
     /// # Errors
     /// A [`PlanError`]: what it holds is gone.
-    fn make(&self, reads: Option<&Live>) -> Result<Box<dyn Operator>, PlanError>;
+    fn make(&self, reads: Option<&SharedRecording>) -> Result<Box<dyn Operator>, PlanError>;
 
     /// Makes the operator for a run, in the thread that will call it.
     ///
@@ -44,7 +44,7 @@ pub trait Held: Send + Sync {
     /// As [`make`](Self::make).
     fn make_for(
         &self,
-        reads: Option<&Live>,
+        reads: Option<&SharedRecording>,
         run: &RunOptions<'_>,
     ) -> Result<Box<dyn Operator>, PlanError> {
         let _ = run;
@@ -53,9 +53,9 @@ pub trait Held: Send + Sync {
 
     /// Who does its work in a run on several cores. What it must not do for other reasons, as one that remembers, it need
     /// not say here.
-    fn spread(&self, run: &RunOptions<'_>) -> Spread {
+    fn parallelism(&self, run: &RunOptions<'_>) -> Parallelism {
         let _ = run;
-        Spread::Caller("holds something of this process".into())
+        Parallelism::CallingThread("holds something of this process".into())
     }
 
     /// Its parameters as a saved plan has them.
@@ -82,18 +82,18 @@ pub trait Held: Send + Sync {
     }
 }
 
-/// A shared [`Held`]; equal if it is the same one or is saved alike.
+/// A shared [`OperatorFactory`]; equal if it is the same one or is saved alike.
 #[derive(Clone)]
-pub struct Kept(pub(crate) Arc<dyn Held>);
+pub struct SharedFactory(pub(crate) Arc<dyn OperatorFactory>);
 
-impl Kept {
+impl SharedFactory {
     /// Shares what makes an operator.
-    pub fn new(held: impl Held + 'static) -> Self {
+    pub fn new(held: impl OperatorFactory + 'static) -> Self {
         Self(Arc::new(held))
     }
 }
 
-impl PartialEq for Kept {
+impl PartialEq for SharedFactory {
     fn eq(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
             || self.0.name() == other.0.name()
@@ -101,12 +101,12 @@ impl PartialEq for Kept {
     }
 }
 
-impl fmt::Debug for Kept {
+impl fmt::Debug for SharedFactory {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Kept({})", self.0.label())
+        write!(f, "SharedFactory({})", self.0.label())
     }
 }
 
-/// Brings a saved [`Held`] back, from its parameters and the types of its inputs.
-pub type Revive =
-    Arc<dyn Fn(&Map<String, Value>, &[PortType]) -> Result<Kept, PlanError> + Send + Sync>;
+/// Brings a saved [`OperatorFactory`] back, from its parameters and the types of its inputs.
+pub type FactoryResolver =
+    Arc<dyn Fn(&Map<String, Value>, &[PortType]) -> Result<SharedFactory, PlanError> + Send + Sync>;

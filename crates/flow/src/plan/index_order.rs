@@ -10,7 +10,7 @@ use std::ops::Range;
 use isochrony_time::Ratio;
 
 use super::{Op, Plan};
-use crate::{Align, Bound, Contract, Extent, PlanError, PortType};
+use crate::{Alignment, Contract, Extent, OperatorProperties, PlanError, PortType};
 
 /// What is known of the indices of a node's samples.
 #[derive(Debug, Clone)]
@@ -38,7 +38,11 @@ impl Indices {
     ///
     /// # Errors
     /// [`PlanError::IndicesRepeat`] where it cannot make anything of what it is given.
-    pub(crate) fn given(op: &Op, bound: &Bound, inputs: &[Plan]) -> Result<Self, PlanError> {
+    pub(crate) fn given(
+        op: &Op,
+        bound: &OperatorProperties,
+        inputs: &[Plan],
+    ) -> Result<Self, PlanError> {
         let samples = |plan: &&Plan| matches!(plan.port(), PortType::Samples { .. });
         let twice = |plan: &Plan| plan.node.indices.twice.clone();
         let repeated = inputs.iter().filter(samples).find_map(twice);
@@ -54,7 +58,7 @@ impl Indices {
         let of = |plan: &Plan| plan.node.indices.within.clone();
         let within = match bound.align {
             // What comes out is where all of them are.
-            Align::Window => inputs
+            Alignment::Window => inputs
                 .iter()
                 .map(of)
                 .reduce(|one, other| common(&one, &other)),
@@ -119,7 +123,7 @@ fn overlap(ranges: &[Range<i64>]) -> Option<(usize, usize, Range<i64>)> {
 }
 
 /// The same range in an operator's own indices.
-fn resampled(within: Range<i64>, bound: &Bound) -> Range<i64> {
+fn resampled(within: Range<i64>, bound: &OperatorProperties) -> Range<i64> {
     let ratio = bound.ratio.and_then(|(up, down)| Ratio::new(up, down).ok());
     let Some(ratio) = ratio.filter(|ratio| !ratio.is_one()) else {
         return within;
@@ -132,14 +136,14 @@ fn resampled(within: Range<i64>, bound: &Bound) -> Range<i64> {
 }
 
 /// Whether an operator makes something of samples that follow one another.
-fn needs_stretches(bound: &Bound) -> bool {
+fn needs_stretches(bound: &OperatorProperties) -> bool {
     let around = matches!(
         bound.contract,
         Contract::Overlap { .. } | Contract::Lookahead { .. } | Contract::Settling { .. }
     );
     let meets = !matches!(
         bound.align,
-        Align::Single | Align::Time | Align::Begin | Align::Arrival
+        Alignment::Single | Alignment::Time | Alignment::Begin | Alignment::Arrival
     );
     let elsewhere = bound.ratio.is_some_and(|(up, down)| up != down) || bound.delay != 0;
     around || meets || elsewhere || bound.contiguous

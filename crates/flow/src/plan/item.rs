@@ -10,7 +10,7 @@ use isochrony_segment::{Buffer, DType, Sample, SegmentError, SigSeg, StreamId};
 use isochrony_time::RunId;
 use smallvec::SmallVec;
 
-use crate::{Partial, Rows};
+use crate::{PartialResult, Rows};
 
 /// What an operator is given and gives.
 #[derive(Debug, Clone)]
@@ -25,7 +25,7 @@ pub enum Item {
     /// Rows with named fields.
     Rows(Rows),
     /// What an operator gathered in a task, for the one that combines it.
-    Partial(Partial),
+    Partial(PartialResult),
     /// Taken by an operator: nothing.
     Taken,
 }
@@ -384,7 +384,7 @@ pub enum Break {
     /// No samples were recorded: the indices of the gap.
     Gap(Range<i64>),
     /// The recording's clock was set: what follows belongs to another run.
-    Clock {
+    ClockStep {
         /// Run before the step.
         old: RunId,
         /// Run after it.
@@ -396,5 +396,5 @@ pub enum Break {
     Removed,
     /// What follows lies before what came, as in a selection by civil time over a clock that was set back. The reason why
     /// it does not continue what came before is told behind this, where there is one.
-    Back,
+    Rewind,
 }

@@ -26,11 +26,11 @@ use isochrony_store::Signal;
 use serde_json::{Map, Value};
 
 use crate::{
-    Bound, Declaration, Declared, Inputs, Live, Needs, OpError, Operator, PlanError, PortType,
-    Recording, RunOptions,
+    Declaration, Declared, Inputs, OpError, Operator, OperatorProperties, PlanError, PortType,
+    Recording, Resource, RunOptions, SharedRecording,
 };
 use graph::Graph;
-use held::Kept;
+use held::SharedFactory;
 use index_order::Indices;
 
 /// What a node does.
@@ -38,7 +38,7 @@ use index_order::Indices;
 pub(crate) enum Op {
     /// Reads a recording.
     Scan {
-        recording: Live,
+        recording: SharedRecording,
         range: Option<Range<i64>>,
         segment: u64,
     },
@@ -48,7 +48,7 @@ pub(crate) enum Op {
         params: Map<String, Value>,
     },
     /// Processes items by means of something that the plan holds.
-    Hold(Kept),
+    Hold(SharedFactory),
 }
 
 impl PartialEq for Op {
@@ -92,7 +92,7 @@ impl Op {
     }
 
     /// The recording that it reads.
-    pub(crate) fn recording(&self) -> Option<&Live> {
+    pub(crate) fn recording(&self) -> Option<&SharedRecording> {
         match self {
             Self::Scan { recording, .. } => Some(recording),
             _ => None,
@@ -102,7 +102,7 @@ impl Op {
     /// Makes the operator for a run; None of a scan. `reads` is the recording of the indices that come in.
     pub(crate) fn make(
         &self,
-        reads: Option<&Live>,
+        reads: Option<&SharedRecording>,
         run: &RunOptions<'_>,
     ) -> Option<Result<Box<dyn Operator>, PlanError>> {
         match self {
@@ -119,7 +119,7 @@ impl Op {
 pub(crate) struct Node {
     pub(crate) op: Op,
     pub(crate) inputs: Vec<Plan>,
-    pub(crate) bound: Bound,
+    pub(crate) bound: OperatorProperties,
     pub(crate) indices: Indices,
 }
 
@@ -159,24 +159,24 @@ pub struct Plan {
 
 /// Samples of a segment where nobody says otherwise: large enough that the engine is not seen, small enough that
 /// what one operator wrote the next finds in the cache.
-pub const SEGMENT: u64 = 1 << 17;
+pub const SEGMENT_SAMPLES: u64 = 1 << 17;
 
 impl Plan {
     /// Reads a recording, all of it, from its first sample to its last.
     pub fn scan(recording: impl Recording + 'static) -> Self {
-        Self::scan_part(Live::new(recording), None, SEGMENT)
+        Self::scan_part(SharedRecording::new(recording), None, SEGMENT_SAMPLES)
     }
 
     /// Reads all samples of a shared recording.
     #[must_use]
-    pub fn scan_live(recording: Live) -> Self {
-        Self::scan_part(recording, None, SEGMENT)
+    pub fn scan_shared(recording: SharedRecording) -> Self {
+        Self::scan_part(recording, None, SEGMENT_SAMPLES)
     }
 
     /// Reads the samples of a recording with indices in `range`, in segments of at most `segment` samples.
     #[must_use]
-    pub fn scan_part(recording: Live, range: Option<Range<i64>>, segment: u64) -> Self {
-        let mut bound = Bound::new([recording.0.port()]);
+    pub fn scan_part(recording: SharedRecording, range: Option<Range<i64>>, segment: u64) -> Self {
+        let mut bound = OperatorProperties::new([recording.0.port()]);
         bound.needs = recording.0.needs();
         announce(&recording);
         let indices = Indices::read(recording.0.within(), range.as_ref());
@@ -257,7 +257,7 @@ impl Plan {
     ///
     /// # Errors
     /// [`PlanError`] if an input is not what it takes, or [`PlanError::WritesItsInput`].
-    pub fn hold(&self, kept: Kept, others: &[Self]) -> Result<Self, PlanError> {
+    pub fn apply_factory(&self, kept: SharedFactory, others: &[Self]) -> Result<Self, PlanError> {
         let mut inputs = vec![self.clone()];
         inputs.extend_from_slice(others);
         let types: Vec<PortType> = inputs.iter().map(Self::port).collect();
@@ -290,7 +290,7 @@ impl Plan {
 
     /// What it reads of stored signals.
     #[must_use]
-    pub fn stored(&self) -> Vec<Scanned> {
+    pub fn stored(&self) -> Vec<ScannedSignal> {
         let graph = Graph::new(self);
         let scans = graph.nodes.iter().filter_map(|node| match &node.op {
             Op::Scan {
@@ -306,7 +306,7 @@ impl Plan {
             let cut = ranges
                 .into_iter()
                 .map(|one| one.start.max(within.start)..one.end.min(within.end));
-            Scanned {
+            ScannedSignal {
                 signal: signal.clone(),
                 ranges: cut.filter(|one| !one.is_empty()).collect(),
                 whole,
@@ -319,7 +319,7 @@ impl Plan {
     #[must_use]
     pub fn needs_interpreter(&self) -> bool {
         let mut nodes = Graph::new(self).nodes.into_iter();
-        nodes.any(|node| node.bound.needs == Needs::Interpreter)
+        nodes.any(|node| node.bound.needs == Resource::Interpreter)
     }
 
     /// Another output of the last operator.
@@ -386,17 +386,17 @@ impl fmt::Debug for Plan {
 
 /// What a plan reads of a stored signal.
 #[derive(Debug, Clone)]
-pub struct Scanned {
+pub struct ScannedSignal {
     /// The signal, as it was when it was scanned.
     pub signal: Signal,
     /// Indices of it.
     pub ranges: Vec<Range<i64>>,
-    /// All that there is when the plan runs, which [`Repeated`](crate::Repeated) may narrow.
+    /// All that there is when the plan runs, which [`RepeatedPlan`](crate::RepeatedPlan) may narrow.
     pub whole: bool,
 }
 
 /// Lets operators behind a scan find its recording's clock.
-fn announce(recording: &Live) {
+fn announce(recording: &SharedRecording) {
     if let (Some(stream), Some(clock)) = (recording.0.port().stream_id(), recording.0.clock()) {
         rows::register(stream, &clock);
     }

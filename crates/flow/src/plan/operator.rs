@@ -19,9 +19,9 @@ pub type Port = u16;
 #[repr(usize)]
 pub enum Next {
     /// What is now in `*item` goes to output 0. This costs the least: a chain uses no stack.
-    Tail,
+    Forward,
     /// The item was consumed, or what came of it was emitted.
-    Taken,
+    Consumed,
     /// No more is wanted on this input; what is in `*item` is discarded.
     Done,
 }
@@ -29,9 +29,9 @@ pub enum Next {
 /// What became of a change of parameters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Applied {
+pub enum ParameterUpdate {
     /// The operator has them.
-    Changed,
+    Applied,
     /// It cannot take them: one that was made with them takes its place, as after a break.
     Rebuild,
 }
@@ -44,7 +44,7 @@ pub enum Contract {
     Stateless,
     /// Exact given so many samples, or of windows so many of these, before and after. Where a stretch goes on that long,
     /// what comes out does not depend on where reading it begins or ends; it has the indices of its input, or by
-    /// [`Bound::ratio`] others.
+    /// [`OperatorProperties::ratio`] others.
     Overlap {
         /// Samples of context before.
         before: u64,
@@ -58,7 +58,7 @@ pub enum Contract {
         after: u64,
     },
     /// A recursive filter: after so many samples, or windows, its result is within this relative error, given as many
-    /// behind as [`Bound::delay`] says.
+    /// behind as [`OperatorProperties::delay`] says.
     Settling {
         /// Samples of warm-up.
         before: u64,
@@ -78,7 +78,7 @@ pub enum Contract {
 /// Which items may meet at an operator of several inputs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Align {
+pub enum Alignment {
     /// One input.
     Single,
     /// Items over the same range of indices.
@@ -107,7 +107,7 @@ pub enum Align {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum Extent {
-    /// Where there is something in the first input, by [`Bound::ratio`]; where all inputs meet, in all of them.
+    /// Where there is something in the first input, by [`OperatorProperties::ratio`]; where all inputs meet, in all of them.
     #[default]
     Input,
     /// Where there is something in any input, so that indices may come twice.
@@ -119,12 +119,12 @@ pub enum Extent {
 /// What the values of a row stand for.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 #[non_exhaustive]
-pub enum Columns {
+pub enum RowAxis {
     /// Nothing that the runtime knows.
     #[default]
     Unknown,
     /// What they stood for in the first input, if rows have as many values as there.
-    Kept,
+    FromInput,
     /// One frequency each, from a transform of so many samples: NumPy's `rfftfreq`, of complex samples `fftfreq`.
     Frequencies {
         /// Samples that were transformed at a time.
@@ -137,7 +137,7 @@ pub enum Columns {
 /// What running it occupies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Needs {
+pub enum Resource {
     /// A core.
     Cpu,
     /// The Python interpreter, of which there is one.
@@ -147,13 +147,13 @@ pub enum Needs {
 /// An operator once the types of its inputs are known.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
-pub struct Bound {
+pub struct OperatorProperties {
     /// Types of the outputs.
     pub outputs: Vec<PortType>,
     /// How it may be run.
     pub contract: Contract,
     /// Who may meet whom, if it has several inputs.
-    pub align: Align,
+    pub align: Alignment,
     /// Indices given and taken: `Some((1, 1))` where indices stay what they are, `Some((up, down))` where index `j` of what
     /// comes out lies at `j * down / up` of what comes in; None where that depends on the data. The runtime tells what is
     /// behind of breaks in its own indices.
@@ -161,28 +161,28 @@ pub struct Bound {
     /// Samples by which the output lags behind the input.
     pub delay: i64,
     /// What running it occupies.
-    pub needs: Needs,
-    /// See [`Bound::in_step`].
+    pub needs: Resource,
+    /// See [`OperatorProperties::in_step`].
     pub in_step: bool,
     /// Memory of its tables, where that depends on a parameter.
     pub workspace: Option<Workspace>,
     /// At which indices there may be something in an output.
     pub extent: Extent,
     /// What the values of rows that come out stand for.
-    pub columns: Columns,
-    /// See [`Bound::contiguous`].
+    pub columns: RowAxis,
+    /// See [`OperatorProperties::contiguous`].
     pub contiguous: bool,
-    /// See [`Bound::light`].
+    /// See [`OperatorProperties::light`].
     pub light: bool,
-    /// See [`Bound::ends_early`].
+    /// See [`OperatorProperties::ends_early`].
     pub ends_early: bool,
-    /// Whether its last input is the loop's [`Align::Loop`], to which it feeds back.
+    /// Whether its last input is the loop's [`Alignment::Loop`], to which it feeds back.
     pub(crate) closes_loop: bool,
     /// Why it is [`Contract::Sequential`], for `explain()`.
     pub(crate) sequential_because: Option<&'static str>,
 }
 
-impl Bound {
+impl OperatorProperties {
     /// Stateless, one input, indices as they are. On several cores such an operator is made once for each worker, given
     /// portions of a recording between breaks, where memory was short perhaps some again, and never told of the end: one that remembers, or that gives something only
     /// at the end, must say so by [`contract`](Self::contract). At a break it must forget all that it knows of samples.
@@ -191,14 +191,14 @@ impl Bound {
         Self {
             outputs: outputs.into_iter().collect(),
             contract: Contract::Stateless,
-            align: Align::Single,
+            align: Alignment::Single,
             ratio: Some((1, 1)),
             delay: 0,
-            needs: Needs::Cpu,
+            needs: Resource::Cpu,
             in_step: false,
             workspace: None,
             extent: Extent::Input,
-            columns: Columns::Unknown,
+            columns: RowAxis::Unknown,
             contiguous: false,
             light: false,
             ends_early: false,
@@ -216,7 +216,7 @@ impl Bound {
 
     /// States what the values of rows that come out stand for.
     #[must_use]
-    pub fn columns(mut self, columns: Columns) -> Self {
+    pub fn row_axis(mut self, columns: RowAxis) -> Self {
         self.columns = columns;
         self
     }
@@ -270,7 +270,7 @@ impl Bound {
 
     /// Sets who may meet whom.
     #[must_use]
-    pub fn align(mut self, align: Align) -> Self {
+    pub fn align(mut self, align: Alignment) -> Self {
         self.align = align;
         self
     }
@@ -282,7 +282,7 @@ impl Bound {
         self
     }
 
-    /// It answers every item of its only input with [`Next::Tail`], leaves the indices of the item as they are, and
+    /// It answers every item of its only input with [`Next::Forward`], leaves the indices of the item as they are, and
     /// emits nothing, at breaks and at the end neither. The runtime need not look for breaks between operators in step:
     /// it looks before the first of them and tells all, and what it knows of progress before the first holds behind the
     /// last, so that [`Operator::progress`] is not asked. One that breaks this promise ends the run.
@@ -295,7 +295,7 @@ impl Bound {
     /// It occupies the Python interpreter.
     #[must_use]
     pub fn in_interpreter(mut self) -> Self {
-        self.needs = Needs::Interpreter;
+        self.needs = Resource::Interpreter;
         self
     }
 }
@@ -306,7 +306,7 @@ pub trait Operator: Send {
     ///
     /// # Errors
     /// A [`PlanError`] that names what was expected, what was given, and how to mend it.
-    fn bind(&mut self, inputs: &[PortType]) -> Result<Bound, PlanError>;
+    fn bind(&mut self, inputs: &[PortType]) -> Result<OperatorProperties, PlanError>;
 
     /// Processes an item of an input. The item is lent: [`Item::take`] it to keep it.
     ///
@@ -362,9 +362,9 @@ pub trait Operator: Send {
     fn set(
         &mut self,
         params: &serde_json::Map<String, serde_json::Value>,
-    ) -> Result<Applied, OpError> {
+    ) -> Result<ParameterUpdate, OpError> {
         let _ = params;
-        Ok(Applied::Rebuild)
+        Ok(ParameterUpdate::Rebuild)
     }
 
     /// So many samples will come, as far as it is known: a sink may set memory aside. Said at most once, before all items.
@@ -374,7 +374,7 @@ pub trait Operator: Send {
 
     /// What it has gathered since it was made, or since this was last asked, of an operator that is
     /// [`Contract::Reducible`]; it forgets it. Asked for behind each task of a run on several cores.
-    fn partial(&mut self) -> Option<crate::Partial> {
+    fn partial(&mut self) -> Option<crate::PartialResult> {
         None
     }
 
@@ -382,13 +382,13 @@ pub trait Operator: Send {
     ///
     /// # Errors
     /// As [`process`](Self::process).
-    fn combine(&mut self, next: &crate::Partial) -> Result<(), OpError> {
+    fn combine(&mut self, next: &crate::PartialResult) -> Result<(), OpError> {
         let _ = next;
         Ok(())
     }
 
     /// What a sink has gathered; asked for once, after the end.
-    fn result(&mut self) -> Option<crate::Gathered> {
+    fn result(&mut self) -> Option<crate::PlanOutput> {
         None
     }
 }

@@ -6,12 +6,12 @@ use std::sync::Arc;
 
 /// A partial result of an operator: its own business what it is, see [`Operator::partial`](crate::Operator::partial).
 #[derive(Clone)]
-pub struct Partial {
+pub struct PartialResult {
     gathered: Arc<dyn Any + Send + Sync>,
     bytes: u64,
 }
 
-impl Partial {
+impl PartialResult {
     /// What was gathered, and the bytes of memory that it takes.
     pub fn new(gathered: impl Any + Send + Sync, bytes: u64) -> Self {
         let gathered = Arc::new(gathered);
@@ -31,7 +31,7 @@ impl Partial {
     }
 }
 
-impl fmt::Debug for Partial {
+impl fmt::Debug for PartialResult {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Partial({} bytes)", self.bytes)
     }

@@ -3,11 +3,12 @@
 use serde_json::{Map, Value, json};
 
 use super::graph::Graph;
-use super::{Op, Plan, SEGMENT};
-use crate::{Catalog, Live, PlanError, PortType};
+use super::{Op, Plan, SEGMENT_SAMPLES};
+use crate::{Catalog, PlanError, PortType, SharedRecording};
 
 /// Finds the recording that a saved scan names.
-pub type Resolve<'a> = dyn Fn(&Map<String, Value>) -> Result<Live, PlanError> + 'a;
+pub type RecordingResolver<'a> =
+    dyn Fn(&Map<String, Value>) -> Result<SharedRecording, PlanError> + 'a;
 
 impl Plan {
     /// The plan as JSON: nodes in order, each after those it takes inputs from.
@@ -54,7 +55,7 @@ impl Plan {
     pub fn from_json(
         saved: &Value,
         catalog: &Catalog,
-        resolve: &Resolve<'_>,
+        resolve: &RecordingResolver<'_>,
     ) -> Result<Self, PlanError> {
         let unreadable = |why: String| PlanError::Unreadable { why };
         if saved.get("isochrony_plan") != Some(&json!(1)) {
@@ -86,7 +87,7 @@ impl Plan {
                 let segment = node
                     .get("segment")
                     .and_then(Value::as_u64)
-                    .unwrap_or(SEGMENT);
+                    .unwrap_or(SEGMENT_SAMPLES);
                 nodes.push(Self::scan_part(
                     recording,
                     range.map(|[a, b]| a..b),
@@ -108,7 +109,7 @@ impl Plan {
             nodes.push(match catalog.revive(name) {
                 Some(revive) => {
                     let types: Vec<PortType> = inputs.iter().map(Self::port).collect();
-                    first.hold(revive(&params, &types)?, others)?
+                    first.apply_factory(revive(&params, &types)?, others)?
                 }
                 None => first.apply(catalog.get(name)?, params, others)?,
             });

@@ -7,8 +7,8 @@ use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::{
-    Bound, Break, Contract, Held, Item, Live, Next, OpError, OpErrorKind, Operator, Out, PlanError,
-    Port, PortType,
+    Break, Contract, Item, Next, OpError, OpErrorKind, Operator, OperatorFactory,
+    OperatorProperties, Out, PlanError, Port, PortType, SharedRecording,
 };
 
 /// What leaves a subgraph at an exit.
@@ -60,24 +60,24 @@ impl OutputLog {
 /// The operator at an exit: records items, breaks and progress marks.
 pub(super) struct RecordOutput(pub(super) OutputLog);
 
-impl Held for RecordOutput {
+impl OperatorFactory for RecordOutput {
     fn name(&self) -> &'static str {
         "hand_over"
     }
 
-    fn make(&self, _: Option<&Live>) -> Result<Box<dyn Operator>, PlanError> {
+    fn make(&self, _: Option<&SharedRecording>) -> Result<Box<dyn Operator>, PlanError> {
         Ok(Box::new(Self(self.0.clone())))
     }
 }
 
 impl Operator for RecordOutput {
-    fn bind(&mut self, inputs: &[PortType]) -> Result<Bound, PlanError> {
-        Ok(Bound::new(inputs.iter().copied()).contract(Contract::Sequential))
+    fn bind(&mut self, inputs: &[PortType]) -> Result<OperatorProperties, PlanError> {
+        Ok(OperatorProperties::new(inputs.iter().copied()).contract(Contract::Sequential))
     }
 
     fn process(&mut self, _: Port, item: &mut Item, _: &mut Out<'_>) -> Result<Next, OpError> {
         self.0.lock().events.push(ExitEvent::Item(item.take()));
-        Ok(Next::Taken)
+        Ok(Next::Consumed)
     }
 
     fn progress(&mut self, _: Port, upto: i64) -> i64 {
@@ -124,19 +124,19 @@ impl TrimRange {
 #[derive(Debug)]
 pub(super) struct TrimOverlap(pub(super) TrimRange);
 
-impl Held for TrimOverlap {
+impl OperatorFactory for TrimOverlap {
     fn name(&self) -> &'static str {
         "trim"
     }
 
-    fn make(&self, _: Option<&Live>) -> Result<Box<dyn Operator>, PlanError> {
+    fn make(&self, _: Option<&SharedRecording>) -> Result<Box<dyn Operator>, PlanError> {
         Ok(Box::new(Self(self.0.clone())))
     }
 }
 
 impl Operator for TrimOverlap {
-    fn bind(&mut self, inputs: &[PortType]) -> Result<Bound, PlanError> {
-        Ok(Bound::new(inputs.iter().copied()).contract(Contract::Sequential))
+    fn bind(&mut self, inputs: &[PortType]) -> Result<OperatorProperties, PlanError> {
+        Ok(OperatorProperties::new(inputs.iter().copied()).contract(Contract::Sequential))
     }
 
     fn process(&mut self, _: Port, item: &mut Item, _: &mut Out<'_>) -> Result<Next, OpError> {
@@ -146,7 +146,7 @@ impl Operator for TrimOverlap {
                 let range = samples.range();
                 let (from, to) = (range.start.max(kept.start), range.end.min(kept.end));
                 if from >= to {
-                    return Ok(Next::Taken);
+                    return Ok(Next::Consumed);
                 }
                 if (from, to) != (range.start, range.end) {
                     *samples = samples.subseg(from..to)?;
@@ -160,10 +160,10 @@ impl Operator for TrimOverlap {
                 };
                 let part = before(kept.start)..before(kept.end);
                 if part == (0..frames.count()) {
-                    return Ok(Next::Tail);
+                    return Ok(Next::Forward);
                 }
                 let Some(some) = frames.sub(part) else {
-                    return Ok(Next::Taken);
+                    return Ok(Next::Consumed);
                 };
                 *frames = some;
             }
@@ -175,6 +175,6 @@ impl Operator for TrimOverlap {
                 .into());
             }
         }
-        Ok(Next::Tail)
+        Ok(Next::Forward)
     }
 }

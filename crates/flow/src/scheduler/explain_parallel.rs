@@ -8,8 +8,8 @@ use super::task_size::TaskSize;
 use crate::engine::RunOptions;
 use crate::plan::Op;
 use crate::plan::graph::Graph;
-use crate::plan::held::Spread;
-use crate::{Needs, Reach};
+use crate::plan::held::Parallelism;
+use crate::{PortionOverlap, Resource};
 
 /// Says which operators would run in tasks, and why not more.
 pub(crate) fn explain(graph: &Graph) -> String {
@@ -31,7 +31,7 @@ pub(crate) fn explain(graph: &Graph) -> String {
 
 fn describe(plan: &SubgraphPlan, graph: &Graph) -> String {
     let names = operator_names(plan, graph);
-    let Reach { before, after } = plan.reach;
+    let PortionOverlap { before, after } = plan.reach;
     let more = match plan.trims.is_empty() {
         true => String::new(),
         false => format!(", read with {before} before and {after} behind them"),
@@ -110,15 +110,15 @@ pub(crate) fn placements(graph: &Graph, options: &RunOptions<'_>, spread: &[usiz
             return None;
         };
         let label = kept.0.label();
-        match kept.0.spread(options) {
-            Spread::Workers(how) if spread.contains(&at) => Some(format!("{label} {how}")),
-            Spread::Workers(_) => Some(format!(
+        match kept.0.parallelism(options) {
+            Parallelism::Workers(how) if spread.contains(&at) => Some(format!("{label} {how}")),
+            Parallelism::Workers(_) => Some(format!(
                 "{label} in the caller's thread: it is in no chain that is done in tasks"
             )),
-            Spread::Caller(why) if node.bound.needs == Needs::Interpreter => {
+            Parallelism::CallingThread(why) if node.bound.needs == Resource::Interpreter => {
                 Some(format!("{label} in the caller's thread: it {why}"))
             }
-            Spread::Caller(_) => None,
+            Parallelism::CallingThread(_) => None,
         }
     };
     (0..graph.nodes.len()).filter_map(place).collect()

@@ -21,8 +21,9 @@ use super::task_output::{
 use crate::engine::RunOptions;
 use crate::plan::Op;
 use crate::{
-    Bound, Clock, Held, Item, Live, Next, OpError, OpErrorKind, Operator, Out, OuterGaps,
-    PlanError, Port, PortType, Pulled, Recording, RunError, SignalDescription, Snapshot, Source,
+    Clock, Item, Next, OpError, OpErrorKind, Operator, OperatorFactory, OperatorProperties, Out,
+    OuterGaps, PlanError, Port, PortType, Recording, RunError, SharedRecording, SignalDescription,
+    Snapshot, Source, SourceItem,
 };
 
 /// Queues of the exits of one subgraph, shared by their sources.
@@ -41,7 +42,7 @@ pub(super) struct ExitQueues {
 
 /// What waits at one exit.
 struct ExitQueue {
-    ready: VecDeque<Pulled>,
+    ready: VecDeque<SourceItem>,
     state: ExitState,
     /// Events already delivered of a failed task. If the task is retried, these are skipped.
     delivered: usize,
@@ -63,13 +64,13 @@ impl ExitQueue {
                 ExitEvent::Stretch { anchor, why } => {
                     self.announce(continues_at.take());
                     self.announced = Some(anchor);
-                    self.ready.push_back(Pulled::Stretch { anchor, why });
+                    self.ready.push_back(SourceItem::RangeStart { anchor, why });
                 }
                 ExitEvent::Item(item) => {
                     self.announce(continues_at.take());
-                    self.ready.push_back(Pulled::Item(item));
+                    self.ready.push_back(SourceItem::Item(item));
                 }
-                ExitEvent::Upto(index) => self.ready.push_back(Pulled::Upto(index)),
+                ExitEvent::Upto(index) => self.ready.push_back(SourceItem::ProgressMark(index)),
             }
         }
         self.announce(continues_at);
@@ -82,7 +83,7 @@ impl ExitQueue {
         };
         self.announced = Some(anchor);
         let why = None;
-        self.ready.push_back(Pulled::Stretch { anchor, why });
+        self.ready.push_back(SourceItem::RangeStart { anchor, why });
     }
 }
 
@@ -116,7 +117,7 @@ impl ExitQueues {
     }
 
     /// The next event of an exit. The samples of a task are counted for the source that fetches its output.
-    fn pull(&self, exit: usize, given: &mut u64) -> Result<Pulled, Option<TaskFailure>> {
+    fn pull(&self, exit: usize, given: &mut u64) -> Result<SourceItem, Option<TaskFailure>> {
         loop {
             let mut exits = self.lock();
             // Exit after exit, so that the order between them does not depend on which source is asked first.
@@ -129,7 +130,7 @@ impl ExitQueues {
             if first.is_some() {
                 // The source whose turn it is may have been asked when it had nothing: make the driver ask again.
                 std::thread::current().unpark();
-                return Ok(Pulled::Idle);
+                return Ok(SourceItem::Idle);
             }
             drop(exits);
             match self.scheduler.next_result(self.subgraph) {
@@ -139,9 +140,9 @@ impl ExitQueues {
                     }
                     self.put(task_output);
                 }
-                NextOutput::Pending => return Ok(Pulled::Idle),
+                NextOutput::Pending => return Ok(SourceItem::Idle),
                 NextOutput::Failed(failure) => return Err(failure),
-                NextOutput::End => return Ok(Pulled::End),
+                NextOutput::End => return Ok(SourceItem::End),
             }
         }
     }
@@ -166,10 +167,10 @@ impl ExitQueues {
             }
             if rewinds {
                 exit.announced = None;
-                exit.ready.push_back(Pulled::Back);
+                exit.ready.push_back(SourceItem::Rewind);
             }
             exit.push_events(events.into_iter().skip(before));
-            exit.ready.extend(upto.map(Pulled::Upto));
+            exit.ready.extend(upto.map(SourceItem::ProgressMark));
         }
     }
 }
@@ -181,7 +182,7 @@ pub(super) struct ExitRecording {
     /// The type of the exit.
     pub(super) port: PortType,
     /// The recording from which indices and times come.
-    pub(super) reads: Live,
+    pub(super) reads: SharedRecording,
     pub(super) snapshot: Arc<dyn Snapshot>,
     /// Samples that the subgraph reads.
     pub(super) total: u64,
@@ -218,12 +219,12 @@ impl Recording for ExitRecording {
 
     fn description(&self) -> Option<SignalDescription> {
         let own = (!self.is_processed).then_some(&self.reads);
-        own.and_then(Live::description)
+        own.and_then(SharedRecording::description)
     }
 
     fn outer_gaps(&self) -> OuterGaps {
         let own = (!self.is_processed).then_some(&self.reads);
-        own.map_or_else(OuterGaps::default, Live::outer_gaps)
+        own.map_or_else(OuterGaps::default, SharedRecording::outer_gaps)
     }
 
     fn knows_all_times(&self) -> bool {
@@ -251,7 +252,7 @@ struct ExitSource {
 }
 
 impl Source for ExitSource {
-    fn pull(&mut self) -> Result<Pulled, OpError> {
+    fn pull(&mut self) -> Result<SourceItem, OpError> {
         let pulled = self.queues.pull(self.exit, &mut self.given);
         pulled.map_err(|failure| {
             self.failure = failure;
@@ -269,7 +270,7 @@ impl Source for ExitSource {
         exits[self.exit].ready.clear();
     }
 
-    fn goes_on_to_an_error(&mut self) -> bool {
+    fn continues_after_failure(&mut self) -> bool {
         self.queues.failed.store(true, Ordering::Relaxed);
         true
     }
@@ -315,18 +316,18 @@ impl Source for ExitSource {
 /// Combines the partial results of tasks, in read order. Replaces a reducing operator in the sequential part.
 pub(super) struct CombinePartials(pub(super) Op);
 
-impl Held for CombinePartials {
+impl OperatorFactory for CombinePartials {
     fn name(&self) -> &'static str {
         self.0.name()
     }
 
-    fn make(&self, reads: Option<&Live>) -> Result<Box<dyn Operator>, PlanError> {
+    fn make(&self, reads: Option<&SharedRecording>) -> Result<Box<dyn Operator>, PlanError> {
         self.make_for(reads, &RunOptions::default())
     }
 
     fn make_for(
         &self,
-        reads: Option<&Live>,
+        reads: Option<&SharedRecording>,
         run: &RunOptions<'_>,
     ) -> Result<Box<dyn Operator>, PlanError> {
         match self.0.make(reads, run) {
@@ -344,7 +345,7 @@ impl Held for CombinePartials {
 struct PartialCombiner(Box<dyn Operator>);
 
 impl Operator for PartialCombiner {
-    fn bind(&mut self, inputs: &[PortType]) -> Result<Bound, PlanError> {
+    fn bind(&mut self, inputs: &[PortType]) -> Result<OperatorProperties, PlanError> {
         self.0.bind(inputs)
     }
 
@@ -357,14 +358,14 @@ impl Operator for PartialCombiner {
             .into());
         };
         self.0.combine(partial)?;
-        Ok(Next::Taken)
+        Ok(Next::Consumed)
     }
 
     fn finish(&mut self, port: Port, out: &mut Out<'_>) -> Result<(), OpError> {
         self.0.finish(port, out)
     }
 
-    fn result(&mut self) -> Option<crate::Gathered> {
+    fn result(&mut self) -> Option<crate::PlanOutput> {
         self.0.result()
     }
 }

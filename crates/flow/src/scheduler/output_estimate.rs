@@ -1,7 +1,7 @@
 //! Estimates what it costs to pass the output of operators from workers to the caller's thread. Pure.
 
 use crate::plan::graph::Edge;
-use crate::{Bound, Contract, PortType};
+use crate::{Contract, OperatorProperties, PortType};
 
 /// Estimated bytes of a row.
 const ROW_BYTES: f64 = 128.0;
@@ -19,7 +19,7 @@ struct OutputEstimate {
 
 /// Estimates the output bytes of each node per sample read. `nodes`: inputs (by position) and declaration of each node.
 pub(super) fn output_bytes_per_sample<'a>(
-    nodes: impl Iterator<Item = (&'a [Edge], &'a Bound)>,
+    nodes: impl Iterator<Item = (&'a [Edge], &'a OperatorProperties)>,
 ) -> Vec<f64> {
     let mut estimates: Vec<OutputEstimate> = Vec::new();
     for (inputs, bound) in nodes {

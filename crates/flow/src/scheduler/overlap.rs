@@ -6,7 +6,7 @@
 use isochrony_time::Ratio;
 
 use super::subgraph::{SubgraphExit, SubgraphNode};
-use crate::Reach;
+use crate::PortionOverlap;
 use crate::plan::graph::Edge;
 
 /// A trim between an operator that overproduces and consumers that need exact input.
@@ -15,7 +15,7 @@ pub(super) struct OverlapTrim {
     /// The trimmed edge, by positions.
     pub(super) edge: Edge,
     /// How much around the portion passes, in indices of the edge.
-    pub(super) kept: Reach,
+    pub(super) kept: PortionOverlap,
     /// Positions of the consumers behind the trim.
     pub(super) consumers: Vec<usize>,
     /// Whether the exit reads behind the trim.
@@ -25,12 +25,12 @@ pub(super) struct OverlapTrim {
 /// The overlap of a subgraph.
 pub(super) struct OverlapPlan {
     /// What each position must give around the portion.
-    pub(super) needs: Vec<Reach>,
+    pub(super) needs: Vec<PortionOverlap>,
     pub(super) trims: Vec<OverlapTrim>,
 }
 
-pub(super) fn union_reach(a: Reach, b: Reach) -> Reach {
-    Reach {
+pub(super) fn union_reach(a: PortionOverlap, b: PortionOverlap) -> PortionOverlap {
+    PortionOverlap {
         before: a.before.max(b.before),
         after: a.after.max(b.after),
     }
@@ -42,7 +42,7 @@ pub(super) fn union_reach(a: Reach, b: Reach) -> Reach {
 /// a node must satisfy the largest need of its consumers. Surplus input does no harm to an operator that overproduces anyway;
 /// it is trimmed behind that operator. Before any other operator, and before exits, it is trimmed.
 pub(super) fn plan_overlap(nodes: &[SubgraphNode], exits: &[SubgraphExit]) -> OverlapPlan {
-    let mut needs = vec![Reach::default(); nodes.len()];
+    let mut needs = vec![PortionOverlap::default(); nodes.len()];
     // Whether surplus input would reach an exit untrimmed.
     let mut needs_exact = vec![false; nodes.len()];
     for exit in exits {
@@ -74,15 +74,20 @@ pub(super) fn plan_overlap(nodes: &[SubgraphNode], exits: &[SubgraphExit]) -> Ov
     }
     for exit in exits.iter().filter(|exit| !exit.reduces) {
         let (from, _) = exit.edge;
-        if !exact[from] || needs[from] != Reach::default() {
-            add_trim(&mut trims, exit.edge, Reach::default(), None);
+        if !exact[from] || needs[from] != PortionOverlap::default() {
+            add_trim(&mut trims, exit.edge, PortionOverlap::default(), None);
         }
     }
     OverlapPlan { needs, trims }
 }
 
 /// Adds a trim, or a consumer to an equal one.
-fn add_trim(trims: &mut Vec<OverlapTrim>, edge: Edge, kept: Reach, consumer: Option<usize>) {
+fn add_trim(
+    trims: &mut Vec<OverlapTrim>,
+    edge: Edge,
+    kept: PortionOverlap,
+    consumer: Option<usize>,
+) {
     let same = |one: &&mut OverlapTrim| one.edge == edge && one.kept == kept;
     let position = match trims.iter_mut().find(same) {
         Some(same) => same,

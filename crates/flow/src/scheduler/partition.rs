@@ -11,7 +11,7 @@ use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::task_queue::Partitioner;
-use crate::{Indexed, Portion, Snapshot, Within};
+use crate::{IndexedSnapshot, Portion, RangePortion, Snapshot};
 
 /// The input of a task.
 #[derive(Debug, Clone)]
@@ -19,7 +19,7 @@ pub(super) struct TaskInput {
     /// The indices whose results the task gives.
     pub(super) range: Range<i64>,
     /// What each recording of the subgraph has in that range, in the order of the scans.
-    pub(super) reads: Vec<Within>,
+    pub(super) reads: Vec<RangePortion>,
 }
 
 /// Divides the recordings of a subgraph into task inputs.
@@ -43,7 +43,7 @@ impl Partitioner for RecordingPartitioner {
         let portion = snapshot.portion_after(last, self.samples, *grain)?;
         Some(TaskInput {
             range: portion.range.clone(),
-            reads: vec![Within {
+            reads: vec![RangePortion {
                 portion: Some(portion),
                 anchor: None,
             }],
@@ -57,7 +57,7 @@ impl Partitioner for RecordingPartitioner {
 
 impl RecordingPartitioner {
     /// The recordings by their indices.
-    fn indexed(&self) -> impl Iterator<Item = (&dyn Indexed, u64)> {
+    fn indexed(&self) -> impl Iterator<Item = (&dyn IndexedSnapshot, u64)> {
         let reads = self.reads.iter();
         reads.filter_map(|(snapshot, grain)| Some((snapshot.indexed()?, *grain)))
     }

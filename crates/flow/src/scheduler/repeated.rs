@@ -16,8 +16,8 @@ use crate::operators::Collect;
 use crate::plan::Op;
 use crate::plan::graph::{Graph, GraphNode};
 use crate::{
-    Bound, Contract, Gathered, Held, Item, Live, Next, OpError, OpErrorKind, Operator, Out, Plan,
-    PlanError, Port, PortType, Report, RunError,
+    Contract, Item, Next, OpError, OpErrorKind, Operator, OperatorFactory, OperatorProperties, Out,
+    Plan, PlanError, PlanOutput, Port, PortType, Report, RunError, SharedRecording,
 };
 
 /// A plan over one range of its recordings after another.
@@ -26,19 +26,19 @@ use crate::{
 /// ranges, and of what is no stored signal, read what they read in any case.
 ///
 /// ```
-/// # use isochrony_flow::{Plan, Repeated, RunOptions, Segments};
+/// # use isochrony_flow::{Plan, RepeatedPlan, RunOptions, Segments};
 /// # use isochrony_segment::{SigSeg, Stream};
 /// # use isochrony_time::{Rate, TimebaseId};
 /// # let stream = Stream::new("ramp", TimebaseId(0), Rate::new(100, 1)?).intern();
 /// # let recording = Segments::new([SigSeg::from_slice(&[1i16, 2, 3], 0, stream)?]).expect("in order");
-/// let mut repeated = Repeated::new(&Plan::scan(recording).count()?);
+/// let mut repeated = RepeatedPlan::new(&Plan::scan(recording).count()?);
 /// for _ in 0..2 {
 ///     let (gathered, _) = repeated.collect(&[], &RunOptions::default())?;
 ///     assert_eq!(gathered.count(), Some(3));
 /// }
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-pub struct Repeated {
+pub struct RepeatedPlan {
     plan: Plan,
     /// For the next run; None before the first, and after one that failed.
     ready: Option<Ready>,
@@ -54,7 +54,7 @@ struct Ready {
     remains: Option<Remains>,
 }
 
-impl Repeated {
+impl RepeatedPlan {
     /// Nothing is read or made before the first run.
     #[must_use]
     pub fn new(plan: &Plan) -> Self {
@@ -72,7 +72,7 @@ impl Repeated {
         &mut self,
         ranges: &[(TimebaseId, Range<i64>)],
         options: &RunOptions<'_>,
-    ) -> Result<(Gathered, Report), RunError> {
+    ) -> Result<(PlanOutput, Report), RunError> {
         let mut ready = self.ready(false, options)?;
         ready.narrow(ranges);
         let mut ran = ready.run(options)?;
@@ -201,7 +201,7 @@ impl Memory {
         let port = graph.nodes[from.0].bound.outputs[usize::from(from.1)];
         let bound = Fill(memory.clone()).bind(&[port])?;
         graph.nodes.push(GraphNode {
-            op: Op::Hold(crate::Kept::new(Fill(memory.clone()))),
+            op: Op::Hold(crate::SharedFactory::new(Fill(memory.clone()))),
             inputs: vec![from],
             bound,
         });
@@ -227,12 +227,12 @@ impl Memory {
 /// The end of a plan that fills memory.
 struct Fill(Memory);
 
-impl Held for Fill {
+impl OperatorFactory for Fill {
     fn name(&self) -> &'static str {
         "fill"
     }
 
-    fn make(&self, _: Option<&Live>) -> Result<Box<dyn Operator>, PlanError> {
+    fn make(&self, _: Option<&SharedRecording>) -> Result<Box<dyn Operator>, PlanError> {
         Ok(Box::new(Self(self.0.clone())))
     }
 }
@@ -254,10 +254,10 @@ impl Filled {
 }
 
 impl Operator for Fill {
-    fn bind(&mut self, inputs: &[PortType]) -> Result<Bound, PlanError> {
+    fn bind(&mut self, inputs: &[PortType]) -> Result<OperatorProperties, PlanError> {
         match inputs {
             [PortType::Samples { .. } | PortType::Frames { .. }] => {
-                Ok(Bound::new([PortType::Count]).contract(Contract::Sequential))
+                Ok(OperatorProperties::new([PortType::Count]).contract(Contract::Sequential))
             }
             _ => Err(PlanError::InputType {
                 operator: "fill",
@@ -292,7 +292,7 @@ impl Operator for Fill {
                 return Err(OpErrorKind::WrongItem { expected, got }.into());
             }
         }
-        Ok(Next::Taken)
+        Ok(Next::Consumed)
     }
 }
 
@@ -309,7 +309,7 @@ mod tests {
         let stream = Stream::new("ramp", TimebaseId(0), Rate::new(100, 1).unwrap()).intern();
         let samples = SigSeg::from_slice(&[1i16; 40], 0, stream).unwrap();
         let scan = Plan::scan(Segments::new([samples]).unwrap());
-        let mut repeated = Repeated::new(&scan.rewindow(8).unwrap().fft().unwrap());
+        let mut repeated = RepeatedPlan::new(&scan.rewindow(8).unwrap().fft().unwrap());
         repeated.collect(&[], &RunOptions::default()).unwrap();
         let ready = repeated.ready.as_ref().unwrap();
         let remains = ready.remains.as_ref().unwrap().operators.iter();

@@ -15,7 +15,10 @@ use crate::engine::report::Report;
 use crate::engine::{Run, RunOptions};
 use crate::plan::Op;
 use crate::plan::graph::{Edge, Graph, GraphNode};
-use crate::{Bound, Contract, Held, Live, PortType, Reach, RunError};
+use crate::{
+    Contract, OperatorFactory, OperatorProperties, PortType, PortionOverlap, RunError,
+    SharedRecording,
+};
 
 /// An instance of a subgraph, owned by one worker.
 pub(super) struct Replica {
@@ -23,7 +26,7 @@ pub(super) struct Replica {
     /// The reader of each recording of the subgraph.
     pub(super) readers: Vec<Arc<Mutex<PortionReader>>>,
     /// Trimming operators: their range, the edge they trim, and how much around the portion passes.
-    trims: Vec<(TrimRange, Edge, Reach)>,
+    trims: Vec<(TrimRange, Edge, PortionOverlap)>,
     exits: Vec<ExitCollector>,
     /// For each exit, the last node before it.
     exit_nodes: Vec<usize>,
@@ -58,8 +61,8 @@ impl Replica {
         let readers: Vec<Arc<Mutex<PortionReader>>> =
             subgraph.inputs.iter().map(|_| Arc::default()).collect();
         let portions = readers.iter().zip(&subgraph.inputs);
-        let portions =
-            portions.map(|(reader, one)| Live::new(PortionSource::new(reader, &one.recording)));
+        let portions = portions
+            .map(|(reader, one)| SharedRecording::new(PortionSource::new(reader, &one.recording)));
         let mut builder = ReplicaBuilder::default();
         builder.add_nodes(subgraph, &portions.collect::<Vec<_>>());
         builder.add_exits(subgraph);
@@ -210,7 +213,7 @@ struct ReplicaBuilder {
     graph: Vec<GraphNode>,
     plan_node: Vec<usize>,
     replica_node: Vec<usize>,
-    trims: Vec<(TrimRange, Edge, Reach)>,
+    trims: Vec<(TrimRange, Edge, PortionOverlap)>,
     exits: Vec<ExitCollector>,
     exit_nodes: Vec<usize>,
     /// For each trim of the subgraph, its node once added.
@@ -225,20 +228,25 @@ impl ReplicaBuilder {
     }
 
     /// Appends an operator behind an edge that passes on what it gets.
-    fn append(&mut self, from: Edge, port: PortType, held: impl Held + 'static) -> usize {
+    fn append(
+        &mut self,
+        from: Edge,
+        port: PortType,
+        held: impl OperatorFactory + 'static,
+    ) -> usize {
         let plan_node = self.plan_node[from.0];
         self.push(
             plan_node,
             GraphNode {
-                op: Op::Hold(crate::Kept::new(held)),
+                op: Op::Hold(crate::SharedFactory::new(held)),
                 inputs: vec![from],
-                bound: Bound::new([port]).contract(Contract::Sequential),
+                bound: OperatorProperties::new([port]).contract(Contract::Sequential),
             },
         )
     }
 
     /// `portions`: the sources that replace the recordings.
-    fn add_nodes(&mut self, subgraph: &ParallelSubgraph, portions: &[Live]) {
+    fn add_nodes(&mut self, subgraph: &ParallelSubgraph, portions: &[SharedRecording]) {
         self.trim_nodes = vec![None; subgraph.plan.trims.len()];
         for (position, one) in subgraph.plan.nodes.iter().enumerate() {
             let mut node = subgraph.node(position).clone();

@@ -6,7 +6,7 @@ use crate::operators::Collect;
 use crate::optimiser::optimise;
 use crate::plan::graph::Graph;
 use crate::scheduler;
-use crate::{Gathered, Plan, PlanError, Report, RunError};
+use crate::{Plan, PlanError, PlanOutput, Report, RunError};
 
 pub(crate) fn prepared(plans: &[Plan], options: &RunOptions<'_>) -> Result<Graph, RunError> {
     let mut graph = Graph::of(plans);
@@ -63,7 +63,7 @@ impl Plan {
     ///
     /// # Errors
     /// [`RunError`].
-    pub fn collect(&self) -> Result<Gathered, RunError> {
+    pub fn collect(&self) -> Result<PlanOutput, RunError> {
         self.collect_with(&RunOptions::default())
             .map(|(gathered, _)| gathered)
     }
@@ -72,7 +72,7 @@ impl Plan {
     ///
     /// # Errors
     /// [`RunError`].
-    pub fn collect_with(&self, options: &RunOptions<'_>) -> Result<(Gathered, Report), RunError> {
+    pub fn collect_with(&self, options: &RunOptions<'_>) -> Result<(PlanOutput, Report), RunError> {
         let (mut gathered, report) = Self::collect_all(std::slice::from_ref(self), options)?;
         // One plan, one result.
         Ok((gathered.swap_remove(0), report))
@@ -86,7 +86,7 @@ impl Plan {
     pub fn collect_all(
         plans: &[Self],
         options: &RunOptions<'_>,
-    ) -> Result<(Vec<Gathered>, Report), RunError> {
+    ) -> Result<(Vec<PlanOutput>, Report), RunError> {
         let sink = |plan: &Self| match plan.port() {
             crate::PortType::Count => plan.clone(),
             _ => {
@@ -102,7 +102,7 @@ impl Plan {
             report,
         } = run(&graph, options, None)?;
         let graph = sequential.unwrap_or(graph);
-        let mut gathered: Vec<Gathered> = Vec::with_capacity(plans.len());
+        let mut gathered: Vec<PlanOutput> = Vec::with_capacity(plans.len());
         for (at, &(node, _)) in graph.outputs.iter().enumerate() {
             // Equal plans end in one node, which gives its result once.
             let same = graph.outputs[..at].iter().position(|&(n, _)| n == node);

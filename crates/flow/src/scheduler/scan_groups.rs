@@ -110,7 +110,7 @@ impl GroupPlanner<'_> {
         let mut groups = ScanGroups::of(scans.iter().copied());
         let rereadable = |&scan: &usize| {
             let recording = self.graph.nodes[scan].op.recording();
-            recording.is_some_and(|recording| recording.0.in_portions())
+            recording.is_some_and(|recording| recording.0.is_splittable())
         };
         let several: Vec<usize> = scans.iter().copied().filter(rereadable).collect();
         if several.len() < 2 {

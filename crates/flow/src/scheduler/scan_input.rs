@@ -13,8 +13,8 @@ use crate::engine::axis::Axis;
 use crate::plan::Op;
 use crate::plan::graph::Graph;
 use crate::{
-    Break, Clock, Foreseen, Live, OpError, Opens, PortType, Portion, Pulled, Reach, Recording,
-    RunError, Snapshot, Source, Within,
+    Break, Clock, OpError, PlannedReads, PortType, Portion, PortionOpener, PortionOverlap,
+    RangePortion, Recording, RunError, SharedRecording, Snapshot, Source, SourceItem,
 };
 
 /// A scan of a subgraph and the snapshot that its tasks read.
@@ -22,12 +22,12 @@ pub(super) struct ScanInput {
     /// The scan's node in the plan.
     pub(super) node: usize,
     /// Samples that a task reads around its portion.
-    pub(super) reach: Reach,
+    pub(super) reach: PortionOverlap,
     pub(super) segment: u64,
-    pub(super) recording: Live,
+    pub(super) recording: SharedRecording,
     pub(super) snapshot: Arc<dyn Snapshot>,
     /// Reads ahead for all workers; None: each task opens its portion by itself.
-    shared_reader: Option<Arc<dyn Opens>>,
+    shared_reader: Option<Arc<dyn PortionOpener>>,
 }
 
 impl ScanInput {
@@ -40,7 +40,7 @@ impl ScanInput {
     pub(super) fn new(
         graph: &Graph,
         node: usize,
-        reach: Reach,
+        reach: PortionOverlap,
         needs_index: bool,
     ) -> Result<Option<Self>, RunError> {
         let Op::Scan {
@@ -70,13 +70,13 @@ impl ScanInput {
         portions: UpcomingPortions,
         workers: usize,
     ) -> Result<(), RunError> {
-        let foreseen = Foreseen {
+        let foreseen = PlannedReads {
             reach: self.reach,
             segment: self.segment,
             at_once: workers,
             portions: Box::new(portions),
         };
-        let shared_reader = self.snapshot.clone().foresee(foreseen);
+        let shared_reader = self.snapshot.clone().portion_opener(foreseen);
         self.shared_reader = shared_reader.map_err(|error| scan_error(self.node, error))?;
         Ok(())
     }
@@ -113,7 +113,7 @@ pub(super) struct PortionReader {
     /// The anchor to announce before the first event, where the portion does not begin inside of a valid range.
     pending_anchor: Option<i64>,
     /// An event already pulled and not given yet.
-    lookahead: Option<Pulled>,
+    lookahead: Option<SourceItem>,
     /// How the last portion that had samples was read.
     reading: Option<Reading>,
     /// The portion. Samples read around it only complete its results.
@@ -133,8 +133,8 @@ impl PortionReader {
     pub(super) fn new(
         source: Option<Box<dyn Source>>,
         range: Range<i64>,
-        reach: Reach,
-        read: &Within,
+        reach: PortionOverlap,
+        read: &RangePortion,
     ) -> Self {
         Self {
             source,
@@ -163,38 +163,38 @@ impl PortionReader {
         self.source = None;
     }
 
-    fn pull(&mut self) -> Result<Pulled, OpError> {
+    fn pull(&mut self) -> Result<SourceItem, OpError> {
         if let Some(next) = self.lookahead.take() {
             return Ok(next);
         }
-        let mut pulled = Pulled::Back;
+        let mut pulled = SourceItem::Rewind;
         // A rewind needs no notice, since nothing was given in this task.
-        while matches!(pulled, Pulled::Back) {
+        while matches!(pulled, SourceItem::Rewind) {
             pulled = match &mut self.source {
                 Some(source) => source.pull()?,
-                None => Pulled::End,
+                None => SourceItem::End,
             };
         }
         let Some(anchor) = self.pending_anchor.take() else {
             return Ok(pulled);
         };
         // A range that continues from before the portion announces itself.
-        if matches!(pulled, Pulled::Stretch { why: None, .. }) {
+        if matches!(pulled, SourceItem::RangeStart { why: None, .. }) {
             return Ok(pulled);
         }
         self.lookahead = Some(pulled);
-        Ok(Pulled::Stretch { anchor, why: None })
+        Ok(SourceItem::RangeStart { anchor, why: None })
     }
 }
 
 /// All portions of a recording that a worker processes, as one source that a replica opens once.
 pub(super) struct PortionSource {
     reader: Arc<Mutex<PortionReader>>,
-    recording: Live,
+    recording: SharedRecording,
 }
 
 impl PortionSource {
-    pub(super) fn new(reader: &Arc<Mutex<PortionReader>>, recording: &Live) -> Self {
+    pub(super) fn new(reader: &Arc<Mutex<PortionReader>>, recording: &SharedRecording) -> Self {
         Self {
             reader: reader.clone(),
             recording: recording.clone(),
@@ -224,30 +224,31 @@ impl Recording for PortionSource {
 }
 
 impl Source for PortionSource {
-    fn pull(&mut self) -> Result<Pulled, OpError> {
+    fn pull(&mut self) -> Result<SourceItem, OpError> {
         let mut reader = self.lock();
         if reader.finished {
             // The mark lets a fan-in proceed without waiting for this source.
             return Ok(match std::mem::replace(&mut reader.end_announced, true) {
-                false => Pulled::Upto(reader.upto),
-                true => Pulled::Idle,
+                false => SourceItem::ProgressMark(reader.upto),
+                true => SourceItem::Idle,
             });
         }
         match reader.pull()? {
             // A break behind the portion belongs to the next task.
-            Pulled::Stretch { anchor, .. } if reader.begun && anchor >= reader.range.end => {}
-            Pulled::End => {}
-            Pulled::Stretch { anchor, why } => {
-                reader.begun = true;
-                return Ok(Pulled::Stretch { anchor, why });
+            SourceItem::RangeStart { anchor, .. } if reader.begun && anchor >= reader.range.end => {
             }
-            Pulled::Item(item) => {
+            SourceItem::End => {}
+            SourceItem::RangeStart { anchor, why } => {
+                reader.begun = true;
+                return Ok(SourceItem::RangeStart { anchor, why });
+            }
+            SourceItem::Item(item) => {
                 if let Some((start, next)) = item.extent() {
                     let start = start.max(reader.range.start);
                     let end = next.min(reader.range.end);
                     reader.samples += start.abs_diff(end.max(start));
                 }
-                return Ok(Pulled::Item(item));
+                return Ok(SourceItem::Item(item));
             }
             other => return Ok(other),
         }
@@ -255,7 +256,7 @@ impl Source for PortionSource {
         // An empty break: operators emit what they buffer and reset, and no samples are reported as dropped. The largest
         // anchor lets other inputs of a fan-in finish the portion first.
         let end = reader.range.end;
-        Ok(Pulled::Stretch {
+        Ok(SourceItem::RangeStart {
             anchor: i64::MAX,
             why: Some(Break::Dropped(end..end)),
         })
@@ -265,7 +266,7 @@ impl Source for PortionSource {
         self.lock().source.as_ref()?.time_of(index)
     }
 
-    fn goes_on_to_an_error(&mut self) -> bool {
+    fn continues_after_failure(&mut self) -> bool {
         true
     }
 

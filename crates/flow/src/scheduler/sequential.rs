@@ -10,7 +10,7 @@ use super::split::ParallelSubgraph;
 use super::task_output::TaskScheduler;
 use crate::plan::Op;
 use crate::plan::graph::{Edge, Graph, GraphNode};
-use crate::{Bound, Live};
+use crate::{OperatorProperties, SharedRecording};
 
 /// The part of a plan that the caller's thread executes.
 pub(super) struct SequentialPart {
@@ -81,9 +81,9 @@ impl SequentialPart {
                     number,
                     output..output + 1,
                     GraphNode {
-                        bound: Bound::new([port]),
+                        bound: OperatorProperties::new([port]),
                         op: Op::Scan {
-                            recording: Live::new(gathering),
+                            recording: SharedRecording::new(gathering),
                             range: None,
                             segment: read.segment,
                         },
@@ -97,7 +97,7 @@ impl SequentialPart {
                         number,
                         0..node.bound.outputs.len().max(1),
                         GraphNode {
-                            op: Op::Hold(crate::Kept::new(held)),
+                            op: Op::Hold(crate::SharedFactory::new(held)),
                             inputs,
                             bound: node.bound.clone(),
                         },

@@ -5,7 +5,7 @@
 //! edge that leaves it is an exit. The samples that a task reads beyond its portion add up from the exits to the scans, and
 //! surplus results are trimmed ([`overlap`](super::overlap)). Operators that do not fit into memory are removed
 //! ([`memory_fit`](super::memory_fit)). A subgraph ends before operators that keep state and behind those that reduce; an
-//! operator that holds code of this process is added only if it says so ([`Spread`](crate::Spread)).
+//! operator that holds code of this process is added only if it says so ([`Parallelism`](crate::Parallelism)).
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -16,7 +16,7 @@ use super::task_contract::{TaskContract, combines_inexactly, interleaves, reduce
 use crate::engine::RunOptions;
 use crate::plan::Op;
 use crate::plan::graph::{Edge, Graph};
-use crate::{PortType, Reach};
+use crate::{PortType, PortionOverlap};
 
 /// For each node of a graph, the nodes that read from it.
 pub(super) type Consumers = Vec<Vec<usize>>;
@@ -40,7 +40,7 @@ pub(super) struct SubgraphNode {
     /// The scans upstream, by their numbers in the plan, in order.
     pub(super) scans: Vec<usize>,
     /// Whether one of these scans leaves out samples between others.
-    leaves_out: bool,
+    skips_samples: bool,
 }
 
 /// A scan of a subgraph.
@@ -48,7 +48,7 @@ pub(super) struct SubgraphNode {
 pub(super) struct Scan {
     pub(super) position: usize,
     /// Samples around its portion that a task reads.
-    pub(super) reach: Reach,
+    pub(super) reach: PortionOverlap,
 }
 
 /// An edge by which results leave the subgraph.
@@ -68,7 +68,7 @@ pub(super) struct SubgraphPlan {
     pub(super) exits: Vec<SubgraphExit>,
     pub(super) scans: Vec<Scan>,
     /// The largest reach of any scan.
-    pub(super) reach: Reach,
+    pub(super) reach: PortionOverlap,
     /// Where surplus results are trimmed.
     pub(super) trims: Vec<OverlapTrim>,
     /// Why the subgraph ends where it does, for `explain`.
@@ -129,7 +129,7 @@ impl<'a> SubgraphBuilder<'a> {
                 held: false,
                 interleaved: false,
                 scans: vec![scan],
-                leaves_out: recording.is_some_and(|recording| recording.0.leaves_out()),
+                skips_samples: recording.is_some_and(|recording| recording.0.skips_samples()),
             });
         }
         growing
@@ -139,7 +139,7 @@ impl<'a> SubgraphBuilder<'a> {
     pub(super) fn grow(mut self) -> Self {
         let again = |one: &SubgraphNode| {
             let recording = self.graph.nodes[one.node].op.recording();
-            recording.is_some_and(|recording| recording.0.in_portions())
+            recording.is_some_and(|recording| recording.0.is_splittable())
         };
         match self.nodes.iter().all(again) {
             true => self.add_reachable(),
@@ -202,13 +202,13 @@ impl<'a> SubgraphBuilder<'a> {
         let ports: Vec<PortType> = ports.collect();
         let contract =
             task_contract(node, &ports, self.options).map_err(|why| format!("{name} {why}"))?;
-        let leaves_out = before().any(|one| one.leaves_out);
-        if !contract.ratio.is_one() && leaves_out {
+        let skips_samples = before().any(|one| one.skips_samples);
+        if !contract.ratio.is_one() && skips_samples {
             let why = "must know what it gave before what the selection leaves out";
             return Err(format!("{name} {why}"));
         }
         let meets = inputs.len() > 1;
-        if meets && leaves_out {
+        if meets && skips_samples {
             return Err(format!(
                 "{name} lets streams meet of ranges that may go back"
             ));
@@ -250,7 +250,7 @@ impl<'a> SubgraphBuilder<'a> {
             held,
             interleaved: interleaved || interleaves(node),
             scans,
-            leaves_out,
+            skips_samples,
         })
     }
 
@@ -273,9 +273,9 @@ impl<'a> SubgraphBuilder<'a> {
         SubgraphPlan {
             nodes: self.nodes.clone(),
             exits,
-            reach: scans
-                .iter()
-                .fold(Reach::default(), |all, scan| union_reach(all, scan.reach)),
+            reach: scans.iter().fold(PortionOverlap::default(), |all, scan| {
+                union_reach(all, scan.reach)
+            }),
             scans,
             trims,
             reasons: self.reasons.clone(),

@@ -5,14 +5,14 @@ use isochrony_time::Ratio;
 use crate::engine::RunOptions;
 use crate::plan::Op;
 use crate::plan::graph::GraphNode;
-use crate::plan::held::Spread;
-use crate::{Align, Contract, Needs, PortType, Reach};
+use crate::plan::held::Parallelism;
+use crate::{Alignment, Contract, PortType, PortionOverlap, Resource};
 
 /// What an operator needs in order to run in tasks, and what its results are worth.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct TaskContract {
     /// Neighbouring samples it needs, in indices of its input.
-    pub(super) reach: Reach,
+    pub(super) reach: PortionOverlap,
     /// Output indices per input index.
     pub(super) ratio: Ratio,
     /// Whether it also gives results whose neighbourhood is incomplete; these must be trimmed.
@@ -27,7 +27,7 @@ impl TaskContract {
     /// Each result depends on one input sample or window.
     pub(super) fn stateless() -> Self {
         Self {
-            reach: Reach::default(),
+            reach: PortionOverlap::default(),
             ratio: Ratio::ONE,
             overproduces: false,
             rel_err: 0.0,
@@ -36,13 +36,13 @@ impl TaskContract {
     }
 
     /// The reach in its input for a reach in its output.
-    pub(super) fn input_reach(&self, given: Reach) -> Reach {
+    pub(super) fn input_reach(&self, given: PortionOverlap) -> PortionOverlap {
         // Output index `i` lies at input index `i * down / up`.
         let of = |given: u64| {
             let nodes = u128::from(given) * u128::from(self.ratio.down());
             u64::try_from(nodes.div_ceil(u128::from(self.ratio.up()))).unwrap_or(u64::MAX)
         };
-        Reach {
+        PortionOverlap {
             before: of(given.before).saturating_add(self.reach.before),
             after: of(given.after).saturating_add(self.reach.after),
         }
@@ -61,7 +61,7 @@ pub(super) fn reduces(node: &GraphNode) -> bool {
 
 /// Whether an operator gives several streams in turn, so that consecutive items need not be contiguous.
 pub(super) fn interleaves(node: &GraphNode) -> bool {
-    node.bound.align == Align::Time && node.inputs.len() > 1
+    node.bound.align == Alignment::Time && node.inputs.len() > 1
 }
 
 /// The task contract of an operator with these input types, or why it cannot run in tasks.
@@ -71,15 +71,15 @@ pub(super) fn task_contract(
     options: &RunOptions<'_>,
 ) -> Result<TaskContract, String> {
     let held = match &node.op {
-        Op::Hold(kept) => match kept.0.spread(options) {
+        Op::Hold(kept) => match kept.0.parallelism(options) {
             // A single worker only exists for plans whose bits depend on cuts; it does not call process code.
-            Spread::Workers(_) if options.workers < 2 => return Err("is called here".into()),
-            Spread::Workers(_) => true,
-            Spread::Caller(why) => return Err(why),
+            Parallelism::Workers(_) if options.workers < 2 => return Err("is called here".into()),
+            Parallelism::Workers(_) => true,
+            Parallelism::CallingThread(why) => return Err(why),
         },
         _ => false,
     };
-    if node.bound.needs == Needs::Interpreter && !held {
+    if node.bound.needs == Resource::Interpreter && !held {
         return Err("needs the Python interpreter".into());
     }
     declared_contract(node, inputs).map_err(str::to_owned)
@@ -93,22 +93,22 @@ fn declared_contract(node: &GraphNode, inputs: &[PortType]) -> Result<TaskContra
         return Err("gives other indices than it takes");
     };
     match (bound.align, bound.contract) {
-        (Align::Single, _) => {}
+        (Alignment::Single, _) => {}
         // Items that meet lie in the same task.
-        (Align::Window | Align::Time, Contract::Stateless) if ratio.is_one() => {
+        (Alignment::Window | Alignment::Time, Contract::Stateless) if ratio.is_one() => {
             return Ok(TaskContract::stateless());
         }
-        (Align::Window | Align::Time, _) => return Err("remembers what met before"),
-        (Align::Control, _) => {
+        (Alignment::Window | Alignment::Time, _) => return Err("remembers what met before"),
+        (Alignment::Control, _) => {
             return Err("takes ranges, which may ask for samples of other tasks");
         }
-        (Align::Loop { .. } | Align::Arrival, _) => return Err("is part of a loop"),
-        (Align::Civil | Align::Resampled, _) => {
+        (Alignment::Loop { .. } | Alignment::Arrival, _) => return Err("is part of a loop"),
+        (Alignment::Civil | Alignment::Resampled, _) => {
             return Err(
                 "lets streams meet by civil time, at which tasks of different clocks are not cut",
             );
         }
-        (Align::Begin, _) => {
+        (Alignment::Begin, _) => {
             return Err("takes several inputs, whose items need not lie in one task");
         }
     }
@@ -126,7 +126,7 @@ fn declared_contract(node: &GraphNode, inputs: &[PortType]) -> Result<TaskContra
             return Err("needs what is around of what has no samples or windows");
         }
         let of = |count: u64| count.saturating_mul(every);
-        let reach = Reach {
+        let reach = PortionOverlap {
             before: of(before),
             after: of(after).max(bound.delay.max(0).unsigned_abs()),
         };
@@ -146,7 +146,7 @@ fn declared_contract(node: &GraphNode, inputs: &[PortType]) -> Result<TaskContra
         Contract::Stateless => Ok(TaskContract::stateless()),
         Contract::Overlap { before, after } => around(before, after, 0.0),
         Contract::Lookahead { after } => Ok(TaskContract {
-            reach: Reach { before: 0, after },
+            reach: PortionOverlap { before: 0, after },
             needs_continuity: true,
             ..TaskContract::stateless()
         }),

@@ -159,7 +159,7 @@ mod tests {
         fn open(
             &self,
             _: &Portion,
-            _: crate::Reach,
+            _: crate::PortionOverlap,
             _: u64,
         ) -> Result<Box<dyn Source>, crate::OpError> {
             Err(OpErrorKind::Interrupted.into())

@@ -10,11 +10,11 @@ use isochrony_store::{SignalWriter, Store};
 use isochrony_time::{Ratio, Round, Time, TimebaseId};
 use serde_json::{Map, Value, json};
 
-use super::store_location::{Place, failed};
+use super::store_location::{SignalLocation, failed};
 use crate::operators::{Compiled, wrong_input};
 use crate::{
-    Break, Clock, Frames, Item, Kept, Live, OpError, OpErrorKind, PlanError, PortType, Target,
-    Writer,
+    Break, Clock, Frames, Item, OpError, OpErrorKind, PlanError, PortType, SharedFactory,
+    SharedRecording, Sink, SinkWriter,
 };
 
 /// Bytes that an event takes in the log, about.
@@ -26,19 +26,19 @@ const EVENT_BYTES: u64 = 100;
 /// are values that all events have, and expressions that give one value a window. What the signal has already, the same
 /// kind with the same range and fields, is not added again: a plan that runs twice says nothing twice.
 #[derive(Debug, Clone)]
-pub struct ToEvents {
-    place: Place,
+pub struct EventSink {
+    place: SignalLocation,
     kind: String,
     values: Map<String, Value>,
     computed: Vec<(String, Expr)>,
 }
 
-impl ToEvents {
+impl EventSink {
     /// The name under which plans save it.
     pub const NAME: &'static str = "annotate";
 
     /// Events of a kind in a signal.
-    pub fn new(place: Place, kind: impl Into<String>) -> Self {
+    pub fn new(place: SignalLocation, kind: impl Into<String>) -> Self {
         Self {
             place,
             kind: kind.into(),
@@ -65,11 +65,14 @@ impl ToEvents {
     ///
     /// # Errors
     /// [`PlanError::Unreadable`].
-    pub fn resolve(saved: &Map<String, Value>, store: Option<&Store>) -> Result<Kept, PlanError> {
+    pub fn resolve(
+        saved: &Map<String, Value>,
+        store: Option<&Store>,
+    ) -> Result<SharedFactory, PlanError> {
         let unreadable = |why: String| PlanError::Unreadable { why };
         let kind = saved.get("kind").and_then(Value::as_str);
         let kind = kind.ok_or_else(|| unreadable("an annotation has no kind".into()))?;
-        let mut target = Self::new(Place::resolve(saved, store)?, kind);
+        let mut target = Self::new(SignalLocation::resolve(saved, store)?, kind);
         if let Some(Value::Object(values)) = saved.get("values") {
             target.values = values.clone();
         }
@@ -81,7 +84,7 @@ impl ToEvents {
                 target.computed.push((name.clone(), expression));
             }
         }
-        Ok(Kept::new(crate::Keep::new(target)))
+        Ok(SharedFactory::new(crate::SinkFactory::new(target)))
     }
 
     /// The expressions, compiled for what flows through a port.
@@ -107,7 +110,7 @@ impl ToEvents {
     }
 }
 
-impl Target for ToEvents {
+impl Sink for EventSink {
     fn name(&self) -> &'static str {
         Self::NAME
     }
@@ -142,7 +145,11 @@ impl Target for ToEvents {
         }
     }
 
-    fn open(&self, port: &PortType, reads: Option<&Live>) -> Result<Box<dyn Writer>, OpError> {
+    fn open(
+        &self,
+        port: &PortType,
+        reads: Option<&SharedRecording>,
+    ) -> Result<Box<dyn SinkWriter>, OpError> {
         let fields = match port {
             PortType::Frames { .. } => self
                 .compile(port)
@@ -151,7 +158,7 @@ impl Target for ToEvents {
         };
         let store = self.place.open()?;
         let writer = store.writer(self.place.signal()).map_err(failed)?;
-        let saved = reads.and_then(Live::saved);
+        let saved = reads.and_then(SharedRecording::saved);
         let same = saved.is_some_and(|saved| self.place.is_read_by(&saved));
         let ratio = port
             .stream()
@@ -165,7 +172,7 @@ impl Target for ToEvents {
             kind: self.kind.clone(),
             values: self.values.clone(),
             fields,
-            clock: reads.and_then(Live::clock),
+            clock: reads.and_then(SharedRecording::clock),
             same,
             ratio,
             known: known.collect(),
@@ -316,7 +323,7 @@ fn number(dtype: DType, bytes: &[u8]) -> Value {
     }
 }
 
-impl Writer for EventsOut {
+impl SinkWriter for EventsOut {
     fn write(&mut self, item: &Item) -> Result<u64, OpError> {
         match item {
             Item::Frames(frames) => {

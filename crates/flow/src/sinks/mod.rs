@@ -1,10 +1,10 @@
 //! Where what flows is kept: targets, which a plan names, and the writers that a run opens.
 //!
-//! A [`Target`] is to writing what a [`Recording`](crate::Recording) is to reading: a plan holds it, prints it and saves
-//! it, and each run opens it anew. What it opens is a [`Writer`], which gets items as they come, in the order of the
+//! A [`Sink`] is to writing what a [`Recording`](crate::Recording) is to reading: a plan holds it, prints it and saves
+//! it, and each run opens it anew. What it opens is a [`SinkWriter`], which gets items as they come, in the order of the
 //! source's indices, and is told of every break before the item that follows it.
 //!
-//! *Who commits when* is the runtime's to say, not the target's: the [`Keep`] operator asks for a commit after so many
+//! *Who commits when* is the runtime's to say, not the target's: the [`SinkFactory`] operator asks for a commit after so many
 //! bytes or so much time, and says when the end has come. A writer that fails is asked to commit what it took before. A run
 //! that fails elsewhere or is interrupted drops the writer without a commit, so what stays is what the last one made durable. Runs on several cores write through the same two traits: an ordered
 //! target is opened once, behind the point where order is restored; what is committed is then whole up to an index.
@@ -22,8 +22,8 @@ use std::time::{Duration, Instant};
 use serde_json::{Map, Value};
 
 use crate::{
-    Bound, Break, Cause, Contract, Held, Item, Kept, Live, Next, OpError, OpErrorKind, Operator,
-    Out, Plan, PlanError, Port, PortType,
+    Break, Cause, Contract, Item, Next, OpError, OpErrorKind, Operator, OperatorFactory,
+    OperatorProperties, Out, Plan, PlanError, Port, PortType, SharedFactory, SharedRecording,
 };
 
 /// Bytes after which what was written is committed.
@@ -32,7 +32,7 @@ const COMMIT_BYTES: u64 = 64 << 20;
 const COMMIT_EVERY: Duration = Duration::from_secs(1);
 
 /// Something that keeps what flows: a signal, its events, a file.
-pub trait Target: Send + Sync {
+pub trait Sink: Send + Sync {
     /// What keeping there is called, in errors, reports and saved plans.
     fn name(&self) -> &'static str;
 
@@ -50,7 +50,11 @@ pub trait Target: Send + Sync {
     ///
     /// # Errors
     /// Whatever opening meets: it is there already, somebody else writes to it.
-    fn open(&self, port: &PortType, reads: Option<&Live>) -> Result<Box<dyn Writer>, OpError>;
+    fn open(
+        &self,
+        port: &PortType,
+        reads: Option<&SharedRecording>,
+    ) -> Result<Box<dyn SinkWriter>, OpError>;
 
     /// How a saved plan names it.
     ///
@@ -66,7 +70,7 @@ pub trait Target: Send + Sync {
 }
 
 /// What one run writes to a target. Dropped without [`finish`](Self::finish), it keeps what was committed before.
-pub trait Writer: Send {
+pub trait SinkWriter: Send {
     /// Takes an item's content, by copying it; how many bytes wait for a commit because of it.
     ///
     /// # Errors
@@ -97,17 +101,17 @@ pub trait Writer: Send {
     }
 }
 
-/// Keeps what flows in a [`Target`] and passes it on.
-pub struct Keep(Arc<dyn Target>);
+/// Keeps what flows in a [`Sink`] and passes it on.
+pub struct SinkFactory(Arc<dyn Sink>);
 
-impl Keep {
+impl SinkFactory {
     /// What keeps what flows there.
-    pub fn new(target: impl Target + 'static) -> Self {
+    pub fn new(target: impl Sink + 'static) -> Self {
         Self(Arc::new(target))
     }
 }
 
-impl Held for Keep {
+impl OperatorFactory for SinkFactory {
     fn name(&self) -> &'static str {
         self.0.name()
     }
@@ -116,8 +120,8 @@ impl Held for Keep {
         self.0.label()
     }
 
-    fn make(&self, reads: Option<&Live>) -> Result<Box<dyn Operator>, PlanError> {
-        Ok(Box::new(Keeper {
+    fn make(&self, reads: Option<&SharedRecording>) -> Result<Box<dyn Operator>, PlanError> {
+        Ok(Box::new(SinkOperator {
             target: self.0.clone(),
             reads: reads.cloned(),
             port: None,
@@ -139,15 +143,15 @@ impl Held for Keep {
 }
 
 /// The operator of one run.
-struct Keeper {
-    target: Arc<dyn Target>,
-    reads: Option<Live>,
+struct SinkOperator {
+    target: Arc<dyn Sink>,
+    reads: Option<SharedRecording>,
     port: Option<PortType>,
     writing: Option<Writing>,
 }
 
 struct Writing {
-    writer: Box<dyn Writer>,
+    writer: Box<dyn SinkWriter>,
     /// Bytes that wait for a commit, and when the last one was.
     pending: u64,
     committed: Instant,
@@ -162,7 +166,7 @@ impl Writing {
     }
 }
 
-impl Keeper {
+impl SinkOperator {
     /// The writer, opened if it is not.
     fn writing(&mut self) -> Result<&mut Writing, OpError> {
         let Self {
@@ -186,8 +190,8 @@ impl Keeper {
     }
 }
 
-impl Operator for Keeper {
-    fn bind(&mut self, inputs: &[PortType]) -> Result<Bound, PlanError> {
+impl Operator for SinkOperator {
+    fn bind(&mut self, inputs: &[PortType]) -> Result<OperatorProperties, PlanError> {
         let [port] = inputs else {
             return Err(PlanError::Inputs {
                 operator: self.target.name(),
@@ -197,7 +201,7 @@ impl Operator for Keeper {
         };
         self.target.accepts(port)?;
         self.port = Some(*port);
-        Ok(Bound::new([*port]).contract(Contract::Sequential))
+        Ok(OperatorProperties::new([*port]).contract(Contract::Sequential))
     }
 
     fn process(&mut self, _: Port, item: &mut Item, _: &mut Out<'_>) -> Result<Next, OpError> {
@@ -214,7 +218,7 @@ impl Operator for Keeper {
         if due && writing.pending > 0 {
             writing.commit()?;
         }
-        Ok(Next::Tail)
+        Ok(Next::Forward)
     }
 
     fn idle(&mut self, _: &mut Out<'_>) -> Result<(), OpError> {
@@ -239,11 +243,11 @@ impl Operator for Keeper {
 }
 
 impl Plan {
-    /// Keeps what comes out in a target, and passes it on: `plan.keep(target)?.run()?`.
+    /// Keeps what comes out in a target, and passes it on: `plan.sink(sink)?.run()?`.
     ///
     /// # Errors
     /// [`PlanError::InputType`], [`PlanError::WritesItsInput`].
-    pub fn keep(&self, target: impl Target + 'static) -> Result<Self, PlanError> {
-        self.hold(Kept::new(Keep::new(target)), &[])
+    pub fn sink(&self, sink: impl Sink + 'static) -> Result<Self, PlanError> {
+        self.apply_factory(SharedFactory::new(SinkFactory::new(sink)), &[])
     }
 }

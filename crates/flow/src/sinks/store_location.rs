@@ -15,13 +15,13 @@ static OPEN: LazyLock<Mutex<HashMap<PathBuf, Weak<Store>>>> = LazyLock::new(Mute
 
 /// A signal of a store, by name; the store is open already, or is opened for writing when a plan runs.
 #[derive(Clone)]
-pub struct Place {
+pub struct SignalLocation {
     path: PathBuf,
     open: Option<Store>,
     signal: String,
 }
 
-impl Place {
+impl SignalLocation {
     /// A signal of a store that is open for writing. What a run commits there includes what else waits for a commit.
     pub fn new(store: &Store, signal: impl Into<String>) -> Self {
         Self {
@@ -100,7 +100,7 @@ impl Place {
     }
 }
 
-impl fmt::Debug for Place {
+impl fmt::Debug for SignalLocation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}/{}", self.path.display(), self.signal)
     }

@@ -7,7 +7,7 @@ use isochrony_segment::Calibration;
 use isochrony_store::Signal;
 use serde_json::{Map, Value};
 
-use crate::{Clock, Needs, OpError, PortType, Recording, Source};
+use crate::{Clock, OpError, PortType, Recording, Resource, Source};
 
 /// What a recording says of itself.
 #[derive(Debug, Clone, PartialEq)]
@@ -106,7 +106,7 @@ impl Recording for ProcessedRecording {
         self.0.saved()
     }
 
-    fn needs(&self) -> Needs {
+    fn needs(&self) -> Resource {
         self.0.needs()
     }
 

@@ -12,22 +12,24 @@ use isochrony_time::{Fixed, Rate, Stamp};
 use serde_json::{Map, Value};
 
 use super::segment_cutter::Cut;
-use crate::{Cause, Clock, Needs, OpError, OpErrorKind, PortType, Pulled, Recording, Source};
+use crate::{
+    Cause, Clock, OpError, OpErrorKind, PortType, Recording, Resource, Source, SourceItem,
+};
 
 /// One pass: the next segment, or none at the end.
-pub type Made = Box<dyn FnMut() -> Result<Option<SigSeg>, OpError> + Send>;
+pub type SegmentGenerator = Box<dyn FnMut() -> Result<Option<SigSeg>, OpError> + Send>;
 /// Begins a pass.
-pub type Begin = Arc<dyn Fn() -> Result<Made, OpError> + Send + Sync>;
+pub type GeneratorFactory = Arc<dyn Fn() -> Result<SegmentGenerator, OpError> + Send + Sync>;
 
 /// Samples that code makes.
 ///
 /// ```
-/// use isochrony_flow::{Generated, Plan};
+/// use isochrony_flow::{GeneratedRecording, Plan};
 /// use isochrony_segment::{DType, SigSeg, Stream};
 /// use isochrony_time::{Rate, TimebaseId};
 ///
 /// let stream = Stream::new("ramp", TimebaseId(0), Rate::new(100, 1)?).intern();
-/// let ramp = Generated::new(DType::I32, stream, move || {
+/// let ramp = GeneratedRecording::new(DType::I32, stream, move || {
 ///     let mut starts = (0..1000).step_by(10);
 ///     Ok(Box::new(move || {
 ///         let segment = starts.next().map(|start| {
@@ -41,21 +43,21 @@ pub type Begin = Arc<dyn Fn() -> Result<Made, OpError> + Send + Sync>;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone)]
-pub struct Generated {
+pub struct GeneratedRecording {
     dtype: DType,
     stream: StreamId,
-    begin: Begin,
+    begin: GeneratorFactory,
     clock: Option<Arc<Nominal>>,
     saved: Option<Map<String, Value>>,
-    needs: Needs,
+    needs: Resource,
 }
 
-impl Generated {
+impl GeneratedRecording {
     /// Segments of a dtype and stream; `begin` is called for each run.
     pub fn new(
         dtype: DType,
         stream: StreamId,
-        begin: impl Fn() -> Result<Made, OpError> + Send + Sync + 'static,
+        begin: impl Fn() -> Result<SegmentGenerator, OpError> + Send + Sync + 'static,
     ) -> Self {
         Self {
             dtype,
@@ -63,7 +65,7 @@ impl Generated {
             begin: Arc::new(begin),
             clock: None,
             saved: None,
-            needs: Needs::Cpu,
+            needs: Resource::Cpu,
         }
     }
 
@@ -85,7 +87,7 @@ impl Generated {
     /// It occupies the Python interpreter.
     #[must_use]
     pub fn in_interpreter(mut self) -> Self {
-        self.needs = Needs::Interpreter;
+        self.needs = Resource::Interpreter;
         self
     }
 }
@@ -112,7 +114,7 @@ impl Clock for Nominal {
     }
 }
 
-impl Recording for Generated {
+impl Recording for GeneratedRecording {
     fn port(&self) -> PortType {
         PortType::Samples {
             dtype: self.dtype,
@@ -142,13 +144,13 @@ impl Recording for Generated {
         Some(clock)
     }
 
-    fn needs(&self) -> Needs {
+    fn needs(&self) -> Resource {
         self.needs
     }
 }
 
 struct Pass {
-    made: Made,
+    made: SegmentGenerator,
     dtype: DType,
     stream: StreamId,
     range: Range<i64>,
@@ -165,10 +167,10 @@ fn refused(why: String) -> OpError {
 
 impl Pass {
     /// The next segment's part in the range; what to announce before it.
-    fn enter(&mut self) -> Result<Option<Pulled>, OpError> {
+    fn enter(&mut self) -> Result<Option<SourceItem>, OpError> {
         loop {
             let Some(made) = (self.made)()?.filter(|made| made.start() < self.range.end) else {
-                return Ok(Some(Pulled::End));
+                return Ok(Some(SourceItem::End));
             };
             if made.dtype() != self.dtype || made.stream_id() != self.stream {
                 return Err(refused(format!(
@@ -203,13 +205,13 @@ impl Pass {
 }
 
 impl Source for Pass {
-    fn pull(&mut self) -> Result<Pulled, OpError> {
+    fn pull(&mut self) -> Result<SourceItem, OpError> {
         if self.cut.is_empty()
             && let Some(first) = self.enter()?
         {
             return Ok(first);
         }
-        Ok(self.cut.pull()?.unwrap_or(Pulled::End))
+        Ok(self.cut.pull()?.unwrap_or(SourceItem::End))
     }
 
     fn time_of(&self, index: i64) -> Option<String> {

@@ -16,17 +16,18 @@ use serde_json::{Map, Value};
 
 use crate::plan::rows::on_grid;
 use crate::{
-    Break, Clock, Item, Needs, OpError, OuterGaps, PortType, RunError, SignalDescription, Snapshot,
+    Break, Clock, Item, OpError, OuterGaps, PortType, Resource, RunError, SignalDescription,
+    Snapshot,
 };
 use segment_cutter::Cut;
 use snapshot::InMemory;
 
 /// What a source gives next.
 #[derive(Debug)]
-pub enum Pulled {
+pub enum SourceItem {
     /// A stretch without gaps or clock steps begins, before its first item: the index of its first sample, which
     /// lies before the scanned range if that begins inside the stretch; and what separates it from the stretch before.
-    Stretch {
+    RangeStart {
         /// Windows are counted from here.
         anchor: i64,
         /// None for the first stretch of a scan.
@@ -36,11 +37,11 @@ pub enum Pulled {
     Item(Item),
     /// What follows lies before what was given, as ranges of a selection may: streams meet within what ascends. Before the
     /// stretch that begins there.
-    Back,
+    Rewind,
     /// Nothing for now, from a live source; it wakes the run when there is something ([`Source::wakes`]).
     Idle,
     /// Nothing that begins before this index follows: where items alone do not say so.
-    Upto(i64),
+    ProgressMark(i64),
     /// Nothing follows.
     End,
 }
@@ -51,7 +52,7 @@ pub trait Source: Send {
     ///
     /// # Errors
     /// A failed read, an interrupt.
-    fn pull(&mut self) -> Result<Pulled, OpError>;
+    fn pull(&mut self) -> Result<SourceItem, OpError>;
 
     /// Civil time of an index, for error messages.
     fn time_of(&self, index: i64) -> Option<String> {
@@ -61,7 +62,7 @@ pub trait Source: Send {
 
     /// The run has failed elsewhere: whether the source goes on up to there, so that an error that comes before is found. What
     /// is pulled then has no consequences but errors.
-    fn goes_on_to_an_error(&mut self) -> bool {
+    fn continues_after_failure(&mut self) -> bool {
         false
     }
 
@@ -76,7 +77,7 @@ pub trait Source: Send {
         None
     }
 
-    /// The run's thread, which a source that answers [`Pulled::Idle`] unparks when there is something to pull. Said once,
+    /// The run's thread, which a source that answers [`SourceItem::Idle`] unparks when there is something to pull. Said once,
     /// before the first pull.
     fn wakes(&mut self, thread: &std::thread::Thread) {
         let _ = thread;
@@ -132,18 +133,18 @@ pub trait Recording: Send + Sync {
     }
 
     /// Whether [`snapshot`](Self::snapshot) gives something.
-    fn in_portions(&self) -> bool {
+    fn is_splittable(&self) -> bool {
         false
     }
 
     /// Whether it leaves samples out between others that it gives, as a selection of several ranges.
-    fn leaves_out(&self) -> bool {
+    fn skips_samples(&self) -> bool {
         false
     }
 
     /// Whether a pass over all of it gives all of its own samples, so that what is missing between them are its gaps.
     fn gives_own_samples(&self) -> bool {
-        !self.leaves_out()
+        !self.skips_samples()
     }
 
     /// A range in which all its samples lie, also those that it may get; None: anywhere.
@@ -189,23 +190,23 @@ pub trait Recording: Send + Sync {
     }
 
     /// What reading it occupies.
-    fn needs(&self) -> Needs {
-        Needs::Cpu
+    fn needs(&self) -> Resource {
+        Resource::Cpu
     }
 }
 
 /// A shared recording; equal if it is the same one or is saved under the same name.
 #[derive(Clone)]
-pub struct Live(pub(crate) Arc<dyn Recording>);
+pub struct SharedRecording(pub(crate) Arc<dyn Recording>);
 
-impl Live {
+impl SharedRecording {
     /// Shares a recording.
     pub fn new(recording: impl Recording + 'static) -> Self {
         Self(Arc::new(recording))
     }
 }
 
-impl Live {
+impl SharedRecording {
     /// What knows the civil times of its indices, if they are known.
     #[must_use]
     pub fn clock(&self) -> Option<Arc<dyn Clock>> {
@@ -243,7 +244,7 @@ impl Live {
     }
 }
 
-impl Live {
+impl SharedRecording {
     /// A text that equal recordings share, to look them up by.
     pub(crate) fn key(&self) -> String {
         let own = || format!("{:p}", Arc::as_ptr(&self.0));
@@ -253,16 +254,16 @@ impl Live {
     }
 }
 
-impl PartialEq for Live {
+impl PartialEq for SharedRecording {
     fn eq(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
             || matches!((self.0.saved(), other.0.saved()), (Some(a), Some(b)) if a == b)
     }
 }
 
-impl fmt::Debug for Live {
+impl fmt::Debug for SharedRecording {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Live({})", self.0.port())
+        write!(f, "SharedRecording({})", self.0.port())
     }
 }
 
@@ -313,7 +314,7 @@ impl Recording for Segments {
         Ok(Some(Arc::new(all)))
     }
 
-    fn in_portions(&self) -> bool {
+    fn is_splittable(&self) -> bool {
         true
     }
 
@@ -332,7 +333,7 @@ struct SegmentsPass {
 
 impl SegmentsPass {
     /// The next segment's part in the range; announces a stretch before its first part.
-    fn enter(&mut self) -> Result<Option<Pulled>, OpError> {
+    fn enter(&mut self) -> Result<Option<SourceItem>, OpError> {
         while let Some(segment) = self.segments.get(self.at) {
             let continues = self.at > 0 && self.segments[self.at - 1].end() == segment.start();
             if !continues {
@@ -346,18 +347,18 @@ impl SegmentsPass {
             }
             return Ok(self.cut.enter(segment.subseg(from..to)?, self.anchor));
         }
-        Ok(Some(Pulled::End))
+        Ok(Some(SourceItem::End))
     }
 }
 
 impl Source for SegmentsPass {
-    fn pull(&mut self) -> Result<Pulled, OpError> {
+    fn pull(&mut self) -> Result<SourceItem, OpError> {
         if self.cut.is_empty()
             && let Some(first) = self.enter()?
         {
             return Ok(first);
         }
-        Ok(self.cut.pull()?.unwrap_or(Pulled::End))
+        Ok(self.cut.pull()?.unwrap_or(SourceItem::End))
     }
 
     fn total(&self) -> Option<u64> {

@@ -2,7 +2,7 @@
 
 use isochrony_segment::SigSeg;
 
-use crate::{Break, OpError, Pulled};
+use crate::{Break, OpError, SourceItem};
 
 /// What is left of the samples read last, given away in segments of the length that was asked for, by reference.
 pub(crate) struct Cut {
@@ -32,14 +32,14 @@ impl Cut {
 
     /// Takes in samples; what is to be announced before them, unless they continue the last ones. What lies between is
     /// a gap.
-    pub(crate) fn enter(&mut self, samples: SigSeg, anchor: i64) -> Option<Pulled> {
+    pub(crate) fn enter(&mut self, samples: SigSeg, anchor: i64) -> Option<SourceItem> {
         let from = samples.start();
         self.rest = Some(samples);
         if self.end == Some(from) {
             return None;
         }
         let why = self.end.map(|end| Break::Gap(end..from));
-        Some(Pulled::Stretch { anchor, why })
+        Some(SourceItem::RangeStart { anchor, why })
     }
 
     /// Takes in samples that are announced elsewhere.
@@ -48,18 +48,18 @@ impl Cut {
     }
 
     /// The next segment.
-    pub(crate) fn pull(&mut self) -> Result<Option<Pulled>, OpError> {
+    pub(crate) fn pull(&mut self) -> Result<Option<SourceItem>, OpError> {
         if let Some(rest) = &mut self.rest {
             let cut = rest.start().saturating_add(self.segment);
             if cut < rest.end() {
                 self.end = Some(cut);
-                return Ok(Some(Pulled::Item(rest.split_front(cut)?.into())));
+                return Ok(Some(SourceItem::Item(rest.split_front(cut)?.into())));
             }
         }
         let Some(last) = self.rest.take() else {
             return Ok(None);
         };
         self.end = Some(last.end());
-        Ok(Some(Pulled::Item(last.into())))
+        Ok(Some(SourceItem::Item(last.into())))
     }
 }

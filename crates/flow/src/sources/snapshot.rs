@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use isochrony_segment::SigSeg;
 
-use crate::{Break, OpError, Pulled, Segments, Source};
+use crate::{Break, OpError, Segments, Source, SourceItem};
 
 /// A part of a recording: what one task reads.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -25,14 +25,14 @@ pub struct Portion {
 
 /// How far what comes of a portion reaches beyond it, in samples; never across a gap or a clock step.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Reach {
+pub struct PortionOverlap {
     /// So many before it.
     pub before: u64,
     /// So many behind it.
     pub after: u64,
 }
 
-impl Reach {
+impl PortionOverlap {
     /// Samples on both sides.
     pub(crate) fn samples(self) -> u64 {
         self.before.saturating_add(self.after)
@@ -40,9 +40,9 @@ impl Reach {
 }
 
 /// The tasks of a run that read a snapshot.
-pub struct Foreseen {
+pub struct PlannedReads {
     /// How far each reaches beyond its portion.
-    pub reach: Reach,
+    pub reach: PortionOverlap,
     /// Samples of a segment at most.
     pub segment: u64,
     /// So many of them are under way at once.
@@ -52,7 +52,7 @@ pub struct Foreseen {
 }
 
 /// Opens portions of a snapshot for all workers of a run.
-pub trait Opens: Send + Sync {
+pub trait PortionOpener: Send + Sync {
     /// As [`Snapshot::open`] of the task with a number, from 0 on; None of one that has nothing to read. A task may be opened
     /// again, or never.
     ///
@@ -72,7 +72,7 @@ pub trait Snapshot: Send + Sync {
     fn portion_after(&self, last: Option<&Portion>, samples: u64, grain: u64) -> Option<Portion>;
 
     /// A pass over a portion and as many samples around it as `reach` says and its first and last stretch have. It begins
-    /// with [`Pulled::Stretch`], whose `why` is what separates it from what was before the portion: None if nothing does,
+    /// with [`SourceItem::RangeStart`], whose `why` is what separates it from what was before the portion: None if nothing does,
     /// as where what is read before it continues in it, or if nothing was before.
     ///
     /// # Errors
@@ -80,7 +80,7 @@ pub trait Snapshot: Send + Sync {
     fn open(
         &self,
         portion: &Portion,
-        reach: Reach,
+        reach: PortionOverlap,
         segment: u64,
     ) -> Result<Box<dyn Source>, OpError>;
 
@@ -89,7 +89,10 @@ pub trait Snapshot: Send + Sync {
     ///
     /// # Errors
     /// Whatever opening meets.
-    fn foresee(self: Arc<Self>, tasks: Foreseen) -> Result<Option<Arc<dyn Opens>>, OpError> {
+    fn portion_opener(
+        self: Arc<Self>,
+        tasks: PlannedReads,
+    ) -> Result<Option<Arc<dyn PortionOpener>>, OpError> {
         let _ = tasks;
         Ok(None)
     }
@@ -104,13 +107,13 @@ pub trait Snapshot: Send + Sync {
     }
 
     /// The same by indices, where they rise from the beginning to the end: then several recordings can be cut at the same ones.
-    fn indexed(&self) -> Option<&dyn Indexed> {
+    fn indexed(&self) -> Option<&dyn IndexedSnapshot> {
         None
     }
 }
 
 /// A recording as it is at one moment, whose parts lie in the order of their indices.
-pub trait Indexed {
+pub trait IndexedSnapshot {
     /// The first index at or behind one that has a sample.
     fn sample_from(&self, index: i64) -> Option<i64>;
 
@@ -122,12 +125,12 @@ pub trait Indexed {
     fn on_grain(&self, index: i64, grain: u64) -> i64;
 
     /// What of the recording lies in a range of indices, which has samples of one part at most.
-    fn within(&self, range: &Range<i64>) -> Within;
+    fn within(&self, range: &Range<i64>) -> RangePortion;
 }
 
 /// What a recording has in a range of indices.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Within {
+pub struct RangePortion {
     /// What a task reads; None if there are no samples.
     pub portion: Option<Portion>,
     /// First sample of the stretch that was under way last before the range or, where nothing was, of the first one.
@@ -188,7 +191,7 @@ impl InMemory {
     }
 }
 
-impl Indexed for InMemory {
+impl IndexedSnapshot for InMemory {
     fn sample_from(&self, index: i64) -> Option<i64> {
         let stretch = self.stretches.get(self.stretch_at(index))?;
         Some(index.max(stretch.start))
@@ -206,7 +209,7 @@ impl Indexed for InMemory {
         }
     }
 
-    fn within(&self, range: &Range<i64>) -> Within {
+    fn within(&self, range: &Range<i64>) -> RangePortion {
         let part = self.stretch_at(range.start);
         // Under way at the range's beginning, or over by then.
         let begun = self
@@ -224,7 +227,7 @@ impl Indexed for InMemory {
                 part,
             })
         });
-        Within { portion, anchor }
+        RangePortion { portion, anchor }
     }
 }
 
@@ -249,7 +252,7 @@ impl Snapshot for InMemory {
     fn open(
         &self,
         portion: &Portion,
-        reach: Reach,
+        reach: PortionOverlap,
         segment: u64,
     ) -> Result<Box<dyn Source>, OpError> {
         let stretch = self.stretches.get(portion.part).unwrap_or(&portion.range);
@@ -270,7 +273,7 @@ impl Snapshot for InMemory {
         lengths.sum()
     }
 
-    fn indexed(&self) -> Option<&dyn Indexed> {
+    fn indexed(&self) -> Option<&dyn IndexedSnapshot> {
         Some(self)
     }
 }
@@ -283,11 +286,13 @@ struct Joined {
 }
 
 impl Source for Joined {
-    fn pull(&mut self) -> Result<Pulled, OpError> {
+    fn pull(&mut self) -> Result<SourceItem, OpError> {
         let pulled = self.source.pull()?;
         Ok(match (pulled, self.before.take()) {
-            (Pulled::Stretch { anchor, why: None }, Some(before)) if before != self.start => {
-                Pulled::Stretch {
+            (SourceItem::RangeStart { anchor, why: None }, Some(before))
+                if before != self.start =>
+            {
+                SourceItem::RangeStart {
                     anchor,
                     why: Some(Break::Gap(before..self.start)),
                 }

@@ -1,8 +1,8 @@
 //! An operator that fails where it is told to.
 
 use isochrony_flow::{
-    Bound, Inputs, Item, Next, OpError, OpErrorKind, Operator, Out, Plan, PlanError, Port,
-    PortType, json, operator,
+    Inputs, Item, Next, OpError, OpErrorKind, Operator, OperatorProperties, Out, Plan, PlanError,
+    Port, PortType, json, operator,
 };
 
 operator! {
@@ -17,8 +17,8 @@ operator! {
 }
 
 impl Operator for Fail {
-    fn bind(&mut self, inputs: &[PortType]) -> Result<Bound, PlanError> {
-        Ok(Bound::new(inputs.iter().copied()))
+    fn bind(&mut self, inputs: &[PortType]) -> Result<OperatorProperties, PlanError> {
+        Ok(OperatorProperties::new(inputs.iter().copied()))
     }
 
     fn process(&mut self, _: Port, item: &mut Item, _: &mut Out<'_>) -> Result<Next, OpError> {
@@ -30,7 +30,7 @@ impl Operator for Fail {
             assert!(self.how == "error", "sample {at} is cursed");
             return Err(OpErrorKind::Failed(format!("sample {at} is bad").into()).into());
         }
-        Ok(Next::Tail)
+        Ok(Next::Forward)
     }
 }
 

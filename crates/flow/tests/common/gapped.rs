@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use isochrony_flow::{Live, Plan, RunOptions, Segments};
+use isochrony_flow::{Plan, RunOptions, Segments, SharedRecording};
 use isochrony_segment::{SigSeg, Stream};
 use isochrony_time::{Rate, TimebaseId};
 
@@ -10,14 +10,14 @@ use isochrony_time::{Rate, TimebaseId};
 pub(crate) const SAMPLES: i64 = 40_000;
 
 /// Two gaps, one of them of a single sample.
-pub(crate) fn recording() -> Live {
+pub(crate) fn recording() -> SharedRecording {
     let stream = Stream::new("stn/p", TimebaseId(0), Rate::new(2000, 1).unwrap()).intern();
     let piece = |range: Range<i64>| {
         let samples: Vec<i16> = range.clone().map(|k| (k % 1000) as i16).collect();
         SigSeg::from_slice(&samples, range.start, stream).unwrap()
     };
     let pieces = [0..12_345, 12_346..30_000, 31_000..SAMPLES];
-    Live::new(Segments::new(pieces.map(piece)).unwrap())
+    SharedRecording::new(Segments::new(pieces.map(piece)).unwrap())
 }
 
 /// Windows of it.

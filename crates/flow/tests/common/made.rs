@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use isochrony_flow::{Gathered, Plan, Stored};
+use isochrony_flow::{Plan, PlanOutput, StoredRecording};
 use isochrony_segment::DType;
 use isochrony_store::{CreateOptions, Mode, Signal, SignalWriter, Store};
 use isochrony_time::{Fixed, Rate, Stamp};
@@ -73,12 +73,16 @@ impl Made {
         self.writer.signal().unwrap()
     }
 
-    pub(crate) fn stored(&self) -> Stored {
-        Stored::new(self.store.path(), self.signal())
+    pub(crate) fn stored(&self) -> StoredRecording {
+        StoredRecording::new(self.store.path(), self.signal())
     }
 
     pub(crate) fn plan(&self, range: Option<Range<i64>>, segment: u64) -> Plan {
-        Plan::scan_part(isochrony_flow::Live::new(self.stored()), range, segment)
+        Plan::scan_part(
+            isochrony_flow::SharedRecording::new(self.stored()),
+            range,
+            segment,
+        )
     }
 
     /// Windows on each stretch's own grid, or on that of the samples read, that lie wholly in `range`.
@@ -98,7 +102,7 @@ impl Made {
     }
 }
 
-pub(crate) fn values(gathered: &Gathered) -> Vec<i16> {
+pub(crate) fn values(gathered: &PlanOutput) -> Vec<i16> {
     gathered.array().unwrap().to_vec::<i16>().unwrap()
 }
 

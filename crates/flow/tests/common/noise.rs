@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use isochrony_flow::{Live, Segments};
+use isochrony_flow::{Segments, SharedRecording};
 use isochrony_segment::{SigSeg, Stream, StreamId};
 use isochrony_time::{Rate, TimebaseId};
 
@@ -17,7 +17,7 @@ fn value(index: i64) -> i16 {
 }
 
 /// Gap-free stretches, cut into segments that lie apart in memory.
-pub(crate) fn recording(stretches: &[Range<i64>], cut: i64) -> Live {
+pub(crate) fn recording(stretches: &[Range<i64>], cut: i64) -> SharedRecording {
     let pieces = stretches.iter().flat_map(|range| {
         let starts = (range.start..range.end).step_by(cut as usize);
         starts.map(|start| {
@@ -26,5 +26,5 @@ pub(crate) fn recording(stretches: &[Range<i64>], cut: i64) -> Live {
             SigSeg::from_slice(&samples, start, stream()).unwrap()
         })
     });
-    Live::new(Segments::new(pieces.collect::<Vec<_>>()).unwrap())
+    SharedRecording::new(Segments::new(pieces.collect::<Vec<_>>()).unwrap())
 }

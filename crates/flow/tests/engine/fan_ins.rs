@@ -3,8 +3,8 @@
 use std::ops::Range;
 
 use isochrony_flow::{
-    Bound, Gathered, Inputs, Item, Live, Next, OpError, Operator, Out, Plan, PlanError, Port,
-    PortType, Ranges, RunOptions, operator,
+    Inputs, Item, Next, OpError, Operator, OperatorProperties, Out, Plan, PlanError, PlanOutput,
+    Port, PortType, Ranges, RunOptions, SharedRecording, operator,
 };
 use proptest::prelude::*;
 
@@ -12,7 +12,11 @@ use crate::{recording, stream, stretches, value, windows};
 
 #[test]
 fn a_diamond_whose_one_branch_ends_early_does_not_hang() {
-    let scan = Plan::scan_part(Live::new(recording(&[(0..1000, vec![])])), None, 10);
+    let scan = Plan::scan_part(
+        SharedRecording::new(recording(&[(0..1000, vec![])])),
+        None,
+        10,
+    );
     let zipped = scan.limit(25).unwrap().zip(&[scan]).unwrap();
     let gathered = zipped.output(1).unwrap().collect().unwrap();
     assert_eq!(gathered.array().unwrap().shape, [25]);
@@ -22,8 +26,8 @@ fn a_diamond_whose_one_branch_ends_early_does_not_hang() {
 fn sources_that_are_far_apart_starve_nobody() {
     let late = recording(&[(1_000_000..1_000_010, vec![])]);
     let early = recording(&[(0..100_000, vec![])]);
-    let plan = Plan::scan_part(Live::new(late), None, 10);
-    let other = Plan::scan_part(Live::new(early), None, 10);
+    let plan = Plan::scan_part(SharedRecording::new(late), None, 10);
+    let other = Plan::scan_part(SharedRecording::new(early), None, 10);
     let zipped = plan.zip(&[other]).unwrap().output(0).unwrap();
     // They are asked in order of time, so little waits.
     let mut options = RunOptions::default();
@@ -41,13 +45,13 @@ operator! {
 }
 
 impl Operator for Hold {
-    fn bind(&mut self, inputs: &[PortType]) -> Result<Bound, PlanError> {
-        Ok(Bound::new(inputs.iter().copied()))
+    fn bind(&mut self, inputs: &[PortType]) -> Result<OperatorProperties, PlanError> {
+        Ok(OperatorProperties::new(inputs.iter().copied()))
     }
 
     fn process(&mut self, _: Port, item: &mut Item, _: &mut Out<'_>) -> Result<Next, OpError> {
         self.held.push(item.take());
-        Ok(Next::Taken)
+        Ok(Next::Consumed)
     }
 
     fn finish(&mut self, _: Port, out: &mut Out<'_>) -> Result<(), OpError> {
@@ -61,7 +65,11 @@ impl Operator for Hold {
 
 #[test]
 fn a_branch_that_holds_back_starves_the_fan_in_and_the_error_names_both_edges() {
-    let scan = Plan::scan_part(Live::new(recording(&[(0..100_000, vec![])])), None, 100);
+    let scan = Plan::scan_part(
+        SharedRecording::new(recording(&[(0..100_000, vec![])])),
+        None,
+        100,
+    );
     let held = scan.then::<Hold>(serde_json::Map::new()).unwrap();
     let zipped = scan.zip(&[held]).unwrap().output(1).unwrap();
     assert_eq!(
@@ -92,7 +100,7 @@ proptest! {
     fn zip_of_two_windowings_gives_both_at_the_same_indices(
         a in stretches(), b in stretches(), segment in 1u64..100,
     ) {
-        let plan = |s: &[(Range<i64>, Vec<i64>)]| Plan::scan_part(Live::new(recording(s)), None, segment);
+        let plan = |s: &[(Range<i64>, Vec<i64>)]| Plan::scan_part(SharedRecording::new(recording(s)), None, segment);
         let zipped = plan(&a).zip(&[plan(&b)]).unwrap();
         let both: Vec<i16> = (0..4000)
             .filter(|i| [&a, &b].iter().all(|s| s.iter().any(|(r, _)| r.contains(i)))).map(value).collect();
@@ -106,13 +114,13 @@ proptest! {
     fn sync_gives_the_samples_of_the_ranges_that_a_detector_names(
         stretches in stretches(), segment in 1u64..200, window in 1i64..30, every in 1i64..7,
     ) {
-        let scan = Plan::scan_part(Live::new(recording(&stretches)), None, segment);
+        let scan = Plan::scan_part(SharedRecording::new(recording(&stretches)), None, segment);
         let params = serde_json::json!({"every": every});
         let ranges = scan.rewindow(window as u64).unwrap().then::<Detect>(params.as_object().unwrap().clone()).unwrap();
         let synced = scan.sync(&[scan.passthrough().unwrap(), ranges.clone()]).unwrap();
         let starts = windows(&stretches, i64::MIN..i64::MAX, window, window);
         let named: Vec<Range<i64>> = starts.iter().filter(|s| **s % every == 0).map(|&s| s..s + window).collect();
-        prop_assert_eq!(ranges.collect().unwrap(), Gathered::Ranges(named.clone()));
+        prop_assert_eq!(ranges.collect().unwrap(), PlanOutput::Ranges(named.clone()));
         let expected: Vec<i16> = named.into_iter().flatten().map(value).collect();
         for output in 0..2 {
             let gathered = synced.output(output).unwrap().collect().unwrap();
@@ -124,7 +132,7 @@ proptest! {
     fn windows_behind_a_sync_are_counted_from_where_each_range_begins(
         stretches in stretches(), segment in 1u64..200, window in 1i64..30, every in 2i64..7, own in 1i64..12,
     ) {
-        let scan = Plan::scan_part(Live::new(recording(&stretches)), None, segment);
+        let scan = Plan::scan_part(SharedRecording::new(recording(&stretches)), None, segment);
         let params = serde_json::json!({"every": every});
         let ranges = scan.rewindow(window as u64).unwrap().then::<Detect>(params.as_object().unwrap().clone()).unwrap();
         let synced = scan.sync(&[ranges]).unwrap().output(0).unwrap().rewindow(own as u64).unwrap();
@@ -149,7 +157,7 @@ proptest! {
 
     #[test]
     fn merge_gives_all_items_in_order_of_their_begin(a in stretches(), b in stretches(), segment in 1u64..100) {
-        let plan = |s: &[(Range<i64>, Vec<i64>)]| Plan::scan_part(Live::new(recording(s)), None, segment);
+        let plan = |s: &[(Range<i64>, Vec<i64>)]| Plan::scan_part(SharedRecording::new(recording(s)), None, segment);
         let merged = plan(&a).merge(&[plan(&b)]).unwrap().collect().unwrap();
         let array = merged.array().unwrap();
         let begins: Vec<i64> = array.parts.iter().map(|&(start, _)| start).collect();
@@ -172,14 +180,14 @@ operator! {
 }
 
 impl Operator for Detect {
-    fn bind(&mut self, inputs: &[PortType]) -> Result<Bound, PlanError> {
+    fn bind(&mut self, inputs: &[PortType]) -> Result<OperatorProperties, PlanError> {
         let stream = inputs[0].stream_id().unwrap_or_else(stream);
-        Ok(Bound::new([PortType::Ranges { stream }]).data_dependent())
+        Ok(OperatorProperties::new([PortType::Ranges { stream }]).data_dependent())
     }
 
     fn process(&mut self, _: Port, item: &mut Item, _: &mut Out<'_>) -> Result<Next, OpError> {
         let Item::Frames(frames) = item else {
-            return Ok(Next::Taken);
+            return Ok(Next::Consumed);
         };
         let starts = (0..frames.count())
             .map(|k| frames.window_start(k))
@@ -187,12 +195,12 @@ impl Operator for Detect {
         let ranges: Vec<_> = starts.map(|s| s..s + frames.window() as i64).collect();
         let stream = frames.stream_id();
         if ranges.is_empty() {
-            return Ok(Next::Taken);
+            return Ok(Next::Consumed);
         }
         *item = Item::Ranges(Ranges {
             stream,
             ranges: ranges.into_iter().collect(),
         });
-        Ok(Next::Tail)
+        Ok(Next::Forward)
     }
 }

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use isochrony_flow::{Gathered, Live, Plan, Segments};
+use isochrony_flow::{Plan, PlanOutput, Segments, SharedRecording};
 use isochrony_segment::{SigSeg, Stream, StreamId};
 use isochrony_time::{Rate, TimebaseId};
 use proptest::prelude::*;
@@ -84,7 +84,7 @@ proptest! {
         from in 0i64..400, len in 1i64..900, whole in any::<bool>(),
     ) {
         let wanted = if whole { i64::MIN..i64::MAX } else { from..from + len };
-        let live = Live::new(recording(&stretches));
+        let live = SharedRecording::new(recording(&stretches));
         let range = (!whole).then_some(wanted.clone());
         let plan = Plan::scan_part(live, range, segment).rewindow_every(window as u64, hop as u64).unwrap();
         let gathered = plan.collect().unwrap();
@@ -100,7 +100,7 @@ proptest! {
 
     #[test]
     fn samples_go_through_any_chain_unchanged(stretches in stretches(), segment in 1u64..200, operators in 0usize..40) {
-        let mut plan = Plan::scan_part(Live::new(recording(&stretches)), None, segment);
+        let mut plan = Plan::scan_part(SharedRecording::new(recording(&stretches)), None, segment);
         for _ in 0..operators {
             plan = plan.passthrough().unwrap();
         }
@@ -116,7 +116,7 @@ proptest! {
     fn limit_passes_exactly_as_many_and_stops_its_upstream(
         stretches in stretches(), segment in 1u64..50, count in 0u64..500,
     ) {
-        let plan = Plan::scan_part(Live::new(recording(&stretches)), None, segment);
+        let plan = Plan::scan_part(SharedRecording::new(recording(&stretches)), None, segment);
         let (gathered, report) = plan.limit(count).unwrap().collect_with(&Default::default()).unwrap();
         let all: Vec<i16> = stretches.iter().flat_map(|(r, _)| r.clone()).map(value).collect();
         let expected = &all[..all.len().min(count as usize)];
@@ -138,7 +138,7 @@ fn a_plan_prints_compares_and_counts() {
         plan().to_string(),
         "scan(stn/p) -> rewindow(window=10) -> count"
     );
-    assert_eq!(plan().collect().unwrap(), Gathered::Count(21));
+    assert_eq!(plan().collect().unwrap(), PlanOutput::Count(21));
     assert!(plan().port() == isochrony_flow::PortType::Count);
 }
 
@@ -169,13 +169,13 @@ fn a_plan_of_a_hundred_thousand_operators_needs_no_deep_stack() {
     }
     assert_eq!(
         plan.count().unwrap().collect().unwrap(),
-        Gathered::Count(10)
+        PlanOutput::Count(10)
     );
 }
 
 #[test]
 fn the_memory_of_a_whole_result_is_taken_once() {
-    let live = Live::new(recording(&[(0..10_007, vec![5_000])]));
+    let live = SharedRecording::new(recording(&[(0..10_007, vec![5_000])]));
     let samples = Plan::scan_part(live, None, 1000);
     for plan in [
         samples.clone(),

@@ -4,8 +4,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use isochrony_flow::{
-    Bound, Gathered, Inputs, Interrupt, Item, Live, Next, OpError, Operator, Out, Plan, PlanError,
-    Port, PortType, RunError, RunOptions, operator,
+    Inputs, Interrupt, Item, Next, OpError, Operator, OperatorProperties, Out, Plan, PlanError,
+    PlanOutput, Port, PortType, RunError, RunOptions, SharedRecording, operator,
 };
 
 use crate::recording;
@@ -41,7 +41,11 @@ fn a_watch_looks_around_in_the_runs_own_thread_and_stops_it() {
         assert!(item.samples() > 0);
         Ok(())
     };
-    let items = Plan::scan_part(Live::new(recording(&[(0..30_000, vec![])])), None, 1);
+    let items = Plan::scan_part(
+        SharedRecording::new(recording(&[(0..30_000, vec![])])),
+        None,
+        1,
+    );
     let windows = Plan::scan(recording(&[(0..60_000, vec![])]));
     let odd = isochrony_expr::Expr::input().min() % 2;
     let windows = windows.rewindow(1).unwrap().filter(&odd.gt(0)).unwrap();
@@ -67,14 +71,14 @@ operator! {
 }
 
 impl Operator for Stop {
-    fn bind(&mut self, inputs: &[PortType]) -> Result<Bound, PlanError> {
-        Ok(Bound::new(inputs.iter().copied()))
+    fn bind(&mut self, inputs: &[PortType]) -> Result<OperatorProperties, PlanError> {
+        Ok(OperatorProperties::new(inputs.iter().copied()))
     }
 
     fn process(&mut self, _: Port, _: &mut Item, _: &mut Out<'_>) -> Result<Next, OpError> {
         BLOCKS.fetch_add(1, Ordering::Relaxed);
         ASKED.get().unwrap().request();
-        Ok(Next::Taken)
+        Ok(Next::Consumed)
     }
 }
 
@@ -96,6 +100,6 @@ fn interrupts_stop_within_an_item_of_windows_that_overlap_much() {
     assert_eq!(BLOCKS.load(Ordering::Relaxed), 1);
     assert_eq!(
         plan.count().unwrap().collect().unwrap(),
-        Gathered::Count(100_001)
+        PlanOutput::Count(100_001)
     );
 }

@@ -1,6 +1,6 @@
 //! Signals and plans that the tests resample.
 
-use isochrony_flow::{Array, Live, Plan, PlanError, Segments, json, operators};
+use isochrony_flow::{Array, Plan, PlanError, Segments, SharedRecording, json, operators};
 use isochrony_segment::{Sample, SigSeg, Stream, StreamId};
 use isochrony_time::{Rate, TimebaseId};
 use serde_json::{Map, Value};
@@ -18,7 +18,7 @@ pub(crate) fn scan<T: Sample>(stretches: &[(i64, Vec<T>)], cut: usize, stream: S
         })
     });
     let recording = Segments::new(segments.collect::<Vec<_>>()).unwrap();
-    Plan::scan_part(Live::new(recording), None, cut as u64)
+    Plan::scan_part(SharedRecording::new(recording), None, cut as u64)
 }
 
 pub(crate) fn params(value: Value) -> Map<String, Value> {

@@ -9,7 +9,8 @@ use std::sync::{Arc, Mutex};
 use isochrony_dsp::resample::{Edges, Quality, Ratio, Resampler};
 use isochrony_expr::Expr;
 use isochrony_flow::{
-    Array, Item, Kept, Live, Plan, PlanError, PortType, Segments, json, operators,
+    Array, Item, Plan, PlanError, PortType, Segments, SharedFactory, SharedRecording, json,
+    operators,
 };
 use isochrony_segment::{Calibration, Complex32, Complex64, SigSeg, Stream};
 use isochrony_time::Rate;
@@ -84,7 +85,7 @@ proptest! {
                 SigSeg::from_slice(samples, *start, stream().intern()).unwrap()
             });
             let recording = Segments::new(segments.collect::<Vec<_>>()).unwrap();
-            let plan = Plan::scan_part(Live::new(recording), range, 512);
+            let plan = Plan::scan_part(SharedRecording::new(recording), range, 512);
             placed(&array(&resample(&plan, quick(3, 7, "inside")).unwrap()))
         };
         let (all, some) = (recording(None), recording(Some(from..from + len)));
@@ -213,7 +214,9 @@ fn windows_behind_are_counted_from_the_first_place_of_their_stretch() {
 fn told(plan: &Plan) -> Vec<String> {
     let seen = Arc::new(Mutex::new(Vec::new()));
     let kept = seen.clone();
-    let held = plan.hold(Kept::new(Listens(kept)), &[]).unwrap();
+    let held = plan
+        .apply_factory(SharedFactory::new(Listens(kept)), &[])
+        .unwrap();
     held.run().unwrap();
     std::mem::take(&mut *seen.lock().unwrap())
 }
@@ -222,19 +225,27 @@ struct Listens(Arc<Mutex<Vec<String>>>);
 
 struct Listening(Arc<Mutex<Vec<String>>>);
 
-impl isochrony_flow::Held for Listens {
+impl isochrony_flow::OperatorFactory for Listens {
     fn name(&self) -> &'static str {
         "listens"
     }
 
-    fn make(&self, _: Option<&Live>) -> Result<Box<dyn isochrony_flow::Operator>, PlanError> {
+    fn make(
+        &self,
+        _: Option<&SharedRecording>,
+    ) -> Result<Box<dyn isochrony_flow::Operator>, PlanError> {
         Ok(Box::new(Listening(self.0.clone())))
     }
 }
 
 impl isochrony_flow::Operator for Listening {
-    fn bind(&mut self, inputs: &[PortType]) -> Result<isochrony_flow::Bound, PlanError> {
-        Ok(isochrony_flow::Bound::new(inputs.iter().copied()))
+    fn bind(
+        &mut self,
+        inputs: &[PortType],
+    ) -> Result<isochrony_flow::OperatorProperties, PlanError> {
+        Ok(isochrony_flow::OperatorProperties::new(
+            inputs.iter().copied(),
+        ))
     }
 
     fn process(
@@ -243,7 +254,7 @@ impl isochrony_flow::Operator for Listening {
         _: &mut Item,
         _: &mut isochrony_flow::Out<'_>,
     ) -> Result<isochrony_flow::Next, isochrony_flow::OpError> {
-        Ok(isochrony_flow::Next::Tail)
+        Ok(isochrony_flow::Next::Forward)
     }
 
     fn on_break(

@@ -1,7 +1,10 @@
 //! Times of what was resampled: kept signals, rows, events, errors.
 
 use isochrony_dsp::resample::Ratio;
-use isochrony_flow::{IfExists, Keep, Kept, Place, Plan, Stored, ToEvents, ToSignal};
+use isochrony_flow::{
+    EventSink, IfExists, Plan, SharedFactory, SignalLocation, SignalSink, SinkFactory,
+    StoredRecording,
+};
 use isochrony_segment::DType;
 use isochrony_store::{CreateOptions, Mode, Store};
 use isochrony_time::{Fixed, Rate, Stamp};
@@ -56,13 +59,13 @@ fn a_kept_signal_has_the_times_of_the_places_over_gaps_and_clock_steps() {
     ] {
         let ratio = Ratio::new(up, down).unwrap();
         let plan = resample(
-            &Plan::scan(Stored::new(store.path(), signal.clone())),
+            &Plan::scan(StoredRecording::new(store.path(), signal.clone())),
             quick(up, down, edges),
         )
         .unwrap();
         let collected = array(&plan);
-        let to = ToSignal::new(Place::new(&store, name), IfExists::Refuse);
-        plan.keep(to).unwrap().run().unwrap();
+        let to = SignalSink::new(SignalLocation::new(&store, name), IfExists::Refuse);
+        plan.sink(to).unwrap().run().unwrap();
         let kept = store.signal(name).unwrap();
         assert_eq!(kept.rate(), ratio.rate(signal.rate()).unwrap());
         assert_eq!(kept.state().runs.len(), 2, "{name}");
@@ -105,7 +108,7 @@ fn rows_have_the_times_of_their_places() {
     let (_folder, store) = recorded();
     let signal = store.signal("p").unwrap();
     let ratio = Ratio::new(3, 7).unwrap();
-    let plan = Plan::scan(Stored::new(store.path(), signal.clone()));
+    let plan = Plan::scan(StoredRecording::new(store.path(), signal.clone()));
     let plan = resample(&plan, quick(3, 7, "inside")).unwrap();
     let rows = plan
         .rewindow(101)
@@ -136,14 +139,17 @@ fn rows_have_the_times_of_their_places() {
 #[test]
 fn events_lie_on_the_samples_that_were_resampled() {
     let (_folder, store) = recorded();
-    let plan = Plan::scan(Stored::new(store.path(), store.signal("p").unwrap()));
+    let plan = Plan::scan(StoredRecording::new(
+        store.path(),
+        store.signal("p").unwrap(),
+    ));
     let windows = resample(&plan, quick(3, 7, "inside"))
         .unwrap()
         .rewindow(1000)
         .unwrap();
-    let events = ToEvents::new(Place::new(&store, "p"), "window");
+    let events = EventSink::new(SignalLocation::new(&store, "p"), "window");
     windows
-        .hold(Kept::new(Keep::new(events)), &[])
+        .apply_factory(SharedFactory::new(SinkFactory::new(events)), &[])
         .unwrap()
         .run()
         .unwrap();
@@ -160,7 +166,10 @@ fn events_lie_on_the_samples_that_were_resampled() {
 #[test]
 fn an_error_behind_says_when_what_was_resampled_was_taken() {
     let (_folder, store) = recorded();
-    let plan = Plan::scan(Stored::new(store.path(), store.signal("p").unwrap()));
+    let plan = Plan::scan(StoredRecording::new(
+        store.path(),
+        store.signal("p").unwrap(),
+    ));
     let tenth = resample(&plan, quick(1, 10, "inside")).unwrap();
     let fails = tenth.each(|_| Err("enough".into()));
     let error = fails.unwrap().run().unwrap_err();

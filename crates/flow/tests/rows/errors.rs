@@ -12,7 +12,7 @@ fn says(error: &dyn std::fmt::Display, parts: &[&str]) {
 #[test]
 fn errors_name_the_fields_there_are() {
     let plan = given(&[], &[], stream("rows/e", 0, 100));
-    let windows = samples(&[1, 2], SEGMENT).rewindow(1).unwrap();
+    let windows = samples(&[1, 2], SEGMENT_SAMPLES).rewindow(1).unwrap();
     let lists = windows.rows([("wave", s())]).unwrap();
     let cases: Vec<(PlanError, &str, &[&str])> = vec![
         (

@@ -4,7 +4,7 @@ use super::*;
 
 #[test]
 fn rows_of_windows_have_their_fields_and_print_and_save() {
-    let plan = samples(&[1, 2, 3, 4, 5, 6, 7], SEGMENT)
+    let plan = samples(&[1, 2, 3, 4, 5, 6, 7], SEGMENT_SAMPLES)
         .rewindow(2)
         .unwrap();
     let plan = plan
@@ -33,7 +33,7 @@ fn rows_of_windows_have_their_fields_and_print_and_save() {
         Segments::new([
             SigSeg::from_slice(&[1i16, 2, 3, 4, 5, 6, 7], 0, stream("rows/s", 0, 100)).unwrap(),
         ]);
-    let live = Live::new(live.unwrap());
+    let live = SharedRecording::new(live.unwrap());
     let read = Plan::from_json(&saved, &Catalog::standard(), &|_| Ok(live.clone())).unwrap();
     assert_eq!(read.to_string(), text);
     assert_eq!(self::table(&read), table);

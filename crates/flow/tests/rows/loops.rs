@@ -50,7 +50,7 @@ proptest! {
             let rows = kept.rows([("m", s().mean()), ("w", s() * 2), ("c", s().gt(0).count())]).unwrap();
             rows.filter(&(r("c").gt(1) | r("m").lt(0))).unwrap().select(&["start", "m", "w"], [("d", r("c") - r("m"))]).unwrap()
         };
-        let whole = table(&plan(SEGMENT));
+        let whole = table(&plan(SEGMENT_SAMPLES));
         prop_assert_eq!(&table(&plan(piece)), &whole);
         let (mut starts, mut differences) = (Vec::new(), Vec::new());
         let mut at = 0;

@@ -17,8 +17,8 @@ use isochrony_flow::arrow::array::{
 };
 use isochrony_flow::arrow::schema::{DataType, Field};
 use isochrony_flow::{
-    Catalog, Cause, Clock, Fields, Live, OpError, Plan, PlanError, PortType, Pulled, Recording,
-    Rows, RunOptions, SEGMENT, Segments, Source, Stat, json,
+    Catalog, Cause, Clock, Fields, OpError, Plan, PlanError, PortType, Recording, Rows, RunOptions,
+    SEGMENT_SAMPLES, Segments, SharedRecording, Source, SourceItem, Stat, json,
 };
 use isochrony_segment::{Calibration, SigSeg, Stream, StreamId};
 use isochrony_time::{Rate, TimebaseId};
@@ -58,7 +58,11 @@ fn names(table: &RecordBatch) -> Vec<String> {
 
 fn samples(samples: &[i16], piece: u64) -> Plan {
     let segment = SigSeg::from_slice(samples, 0, stream("rows/s", 0, 100)).unwrap();
-    Plan::scan_part(Live::new(Segments::new([segment]).unwrap()), None, piece)
+    Plan::scan_part(
+        SharedRecording::new(Segments::new([segment]).unwrap()),
+        None,
+        piece,
+    )
 }
 
 fn s() -> Expr {

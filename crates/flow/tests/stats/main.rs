@@ -3,7 +3,7 @@
 use isochrony_flow::arrow::array::RecordBatch;
 use isochrony_flow::arrow::array::cast::AsArray;
 use isochrony_flow::arrow::array::types::{Float64Type, Int64Type};
-use isochrony_flow::{Catalog, Live, Plan, SEGMENT, Segments, Stat, json};
+use isochrony_flow::{Catalog, Plan, SEGMENT_SAMPLES, Segments, SharedRecording, Stat, json};
 use isochrony_segment::{Calibration, Complex32, SigSeg, Stream, StreamId};
 use isochrony_time::{Rate, TimebaseId};
 use proptest::prelude::*;
@@ -101,7 +101,7 @@ fn short_last_windows_are_kept_on_request() {
 #[test]
 fn windows_of_a_part_are_those_of_the_stretch() {
     // Windows of 10 begin at 100, 110, ...; a part from 103 to 134 holds those at 110 and 120.
-    let whole = Live::new(Segments::new([seg(&[1; 50], 100)]).unwrap());
+    let whole = SharedRecording::new(Segments::new([seg(&[1; 50], 100)]).unwrap());
     let part = Plan::scan_part(whole, Some(103..134), 4);
     let table = table(&part.rewindow(10).unwrap().stats([Stat::Count]).unwrap());
     assert_eq!(ints(&table, "start"), [110, 120]);
@@ -271,7 +271,7 @@ proptest! {
         ),
         window in 1u64..80,
         keeps in any::<bool>(),
-        piece in prop_oneof![Just(SEGMENT), 1u64..100],
+        piece in prop_oneof![Just(SEGMENT_SAMPLES), 1u64..100],
     ) {
         let mut segments: Vec<SigSeg> = Vec::new();
         let mut want: Vec<(i64, Vec<i16>)> = Vec::new();
@@ -295,7 +295,7 @@ proptest! {
             }
             at += samples.len() as i64 + gap;
         }
-        let live = Live::new(Segments::new(segments).unwrap());
+        let live = SharedRecording::new(Segments::new(segments).unwrap());
         let plan = Plan::scan_part(live, None, piece);
         let plan = if keeps { keep(&plan, window) } else { plan.rewindow(window).unwrap() };
         let table = table(&plan.stats(Stat::ALL).unwrap());

@@ -25,7 +25,8 @@ use std::sync::{Arc, RwLock};
 use std::time::Duration;
 
 use isochrony_flow::{
-    Clock, OpError, OuterGaps, PlanError, PortType, Recording, SignalDescription, Source, Stored,
+    Clock, OpError, OuterGaps, PlanError, PortType, Recording, SignalDescription, Source,
+    StoredRecording,
 };
 use isochrony_store::{Mode, Signal, Store, StoreError};
 use serde_json::{Map, Value, json};
@@ -38,7 +39,7 @@ use source::FollowSource;
 /// A stored signal and its future commits. Any number of runs may follow it at once.
 ///
 /// ```
-/// use isochrony_flow::{Live, Plan};
+/// use isochrony_flow::{SharedRecording, Plan};
 /// use isochrony_live::{FollowOptions, FollowedSignal};
 /// use isochrony_store::{CreateOptions, Mode, Store};
 /// use isochrony_segment::DType;
@@ -55,7 +56,7 @@ use source::FollowSource;
 /// let mut options = FollowOptions::default();
 /// options.while_written = true;
 /// let followed = FollowedSignal::new(&reading, reading.signal("mic")?, &options)?;
-/// let plan = Plan::scan_live(Live::new(followed)).count()?;
+/// let plan = Plan::scan_shared(SharedRecording::new(followed)).count()?;
 /// let counting = std::thread::spawn(move || plan.collect());
 /// writer.append(&[1i16; 500])?;
 /// writing.commit(true)?;
@@ -80,7 +81,7 @@ impl FollowedSignal {
                 legal: "an index from 0".into(),
             });
         }
-        let stored = Stored::new(store.path(), signal.clone());
+        let stored = StoredRecording::new(store.path(), signal.clone());
         // The first samples may bring times.
         let may_have = stored.clock().is_some() || signal.end_index() == 0;
         Ok(Self(Arc::new(FollowedInner {

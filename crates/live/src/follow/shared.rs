@@ -3,7 +3,7 @@
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, PoisonError, RwLock};
 
-use isochrony_flow::{Cause, Clock, OpError, OpErrorKind, Recording as _, Stored};
+use isochrony_flow::{Cause, Clock, OpError, OpErrorKind, Recording as _, StoredRecording};
 use isochrony_store::{Signal, Store, StoreError};
 use isochrony_time::Stamp;
 
@@ -27,17 +27,17 @@ pub(super) struct FollowCounters {
 
 /// Clock as of the latest look; exists before there are times, for operators that write them.
 #[derive(Debug)]
-pub(super) struct FollowedClock(pub(super) RwLock<Stored>);
+pub(super) struct FollowedClock(pub(super) RwLock<StoredRecording>);
 
 impl FollowedClock {
     /// The signal, with a clock if it has times by now.
-    pub(super) fn stored(&self, store: &Store, signal: &Signal) -> Stored {
+    pub(super) fn stored(&self, store: &Store, signal: &Signal) -> StoredRecording {
         let known = self.0.read().unwrap_or_else(PoisonError::into_inner);
         if known.clock().is_some() {
             return known.clone();
         }
         drop(known);
-        let stored = Stored::new(store.path(), signal.clone());
+        let stored = StoredRecording::new(store.path(), signal.clone());
         *self.0.write().unwrap_or_else(PoisonError::into_inner) = stored.clone();
         stored
     }

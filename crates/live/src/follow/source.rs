@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use isochrony_flow::{Item, OpError, Pulled, Source, Stored};
+use isochrony_flow::{Item, OpError, Source, SourceItem, StoredRecording};
 use isochrony_store::Signal;
 use isochrony_time::civil;
 
@@ -75,7 +75,7 @@ impl FollowSource {
         }
         let stored = match &self.followed.clock {
             Some(times) => times.stored(&self.followed.store, &self.signal),
-            None => Stored::new(self.followed.store.path(), self.signal.clone()),
+            None => StoredRecording::new(self.followed.store.path(), self.signal.clone()),
         };
         let range = self.next..end;
         let pass = stored.resume(
@@ -121,21 +121,25 @@ fn samples_in(signal: &Signal, range: Range<i64>) -> i64 {
 }
 
 impl Source for FollowSource {
-    fn pull(&mut self) -> Result<Pulled, OpError> {
+    fn pull(&mut self) -> Result<SourceItem, OpError> {
         loop {
             if let Some(pass) = &mut self.pass {
                 match pass.pull()? {
-                    Pulled::End => self.pass = None,
-                    Pulled::Item(item) => {
+                    SourceItem::End => self.pass = None,
+                    SourceItem::Item(item) => {
                         add(&self.followed.counters.samples, Item::samples(&item));
-                        return Ok(Pulled::Item(item));
+                        return Ok(SourceItem::Item(item));
                     }
                     other => return Ok(other),
                 }
             } else if !self.look_for_commits()? && self.pass.is_none() {
                 let over = self.is_over()?;
                 if self.pass.is_none() {
-                    return Ok(if over { Pulled::End } else { Pulled::Idle });
+                    return Ok(if over {
+                        SourceItem::End
+                    } else {
+                        SourceItem::Idle
+                    });
                 }
             }
         }

@@ -42,7 +42,7 @@ const MAX_SEGMENT_BYTES: u64 = 256 << 20;
 /// One run at a time scans it, since each sample arrives once. In each run index 0 is the first sample that is taken.
 ///
 /// ```
-/// use isochrony_flow::{Live, Plan};
+/// use isochrony_flow::{SharedRecording, Plan};
 /// use isochrony_live::{ListenOptions, Listener, send::Sender};
 /// use isochrony_segment::DType;
 /// use isochrony_time::Rate;
@@ -58,7 +58,7 @@ const MAX_SEGMENT_BYTES: u64 = 256 << 20;
 ///     }
 ///     sender.end()
 /// });
-/// let plan = Plan::scan_live(Live::new(listener.clone()));
+/// let plan = Plan::scan_shared(SharedRecording::new(listener.clone()));
 /// let gathered = plan.collect()?;
 /// sender.join().expect("no panic")?;
 /// assert_eq!(gathered.array().map(|array| array.shape.clone()), Some(vec![100]));

@@ -15,8 +15,8 @@ use std::sync::Arc;
 
 use isochrony_flow::operators::{in_unit, pass_where};
 use isochrony_flow::{
-    Bound as BoundOp, Break, Contract, Frames, Held, Item, Next, OpError, OpErrorKind, Operator,
-    Out, PlanError, Port, PortType, Rows,
+    Break, Contract, Frames, Item, Next, OpError, OpErrorKind, Operator, OperatorFactory,
+    OperatorProperties, Out, PlanError, Port, PortType, Rows,
 };
 use isochrony_segment::{Bool8, Buffer, DType, SigSeg, StreamId};
 use isochrony_workers::RemoteFunction;
@@ -234,7 +234,7 @@ fn raised(error: PyErr) -> OpError {
 }
 
 impl Operator for Calling {
-    fn bind(&mut self, inputs: &[PortType]) -> Result<BoundOp, PlanError> {
+    fn bind(&mut self, inputs: &[PortType]) -> Result<OperatorProperties, PlanError> {
         let of = &self.of;
         let [port] = inputs else {
             return Err(PlanError::Inputs {
@@ -245,15 +245,15 @@ impl Operator for Calling {
         };
         self.stream = port.stream_id().map(unitless);
         let bound = match (of.how, *port, self.stream) {
-            (Use::Each, ..) => BoundOp::new([*port]),
+            (Use::Each, ..) => OperatorProperties::new([*port]),
             (Use::MapRows(fields), PortType::Rows { stream, .. }, _) => {
-                BoundOp::new([PortType::Rows { fields, stream }])
+                OperatorProperties::new([PortType::Rows { fields, stream }])
             }
             (Use::Filter, PortType::Frames { .. } | PortType::Rows { .. }, _) => {
-                BoundOp::new([*port]).data_dependent()
+                OperatorProperties::new([*port]).data_dependent()
             }
             (Use::Map(dtype, width), PortType::Frames { window, hop, .. }, Some(stream)) => {
-                BoundOp::new([PortType::Frames {
+                OperatorProperties::new([PortType::Frames {
                     dtype,
                     stream,
                     window,
@@ -262,7 +262,7 @@ impl Operator for Calling {
                 }])
             }
             (Use::Map(dtype, _), PortType::Samples { .. }, Some(stream)) => {
-                BoundOp::new([PortType::Samples { dtype, stream }])
+                OperatorProperties::new([PortType::Samples { dtype, stream }])
             }
             (Use::Filter, ..) => return Err(of.wrong_input(port, "windows or rows")),
             _ => return Err(of.wrong_input(port, "samples or windows")),
@@ -287,7 +287,7 @@ impl Operator for Calling {
                     Some(flags) => {
                         pass_where(frames, flags.samples::<Bool8>().unwrap_or_default(), out)
                     }
-                    None => Ok(Next::Taken),
+                    None => Ok(Next::Consumed),
                 }
             }
             (Item::Frames(frames), Use::Map(dtype, width)) => {
@@ -302,7 +302,7 @@ impl Operator for Calling {
                 {
                     *item = rows.into();
                 }
-                Ok(Next::Tail)
+                Ok(Next::Forward)
             }
             (Item::Samples(samples), Use::Map(dtype, _)) => {
                 let wanted = ReturnType {
@@ -314,15 +314,15 @@ impl Operator for Calling {
                 if let (Some(values), Some(stream)) = (values, self.stream) {
                     *item = SigSeg::new(values, samples.start(), dtype, stream)?.into();
                 }
-                Ok(Next::Tail)
+                Ok(Next::Forward)
             }
             (Item::Frames(frames), Use::Each) => {
                 self.of_frames(frames, None, out)?;
-                Ok(Next::Tail)
+                Ok(Next::Forward)
             }
             (Item::Samples(samples), Use::Each) => {
                 self.of_samples(samples, None, out)?;
-                Ok(Next::Tail)
+                Ok(Next::Forward)
             }
             (Item::Ranges(ranges), Use::Each) => {
                 let ends: Vec<[i64; 2]> = ranges
@@ -339,14 +339,14 @@ impl Operator for Calling {
                     stride: 2,
                 };
                 self.call(&block, start, None, out)?;
-                Ok(Next::Tail)
+                Ok(Next::Forward)
             }
             (Item::Rows(rows), _) => Ok(match self.of_rows(rows)? {
                 Some(rows) => {
                     *item = rows.into();
-                    Next::Tail
+                    Next::Forward
                 }
-                None => Next::Taken,
+                None => Next::Consumed,
             }),
             (other, _) => Err(OpErrorKind::WrongItem {
                 expected: "samples, frames or rows",

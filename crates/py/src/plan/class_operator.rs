@@ -9,8 +9,8 @@ mod emitted;
 mod instance;
 
 use isochrony_flow::{
-    Cause, Held, Kept as KeptOperator, Live, OpError, OpErrorKind, Operator, PlanError, RunOptions,
-    Spread,
+    Cause, OpError, OpErrorKind, Operator, OperatorFactory, Parallelism, PlanError, RunOptions,
+    SharedFactory, SharedRecording,
 };
 use pyo3::prelude::*;
 use serde_json::{Map, Value};
@@ -43,7 +43,7 @@ impl ClassOperator {
     pub(super) fn revive(
         saved: &Map<String, Value>,
         imports: &Imports,
-    ) -> Result<KeptOperator, PlanError> {
+    ) -> Result<SharedFactory, PlanError> {
         let unreadable = |why: String| PlanError::Unreadable { why };
         let class = Function::import(saved, imports)?;
         let params = saved.get("params").and_then(Value::as_object).cloned();
@@ -65,11 +65,11 @@ impl ClassOperator {
             shown,
             import: class.import,
         };
-        Ok(KeptOperator::new(Self::new(factory, Some(params))))
+        Ok(SharedFactory::new(Self::new(factory, Some(params))))
     }
 }
 
-impl Held for ClassOperator {
+impl OperatorFactory for ClassOperator {
     fn name(&self) -> &'static str {
         Self::NAME
     }
@@ -78,21 +78,21 @@ impl Held for ClassOperator {
         self.factory.shown.clone()
     }
 
-    fn make(&self, _: Option<&Live>) -> Result<Box<dyn Operator>, PlanError> {
+    fn make(&self, _: Option<&SharedRecording>) -> Result<Box<dyn Operator>, PlanError> {
         Ok(Box::new(Instance::new(self.clone(), &Nesting::current())))
     }
 
     fn make_for(
         &self,
-        _: Option<&Live>,
+        _: Option<&SharedRecording>,
         run: &RunOptions<'_>,
     ) -> Result<Box<dyn Operator>, PlanError> {
         let nesting = RunContext::nesting(run);
         Ok(Box::new(Instance::new(self.clone(), &nesting)))
     }
 
-    fn spread(&self, _: &RunOptions<'_>) -> Spread {
-        Spread::Caller("is an operator in Python, which may remember".into())
+    fn parallelism(&self, _: &RunOptions<'_>) -> Parallelism {
+        Parallelism::CallingThread("is an operator in Python, which may remember".into())
     }
 
     fn saved(&self) -> Result<Map<String, Value>, PlanError> {

@@ -116,8 +116,8 @@ pub(super) fn notice<'py>(
     let (kind, range) = match why {
         Break::Gap(range) => ("gap", Some(range)),
         Break::Dropped(range) => ("dropped", Some(range)),
-        Break::Clock { .. } => ("clock", None),
-        Break::Back => ("back", None),
+        Break::ClockStep { .. } => ("clock", None),
+        Break::Rewind => ("back", None),
         _ => ("removed", None),
     };
     let (start, end) = (range.map(|range| range.start), range.map(|range| range.end));

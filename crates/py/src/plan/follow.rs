@@ -1,6 +1,6 @@
 //! `isochrony.follow`: stored signals that are still being appended to.
 
-use isochrony_flow::{Live, Plan, PlanError, SEGMENT};
+use isochrony_flow::{Plan, PlanError, SEGMENT_SAMPLES, SharedRecording};
 use isochrony_live::{FollowOptions, FollowedSignal};
 use isochrony_store::Store;
 use pyo3::prelude::*;
@@ -49,8 +49,8 @@ impl NativeFollowed {
     /// A plan over it.
     #[pyo3(signature = (segment=None))]
     fn scan(&self, segment: Option<u64>) -> NativePlan {
-        let live = Live::new(self.followed.clone());
-        Plan::scan_part(live, None, segment.unwrap_or(SEGMENT)).into()
+        let live = SharedRecording::new(self.followed.clone());
+        Plan::scan_part(live, None, segment.unwrap_or(SEGMENT_SAMPLES)).into()
     }
 }
 
@@ -58,6 +58,6 @@ impl NativeFollowed {
 pub(super) fn revive(
     saved: &Map<String, Value>,
     store: Option<&Store>,
-) -> std::result::Result<Live, PlanError> {
-    Ok(Live::new(FollowedSignal::resolve(saved, store)?))
+) -> std::result::Result<SharedRecording, PlanError> {
+    Ok(SharedRecording::new(FollowedSignal::resolve(saved, store)?))
 }

@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use isochrony_flow::operators::dtype_in_unit;
 use isochrony_flow::{
-    Cause, Fields, Held, Kept as KeptOperator, Live, OpError, OpErrorKind, Operator, PlanError,
-    PortType, RunOptions, Spread,
+    Cause, Fields, OpError, OpErrorKind, Operator, OperatorFactory, Parallelism, PlanError,
+    PortType, RunOptions, SharedFactory, SharedRecording,
 };
 use isochrony_segment::{Calibration, DType, StreamId};
 use isochrony_workers::{PortableFunction, RemoteFunction};
@@ -184,7 +184,7 @@ impl PythonOperator {
         saved: &Map<String, Value>,
         how: &str,
         imports: &Imports,
-    ) -> Result<KeptOperator, PlanError> {
+    ) -> Result<SharedFactory, PlanError> {
         let unreadable = |why: String| PlanError::Unreadable { why };
         let flag = |name| saved.get(name).and_then(Value::as_bool).unwrap_or(false);
         let kind = saved.get("as").and_then(Value::as_str).unwrap_or(how);
@@ -205,7 +205,7 @@ impl PythonOperator {
             true => Function::import_named(saved, key, imports).map(Some),
             false => Ok(None),
         };
-        Ok(KeptOperator::new(Self {
+        Ok(SharedFactory::new(Self {
             function: Function::import(saved, imports)?,
             state: other("state")?,
             on_break: other("on_break")?,
@@ -239,7 +239,7 @@ pub(super) fn cause(error: Error) -> Cause {
     }
 }
 
-impl Held for PythonOperator {
+impl OperatorFactory for PythonOperator {
     fn name(&self) -> &'static str {
         if self.how == Use::Each { "each" } else { "py" }
     }
@@ -253,13 +253,13 @@ impl Held for PythonOperator {
         }
     }
 
-    fn make(&self, _: Option<&Live>) -> Result<Box<dyn Operator>, PlanError> {
+    fn make(&self, _: Option<&SharedRecording>) -> Result<Box<dyn Operator>, PlanError> {
         Ok(Box::new(Calling::unbound(self.clone())))
     }
 
     fn make_for(
         &self,
-        _: Option<&Live>,
+        _: Option<&SharedRecording>,
         run: &RunOptions<'_>,
     ) -> Result<Box<dyn Operator>, PlanError> {
         let remote = self.remote(run);
@@ -271,31 +271,33 @@ impl Held for PythonOperator {
             })
     }
 
-    fn spread(&self, run: &RunOptions<'_>) -> Spread {
-        let caller = |why: &str| Spread::Caller(why.to_owned());
+    fn parallelism(&self, run: &RunOptions<'_>) -> Parallelism {
+        let caller = |why: &str| Parallelism::CallingThread(why.to_owned());
         match (self.how, self.on_workers, self.sequential) {
             (Use::Each, ..) => caller("is shown everything in order"),
             (_, OnWorkers::Inline, _) => caller("was given on_workers=\"inline\""),
-            (_, OnWorkers::Processes, true) => Spread::Caller(match self.portable(run) {
-                Ok(function) => format!(
-                    "remembers, in one worker process; {}",
-                    function.description()
-                ),
-                Err(why) => why,
-            }),
+            (_, OnWorkers::Processes, true) => {
+                Parallelism::CallingThread(match self.portable(run) {
+                    Ok(function) => format!(
+                        "remembers, in one worker process; {}",
+                        function.description()
+                    ),
+                    Err(why) => why,
+                })
+            }
             (_, _, true) if self.state.is_none() && self.on_break.is_none() => caller(
                 "remembers what came before, also across gaps (sequential=True without state= or on_break=)",
             ),
             (_, _, true) => caller("remembers what came before, and is told of gaps"),
             (Use::MapRows(_), ..) => caller("is called with rows, in order"),
             (_, OnWorkers::Threads, _) => {
-                Spread::Workers("in the workers' threads: on_workers=\"threads\"".into())
+                Parallelism::Workers("in the workers' threads: on_workers=\"threads\"".into())
             }
             (_, OnWorkers::Auto | OnWorkers::Processes, _) => match self.portable(run) {
                 Ok(function) => {
-                    Spread::Workers(format!("in worker processes: {}", function.description()))
+                    Parallelism::Workers(format!("in worker processes: {}", function.description()))
                 }
-                Err(why) => Spread::Caller(why),
+                Err(why) => Parallelism::CallingThread(why),
             },
         }
     }

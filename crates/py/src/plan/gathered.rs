@@ -1,6 +1,6 @@
 //! What a run gathered, as objects of Python: numbers, arrays over the engine's memory, tables.
 
-use isochrony_flow::{Gathered, Plan};
+use isochrony_flow::{Plan, PlanOutput};
 use isochrony_segment::{BufferMut, DType};
 use pyo3::prelude::*;
 
@@ -15,11 +15,11 @@ pub(crate) type Collected<'py> = (Bound<'py, PyAny>, Option<Bound<'py, PyAny>>);
 pub(crate) fn object<'py>(
     py: Python<'py>,
     plan: &Plan,
-    gathered: Gathered,
+    gathered: PlanOutput,
 ) -> Result<Collected<'py>> {
     let object = match gathered {
-        Gathered::Count(count) => Ok(count.into_pyobject(py).map_err(PyErr::from)?.into_any()),
-        Gathered::Array(array) => {
+        PlanOutput::Count(count) => Ok(count.into_pyobject(py).map_err(PyErr::from)?.into_any()),
+        PlanOutput::Array(array) => {
             // Rows of what was in memory, so their lengths fit.
             let columns = array.shape.get(1).map(|&columns| columns as usize);
             let mut parts = BufferMut::zeroed_samples::<i64>(2 * array.parts.len())?;
@@ -31,14 +31,14 @@ pub(crate) fn object<'py>(
             let object = memory::gathered(py, array.bytes, array.dtype, columns)?;
             return Ok((object, Some(parts)));
         }
-        Gathered::Ranges(ranges) => {
+        PlanOutput::Ranges(ranges) => {
             let mut ends = BufferMut::zeroed_samples::<i64>(2 * ranges.len())?;
             for (pair, range) in ends.samples_mut::<i64>().chunks_exact_mut(2).zip(ranges) {
                 pair.copy_from_slice(&[range.start, range.end]);
             }
             Ok(memory::own(py, ends, DType::I64, Some(2))?)
         }
-        Gathered::Rows(batch) => Ok(Bound::new(py, NativeTable::from(batch))?.into_any()),
+        PlanOutput::Rows(batch) => Ok(Bound::new(py, NativeTable::from(batch))?.into_any()),
         _ => Err(Raised::new(
             "PlanError",
             "input_type",

@@ -1,6 +1,9 @@
 //! `isochrony.generate`: samples that a Python iterator makes.
 
-use isochrony_flow::{Cause, Generated, Live, OpError, OpErrorKind, Plan, PlanError, SEGMENT};
+use isochrony_flow::{
+    Cause, GeneratedRecording, OpError, OpErrorKind, Plan, PlanError, SEGMENT_SAMPLES,
+    SharedRecording,
+};
 use isochrony_segment::{Calibration, DType, SigSeg, Stream, StreamId};
 use isochrony_time::{Fixed, Rate, TimebaseId};
 use pyo3::prelude::*;
@@ -26,10 +29,14 @@ pub(super) struct Kind {
 impl Kind {
     /// A plan that reads what a function's iterators make, each run another one.
     pub(super) fn scan(self, function: Function, segment: Option<u64>) -> Plan {
-        Plan::scan_part(self.live(function), None, segment.unwrap_or(SEGMENT))
+        Plan::scan_part(
+            self.live(function),
+            None,
+            segment.unwrap_or(SEGMENT_SAMPLES),
+        )
     }
 
-    fn live(self, function: Function) -> Live {
+    fn live(self, function: Function) -> SharedRecording {
         let Self {
             dtype,
             rate,
@@ -53,7 +60,7 @@ impl Kind {
             saved
         });
         let made = function.object;
-        let mut generated = Generated::new(dtype, stream, move || {
+        let mut generated = GeneratedRecording::new(dtype, stream, move || {
             let made = made.get()?;
             let inside = Nesting::current().inside(&made);
             let begun = attach(|py| -> Result<Py<PyIterator>> {
@@ -75,14 +82,14 @@ impl Kind {
         if let Some(saved) = saved {
             generated = generated.saved_as(saved);
         }
-        Live::new(generated.in_interpreter())
+        SharedRecording::new(generated.in_interpreter())
     }
 
     /// One that a saved plan names.
     pub(super) fn revive(
         saved: &Map<String, Value>,
         imports: &Imports,
-    ) -> std::result::Result<Live, PlanError> {
+    ) -> std::result::Result<SharedRecording, PlanError> {
         let text = |key: &str| saved.get(key).and_then(Value::as_str).unwrap_or("");
         let unreadable = |why: String| PlanError::Unreadable { why };
         let mut named = Map::new();

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use isochrony_flow::operators::{in_unit, pass_where};
 use isochrony_flow::{
-    Bound as BoundOp, Cause, Frames, Held, Item, Kept as KeptOperator, Live, Next, OpError,
-    OpErrorKind, Operator, Out, PlanError, Port, PortType, RunOptions, Spread,
+    Cause, Frames, Item, Next, OpError, OpErrorKind, Operator, OperatorFactory, OperatorProperties,
+    Out, Parallelism, PlanError, Port, PortType, RunOptions, SharedFactory, SharedRecording,
 };
 use isochrony_segment::{Bool8, DType, StreamId};
 use pyo3::prelude::*;
@@ -39,7 +39,7 @@ impl JitOperator {
         port: &PortType,
         result: Option<(DType, usize)>,
         counts: bool,
-    ) -> Result<KeptOperator> {
+    ) -> Result<SharedFactory> {
         let Some(input) = seen(port, counts).filter(|&(_, width)| width > 0) else {
             return Err(PlanError::InputType {
                 operator: "jit",
@@ -55,7 +55,7 @@ impl JitOperator {
             .get()
             .map_err(|error| Raised::new("PlanError", error.code(), error.to_string()))?;
         let compiled = Compiled::new(object.bind(py), input.0, dtype, width)?;
-        Ok(KeptOperator::new(Self {
+        Ok(SharedFactory::new(Self {
             function,
             compiled: Arc::new(compiled),
             input,
@@ -72,7 +72,7 @@ impl JitOperator {
         saved: &Map<String, Value>,
         inputs: &[PortType],
         imports: &Imports,
-    ) -> std::result::Result<KeptOperator, PlanError> {
+    ) -> std::result::Result<SharedFactory, PlanError> {
         let unreadable = |why: String| PlanError::Unreadable { why };
         let text = |key: &str| saved.get(key).and_then(Value::as_str).unwrap_or("");
         let result = match text("as") {
@@ -133,7 +133,7 @@ impl JitOperator {
     }
 }
 
-impl Held for JitOperator {
+impl OperatorFactory for JitOperator {
     fn name(&self) -> &'static str {
         "jit"
     }
@@ -143,12 +143,15 @@ impl Held for JitOperator {
         format!("{how}(jit({}))", self.function.shown)
     }
 
-    fn make(&self, _: Option<&Live>) -> std::result::Result<Box<dyn Operator>, PlanError> {
+    fn make(
+        &self,
+        _: Option<&SharedRecording>,
+    ) -> std::result::Result<Box<dyn Operator>, PlanError> {
         Ok(Box::new(self.clone()))
     }
 
-    fn spread(&self, _: &RunOptions<'_>) -> Spread {
-        Spread::Workers("in the workers' threads: compiled, it needs no interpreter".into())
+    fn parallelism(&self, _: &RunOptions<'_>) -> Parallelism {
+        Parallelism::Workers("in the workers' threads: compiled, it needs no interpreter".into())
     }
 
     fn saved(&self) -> std::result::Result<Map<String, Value>, PlanError> {
@@ -168,7 +171,7 @@ impl Held for JitOperator {
 }
 
 impl Operator for JitOperator {
-    fn bind(&mut self, inputs: &[PortType]) -> std::result::Result<BoundOp, PlanError> {
+    fn bind(&mut self, inputs: &[PortType]) -> std::result::Result<OperatorProperties, PlanError> {
         let port = inputs.first().copied();
         let Some(port) = port.filter(|port| seen(port, self.counts) == Some(self.input)) else {
             return Err(PlanError::InputType {
@@ -181,7 +184,7 @@ impl Operator for JitOperator {
         self.stream = port.stream_id().map(unitless);
         Ok(match (port, self.stream) {
             (PortType::Frames { window, hop, .. }, Some(stream)) if !self.filter => {
-                BoundOp::new([PortType::Frames {
+                OperatorProperties::new([PortType::Frames {
                     dtype: self.dtype,
                     stream,
                     window,
@@ -189,7 +192,7 @@ impl Operator for JitOperator {
                     width: self.width,
                 }])
             }
-            _ => BoundOp::new([port]).data_dependent(),
+            _ => OperatorProperties::new([port]).data_dependent(),
         })
     }
 
@@ -215,6 +218,6 @@ impl Operator for JitOperator {
         if let Some(rows) = frames.with_rows(results, self.dtype, self.width, stream) {
             *item = rows.into();
         }
-        Ok(Next::Tail)
+        Ok(Next::Forward)
     }
 }

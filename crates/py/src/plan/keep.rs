@@ -1,6 +1,6 @@
 //! `Plan.sink` and `Plan.annotate`: what flows, kept in signals and their events.
 
-use isochrony_flow::{IfExists, Keep, Kept, Place, ToEvents, ToSignal};
+use isochrony_flow::{EventSink, IfExists, SharedFactory, SignalLocation, SignalSink, SinkFactory};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
@@ -11,11 +11,11 @@ use crate::signal::Signal;
 use crate::store::Store;
 
 /// A signal that can be written, as a place.
-fn place(py: Python<'_>, signal: &Bound<'_, Signal>) -> Result<Place> {
+fn place(py: Python<'_>, signal: &Bound<'_, Signal>) -> Result<SignalLocation> {
     let signal = signal.get();
     signal.writer("write what a plan gives")?;
     let name = signal.get(py)?.name().to_owned();
-    Ok(Place::new(&signal.follower.shared.store, name))
+    Ok(SignalLocation::new(&signal.follower.shared.store, name))
 }
 
 #[pymethods]
@@ -39,14 +39,14 @@ impl NativePlan {
             "append" => IfExists::Append,
             _ => IfExists::Refuse,
         };
-        let target = ToSignal::new(Place::new(store, name), if_exists);
-        self.then_held(py, Kept::new(Keep::new(target)))
+        let target = SignalSink::new(SignalLocation::new(store, name), if_exists);
+        self.then_held(py, SharedFactory::new(SinkFactory::new(target)))
     }
 
     /// Appends what flows to a signal of an open store.
     fn append(&self, py: Python<'_>, signal: &Bound<'_, Signal>) -> Result<Self> {
-        let target = ToSignal::new(place(py, signal)?, IfExists::Append);
-        self.then_held(py, Kept::new(Keep::new(target)))
+        let target = SignalSink::new(place(py, signal)?, IfExists::Append);
+        self.then_held(py, SharedFactory::new(SinkFactory::new(target)))
     }
 
     /// Adds an event to a signal of an open store for each window or range; fields are values, or functions that are
@@ -58,7 +58,7 @@ impl NativePlan {
         kind: &str,
         fields: &Bound<'_, PyDict>,
     ) -> Result<Self> {
-        let mut target = ToEvents::new(place(py, signal)?, kind);
+        let mut target = EventSink::new(place(py, signal)?, kind);
         let values = PyDict::new(py);
         for (name, value) in fields {
             let text: String = name.extract()?;
@@ -78,6 +78,6 @@ impl NativePlan {
                 "annotate needs a kind of event; say what was found, as \"burst\"".to_owned();
             return Err(Raised::new("OptionError", "bad_option", message).into());
         }
-        self.then_held(py, Kept::new(Keep::new(target)))
+        self.then_held(py, SharedFactory::new(SinkFactory::new(target)))
     }
 }

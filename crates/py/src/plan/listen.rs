@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use isochrony_flow::{Keep, Kept, Live, Plan, PlanError, SEGMENT};
+use isochrony_flow::{
+    Plan, PlanError, SEGMENT_SAMPLES, SharedFactory, SharedRecording, SinkFactory,
+};
 use isochrony_live::send::NetworkFaults;
 use isochrony_live::{Address, ListenOptions, Listener, ToWire};
 use isochrony_segment::DType;
@@ -105,8 +107,8 @@ impl NativeListener {
     /// A plan over it.
     #[pyo3(signature = (segment=None))]
     fn scan(&self, py: Python<'_>, segment: Option<u64>) -> NativePlan {
-        let live = Live::new(self.listener.clone());
-        let plan = Plan::scan_part(live, None, segment.unwrap_or(SEGMENT));
+        let live = SharedRecording::new(self.listener.clone());
+        let plan = Plan::scan_part(live, None, segment.unwrap_or(SEGMENT_SAMPLES));
         let owner = self.owner.as_ref().map(|owner| owner.clone_ref(py));
         NativePlan::owned(plan, owner)
     }
@@ -139,7 +141,7 @@ impl NativePlan {
             seed: seed.0,
         };
         let target = ToWire::new(address.parse()?, speed, frame.map(|frame| frame.0), faults)?;
-        self.then_held(py, Kept::new(Keep::new(target)))
+        self.then_held(py, SharedFactory::new(SinkFactory::new(target)))
     }
 }
 
@@ -147,13 +149,13 @@ impl NativePlan {
 pub(super) fn revive(
     saved: &Map<String, Value>,
     kept: &owner::ObjectKeeper,
-) -> std::result::Result<Live, PlanError> {
+) -> std::result::Result<SharedRecording, PlanError> {
     if drive::is_driven(saved) {
-        return Ok(Live::new(drive::revive(saved, kept)?));
+        return Ok(SharedRecording::new(drive::revive(saved, kept)?));
     }
     let listener = Listener::resolve(saved);
     let listener = listener.map_err(|error| PlanError::Unreadable {
         why: error.to_string(),
     })?;
-    Ok(Live::new(listener))
+    Ok(SharedRecording::new(listener))
 }

@@ -1,6 +1,6 @@
 //! Operators and sources of a plan that are Python functions or classes.
 
-use isochrony_flow::Kept;
+use isochrony_flow::SharedFactory;
 use pyo3::prelude::*;
 
 use super::class_operator::ClassOperator;
@@ -49,7 +49,7 @@ impl NativePlan {
             (_, Some(dtype), _) => Use::Map(generate::dtype(dtype)?, width),
             (_, None, _) => Use::Filter,
         };
-        let held = Kept::new(PythonOperator {
+        let held = SharedFactory::new(PythonOperator {
             function,
             how,
             counts,
@@ -58,7 +58,7 @@ impl NativePlan {
             state: other(state),
             on_break: other(on_break),
         });
-        let plan = self.plan.hold(held, &[])?;
+        let plan = self.plan.apply_factory(held, &[])?;
         self.of_inputs(py, plan, &[], &kept)
     }
 
@@ -76,8 +76,8 @@ impl NativePlan {
         let kept = ObjectKeeper::default();
         let params = params.map(|params| parameters("operator", params));
         let class = generate::function(factory, shown, import_name, &kept);
-        let held = Kept::new(ClassOperator::new(class, params.transpose()?));
-        let plan = self.plan.hold(held, &self.all(&others)[1..])?;
+        let held = SharedFactory::new(ClassOperator::new(class, params.transpose()?));
+        let plan = self.plan.apply_factory(held, &self.all(&others)[1..])?;
         self.of_inputs(py, plan, &others, &kept)
     }
 
@@ -99,7 +99,7 @@ impl NativePlan {
         let dtype = dtype.map(generate::dtype).transpose()?;
         let result = dtype.map(|dtype| (dtype, width));
         let held = JitOperator::kept(py, function, &self.plan.port(), result, counts)?;
-        let plan = self.plan.hold(held, &[])?;
+        let plan = self.plan.apply_factory(held, &[])?;
         self.of_inputs(py, plan, &[], &kept)
     }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use isochrony_flow::{Catalog, Plan, PlanError, Stored, ToEvents, ToSignal, ToWav};
+use isochrony_flow::{Catalog, EventSink, Plan, PlanError, SignalSink, StoredRecording, WavSink};
 use isochrony_live::ToWire;
 use serde_json::{Map, Value};
 
@@ -109,30 +109,30 @@ fn catalog(store: Option<&Arc<Shared>>, imports: &Imports) -> Catalog {
     let (signals, events) = (store.cloned(), store.cloned());
     let [py, each, jit, operator] = [(); 4].map(|()| imports.clone());
     Catalog::standard()
-        .reviving(ToSignal::NAME, move |saved, _| {
-            ToSignal::resolve(saved, signals.as_ref().map(|shared| &shared.store))
+        .with_factory(SignalSink::NAME, move |saved, _| {
+            SignalSink::resolve(saved, signals.as_ref().map(|shared| &shared.store))
         })
-        .reviving(ToEvents::NAME, move |saved, _| {
-            ToEvents::resolve(saved, events.as_ref().map(|shared| &shared.store))
+        .with_factory(EventSink::NAME, move |saved, _| {
+            EventSink::resolve(saved, events.as_ref().map(|shared| &shared.store))
         })
-        .reviving("py", move |saved, _| {
+        .with_factory("py", move |saved, _| {
             PythonOperator::revive(saved, "map", &py)
         })
-        .reviving("each", move |saved, _| {
+        .with_factory("each", move |saved, _| {
             PythonOperator::revive(saved, "each", &each)
         })
-        .reviving("jit", move |saved, inputs| {
+        .with_factory("jit", move |saved, inputs| {
             JitOperator::revive(saved, inputs, &jit)
         })
-        .reviving(ClassOperator::NAME, move |saved, _| {
+        .with_factory(ClassOperator::NAME, move |saved, _| {
             ClassOperator::revive(saved, &operator)
         })
-        .reviving(ToWire::NAME, |saved, _| ToWire::resolve(saved))
-        .reviving(ToWav::NAME, |saved, _| ToWav::resolve(saved))
-        .reviving("sink_parquet", |saved, _| {
+        .with_factory(ToWire::NAME, |saved, _| ToWire::resolve(saved))
+        .with_factory(WavSink::NAME, |saved, _| WavSink::resolve(saved))
+        .with_factory("sink_parquet", |saved, _| {
             table_file::revive("sink_parquet", saved)
         })
-        .reviving("sink_ipc", |saved, _| table_file::revive("sink_ipc", saved))
+        .with_factory("sink_ipc", |saved, _| table_file::revive("sink_ipc", saved))
 }
 
 /// The plan that JSON text says, over the stores that it names or over one that is open; what it refers to is kept.
@@ -150,7 +150,7 @@ pub(super) fn revive(text: &str, store: Option<&Arc<Shared>>, imports: &Imports)
         if map.contains_key("follow") {
             return follow::revive(map, store);
         }
-        Stored::resolve(map, store)
+        StoredRecording::resolve(map, store)
     };
     Ok(Plan::from_json(&saved, &catalog(store, imports), &resolve)?)
 }

@@ -1,14 +1,14 @@
 //! `Plan.sink_parquet` and `Plan.sink_ipc`: files of columns, written by pyarrow.
 //!
-//! The engine makes record batches ([`Batches`]); a Python object, `isochrony.table_files.TableFile`, is given them by
+//! The engine makes record batches ([`BatchEncoder`]); a Python object, `isochrony.table_files.TableFile`, is given them by
 //! Arrow's stream interface, so that numbers are not copied, and writes them. The interpreter is taken once a batch.
 
 use std::sync::Arc;
 
 use isochrony_flow::arrow::RecordBatch;
 use isochrony_flow::{
-    Batches, Cause, Item, Keep, Kept, Live, OpError, OpErrorKind, PlanError, PortType, Target,
-    Writer,
+    BatchEncoder, Cause, Item, OpError, OpErrorKind, PlanError, PortType, SharedFactory,
+    SharedRecording, Sink, SinkFactory, SinkWriter,
 };
 use pyo3::prelude::*;
 use serde_json::{Map, Value};
@@ -30,13 +30,16 @@ struct TableTarget {
 pub(super) const NAMES: [&str; 2] = ["sink_parquet", "sink_ipc"];
 
 impl TableTarget {
-    fn kept(name: &str, saved: Map<String, Value>) -> std::result::Result<Kept, PlanError> {
+    fn kept(
+        name: &str,
+        saved: Map<String, Value>,
+    ) -> std::result::Result<SharedFactory, PlanError> {
         let known = NAMES.into_iter().find(|known| *known == name);
         let name = known.ok_or_else(|| PlanError::UnknownOperator {
             name: name.into(),
             known: NAMES.join(", "),
         })?;
-        Ok(Kept::new(Keep::new(Self { name, saved })))
+        Ok(SharedFactory::new(SinkFactory::new(Self { name, saved })))
     }
 }
 
@@ -44,7 +47,7 @@ impl TableTarget {
 pub(super) fn revive(
     name: &str,
     saved: &Map<String, Value>,
-) -> std::result::Result<Kept, PlanError> {
+) -> std::result::Result<SharedFactory, PlanError> {
     TableTarget::kept(name, saved.clone())
 }
 
@@ -52,7 +55,7 @@ fn raised(error: PyErr) -> OpError {
     failed(Error::Python(error))
 }
 
-impl Target for TableTarget {
+impl Sink for TableTarget {
     fn name(&self) -> &'static str {
         self.name
     }
@@ -63,17 +66,17 @@ impl Target for TableTarget {
     }
 
     fn accepts(&self, port: &PortType) -> std::result::Result<(), PlanError> {
-        Batches::accepts(self.name, port)
+        BatchEncoder::accepts(self.name, port)
     }
 
     fn open(
         &self,
         port: &PortType,
-        reads: Option<&Live>,
-    ) -> std::result::Result<Box<dyn Writer>, OpError> {
+        reads: Option<&SharedRecording>,
+    ) -> std::result::Result<Box<dyn SinkWriter>, OpError> {
         let clock = reads.zip(port.stream());
         let clock = clock.and_then(|(recording, stream)| recording.clock_of(stream));
-        let batches = Batches::new(port, clock);
+        let batches = BatchEncoder::new(port, clock);
         let empty = RecordBatch::new_empty(batches.schema().clone());
         let options = serde_json::to_string(&self.saved);
         let options = options.map_err(|why| OpErrorKind::Failed(Cause::from(why)))?;
@@ -96,12 +99,12 @@ impl Target for TableTarget {
 
 /// What one run writes.
 struct TableOut {
-    batches: Batches,
+    batches: BatchEncoder,
     file: Arc<Py<PyAny>>,
     finished: bool,
 }
 
-impl Writer for TableOut {
+impl SinkWriter for TableOut {
     fn write(&mut self, item: &Item) -> std::result::Result<u64, OpError> {
         if let Some(batch) = self.batches.batch(item)? {
             attach(|py| -> PyResult<()> {
@@ -150,7 +153,7 @@ impl NativePlan {
     /// Keeps samples in a WAV file; `options` is a JSON object as saved plans have it.
     fn wav_file(&self, py: Python<'_>, options: &str) -> Result<Self> {
         let options = super::parameters("sink_wav", options)?;
-        let kept = isochrony_flow::ToWav::resolve(&options).map_err(|error| {
+        let kept = isochrony_flow::WavSink::resolve(&options).map_err(|error| {
             let message = error.to_string();
             Error::from(Raised::new("OptionError", "bad_option", message))
         })?;

@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use isochrony_flow::{Gathered, Plan, Repeated, RunOptions};
+use isochrony_flow::{Plan, PlanOutput, RepeatedPlan, RunOptions};
 use isochrony_tasklets::{Cause, ReturnValue, TaskletContext};
 use isochrony_time::TimebaseId;
 use pyo3::prelude::*;
@@ -30,17 +30,17 @@ type RegisteredPlan = (Py<NativePlan>, usize, Arc<AtomicUsize>);
 /// What was made for plans and is not in use; the last used ones behind.
 struct PlanStateCache {
     most: usize,
-    idle: Mutex<Vec<(usize, Repeated)>>,
+    idle: Mutex<Vec<(usize, RepeatedPlan)>>,
 }
 
 impl PlanStateCache {
-    fn take(&self, number: usize) -> Option<Repeated> {
+    fn take(&self, number: usize) -> Option<RepeatedPlan> {
         let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
         let at = idle.iter().rposition(|(of, _)| *of == number)?;
         Some(idle.remove(at).1)
     }
 
-    fn give(&self, number: usize, repeated: Repeated) {
+    fn give(&self, number: usize, repeated: RepeatedPlan) {
         let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
         let oldest = (idle.len() >= self.most).then(|| idle.remove(0));
         idle.push((number, repeated));
@@ -51,7 +51,7 @@ impl PlanStateCache {
     /// Nobody will ask for any of this number.
     fn forget(&self, number: usize) {
         let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
-        let of = |one: &(usize, Repeated)| one.0 == number;
+        let of = |one: &(usize, RepeatedPlan)| one.0 == number;
         let (gone, rest) = std::mem::take(&mut *idle).into_iter().partition(of);
         *idle = rest;
         drop(idle);
@@ -109,7 +109,7 @@ impl PlanTasklet {
         context: &mut TaskletContext<'_>,
     ) -> Result<ReturnValue, Cause> {
         let kept = self.kept.take(self.number);
-        let mut repeated = kept.unwrap_or_else(|| Repeated::new(&self.plan));
+        let mut repeated = kept.unwrap_or_else(|| RepeatedPlan::new(&self.plan));
         let returned = match context.outputs() {
             0 => self.collect(&mut repeated, results, context),
             _ => self.fill(&mut repeated, context),
@@ -126,7 +126,7 @@ impl PlanTasklet {
 
     fn fill(
         &self,
-        repeated: &mut Repeated,
+        repeated: &mut RepeatedPlan,
         context: &mut TaskletContext<'_>,
     ) -> Result<ReturnValue, Cause> {
         let port = self.plan.port();
@@ -156,14 +156,14 @@ impl PlanTasklet {
 
     fn collect(
         &self,
-        repeated: &mut Repeated,
+        repeated: &mut RepeatedPlan,
         results: &Py<PyDict>,
         context: &TaskletContext<'_>,
     ) -> Result<ReturnValue, Cause> {
         let mut options = RunOptions::default();
         options.interrupt = Some(context.interrupt());
         let (gathered, _) = repeated.collect(&self.ranges, &options)?;
-        if let Gathered::Count(count) = gathered {
+        if let PlanOutput::Count(count) = gathered {
             return Ok(ReturnValue::Value(json!(count)));
         }
         crate::interpreter::attach(|py| -> PyResult<()> {

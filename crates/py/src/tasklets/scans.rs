@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::ops::Range;
 
-use isochrony_flow::{Plan, Scanned};
+use isochrony_flow::{Plan, ScannedSignal};
 use isochrony_store::{Signal, Store};
 use isochrony_tasklets::SignalRange;
 use isochrony_time::TimebaseId;
@@ -33,7 +33,7 @@ pub(crate) fn check_scans(
     for ranges in stated.values_mut() {
         ranges.sort_unstable_by_key(|range| range.start);
     }
-    for Scanned {
+    for ScannedSignal {
         signal,
         ranges,
         whole,
@@ -109,7 +109,7 @@ impl WrittenRanges {
         plan: &Plan,
         inputs: &[(TimebaseId, Range<i64>)],
     ) -> Result<()> {
-        for Scanned {
+        for ScannedSignal {
             signal,
             mut ranges,
             whole,

@@ -20,7 +20,7 @@ pub(crate) use back::Held;
 pub(crate) use looped::BACK;
 
 use super::marks::Mark;
-use crate::{Align, Break, Clock, Item, OpError, OpErrorKind, Port};
+use crate::{Alignment, Break, Clock, Item, OpError, OpErrorKind, Port};
 use bounds::{Bounds, MANY};
 use looped::Round;
 use parts::units;
@@ -72,7 +72,7 @@ impl Queue {
 }
 
 pub(crate) struct FanIn {
-    align: Align,
+    align: Alignment,
     queues: Vec<Queue>,
     /// Of many inputs whose items go on in the order of their indices. Times of a clock may change, so of inputs that meet by
     /// time there are none.
@@ -88,7 +88,7 @@ pub(crate) struct FanIn {
 impl FanIn {
     /// `from` says of each input who it comes from, and which clock it has.
     pub(crate) fn new(
-        align: Align,
+        align: Alignment,
         from: impl IntoIterator<Item = (String, Option<Arc<dyn Clock>>)>,
     ) -> Self {
         let queue = |(from, clock): (String, Option<Arc<dyn Clock>>)| Queue {
@@ -98,10 +98,10 @@ impl FanIn {
             ahead: false,
             silent: false,
             from,
-            clock: clock.filter(|_| matches!(align, Align::Civil | Align::Resampled)),
+            clock: clock.filter(|_| matches!(align, Alignment::Civil | Alignment::Resampled)),
         };
         let queues: Vec<Queue> = from.into_iter().map(queue).collect();
-        let ordered = matches!(align, Align::Time | Align::Begin);
+        let ordered = matches!(align, Alignment::Time | Alignment::Begin);
         Self {
             align,
             bounds: (ordered && queues.len() >= MANY).then(|| Bounds::new(queues.len())),
@@ -196,17 +196,17 @@ impl FanIn {
 
     /// Whether inputs have indices of their own, so that these do not say in which order stretches begin.
     pub(crate) fn by_civil_time(&self) -> bool {
-        matches!(self.align, Align::Civil | Align::Resampled)
+        matches!(self.align, Alignment::Civil | Alignment::Resampled)
     }
 
     /// Whether stretches of the inputs are none of what comes out.
     pub(crate) fn has_own_stretches(&self) -> bool {
-        self.align == Align::Resampled
+        self.align == Alignment::Resampled
     }
 
     /// Whether a loop begins here.
     pub(crate) fn is_loop(&self) -> bool {
-        matches!(self.align, Align::Loop { .. })
+        matches!(self.align, Alignment::Loop { .. })
     }
 
     /// Whether the end must wait until what is in the queues has gone round.
@@ -227,12 +227,12 @@ impl FanIn {
     /// The next items that belong together.
     pub(crate) fn pop(&mut self) -> Result<Option<Matched>, OpError> {
         match self.align {
-            Align::Window => self.pop_alike(),
-            Align::Control => self.pop_controlled(),
-            Align::Time => self.pop_earliest(),
-            Align::Begin | Align::Civil | Align::Resampled => Ok(self.pop_first()),
-            Align::Single | Align::Arrival => Ok(self.pop_any()),
-            Align::Loop { delay } => self.pop_looped(delay),
+            Alignment::Window => self.pop_alike(),
+            Alignment::Control => self.pop_controlled(),
+            Alignment::Time => self.pop_earliest(),
+            Alignment::Begin | Alignment::Civil | Alignment::Resampled => Ok(self.pop_first()),
+            Alignment::Single | Alignment::Arrival => Ok(self.pop_any()),
+            Alignment::Loop { delay } => self.pop_looped(delay),
         }
     }
 

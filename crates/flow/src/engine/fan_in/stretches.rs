@@ -28,10 +28,10 @@ impl Begin {
 /// gaps the longer.
 fn rank(why: &Break) -> (u8, i64, i64) {
     match why {
-        Break::Clock { old, new } => (3, -i64::from(old.0), -i64::from(new.0)),
+        Break::ClockStep { old, new } => (3, -i64::from(old.0), -i64::from(new.0)),
         Break::Gap(range) => (2, range.start.saturating_neg(), range.end),
         Break::Dropped(range) => (1, range.start.saturating_neg(), range.end),
-        Break::Removed | Break::Back => (0, 0, 0),
+        Break::Removed | Break::Rewind => (0, 0, 0),
     }
 }
 
@@ -104,7 +104,7 @@ mod tests {
 
     fn step() -> Option<Break> {
         let (old, new) = (RunId(0), RunId(1));
-        Some(Break::Clock { old, new })
+        Some(Break::ClockStep { old, new })
     }
 
     #[test]

@@ -6,7 +6,8 @@ use super::units::{conversion, unit};
 use crate::operator;
 use crate::operators::wrong_input;
 use crate::{
-    Bound, Inputs, Item, Next, OpError, OpErrorKind, Operator, Out, PlanError, Port, PortType, json,
+    Inputs, Item, Next, OpError, OpErrorKind, Operator, OperatorProperties, Out, PlanError, Port,
+    PortType, json,
 };
 
 operator! {
@@ -47,7 +48,7 @@ fn calibrated(
     port: &PortType,
     (gain, offset): (f64, f64),
     unit: &str,
-) -> Result<(Bound, StreamId), PlanError> {
+) -> Result<(OperatorProperties, StreamId), PlanError> {
     let &PortType::Samples { dtype, stream } = port else {
         let mend = "put it before rewindow(...)";
         return Err(wrong_input(operator, "samples", port, mend));
@@ -61,7 +62,7 @@ fn calibrated(
         legal: "such that a count is a finite number of units other than 0".into(),
     })?;
     let stream = stream.get().clone().with_calibration(made).intern();
-    let bound = Bound::new([PortType::Samples { dtype, stream }]).in_step();
+    let bound = OperatorProperties::new([PortType::Samples { dtype, stream }]).in_step();
     Ok((bound, stream))
 }
 
@@ -71,7 +72,7 @@ fn relabel(stream: Option<StreamId>, item: &mut Item) -> Result<Next, OpError> {
         (Item::Samples(samples), Some(stream)) => {
             let start = samples.start();
             *item = samples.relabelled(start, stream)?.into();
-            Ok(Next::Tail)
+            Ok(Next::Forward)
         }
         (other, _) => Err(OpErrorKind::WrongItem {
             expected: "samples",
@@ -82,7 +83,7 @@ fn relabel(stream: Option<StreamId>, item: &mut Item) -> Result<Next, OpError> {
 }
 
 impl Operator for Calibrate {
-    fn bind(&mut self, inputs: &[PortType]) -> Result<Bound, PlanError> {
+    fn bind(&mut self, inputs: &[PortType]) -> Result<OperatorProperties, PlanError> {
         let own = inputs[0]
             .stream()
             .map_or("", |stream| stream.calibration.unit());
@@ -98,7 +99,7 @@ impl Operator for Calibrate {
 }
 
 impl Operator for ToUnit {
-    fn bind(&mut self, inputs: &[PortType]) -> Result<Bound, PlanError> {
+    fn bind(&mut self, inputs: &[PortType]) -> Result<OperatorProperties, PlanError> {
         let own = inputs[0]
             .stream()
             .map_or("", |stream| stream.calibration.unit());

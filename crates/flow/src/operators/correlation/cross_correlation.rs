@@ -14,7 +14,8 @@ use crate::operators::windows::kernels::refused;
 use crate::operators::wrong_input;
 use crate::plan::rows::{Made, float};
 use crate::{
-    Bound, Break, Inputs, Item, Next, OpError, Operator, Out, PlanError, Port, PortType, json,
+    Break, Inputs, Item, Next, OpError, Operator, OperatorProperties, Out, PlanError, Port,
+    PortType, json,
 };
 
 operator! {
@@ -120,7 +121,7 @@ impl Correlations {
         inputs: &[PortType],
         max_lag: u64,
         kind: impl FnOnce(&Paired) -> Result<(Kind, String), PlanError>,
-    ) -> Result<Bound, PlanError> {
+    ) -> Result<OperatorProperties, PlanError> {
         let paired = self.pairs.bind(operator, inputs)?;
         let (kind, unit) = kind(&paired)?;
         let correlator = Correlator::new(paired.width, samples(max_lag), kind)
@@ -161,10 +162,10 @@ impl Correlations {
             return Ok(Next::Done);
         };
         if !self.pairs.is_complete(port, item)? {
-            return Ok(Next::Taken);
+            return Ok(Next::Consumed);
         }
         let Item::Frames(frames) = &*item else {
-            return Ok(Next::Taken);
+            return Ok(Next::Consumed);
         };
         let lags = correlator.lags();
         let mut block = out.alloc(DType::F64, lags * frames.count() as usize)?;
@@ -179,12 +180,12 @@ impl Correlations {
         if let Some(rows) = frames.with_rows(buffer, DType::F64, lags, stream) {
             *item = rows.into();
         }
-        Ok(Next::Tail)
+        Ok(Next::Forward)
     }
 }
 
 impl Operator for Xcorr {
-    fn bind(&mut self, inputs: &[PortType]) -> Result<Bound, PlanError> {
+    fn bind(&mut self, inputs: &[PortType]) -> Result<OperatorProperties, PlanError> {
         let coefficient = self.normalise == "coeff";
         self.rows.bind("xcorr", inputs, self.max_lag, |paired| {
             let [first, second] = paired.units;
@@ -204,7 +205,7 @@ impl Operator for Xcorr {
 }
 
 impl Operator for GccPhat {
-    fn bind(&mut self, inputs: &[PortType]) -> Result<Bound, PlanError> {
+    fn bind(&mut self, inputs: &[PortType]) -> Result<OperatorProperties, PlanError> {
         let (band, regularise) = (&self.band_hz, self.regularise);
         self.rows.bind("gcc_phat", inputs, self.max_lag, |paired| {
             let kind = phat("gcc_phat", band, regularise, paired.rate)?;
@@ -227,7 +228,7 @@ struct Ready {
 }
 
 impl Operator for Delay {
-    fn bind(&mut self, inputs: &[PortType]) -> Result<Bound, PlanError> {
+    fn bind(&mut self, inputs: &[PortType]) -> Result<OperatorProperties, PlanError> {
         let paired = self.pairs.bind("delay", inputs)?;
         let is_phat = self.method == "gcc_phat";
         let kind = match is_phat {
@@ -269,7 +270,7 @@ impl Operator for Delay {
             return Ok(Next::Done);
         };
         if !self.pairs.is_complete(port, item)? {
-            return Ok(Next::Taken);
+            return Ok(Next::Consumed);
         }
         if let Item::Frames(frames) = &*item {
             self.pairs.each(item, |x, y| {
@@ -282,7 +283,7 @@ impl Operator for Delay {
         if ready.made.is_full() {
             self.flush(out)?;
         }
-        Ok(Next::Taken)
+        Ok(Next::Consumed)
     }
 
     fn on_break(&mut self, _: Port, why: &Break, out: &mut Out<'_>) -> Result<(), OpError> {

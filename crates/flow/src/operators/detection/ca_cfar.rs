@@ -6,8 +6,8 @@ use crate::operator;
 use crate::operators::filters::numbers::{Given, Numbers, refused};
 use crate::operators::filters::streamed::Results;
 use crate::{
-    Bound, Break, Contract, Inputs, Item, Next, OpError, Operator, Out, PlanError, Port, PortType,
-    Workspace, json,
+    Break, Contract, Inputs, Item, Next, OpError, Operator, OperatorProperties, Out, PlanError,
+    Port, PortType, Workspace, json,
 };
 
 operator! {
@@ -39,7 +39,7 @@ operator! {
 }
 
 impl Operator for CaCfar {
-    fn bind(&mut self, inputs: &[PortType]) -> Result<Bound, PlanError> {
+    fn bind(&mut self, inputs: &[PortType]) -> Result<OperatorProperties, PlanError> {
         let given = Given::real("ca_cfar", &inputs[0])?;
         let noise = match (self.order, self.degrees) {
             (None, degrees) => Noise::Mean { degrees },

@@ -6,8 +6,8 @@ use crate::operator;
 use crate::operators::filters::numbers::{Given, Numbers, refused};
 use crate::operators::filters::streamed::Results;
 use crate::{
-    Bound, Break, Contract, Inputs, Item, Next, OpError, Operator, Out, PlanError, Port, PortType,
-    json,
+    Break, Contract, Inputs, Item, Next, OpError, Operator, OperatorProperties, Out, PlanError,
+    Port, PortType, json,
 };
 
 operator! {
@@ -34,7 +34,7 @@ operator! {
 }
 
 impl Operator for Cfar {
-    fn bind(&mut self, inputs: &[PortType]) -> Result<Bound, PlanError> {
+    fn bind(&mut self, inputs: &[PortType]) -> Result<OperatorProperties, PlanError> {
         let given = Given::real("cfar", &inputs[0])?;
         let kernel = match (self.pfa, self.deviations) {
             (Some(pfa), None) => NoiseCfar::with_probability(pfa, self.memory, self.timeout),

@@ -6,8 +6,8 @@ use smallvec::SmallVec;
 
 use crate::operator;
 use crate::{
-    Bound, Break, Contract, Inputs, Item, Next, OpError, OpErrorKind, Operator, Out, PlanError,
-    Port, PortType, json,
+    Break, Contract, Inputs, Item, Next, OpError, OpErrorKind, Operator, OperatorProperties, Out,
+    PlanError, Port, PortType, json,
 };
 
 operator! {
@@ -62,7 +62,7 @@ impl ToRanges {
 }
 
 impl Operator for ToRanges {
-    fn bind(&mut self, inputs: &[PortType]) -> Result<Bound, PlanError> {
+    fn bind(&mut self, inputs: &[PortType]) -> Result<OperatorProperties, PlanError> {
         let stream = inputs.first().and_then(PortType::stream_id);
         let Some(stream) = stream else {
             return Err(crate::operators::wrong_input(
@@ -73,7 +73,7 @@ impl Operator for ToRanges {
             ));
         };
         self.port = inputs.first().copied();
-        let bound = Bound::new([PortType::Ranges { stream }]);
+        let bound = OperatorProperties::new([PortType::Ranges { stream }]);
         Ok(bound.contract(Contract::Sequential).data_dependent())
     }
 
@@ -107,7 +107,7 @@ impl Operator for ToRanges {
             }
         }
         self.give(ended, out)?;
-        Ok(Next::Taken)
+        Ok(Next::Consumed)
     }
 
     fn on_break(&mut self, _: Port, why: &Break, out: &mut Out<'_>) -> Result<(), OpError> {

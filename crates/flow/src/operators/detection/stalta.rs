@@ -6,8 +6,8 @@ use crate::operator;
 use crate::operators::filters::numbers::{Given, Numbers, refused};
 use crate::operators::filters::streamed::Results;
 use crate::{
-    Bound, Break, Contract, Inputs, Item, Next, OpError, Operator, Out, PlanError, Port, PortType,
-    json,
+    Break, Contract, Inputs, Item, Next, OpError, Operator, OperatorProperties, Out, PlanError,
+    Port, PortType, json,
 };
 
 operator! {
@@ -31,7 +31,7 @@ operator! {
 }
 
 impl Operator for StaLta {
-    fn bind(&mut self, inputs: &[PortType]) -> Result<Bound, PlanError> {
+    fn bind(&mut self, inputs: &[PortType]) -> Result<OperatorProperties, PlanError> {
         let given = Given::real("stalta", &inputs[0])?;
         let (sta, lta) = (given.count("sta", self.sta)?, given.count("lta", self.lta)?);
         if lta <= sta {

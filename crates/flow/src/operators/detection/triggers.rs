@@ -14,8 +14,8 @@ use crate::operator;
 use crate::operators::filters::numbers::{Given, one_each, refused};
 use crate::operators::general::compiled::Compiled;
 use crate::{
-    Applied, Bound, Break, Contract, Inputs, Item, Next, OpError, OpErrorKind, Operator, Out,
-    PlanError, Port, PortType, Ranges, json,
+    Break, Contract, Inputs, Item, Next, OpError, OpErrorKind, Operator, OperatorProperties, Out,
+    ParameterUpdate, PlanError, Port, PortType, Ranges, json,
 };
 
 /// Numbers that are converted at a time: 16 KiB of doubles.
@@ -85,7 +85,7 @@ impl Triggers {
 }
 
 impl Operator for Triggers {
-    fn bind(&mut self, inputs: &[PortType]) -> Result<Bound, PlanError> {
+    fn bind(&mut self, inputs: &[PortType]) -> Result<OperatorProperties, PlanError> {
         let given = Given::real("triggers", &inputs[0])?;
         let port = given.numbers();
         let Some(stream) = port.stream_id() else {
@@ -110,7 +110,7 @@ impl Operator for Triggers {
         let off = self.off.unwrap_or(self.on);
         let found = Found::new(self.on, off, least, merge);
         self.found = Some(found.map_err(|error| refused("triggers", &error))?);
-        let bound = Bound::new([PortType::Ranges { stream }]);
+        let bound = OperatorProperties::new([PortType::Ranges { stream }]);
         Ok(bound
             .contract(Contract::Sequential)
             .contiguous()
@@ -159,7 +159,7 @@ impl Operator for Triggers {
             }
         }
         self.give(complete, out)?;
-        Ok(Next::Taken)
+        Ok(Next::Consumed)
     }
 
     fn on_break(&mut self, _: Port, _: &Break, out: &mut Out<'_>) -> Result<(), OpError> {
@@ -175,16 +175,16 @@ impl Operator for Triggers {
         open.map_or(upto, |open| open.min(upto))
     }
 
-    fn set(&mut self, params: &serde_json::Map<String, Value>) -> Result<Applied, OpError> {
+    fn set(&mut self, params: &serde_json::Map<String, Value>) -> Result<ParameterUpdate, OpError> {
         let number = |name: &str| params.get(name).and_then(Value::as_f64);
         let (Some(on), Some(found)) = (number("on"), &mut self.found) else {
-            return Ok(Applied::Rebuild);
+            return Ok(ParameterUpdate::Rebuild);
         };
         let off = number("off").unwrap_or(on);
         found
             .set(on, off)
             .map_err(|error| OpErrorKind::Failed(error.into()))?;
         (self.on, self.off) = (on, number("off"));
-        Ok(Applied::Changed)
+        Ok(ParameterUpdate::Applied)
     }
 }

@@ -7,8 +7,8 @@ use serde_json::Value;
 use crate::operator;
 use crate::operators::wrong_input;
 use crate::{
-    Align, Bound, Break, Contract, Inputs, Item, Next, OpError, OpErrorKind, Operator, Out,
-    PlanError, Port, PortType, Workspace,
+    Alignment, Break, Contract, Inputs, Item, Next, OpError, OpErrorKind, Operator,
+    OperatorProperties, Out, PlanError, Port, PortType, Workspace,
 };
 
 operator! {
@@ -94,7 +94,7 @@ impl Delayed {
 }
 
 impl Operator for Delayed {
-    fn bind(&mut self, inputs: &[PortType]) -> Result<Bound, PlanError> {
+    fn bind(&mut self, inputs: &[PortType]) -> Result<OperatorProperties, PlanError> {
         let dtype = self.dtype.unwrap_or(DType::F64);
         (self.first, self.width) = self.row(dtype)?;
         let of_values = |stream: StreamId| {
@@ -133,10 +133,10 @@ impl Operator for Delayed {
         let row = self.first.len() as u64;
         let workspace = Workspace::check("feedback", "by", self.by, row)?;
         self.result = output.stream_id().map(|stream| (dtype, stream));
-        Ok(Bound::new([output])
+        Ok(OperatorProperties::new([output])
             .contract(Contract::Sequential)
             .workspace(workspace)
-            .align(Align::Loop { delay: self.by }))
+            .align(Alignment::Loop { delay: self.by }))
     }
 
     fn process(&mut self, port: Port, item: &mut Item, out: &mut Out<'_>) -> Result<Next, OpError> {
@@ -145,10 +145,10 @@ impl Operator for Delayed {
         };
         if port == 1 {
             self.keep(item)?;
-            return Ok(Next::Taken);
+            return Ok(Next::Consumed);
         }
         let Some((start, next)) = item.extent() else {
-            return Ok(Next::Taken);
+            return Ok(Next::Consumed);
         };
         if self.expected.replace(next) != Some(start) {
             self.start();
@@ -172,7 +172,7 @@ impl Operator for Delayed {
             }
             _ => SigSeg::new(values, start, dtype, stream)?.into(),
         };
-        Ok(Next::Tail)
+        Ok(Next::Forward)
     }
 
     fn on_break(&mut self, _: Port, _: &Break, _: &mut Out<'_>) -> Result<(), OpError> {

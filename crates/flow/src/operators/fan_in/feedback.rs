@@ -3,7 +3,8 @@
 use super::join::same_grid;
 use crate::operator;
 use crate::{
-    Align, Bound, Contract, Inputs, Item, Next, OpError, Operator, Out, PlanError, Port, PortType,
+    Alignment, Contract, Inputs, Item, Next, OpError, Operator, OperatorProperties, Out, PlanError,
+    Port, PortType,
 };
 
 operator! {
@@ -15,7 +16,7 @@ operator! {
 }
 
 impl Operator for Feedback {
-    fn bind(&mut self, inputs: &[PortType]) -> Result<Bound, PlanError> {
+    fn bind(&mut self, inputs: &[PortType]) -> Result<OperatorProperties, PlanError> {
         let (back, delayed) = (inputs[1], inputs[2]);
         let grid = |port: &PortType| match *port {
             PortType::Samples { dtype, stream } => Some((dtype, stream, 0, 0, 1)),
@@ -44,15 +45,15 @@ impl Operator for Feedback {
                 mend: "feed back what initial= is: as many values a window, of its dtype (convert with .astype(...))",
             });
         }
-        let bound = Bound::new([inputs[0]]).contract(Contract::Sequential);
-        Ok(bound.align(Align::Arrival).closes_loop())
+        let bound = OperatorProperties::new([inputs[0]]).contract(Contract::Sequential);
+        Ok(bound.align(Alignment::Arrival).closes_loop())
     }
 
     fn process(&mut self, port: Port, item: &mut Item, out: &mut Out<'_>) -> Result<Next, OpError> {
         if port == 0 {
-            return Ok(Next::Tail);
+            return Ok(Next::Forward);
         }
         out.feed_back(item.take());
-        Ok(Next::Taken)
+        Ok(Next::Consumed)
     }
 }

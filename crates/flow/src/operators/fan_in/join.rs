@@ -6,8 +6,8 @@ use crate::operator;
 use crate::operators::wrong_input;
 use crate::plan::rows::{Axis, Fields, Made, Matcher, Rows, clock_of};
 use crate::{
-    Align, Bound, Contract, Inputs, Item, Next, OpError, OpErrorKind, Operator, Out, PlanError,
-    Port, PortType, json,
+    Alignment, Contract, Inputs, Item, Next, OpError, OpErrorKind, Operator, OperatorProperties,
+    Out, PlanError, Port, PortType, json,
 };
 
 operator! {
@@ -54,7 +54,7 @@ pub(crate) fn same_grid(a: StreamId, b: StreamId) -> bool {
 }
 
 impl Operator for Join {
-    fn bind(&mut self, inputs: &[PortType]) -> Result<Bound, PlanError> {
+    fn bind(&mut self, inputs: &[PortType]) -> Result<OperatorProperties, PlanError> {
         let mut made = [None, None];
         let mut sides = Vec::with_capacity(2);
         for (port, made) in inputs.iter().zip(&mut made) {
@@ -143,8 +143,12 @@ impl Operator for Join {
             fields,
             stream: Some(first),
         };
-        let align = if by_index { Align::Begin } else { Align::Civil };
-        let bound = Bound::new([port]).contract(Contract::Sequential);
+        let align = if by_index {
+            Alignment::Begin
+        } else {
+            Alignment::Civil
+        };
+        let bound = OperatorProperties::new([port]).contract(Contract::Sequential);
         Ok(bound.align(align).data_dependent())
     }
 
@@ -171,7 +175,7 @@ impl Operator for Join {
             emit(ready.matcher.matched(false)?, out)?;
             out.holds(ready.matcher.bytes())?;
         }
-        Ok(Next::Taken)
+        Ok(Next::Consumed)
     }
 
     fn finish(&mut self, _: Port, out: &mut Out<'_>) -> Result<(), OpError> {

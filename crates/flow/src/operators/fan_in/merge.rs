@@ -3,8 +3,8 @@
 use crate::operator;
 use crate::operators::wrong_input;
 use crate::{
-    Align, Bound, Contract, Extent, Inputs, Item, Next, OpError, Operator, Out, PlanError, Port,
-    PortType,
+    Alignment, Contract, Extent, Inputs, Item, Next, OpError, Operator, OperatorProperties, Out,
+    PlanError, Port, PortType,
 };
 
 operator! {
@@ -17,7 +17,7 @@ operator! {
 }
 
 impl Operator for Merge {
-    fn bind(&mut self, inputs: &[PortType]) -> Result<Bound, PlanError> {
+    fn bind(&mut self, inputs: &[PortType]) -> Result<OperatorProperties, PlanError> {
         let Some((first, others)) = inputs.split_first() else {
             return Err(PlanError::Inputs {
                 operator: "merge",
@@ -42,15 +42,15 @@ impl Operator for Merge {
                 "groups have no indices: merge the rows before they are grouped",
             ));
         }
-        Ok(Bound::new([*first])
+        Ok(OperatorProperties::new([*first])
             .contract(Contract::Stateless)
-            .align(Align::Time)
+            .align(Alignment::Time)
             .extent(Extent::AnyInput)
             .light()
             .data_dependent())
     }
 
     fn process(&mut self, _: Port, _: &mut Item, _: &mut Out<'_>) -> Result<Next, OpError> {
-        Ok(Next::Tail)
+        Ok(Next::Forward)
     }
 }

@@ -9,7 +9,9 @@ use super::meeting::Meeting;
 use super::zip::one_grid;
 use crate::operators::general::compiled::Compiled;
 use crate::operators::windows::kernels::real_windows;
-use crate::{Align, Bound, Item, OpError, OpErrorKind, PlanError, Port, PortType, Workspace};
+use crate::{
+    Alignment, Item, OpError, OpErrorKind, OperatorProperties, PlanError, Port, PortType, Workspace,
+};
 
 /// Bytes of tables for each sample of a window.
 const PAIR_BYTES: u64 = 192;
@@ -67,8 +69,10 @@ impl Pairs {
     }
 
     /// How an operator of two inputs is run.
-    pub(crate) fn bound(&self, output: PortType) -> Bound {
-        let mut bound = Bound::new([output]).align(Align::Window).data_dependent();
+    pub(crate) fn bound(&self, output: PortType) -> OperatorProperties {
+        let mut bound = OperatorProperties::new([output])
+            .align(Alignment::Window)
+            .data_dependent();
         bound.workspace = self.workspace;
         bound
     }

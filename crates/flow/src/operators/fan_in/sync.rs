@@ -4,8 +4,8 @@ use super::join::{OTHER_RATE, same_grid, same_timebase};
 use crate::operator;
 use crate::operators::wrong_input;
 use crate::{
-    Align, Bound, Break, Contract, Inputs, Item, Next, OpError, Operator, Out, PlanError, Port,
-    PortType,
+    Alignment, Break, Contract, Inputs, Item, Next, OpError, Operator, OperatorProperties, Out,
+    PlanError, Port, PortType,
 };
 
 operator! {
@@ -22,7 +22,7 @@ operator! {
 }
 
 impl Operator for Sync {
-    fn bind(&mut self, inputs: &[PortType]) -> Result<Bound, PlanError> {
+    fn bind(&mut self, inputs: &[PortType]) -> Result<OperatorProperties, PlanError> {
         let Some((control, data)) = inputs.split_last() else {
             return Err(PlanError::Inputs {
                 operator: "sync",
@@ -62,8 +62,8 @@ impl Operator for Sync {
             }
         }
         self.next = vec![None; inputs.len()];
-        let bound = Bound::new(inputs.iter().copied()).contract(Contract::Sequential);
-        Ok(bound.align(Align::Control).data_dependent())
+        let bound = OperatorProperties::new(inputs.iter().copied()).contract(Contract::Sequential);
+        Ok(bound.align(Alignment::Control).data_dependent())
     }
 
     fn process(&mut self, port: Port, item: &mut Item, out: &mut Out<'_>) -> Result<Next, OpError> {
@@ -76,7 +76,7 @@ impl Operator for Sync {
             }
         }
         out.emit(port, item)?;
-        Ok(Next::Taken)
+        Ok(Next::Consumed)
     }
 
     fn on_break(&mut self, _: Port, _: &Break, _: &mut Out<'_>) -> Result<(), OpError> {

@@ -3,8 +3,8 @@
 use super::join::{OTHER_RATE, same_grid, same_timebase};
 use crate::operator;
 use crate::{
-    Align, Bound, Columns, Contract, Inputs, Item, Next, OpError, Operator, Out, PlanError, Port,
-    PortType,
+    Alignment, Contract, Inputs, Item, Next, OpError, Operator, OperatorProperties, Out, PlanError,
+    Port, PortType, RowAxis,
 };
 
 operator! {
@@ -55,17 +55,17 @@ pub fn one_grid(operator: &'static str, inputs: &[PortType]) -> Result<(), PlanE
 }
 
 impl Operator for Zip {
-    fn bind(&mut self, inputs: &[PortType]) -> Result<Bound, PlanError> {
+    fn bind(&mut self, inputs: &[PortType]) -> Result<OperatorProperties, PlanError> {
         one_grid("zip", inputs)?;
-        let bound = Bound::new(inputs.iter().copied())
+        let bound = OperatorProperties::new(inputs.iter().copied())
             .contract(Contract::Stateless)
-            .columns(Columns::Kept)
+            .row_axis(RowAxis::FromInput)
             .light();
-        Ok(bound.align(Align::Window).data_dependent())
+        Ok(bound.align(Alignment::Window).data_dependent())
     }
 
     fn process(&mut self, port: Port, item: &mut Item, out: &mut Out<'_>) -> Result<Next, OpError> {
         out.emit(port, item)?;
-        Ok(Next::Taken)
+        Ok(Next::Consumed)
     }
 }

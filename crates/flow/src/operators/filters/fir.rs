@@ -11,8 +11,8 @@ use super::sampled::Sampled;
 use super::streamed::{Results, StreamKernel, Streamed};
 use crate::operator;
 use crate::{
-    Bound, Break, Contract, Inputs, Item, Next, OpError, Operator, Out, PlanError, Port, PortType,
-    Workspace, json,
+    Break, Contract, Inputs, Item, Next, OpError, Operator, OperatorProperties, Out, PlanError,
+    Port, PortType, Workspace, json,
 };
 
 operator! {
@@ -210,7 +210,7 @@ impl Fir {
 }
 
 impl Operator for Fir {
-    fn bind(&mut self, inputs: &[PortType]) -> Result<Bound, PlanError> {
+    fn bind(&mut self, inputs: &[PortType]) -> Result<OperatorProperties, PlanError> {
         let given = Sampled::of("fir", &inputs[0])?;
         let taps = self.designed(given.rate)?;
         let method = match self.method.as_str() {

@@ -8,8 +8,8 @@ use super::sampled::Sampled;
 use super::streamed::{Results, StreamKernel, Streamed};
 use crate::operator;
 use crate::{
-    Bound, Break, Contract, Inputs, Item, Next, OpError, Operator, Out, PlanError, Port, PortType,
-    json,
+    Break, Contract, Inputs, Item, Next, OpError, Operator, OperatorProperties, Out, PlanError,
+    Port, PortType, json,
 };
 
 operator! {
@@ -61,7 +61,7 @@ pub(super) fn bind(
     given: &Sampled,
     sections: &Sections,
     initial: &str,
-) -> Result<Bound, PlanError> {
+) -> Result<OperatorProperties, PlanError> {
     let initial = if initial == "steady" {
         Initial::Steady
     } else {
@@ -160,7 +160,7 @@ pub(super) fn band(
 }
 
 impl Operator for Iir {
-    fn bind(&mut self, inputs: &[PortType]) -> Result<Bound, PlanError> {
+    fn bind(&mut self, inputs: &[PortType]) -> Result<OperatorProperties, PlanError> {
         let given = Sampled::of("iir", &inputs[0])?;
         let design = filter::Iir {
             family: family("iir", &self.kind, self.ripple_db, self.attenuation_db)?,

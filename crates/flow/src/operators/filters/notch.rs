@@ -7,7 +7,8 @@ use super::sampled::Sampled;
 use super::streamed::Streamed;
 use crate::operator;
 use crate::{
-    Bound, Break, Inputs, Item, Next, OpError, Operator, Out, PlanError, Port, PortType, json,
+    Break, Inputs, Item, Next, OpError, Operator, OperatorProperties, Out, PlanError, Port,
+    PortType, json,
 };
 
 operator! {
@@ -29,7 +30,7 @@ operator! {
 }
 
 impl Operator for Notch {
-    fn bind(&mut self, inputs: &[PortType]) -> Result<Bound, PlanError> {
+    fn bind(&mut self, inputs: &[PortType]) -> Result<OperatorProperties, PlanError> {
         let given = Sampled::of("notch", &inputs[0])?;
         let sections = notch("notch", self.hz, self.q, given.rate)?;
         bind(&mut self.filter, "notch", &given, &sections, &self.initial)

@@ -13,7 +13,10 @@ use isochrony_time::Rate;
 use super::sampled::Sampled;
 use super::streamed::{Kernels, Results, StreamKernel, Streamed};
 use crate::operators::wrong_input;
-use crate::{Bound, Frames, Item, Next, OpError, OpErrorKind, Out, PlanError, PortType, Workspace};
+use crate::{
+    Frames, Item, Next, OpError, OpErrorKind, OperatorProperties, Out, PlanError, PortType,
+    Workspace,
+};
 
 macro_rules! kernels {
     ($($Kernel:ty),*) => {$(
@@ -186,7 +189,7 @@ impl Numbers {
         kernels: Kernels,
         results: Results,
         bytes: usize,
-    ) -> Result<Bound, PlanError> {
+    ) -> Result<OperatorProperties, PlanError> {
         self.windows = given.windows;
         self.holds = bytes as u64;
         let mut bound = self
@@ -226,7 +229,7 @@ impl Numbers {
         let first = self.came;
         self.came += frames.count() as i64;
         let next = self.streamed.process(item, out)?;
-        if let (Next::Tail, Item::Samples(results)) = (&next, &*item) {
+        if let (Next::Forward, Item::Samples(results)) = (&next, &*item) {
             let earlier = (first - results.start()) * hop as i64;
             let start = frames.start().saturating_sub(earlier);
             let values = results.buffers().next().cloned();

@@ -6,7 +6,8 @@ use super::numbers::{Given, Numbers, refused};
 use super::streamed::{Kernels, Results};
 use crate::operator;
 use crate::{
-    Bound, Break, Contract, Inputs, Item, Next, OpError, Operator, Out, PlanError, Port, PortType,
+    Break, Contract, Inputs, Item, Next, OpError, Operator, OperatorProperties, Out, PlanError,
+    Port, PortType,
 };
 
 operator! {
@@ -63,7 +64,7 @@ fn bind(
     kernels: Kernels,
     bytes: usize,
     contract: Contract,
-) -> Result<Bound, PlanError> {
+) -> Result<OperatorProperties, PlanError> {
     let results = Results {
         unit: given.unit().into(),
         ..Results::default()
@@ -82,7 +83,7 @@ fn summed(window: usize) -> Contract {
 }
 
 impl Operator for RunningMean {
-    fn bind(&mut self, inputs: &[PortType]) -> Result<Bound, PlanError> {
+    fn bind(&mut self, inputs: &[PortType]) -> Result<OperatorProperties, PlanError> {
         let given = Given::real("running_mean", &inputs[0])?;
         let window = given.count("window", self.window)?;
         let kernel =
@@ -102,7 +103,7 @@ impl Operator for RunningMean {
 }
 
 impl Operator for RunningRms {
-    fn bind(&mut self, inputs: &[PortType]) -> Result<Bound, PlanError> {
+    fn bind(&mut self, inputs: &[PortType]) -> Result<OperatorProperties, PlanError> {
         let given = Given::real("running_rms", &inputs[0])?;
         let window = given.count("window", self.window)?;
         let kernel =
@@ -122,7 +123,7 @@ impl Operator for RunningRms {
 }
 
 impl Operator for RunningQuantile {
-    fn bind(&mut self, inputs: &[PortType]) -> Result<Bound, PlanError> {
+    fn bind(&mut self, inputs: &[PortType]) -> Result<OperatorProperties, PlanError> {
         let given = Given::real("running_quantile", &inputs[0])?;
         let window = given.count("window", self.window)?;
         let kernel = running::RunningQuantile::new(window, self.q)

@@ -7,8 +7,8 @@ use super::sampled::Sampled;
 use super::streamed::{Results, StreamKernel, Streamed};
 use crate::operator;
 use crate::{
-    Bound, Break, Contract, Inputs, Item, Next, OpError, Operator, Out, PlanError, Port, PortType,
-    json,
+    Break, Contract, Inputs, Item, Next, OpError, Operator, OperatorProperties, Out, PlanError,
+    Port, PortType, json,
 };
 
 operator! {
@@ -75,7 +75,7 @@ impl<T: Precision> StreamKernel<T> for Magnitudes<T> {
 }
 
 impl Operator for StreamEnvelope {
-    fn bind(&mut self, inputs: &[PortType]) -> Result<Bound, PlanError> {
+    fn bind(&mut self, inputs: &[PortType]) -> Result<OperatorProperties, PlanError> {
         let given = Sampled::real("stream_envelope", &inputs[0])?;
         let taps = hilbert(
             "stream_envelope",

@@ -18,7 +18,7 @@ use isochrony_segment::{Buffer, Calibration, DType, SigSeg, StreamId};
 use super::sampled::Sampled;
 use crate::operators::general::compiled::Compiled;
 use crate::operators::windows::rowwise::dtype_of;
-use crate::{Bound, Item, Next, OpError, OpErrorKind, Out, PlanError, PortType};
+use crate::{Item, Next, OpError, OpErrorKind, OperatorProperties, Out, PlanError, PortType};
 
 /// Values of a tile: 16 KiB of doubles.
 const TILE_VALUES: usize = 2048;
@@ -252,7 +252,7 @@ impl Streamed {
         given: &Sampled,
         kernels: Kernels,
         results: Results,
-    ) -> Result<Bound, PlanError> {
+    ) -> Result<OperatorProperties, PlanError> {
         let dtype = dtype_of(given.single, given.complex);
         let converted = given.converted(operator)?;
         let stream = given
@@ -272,7 +272,7 @@ impl Streamed {
             left_out: results.skip,
             next: None,
         });
-        let mut bound = Bound::new([PortType::Samples { dtype, stream }]);
+        let mut bound = OperatorProperties::new([PortType::Samples { dtype, stream }]);
         if results.lag == 0 && results.skip == 0 {
             return Ok(bound.in_step());
         }
@@ -310,9 +310,9 @@ impl Streamed {
         match ready.placed(buffer, samples.start())? {
             Some(results) => {
                 *item = results.into();
-                Ok(Next::Tail)
+                Ok(Next::Forward)
             }
-            None => Ok(Next::Taken),
+            None => Ok(Next::Consumed),
         }
     }
 

@@ -9,8 +9,8 @@ use super::sampled::Sampled;
 use super::streamed::{Results, StreamKernel, Streamed};
 use crate::operator;
 use crate::{
-    Bound, Break, Contract, Inputs, Item, Next, OpError, Operator, Out, PlanError, Port, PortType,
-    json,
+    Break, Contract, Inputs, Item, Next, OpError, Operator, OperatorProperties, Out, PlanError,
+    Port, PortType, json,
 };
 
 operator! {
@@ -56,7 +56,7 @@ impl<T: Precision + Into<f64>> StreamKernel<T> for Kernel {
 }
 
 impl Operator for ZeroPhase {
-    fn bind(&mut self, inputs: &[PortType]) -> Result<Bound, PlanError> {
+    fn bind(&mut self, inputs: &[PortType]) -> Result<OperatorProperties, PlanError> {
         let given = Sampled::of("zero_phase", &inputs[0])?;
         let design = Iir {
             family: family(

@@ -2,7 +2,8 @@
 
 use crate::operator;
 use crate::{
-    Bound, Columns, Extent, Inputs, Item, Next, OpError, Operator, Out, PlanError, Port, PortType,
+    Extent, Inputs, Item, Next, OpError, Operator, OperatorProperties, Out, PlanError, Port,
+    PortType, RowAxis,
 };
 
 operator! {
@@ -20,12 +21,12 @@ operator! {
 }
 
 impl Operator for Between {
-    fn bind(&mut self, inputs: &[PortType]) -> Result<Bound, PlanError> {
+    fn bind(&mut self, inputs: &[PortType]) -> Result<OperatorProperties, PlanError> {
         match inputs {
             [port @ (PortType::Samples { .. } | PortType::Frames { .. })] => {
-                Ok(Bound::new([*port])
+                Ok(OperatorProperties::new([*port])
                     .extent(Extent::Within(self.start..self.end))
-                    .columns(Columns::Kept)
+                    .row_axis(RowAxis::FromInput)
                     .light()
                     .data_dependent())
             }
@@ -43,7 +44,7 @@ impl Operator for Between {
             Item::Samples(samples) => {
                 let range = samples.start().max(self.start)..samples.end().min(self.end);
                 if range.is_empty() {
-                    return Ok(Next::Taken);
+                    return Ok(Next::Consumed);
                 }
                 Item::from(samples.subseg(range)?)
             }
@@ -62,12 +63,12 @@ impl Operator for Between {
                 };
                 match frames.sub(first..count) {
                     Some(part) => part.into(),
-                    None => return Ok(Next::Taken),
+                    None => return Ok(Next::Consumed),
                 }
             }
-            _ => return Ok(Next::Tail),
+            _ => return Ok(Next::Forward),
         };
         *item = part;
-        Ok(Next::Tail)
+        Ok(Next::Forward)
     }
 }

@@ -6,15 +6,15 @@ use isochrony_segment::{has_free_memory, prefer_large_pages};
 use crate::operator;
 use crate::plan::rows::Gatherer;
 use crate::{
-    Array, Bound, Contract, Gathered, Inputs, Item, Next, OpError, OpErrorKind, Operator, Out,
-    PlanError, Port, PortType,
+    Array, Contract, Inputs, Item, Next, OpError, OpErrorKind, Operator, OperatorProperties, Out,
+    PlanError, PlanOutput, Port, PortType,
 };
 
 operator! {
     /// Gathers all samples, all windows one after another, all ranges, or all rows as one table, in memory.
     pub struct Collect = "collect" (Inputs::Exactly(1)) {}
     state {
-        gathered: Option<Gathered>,
+        gathered: Option<PlanOutput>,
         rows: Option<Gatherer>,
         /// Samples for each row of the array.
         hop: u64,
@@ -43,23 +43,23 @@ fn append(gathered: &mut Vec<u8>, more: &[u8]) -> Result<(), OpError> {
 }
 
 impl Operator for Collect {
-    fn bind(&mut self, inputs: &[PortType]) -> Result<Bound, PlanError> {
+    fn bind(&mut self, inputs: &[PortType]) -> Result<OperatorProperties, PlanError> {
         if let Some(&PortType::Rows { fields, .. }) = inputs.first() {
             self.rows = Some(Gatherer::new(fields));
         }
         self.gathered = inputs.first().map(|port| match *port {
             PortType::Rows { fields, .. } => {
-                Gathered::Rows(RecordBatch::new_empty(fields.schema().clone()))
+                PlanOutput::Rows(RecordBatch::new_empty(fields.schema().clone()))
             }
-            PortType::Ranges { .. } => Gathered::Ranges(Vec::new()),
-            PortType::Count => Gathered::Count(0),
-            PortType::Samples { dtype, .. } => Gathered::Array(Array {
+            PortType::Ranges { .. } => PlanOutput::Ranges(Vec::new()),
+            PortType::Count => PlanOutput::Count(0),
+            PortType::Samples { dtype, .. } => PlanOutput::Array(Array {
                 dtype,
                 shape: vec![0],
                 bytes: Vec::new(),
                 parts: Vec::new(),
             }),
-            PortType::Frames { dtype, width, .. } => Gathered::Array(Array {
+            PortType::Frames { dtype, width, .. } => PlanOutput::Array(Array {
                 dtype,
                 shape: vec![0, width as u64],
                 bytes: Vec::new(),
@@ -70,7 +70,7 @@ impl Operator for Collect {
             Some(&PortType::Frames { hop, .. }) => hop,
             _ => 1,
         };
-        Ok(Bound::new(inputs.iter().copied()).contract(Contract::Sequential))
+        Ok(OperatorProperties::new(inputs.iter().copied()).contract(Contract::Sequential))
     }
 
     fn process(&mut self, _: Port, item: &mut Item, _: &mut Out<'_>) -> Result<Next, OpError> {
@@ -78,10 +78,10 @@ impl Operator for Collect {
             if let Item::Rows(rows) = item.take() {
                 gatherer.push(rows.into_batch())?;
             }
-            return Ok(Next::Taken);
+            return Ok(Next::Consumed);
         }
         match (&mut self.gathered, &*item) {
-            (Some(Gathered::Array(array)), Item::Samples(samples)) => {
+            (Some(PlanOutput::Array(array)), Item::Samples(samples)) => {
                 for buffer in samples.buffers() {
                     append(&mut array.bytes, buffer.bytes())?;
                 }
@@ -95,7 +95,7 @@ impl Operator for Collect {
                     _ => array.parts.push((samples.start(), samples.len())),
                 }
             }
-            (Some(Gathered::Array(array)), Item::Frames(frames)) => {
+            (Some(PlanOutput::Array(array)), Item::Frames(frames)) => {
                 let size = frames.dtype().size();
                 let bytes = frames.buffer().bytes();
                 if frames.width() == frames.stride() {
@@ -117,7 +117,7 @@ impl Operator for Collect {
                     _ => array.parts.push((frames.start(), frames.count())),
                 }
             }
-            (Some(Gathered::Ranges(all)), Item::Ranges(ranges)) => {
+            (Some(PlanOutput::Ranges(all)), Item::Ranges(ranges)) => {
                 all.extend(ranges.ranges.iter().cloned())
             }
             (_, item) => {
@@ -128,11 +128,11 @@ impl Operator for Collect {
                 .into());
             }
         }
-        Ok(Next::Taken)
+        Ok(Next::Consumed)
     }
 
     fn expect(&mut self, samples: u64) {
-        if let Some(Gathered::Array(array)) = &mut self.gathered {
+        if let Some(PlanOutput::Array(array)) = &mut self.gathered {
             let width = array.shape.get(1).copied().unwrap_or(1);
             let row = width.saturating_mul(array.dtype.size() as u64);
             let bytes = (samples / self.hop.max(1)).saturating_mul(row);
@@ -145,12 +145,12 @@ impl Operator for Collect {
 
     fn finish(&mut self, _: Port, _: &mut Out<'_>) -> Result<(), OpError> {
         if let Some(gatherer) = self.rows.take() {
-            self.gathered = Some(Gathered::Rows(gatherer.finish()?));
+            self.gathered = Some(PlanOutput::Rows(gatherer.finish()?));
         }
         Ok(())
     }
 
-    fn result(&mut self) -> Option<Gathered> {
+    fn result(&mut self) -> Option<PlanOutput> {
         self.gathered.take()
     }
 }

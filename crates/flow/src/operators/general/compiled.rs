@@ -6,7 +6,7 @@ use smallvec::SmallVec;
 
 use crate::operators::fan_in::zip::one_grid;
 use crate::operators::wrong_input;
-use crate::{Applied, Contract, Item, OpError, OpErrorKind, PlanError, PortType};
+use crate::{Contract, Item, OpError, OpErrorKind, ParameterUpdate, PlanError, PortType};
 
 /// What an operator was asked to compute, and what became of it once its inputs were known.
 #[derive(Default)]
@@ -125,17 +125,17 @@ impl Compiled {
     }
 
     /// Computes another expression from now on, of the same type. What it remembers of parts that are alike stays.
-    pub(crate) fn set(&mut self, saved: Option<&Value>) -> Result<Applied, OpError> {
+    pub(crate) fn set(&mut self, saved: Option<&Value>) -> Result<ParameterUpdate, OpError> {
         let expr = saved.and_then(|saved| serde_json::from_value::<Expr>(saved.clone()).ok());
         let (Some(expr), Some(before)) = (expr, self.0.take()) else {
-            return Ok(Applied::Rebuild);
+            return Ok(ParameterUpdate::Rebuild);
         };
         let program = self.bind(before.operator, Some(&expr), &before.ports);
         let program = program.map_err(|error| OpErrorKind::Failed(error.into()))?;
         if let Some(ready) = &mut self.0 {
             ready.state = program.state_after(&before.program, &before.state);
         }
-        Ok(Applied::Changed)
+        Ok(ParameterUpdate::Applied)
     }
 
     /// Forgets what was remembered of earlier windows.

@@ -2,8 +2,8 @@
 
 use crate::operator;
 use crate::{
-    Bound, Contract, Gathered, Inputs, Item, Next, OpError, Operator, Out, Partial, PlanError,
-    Port, PortType,
+    Contract, Inputs, Item, Next, OpError, Operator, OperatorProperties, Out, PartialResult,
+    PlanError, PlanOutput, Port, PortType,
 };
 
 operator! {
@@ -15,8 +15,8 @@ operator! {
 }
 
 impl Operator for Count {
-    fn bind(&mut self, _: &[PortType]) -> Result<Bound, PlanError> {
-        Ok(Bound::new([PortType::Count])
+    fn bind(&mut self, _: &[PortType]) -> Result<OperatorProperties, PlanError> {
+        Ok(OperatorProperties::new([PortType::Count])
             .contract(Contract::Reducible { exact: true })
             .light())
     }
@@ -29,19 +29,19 @@ impl Operator for Count {
             Item::Ranges(ranges) => ranges.ranges.len() as u64,
             Item::Partial(_) | Item::Taken => 0,
         };
-        Ok(Next::Taken)
+        Ok(Next::Consumed)
     }
 
-    fn partial(&mut self) -> Option<Partial> {
-        Some(Partial::new(std::mem::take(&mut self.count), 8))
+    fn partial(&mut self) -> Option<PartialResult> {
+        Some(PartialResult::new(std::mem::take(&mut self.count), 8))
     }
 
-    fn combine(&mut self, next: &Partial) -> Result<(), OpError> {
+    fn combine(&mut self, next: &PartialResult) -> Result<(), OpError> {
         self.count += next.get::<u64>().copied().unwrap_or(0);
         Ok(())
     }
 
-    fn result(&mut self) -> Option<Gathered> {
-        Some(Gathered::Count(self.count))
+    fn result(&mut self) -> Option<PlanOutput> {
+        Some(PlanOutput::Count(self.count))
     }
 }

@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use crate::{
-    Bound, Cause, Columns, Contract, Held, Item, Kept, Live, Next, OpError, OpErrorKind, Operator,
-    Out, Plan, PlanError, Port, PortType,
+    Cause, Contract, Item, Next, OpError, OpErrorKind, Operator, OperatorFactory,
+    OperatorProperties, Out, Plan, PlanError, Port, PortType, RowAxis, SharedFactory,
+    SharedRecording,
 };
 
 type Function = Arc<dyn Fn(&Item) -> Result<(), Cause> + Send + Sync>;
@@ -22,26 +23,26 @@ impl Each {
     }
 }
 
-impl Held for Each {
+impl OperatorFactory for Each {
     fn name(&self) -> &'static str {
         "each"
     }
 
-    fn make(&self, _: Option<&Live>) -> Result<Box<dyn Operator>, PlanError> {
+    fn make(&self, _: Option<&SharedRecording>) -> Result<Box<dyn Operator>, PlanError> {
         Ok(Box::new(self.clone()))
     }
 }
 
 impl Operator for Each {
-    fn bind(&mut self, inputs: &[PortType]) -> Result<Bound, PlanError> {
-        Ok(Bound::new(inputs.iter().copied())
+    fn bind(&mut self, inputs: &[PortType]) -> Result<OperatorProperties, PlanError> {
+        Ok(OperatorProperties::new(inputs.iter().copied())
             .contract(Contract::Sequential)
-            .columns(Columns::Kept))
+            .row_axis(RowAxis::FromInput))
     }
 
     fn process(&mut self, _: Port, item: &mut Item, _: &mut Out<'_>) -> Result<Next, OpError> {
         (self.0)(item).map_err(OpErrorKind::Failed)?;
-        Ok(Next::Tail)
+        Ok(Next::Forward)
     }
 }
 
@@ -54,6 +55,6 @@ impl Plan {
         &self,
         function: impl Fn(&Item) -> Result<(), Cause> + Send + Sync + 'static,
     ) -> Result<Self, PlanError> {
-        self.hold(Kept::new(Each::new(function)), &[])
+        self.apply_factory(SharedFactory::new(Each::new(function)), &[])
     }
 }

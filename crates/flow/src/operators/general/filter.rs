@@ -12,8 +12,8 @@ use crate::operators::fan_in::meeting::Meeting;
 use crate::operators::{pass_where, wrong_input};
 use crate::plan::rows::{Fields, OfRows};
 use crate::{
-    Align, Applied, Bound, Break, Columns, Inputs, Item, Next, OpError, OpErrorKind, Operator, Out,
-    PlanError, Port, PortType,
+    Alignment, Break, Inputs, Item, Next, OpError, OpErrorKind, Operator, OperatorProperties, Out,
+    ParameterUpdate, PlanError, Port, PortType, RowAxis,
 };
 
 operator! {
@@ -37,7 +37,7 @@ operator! {
 }
 
 impl Operator for Filter {
-    fn bind(&mut self, inputs: &[PortType]) -> Result<Bound, PlanError> {
+    fn bind(&mut self, inputs: &[PortType]) -> Result<OperatorProperties, PlanError> {
         let port = &inputs[0];
         if let (PortType::Rows { fields, .. }, 1) = (*port, inputs.len()) {
             return self.bind_rows(port, fields);
@@ -64,31 +64,31 @@ impl Operator for Filter {
             });
         }
         self.meeting = Meeting::of(inputs.len());
-        let bound = Bound::new([*port])
+        let bound = OperatorProperties::new([*port])
             .contract(contract(&program))
-            .columns(Columns::Kept);
+            .row_axis(RowAxis::FromInput);
         let align = match inputs.len() {
-            1 => Align::Single,
-            _ => Align::Window,
+            1 => Alignment::Single,
+            _ => Alignment::Window,
         };
         Ok(bound.align(align).data_dependent())
     }
 
     fn process(&mut self, port: Port, item: &mut Item, out: &mut Out<'_>) -> Result<Next, OpError> {
         if !self.meeting.is_complete(port, item)? {
-            return Ok(Next::Taken);
+            return Ok(Next::Consumed);
         }
         if let (Item::Rows(rows), Some(of_rows)) = (&*item, &mut self.of_rows) {
             let (flags, nulls) = of_rows.run(rows.batch())?;
             let flags = BooleanBuffer::from_iter(flags.as_slice().iter().map(|&flag| flag != 0));
             let flags = BooleanArray::new(flags, nulls);
             return Ok(match flags.true_count() {
-                0 => Next::Taken,
-                all if all == flags.len() => Next::Tail,
+                0 => Next::Consumed,
+                all if all == flags.len() => Next::Forward,
                 _ => {
                     let passed = filter_record_batch(rows.batch(), &flags);
                     *item = rows.with_batch(passed.map_err(OpErrorKind::from)?).into();
-                    Next::Tail
+                    Next::Forward
                 }
             });
         }
@@ -116,9 +116,9 @@ impl Operator for Filter {
     fn set(
         &mut self,
         params: &serde_json::Map<String, serde_json::Value>,
-    ) -> Result<Applied, OpError> {
+    ) -> Result<ParameterUpdate, OpError> {
         match self.of_rows {
-            Some(_) => Ok(Applied::Rebuild),
+            Some(_) => Ok(ParameterUpdate::Rebuild),
             None => self.compiled.set(params.get("predicate")),
         }
     }
@@ -130,7 +130,11 @@ impl Operator for Filter {
 }
 
 impl Filter {
-    fn bind_rows(&mut self, port: &PortType, fields: Fields) -> Result<Bound, PlanError> {
+    fn bind_rows(
+        &mut self,
+        port: &PortType,
+        fields: Fields,
+    ) -> Result<OperatorProperties, PlanError> {
         let Some(predicate) = &self.predicate else {
             return Err(PlanError::MissingParameter {
                 operator: "filter",
@@ -146,6 +150,6 @@ impl Filter {
             });
         }
         self.of_rows = Some(of_rows);
-        Ok(Bound::new([*port]).data_dependent())
+        Ok(OperatorProperties::new([*port]).data_dependent())
     }
 }

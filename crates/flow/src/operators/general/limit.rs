@@ -3,7 +3,8 @@
 use crate::operator;
 use crate::operators::wrong_input;
 use crate::{
-    Bound, Columns, Contract, Inputs, Item, Next, OpError, Operator, Out, PlanError, Port, PortType,
+    Contract, Inputs, Item, Next, OpError, Operator, OperatorProperties, Out, PlanError, Port,
+    PortType, RowAxis,
 };
 
 operator! {
@@ -18,7 +19,7 @@ operator! {
 }
 
 impl Operator for Limit {
-    fn bind(&mut self, inputs: &[PortType]) -> Result<Bound, PlanError> {
+    fn bind(&mut self, inputs: &[PortType]) -> Result<OperatorProperties, PlanError> {
         if let [port @ PortType::Count] = inputs {
             return Err(wrong_input(
                 "limit",
@@ -27,9 +28,9 @@ impl Operator for Limit {
                 "a count is one number: put limit(...) before count()",
             ));
         }
-        Ok(Bound::new(inputs.iter().copied())
+        Ok(OperatorProperties::new(inputs.iter().copied())
             .contract(Contract::Sequential)
-            .columns(Columns::Kept)
+            .row_axis(RowAxis::FromInput)
             .ends_early()
             .data_dependent())
     }
@@ -64,7 +65,7 @@ impl Operator for Limit {
             }
         };
         if first.is_none() && self.passed < self.count {
-            return Ok(Next::Tail);
+            return Ok(Next::Forward);
         }
         if let Some(mut first) = first {
             self.passed = self.count;

@@ -8,8 +8,8 @@ use crate::operator;
 use crate::operators::fan_in::meeting::Meeting;
 use crate::operators::wrong_input;
 use crate::{
-    Align, Applied, Bound, Break, Columns, Inputs, Item, Next, OpError, OpErrorKind, Operator, Out,
-    PlanError, Port, PortType,
+    Alignment, Break, Inputs, Item, Next, OpError, OpErrorKind, Operator, OperatorProperties, Out,
+    ParameterUpdate, PlanError, Port, PortType, RowAxis,
 };
 
 operator! {
@@ -34,7 +34,7 @@ operator! {
 }
 
 impl Operator for Map {
-    fn bind(&mut self, inputs: &[PortType]) -> Result<Bound, PlanError> {
+    fn bind(&mut self, inputs: &[PortType]) -> Result<OperatorProperties, PlanError> {
         let port = &inputs[0];
         let program = self
             .compiled
@@ -80,12 +80,12 @@ impl Operator for Map {
         };
         self.result = Some((dtype, stream));
         self.meeting = Meeting::of(inputs.len());
-        let bound = Bound::new([result])
+        let bound = OperatorProperties::new([result])
             .contract(contract(&program))
-            .columns(Columns::Kept);
+            .row_axis(RowAxis::FromInput);
         Ok(match inputs.len() {
             1 => bound.in_step(),
-            _ => bound.align(Align::Window).data_dependent(),
+            _ => bound.align(Alignment::Window).data_dependent(),
         })
     }
 
@@ -94,7 +94,7 @@ impl Operator for Map {
             return Ok(Next::Done);
         };
         if !self.meeting.is_complete(port, item)? {
-            return Ok(Next::Taken);
+            return Ok(Next::Consumed);
         }
         let values = match &*item {
             Item::Frames(frames) => frames.count() as usize * self.width,
@@ -120,13 +120,13 @@ impl Operator for Map {
             Item::Samples(samples) => SigSeg::new(values, samples.start(), dtype, stream)?.into(),
             _ => Item::Taken,
         };
-        Ok(Next::Tail)
+        Ok(Next::Forward)
     }
 
     fn set(
         &mut self,
         params: &serde_json::Map<String, serde_json::Value>,
-    ) -> Result<Applied, OpError> {
+    ) -> Result<ParameterUpdate, OpError> {
         self.compiled.set(params.get("expression"))
     }
 

@@ -19,13 +19,13 @@ pub fn pass_where(frames: &Frames, flags: &[Bool8], out: &mut Out<'_>) -> Result
         };
         at = (from..count).find(|&k| !passes(k)).unwrap_or(count);
         if at - from == frames.count() as usize {
-            return Ok(Next::Tail);
+            return Ok(Next::Forward);
         }
         if let Some(run) = frames.sub(from as u64..at as u64) {
             out.emit(0, &mut run.into())?;
         }
     }
-    Ok(Next::Taken)
+    Ok(Next::Consumed)
 }
 
 /// Type of the values in the unit: f64 or complex of f64 where counts are calibrated, else their own.

@@ -2,7 +2,8 @@
 
 use crate::operator;
 use crate::{
-    Bound, Columns, Inputs, Item, Next, OpError, Operator, Out, PlanError, Port, PortType,
+    Inputs, Item, Next, OpError, Operator, OperatorProperties, Out, PlanError, Port, PortType,
+    RowAxis,
 };
 
 operator! {
@@ -12,14 +13,14 @@ operator! {
 }
 
 impl Operator for Passthrough {
-    fn bind(&mut self, inputs: &[PortType]) -> Result<Bound, PlanError> {
-        Ok(Bound::new(inputs.iter().copied())
-            .columns(Columns::Kept)
+    fn bind(&mut self, inputs: &[PortType]) -> Result<OperatorProperties, PlanError> {
+        Ok(OperatorProperties::new(inputs.iter().copied())
+            .row_axis(RowAxis::FromInput)
             .light()
             .in_step())
     }
 
     fn process(&mut self, _: Port, _: &mut Item, _: &mut Out<'_>) -> Result<Next, OpError> {
-        Ok(Next::Tail)
+        Ok(Next::Forward)
     }
 }

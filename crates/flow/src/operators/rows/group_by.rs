@@ -12,8 +12,8 @@ use crate::operator;
 use crate::operators::wrong_input;
 use crate::plan::rows::{Aggregate, Cells, Fields, Group, How, Rows};
 use crate::{
-    Bound, Contract, Inputs, Item, Next, OpError, OpErrorKind, Operator, Out, Partial, PlanError,
-    Port, PortType, json,
+    Contract, Inputs, Item, Next, OpError, OpErrorKind, Operator, OperatorProperties, Out,
+    PartialResult, PlanError, Port, PortType, json,
 };
 
 operator! {
@@ -87,7 +87,7 @@ fn parse(name: &str, saved: &Value) -> Result<(How, Option<String>), PlanError> 
 }
 
 impl Operator for GroupBy {
-    fn bind(&mut self, inputs: &[PortType]) -> Result<Bound, PlanError> {
+    fn bind(&mut self, inputs: &[PortType]) -> Result<OperatorProperties, PlanError> {
         let port = &inputs[0];
         let PortType::Rows { fields, .. } = *port else {
             return Err(wrong_input(
@@ -182,7 +182,7 @@ impl Operator for GroupBy {
             stream: None,
         };
         // Sums of floats depend on their order.
-        Ok(Bound::new([port])
+        Ok(OperatorProperties::new([port])
             .contract(Contract::Reducible { exact })
             .data_dependent())
     }
@@ -200,10 +200,10 @@ impl Operator for GroupBy {
             let column = place.map(|at| rows.batch().column(at).as_ref());
             aggregate.add(column, &ready.places, ready.groups.len());
         }
-        Ok(Next::Taken)
+        Ok(Next::Consumed)
     }
 
-    fn partial(&mut self) -> Option<Partial> {
+    fn partial(&mut self) -> Option<PartialResult> {
         let ready = self.ready.as_mut()?;
         let mut keys: Vec<(Key, usize)> = ready.groups.drain().collect();
         keys.sort_unstable_by_key(|&(_, place)| place);
@@ -215,10 +215,10 @@ impl Operator for GroupBy {
         };
         let each = size_of::<Key>() + groups.aggregates.len() * size_of::<Group>();
         let bytes = (groups.keys.len() * each) as u64;
-        Some(Partial::new(groups, bytes))
+        Some(PartialResult::new(groups, bytes))
     }
 
-    fn combine(&mut self, next: &Partial) -> Result<(), OpError> {
+    fn combine(&mut self, next: &PartialResult) -> Result<(), OpError> {
         let (Some(ready), Some(groups)) = (&mut self.ready, next.get::<Groups>()) else {
             return Ok(());
         };

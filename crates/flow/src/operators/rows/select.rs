@@ -9,7 +9,8 @@ use crate::operator;
 use crate::operators::wrong_input;
 use crate::plan::rows::{Fields, OfRows};
 use crate::{
-    Bound, Inputs, Item, Next, OpError, OpErrorKind, Operator, Out, PlanError, Port, PortType, json,
+    Inputs, Item, Next, OpError, OpErrorKind, Operator, OperatorProperties, Out, PlanError, Port,
+    PortType, json,
 };
 
 operator! {
@@ -35,7 +36,7 @@ struct Ready {
 }
 
 impl Operator for Select {
-    fn bind(&mut self, inputs: &[PortType]) -> Result<Bound, PlanError> {
+    fn bind(&mut self, inputs: &[PortType]) -> Result<OperatorProperties, PlanError> {
         let port = &inputs[0];
         let PortType::Rows { fields, stream } = *port else {
             return Err(wrong_input(
@@ -85,7 +86,7 @@ impl Operator for Select {
             kept,
             computed,
         });
-        Ok(Bound::new([PortType::Rows {
+        Ok(OperatorProperties::new([PortType::Rows {
             fields: output,
             stream,
         }]))
@@ -110,6 +111,6 @@ impl Operator for Select {
         }
         let batch = RecordBatch::try_new(ready.output.schema().clone(), columns);
         *item = rows.with_batch(batch.map_err(OpErrorKind::from)?).into();
-        Ok(Next::Tail)
+        Ok(Next::Forward)
     }
 }

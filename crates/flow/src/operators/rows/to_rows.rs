@@ -13,8 +13,8 @@ use crate::operators::general::compiled::Compiled;
 use crate::operators::wrong_input;
 use crate::plan::rows::{Fields, Made, columns};
 use crate::{
-    Bound, Break, Contract, Frames, Inputs, Item, Next, OpError, OpErrorKind, Operator, Out,
-    PlanError, Port, PortType, json,
+    Break, Contract, Frames, Inputs, Item, Next, OpError, OpErrorKind, Operator,
+    OperatorProperties, Out, PlanError, Port, PortType, json,
 };
 
 operator! {
@@ -82,7 +82,7 @@ pub(crate) fn expression(
 }
 
 impl Operator for ToRows {
-    fn bind(&mut self, inputs: &[PortType]) -> Result<Bound, PlanError> {
+    fn bind(&mut self, inputs: &[PortType]) -> Result<OperatorProperties, PlanError> {
         let port = &inputs[0];
         let width = match *port {
             PortType::Frames { width, .. } => width,
@@ -134,7 +134,7 @@ impl Operator for ToRows {
             true => Contract::Sequential,
             false => Contract::Stateless,
         };
-        Ok(Bound::new([output]).contract(contract))
+        Ok(OperatorProperties::new([output]).contract(contract))
     }
 
     fn process(&mut self, _: Port, item: &mut Item, out: &mut Out<'_>) -> Result<Next, OpError> {
@@ -168,7 +168,7 @@ impl Operator for ToRows {
                 .into());
             }
         }
-        Ok(Next::Taken)
+        Ok(Next::Consumed)
     }
 
     fn on_break(&mut self, _: Port, why: &Break, out: &mut Out<'_>) -> Result<(), OpError> {

@@ -2,7 +2,7 @@
 
 use isochrony_dsp::spectrum::frequencies_hz;
 
-use crate::{Columns, Plan, PortType};
+use crate::{Plan, PortType, RowAxis};
 
 /// What spectra were computed of: so many samples at a time.
 struct Spectra {
@@ -36,8 +36,8 @@ impl Plan {
         loop {
             let before = plan.inputs().first()?;
             match plan.node.bound.columns {
-                Columns::Kept => plan = before,
-                Columns::Frequencies { nfft, complex } => {
+                RowAxis::FromInput => plan = before,
+                RowAxis::Frequencies { nfft, complex } => {
                     let values = if complex { nfft } else { nfft / 2 + 1 };
                     let rate = before.port().stream()?.rate.to_f64();
                     return (values == width).then_some(Spectra {
@@ -46,7 +46,7 @@ impl Plan {
                         complex,
                     });
                 }
-                Columns::Unknown => return None,
+                RowAxis::Unknown => return None,
             }
         }
     }

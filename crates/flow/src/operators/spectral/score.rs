@@ -8,7 +8,9 @@ use crate::operator;
 use crate::operators::windows::features::numbers;
 use crate::operators::windows::kernels::{kernel, taper};
 use crate::operators::windows::rowwise::{Row, Rowwise, Windowed};
-use crate::{Bound, Inputs, Item, Next, OpError, Operator, Out, PlanError, Port, PortType, json};
+use crate::{
+    Inputs, Item, Next, OpError, Operator, OperatorProperties, Out, PlanError, Port, PortType, json,
+};
 
 operator! {
     /// A weighted sum of the magnitudes of every window's frequencies, one number each: XStream's detection score.
@@ -67,7 +69,7 @@ impl SpectralScore {
 }
 
 impl Operator for SpectralScore {
-    fn bind(&mut self, inputs: &[PortType]) -> Result<Bound, PlanError> {
+    fn bind(&mut self, inputs: &[PortType]) -> Result<OperatorProperties, PlanError> {
         let given = Windowed::of("spectral_score", &inputs[0])?;
         let factors = taper("spectral_score", &self.taper)?.periodic(given.width);
         let detrend = Detrend::named(&self.detrend).unwrap_or_default();

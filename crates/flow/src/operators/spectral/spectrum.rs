@@ -7,7 +7,8 @@ use crate::operator;
 use crate::operators::windows::kernels::{kernel, taper};
 use crate::operators::windows::rowwise::{Row, Rowwise, Windowed};
 use crate::{
-    Bound, Columns, Inputs, Item, Next, OpError, Operator, Out, PlanError, Port, PortType, json,
+    Inputs, Item, Next, OpError, Operator, OperatorProperties, Out, PlanError, Port, PortType,
+    RowAxis, json,
 };
 
 operator! {
@@ -69,7 +70,7 @@ fn amplitude(scaling: &str, factors: &[f64], given: &Windowed) -> (f64, String) 
 }
 
 impl Operator for Fft {
-    fn bind(&mut self, inputs: &[PortType]) -> Result<Bound, PlanError> {
+    fn bind(&mut self, inputs: &[PortType]) -> Result<OperatorProperties, PlanError> {
         let given = Windowed::of("fft", &inputs[0])?;
         let factors = taper("fft", &self.taper)?.periodic(given.width);
         let detrend = Detrend::named(&self.detrend).unwrap_or_default();
@@ -92,7 +93,7 @@ impl Operator for Fft {
             unit,
         };
         let bound = self.rows.bind("fft", &given, None, kernel, row)?;
-        Ok(bound.columns(Columns::Frequencies {
+        Ok(bound.row_axis(RowAxis::Frequencies {
             nfft: width,
             complex,
         }))
@@ -104,7 +105,7 @@ impl Operator for Fft {
 }
 
 impl Operator for Power {
-    fn bind(&mut self, inputs: &[PortType]) -> Result<Bound, PlanError> {
+    fn bind(&mut self, inputs: &[PortType]) -> Result<OperatorProperties, PlanError> {
         let given = Windowed::of("power", &inputs[0])?;
         let factors = taper("power", &self.taper)?.periodic(given.width);
         // The declaration allows no other names.
@@ -125,7 +126,7 @@ impl Operator for Power {
             unit: squared(given.unit(), scaling == Scaling::Density),
         };
         let bound = self.rows.bind("power", &given, None, kernel, row)?;
-        Ok(bound.columns(Columns::Frequencies {
+        Ok(bound.row_axis(RowAxis::Frequencies {
             nfft: given.width,
             complex,
         }))

@@ -7,7 +7,8 @@ use crate::operator;
 use crate::operators::windows::kernels::{kernel, taper};
 use crate::operators::windows::rowwise::{Row, Rowwise, Windowed};
 use crate::{
-    Bound, Columns, Inputs, Item, Next, OpError, Operator, Out, PlanError, Port, PortType, json,
+    Inputs, Item, Next, OpError, Operator, OperatorProperties, Out, PlanError, Port, PortType,
+    RowAxis, json,
 };
 
 operator! {
@@ -35,7 +36,7 @@ operator! {
 }
 
 impl Operator for Welch {
-    fn bind(&mut self, inputs: &[PortType]) -> Result<Bound, PlanError> {
+    fn bind(&mut self, inputs: &[PortType]) -> Result<OperatorProperties, PlanError> {
         let given = Windowed::of("welch", &inputs[0])?;
         let taper = taper("welch", &self.taper)?;
         // Longer ones are refused below, before there are factors for them.
@@ -71,7 +72,7 @@ impl Operator for Welch {
             unit: squared(given.unit(), scaling == Scaling::Density),
         };
         let bound = self.rows.bind("welch", &given, None, kernel, row)?;
-        Ok(bound.columns(Columns::Frequencies { nfft, complex }))
+        Ok(bound.row_axis(RowAxis::Frequencies { nfft, complex }))
     }
 
     fn process(&mut self, _: Port, item: &mut Item, out: &mut Out<'_>) -> Result<Next, OpError> {

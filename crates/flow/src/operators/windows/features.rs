@@ -8,10 +8,12 @@ use isochrony_dsp::features::{
 use isochrony_segment::DType;
 
 use super::kernels::{EachRow, kernel, real_windows, refused};
-use super::rowwise::{Kernel, Row, Rowwise, Stored, Windowed};
+use super::rowwise::{Kernel, Row, Rowwise, StoredRecording, Windowed};
 use crate::operator;
 use crate::operators::spectral::spectrum::squared;
-use crate::{Bound, Inputs, Item, Next, OpError, Operator, Out, PlanError, Port, PortType, json};
+use crate::{
+    Inputs, Item, Next, OpError, Operator, OperatorProperties, Out, PlanError, Port, PortType, json,
+};
 
 operator! {
     /// The envelope of every window: magnitudes of its analytic signal, by its Fourier transform.
@@ -75,7 +77,7 @@ operator! {
 }
 
 impl Operator for Envelope {
-    fn bind(&mut self, inputs: &[PortType]) -> Result<Bound, PlanError> {
+    fn bind(&mut self, inputs: &[PortType]) -> Result<OperatorProperties, PlanError> {
         let given = real_windows("envelope", &inputs[0])?;
         let width = given.width;
         let kernel = kernel!(
@@ -99,7 +101,7 @@ impl Operator for Envelope {
 }
 
 impl Operator for Rms {
-    fn bind(&mut self, inputs: &[PortType]) -> Result<Bound, PlanError> {
+    fn bind(&mut self, inputs: &[PortType]) -> Result<OperatorProperties, PlanError> {
         let given = Windowed::without_tables("rms", &inputs[0])?;
         let complex = given.complex;
         let kernel = kernel!(
@@ -123,7 +125,7 @@ impl Operator for Rms {
 }
 
 impl Operator for ZeroCrossings {
-    fn bind(&mut self, inputs: &[PortType]) -> Result<Bound, PlanError> {
+    fn bind(&mut self, inputs: &[PortType]) -> Result<OperatorProperties, PlanError> {
         let given = real_windows("zero_crossings", &inputs[0])?;
         let kernel = kernel!(
             given,
@@ -145,7 +147,7 @@ impl Operator for ZeroCrossings {
 }
 
 impl Operator for Haar {
-    fn bind(&mut self, inputs: &[PortType]) -> Result<Bound, PlanError> {
+    fn bind(&mut self, inputs: &[PortType]) -> Result<OperatorProperties, PlanError> {
         let given = real_windows("haar", &inputs[0])?;
         let output = HaarOutput::named(&self.output).unwrap_or(HaarOutput::Energies);
         let (width, levels) = (given.width, self.levels as usize);
@@ -188,7 +190,7 @@ fn haar_of_counts(
         let made = made.map_err(|error| refused("haar", error))?;
         Ok(made.map(|mut haar| {
             let each = EachRow(move |window: &[T], row: &mut [f64]| haar.row(window, row));
-            Kernel::Stored(Box::new(Stored::new(each)))
+            Kernel::Stored(Box::new(StoredRecording::new(each)))
         }))
     }
     let Some((dtype, values)) = given.stored() else {
@@ -214,7 +216,7 @@ pub(crate) fn numbers(value: &serde_json::Value) -> Vec<f64> {
 }
 
 impl Operator for Quantile {
-    fn bind(&mut self, inputs: &[PortType]) -> Result<Bound, PlanError> {
+    fn bind(&mut self, inputs: &[PortType]) -> Result<OperatorProperties, PlanError> {
         let given = real_windows("quantile", &inputs[0])?;
         let at = numbers(&self.at);
         let kernel = kernel!(

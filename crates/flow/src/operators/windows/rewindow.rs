@@ -5,8 +5,8 @@ use isochrony_segment::{Buffer, SigSeg, dispatch};
 use crate::operator;
 use crate::operators::wrong_input;
 use crate::{
-    Bound, Break, Contract, Frames, Inputs, Item, Next, OpError, OpErrorKind, Operator, Out,
-    PlanError, Port, PortType, json,
+    Break, Contract, Frames, Inputs, Item, Next, OpError, OpErrorKind, Operator,
+    OperatorProperties, Out, PlanError, Port, PortType, json,
 };
 
 /// Most values that an operator is given at once, each counted as often as there are windows that have it: some
@@ -120,7 +120,7 @@ fn copied(first: &SigSeg, second: &SigSeg, out: &mut Out<'_>) -> Result<Buffer, 
 }
 
 impl Operator for Rewindow {
-    fn bind(&mut self, inputs: &[PortType]) -> Result<Bound, PlanError> {
+    fn bind(&mut self, inputs: &[PortType]) -> Result<OperatorProperties, PlanError> {
         let (window, hop) = (self.window, self.hop());
         match inputs {
             &[PortType::Samples { dtype, stream }] => {
@@ -132,7 +132,7 @@ impl Operator for Rewindow {
                     hop,
                     width,
                 };
-                let bound = Bound::new([frames]).light().contiguous();
+                let bound = OperatorProperties::new([frames]).light().contiguous();
                 Ok(match (&*self.anchor, &*self.tail) {
                     ("range", _) => {
                         bound.sequential_because("counts windows from where reading begins")
@@ -198,13 +198,13 @@ impl Operator for Rewindow {
                     // A window longer than what came so far.
                     carry.append(samples)?;
                     self.carry = Some(carry.subseg(next..carry.end())?);
-                    return Ok(Next::Taken);
+                    return Ok(Next::Consumed);
                 }
             }
         }
         let next = self.next.unwrap_or(next);
         if next >= samples.end() {
-            return Ok(Next::Taken);
+            return Ok(Next::Consumed);
         }
         let from = next.max(samples.start());
         let samples = if from == samples.start() {
@@ -214,7 +214,7 @@ impl Operator for Rewindow {
         };
         let Some(frames) = Frames::windows(&samples, self.window, hop)? else {
             self.carry = Some(samples);
-            return Ok(Next::Taken);
+            return Ok(Next::Consumed);
         };
         let next = frames.next_start();
         self.next = Some(next);
@@ -222,7 +222,7 @@ impl Operator for Rewindow {
             self.carry = Some(samples.subseg(next..samples.end())?);
         }
         *item = in_pieces(frames, out)?.into();
-        Ok(Next::Tail)
+        Ok(Next::Forward)
     }
 
     fn on_break(&mut self, _: Port, _: &Break, out: &mut Out<'_>) -> Result<(), OpError> {

@@ -4,7 +4,7 @@
 //! [`Rowwise`] brings it to the engine: it checks that windows come in, turns their samples into values in their unit,
 //! a tile of windows at a time so that they stay in the first-level cache, and gives the rows the windows' places.
 //! Windows that are such values already are handed to the kernel where they lie, and so are all windows to a kernel that
-//! computes with samples as they are stored ([`Stored`]).
+//! computes with samples as they are stored ([`StoredRecording`]).
 //!
 //! Precision is that of NumPy's transforms: single where samples are float32 or complex64, double for all else.
 //! Complex numbers are pairs, in windows as in rows.
@@ -19,7 +19,8 @@ use isochrony_segment::{Calibration, DType, Sample, StreamId};
 use crate::operators::general::compiled::Compiled;
 use crate::operators::wrong_input;
 use crate::{
-    Block, Bound, Frames, Item, Next, OpError, OpErrorKind, Out, PlanError, PortType, Workspace,
+    Block, Frames, Item, Next, OpError, OpErrorKind, OperatorProperties, Out, PlanError, PortType,
+    Workspace,
 };
 
 /// Values of a tile: 16 KiB of doubles.
@@ -41,15 +42,15 @@ pub(crate) trait StoredRows: Send {
 }
 
 /// A kernel of real samples of one type as they are stored; it knows their calibration.
-pub(crate) struct Stored<T, K>(K, PhantomData<fn(T)>);
+pub(crate) struct StoredRecording<T, K>(K, PhantomData<fn(T)>);
 
-impl<T: Sample, K: RowKernel<T, f64>> Stored<T, K> {
+impl<T: Sample, K: RowKernel<T, f64>> StoredRecording<T, K> {
     pub(crate) fn new(kernel: K) -> Self {
         Self(kernel, PhantomData)
     }
 }
 
-impl<T: Sample, K: RowKernel<T, f64>> StoredRows for Stored<T, K> {
+impl<T: Sample, K: RowKernel<T, f64>> StoredRows for StoredRecording<T, K> {
     fn rows(&mut self, frames: &Frames, results: &mut [f64]) -> Result<(), OpError> {
         in_place(frames, 1, &mut self.0, results)
     }
@@ -195,7 +196,7 @@ impl Rowwise {
         values: Option<&Expr>,
         kernel: Kernel,
         row: Row,
-    ) -> Result<Bound, PlanError> {
+    ) -> Result<OperatorProperties, PlanError> {
         let PortType::Frames {
             dtype: own,
             stream,
@@ -236,7 +237,7 @@ impl Rowwise {
             dtype,
             stream,
         });
-        Ok(Bound::new([PortType::Frames {
+        Ok(OperatorProperties::new([PortType::Frames {
             dtype,
             stream,
             window,
@@ -273,7 +274,7 @@ impl Rowwise {
         if let Some(rows) = frames.with_rows(buffer, ready.dtype, ready.width, ready.stream) {
             *item = rows.into();
         }
-        Ok(Next::Tail)
+        Ok(Next::Forward)
     }
 }
 

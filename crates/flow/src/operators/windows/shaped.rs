@@ -10,8 +10,8 @@ use super::rowwise::{Row, Rowwise, Windowed, dtype_of};
 use crate::operator;
 use crate::operators::wrong_input;
 use crate::{
-    Bound, Inputs, Item, Next, OpError, OpErrorKind, Operator, Out, PlanError, Port, PortType,
-    Workspace, json,
+    Inputs, Item, Next, OpError, OpErrorKind, Operator, OperatorProperties, Out, PlanError, Port,
+    PortType, Workspace, json,
 };
 
 operator! {
@@ -74,7 +74,7 @@ fn shaped(
     port: &PortType,
     detrend: Trend,
     factors: impl FnOnce(usize) -> Vec<f64>,
-) -> Result<Bound, PlanError> {
+) -> Result<OperatorProperties, PlanError> {
     let given = Windowed::of(operator, port)?;
     let factors = factors(given.width);
     let complex = given.complex;
@@ -93,7 +93,7 @@ fn shaped(
 }
 
 impl Operator for Taper {
-    fn bind(&mut self, inputs: &[PortType]) -> Result<Bound, PlanError> {
+    fn bind(&mut self, inputs: &[PortType]) -> Result<OperatorProperties, PlanError> {
         let (taper, symmetric) = (taper("taper", &self.taper)?, self.symmetric);
         shaped(&mut self.rows, "taper", &inputs[0], Trend::None, |width| {
             if symmetric {
@@ -110,7 +110,7 @@ impl Operator for Taper {
 }
 
 impl Operator for Detrend {
-    fn bind(&mut self, inputs: &[PortType]) -> Result<Bound, PlanError> {
+    fn bind(&mut self, inputs: &[PortType]) -> Result<OperatorProperties, PlanError> {
         let detrend = Trend::named(&self.kind).unwrap_or(Trend::Constant);
         let ones = |width| vec![1.0; width];
         shaped(&mut self.rows, "detrend", &inputs[0], detrend, ones)
@@ -122,7 +122,7 @@ impl Operator for Detrend {
 }
 
 impl Operator for Ifft {
-    fn bind(&mut self, inputs: &[PortType]) -> Result<Bound, PlanError> {
+    fn bind(&mut self, inputs: &[PortType]) -> Result<OperatorProperties, PlanError> {
         let refused = || {
             let mend = "put fft() before it, and keep its rows' length and dtype";
             wrong_input(
@@ -159,7 +159,7 @@ impl Operator for Ifft {
         } else {
             Back::Double(Inverse::new(samples, !real), (dtype, stream))
         });
-        Ok(Bound::new([PortType::Frames {
+        Ok(OperatorProperties::new([PortType::Frames {
             dtype,
             stream,
             window,
@@ -196,7 +196,7 @@ impl Operator for Ifft {
         if let Some(windows) = frames.with_rows(buffer, dtype, samples, stream) {
             *item = windows.into();
         }
-        Ok(Next::Tail)
+        Ok(Next::Forward)
     }
 }
 

@@ -12,8 +12,8 @@ use crate::operator;
 use crate::operators::wrong_input;
 use crate::plan::rows::{Made, float, integer};
 use crate::{
-    Bound, Break, Contract, Frames, Inputs, Item, Next, OpError, OpErrorKind, Operator, Out,
-    PlanError, Port, PortType,
+    Break, Contract, Frames, Inputs, Item, Next, OpError, OpErrorKind, Operator,
+    OperatorProperties, Out, PlanError, Port, PortType,
 };
 
 /// Windows summarised at a time.
@@ -221,7 +221,7 @@ impl Pending {
 }
 
 impl Operator for Stats {
-    fn bind(&mut self, inputs: &[PortType]) -> Result<Bound, PlanError> {
+    fn bind(&mut self, inputs: &[PortType]) -> Result<OperatorProperties, PlanError> {
         let port = &inputs[0];
         let (&PortType::Frames { dtype, .. }, Some(stream)) = (port, port.stream()) else {
             return Err(wrong_input(
@@ -271,7 +271,7 @@ impl Operator for Stats {
             columns,
             calibration,
         });
-        Ok(Bound::new([output]).contract(Contract::Stateless))
+        Ok(OperatorProperties::new([output]).contract(Contract::Stateless))
     }
 
     fn process(&mut self, _: Port, item: &mut Item, out: &mut Out<'_>) -> Result<Next, OpError> {
@@ -286,7 +286,7 @@ impl Operator for Stats {
         if pending.made.is_full() {
             self.flush(out)?;
         }
-        Ok(Next::Taken)
+        Ok(Next::Consumed)
     }
 
     fn on_break(&mut self, _: Port, why: &Break, out: &mut Out<'_>) -> Result<(), OpError> {

@@ -15,8 +15,8 @@ use crate::operators::general::compiled::Compiled;
 use crate::operators::wrong_input;
 use crate::plan::rows::Made;
 use crate::{
-    Bound, Break, Contract, Frames, Inputs, Item, Next, OpError, OpErrorKind, Operator, Out,
-    PlanError, Port, PortType, json,
+    Break, Contract, Frames, Inputs, Item, Next, OpError, OpErrorKind, Operator,
+    OperatorProperties, Out, PlanError, Port, PortType, json,
 };
 
 /// Values of a tile: 16 KiB of doubles.
@@ -117,7 +117,7 @@ impl Ready {
 }
 
 impl Operator for TrimPeak {
-    fn bind(&mut self, inputs: &[PortType]) -> Result<Bound, PlanError> {
+    fn bind(&mut self, inputs: &[PortType]) -> Result<OperatorProperties, PlanError> {
         let port = &inputs[0];
         let real = matches!(port, PortType::Frames { dtype, .. } if !dtype.is_complex());
         if !real {
@@ -168,7 +168,7 @@ impl Operator for TrimPeak {
             peaks: vec![None; count],
             columns: (0..count).map(|_| Column::default()).collect(),
         });
-        Ok(Bound::new([output]).contract(Contract::Stateless))
+        Ok(OperatorProperties::new([output]).contract(Contract::Stateless))
     }
 
     fn process(&mut self, _: Port, item: &mut Item, out: &mut Out<'_>) -> Result<Next, OpError> {
@@ -183,7 +183,7 @@ impl Operator for TrimPeak {
         if ready.made.is_full() {
             self.flush(out)?;
         }
-        Ok(Next::Taken)
+        Ok(Next::Consumed)
     }
 
     fn on_break(&mut self, _: Port, why: &Break, out: &mut Out<'_>) -> Result<(), OpError> {

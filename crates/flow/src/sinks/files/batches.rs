@@ -27,13 +27,13 @@ use crate::{Clock, Fields, Frames, Item, OpError, OpErrorKind, PlanError, PortTy
 const INDEX: &str = "index";
 
 /// Makes record batches of what flows through a port.
-pub struct Batches {
+pub struct BatchEncoder {
     schema: SchemaRef,
     port: PortType,
     clock: Option<Arc<dyn Clock>>,
 }
 
-impl Batches {
+impl BatchEncoder {
     /// Whether what flows through a port has columns.
     ///
     /// # Errors

@@ -1,4 +1,4 @@
-//! What flows, kept in files: WAV ([`ToWav`]), and batches of columns for formats that others write ([`Batches`]).
+//! What flows, kept in files: WAV ([`WavSink`]), and batches of columns for formats that others write ([`BatchEncoder`]).
 //!
 //! A file is there as a whole or not at all. A run writes beside it, under a name that begins with a dot, and gives it
 //! its own name when all is written and synced; a run that fails or is interrupted removes what it wrote, or, where that
@@ -11,7 +11,7 @@ mod wav;
 mod wav_format;
 mod wav_out;
 
-pub use batches::Batches;
+pub use batches::BatchEncoder;
 pub use part::{PartFile, partial_name};
-pub use wav::{ToWav, WavGaps};
+pub use wav::{WavGaps, WavSink};
 pub use wav_format::WavFormat;

@@ -13,7 +13,10 @@ use serde_json::{Map, Value, json};
 use super::wav_format::{Header, WavFormat};
 use super::wav_out::WavOut;
 use crate::operators::wrong_input;
-use crate::{Keep, Kept, Live, OpError, OpErrorKind, PlanError, PortType, Target, Writer};
+use crate::{
+    OpError, OpErrorKind, PlanError, PortType, SharedFactory, SharedRecording, Sink, SinkFactory,
+    SinkWriter,
+};
 
 /// What becomes of a gap.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -39,7 +42,7 @@ impl WavGaps {
 
 /// Samples kept in a WAV file.
 #[derive(Debug, Clone, PartialEq)]
-pub struct ToWav {
+pub struct WavSink {
     pub(super) path: PathBuf,
     /// None: the one that holds all values of the dtype.
     format: Option<WavFormat>,
@@ -47,7 +50,7 @@ pub struct ToWav {
     pub(super) keep_partial: bool,
 }
 
-impl ToWav {
+impl WavSink {
     /// The name under which plans save it.
     pub const NAME: &'static str = "sink_wav";
 
@@ -72,7 +75,7 @@ impl ToWav {
     ///
     /// # Errors
     /// [`PlanError::Unreadable`].
-    pub fn resolve(saved: &Map<String, Value>) -> Result<Kept, PlanError> {
+    pub fn resolve(saved: &Map<String, Value>) -> Result<SharedFactory, PlanError> {
         let unreadable = |why: &str| PlanError::Unreadable { why: why.into() };
         let text = |key: &str| saved.get(key).and_then(Value::as_str);
         let path = text("path").ok_or_else(|| unreadable("sink_wav has no path"))?;
@@ -94,7 +97,7 @@ impl ToWav {
             .1;
         let keep_partial = saved.get("keep_partial") == Some(&Value::Bool(true));
         let target = Self::new(path, format, gaps, keep_partial);
-        Ok(Kept::new(Keep::new(target)))
+        Ok(SharedFactory::new(SinkFactory::new(target)))
     }
 }
 
@@ -112,7 +115,7 @@ fn channels(port: &PortType) -> Option<u16> {
     }
 }
 
-impl Target for ToWav {
+impl Sink for WavSink {
     fn name(&self) -> &'static str {
         Self::NAME
     }
@@ -148,7 +151,11 @@ impl Target for ToWav {
         Ok(())
     }
 
-    fn open(&self, port: &PortType, reads: Option<&Live>) -> Result<Box<dyn Writer>, OpError> {
+    fn open(
+        &self,
+        port: &PortType,
+        reads: Option<&SharedRecording>,
+    ) -> Result<Box<dyn SinkWriter>, OpError> {
         let wrong = || OpErrorKind::WrongItem {
             expected: "samples",
             got: port.kind(),

@@ -8,9 +8,9 @@ use isochrony_segment::DType;
 use isochrony_time::civil;
 
 use super::part::PartFile;
-use super::wav::{ToWav, WavGaps};
+use super::wav::{WavGaps, WavSink};
 use super::wav_format::{Header, LARGEST, WavFormat, encode};
-use crate::{Break, Cause, Clock, Item, OpError, OpErrorKind, Writer};
+use crate::{Break, Cause, Clock, Item, OpError, OpErrorKind, SinkWriter};
 
 /// Samples that are converted at a time.
 const PIECE: usize = 1 << 14;
@@ -72,7 +72,7 @@ impl Writing {
 
 /// What one run writes.
 pub(super) struct WavOut {
-    target: ToWav,
+    target: WavSink,
     dtype: DType,
     /// Of the next file.
     header: Header,
@@ -90,7 +90,7 @@ pub(super) struct WavOut {
 impl WavOut {
     /// Prepares for samples of a dtype. `header`: of the first file, but for when it begins.
     pub(super) fn open(
-        target: ToWav,
+        target: WavSink,
         dtype: DType,
         header: Header,
         clock: Option<Arc<dyn Clock>>,
@@ -239,7 +239,7 @@ fn numbered(path: &Path, number: usize) -> PathBuf {
     path.with_file_name(format!("{stem}-{number}{extension}"))
 }
 
-impl Writer for WavOut {
+impl SinkWriter for WavOut {
     fn write(&mut self, item: &Item) -> Result<u64, OpError> {
         match item {
             Item::Samples(samples) if samples.is_empty() => return Ok(0),
@@ -280,7 +280,7 @@ impl Writer for WavOut {
     }
 
     fn on_break(&mut self, why: &Break) -> Result<(), OpError> {
-        self.set |= matches!(why, Break::Clock { .. });
+        self.set |= matches!(why, Break::ClockStep { .. });
         Ok(())
     }
 

@@ -13,9 +13,12 @@ use isochrony_store::{CreateOptions, Signal, Store};
 use isochrony_time::Rate;
 use serde_json::{Map, Value, json};
 
-use super::store_location::{Place, failed};
+use super::store_location::{SignalLocation, failed};
 use crate::operators::wrong_input;
-use crate::{Cause, Kept, Live, OpError, OpErrorKind, PlanError, PortType, Target, Writer};
+use crate::{
+    Cause, OpError, OpErrorKind, PlanError, PortType, SharedFactory, SharedRecording, Sink,
+    SinkWriter,
+};
 use out::{CopySource, SignalOut};
 
 /// What happens where the signal exists.
@@ -40,28 +43,28 @@ impl IfExists {
 /// A signal of a store as a target.
 ///
 /// ```no_run
-/// use isochrony_flow::{IfExists, Place, Plan, Stored, ToSignal};
+/// use isochrony_flow::{IfExists, SignalLocation, Plan, StoredRecording, SignalSink};
 /// use isochrony_store::{Mode, Store};
 ///
 /// let store = Store::open("water.iso", Mode::ReadWrite)?;
-/// let windows = Plan::scan(Stored::new(store.path(), store.signal("stn_10/pressure")?)).rewindow(2000)?;
+/// let windows = Plan::scan(StoredRecording::new(store.path(), store.signal("stn_10/pressure")?)).rewindow(2000)?;
 /// let mean = windows.map(&isochrony_expr::Expr::input().mean())?;
-/// mean.keep(ToSignal::new(Place::new(&store, "stn_10/mean"), IfExists::Refuse))?.run()?;
+/// mean.sink(SignalSink::new(SignalLocation::new(&store, "stn_10/mean"), IfExists::Refuse))?.run()?;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Debug, Clone)]
-pub struct ToSignal {
-    place: Place,
+pub struct SignalSink {
+    place: SignalLocation,
     if_exists: IfExists,
 }
 
-impl ToSignal {
+impl SignalSink {
     /// The name under which plans save it.
     pub const NAME: &'static str = "sink";
 
     /// A signal there.
     #[must_use]
-    pub fn new(place: Place, if_exists: IfExists) -> Self {
+    pub fn new(place: SignalLocation, if_exists: IfExists) -> Self {
         Self { place, if_exists }
     }
 
@@ -69,7 +72,10 @@ impl ToSignal {
     ///
     /// # Errors
     /// [`PlanError::Unreadable`].
-    pub fn resolve(saved: &Map<String, Value>, store: Option<&Store>) -> Result<Kept, PlanError> {
+    pub fn resolve(
+        saved: &Map<String, Value>,
+        store: Option<&Store>,
+    ) -> Result<SharedFactory, PlanError> {
         let word = saved.get("if_exists").and_then(Value::as_str);
         let word = word.unwrap_or("refuse");
         let known = IfExists::ALL.iter().find(|(name, _)| *name == word);
@@ -78,8 +84,10 @@ impl ToSignal {
                 why: format!("if_exists is {word:?}, not one of refuse, overwrite, append"),
             });
         };
-        let place = Place::resolve(saved, store)?;
-        Ok(Kept::new(crate::Keep::new(Self::new(place, if_exists))))
+        let place = SignalLocation::resolve(saved, store)?;
+        Ok(SharedFactory::new(crate::SinkFactory::new(Self::new(
+            place, if_exists,
+        ))))
     }
 }
 
@@ -95,7 +103,7 @@ fn shape(port: &PortType) -> Option<(u64, usize)> {
     }
 }
 
-impl Target for ToSignal {
+impl Sink for SignalSink {
     fn name(&self) -> &'static str {
         Self::NAME
     }
@@ -118,7 +126,11 @@ impl Target for ToSignal {
         }
     }
 
-    fn open(&self, port: &PortType, reads: Option<&Live>) -> Result<Box<dyn Writer>, OpError> {
+    fn open(
+        &self,
+        port: &PortType,
+        reads: Option<&SharedRecording>,
+    ) -> Result<Box<dyn SinkWriter>, OpError> {
         let (Some((step, per_window)), Some(dtype), Some(stream)) =
             (shape(port), port.dtype(), port.stream())
         else {
@@ -136,7 +148,7 @@ impl Target for ToSignal {
         let exists = store.contains(name).map_err(failed)?;
         // That of a stored signal is in the stream; its attributes stay with it.
         let feed = reads.filter(|reads| reads.0.stored().is_none());
-        let described = feed.and_then(Live::description);
+        let described = feed.and_then(SharedRecording::description);
         let appends = exists && self.if_exists == IfExists::Append;
         let writer = if appends {
             let signal = store.signal(name).map_err(failed)?;

@@ -16,7 +16,9 @@ use isochrony_time::{Fixed, Placement, Rate, Stamp};
 
 use super::check_calibration;
 use crate::sinks::store_location::failed;
-use crate::{Break, Clock, Frames, Item, Live, OpError, OpErrorKind, OuterGaps, Writer};
+use crate::{
+    Break, Clock, Frames, Item, OpError, OpErrorKind, OuterGaps, SharedRecording, SinkWriter,
+};
 
 /// What one run writes.
 pub(super) struct SignalOut {
@@ -51,7 +53,7 @@ pub(super) struct SignalOut {
 /// The recording that samples come from.
 pub(super) struct CopySource {
     /// None where windows come.
-    pub(super) reads: Option<Live>,
+    pub(super) reads: Option<SharedRecording>,
     /// Its samples come from senders, which may describe them at any time.
     pub(super) is_feed: bool,
     /// A description that its sender gives later is that of the new signal.
@@ -193,7 +195,11 @@ impl SignalOut {
         if !is_due || !self.copied.is_feed || self.copied.awaits_description {
             return Ok(());
         }
-        let described = self.copied.reads.as_ref().and_then(Live::description);
+        let described = self
+            .copied
+            .reads
+            .as_ref()
+            .and_then(SharedRecording::description);
         described.map_or(Ok(()), |described| {
             let signal = self.writer.signal().map_err(failed)?;
             check_calibration(&signal, &described.calibration)
@@ -202,7 +208,7 @@ impl SignalOut {
 
     /// Gaps at the ends of the recording, of which this is a copy.
     fn gaps(&self) -> Option<OuterGaps> {
-        self.copied.reads.as_ref().map(Live::outer_gaps)
+        self.copied.reads.as_ref().map(SharedRecording::outer_gaps)
     }
 
     /// Appends a gap, unless it is empty.
@@ -265,7 +271,7 @@ impl SignalOut {
     }
 }
 
-impl Writer for SignalOut {
+impl SinkWriter for SignalOut {
     fn write(&mut self, item: &Item) -> Result<u64, OpError> {
         self.check_description()?;
         match item {
@@ -291,14 +297,14 @@ impl Writer for SignalOut {
 
     fn on_break(&mut self, why: &Break) -> Result<(), OpError> {
         self.is_unchecked = true;
-        self.new_run |= matches!(why, Break::Clock { .. });
+        self.new_run |= matches!(why, Break::ClockStep { .. });
         Ok(())
     }
 
     fn commit(&mut self) -> Result<(), OpError> {
         let reads = self.copied.reads.as_ref();
         let awaited = reads.filter(|_| self.copied.awaits_description);
-        if let Some(described) = awaited.and_then(Live::description) {
+        if let Some(described) = awaited.and_then(SharedRecording::description) {
             self.copied.awaits_description = false;
             let calibration = &described.calibration;
             let scale =

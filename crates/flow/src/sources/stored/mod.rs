@@ -1,6 +1,6 @@
 //! Stored signals as recordings.
 //!
-//! A [`Stored`] names a signal of a store and, where not all of it is wanted, ranges of its indices in the order in
+//! A [`StoredRecording`] names a signal of a store and, where not all of it is wanted, ranges of its indices in the order in
 //! which they are read: those of a selection by civil time need not be in index order. A pass reads the signal as it
 //! is when the run begins, also what was appended after the plan was written.
 //!
@@ -25,7 +25,7 @@ use serde_json::{Map, Value, json};
 
 use super::segment_cutter::Cut;
 use crate::{
-    Cause, Clock, Live, OpError, OpErrorKind, OuterGaps, PlanError, PortType, Recording,
+    Cause, Clock, OpError, OpErrorKind, OuterGaps, PlanError, PortType, Recording, SharedRecording,
     SignalDescription, Snapshot, Source,
 };
 use clock::{StoredClock, differ};
@@ -35,17 +35,17 @@ use portions::StoredPortions;
 /// A signal of a store, or ranges of it, that can be scanned.
 ///
 /// ```no_run
-/// use isochrony_flow::{Plan, Stored};
+/// use isochrony_flow::{Plan, StoredRecording};
 /// use isochrony_store::{Mode, Store};
 ///
 /// let store = Store::open("water.iso", Mode::Read)?;
-/// let signal = Stored::new(store.path(), store.signal("stn_10/pressure")?);
+/// let signal = StoredRecording::new(store.path(), store.signal("stn_10/pressure")?);
 /// let windows = Plan::scan(signal).rewindow(4096)?.count()?.collect()?;
 /// println!("{:?}", windows.count());
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Debug, Clone)]
-pub struct Stored {
+pub struct StoredRecording {
     store: PathBuf,
     signal: Signal,
     /// Index ranges in the order of reading; None: all, also what is appended later.
@@ -58,7 +58,7 @@ pub struct Stored {
     io: Option<Strategy>,
 }
 
-impl Stored {
+impl StoredRecording {
     /// A signal of the store at a path, which is what saved plans name it by.
     pub fn new(store: impl AsRef<Path>, signal: Signal) -> Self {
         let timed = !signal.state().fit.is_empty();
@@ -226,7 +226,10 @@ impl Stored {
     ///
     /// # Errors
     /// [`PlanError::NoRecording`], [`PlanError::DamagedRecording`], [`PlanError::Unreadable`].
-    pub fn resolve(saved: &Map<String, Value>, store: Option<&Store>) -> Result<Live, PlanError> {
+    pub fn resolve(
+        saved: &Map<String, Value>,
+        store: Option<&Store>,
+    ) -> Result<SharedRecording, PlanError> {
         let text = |key: &str| match saved.get(key) {
             Some(Value::String(text)) => Ok(text.as_str()),
             _ => Err(PlanError::Unreadable {
@@ -259,14 +262,14 @@ impl Stored {
             })?;
             stored = stored.io(strategy);
         }
-        Ok(Live::new(match ranges {
+        Ok(SharedRecording::new(match ranges {
             Some(ranges) => stored.ranges(ranges.into_iter().map(|[a, b]| a..b)),
             None => stored,
         }))
     }
 }
 
-impl Stored {
+impl StoredRecording {
     /// The shares of runs that a scan of a signal, within a range, reads.
     fn parts(
         &self,
@@ -291,7 +294,7 @@ impl Stored {
     }
 }
 
-impl Recording for Stored {
+impl Recording for StoredRecording {
     fn port(&self) -> PortType {
         PortType::Samples {
             dtype: self.signal.dtype(),
@@ -312,7 +315,7 @@ impl Recording for Stored {
         Ok(Some(StoredPortions::new(stored, signal, parts)))
     }
 
-    fn in_portions(&self) -> bool {
+    fn is_splittable(&self) -> bool {
         true
     }
 
@@ -327,7 +330,7 @@ impl Recording for Stored {
         Some(starts.min().unwrap_or(0)..ends.max().unwrap_or(0))
     }
 
-    fn leaves_out(&self) -> bool {
+    fn skips_samples(&self) -> bool {
         self.ranges.as_ref().is_some_and(|ranges| ranges.len() > 1)
     }
 

@@ -8,7 +8,7 @@ use isochrony_time::{RunId, civil};
 
 use super::failed;
 use crate::sources::segment_cutter::Cut;
-use crate::{Break, OpError, Pulled, Source};
+use crate::{Break, OpError, Source, SourceItem};
 
 /// End and run of the stretch before.
 pub(crate) type Before = Option<(i64, u32)>;
@@ -28,7 +28,7 @@ pub(crate) struct Pass {
     pub(super) cut: Cut,
     pub(super) before: Before,
     /// The stretch that begins next, where it was said that it lies before what was given.
-    pub(super) begins: Option<Pulled>,
+    pub(super) begins: Option<SourceItem>,
     /// Whether a stretch that continues what was before the pass is announced, too.
     pub(super) tells_all: bool,
 }
@@ -43,7 +43,7 @@ impl Pass {
     }
 
     /// Enters the next stretch and says so, unless it continues the one before; then, and at the end, None.
-    fn enter(&mut self) -> Option<Pulled> {
+    fn enter(&mut self) -> Option<SourceItem> {
         while let Some(part) = self.parts.get(self.part) {
             let (run, end) = (part.run, part.range.end);
             let gap = self.signal.gaps().first_within(self.at..end);
@@ -70,12 +70,12 @@ impl Pass {
             if !told {
                 return None;
             }
-            let begins = Pulled::Stretch { anchor, why };
+            let begins = SourceItem::RangeStart { anchor, why };
             if before.is_none_or(|(end, _)| self.stretch.start >= end) {
                 return Some(begins);
             }
             self.begins = Some(begins);
-            return Some(Pulled::Back);
+            return Some(SourceItem::Rewind);
         }
         None
     }
@@ -83,7 +83,7 @@ impl Pass {
     /// What lies between two stretches.
     fn between(&self, (end, old): (i64, u32), start: i64, new: u32) -> Break {
         if old != new {
-            return Break::Clock {
+            return Break::ClockStep {
                 old: RunId(old),
                 new: RunId(new),
             };
@@ -96,7 +96,7 @@ impl Pass {
     }
 
     /// The next segment of the stretch.
-    fn read(&mut self) -> Result<Option<Pulled>, OpError> {
+    fn read(&mut self) -> Result<Option<SourceItem>, OpError> {
         if self.cut.is_empty() && !self.stretch.is_empty() {
             let piece = self.reader.next_piece(&self.stretch);
             self.stretch.start = piece.end;
@@ -109,7 +109,7 @@ impl Pass {
 }
 
 impl Source for Pass {
-    fn pull(&mut self) -> Result<Pulled, OpError> {
+    fn pull(&mut self) -> Result<SourceItem, OpError> {
         if let Some(begins) = self.begins.take() {
             return Ok(begins);
         }
@@ -118,7 +118,7 @@ impl Source for Pass {
         }
         match self.enter() {
             Some(begun) => Ok(begun),
-            None => Ok(self.read()?.unwrap_or(Pulled::End)),
+            None => Ok(self.read()?.unwrap_or(SourceItem::End)),
         }
     }
 

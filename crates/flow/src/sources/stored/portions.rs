@@ -9,17 +9,20 @@ use isochrony_time::civil;
 use super::pass::{Before, Pass, first_of_stretch, samples_in};
 use super::readahead::StoredAhead;
 use crate::sources::snapshot::on_grain;
-use crate::{Foreseen, Indexed, OpError, Opens, Portion, Reach, Snapshot, Source, Stored, Within};
+use crate::{
+    IndexedSnapshot, OpError, PlannedReads, Portion, PortionOpener, PortionOverlap, RangePortion,
+    Snapshot, Source, StoredRecording,
+};
 
 /// A stored signal as it was when a run began.
 pub(crate) struct StoredPortions {
-    stored: Stored,
+    stored: StoredRecording,
     signal: Signal,
     parts: Vec<Stretch>,
 }
 
 impl StoredPortions {
-    pub(crate) fn new(stored: Stored, signal: Signal, asked: Vec<Stretch>) -> Arc<Self> {
+    pub(crate) fn new(stored: StoredRecording, signal: Signal, asked: Vec<Stretch>) -> Arc<Self> {
         // What touches inside a run is read as one, as one pass does.
         let mut parts: Vec<Stretch> = Vec::new();
         for part in asked {
@@ -81,7 +84,11 @@ impl StoredPortions {
 
 impl StoredPortions {
     /// What is read for a portion, and end and run of what lies before that.
-    pub(crate) fn around(&self, portion: &Portion, reach: Reach) -> (Vec<Stretch>, Before) {
+    pub(crate) fn around(
+        &self,
+        portion: &Portion,
+        reach: PortionOverlap,
+    ) -> (Vec<Stretch>, Before) {
         let part = &self.parts[portion.part];
         let Range { start, end } = portion.range;
         let end = end.saturating_add_unsigned(reach.after).min(part.range.end);
@@ -127,7 +134,7 @@ impl StoredPortions {
     }
 }
 
-impl Indexed for StoredPortions {
+impl IndexedSnapshot for StoredPortions {
     fn sample_from(&self, index: i64) -> Option<i64> {
         let behind = self.parts.partition_point(|part| part.range.end <= index);
         let parts = self.parts[behind..].iter();
@@ -152,7 +159,7 @@ impl Indexed for StoredPortions {
         }
     }
 
-    fn within(&self, range: &Range<i64>) -> Within {
+    fn within(&self, range: &Range<i64>) -> RangePortion {
         let last = self.last_before(range.start);
         let first = self.sample_from(range.start);
         let anchor = match (last, first) {
@@ -172,7 +179,7 @@ impl Indexed for StoredPortions {
                 part: at,
             })
         });
-        Within { portion, anchor }
+        RangePortion { portion, anchor }
     }
 }
 
@@ -207,7 +214,7 @@ impl Snapshot for StoredPortions {
     fn open(
         &self,
         portion: &Portion,
-        reach: Reach,
+        reach: PortionOverlap,
         segment: u64,
     ) -> Result<Box<dyn Source>, OpError> {
         let (parts, before) = self.around(portion, reach);
@@ -217,7 +224,10 @@ impl Snapshot for StoredPortions {
         Ok(Box::new(pass.telling_all()))
     }
 
-    fn foresee(self: Arc<Self>, tasks: Foreseen) -> Result<Option<Arc<dyn Opens>>, OpError> {
+    fn portion_opener(
+        self: Arc<Self>,
+        tasks: PlannedReads,
+    ) -> Result<Option<Arc<dyn PortionOpener>>, OpError> {
         Ok(Some(Arc::new(StoredAhead::new(self, tasks)?)))
     }
 
@@ -230,7 +240,7 @@ impl Snapshot for StoredPortions {
         Some(civil::format(time.value))
     }
 
-    fn indexed(&self) -> Option<&dyn Indexed> {
+    fn indexed(&self) -> Option<&dyn IndexedSnapshot> {
         let pairs = self.parts.windows(2);
         let rises = |pair: &[Stretch]| pair[0].range.end <= pair[1].range.start;
         pairs.into_iter().all(rises).then_some(self)

@@ -6,19 +6,22 @@ use isochrony_store::Readers;
 
 use super::failed;
 use super::portions::StoredPortions;
-use crate::{Foreseen, OpError, Opens, Portion, Reach, Source};
+use crate::{OpError, PlannedReads, Portion, PortionOpener, PortionOverlap, Source};
 
 /// What opens tasks' portions by readers that have one reading ahead in common.
 pub(crate) struct StoredAhead {
     portions: Arc<StoredPortions>,
     readers: Arc<Readers>,
-    reach: Reach,
+    reach: PortionOverlap,
     segment: u64,
 }
 
 impl StoredAhead {
-    pub(crate) fn new(portions: Arc<StoredPortions>, foreseen: Foreseen) -> Result<Self, OpError> {
-        let Foreseen {
+    pub(crate) fn new(
+        portions: Arc<StoredPortions>,
+        foreseen: PlannedReads,
+    ) -> Result<Self, OpError> {
+        let PlannedReads {
             reach,
             segment,
             at_once,
@@ -39,7 +42,7 @@ impl StoredAhead {
     }
 }
 
-impl Opens for StoredAhead {
+impl PortionOpener for StoredAhead {
     fn open(
         &self,
         task: u64,

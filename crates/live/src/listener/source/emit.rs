@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use isochrony_flow::{Break, Item, OpError, Pulled};
+use isochrony_flow::{Break, Item, OpError, SourceItem};
 use isochrony_time::RunId;
 
 use super::FeedSource;
@@ -61,7 +61,7 @@ impl FeedSource {
                 if let Some((old, new)) = self.add_stamp(start, &frame, starts_later_session) {
                     self.flush();
                     add(&self.counters().clock_steps, 1);
-                    self.start_range(Some(Break::Clock { old, new }));
+                    self.start_range(Some(Break::ClockStep { old, new }));
                 } else if begins {
                     self.start_range(None);
                 }
@@ -106,7 +106,7 @@ impl FeedSource {
             .emitted_arrival
             .map_or(arrived, |oldest| oldest.min(arrived));
         self.emitted_arrival = Some(oldest);
-        self.output.push_back(Pulled::Item(Item::from(segment)));
+        self.output.push_back(SourceItem::Item(Item::from(segment)));
     }
 
     /// Emits the partial segment and skips indices.
@@ -119,7 +119,8 @@ impl FeedSource {
 
     fn start_range(&mut self, why: Option<Break>) {
         let anchor = self.next;
-        self.output.push_back(Pulled::Stretch { anchor, why });
+        self.output
+            .push_back(SourceItem::RangeStart { anchor, why });
     }
 
     /// Adds a frame's stamp. Returns both runs at a clock step.

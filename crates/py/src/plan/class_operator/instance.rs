@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use isochrony_flow::operators::one_grid;
 use isochrony_flow::{
-    Align, Bound as BoundOp, Break, Contract, Item, Next, OpError, Operator, Out, PlanError, Port,
-    PortType,
+    Alignment, Break, Contract, Item, Next, OpError, Operator, OperatorProperties, Out, PlanError,
+    Port, PortType,
 };
 use isochrony_segment::Calibration;
 use pyo3::prelude::*;
@@ -69,7 +69,7 @@ impl Instance {
     }
 
     /// Begins an instance for these inputs.
-    fn begin(&mut self, inputs: &[PortType]) -> crate::errors::Result<BoundOp> {
+    fn begin(&mut self, inputs: &[PortType]) -> crate::errors::Result<OperatorProperties> {
         let factory = self.of.factory.object.get();
         let factory = factory.map_err(|error| Error::Ours(Box::new(plan_error(&error))))?;
         let inside = self.nesting.inside(&factory);
@@ -93,12 +93,12 @@ impl Instance {
                 .collect::<crate::errors::Result<_>>()?,
         };
         let align = match inputs.len() {
-            1 => Align::Single,
+            1 => Alignment::Single,
             _ if by_index => {
                 one_grid(ClassOperator::NAME, inputs)?;
-                Align::Window
+                Alignment::Window
             }
-            _ => Align::Begin,
+            _ => Alignment::Begin,
         };
         self.ready = Some(Ready {
             running,
@@ -114,7 +114,7 @@ impl Instance {
             told: i64::MIN,
             open: inputs.len(),
         });
-        Ok(BoundOp::new(outputs)
+        Ok(OperatorProperties::new(outputs)
             .contract(Contract::Sequential)
             .align(align)
             .data_dependent()
@@ -185,7 +185,7 @@ fn plan_error(error: &OpError) -> crate::errors::Raised {
 }
 
 impl Operator for Instance {
-    fn bind(&mut self, inputs: &[PortType]) -> Result<BoundOp, PlanError> {
+    fn bind(&mut self, inputs: &[PortType]) -> Result<OperatorProperties, PlanError> {
         self.begin(inputs).map_err(|error| PlanError::Refused {
             operator: self.of.factory.shown.clone(),
             why: cause(error).to_string(),
@@ -204,7 +204,7 @@ impl Operator for Instance {
             }
             ready.waiting.push(item.take());
             if ready.waiting.len() < ready.inputs {
-                return Ok(Next::Taken);
+                return Ok(Next::Consumed);
             }
             met = std::mem::take(&mut ready.waiting);
         }
@@ -225,13 +225,13 @@ impl Operator for Instance {
                 *item = first;
             }
             return Ok(if port == 0 || ready.by_index {
-                Next::Tail
+                Next::Forward
             } else {
-                Next::Taken
+                Next::Consumed
             });
         }
         emit(items, out)?;
-        Ok(Next::Taken)
+        Ok(Next::Consumed)
     }
 
     fn on_break(&mut self, port: Port, why: &Break, out: &mut Out<'_>) -> Result<(), OpError> {
@@ -243,7 +243,7 @@ impl Operator for Instance {
         })?;
         emit(items, out)?;
         // Indices go on behind any other break, and others rely on what they were told before it.
-        if *why == Break::Back {
+        if *why == Break::Rewind {
             ready.told = i64::MIN;
             ready.ends.fill(i64::MIN);
         }

@@ -11,8 +11,8 @@ use crate::operator;
 use crate::operators::filters::numbers::refused;
 use crate::operators::windows::features::numbers;
 use crate::{
-    Align, Bound, Contract, Inputs, Item, Next, OpError, Operator, Out, PlanError, Port, PortType,
-    json,
+    Alignment, Contract, Inputs, Item, Next, OpError, Operator, OperatorProperties, Out, PlanError,
+    Port, PortType, json,
 };
 
 /// The error rate of receivers of which nothing is known: they are all as good.
@@ -121,7 +121,7 @@ impl CombinePackets {
 }
 
 impl Operator for CombinePackets {
-    fn bind(&mut self, inputs: &[PortType]) -> Result<Bound, PlanError> {
+    fn bind(&mut self, inputs: &[PortType]) -> Result<OperatorProperties, PlanError> {
         let mut copies = Copies::default();
         let bytes = copies.bind("combine_packets", inputs)?;
         let clusters = self.clusters(inputs.len())?;
@@ -132,7 +132,7 @@ impl Operator for CombinePackets {
         let combiner = Combiner::new(bytes, &clusters, &rates, self.search)
             .map_err(|error| refused("combine_packets", &error))?;
         let Some(stream) = inputs[0].stream_id() else {
-            return Ok(Bound::new([]));
+            return Ok(OperatorProperties::new([]));
         };
         self.ready = Some(Ready {
             copies,
@@ -141,7 +141,7 @@ impl Operator for CombinePackets {
             stream,
             given: i64::MIN,
         });
-        let bound = Bound::new([PortType::Samples {
+        let bound = OperatorProperties::new([PortType::Samples {
             dtype: DType::U8,
             stream,
         }]);
@@ -149,7 +149,7 @@ impl Operator for CombinePackets {
         // A single receiver has nobody to meet; its stretches are still not those of what comes out.
         Ok(match inputs.len() {
             1 => bound,
-            _ => bound.align(Align::Resampled),
+            _ => bound.align(Alignment::Resampled),
         })
     }
 
@@ -159,7 +159,7 @@ impl Operator for CombinePackets {
         };
         let upto = ready.copies.add(port, item)?;
         ready.give(upto, out)?;
-        Ok(Next::Taken)
+        Ok(Next::Consumed)
     }
 
     fn finish(&mut self, _: Port, out: &mut Out<'_>) -> Result<(), OpError> {

@@ -6,8 +6,8 @@ use isochrony_segment::{Calibration, DType, StreamId};
 use super::Copies;
 use crate::operator;
 use crate::{
-    Align, Bound, Contract, Frames, Inputs, Item, Next, OpError, Operator, Out, PlanError, Port,
-    PortType, json,
+    Alignment, Contract, Frames, Inputs, Item, Next, OpError, Operator, OperatorProperties, Out,
+    PlanError, Port, PortType, json,
 };
 
 operator! {
@@ -82,7 +82,7 @@ impl Ready {
 }
 
 impl Operator for ErrorCorrelation {
-    fn bind(&mut self, inputs: &[PortType]) -> Result<Bound, PlanError> {
+    fn bind(&mut self, inputs: &[PortType]) -> Result<OperatorProperties, PlanError> {
         let mut copies = Copies::default();
         let bytes = copies.bind("error_correlation", inputs)?;
         let receivers = inputs.len();
@@ -116,8 +116,8 @@ impl Operator for ErrorCorrelation {
             begun: None,
             matrix: vec![0.0; width],
         });
-        let bound = Bound::new([output]).contract(Contract::Sequential);
-        Ok(bound.align(Align::Resampled).data_dependent())
+        let bound = OperatorProperties::new([output]).contract(Contract::Sequential);
+        Ok(bound.align(Alignment::Resampled).data_dependent())
     }
 
     fn process(&mut self, port: Port, item: &mut Item, out: &mut Out<'_>) -> Result<Next, OpError> {
@@ -126,7 +126,7 @@ impl Operator for ErrorCorrelation {
         };
         let upto = ready.copies.add(port, item)?;
         ready.count(upto, out)?;
-        Ok(Next::Taken)
+        Ok(Next::Consumed)
     }
 
     fn finish(&mut self, _: Port, out: &mut Out<'_>) -> Result<(), OpError> {

@@ -25,8 +25,8 @@ use stretch::{EVERY, Found, Stretch};
 use crate::operator;
 use crate::plan::rows::clock_of;
 use crate::{
-    Align, Bound, Clock, Contract, Inputs, Item, Next, OpError, OpErrorKind, Operator, Out,
-    PlanError, Port, PortType, json,
+    Alignment, Clock, Contract, Inputs, Item, Next, OpError, OpErrorKind, Operator,
+    OperatorProperties, Out, PlanError, Port, PortType, json,
 };
 
 /// Samples of which the reference's times are looked up at a time.
@@ -226,7 +226,7 @@ impl Ready {
 }
 
 impl Operator for AlignTo {
-    fn bind(&mut self, inputs: &[PortType]) -> Result<Bound, PlanError> {
+    fn bind(&mut self, inputs: &[PortType]) -> Result<OperatorProperties, PlanError> {
         let &[signal, reference] = inputs else {
             return Err(PlanError::Inputs {
                 operator: "align",
@@ -291,7 +291,8 @@ impl Operator for AlignTo {
             ended: false,
         });
         let dtype = DType::F64;
-        let bound = Bound::new([PortType::Samples { dtype, stream }]).align(Align::Resampled);
+        let bound = OperatorProperties::new([PortType::Samples { dtype, stream }])
+            .align(Alignment::Resampled);
         Ok(bound.contract(Contract::Sequential).data_dependent())
     }
 
@@ -313,7 +314,7 @@ impl Operator for AlignTo {
             ready.upto = samples.end();
         }
         ready.give(out)?;
-        Ok(Next::Taken)
+        Ok(Next::Consumed)
     }
 
     fn finish(&mut self, _: Port, out: &mut Out<'_>) -> Result<(), OpError> {

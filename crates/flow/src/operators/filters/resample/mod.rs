@@ -11,8 +11,8 @@ use crate::operator;
 use crate::operators::general::compiled::Compiled;
 use crate::operators::windows::rowwise::dtype_of;
 use crate::{
-    Bound, Break, Contract, Inputs, Item, Next, OpError, OpErrorKind, Operator, Out, PlanError,
-    Port, PortType, json,
+    Break, Contract, Inputs, Item, Next, OpError, OpErrorKind, Operator, OperatorProperties, Out,
+    PlanError, Port, PortType, json,
 };
 
 use parts::{Kernels, Parts, either, failed};
@@ -169,7 +169,7 @@ impl Resample {
 }
 
 impl Operator for Resample {
-    fn bind(&mut self, inputs: &[PortType]) -> Result<Bound, PlanError> {
+    fn bind(&mut self, inputs: &[PortType]) -> Result<OperatorProperties, PlanError> {
         let given = Sampled::of("resample", &inputs[0])?;
         let from = given.stream().get();
         let (ratio, rate) = self.asked(from.rate)?;
@@ -225,7 +225,7 @@ impl Operator for Resample {
             next: i64::MIN,
             leave_out: false,
         });
-        let mut bound = Bound::new([PortType::Samples { dtype, stream }]);
+        let mut bound = OperatorProperties::new([PortType::Samples { dtype, stream }]);
         bound.ratio = Some((ratio.up(), ratio.down()));
         bound.delay = after.cast_signed();
         Ok(bound.contract(Contract::Overlap { before, after }))
@@ -252,9 +252,9 @@ impl Operator for Resample {
         match ready.made(Some(&samples), out)? {
             Some(results) => {
                 *item = results.into();
-                Ok(Next::Tail)
+                Ok(Next::Forward)
             }
-            None => Ok(Next::Taken),
+            None => Ok(Next::Consumed),
         }
     }
 
