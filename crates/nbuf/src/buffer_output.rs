@@ -1,8 +1,7 @@
 //! What a processor writes for one buffer, and the state *write*.
 //!
-//! Output is staged until the buffer is executed, so that the turn at an output is short. If it exceeds the staging memory, the
-//! worker acquires its turns at all outputs early and holds them until the buffer is executed: output of any size passes through
-//! bounded memory, in the same order.
+//! Output is staged until the buffer is executed, so that turns at outputs are short. If it exceeds the staging memory, the worker
+//! acquires its turns early and holds them until then: output of any size passes through bounded memory, in the same order.
 
 use std::fmt;
 use std::time::{Duration, Instant};
@@ -106,7 +105,7 @@ impl<'o> BufferOutput<'o> {
         self.stage(output, bytes)
     }
 
-    /// Begins a record. If it fails, its output is discarded, as far as it has not been written yet.
+    /// Begins a record. If it fails, its staged output is discarded.
     pub fn begin_record(&mut self) {
         for staged in &mut self.staging.outputs {
             staged.record_start = (staged.forwards_block, staged.bytes.len());
@@ -123,7 +122,7 @@ impl<'o> BufferOutput<'o> {
         }
     }
 
-    /// Appends the whole block to an output, without a copy if nothing was written to it before.
+    /// Appends the whole block to an output.
     ///
     /// # Errors
     /// As [`write`](Self::write).
@@ -248,8 +247,7 @@ impl<'o> BufferOutput<'o> {
         StoppedError
     }
 
-    /// Called after each call of the processor. Passes on turns drawn on arrival: who holds one must not wait for a turn in stream
-    /// order.
+    /// Called after the processor. Passes on turns drawn on arrival: who holds one must not wait in stream order.
     pub(crate) fn release_unordered_turns(&mut self) -> Result<(), StoppedError> {
         if self.stopped {
             return Err(StoppedError);
@@ -261,7 +259,7 @@ impl<'o> BufferOutput<'o> {
         Ok(())
     }
 
-    /// Writes what is staged, and after it to output 0 what the processor keeps in its scratch.
+    /// Writes what is staged and, to output 0, what the processor has in its scratch.
     pub(crate) fn finish(&mut self, trailing: [&[u8]; 2]) -> Result<(), StoppedError> {
         for output in 0..self.shared.count() {
             let trailing = if output == 0 { trailing } else { [&[][..]; 2] };

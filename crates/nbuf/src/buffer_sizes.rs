@@ -15,15 +15,13 @@ use crate::error::NbufError;
 use crate::framing::Framing;
 use crate::options::Options;
 
-/// The default: large enough that passing turns on costs nothing, small enough that the buffer is still in the cache when it is
-/// processed.
+/// Large enough that turns cost nothing, small enough that the buffer is still in the cache when it is processed.
 const DEFAULT_FILL_BYTES: usize = 1 << 20;
 
-/// The default if a buffer's work is done in joins: a worker that waits for its turn takes some 50 µs to wake up, 8 % of SHA-256
-/// of 1 MiB.
+/// If most work is done in joins. A waiting worker takes some 50 µs to wake up, 8 % of SHA-256 of 1 MiB.
 const JOIN_BOUND_FILL_BYTES: usize = 4 << 20;
 
-/// Up to this number of workers buffers have the same size, so that where a stream is cut does not depend on their number.
+/// Up to this number of workers, where a stream is cut does not depend on their number.
 const EQUALLY_SIZED_WORKERS: usize = 8;
 
 const MAX_WORKERS: usize = 4096;
@@ -95,7 +93,7 @@ impl MemoryNeeds<'_> {
             let more = (self.scratch_bytes)(length).saturating_sub(usual);
             more.saturating_mul(workers) <= rest
         };
-        // A binary search. No machine has as much memory as its upper end, whose multiples do not overflow.
+        // Binary search. Multiples of the upper end, more memory than any machine has, do not overflow.
         let (mut low, mut high) = (capacity, usize::MAX >> 16);
         if fits(high) {
             return high;

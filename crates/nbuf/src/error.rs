@@ -68,7 +68,7 @@ pub enum NbufError {
         name: String,
         /// Offset up to which it was read.
         offset: u64,
-        /// Bytes before that offset which are of an incomplete record and are not processed.
+        /// Bytes before that offset that are not processed: an incomplete record.
         unfinished: u64,
         /// The error of the system, the reader or the writer.
         #[source]
@@ -159,7 +159,7 @@ impl NbufError {
         }
     }
 
-    /// Its offset: in the stream, in the input that cannot be read, or in the output that cannot be written.
+    /// Its offset in the stream, or in the input or output that failed.
     #[must_use]
     pub fn offset(&self) -> Option<u64> {
         match self {
@@ -183,7 +183,7 @@ impl NbufError {
     }
 }
 
-/// The error that ended an execution, and what was done until then. Its text names the outputs that are partial.
+/// The error that ended an execution. Its text names the partial outputs.
 #[derive(Debug, thiserror::Error)]
 #[error("{error}{}", self.partial())]
 pub struct StreamFailure {
@@ -195,7 +195,7 @@ pub struct StreamFailure {
 }
 
 impl StreamFailure {
-    /// A text that names the partial outputs, to be appended to the error. Empty if nothing was written, or if the error says it.
+    /// Names the partial outputs. Empty if nothing was written or the error says it.
     #[must_use]
     pub fn partial(&self) -> String {
         let outputs = self.report.outputs.iter().filter(|one| one.bytes > 0);
@@ -212,7 +212,7 @@ impl StreamFailure {
     }
 }
 
-/// An error of a processor with its range in the stream, if that is known better than by the block.
+/// An error of a processor with its range in the stream.
 #[derive(Debug)]
 pub struct LocatedError {
     /// Offset in the stream.
@@ -252,8 +252,7 @@ impl fmt::Display for PanicError {
 
 impl std::error::Error for PanicError {}
 
-/// Returned by outputs once nothing more will be written. A processor passes it on; the execution knows the cause. Only an
-/// execution makes it.
+/// Returned by outputs once nothing more will be written; to be passed on. Only an execution makes it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct StoppedError;

@@ -1,9 +1,8 @@
 //! N-buffering: reads, processes and writes any byte stream with all cores, in bounded memory.
 //!
-//! An execution has *workers*. Each owns one buffer and carries it through the states of the paper's figure 7: it reads whole
-//! records into it, executes a [`BlockProcessor`], writes the output, and starts again. While one worker reads, others execute or
-//! write, so that inputs, cores and outputs are busy at the same time. Nothing is passed from thread to thread: a buffer stays in
-//! one core's cache.
+//! Each *worker* owns one buffer and carries it through the states of the paper's figure 7: it reads whole records, executes a
+//! [`BlockProcessor`], writes the output, and starts again. While one reads, others execute or write, so that inputs, cores and
+//! outputs are all busy. Nothing passes from thread to thread: a buffer stays in one core's cache.
 //!
 //! ```text
 //!         inputs                     processor                      outputs
@@ -15,18 +14,17 @@
 //!       w3 fills #7          w1 executes #6   w0 joins #5          w2 writes #4
 //! ```
 //!
-//! - **Order** ([`Order`]): the four configurations of table 2. An ordered execution takes turns; an ordered output is written in
-//!   the order of reading; see `turns` for the queue. Order is what the caller relies on, not what the engine does: processors
-//!   with the same results in any order ([`BlockProcessor::is_order_invariant`]) are executed in parallel.
+//! - **Order** ([`Order`]): the four configurations of table 2; see `turns` for the queue. Order is what the caller relies on, not
+//!   what the engine does: processors with the same results in any order ([`BlockProcessor::is_order_invariant`]) are executed in
+//!   parallel.
 //! - **Records** ([`Framing`]) are never split. The last one of an input may be short.
-//! - **Memory** ([`Options::memory`]) bounds buffers, staged output and what processors say they need; see `buffer_sizes`. Input
-//!   memory is processed in place ([`Input::bytes`]).
-//! - **Accumulators**: a worker's scratch holds those of its block. [`BlockProcessor::join`] adds them to the stream's in stream
-//!   order, so that results do not depend on the number of workers.
-//! - **Output** ([`Output`]): none, one or several. A processor writes bytes to any of them ([`BufferOutput::write`]) or forwards
-//!   the whole block ([`BufferOutput::forward`]).
-//! - **End**: when all inputs have ended and everything is written. The first error in stream order stops the execution: if output
-//!   is ordered, what comes before it is written. Threads are joined, and [`StreamFailure`] has the error and the report.
+//! - **Memory** ([`Options::memory`]) bounds buffers, staged output and what processors need; see `buffer_sizes`. Input memory is
+//!   processed in place.
+//! - **Accumulators** of a block are joined to the stream's in stream order ([`BlockProcessor::join`]), so that results do not
+//!   depend on the number of workers.
+//! - **Outputs** ([`Output`]): none, one or several; see [`BufferOutput`].
+//! - **Errors**: the first in stream order stops the execution. If output is ordered, what comes before it is written.
+//!   [`StreamFailure`] has the error and the report.
 //!
 //! ```
 //! use isochrony_nbuf::{BufferOutput, Framing, Input, Options, Output, PerRecord, run};

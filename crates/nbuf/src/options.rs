@@ -49,9 +49,8 @@ pub struct Options {
     pub workers: Option<usize>,
     /// Bytes that buffers, staged output and processors may take together.
     pub memory: usize,
-    /// Bytes that a buffer is filled with. None: 1 MiB, which fits in a core's cache (4 MiB for native processors that take
-    /// buffers one after another, as SHA-256 does), or less to keep to `memory`. It decides where the stream is cut, which shows
-    /// if a processor writes output per buffer.
+    /// Bytes that a buffer is filled with. None: 1 MiB, which fits in a core's cache, 4 MiB if the work is done in joins, or less to
+    /// keep to `memory`. It decides where the stream is cut, which shows if a processor writes output per buffer.
     pub buffer: Option<usize>,
     /// What a record is.
     pub framing: Framing,

@@ -28,11 +28,11 @@ impl<'a> RecordBlock<'a> {
     }
 }
 
-/// A processor of blocks of records, shared by all workers. Each worker has scratch of its own.
+/// A processor of blocks of records, shared by all workers.
 ///
-/// A block is *executed* by one worker, in parallel with others unless the options order execution. What always needs stream
-/// order, such as a checksum or the sum over blocks, is *joined*: one block at a time, in stream order, while its bytes are still
-/// in memory. Independent joins are separate lanes, so that two workers can join at once.
+/// A block is *executed* by one worker, in parallel with others unless the options order execution. What needs stream order, such
+/// as a checksum, is *joined*: one block at a time, in stream order, while its bytes are still in memory. Independent joins are
+/// separate lanes, so that two workers can join at once.
 pub trait BlockProcessor: Sync {
     /// What a worker keeps from block to block: accumulators, scratch memory, output.
     type Scratch: Send;
@@ -71,8 +71,7 @@ pub trait BlockProcessor: Sync {
         Ok(())
     }
 
-    /// Output for this block that is in the scratch after the joins. It is written to output 0 after the staged output, without a
-    /// copy.
+    /// Output for this block in the scratch after the joins. It is written to output 0 after the staged output, without a copy.
     fn trailing_output<'w>(&self, scratch: &'w Self::Scratch) -> [&'w [u8]; 2] {
         let _ = scratch;
         [&[], &[]]
@@ -98,7 +97,7 @@ pub trait BlockProcessor: Sync {
         0
     }
 
-    /// Whether it writes bytes of its own to outputs, so that memory is reserved for staging.
+    /// Whether it writes bytes of its own, so that memory is reserved for staging.
     fn needs_staging(&self) -> bool {
         true
     }
@@ -108,13 +107,12 @@ pub trait BlockProcessor: Sync {
         false
     }
 
-    /// Whether most of its work is done in joins. Workers then wait for each other, so that buffers are larger: each costs a
-    /// wake-up.
+    /// Whether most of its work is done in joins. Buffers are then larger, since each costs the wake-up of a worker.
     fn is_join_bound(&self) -> bool {
         false
     }
 
-    /// Whether its results do not depend on the order of execution. Blocks are then executed in parallel whatever the options say.
+    /// Whether results do not depend on the order of execution. Blocks are then executed in parallel whatever the options say.
     fn is_order_invariant(&self) -> bool {
         false
     }

@@ -55,9 +55,9 @@ fn out_of_memory(length: usize) -> io::Error {
 /// When to wait for more bytes.
 #[derive(Clone, Copy)]
 pub(crate) struct FillPolicy {
-    /// Waits for a whole record. Otherwise it returns what there is.
+    /// Waits for a whole record.
     pub(crate) waits_for_record: bool,
-    /// Returns whole records as soon as there is nothing more to read now. Otherwise it fills the buffer.
+    /// Does not wait for more once there are whole records.
     pub(crate) eager: bool,
 }
 
@@ -210,8 +210,8 @@ impl RecordReader<'_> {
         }
     }
 
-    /// Returns the whole records that were read before an error, which is reported afterwards. The record that it cut off is not
-    /// processed: unlike a short record at the end of an input, it is incomplete.
+    /// Returns the whole records that were read before an error, which is reported afterwards. A record that it cut off is not
+    /// processed.
     fn defer_error(
         &mut self,
         index: usize,

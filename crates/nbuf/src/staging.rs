@@ -34,8 +34,8 @@ impl StagingBuffers {
         }
     }
 
-    /// Bytes that may be staged. Several outputs leave a little memory free, so that it does not move back and forth between them
-    /// when it is nearly full.
+    /// Bytes that may be staged. A little less than the memory if outputs share it, so that it does not move back and forth between
+    /// them when it is nearly full.
     pub(crate) fn limit(&self) -> usize {
         if self.outputs.len() > 1 {
             self.memory - self.memory / 64

@@ -1,28 +1,17 @@
-//! The queue of n-buffering: a lock that workers hold in turn.
+//! The queue of n-buffering: a ticket lock.
 //!
-//! Each place where only one worker may be at a time (reading, an ordered execution, a join, an output) is a [`TurnLock`]. It is
-//! a ticket lock: it serves the turns 0, 1, 2, ... one at a time. The configurations of the paper's table 2 differ only in where
-//! a worker's turn comes from:
+//! Each place where one worker may be at a time (reading, an ordered execution, a join, an output) is a [`TurnLock`], which serves
+//! the turns 0, 1, 2, ... The configurations of the paper's table 2 differ only in where a turn comes from:
 //!
 //! - [`acquire_on_arrival`](TurnLock::acquire_on_arrival) draws it: first come, first served, so that no worker starves;
-//! - [`acquire_in_order`](TurnLock::acquire_in_order) uses the number that the buffer got when it was read, so that workers
-//!   cannot overtake each other. The paper describes this queue in section 3.2.2 and leaves it out.
+//! - [`acquire_in_order`](TurnLock::acquire_in_order) takes the buffer's number, so that workers cannot overtake each other
+//!   (section 3.2.2 of the paper).
 //!
-//! ```text
-//!  read             execute (ordered)    write (ordered)
-//!  drawn on arrival buffer's number      buffer's number
-//!  ┌────┐           ┌────┐               ┌────┐
-//!  │ #7 │ ◀─ w0     │ #5 │ ◀─ #6 w1      │ #4 │           w3 waits for nobody but older buffers
-//!  └────┘           └────┘               └────┘
-//! ```
+//! No deadlock: a worker has one buffer, numbered when it was read. In stream order it waits for older buffers, on arrival for
+//! workers that came earlier, and it holds no turn drawn on arrival while it waits in stream order (`worker` ensures this). So the
+//! worker with the oldest buffer can always proceed.
 //!
-//! No deadlock: buffers are numbered while they are read, and each worker has one buffer. Who waits in stream order waits for
-//! buffers that were read earlier; who waits in order of arrival waits for the holder and those who came earlier; and nobody
-//! waits in stream order while it holds a turn drawn on arrival (`worker` ensures this). So the worker with the oldest buffer
-//! can always proceed.
-//!
-//! A lock can be stopped from a buffer on. It then refuses that buffer and later ones, and still admits earlier ones, so that
-//! what comes before an error is written.
+//! A lock can be stopped from a buffer on. It still admits earlier buffers, so that what comes before an error is written.
 //!
 //! `tests/loom_turns.rs` checks this file under every interleaving of a few threads with at most two preemptions.
 
@@ -31,21 +20,20 @@ use crate::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 /// A lock that is held in turn.
 pub(crate) struct TurnLock {
     state: Mutex<TurnState>,
-    /// One condition per turn modulo the number of workers, so that only the next holder is woken. At most that many turns are
-    /// waited for at once.
+    /// One per turn modulo the number of workers, so that only the next holder is woken.
     turn_came: Box<[Condvar]>,
 }
 
 struct TurnState {
     /// The next turn that is drawn on arrival.
     next_drawn: u64,
-    /// The turn that holds the lock, or may.
+    /// The turn that may hold the lock.
     serving: u64,
     /// The first buffer that is refused.
     stopped_from: Option<u64>,
 }
 
-/// The lock, held. Dropping it passes the lock to the next turn, also during a panic.
+/// The lock, held. Dropping it, also by a panic, passes the lock on.
 #[must_use]
 pub(crate) struct Turn<'l> {
     lock: &'l TurnLock,
@@ -65,19 +53,18 @@ impl TurnLock {
         }
     }
 
-    /// Waits for those who came earlier. None if the lock is stopped for this buffer. A worker that has no buffer yet is refused
-    /// as soon as the lock is stopped from any buffer on.
+    /// Waits for those who came earlier. None if the lock is stopped for this buffer; without a buffer, if it is stopped at all.
     pub(crate) fn acquire_on_arrival(&self, buffer: Option<u64>) -> Option<Turn<'_>> {
         let mut state = self.lock();
         let turn = state.next_drawn;
         state.next_drawn += 1;
-        // Waits even if it will be refused: later turns come only after this one.
+        // Waits even if it will be refused: later turns follow this one.
         while state.serving != turn {
             state = self.wait(state, turn);
         }
         let refused = state.refuses(buffer);
         drop(state);
-        // If it is refused, the drop passes the lock on.
+        // If refused, the drop passes the lock on.
         let turn = Turn { lock: self };
         (!refused).then_some(turn)
     }
@@ -115,7 +102,7 @@ impl TurnLock {
     }
 
     fn lock(&self) -> MutexGuard<'_, TurnState> {
-        // No code panics with it locked, and each change of the state is one assignment.
+        // Nothing panics with it locked.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -147,7 +134,7 @@ impl Drop for Turn<'_> {
         state.serving += 1;
         let next = state.serving;
         drop(state);
-        // All: two workers share a condition for a moment while one of them is about to leave.
+        // All: two workers may share a condition while one of them is about to leave.
         self.lock.condition(next).notify_all();
     }
 }

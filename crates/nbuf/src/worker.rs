@@ -5,9 +5,8 @@
 //! ```
 //!
 //! A worker holds one turn at a time, with two exceptions, neither of which can form a cycle:
-//! - Within an ordered execution or a join it may acquire turns at outputs, if it writes more than it may stage. Turns drawn on
-//!   arrival are passed on before it waits for the next turn in stream order. Turns in stream order are waited for in the same
-//!   order by all workers, oldest buffer first.
+//! - Within an ordered execution or a join it acquires turns at outputs if it writes more than it may stage. It passes on those
+//!   drawn on arrival before it waits in stream order, where the oldest buffer is first everywhere.
 //! - Turns at several outputs are acquired in the order of the outputs.
 
 use std::any::Any;
@@ -67,7 +66,7 @@ pub(crate) struct WorkerResult {
 }
 
 impl<P: BlockProcessor> StreamExecution<'_, P> {
-    /// Stops the execution behind a buffer that failed. Earlier buffers are finished, and what was done of this one is kept.
+    /// Stops the execution behind a buffer that failed. Earlier buffers are finished; this one's output so far is kept.
     fn stop_after(&self, number: u64, error: NbufError) {
         self.outputs.stop_after(number, error);
         self.stop_turns(number + 1);
@@ -297,7 +296,7 @@ impl<P: BlockProcessor> StreamExecution<'_, P> {
             Ok(Err(why)) => why,
             Err(panic) => Box::new(PanicError::new(&*panic)),
         };
-        // A `StoppedError` counts only if this execution is stopped: the processor may have kept one of an earlier execution.
+        // Only if this execution is stopped: the processor may have kept an error of an earlier one.
         let located = why.downcast_ref::<LocatedError>();
         let innermost = located.map_or(&why, |located| &located.why);
         if out.is_stopped() && innermost.is::<StoppedError>() {
@@ -315,7 +314,7 @@ impl<P: BlockProcessor> StreamExecution<'_, P> {
         };
         self.stop_after(block.number, error);
         if !out.is_stopped() {
-            // Writes the output of the records before the failed one. If that fails, too, the first error is already known.
+            // The records before the failed one. If this fails, too, the first error is known already.
             out.discard_record();
             let _ = out.finish([&[]; 2]);
         }
