@@ -17,7 +17,10 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use isochrony_bytes::{Chain, Outcome, Piece};
-use isochrony_nbuf::{Block, Cause, Framing, Input, Native, Options, Order, Out, Process};
+use isochrony_nbuf::{
+    BlockProcessor, BufferOutput, Cause, Framing, Input, NativeProcessors, Options, Order,
+    RecordBlock,
+};
 
 use crate::measure::{Results, Times, noise, order, ratio, turns};
 use crate::supply::Supply;
@@ -66,7 +69,7 @@ pub fn drop_cached(path: &Path) -> Result<Supply, Failure> {
 }
 
 pub fn through(name: &str, order: Order, stride: usize, input: Input<'_>) -> Outcome {
-    let native = Native::parse(&[name]).expect("there is such a processor");
+    let native = NativeProcessors::parse(&[name]).expect("there is such a processor");
     let options = Options {
         order,
         framing: Framing::Stride(stride),
@@ -260,14 +263,19 @@ impl Expected {
 
 struct Plain(Mutex<Expected>);
 
-impl Process for Plain {
-    type Worker = Expected;
+impl BlockProcessor for Plain {
+    type Scratch = Expected;
 
-    fn worker(&self) -> Expected {
+    fn new_scratch(&self) -> Expected {
         Expected::NOTHING
     }
 
-    fn execute(&self, own: &mut Expected, block: &Block<'_>, _: &mut Out<'_>) -> Result<(), Cause> {
+    fn execute(
+        &self,
+        own: &mut Expected,
+        block: &RecordBlock<'_>,
+        _: &mut BufferOutput<'_>,
+    ) -> Result<(), Cause> {
         *own = Expected::of(block.bytes);
         Ok(())
     }
@@ -280,15 +288,15 @@ impl Process for Plain {
         &self,
         _: usize,
         own: &mut Expected,
-        _: &Block<'_>,
-        _: &mut Out<'_>,
+        _: &RecordBlock<'_>,
+        _: &mut BufferOutput<'_>,
     ) -> Result<(), Cause> {
         let mut all = self.0.lock().expect("nobody panics");
         *all = all.with(*own);
         Ok(())
     }
 
-    fn stages(&self) -> bool {
+    fn needs_staging(&self) -> bool {
         false
     }
 }

@@ -5,7 +5,7 @@
 use std::sync::Mutex;
 
 use isochrony_nbuf::{
-    Framing, Input, NbufError, Options, Order, Out, Output, PerRecord, Prefix, run,
+    BufferOutput, Framing, Input, NbufError, Options, Order, Output, PerRecord, Prefix, run,
 };
 
 /// Ends of the records, told byte by byte; the last record may be short.
@@ -73,9 +73,9 @@ libfuzzer_sys::fuzz_target!(|data: &[u8]| {
         ..Options::default()
     };
     let seen = Mutex::new(0);
-    let count = PerRecord(|record: &[u8], out: &mut Out<'_>| {
+    let count = PerRecord(|record: &[u8], out: &mut BufferOutput<'_>| {
         *seen.lock().expect("nobody panics") += record.len();
-        Ok(out.put(0, record)?)
+        Ok(out.write(0, record)?)
     });
     let mut output = Vec::new();
     let input = match kind / 3 % 2 {

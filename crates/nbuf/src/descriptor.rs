@@ -1,4 +1,4 @@
-//! Files, pipes and sockets of the system: which they are, and waiting for them so that a run can be stopped meanwhile.
+//! File descriptors: their kind, and polling them so that an execution can be stopped while it waits.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -9,46 +9,46 @@ use isochrony_runtime::POLL_INTERVAL;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
-    /// With a size; can be read at any place.
+pub(crate) enum DescriptorKind {
+    /// Has a size and can be read at any offset.
     Regular,
     Pipe,
     Socket,
-    /// Terminals, devices, and files that the system makes up.
+    /// Terminals, devices, and files that the system generates.
     Other,
 }
 
-pub(crate) fn kind(file: &File) -> io::Result<(Kind, u64)> {
-    let about = file.metadata()?;
-    let kind = about.file_type();
-    let found = if kind.is_file() && about.len() > 0 {
-        Kind::Regular
-    } else if kind.is_fifo() {
-        Kind::Pipe
-    } else if kind.is_socket() {
-        Kind::Socket
+pub(crate) fn kind_and_size(file: &File) -> io::Result<(DescriptorKind, u64)> {
+    let metadata = file.metadata()?;
+    let file_type = metadata.file_type();
+    let kind = if file_type.is_file() && metadata.len() > 0 {
+        DescriptorKind::Regular
+    } else if file_type.is_fifo() {
+        DescriptorKind::Pipe
+    } else if file_type.is_socket() {
+        DescriptorKind::Socket
     } else {
-        Kind::Other
+        DescriptorKind::Other
     };
-    Ok((found, about.len()))
+    Ok((kind, metadata.len()))
 }
 
-/// Which of these can be read without waiting (or are at their end); waits up to a moment for the first if `wait`.
-pub(crate) fn readable(files: &[BorrowedFd<'_>], wait: bool) -> io::Result<Vec<bool>> {
-    ready(files, PollFlags::IN, wait)
+/// Which of these can be read without blocking (or are at their end). Waits up to [`POLL_INTERVAL`] for the first if `wait`.
+pub(crate) fn poll_readable(files: &[BorrowedFd<'_>], wait: bool) -> io::Result<Vec<bool>> {
+    poll_ready(files, PollFlags::IN, wait)
 }
 
-/// Whether it takes bytes now (or never again); waits up to a moment.
-pub(crate) fn writable(file: BorrowedFd<'_>) -> io::Result<bool> {
-    Ok(ready(&[file], PollFlags::OUT, true)?[0])
+/// Whether it can be written without blocking (or never again). Waits up to [`POLL_INTERVAL`].
+pub(crate) fn poll_writable(file: BorrowedFd<'_>) -> io::Result<bool> {
+    Ok(poll_ready(&[file], PollFlags::OUT, true)?[0])
 }
 
-fn ready(files: &[BorrowedFd<'_>], what: PollFlags, wait: bool) -> io::Result<Vec<bool>> {
-    let mut asked: Vec<_> = files
+fn poll_ready(files: &[BorrowedFd<'_>], events: PollFlags, wait: bool) -> io::Result<Vec<bool>> {
+    let mut polled: Vec<_> = files
         .iter()
-        .map(|file| PollFd::from_borrowed_fd(*file, what))
+        .map(|file| PollFd::from_borrowed_fd(*file, events))
         .collect();
-    let moment = Timespec {
+    let timeout = Timespec {
         tv_sec: 0,
         tv_nsec: if wait {
             i64::from(POLL_INTERVAL.subsec_nanos())
@@ -56,17 +56,17 @@ fn ready(files: &[BorrowedFd<'_>], what: PollFlags, wait: bool) -> io::Result<Ve
             0
         },
     };
-    match poll(&mut asked, Some(&moment)) {
-        // Hung up, invalid or failed: reading or writing says so at once.
-        Ok(_) => Ok(asked.iter().map(|one| !one.revents().is_empty()).collect()),
+    match poll(&mut polled, Some(&timeout)) {
+        // Hung up, invalid or failed counts as ready: reading or writing returns the error at once.
+        Ok(_) => Ok(polled.iter().map(|one| !one.revents().is_empty()).collect()),
         Err(rustix::io::Errno::INTR) => Ok(vec![false; files.len()]),
-        Err(why) => Err(why.into()),
+        Err(error) => Err(error.into()),
     }
 }
 
-/// A pipe of its own description, which does not wait, so that a run can be stopped while nobody reads the other end.
-/// (To make the given one not wait would do so for all who share it.) The given one where the system refuses.
-pub(crate) fn impatient(pipe: File) -> File {
+/// The pipe with a file description of its own, which does not block, so that an execution can be stopped while nobody reads the
+/// other end. (Setting the flag on the given description would set it for all who share it.) The given one if the system refuses.
+pub(crate) fn reopen_nonblocking(pipe: File) -> File {
     let path = format!("/proc/self/fd/{}", pipe.as_raw_fd());
     let opened = OpenOptions::new()
         .write(true)
@@ -75,7 +75,7 @@ pub(crate) fn impatient(pipe: File) -> File {
     opened.unwrap_or(pipe)
 }
 
-/// Tells the system that a file is read from front to back. Only a hint.
-pub(crate) fn sequential(file: &File) {
+/// Tells the system that a file is read sequentially. Only a hint.
+pub(crate) fn advise_sequential(file: &File) {
     let _ = rustix::fs::fadvise(file.as_fd(), 0, None, rustix::fs::Advice::Sequential);
 }

@@ -1,4 +1,4 @@
-//! What can go wrong: once per run, with the place in the stream and the cause.
+//! Errors of an execution: one each, with the place in the stream and the cause.
 
 use std::any::Any;
 use std::fmt;
@@ -8,24 +8,24 @@ use isochrony_bytes::BytesError;
 
 use crate::report::Report;
 
-/// What a processing function says went wrong; any error.
+/// The error of a processor, of any type.
 pub type Cause = Box<dyn std::error::Error + Send + Sync>;
 
-/// An error of this crate: what, where, and how to mend it.
+/// An error of this crate: what, where, and how to fix it.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum NbufError {
-    /// A parameter has none of its legal values.
+    /// An option has an illegal value.
     #[error("{option}={got} is refused; give {legal}")]
     Option {
         /// Its name.
         option: &'static str,
         /// Its value.
         got: String,
-        /// What is possible.
+        /// Its legal values.
         legal: String,
     },
-    /// The memory limit is too small for what is asked.
+    /// The memory limit is too small for the other options.
     #[error(
         "memory={limit} bytes are too few: {workers} worker(s) with buffers of {buffer} bytes need {needed}; \
          give memory={needed} or more, fewer workers, or a smaller buffer or stride"
@@ -33,25 +33,25 @@ pub enum NbufError {
     Memory {
         /// The limit.
         limit: usize,
-        /// How many workers.
+        /// Number of workers.
         workers: usize,
-        /// Bytes of each one's buffer.
+        /// Bytes of each worker's buffer.
         buffer: usize,
-        /// What all of it needs.
+        /// Bytes that would suffice.
         needed: usize,
     },
-    /// A record that fits in no buffer.
+    /// A record does not fit in a buffer.
     #[error(
         "input {input}: the record at byte {offset} has {} and a buffer {buffer}; \
          give more memory, fewer workers or a larger buffer, or check the framing",
         known(*length)
     )]
     Record {
-        /// Which input.
+        /// Number of the input.
         input: usize,
-        /// Where the record begins in it.
+        /// Offset of the record in the input.
         offset: u64,
-        /// Its length, if that is known.
+        /// Length of the record, if it is known.
         length: Option<u64>,
         /// Bytes of a buffer.
         buffer: usize,
@@ -62,52 +62,52 @@ pub enum NbufError {
         unfinished_record(*.unfinished)
     )]
     Read {
-        /// Which input.
+        /// Number of the input.
         input: usize,
-        /// What it is called.
+        /// Its name.
         name: String,
-        /// How far it was read.
+        /// Offset up to which it was read.
         offset: u64,
-        /// Bytes before that of a record whose end was not read: nobody processes them.
+        /// Bytes before that offset that are not processed: an incomplete record.
         unfinished: u64,
-        /// What the system says.
+        /// The error of the system, the reader or the writer.
         #[source]
         why: io::Error,
     },
-    /// The processing function refuses, or panicked.
+    /// The processor failed or panicked.
     #[error("processing{}: {why}", place(*offset, *length, why))]
     Process {
-        /// Where in the stream the record begins, or the buffer where no record is to blame.
+        /// Offset in the stream of the record that failed, or of the block if no record is known.
         offset: u64,
-        /// Its bytes.
+        /// Its length.
         length: u64,
-        /// What the function says.
+        /// The error of the processor.
         #[source]
         why: Cause,
     },
     /// An output cannot be written.
     #[error("writing output {output} ({name}) after {written} bytes: {why}")]
     Write {
-        /// Which output.
+        /// Number of the output.
         output: usize,
-        /// What it is called.
+        /// Its name.
         name: String,
-        /// Bytes that were written before.
+        /// Bytes that were written to it.
         written: u64,
-        /// What the system says.
+        /// The error of the system, the reader or the writer.
         #[source]
         why: io::Error,
     },
-    /// The system gives no thread.
+    /// A worker thread cannot be started.
     #[error("starting worker {worker}: {why}; ask for fewer workers")]
     Thread {
-        /// Which worker.
+        /// Number of the worker.
         worker: usize,
-        /// What the system says.
+        /// The error of the system, the reader or the writer.
         #[source]
         why: io::Error,
     },
-    /// The caller wanted it to end.
+    /// The caller interrupted it.
     #[error("interrupted; what was written is a part of the output")]
     Interrupted,
 }
@@ -126,7 +126,7 @@ fn span(offset: u64, length: u64) -> String {
     format!("bytes {offset} to {}", offset + length)
 }
 
-/// Where in the stream, unless the cause says so itself.
+/// The range in the stream, unless the cause names it.
 fn place(offset: u64, length: u64, why: &Cause) -> String {
     let why = why.downcast_ref::<BytesError>();
     if why.is_some_and(|why| why.offset().is_some()) {
@@ -135,7 +135,7 @@ fn place(offset: u64, length: u64, why: &Cause) -> String {
     format!(" {}", span(offset, length))
 }
 
-/// What of an input was read and is no whole record.
+/// Names the bytes of an incomplete record.
 fn unfinished_record(bytes: u64) -> String {
     match bytes {
         0 => String::new(),
@@ -144,7 +144,7 @@ fn unfinished_record(bytes: u64) -> String {
 }
 
 impl NbufError {
-    /// Stable name of the kind of error, in snake_case.
+    /// Stable code of the kind of error, in snake_case.
     #[must_use]
     pub fn code(&self) -> &'static str {
         match self {
@@ -159,7 +159,7 @@ impl NbufError {
         }
     }
 
-    /// Where it happened: a byte of the stream, of the input that cannot be read, or of the output that cannot be written.
+    /// Its offset in the stream, or in the input or output that failed.
     #[must_use]
     pub fn offset(&self) -> Option<u64> {
         match self {
@@ -171,7 +171,7 @@ impl NbufError {
         }
     }
 
-    /// What the system said, where it was the system.
+    /// The I/O error, if it is one.
     #[must_use]
     pub fn io(&self) -> Option<&io::Error> {
         match self {
@@ -183,20 +183,19 @@ impl NbufError {
     }
 }
 
-/// A run that did not come to its end: why, and what it did until then. Its text says what outputs hold a part of.
+/// The error that ended an execution. Its text names the partial outputs.
 #[derive(Debug, thiserror::Error)]
 #[error("{error}{}", self.partial())]
-pub struct Failure {
-    /// Why.
+pub struct StreamFailure {
+    /// The error.
     #[source]
     pub error: NbufError,
-    /// What was done; its outputs are partial.
+    /// What was done. Outputs are partial.
     pub report: Box<Report>,
 }
 
-impl Failure {
-    /// Behind the error: which outputs hold a part of what they were to hold. Nothing where none holds anything, or the
-    /// error says so itself.
+impl StreamFailure {
+    /// Names the partial outputs. Empty if nothing was written or the error says it.
     #[must_use]
     pub fn partial(&self) -> String {
         let outputs = self.report.outputs.iter().filter(|one| one.bytes > 0);
@@ -213,31 +212,31 @@ impl Failure {
     }
 }
 
-/// An error of a processor that knows better than by the buffer where it happened.
+/// An error of a processor with its range in the stream.
 #[derive(Debug)]
-pub struct Located {
-    /// Where in the stream.
+pub struct LocatedError {
+    /// Offset in the stream.
     pub offset: u64,
-    /// Bytes that are to blame, 0 if it is a place only.
+    /// Length; 0 if only the offset is known.
     pub length: u64,
-    /// What went wrong.
+    /// The error.
     pub why: Cause,
 }
 
-impl fmt::Display for Located {
+impl fmt::Display for LocatedError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let place = place(self.offset, self.length, &self.why);
         write!(f, "{}: {}", place.trim_start(), self.why)
     }
 }
 
-impl std::error::Error for Located {}
+impl std::error::Error for LocatedError {}
 
-/// A panic of a processing function as an error.
+/// A panic, as an error.
 #[derive(Debug)]
-pub(crate) struct Panicked(String);
+pub(crate) struct PanicError(String);
 
-impl Panicked {
+impl PanicError {
     pub(crate) fn new(payload: &(dyn Any + Send)) -> Self {
         let text = payload.downcast_ref::<&str>().map(ToString::to_string);
         let text = text.or_else(|| payload.downcast_ref::<String>().cloned());
@@ -245,27 +244,26 @@ impl Panicked {
     }
 }
 
-impl fmt::Display for Panicked {
+impl fmt::Display for PanicError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "it panicked with: {}", self.0)
     }
 }
 
-impl std::error::Error for Panicked {}
+impl std::error::Error for PanicError {}
 
-/// What an output says to a function when nothing more will be written: to be handed on. What went wrong is known.
-/// Only a run makes it.
+/// Returned by outputs once nothing more will be written; to be passed on. Only an execution makes it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Stopped;
+pub struct StoppedError;
 
-impl fmt::Display for Stopped {
+impl fmt::Display for StoppedError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("the run was stopped")
     }
 }
 
-impl std::error::Error for Stopped {}
+impl std::error::Error for StoppedError {}
 
 #[cfg(test)]
 mod tests {
@@ -342,7 +340,7 @@ mod tests {
                 &["at byte 10: bad"],
             ),
             (
-                // Which says itself where.
+                // The cause names the offset.
                 NbufError::Process {
                     offset: 10,
                     length: 0,

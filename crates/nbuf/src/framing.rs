@@ -1,40 +1,39 @@
-//! What a record is, so that none is split.
+//! Framing: the rule that divides a stream into records.
 
 use memchr::memmem;
 
-/// How a stream is divided into records. A record is passed whole, with its delimiter or prefix, so that records that are
-/// written again make a stream of the same framing. The last of a stream may be short.
+/// The rule that divides a stream into records. A record includes its delimiter or prefix, so that records written one after
+/// another are a stream of the same framing. The last record of an input may be short.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Framing {
-    /// Every record has so many bytes.
+    /// Every record has this number of bytes.
     Stride(usize),
     /// A record ends with these bytes.
     Delimited(Vec<u8>),
-    /// A record begins with the number of the bytes that follow.
+    /// A record begins with the number of bytes that follow.
     Prefixed(Prefix),
 }
 
-/// The number in front of a record.
+/// The length prefix of a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Prefix {
-    /// Its bytes: 1, 2, 4 or 8.
+    /// Its size: 1, 2, 4 or 8.
     pub bytes: usize,
     /// Whether the most significant byte comes first.
     pub big_endian: bool,
 }
 
-/// Where a record ends.
+/// The end of a record, relative to its beginning.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum End {
-    /// After so many bytes.
-    At(usize),
-    /// Later; if its length is known already, after so many bytes.
-    Later(Option<u64>),
+enum RecordEnd {
+    Within(usize),
+    /// Not within these bytes; its length, if it is known already.
+    Beyond(Option<u64>),
 }
 
 impl Prefix {
-    /// The length of the record that begins here, with the prefix; `u64::MAX` if that is more.
+    /// The length of the record that begins here, prefix included. Saturates.
     fn length(self, bytes: &[u8]) -> Option<u64> {
         let digits = bytes.get(..self.bytes)?;
         let add = |value: u64, digit: &u8| value << 8 | u64::from(*digit);
@@ -48,8 +47,8 @@ impl Prefix {
 }
 
 impl Framing {
-    /// Bytes that a buffer needs to hold any record, as far as that is known.
-    pub(crate) fn least(&self) -> usize {
+    /// The shortest buffer that can hold a record, as far as that is known.
+    pub(crate) fn shortest_buffer(&self) -> usize {
         match self {
             Self::Stride(stride) => *stride,
             Self::Delimited(delimiter) => delimiter.len(),
@@ -57,7 +56,7 @@ impl Framing {
         }
     }
 
-    /// Whether the ends of records can be told without looking at bytes.
+    /// The length of records, if all have the same: their ends are then known without reading them.
     pub(crate) fn stride(&self) -> Option<usize> {
         match self {
             Self::Stride(stride) => Some(*stride),
@@ -65,7 +64,7 @@ impl Framing {
         }
     }
 
-    fn end(&self, bytes: &[u8]) -> End {
+    fn end(&self, bytes: &[u8]) -> RecordEnd {
         let end = match self {
             Self::Stride(stride) => Some(*stride as u64),
             Self::Delimited(delimiter) => match delimiter.as_slice() {
@@ -75,17 +74,16 @@ impl Framing {
             Self::Prefixed(prefix) => prefix.length(bytes),
         };
         match end {
-            Some(end) if end <= bytes.len() as u64 => End::At(end as usize),
-            end => End::Later(end),
+            Some(end) if end <= bytes.len() as u64 => RecordEnd::Within(end as usize),
+            end => RecordEnd::Beyond(end),
         }
     }
 
-    /// Bytes up to the end of the last whole record in `bytes`, which begin with a record.
+    /// The length of the whole records in `bytes`, which begin with a record.
     pub(crate) fn whole(&self, bytes: &[u8]) -> usize {
         match self {
             Self::Stride(stride) => bytes.len() - bytes.len() % stride,
-            // From behind: a delimiter may overlap itself ("aa" in "aaa"), and records are told from the front; but one
-            // of a single byte cannot.
+            // Searched from the end: only a delimiter of one byte cannot overlap itself, as "aa" does in "aaa".
             Self::Delimited(delimiter) if delimiter.len() == 1 => {
                 memchr::memrchr(delimiter[0], bytes).map_or(0, |at| at + 1)
             }
@@ -93,8 +91,8 @@ impl Framing {
                 let mut at = 0;
                 while at < bytes.len() {
                     match self.end(&bytes[at..]) {
-                        End::At(length) => at += length,
-                        End::Later(_) => break,
+                        RecordEnd::Within(length) => at += length,
+                        RecordEnd::Beyond(_) => break,
                     }
                 }
                 at
@@ -102,15 +100,15 @@ impl Framing {
         }
     }
 
-    /// The length of the record that `bytes` begin with, if it is known before its end.
+    /// The length of the record that `bytes` begin with, if it is known.
     pub(crate) fn announced(&self, bytes: &[u8]) -> Option<u64> {
         match self.end(bytes) {
-            End::At(length) => Some(length as u64),
-            End::Later(length) => length,
+            RecordEnd::Within(length) => Some(length as u64),
+            RecordEnd::Beyond(length) => length,
         }
     }
 
-    /// How many records `bytes` are, the last of them perhaps short.
+    /// The number of records in `bytes`, the last of which may be short.
     pub(crate) fn count(&self, bytes: &[u8]) -> u64 {
         match self {
             Self::Stride(stride) => bytes.len().div_ceil(*stride) as u64,
@@ -147,9 +145,9 @@ impl<'a> Iterator for Records<'a> {
             return None;
         }
         let length = match self.framing.end(self.rest) {
-            // A length of nothing would never end; prefixes have a byte at least, and options refuse the rest.
-            End::At(length) => length.max(1),
-            End::Later(_) => self.rest.len(),
+            // A length of 0 would loop forever. Prefixes have at least one byte, and options refuse the other cases.
+            RecordEnd::Within(length) => length.max(1),
+            RecordEnd::Beyond(_) => self.rest.len(),
         };
         let (record, rest) = self.rest.split_at(length);
         self.rest = rest;
@@ -166,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn strides_end_with_a_short_one() {
+    fn the_last_record_of_a_stride_may_be_short() {
         let framing = Framing::Stride(3);
         assert_eq!(records(&framing, b"abcdefgh"), [&b"abc"[..], b"def", b"gh"]);
         assert_eq!(framing.whole(b"abcdefgh"), 6);
@@ -183,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn a_delimiter_that_overlaps_itself_is_told_from_the_front() {
+    fn a_delimiter_that_overlaps_itself_is_searched_from_the_front() {
         let framing = Framing::Delimited(b"aa".to_vec());
         assert_eq!(records(&framing, b"aaab"), [&b"aa"[..], b"ab"]);
         assert_eq!(framing.whole(b"aaa"), 2);

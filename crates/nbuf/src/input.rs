@@ -1,4 +1,4 @@
-//! Where bytes come from.
+//! An input: where bytes are read.
 
 use std::fmt;
 use std::fs::File;
@@ -6,43 +6,43 @@ use std::io::{self, Read, Seek, SeekFrom};
 use std::path::Path;
 use std::sync::Arc;
 
-use crate::descriptor::{self, Kind as System};
+use crate::descriptor::{self, DescriptorKind};
 
-/// An input of a run.
+/// An input of an execution.
 pub struct Input<'a> {
     pub(crate) name: String,
-    pub(crate) kind: Kind<'a>,
+    pub(crate) kind: InputKind<'a>,
 }
 
-pub(crate) enum Kind<'a> {
-    /// Workers look at it where it lies.
-    Lent(&'a [u8]),
-    /// Read at places of their own by several workers at once.
+pub(crate) enum InputKind<'a> {
+    /// Workers process it in place.
+    Memory(&'a [u8]),
+    /// Several workers read different ranges at once.
     File {
         file: Arc<File>,
         start: u64,
         end: u64,
     },
-    /// Something of the system that has only a next byte.
+    /// A pipe, socket or device, which can only be read in sequence.
     Descriptor(File),
-    /// Anything else that has only a next byte.
+    /// Any reader, which can only be read in sequence.
     Reader(Box<dyn Read + Send + 'a>),
 }
 
 impl<'a> Input<'a> {
-    /// Memory, which is lent to the workers and not copied.
+    /// Memory, which workers process in place.
     #[must_use]
     pub fn bytes(bytes: &'a [u8]) -> Self {
         Self {
             name: "memory".to_owned(),
-            kind: Kind::Lent(bytes),
+            kind: InputKind::Memory(bytes),
         }
     }
 
     /// A file by its path.
     ///
     /// # Errors
-    /// What the system says when it is opened.
+    /// Of opening it.
     pub fn open(path: impl AsRef<Path>) -> io::Result<Self> {
         let path = path.as_ref();
         let file = File::open(path)?;
@@ -52,68 +52,68 @@ impl<'a> Input<'a> {
         Ok(Self::file(file)?.named(path.display().to_string()))
     }
 
-    /// An open file, pipe, socket or device, from where it stands. A regular file is read up to the size that it has now,
-    /// by several workers at once.
+    /// An open file, pipe, socket or device, from its current position on. Several workers read a regular file at once, up to its
+    /// present size.
     ///
     /// # Errors
-    /// What the system says when it is asked what this is.
+    /// Of reading its metadata.
     pub fn file(file: File) -> io::Result<Self> {
-        let (kind, size) = descriptor::kind(&file)?;
+        let (kind, size) = descriptor::kind_and_size(&file)?;
         let (name, kind) = match kind {
-            System::Regular => {
+            DescriptorKind::Regular => {
                 let start = (&file).stream_position()?;
-                descriptor::sequential(&file);
+                descriptor::advise_sequential(&file);
                 let end = size.max(start);
                 let file = Arc::new(file);
-                ("file", Kind::File { file, start, end })
+                ("file", InputKind::File { file, start, end })
             }
-            System::Pipe => ("pipe", Kind::Descriptor(file)),
-            System::Socket => ("socket", Kind::Descriptor(file)),
-            System::Other => ("device", Kind::Descriptor(file)),
+            DescriptorKind::Pipe => ("pipe", InputKind::Descriptor(file)),
+            DescriptorKind::Socket => ("socket", InputKind::Descriptor(file)),
+            DescriptorKind::Other => ("device", InputKind::Descriptor(file)),
         };
         let name = name.to_owned();
         Ok(Self { name, kind })
     }
 
-    /// Anything that can be read. While it waits for bytes, the run cannot be stopped.
+    /// Any reader. An execution cannot be stopped while it is in `read`.
     #[must_use]
     pub fn reader(reader: impl Read + Send + 'a) -> Self {
         Self {
             name: "reader".to_owned(),
-            kind: Kind::Reader(Box::new(reader)),
+            kind: InputKind::Reader(Box::new(reader)),
         }
     }
 
-    /// What errors and reports call it.
+    /// Sets its name in errors and reports.
     #[must_use]
     pub fn named(mut self, name: impl Into<String>) -> Self {
         self.name = name.into();
         self
     }
 
-    /// Whether reading takes time: of the system, or of somebody who writes.
-    pub(crate) fn waits(&self) -> bool {
-        !matches!(self.kind, Kind::Lent(_))
+    /// Whether reading it takes time.
+    pub(crate) fn needs_reading(&self) -> bool {
+        !matches!(self.kind, InputKind::Memory(_))
     }
 
-    /// Whether it has only a next byte.
-    pub(crate) fn streams(&self) -> bool {
-        matches!(self.kind, Kind::Descriptor(_) | Kind::Reader(_))
+    /// Whether it can only be read in sequence.
+    pub(crate) fn is_sequential(&self) -> bool {
+        matches!(self.kind, InputKind::Descriptor(_) | InputKind::Reader(_))
     }
 
-    /// How many bytes it has, if that can be known.
+    /// Its bytes, if that is known.
     pub(crate) fn size(&self) -> Option<u64> {
         match &self.kind {
-            Kind::Lent(bytes) => Some(bytes.len() as u64),
-            Kind::File { start, end, .. } => Some(end - start),
+            InputKind::Memory(bytes) => Some(bytes.len() as u64),
+            InputKind::File { start, end, .. } => Some(end - start),
             _ => None,
         }
     }
 
-    /// Leaves an open file where reading it by somebody else would go on.
-    pub(crate) fn leave_at(&self, read: u64) {
-        if let Kind::File { file, start, .. } = &self.kind {
-            // A file that can be read at places can be sought; if not, nobody can go on there.
+    /// Sets the position of a file to behind the bytes that were read, for who reads it next.
+    pub(crate) fn seek_to(&self, read: u64) {
+        if let InputKind::File { file, start, .. } = &self.kind {
+            // A file that can be read at an offset can be sought.
             let _ = (&**file).seek(SeekFrom::Start(start + read));
         }
     }

@@ -1,26 +1,25 @@
-//! The processors of `isochrony-bytes` as a [`Process`].
+//! The processors of `isochrony-bytes` as a [`BlockProcessor`].
 //!
-//! Processors that need their bytes in order get a lane each, so that two hashes of one stream are computed by two
-//! workers at once; all others share one pass over a buffer, and one lane that joins their parts. Nobody can see in which
-//! order buffers are executed, so they are executed in parallel under any order.
+//! Processors that need their bytes in order get a lane each, so that two workers compute two hashes of one stream at once. The
+//! others share one pass over a block, and one lane that joins their parts.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use isochrony_bytes::{BytesError, Chain, Joined, Outcome, Part, Piece, State};
 
-use crate::error::{Cause, Located};
-use crate::out::Out;
-use crate::process::{Block, Process};
+use crate::buffer_output::BufferOutput;
+use crate::error::{Cause, LocatedError};
+use crate::processor::{BlockProcessor, RecordBlock};
 
 /// Native processors over one stream, in one pass.
-pub struct Native {
+pub struct NativeProcessors {
     lanes: Vec<Lane>,
-    /// As they were named.
+    /// In the order in which they were given.
     names: Vec<String>,
     /// The lane that makes output.
-    output: Option<usize>,
-    /// Whether the input goes to the outputs where no processor makes output.
-    copies: bool,
+    output_lane: Option<usize>,
+    /// Whether the input is copied to the outputs if no processor makes output.
+    copies_input: bool,
     outcomes: Mutex<Vec<(String, Outcome)>>,
 }
 
@@ -38,13 +37,13 @@ impl Lane {
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // What panics within ends the run, and then nobody looks at it any more.
+    // A panic ends the execution, after which the data is not used.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn located(why: BytesError) -> Cause {
     match why.offset() {
-        Some(offset) => Box::new(Located {
+        Some(offset) => Box::new(LocatedError {
             offset,
             length: 0,
             why: why.into(),
@@ -53,85 +52,85 @@ fn located(why: BytesError) -> Cause {
     }
 }
 
-impl Native {
-    /// Processors by their names, as `isochrony_bytes::Chain::parse` takes them.
+impl NativeProcessors {
+    /// Processors by name, as [`Chain::parse`] takes them.
     ///
     /// # Errors
-    /// What is wrong with the names.
+    /// As [`Chain::parse`].
     pub fn parse<S: AsRef<str>>(names: &[S]) -> Result<Self, BytesError> {
         let names: Vec<String> = Chain::parse(names)?
             .names()
             .map(ToOwned::to_owned)
             .collect();
-        let mut together = Vec::new();
+        let mut unordered = Vec::new();
         let mut lanes = Vec::new();
         for name in &names {
-            let alone = Lane::new(std::slice::from_ref(name))?;
-            if alone.chain.needs().ordered {
-                lanes.push(alone);
+            let lane = Lane::new(std::slice::from_ref(name))?;
+            if lane.chain.needs().ordered {
+                lanes.push(lane);
             } else {
-                together.push(name.clone());
+                unordered.push(name.clone());
             }
         }
-        if !together.is_empty() {
-            lanes.insert(0, Lane::new(&together)?);
+        if !unordered.is_empty() {
+            lanes.insert(0, Lane::new(&unordered)?);
         }
-        let output = lanes.iter().position(|lane| lane.chain.needs().output);
+        let output_lane = lanes.iter().position(|lane| lane.chain.needs().output);
         Ok(Self {
             lanes,
             names,
-            output,
-            copies: true,
+            output_lane,
+            copies_input: true,
             outcomes: Mutex::default(),
         })
     }
 
-    /// Does not copy the input to the outputs where no processor makes output.
+    /// Does not copy the input to the outputs, even if no processor makes output.
     #[must_use]
     pub fn without_copy(mut self) -> Self {
-        self.copies = false;
+        self.copies_input = false;
         self
     }
 
-    /// Whether a processor makes output of its own.
+    /// Whether a processor makes output.
     #[must_use]
     pub fn makes_output(&self) -> bool {
-        self.output.is_some()
+        self.output_lane.is_some()
     }
 
-    /// The results of a run that came to its end, in the order of names.
+    /// The results by name, in the order in which processors were given. Empty until a stream was read to its end.
     #[must_use]
     pub fn outcomes(&self) -> Vec<(String, Outcome)> {
         lock(&self.outcomes).clone()
     }
 }
 
-fn piece<'a>(block: &Block<'a>) -> Piece<'a> {
+fn piece<'a>(block: &RecordBlock<'a>) -> Piece<'a> {
     Piece {
         offset: block.offset,
         bytes: block.bytes,
     }
 }
 
-impl Process for Native {
-    type Worker = Vec<Part>;
+impl BlockProcessor for NativeProcessors {
+    type Scratch = Vec<Part>;
 
-    fn worker(&self) -> Vec<Part> {
+    fn new_scratch(&self) -> Vec<Part> {
         self.lanes.iter().map(|lane| lane.chain.part()).collect()
     }
 
     fn execute(
         &self,
         parts: &mut Vec<Part>,
-        block: &Block<'_>,
-        out: &mut Out<'_>,
+        block: &RecordBlock<'_>,
+        out: &mut BufferOutput<'_>,
     ) -> Result<(), Cause> {
         for (lane, part) in self.lanes.iter().zip(parts) {
             if lane.chain.needs().scan {
                 lane.chain.scan(piece(block), part).map_err(located)?;
             }
         }
-        if self.output.is_none() && self.copies {
+        if self.output_lane.is_none() && self.copies_input {
             out.forward_to_all()?;
         }
         Ok(())
@@ -145,8 +144,8 @@ impl Process for Native {
         &self,
         lane: usize,
         parts: &mut Vec<Part>,
-        block: &Block<'_>,
-        out: &mut Out<'_>,
+        block: &RecordBlock<'_>,
+        out: &mut BufferOutput<'_>,
     ) -> Result<(), Cause> {
         let (Lane { chain, state }, part) = (&self.lanes[lane], &mut parts[lane]);
         let mut state = lock(state);
@@ -158,15 +157,16 @@ impl Process for Native {
                 Joined::Done => return Ok(()),
                 Joined::Again => {
                     for bytes in part.output() {
-                        out.put(0, bytes)?;
+                        out.write(0, bytes)?;
                     }
                 }
             }
         }
     }
 
-    fn output<'w>(&self, parts: &'w Vec<Part>) -> [&'w [u8]; 2] {
-        self.output.map_or([&[], &[]], |lane| parts[lane].output())
+    fn trailing_output<'w>(&self, parts: &'w Vec<Part>) -> [&'w [u8]; 2] {
+        self.output_lane
+            .map_or([&[], &[]], |lane| parts[lane].output())
     }
 
     fn finish(&self, write: &mut dyn FnMut(&[u8])) -> Result<(), Cause> {
@@ -183,11 +183,11 @@ impl Process for Native {
         Ok(())
     }
 
-    fn works_in_joins(&self) -> bool {
+    fn is_join_bound(&self) -> bool {
         self.lanes.iter().any(|lane| lane.chain.needs().ordered)
     }
 
-    fn worker_bytes(&self, buffer: usize) -> usize {
+    fn scratch_bytes(&self, buffer: usize) -> usize {
         let lanes = self.lanes.iter();
         lanes.map(|lane| lane.chain.part_bytes(buffer)).sum()
     }
@@ -196,22 +196,22 @@ impl Process for Native {
         self.lanes.iter().map(|lane| lane.chain.state_bytes()).sum()
     }
 
-    fn makes_one_stream(&self) -> bool {
+    fn needs_single_output(&self) -> bool {
         self.makes_output()
     }
 
-    fn stages(&self) -> bool {
+    fn needs_staging(&self) -> bool {
         self.lanes.iter().any(|lane| lane.chain.needs().again)
     }
 
-    fn order_does_not_show(&self) -> bool {
+    fn is_order_invariant(&self) -> bool {
         true
     }
 }
 
-impl std::fmt::Debug for Native {
+impl std::fmt::Debug for NativeProcessors {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Native")
+        f.debug_struct("NativeProcessors")
             .field("names", &self.names)
             .finish_non_exhaustive()
     }

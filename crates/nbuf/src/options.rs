@@ -1,11 +1,11 @@
-//! What a run is told.
+//! Options of an execution.
 
 use crate::framing::Framing;
 
-/// What of the order of reading the caller relies on: table 2 of the paper.
+/// Which parts of the order of reading are preserved: table 2 of the paper.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Order {
-    /// Nothing: buffers are executed in parallel and written as they come (figure 6).
+    /// None: buffers are executed in parallel and written as they finish (figure 6).
     None,
     /// Output is in the order of input; execution is parallel (figure 8).
     Output,
@@ -30,44 +30,43 @@ impl Order {
     }
 }
 
-/// How several inputs become one stream. A record is never made of two inputs.
+/// How several inputs become one stream. No record spans two inputs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Merge {
     /// One after another.
     #[default]
     InOrder,
-    /// A buffer of each in turn; inputs that have nothing yet are passed over, if they are files, pipes or sockets.
+    /// A buffer of each in turn. Files, pipes and sockets that have nothing to read now are skipped.
     Fair,
 }
 
-/// How a run is run.
+/// Options of an execution.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Options {
-    /// What of the order of reading is kept.
+    /// Which parts of the order of reading are preserved.
     pub order: Order,
-    /// How many workers; None: as many as can be busy.
+    /// Number of workers; None: as many as can be busy.
     pub workers: Option<usize>,
     /// Bytes that buffers, staged output and processors may take together.
     pub memory: usize,
-    /// Bytes that a buffer is filled with. None: 1 MiB, which stays in a core's cache (4 MiB for native processors
-    /// that take buffers one after another, as SHA-256 does), or less to keep to `memory`. It
-    /// decides where a stream is cut, which shows where a processor's output is made buffer by buffer.
+    /// Bytes that a buffer is filled with. None: 1 MiB, which fits in a core's cache, 4 MiB if the work is done in joins, or less to
+    /// keep to `memory`. It decides where the stream is cut, which shows if a processor writes output per buffer.
     pub buffer: Option<usize>,
     /// What a record is.
     pub framing: Framing,
     /// How inputs are merged.
     pub merge: Merge,
-    /// Whether the first buffers are filled by 10, 20, 40 and 80 per cent only, so that work starts early.
+    /// Whether the first buffers are filled to 10, 20, 40 and 80 per cent only, so that work starts early.
     pub ramp: bool,
-    /// Whether a buffer is processed as soon as it has a whole record and its input has no more yet, instead of being
-    /// filled. Then the cuts depend on time.
+    /// Whether a buffer is processed as soon as it has a whole record and its input has nothing more to read now. The cuts then
+    /// depend on timing.
     pub eager: bool,
-    /// How many visits of states each worker notes in its report.
+    /// Number of state spans that each worker records in its report.
     pub trace: usize,
 }
 
 impl Default for Options {
-    /// Order kept, 100 MB, strides of 1,024 bytes.
+    /// Both orders, 100 MB, strides of 1,024 bytes.
     fn default() -> Self {
         Self {
             order: Order::default(),

@@ -1,4 +1,4 @@
-//! Where bytes go.
+//! An output: where bytes are written.
 
 use std::fmt;
 use std::fs::File;
@@ -8,88 +8,91 @@ use std::path::Path;
 
 use socket2::SockRef;
 
-use crate::descriptor::{self, Kind as System};
+use crate::descriptor::{self, DescriptorKind};
 
-/// An output of a run.
+/// An output of an execution.
 pub struct Output<'a> {
     pub(crate) name: String,
-    kind: Kind<'a>,
+    kind: OutputKind<'a>,
 }
 
-enum Kind<'a> {
+enum OutputKind<'a> {
     Writer(Box<dyn Write + Send + 'a>),
     File(File),
-    /// Made not to wait.
+    /// Non-blocking.
     Pipe(File),
     Socket(File),
 }
 
-/// What came of writing.
+/// The outcome of writing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Wrote {
-    All,
-    /// The run was stopped while nobody took the bytes.
+pub(crate) enum WriteOutcome {
+    Written,
+    /// The execution was stopped while nobody read the bytes.
     Stopped,
 }
 
 impl<'a> Output<'a> {
-    /// A new file, or one whose content is replaced.
+    /// Creates a file, or replaces the content of an existing one.
     ///
     /// # Errors
-    /// What the system says when it is opened.
+    /// Of opening it.
     pub fn create(path: impl AsRef<Path>) -> io::Result<Self> {
         let path = path.as_ref();
         Ok(Self::file(File::create(path)?)?.named(path.display().to_string()))
     }
 
-    /// An open file, pipe, socket or device, from where it stands.
+    /// An open file, pipe, socket or device, from its current position on.
     ///
     /// # Errors
-    /// What the system says when it is asked what this is.
+    /// Of reading its metadata.
     pub fn file(file: File) -> io::Result<Self> {
-        let (name, kind) = match descriptor::kind(&file)?.0 {
-            System::Pipe => ("pipe", Kind::Pipe(descriptor::impatient(file))),
-            System::Socket => ("socket", Kind::Socket(file)),
-            System::Regular | System::Other => ("file", Kind::File(file)),
+        let (name, kind) = match descriptor::kind_and_size(&file)?.0 {
+            DescriptorKind::Pipe => (
+                "pipe",
+                OutputKind::Pipe(descriptor::reopen_nonblocking(file)),
+            ),
+            DescriptorKind::Socket => ("socket", OutputKind::Socket(file)),
+            DescriptorKind::Regular | DescriptorKind::Other => ("file", OutputKind::File(file)),
         };
         let name = name.to_owned();
         Ok(Self { name, kind })
     }
 
-    /// Anything that can be written. While it takes bytes, the run cannot be stopped.
+    /// Any writer. An execution cannot be stopped while it is in `write`.
     #[must_use]
     pub fn writer(writer: impl Write + Send + 'a) -> Self {
         Self {
             name: "writer".to_owned(),
-            kind: Kind::Writer(Box::new(writer)),
+            kind: OutputKind::Writer(Box::new(writer)),
         }
     }
 
-    /// What errors and reports call it.
+    /// Sets its name in errors and reports.
     #[must_use]
     pub fn named(mut self, name: impl Into<String>) -> Self {
         self.name = name.into();
         self
     }
 
-    /// Writes all bytes, and tells `wrote` of each part of them.
+    /// Writes all bytes. Calls `on_written` with the length of each part that was written.
     pub(crate) fn write_all(
         &mut self,
         mut bytes: &[u8],
-        wrote: &dyn Fn(usize),
-        stopped: &dyn Fn() -> bool,
-    ) -> io::Result<Wrote> {
+        on_written: &dyn Fn(usize),
+        is_stopped: &dyn Fn() -> bool,
+    ) -> io::Result<WriteOutcome> {
         while !bytes.is_empty() {
-            let once = match &mut self.kind {
-                Kind::Writer(writer) => writer.write(bytes),
-                Kind::File(file) => file.write(bytes),
-                Kind::Pipe(pipe) => pipe.write(bytes),
-                Kind::Socket(socket) => {
-                    let now = libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL;
-                    SockRef::from(&*socket).send_with_flags(bytes, now)
+            let written = match &mut self.kind {
+                OutputKind::Writer(writer) => writer.write(bytes),
+                OutputKind::File(file) => file.write(bytes),
+                OutputKind::Pipe(pipe) => pipe.write(bytes),
+                OutputKind::Socket(socket) => {
+                    let flags = libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL;
+                    SockRef::from(&*socket).send_with_flags(bytes, flags)
                 }
             };
-            match once {
+            match written {
                 Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
                 Ok(count) if count > bytes.len() => {
                     let message = format!(
@@ -99,38 +102,37 @@ impl<'a> Output<'a> {
                     return Err(io::Error::new(io::ErrorKind::InvalidData, message));
                 }
                 Ok(count) => {
-                    wrote(count);
+                    on_written(count);
                     bytes = &bytes[count..];
                 }
                 Err(why) if why.kind() == io::ErrorKind::Interrupted => {}
                 Err(why) if why.kind() == io::ErrorKind::WouldBlock => {
-                    if stopped() {
-                        return Ok(Wrote::Stopped);
+                    if is_stopped() {
+                        return Ok(WriteOutcome::Stopped);
                     }
-                    self.wait(why)?;
+                    self.wait_until_writable(why)?;
                 }
                 Err(why) => return Err(why),
             }
         }
-        Ok(Wrote::All)
+        Ok(WriteOutcome::Written)
     }
 
-    /// Waits a moment for room.
-    fn wait(&self, why: io::Error) -> io::Result<()> {
+    /// Waits for one poll interval at most. Of a writer that would block it returns the error: there is nothing to poll.
+    fn wait_until_writable(&self, why: io::Error) -> io::Result<()> {
         match &self.kind {
-            // Ours to wait for: the system's.
-            Kind::File(file) | Kind::Pipe(file) | Kind::Socket(file) => {
-                descriptor::writable(file.as_fd()).map(drop)
+            OutputKind::File(file) | OutputKind::Pipe(file) | OutputKind::Socket(file) => {
+                descriptor::poll_writable(file.as_fd()).map(drop)
             }
-            Kind::Writer(_) => Err(why),
+            OutputKind::Writer(_) => Err(why),
         }
     }
 
-    /// Hands on what a writer keeps back.
+    /// Flushes a writer. Files are not buffered here.
     pub(crate) fn flush(&mut self) -> io::Result<()> {
         match &mut self.kind {
-            Kind::Writer(writer) => writer.flush(),
-            Kind::File(_) | Kind::Pipe(_) | Kind::Socket(_) => Ok(()),
+            OutputKind::Writer(writer) => writer.flush(),
+            OutputKind::File(_) | OutputKind::Pipe(_) | OutputKind::Socket(_) => Ok(()),
         }
     }
 }

@@ -1,19 +1,19 @@
-//! What a run did.
+//! The report of an execution.
 
 use std::time::Duration;
 
 use isochrony_runtime::WorkerReport;
 
-/// Seconds of a worker in the states of the paper's figure 7.
+/// Time that a worker spent in each state of the paper's figure 7.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub struct States {
+pub struct StateTimes {
     /// Waiting for the turn to read.
     pub read_wait: Duration,
     /// Reading.
     pub read: Duration,
-    /// Waiting for the turn to execute, and to join what must be joined in stream order.
+    /// Waiting for the turns to execute and to join.
     pub execute_wait: Duration,
-    /// Executing.
+    /// Executing and joining.
     pub execute: Duration,
     /// Waiting for the turn to write.
     pub write_wait: Duration,
@@ -21,8 +21,8 @@ pub struct States {
     pub write: Duration,
 }
 
-impl States {
-    /// With the time of another.
+impl StateTimes {
+    /// The sum of both.
     #[must_use]
     pub fn plus(&self, other: &Self) -> Self {
         Self {
@@ -35,13 +35,13 @@ impl States {
         }
     }
 
-    /// Time in which it worked.
+    /// Time in which the worker worked.
     #[must_use]
     pub fn busy(&self) -> Duration {
         self.read + self.execute + self.write
     }
 
-    /// Time in which it waited.
+    /// Time in which the worker waited.
     #[must_use]
     pub fn waited(&self) -> Duration {
         self.read_wait + self.execute_wait + self.write_wait
@@ -51,19 +51,19 @@ impl States {
 /// What one worker did.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct StreamWorkerReport {
-    /// Buffers that it carried from reading to writing, and the sums of its states.
+    /// Number of buffers that it carried from reading to writing, and the sums of `states`.
     pub work: WorkerReport,
     /// Bytes in the buffers.
     pub bytes: u64,
-    /// Where its time went.
-    pub states: States,
-    /// When it was in which state, if [`Options::trace`](crate::Options) asks for it.
-    pub trace: Vec<Visit>,
+    /// Time in each state.
+    pub states: StateTimes,
+    /// Its first state spans, as many as [`Options::trace`](crate::Options) says.
+    pub trace: Vec<StateSpan>,
 }
 
 /// A state of the paper's diagrams.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum State {
+pub enum WorkerState {
     /// Reading.
     Read,
     /// Executing.
@@ -74,23 +74,23 @@ pub enum State {
     Write,
 }
 
-/// One buffer in one state of a worker.
+/// One buffer in one state of a worker. Times are relative to the start of the execution.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Visit {
+pub struct StateSpan {
     /// The number of the buffer, in the order of reading.
     pub buffer: u64,
     /// The state.
-    pub state: State,
-    /// Since the run began.
+    pub state: WorkerState,
+    /// When it began.
     pub start: Duration,
-    /// Since the run began.
+    /// When it ended.
     pub end: Duration,
 }
 
-/// Bytes of one input.
+/// What was read of one input.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct InputReport {
-    /// What it is called.
+    /// Its name.
     pub name: String,
     /// Bytes that were read and processed.
     pub bytes: u64,
@@ -100,19 +100,19 @@ pub struct InputReport {
     pub ended: bool,
 }
 
-/// Bytes of one output.
+/// What was written to one output.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct OutputReport {
-    /// What it is called.
+    /// Its name.
     pub name: String,
     /// Bytes that were written.
     pub bytes: u64,
 }
 
-/// What a run did.
+/// What an execution did.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Report {
-    /// Whether the run came to the end of its inputs without an error. If not, outputs are partial.
+    /// Whether all inputs were read to their end without an error. If not, outputs are partial.
     pub complete: bool,
     /// Bytes that were processed.
     pub bytes: u64,
@@ -120,25 +120,25 @@ pub struct Report {
     pub records: u64,
     /// Buffers that were processed.
     pub buffers: u64,
-    /// Bytes that a buffer is filled with once the run is under way.
+    /// Bytes that a buffer is filled with after the ramp.
     pub buffer_bytes: usize,
-    /// Most bytes that the run's buffers held at once, as far as it can know: what processors say they need included.
+    /// Upper bound of the memory that was held at once: each worker's peak, and what processors say they need.
     pub peak_bytes: u64,
-    /// From beginning to end.
+    /// From start to end.
     pub elapsed: Duration,
-    /// Each input.
+    /// One per input.
     pub inputs: Vec<InputReport>,
-    /// Each output.
+    /// One per output.
     pub outputs: Vec<OutputReport>,
-    /// Each worker.
+    /// One per worker.
     pub workers: Vec<StreamWorkerReport>,
 }
 
 impl Report {
-    /// The time of all workers together.
+    /// The state times of all workers together.
     #[must_use]
-    pub fn states(&self) -> States {
+    pub fn states(&self) -> StateTimes {
         let workers = self.workers.iter();
-        workers.fold(States::default(), |all, one| all.plus(&one.states))
+        workers.fold(StateTimes::default(), |all, one| all.plus(&one.states))
     }
 }

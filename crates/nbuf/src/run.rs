@@ -1,4 +1,4 @@
-//! The paper's master: makes what workers share, starts them, waits for them, and reports.
+//! Executes a stream: starts the workers (the paper's master), polls while they work, and reports.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Mutex;
@@ -9,117 +9,121 @@ use std::time::Instant;
 
 use isochrony_runtime::{Progress, WaitGroup};
 
-use crate::error::{Failure, Located, NbufError, Panicked};
+use crate::buffer_sizes::{BufferSizes, MemoryNeeds};
+use crate::error::{LocatedError, NbufError, PanicError, StreamFailure};
 use crate::input::Input;
 use crate::options::Options;
 use crate::output::Output;
-use crate::process::Process;
-use crate::reading::Reading;
+use crate::processor::BlockProcessor;
 use crate::report::Report;
-use crate::sizes::{Needs, Sizes, sizes};
-use crate::turns::Gate;
-use crate::worker::{Crew, Left};
-use crate::writing::Writing;
+use crate::shared_outputs::SharedOutputs;
+use crate::stream_reader::StreamReader;
+use crate::turns::TurnLock;
+use crate::worker::{StreamExecution, WorkerResult};
 
 /// Reads, processes and writes until the inputs end.
 ///
-/// Without inputs or outputs, there is nothing to read, or output is off. `watch` is called in this thread every
-/// [`POLL_INTERVAL`](isochrony_runtime::POLL_INTERVAL) and once at the end, with the bytes processed; if it gives false, the run is interrupted: at once, or where somebody else's
-/// `Read` or `Write` waits, when that returns.
+/// Without inputs there is nothing to read; without outputs, output is off. `watch` is called in this thread every
+/// [`POLL_INTERVAL`](isochrony_runtime::POLL_INTERVAL) and once at the end, with the bytes processed. If it returns false the
+/// execution is interrupted: at once, or, while a caller's `Read` or `Write` blocks, when that returns.
 ///
 /// # Errors
-/// The first error in stream order, after all workers have ended, with a report of what was done until then. Output in
-/// order holds all that comes before the record at which it happened.
-pub fn run<P: Process>(
+/// The first error in stream order, after all workers have ended, with a report of what was done. Output in order holds all that
+/// comes before the record that failed.
+pub fn run<P: BlockProcessor>(
     options: &Options,
     inputs: Vec<Input<'_>>,
-    process: &P,
+    processor: &P,
     outputs: Vec<Output<'_>>,
     watch: &mut dyn FnMut(&Progress) -> bool,
-) -> Result<Report, Failure> {
-    let begun = Instant::now();
-    let in_turn = options.order.executes_in_turn() && !process.order_does_not_show();
-    let sizes = match checked_outputs(process, outputs.len())
-        .and_then(|()| find_sizes(options, &inputs, process, !outputs.is_empty(), in_turn))
-    {
+) -> Result<Report, StreamFailure> {
+    let start = Instant::now();
+    let in_turn = options.order.executes_in_turn() && !processor.is_order_invariant();
+    let sizes = check_output_count(processor, outputs.len())
+        .and_then(|()| plan_sizes(options, &inputs, processor, !outputs.is_empty(), in_turn));
+    let sizes = match sizes {
         Ok(sizes) => sizes,
         Err(error) => {
             let report = Box::default();
-            return Err(Failure { error, report });
+            return Err(StreamFailure { error, report });
         }
     };
-    let gate = || Gate::new(sizes.workers);
-    let outputs_count = outputs.len();
-    let reading = Reading::new(inputs, options, sizes);
+    let turns = || TurnLock::new(sizes.workers);
+    let output_count = outputs.len();
+    let reader = StreamReader::new(inputs, options, sizes);
     let progress = Progress::default();
-    progress.set_total(reading.size());
-    let crew = Crew {
-        process,
+    progress.set_total(reader.size());
+    let execution = StreamExecution {
+        processor,
         framing: &options.framing,
-        read: gate(),
-        reading: Mutex::new(reading),
-        execute: in_turn.then(gate),
-        lanes: (0..process.lanes()).map(|_| gate()).collect(),
-        writing: Writing::new(outputs, sizes.workers, options.order.writes_in_turn()),
-        staged: sizes.staged,
-        outputs: outputs_count,
+        read_turns: turns(),
+        reader: Mutex::new(reader),
+        execute_turns: in_turn.then(turns),
+        join_turns: (0..processor.lanes()).map(|_| turns()).collect(),
+        outputs: SharedOutputs::new(outputs, sizes.workers, options.order.writes_in_turn()),
+        output_count,
+        staging_bytes: sizes.staging,
         trace: options.trace,
-        begun,
+        start,
         progress,
         records: AtomicU64::new(0),
     };
-    let left = staff(&crew, sizes.workers, watch);
-    let mut error = crew.writing.halt.take();
+    let results = run_workers(&execution, sizes.workers, watch);
+    let mut error = execution.outputs.stop_state.take_error();
     if error.is_none() {
-        error = finish(&crew).err();
+        error = finish(&execution).err();
     }
     let mut report = Report {
         complete: error.is_none(),
-        bytes: crew.progress.done(),
-        records: crew.records.load(Ordering::Relaxed),
+        bytes: execution.progress.done(),
+        records: execution.records.load(Ordering::Relaxed),
         buffer_bytes: sizes.fill,
-        outputs: crew.writing.reports(),
+        outputs: execution.outputs.reports(),
         ..Report::default()
     };
-    for (worker, peak) in left {
+    for WorkerResult {
+        report: worker,
+        peak_bytes,
+    } in results
+    {
         report.buffers += worker.work.items;
-        report.peak_bytes += (peak + process.worker_bytes(sizes.capacity)) as u64;
+        report.peak_bytes += (peak_bytes + processor.scratch_bytes(sizes.capacity)) as u64;
         report.workers.push(worker);
     }
-    report.peak_bytes += process.shared_bytes() as u64;
-    let reading = crew
-        .reading
+    report.peak_bytes += processor.shared_bytes() as u64;
+    let reader = execution
+        .reader
         .into_inner()
         .unwrap_or_else(PoisonError::into_inner);
-    report.inputs = reading.end();
-    report.elapsed = begun.elapsed();
+    report.inputs = reader.end();
+    report.elapsed = start.elapsed();
     match error {
         None => Ok(report),
-        Some(error) => Err(Failure {
+        Some(error) => Err(StreamFailure {
             error,
             report: Box::new(report),
         }),
     }
 }
 
-/// Whether a run would begin, without touching any input or output.
+/// Checks whether an execution could begin, without touching inputs or outputs.
 ///
 /// # Errors
-/// What `run` says of options that cannot be, or of too little memory.
-pub fn check<P: Process>(
+/// As [`run`] for illegal options and for too little memory.
+pub fn check<P: BlockProcessor>(
     options: &Options,
     inputs: &[Input<'_>],
-    process: &P,
+    processor: &P,
     outputs: usize,
 ) -> Result<(), NbufError> {
-    checked_outputs(process, outputs)?;
-    let in_turn = options.order.executes_in_turn() && !process.order_does_not_show();
-    find_sizes(options, inputs, process, outputs > 0, in_turn).map(drop)
+    check_output_count(processor, outputs)?;
+    let in_turn = options.order.executes_in_turn() && !processor.is_order_invariant();
+    plan_sizes(options, inputs, processor, outputs > 0, in_turn).map(drop)
 }
 
-/// Refuses several outputs for one stream.
-fn checked_outputs<P: Process>(process: &P, outputs: usize) -> Result<(), NbufError> {
-    if outputs > 1 && process.makes_one_stream() {
+/// Refuses several outputs for a processor that makes one stream.
+fn check_output_count<P: BlockProcessor>(processor: &P, outputs: usize) -> Result<(), NbufError> {
+    if outputs > 1 && processor.needs_single_output() {
         return Err(NbufError::Option {
             option: "dst",
             got: format!("{outputs} destinations"),
@@ -131,38 +135,40 @@ fn checked_outputs<P: Process>(process: &P, outputs: usize) -> Result<(), NbufEr
     Ok(())
 }
 
-fn find_sizes<P: Process>(
+fn plan_sizes<P: BlockProcessor>(
     options: &Options,
     inputs: &[Input<'_>],
-    process: &P,
-    writes: bool,
+    processor: &P,
+    has_outputs: bool,
     in_turn: bool,
-) -> Result<Sizes, NbufError> {
-    let strides = options.framing.stride().is_some();
-    let carries = |input: &&Input<'_>| input.streams() || (input.waits() && !strides);
-    let needs = Needs {
-        owns: inputs.iter().any(Input::waits),
-        reads: inputs.iter().any(Input::waits),
-        carries: inputs.iter().filter(carries).count(),
-        stages: process.stages(),
-        writes,
+) -> Result<BufferSizes, NbufError> {
+    let has_stride = options.framing.stride().is_some();
+    let may_carry =
+        |input: &&Input<'_>| input.is_sequential() || (input.needs_reading() && !has_stride);
+    let needs_reading = inputs.iter().any(Input::needs_reading);
+    let needs = MemoryNeeds {
+        buffers: needs_reading,
+        reading_blocks: needs_reading,
+        carries: inputs.iter().filter(may_carry).count(),
+        staging: processor.needs_staging(),
+        has_outputs,
         in_turn,
-        in_joins: process.works_in_joins(),
-        worker_bytes: &|buffer| process.worker_bytes(buffer),
-        shared_bytes: process.shared_bytes(),
+        join_bound: processor.is_join_bound(),
+        scratch_bytes: &|buffer| processor.scratch_bytes(buffer),
+        shared_bytes: processor.shared_bytes(),
     };
-    sizes(options, &needs)
+    BufferSizes::plan(options, &needs)
 }
 
-/// Starts the workers, watches them, and gives what they leave.
-fn staff<P: Process>(
-    crew: &Crew<'_, P>,
+/// Runs the workers and calls `watch` while they work.
+fn run_workers<P: BlockProcessor>(
+    execution: &StreamExecution<'_, P>,
     workers: usize,
     watch: &mut dyn FnMut(&Progress) -> bool,
-) -> Vec<Left> {
+) -> Vec<WorkerResult> {
     let mut poll = || {
-        if !watch(&crew.progress) {
-            crew.stop(0, NbufError::Interrupted);
+        if !watch(&execution.progress) {
+            execution.stop_at(0, NbufError::Interrupted);
         }
     };
     thread::scope(|scope| {
@@ -170,52 +176,52 @@ fn staff<P: Process>(
         let mut threads = Vec::with_capacity(workers);
         for worker in 0..workers {
             let token = group.token();
-            let named = thread::Builder::new().name(format!("nbuf-{worker}"));
-            let started = named.spawn_scoped(scope, move || {
+            let builder = thread::Builder::new().name(format!("nbuf-{worker}"));
+            let spawned = builder.spawn_scoped(scope, move || {
                 let _token = token;
-                let worked = catch_unwind(AssertUnwindSafe(|| crew.work()));
-                worked.unwrap_or_else(|panic| crew.lost(&*panic))
+                let result = catch_unwind(AssertUnwindSafe(|| execution.run_worker()));
+                result.unwrap_or_else(|panic| execution.fail_worker(&*panic))
             });
-            match started {
+            match spawned {
                 Ok(thread) => threads.push(thread),
                 Err(why) => {
-                    crew.stop(0, NbufError::Thread { worker, why });
+                    execution.stop_at(0, NbufError::Thread { worker, why });
                     break;
                 }
             }
         }
         group.wait(&mut poll);
         poll();
-        let left = threads.into_iter().map(|thread| {
+        let results = threads.into_iter().map(|thread| {
             let joined = thread.join();
-            joined.unwrap_or_else(|panic| crew.lost(&*panic))
+            joined.unwrap_or_else(|panic| execution.fail_worker(&*panic))
         });
-        left.collect()
+        results.collect()
     })
 }
 
-/// When all buffers are written: what the processor still has, and what outputs keep back.
-fn finish<P: Process>(crew: &Crew<'_, P>) -> Result<(), NbufError> {
+/// After the last buffer: writes what the processor still holds, and flushes the outputs.
+fn finish<P: BlockProcessor>(execution: &StreamExecution<'_, P>) -> Result<(), NbufError> {
     let mut failed = None;
     let mut write = |bytes: &[u8]| {
         if failed.is_none()
-            && let Err(error) = crew.writing.write_last(bytes)
+            && let Err(error) = execution.outputs.write_last(bytes)
         {
             failed = Some(error.unwrap_or(NbufError::Interrupted));
         }
     };
-    let done = catch_unwind(AssertUnwindSafe(|| crew.process.finish(&mut write)));
+    let done = catch_unwind(AssertUnwindSafe(|| execution.processor.finish(&mut write)));
     if let Some(error) = failed {
         return Err(error);
     }
     let why = match done {
-        Ok(Ok(())) => return crew.writing.flush(),
+        Ok(Ok(())) => return execution.outputs.flush(),
         Ok(Err(why)) => why,
-        Err(panic) => Box::new(Panicked::new(&*panic)),
+        Err(panic) => Box::new(PanicError::new(&*panic)),
     };
-    let (offset, length, why) = match why.downcast::<Located>() {
+    let (offset, length, why) = match why.downcast::<LocatedError>() {
         Ok(located) => (located.offset, located.length, located.why),
-        Err(why) => (crew.progress.done(), 0, why),
+        Err(why) => (execution.progress.done(), 0, why),
     };
     Err(NbufError::Process {
         offset,

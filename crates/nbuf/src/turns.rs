@@ -1,54 +1,49 @@
-//! Whose turn it is: the queue of n-buffering.
+//! The queue of n-buffering: a ticket lock.
 //!
-//! Every place where only one worker may be at a time (reading, an ordered execution, a join, an output) is a [`Gate`].
-//! A gate serves the turns 0, 1, 2, ... one at a time and in that order. What distinguishes the configurations of the
-//! paper's table 2 is only where a turn comes from:
+//! Each place where one worker may be at a time (reading, an ordered execution, a join, an output) is a [`TurnLock`], which serves
+//! the turns 0, 1, 2, ... The configurations of the paper's table 2 differ only in where a turn comes from:
 //!
-//! - [`Gate::queue`] draws it on arrival: first come, first served, which no worker can be starved by;
-//! - [`Gate::ordered`] takes the number that the buffer got when it was read: workers cannot overtake each other. This is
-//!   the queue that the paper describes in section 3.2.2 and leaves out.
+//! - [`acquire_on_arrival`](TurnLock::acquire_on_arrival) draws it: first come, first served, so that no worker starves;
+//! - [`acquire_in_order`](TurnLock::acquire_in_order) takes the buffer's number, so that workers cannot overtake each other
+//!   (section 3.2.2 of the paper).
 //!
-//! Why it cannot deadlock: a buffer's number is drawn while reading, and each worker has one buffer. Who waits at an
-//! ordered gate waits for buffers that were read before, who waits in a queue for workers that are inside or came before;
-//! nobody holds a gate of the second kind while it waits for one of the first (`worker` sees to that). So the worker with
-//! the oldest buffer can always go on.
+//! No deadlock: a worker has one buffer, numbered when it was read. In stream order it waits for older buffers, on arrival for
+//! workers that came earlier, and it holds no turn drawn on arrival while it waits in stream order (`worker` ensures this). So the
+//! worker with the oldest buffer can always proceed.
 //!
-//! A gate can be stopped from a buffer on: turns of it and of later ones are given to nobody any more, earlier ones are,
-//! so that what comes before an error is still written.
+//! A lock can be stopped from a buffer on. It still admits earlier buffers, so that what comes before an error is written.
 //!
-//! Nothing here knows threads' work or I/O; `tests/loom_turns.rs` runs this file through every interleaving of a few
-//! threads with at most two preemptions.
+//! `tests/loom_turns.rs` checks this file under every interleaving of a few threads with at most two preemptions.
 
 use crate::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
-/// A place for one worker at a time.
-pub(crate) struct Gate {
-    state: Mutex<State>,
-    /// At most as many workers wait as there are, and at most that many turns lie between the one that is served and the
-    /// last that waits: with a condition for each turn modulo their number, only whose turn it is gets woken.
+/// A lock that is held in turn.
+pub(crate) struct TurnLock {
+    state: Mutex<TurnState>,
+    /// One per turn modulo the number of workers, so that only the next holder is woken.
     turn_came: Box<[Condvar]>,
 }
 
-struct State {
+struct TurnState {
     /// The next turn that is drawn on arrival.
-    drawn: u64,
-    /// Whose turn it is.
+    next_drawn: u64,
+    /// The turn that may hold the lock.
     serving: u64,
-    /// The first buffer that is not let in any more.
+    /// The first buffer that is refused.
     stopped_from: Option<u64>,
 }
 
-/// The right to be inside; leaves when it is dropped, also by a panic.
+/// The lock, held. Dropping it, also by a panic, passes the lock on.
 #[must_use]
-pub(crate) struct Turn<'g> {
-    gate: &'g Gate,
+pub(crate) struct Turn<'l> {
+    lock: &'l TurnLock,
 }
 
-impl Gate {
-    /// A gate for so many workers.
+impl TurnLock {
+    /// A lock for this number of workers.
     pub(crate) fn new(workers: usize) -> Self {
-        let state = State {
-            drawn: 0,
+        let state = TurnState {
+            next_drawn: 0,
             serving: 0,
             stopped_from: None,
         };
@@ -58,45 +53,44 @@ impl Gate {
         }
     }
 
-    /// Waits behind those who came before. None if the gate is stopped for this buffer; a worker that has none yet gives
-    /// none, and is refused as soon as anything is stopped.
-    pub(crate) fn queue(&self, buffer: Option<u64>) -> Option<Turn<'_>> {
+    /// Waits for those who came earlier. None if the lock is stopped for this buffer; without a buffer, if it is stopped at all.
+    pub(crate) fn acquire_on_arrival(&self, buffer: Option<u64>) -> Option<Turn<'_>> {
         let mut state = self.lock();
-        let turn = state.drawn;
-        state.drawn += 1;
-        // Also where it is stopped: later turns come only after this one.
+        let turn = state.next_drawn;
+        state.next_drawn += 1;
+        // Waits even if it will be refused: later turns follow this one.
         while state.serving != turn {
             state = self.wait(state, turn);
         }
         let refused = state.refuses(buffer);
         drop(state);
-        // Dropped, the turn goes to the next.
-        let turn = Turn { gate: self };
+        // If refused, the drop passes the lock on.
+        let turn = Turn { lock: self };
         (!refused).then_some(turn)
     }
 
-    /// How many have come to the queue.
+    /// The number of turns drawn on arrival.
     #[cfg(test)]
-    #[allow(dead_code)] // Of the tests, loom's ask for it.
-    pub(crate) fn drawn(&self) -> u64 {
-        self.lock().drawn
+    #[allow(dead_code)] // Used by the model check only.
+    pub(crate) fn arrivals(&self) -> u64 {
+        self.lock().next_drawn
     }
 
-    /// Waits until all earlier buffers have been inside. None if the gate is stopped for this one.
-    pub(crate) fn ordered(&self, buffer: u64) -> Option<Turn<'_>> {
+    /// Waits until all earlier buffers have held the lock. None if it is stopped for this buffer.
+    pub(crate) fn acquire_in_order(&self, buffer: u64) -> Option<Turn<'_>> {
         let mut state = self.lock();
         loop {
             if state.refuses(Some(buffer)) {
                 return None;
             }
             if state.serving == buffer {
-                return Some(Turn { gate: self });
+                return Some(Turn { lock: self });
             }
             state = self.wait(state, buffer);
         }
     }
 
-    /// From now on this buffer and later ones are not let in.
+    /// Refuses this buffer and later ones.
     pub(crate) fn stop(&self, from: u64) {
         let mut state = self.lock();
         let earliest = state.stopped_from.map_or(from, |before| before.min(from));
@@ -107,8 +101,8 @@ impl Gate {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
-        // Nothing panics while it is locked, and each change of the state is one assignment.
+    fn lock(&self) -> MutexGuard<'_, TurnState> {
+        // Nothing panics with it locked.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -116,14 +110,18 @@ impl Gate {
         &self.turn_came[(turn % self.turn_came.len() as u64) as usize]
     }
 
-    fn wait<'g>(&'g self, state: MutexGuard<'g, State>, turn: u64) -> MutexGuard<'g, State> {
+    fn wait<'l>(
+        &'l self,
+        state: MutexGuard<'l, TurnState>,
+        turn: u64,
+    ) -> MutexGuard<'l, TurnState> {
         self.condition(turn)
             .wait(state)
             .unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl State {
+impl TurnState {
     fn refuses(&self, buffer: Option<u64>) -> bool {
         self.stopped_from
             .is_some_and(|from| buffer.is_none_or(|buffer| buffer >= from))
@@ -132,11 +130,11 @@ impl State {
 
 impl Drop for Turn<'_> {
     fn drop(&mut self) {
-        let mut state = self.gate.lock();
+        let mut state = self.lock.lock();
         state.serving += 1;
         let next = state.serving;
         drop(state);
-        // All: modulo the number of workers two may share a condition for the moment in which one is about to leave.
-        self.gate.condition(next).notify_all();
+        // All: two workers may share a condition while one of them is about to leave.
+        self.lock.condition(next).notify_all();
     }
 }

@@ -1,14 +1,13 @@
-//! A worker: one buffer, carried through the states of the paper's figures 6 to 9.
+//! A worker: carries one buffer at a time through the states of the paper's figures 6 to 9.
 //!
 //! ```text
 //! read wait -> read -> (execute wait ->) execute -> (join wait -> join)* -> (write wait -> write)* -> read wait
 //! ```
 //!
-//! Only one turn is held at a time, but for three nestings, none of which can be a ring:
-//! - an ordered execution, or a join, may take turns at outputs when its output is more than may be staged. Turns at
-//!   outputs that come as workers come are given up before the next turn in stream order is waited for; turns in stream
-//!   order are waited for in the same order by all, oldest buffer first;
-//! - turns at several outputs are taken in the order of outputs.
+//! A worker holds one turn at a time, with two exceptions, neither of which can form a cycle:
+//! - Within an ordered execution or a join it acquires turns at outputs if it writes more than it may stage. It passes on those
+//!   drawn on arrival before it waits in stream order, where the oldest buffer is first everywhere.
+//! - Turns at several outputs are acquired in the order of the outputs.
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -18,95 +17,99 @@ use std::time::{Duration, Instant};
 
 use isochrony_runtime::Progress;
 
-use crate::error::{Cause, Located, NbufError, Panicked, Stopped};
-use crate::feed::ensure;
+use crate::buffer_output::{BufferOutput, BufferPosition};
+use crate::error::{Cause, LocatedError, NbufError, PanicError, StoppedError};
 use crate::framing::Framing;
-use crate::out::{Out, Place, Staged};
-use crate::process::{Block, Process};
-use crate::reading::{Claim, Found, Next, Reading, read_there};
-use crate::report::{State, StreamWorkerReport, Visit};
-use crate::turns::Gate;
-use crate::writing::Writing;
+use crate::processor::{BlockProcessor, RecordBlock};
+use crate::record_reader::grow_to;
+use crate::report::{StateSpan, StreamWorkerReport, WorkerState};
+use crate::shared_outputs::SharedOutputs;
+use crate::staging::StagingBuffers;
+use crate::stream_reader::{PartData, StreamPart, StreamReader, read_file_part};
+use crate::turns::TurnLock;
 
-/// What workers share.
-pub(crate) struct Crew<'r, P> {
-    pub(crate) process: &'r P,
+/// What the workers of an execution share.
+pub(crate) struct StreamExecution<'r, P> {
+    pub(crate) processor: &'r P,
     pub(crate) framing: &'r Framing,
-    pub(crate) read: Gate,
-    pub(crate) reading: Mutex<Reading<'r>>,
-    /// Where buffers are executed one after another.
-    pub(crate) execute: Option<Gate>,
-    pub(crate) lanes: Vec<Gate>,
-    pub(crate) writing: Writing<'r>,
-    pub(crate) staged: usize,
-    pub(crate) outputs: usize,
+    pub(crate) read_turns: TurnLock,
+    pub(crate) reader: Mutex<StreamReader<'r>>,
+    /// None if buffers are executed in parallel.
+    pub(crate) execute_turns: Option<TurnLock>,
+    /// For each lane of joins.
+    pub(crate) join_turns: Vec<TurnLock>,
+    pub(crate) outputs: SharedOutputs<'r>,
+    pub(crate) output_count: usize,
+    /// Bytes that each worker may stage.
+    pub(crate) staging_bytes: usize,
+    /// State spans that each worker records.
     pub(crate) trace: usize,
-    pub(crate) begun: Instant,
+    pub(crate) start: Instant,
     /// Bytes processed.
     pub(crate) progress: Progress,
     pub(crate) records: AtomicU64,
 }
 
-/// What one worker has.
-struct Worker<W> {
-    scratch: W,
+/// What one worker owns.
+struct Worker<S> {
+    scratch: S,
     buffer: Vec<u8>,
-    staged: Staged,
-    report: StreamWorkerReport,
-    /// Most bytes that it held.
-    peak: usize,
+    staging: StagingBuffers,
+    result: WorkerResult,
 }
 
-/// What a worker leaves behind: what it did, and the most bytes that it held.
-pub(crate) type Left = (StreamWorkerReport, usize);
+/// What a worker did, and the most bytes that it held.
+#[derive(Default)]
+pub(crate) struct WorkerResult {
+    pub(crate) report: StreamWorkerReport,
+    pub(crate) peak_bytes: usize,
+}
 
-impl<P: Process> Crew<'_, P> {
-    /// Ends the run behind a buffer, at which something went wrong: what comes before it is finished, and of the buffer
-    /// itself what was done.
-    fn stop_behind(&self, number: u64, error: NbufError) {
-        self.writing.stop_behind(number, error);
-        self.bar(number + 1);
+impl<P: BlockProcessor> StreamExecution<'_, P> {
+    /// Stops the execution behind a buffer that failed. Earlier buffers are finished; this one's output so far is kept.
+    fn stop_after(&self, number: u64, error: NbufError) {
+        self.outputs.stop_after(number, error);
+        self.stop_turns(number + 1);
     }
 
-    /// Ends the run at a buffer; what comes before it is finished.
-    pub(crate) fn stop(&self, number: u64, error: NbufError) {
-        self.writing.stop(number, error);
-        self.bar(number);
+    /// Stops the execution at a buffer. Earlier buffers are finished.
+    pub(crate) fn stop_at(&self, number: u64, error: NbufError) {
+        self.outputs.stop_at(number, error);
+        self.stop_turns(number);
     }
 
-    /// Lets a buffer and later ones in nowhere any more: its worker ends, and nobody must wait for its turns.
-    fn bar(&self, number: u64) {
-        self.read.stop(number);
-        for gate in self.execute.iter().chain(&self.lanes) {
-            gate.stop(number);
+    /// Refuses this buffer and later ones everywhere, since their workers end and will not pass turns on.
+    fn stop_turns(&self, number: u64) {
+        self.read_turns.stop(number);
+        for turns in self.execute_turns.iter().chain(&self.join_turns) {
+            turns.stop(number);
         }
     }
 
-    /// What a worker does from the beginning to the end of the run.
-    pub(crate) fn work(&self) -> Left {
-        let made = catch_unwind(AssertUnwindSafe(|| self.process.worker()));
+    /// Runs one worker until the stream ends or is stopped.
+    pub(crate) fn run_worker(&self) -> WorkerResult {
+        let made = catch_unwind(AssertUnwindSafe(|| self.processor.new_scratch()));
         let scratch = match made {
             Ok(scratch) => scratch,
-            Err(panic) => return self.lost(&*panic),
+            Err(panic) => return self.fail_worker(&*panic),
         };
         let mut worker = Worker {
             scratch,
             buffer: Vec::new(),
-            staged: Staged::new(self.outputs, self.staged),
-            report: StreamWorkerReport::default(),
-            peak: 0,
+            staging: StagingBuffers::new(self.output_count, self.staging_bytes),
+            result: WorkerResult::default(),
         };
-        while self.carry(&mut worker).is_ok() {}
-        let report = &mut worker.report;
-        (report.work.busy, report.work.waited) = (report.states.busy(), report.states.waited());
-        (worker.report, worker.peak)
+        while self.process_next_buffer(&mut worker).is_ok() {}
+        let StreamWorkerReport { work, states, .. } = &mut worker.result.report;
+        (work.busy, work.waited) = (states.busy(), states.waited());
+        worker.result
     }
 
-    /// What is left of a worker that panicked where no buffer is to blame; the run ends at once.
-    pub(crate) fn lost(&self, panic: &(dyn Any + Send)) -> Left {
-        let why = Box::new(Panicked::new(panic));
+    /// Stops the execution at once: a worker panicked where no buffer is the cause.
+    pub(crate) fn fail_worker(&self, panic: &(dyn Any + Send)) -> WorkerResult {
+        let why = Box::new(PanicError::new(panic));
         let (offset, length) = (0, 0);
-        self.stop(
+        self.stop_at(
             0,
             NbufError::Process {
                 offset,
@@ -114,42 +117,42 @@ impl<P: Process> Crew<'_, P> {
                 why,
             },
         );
-        Left::default()
+        WorkerResult::default()
     }
 
-    /// One buffer from reading to writing; ends with the input, or when the run is stopped.
-    fn carry(&self, worker: &mut Worker<P::Worker>) -> Result<(), Stopped> {
-        let claim = self.claim(worker)?;
+    /// Carries one buffer from reading to writing. Fails at the end of the stream, too.
+    fn process_next_buffer(&self, worker: &mut Worker<P::Scratch>) -> Result<(), StoppedError> {
+        let part = self.read(worker)?;
         let Worker {
             scratch,
             buffer,
-            staged,
-            report,
-            peak,
+            staging,
+            result,
         } = worker;
-        let place = Place {
-            number: claim.number,
-            offset: claim.offset,
+        let report = &mut result.report;
+        let bytes = match part.data {
+            PartData::Buffered(length) | PartData::InFile { length, .. } => &buffer[..length],
+            PartData::Borrowed(bytes) => bytes,
         };
-        let bytes = match claim.found {
-            Found::Here(length) | Found::There { length, .. } => &buffer[..length],
-            Found::Lent(bytes) => bytes,
+        let position = BufferPosition {
+            number: part.number,
+            offset: part.offset,
         };
-        let block = Block {
-            number: claim.number,
+        let block = RecordBlock {
+            number: part.number,
             bytes,
-            offset: claim.offset,
-            input: claim.input,
-            input_offset: claim.input_offset,
+            offset: part.offset,
+            input: part.input,
+            input_offset: part.input_offset,
             framing: self.framing,
         };
-        let mut out = Out::new(&self.writing, staged, bytes, place);
-        let done = self.process(&block, scratch, &mut out, report);
+        let mut out = BufferOutput::new(&self.outputs, staging, bytes, position);
+        let done = self.execute_and_write(&block, scratch, &mut out, report);
         let states = &mut report.states;
-        states.write_wait += out.waited;
-        states.write += out.wrote;
+        states.write_wait += out.wait_time;
+        states.write += out.write_time;
         drop(out);
-        *peak = (*peak).max(buffer.capacity() + staged.held());
+        result.peak_bytes = (result.peak_bytes).max(buffer.capacity() + staging.allocated());
         done?;
         report.work.items += 1;
         report.bytes += bytes.len() as u64;
@@ -160,28 +163,32 @@ impl<P: Process> Crew<'_, P> {
     }
 
     /// The state *read*.
-    fn claim<'c>(&'c self, worker: &mut Worker<P::Worker>) -> Result<Claim<'c>, Stopped> {
-        let mut clock = Clock::new();
-        let turn = self.read.queue(None).ok_or(Stopped)?;
-        worker.report.states.read_wait += clock.lap();
-        let start = self.begun.elapsed();
-        // Only one worker is here; what the lock adds is that the compiler knows.
-        let mut reading = self.reading.lock().unwrap_or_else(PoisonError::into_inner);
-        let number = reading.number();
+    fn read<'c>(&'c self, worker: &mut Worker<P::Scratch>) -> Result<StreamPart<'c>, StoppedError> {
+        let report = &mut worker.result.report;
+        let mut stopwatch = Stopwatch::start();
+        let turn = self
+            .read_turns
+            .acquire_on_arrival(None)
+            .ok_or(StoppedError)?;
+        report.states.read_wait += stopwatch.lap();
+        let start = self.start.elapsed();
+        // Never contended: the turn admits one worker.
+        let mut reader = self.reader.lock().unwrap_or_else(PoisonError::into_inner);
+        let number = reader.next_number();
         let buffer = &mut worker.buffer;
         let next = catch_unwind(AssertUnwindSafe(|| {
-            reading.next(buffer, &|| self.writing.halt.any())
+            reader.next_part(buffer, &|| self.outputs.stop_state.is_stopped())
         }));
         let next = match next {
             Ok(Ok(next)) => next,
             Ok(Err(error)) => {
-                self.stop(number, error);
-                return Err(Stopped);
+                self.stop_at(number, error);
+                return Err(StoppedError);
             }
             Err(panic) => {
-                let why = Box::new(Panicked::new(&*panic));
+                let why = Box::new(PanicError::new(&*panic));
                 let (offset, length) = (0, 0);
-                self.stop(
+                self.stop_at(
                     number,
                     NbufError::Process {
                         offset,
@@ -189,108 +196,114 @@ impl<P: Process> Crew<'_, P> {
                         why,
                     },
                 );
-                return Err(Stopped);
+                return Err(StoppedError);
             }
         };
-        drop(reading);
+        drop(reader);
         drop(turn);
-        let Next::Claim(mut claim) = next else {
-            worker.report.states.read += clock.lap();
-            return Err(Stopped);
+        let Some(mut part) = next else {
+            report.states.read += stopwatch.lap();
+            return Err(StoppedError);
         };
-        if let Found::There { file, at, length } = &claim.found {
-            let (read, failed) = match ensure(buffer, *length) {
-                Ok(()) => read_there(file, *at, &mut buffer[..*length]),
+        if let PartData::InFile {
+            file,
+            offset,
+            length,
+        } = &part.data
+        {
+            let (read, error) = match grow_to(buffer, *length) {
+                Ok(()) => read_file_part(file, *offset, &mut buffer[..*length]),
                 Err(why) => (0, Some(why)),
             };
-            if let Some(why) = failed {
+            if let Some(why) = error {
                 let whole = self.framing.whole(&buffer[..read]);
                 let error = NbufError::Read {
-                    input: claim.input,
+                    input: part.input,
                     name: "file".to_owned(),
-                    offset: claim.input_offset + read as u64,
+                    offset: part.input_offset + read as u64,
                     unfinished: (read - whole) as u64,
                     why,
                 };
                 if whole == 0 {
-                    self.stop(claim.number, error);
-                    return Err(Stopped);
+                    self.stop_at(part.number, error);
+                    return Err(StoppedError);
                 }
-                self.stop_behind(claim.number, error);
-                claim.found = Found::Here(whole);
+                self.stop_after(part.number, error);
+                part.data = PartData::Buffered(whole);
             }
         }
-        worker.report.states.read += clock.lap();
-        self.visit(&mut worker.report, claim.number, State::Read, start);
-        Ok(claim)
+        report.states.read += stopwatch.lap();
+        self.record_span(report, part.number, WorkerState::Read, start);
+        Ok(part)
     }
 
     /// The states *execute* and *write*, with the joins between them.
-    fn process(
+    fn execute_and_write(
         &self,
-        block: &Block<'_>,
-        scratch: &mut P::Worker,
-        out: &mut Out<'_>,
+        block: &RecordBlock<'_>,
+        scratch: &mut P::Scratch,
+        out: &mut BufferOutput<'_>,
         report: &mut StreamWorkerReport,
-    ) -> Result<(), Stopped> {
-        let mut clock = Clock::new();
-        let turn = match &self.execute {
-            Some(gate) => Some(gate.ordered(block.number).ok_or(Stopped)?),
+    ) -> Result<(), StoppedError> {
+        let mut stopwatch = Stopwatch::start();
+        let turn = match &self.execute_turns {
+            Some(turns) => Some(turns.acquire_in_order(block.number).ok_or(StoppedError)?),
             None => None,
         };
-        report.states.execute_wait += clock.lap();
-        let start = self.begun.elapsed();
-        self.attempt(block, out, |out| {
-            self.process.execute(scratch, block, out)?;
-            // What fails from here on is no record.
-            out.mark();
-            Ok(out.release()?)
+        report.states.execute_wait += stopwatch.lap();
+        let start = self.start.elapsed();
+        self.call_processor(block, out, |out| {
+            self.processor.execute(scratch, block, out)?;
+            // A later failure is not one of the last record.
+            out.begin_record();
+            Ok(out.release_unordered_turns()?)
         })?;
         drop(turn);
-        report.states.execute += clock.lap().saturating_sub(out.waited + out.wrote);
-        self.visit(report, block.number, State::Execute, start);
-        for (lane, gate) in self.lanes.iter().enumerate() {
-            let turn = gate.ordered(block.number).ok_or(Stopped)?;
-            report.states.execute_wait += clock.lap();
-            let start = self.begun.elapsed();
-            let before = out.waited + out.wrote;
-            self.attempt(block, out, |out| {
-                self.process.join(lane, scratch, block, out)?;
-                Ok(out.release()?)
+        let writing = out.wait_time + out.write_time;
+        report.states.execute += stopwatch.lap().saturating_sub(writing);
+        self.record_span(report, block.number, WorkerState::Execute, start);
+        for (lane, turns) in self.join_turns.iter().enumerate() {
+            let turn = turns.acquire_in_order(block.number).ok_or(StoppedError)?;
+            report.states.execute_wait += stopwatch.lap();
+            let start = self.start.elapsed();
+            let before = out.wait_time + out.write_time;
+            self.call_processor(block, out, |out| {
+                self.processor.join(lane, scratch, block, out)?;
+                Ok(out.release_unordered_turns()?)
             })?;
             drop(turn);
-            let elsewhere = out.waited + out.wrote - before;
-            report.states.execute += clock.lap().saturating_sub(elsewhere);
-            self.visit(report, block.number, State::Join, start);
+            let writing = out.wait_time + out.write_time - before;
+            report.states.execute += stopwatch.lap().saturating_sub(writing);
+            self.record_span(report, block.number, WorkerState::Join, start);
         }
-        let start = self.begun.elapsed();
-        self.attempt(block, out, |out| {
-            Ok(out.finish(self.process.output(scratch))?)
+        let start = self.start.elapsed();
+        self.call_processor(block, out, |out| {
+            Ok(out.finish(self.processor.trailing_output(scratch))?)
         })?;
-        self.visit(report, block.number, State::Write, start);
+        self.record_span(report, block.number, WorkerState::Write, start);
         Ok(())
     }
 
-    /// What a processor does, which may fail or panic. The run is stopped before any turn is given up.
-    fn attempt<'o>(
+    /// Calls the processor, which may fail or panic. Then it stops the execution before any turn is passed on.
+    fn call_processor<'o>(
         &self,
-        block: &Block<'_>,
-        out: &mut Out<'o>,
-        work: impl FnOnce(&mut Out<'o>) -> Result<(), Cause>,
-    ) -> Result<(), Stopped> {
-        let why = match catch_unwind(AssertUnwindSafe(|| work(out))) {
+        block: &RecordBlock<'_>,
+        out: &mut BufferOutput<'o>,
+        call: impl FnOnce(&mut BufferOutput<'o>) -> Result<(), Cause>,
+    ) -> Result<(), StoppedError> {
+        let why = match catch_unwind(AssertUnwindSafe(|| call(out))) {
             Ok(Ok(())) => return Ok(()),
             Ok(Err(why)) => why,
-            Err(panic) => Box::new(Panicked::new(&*panic)),
+            Err(panic) => Box::new(PanicError::new(&*panic)),
         };
-        // Why the run was stopped is known already, if it was: a processor may have kept what an earlier run told it.
-        let located = why.downcast_ref::<Located>();
-        let told = located.map_or(&why, |located| &located.why);
-        if out.is_stopped() && told.is::<Stopped>() {
-            self.bar(block.number);
-            return Err(Stopped);
+        // Only if this execution is stopped: the processor may have kept an error of an earlier one.
+        let located = why.downcast_ref::<LocatedError>();
+        let innermost = located.map_or(&why, |located| &located.why);
+        if out.is_stopped() && innermost.is::<StoppedError>() {
+            self.stop_turns(block.number);
+            return Err(StoppedError);
         }
-        let (offset, length, why) = match why.downcast::<Located>() {
+        let (offset, length, why) = match why.downcast::<LocatedError>() {
             Ok(located) => (located.offset, located.length, located.why),
             Err(why) => (block.offset, block.bytes.len() as u64, why),
         };
@@ -299,19 +312,25 @@ impl<P: Process> Crew<'_, P> {
             length,
             why,
         };
-        self.stop_behind(block.number, error);
+        self.stop_after(block.number, error);
         if !out.is_stopped() {
-            // What the records before the one that failed gave. Where this fails, too, the run knows why already.
-            out.take_back();
+            // The records before the failed one. If this fails, too, the first error is known already.
+            out.discard_record();
             let _ = out.finish([&[]; 2]);
         }
-        Err(Stopped)
+        Err(StoppedError)
     }
 
-    fn visit(&self, report: &mut StreamWorkerReport, buffer: u64, state: State, start: Duration) {
+    fn record_span(
+        &self,
+        report: &mut StreamWorkerReport,
+        buffer: u64,
+        state: WorkerState,
+        start: Duration,
+    ) {
         if report.trace.len() < self.trace {
-            let end = self.begun.elapsed();
-            report.trace.push(Visit {
+            let end = self.start.elapsed();
+            report.trace.push(StateSpan {
                 buffer,
                 state,
                 start,
@@ -321,14 +340,14 @@ impl<P: Process> Crew<'_, P> {
     }
 }
 
-/// Time from lap to lap.
-struct Clock(Instant);
+struct Stopwatch(Instant);
 
-impl Clock {
-    fn new() -> Self {
+impl Stopwatch {
+    fn start() -> Self {
         Self(Instant::now())
     }
 
+    /// Time since the last lap, or the start.
     fn lap(&mut self) -> Duration {
         let now = Instant::now();
         let lap = now - self.0;

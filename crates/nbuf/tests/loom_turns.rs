@@ -14,7 +14,7 @@ use loom::sync::Arc;
 use loom::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use loom::thread;
 
-use turns::Gate;
+use turns::TurnLock;
 
 /// How a stage of the model is ordered.
 #[derive(Clone, Copy, PartialEq)]
@@ -25,9 +25,9 @@ enum Stage {
 }
 
 struct Model {
-    read: Gate,
-    execute: Gate,
-    write: Gate,
+    read: TurnLock,
+    execute: TurnLock,
+    write: TurnLock,
     next: AtomicU64,
     buffers: u64,
     inside: [AtomicUsize; 3],
@@ -38,9 +38,9 @@ struct Model {
 impl Model {
     fn new(workers: usize, buffers: u64) -> Self {
         Self {
-            read: Gate::new(workers),
-            execute: Gate::new(workers),
-            write: Gate::new(workers),
+            read: TurnLock::new(workers),
+            execute: TurnLock::new(workers),
+            write: TurnLock::new(workers),
             next: AtomicU64::new(0),
             buffers,
             inside: [(); 3].map(|()| AtomicUsize::new(0)),
@@ -49,8 +49,8 @@ impl Model {
     }
 
     fn stop(&self, from: u64) {
-        for gate in [&self.read, &self.execute, &self.write] {
-            gate.stop(from);
+        for lock in [&self.read, &self.execute, &self.write] {
+            lock.stop(from);
         }
     }
 
@@ -66,11 +66,11 @@ impl Model {
         self.inside[stage].fetch_sub(1, Ordering::SeqCst);
     }
 
-    fn enter(gate: &Gate, stage: Stage, buffer: u64) -> Option<turns::Turn<'_>> {
+    fn enter(lock: &TurnLock, stage: Stage, buffer: u64) -> Option<turns::Turn<'_>> {
         match stage {
             Stage::Free => None,
-            Stage::Queue => gate.queue(Some(buffer)),
-            Stage::Ordered => gate.ordered(buffer),
+            Stage::Queue => lock.acquire_on_arrival(Some(buffer)),
+            Stage::Ordered => lock.acquire_in_order(buffer),
         }
     }
 
@@ -78,7 +78,7 @@ impl Model {
     fn work(&self, execute: Stage, write: Stage, fails: Option<u64>) {
         loop {
             let buffer = {
-                let Some(_turn) = self.read.queue(None) else {
+                let Some(_turn) = self.read.acquire_on_arrival(None) else {
                     return;
                 };
                 let buffer = self.next.load(Ordering::SeqCst);
@@ -162,26 +162,26 @@ fn a_queue_serves_those_who_wait_in_the_order_in_which_they_came() {
     let mut builder = loom::model::Builder::new();
     builder.preemption_bound = Some(2);
     builder.check(|| {
-        let gate = Arc::new(Gate::new(3));
+        let lock = Arc::new(TurnLock::new(3));
         let served = Arc::new(AtomicU64::new(0));
-        let serve = |gate: &Gate, served: &AtomicU64, who: u64| {
-            let _turn = gate.queue(None).expect("it is not stopped");
+        let serve = |lock: &TurnLock, served: &AtomicU64, who: u64| {
+            let _turn = lock.acquire_on_arrival(None).expect("it is not stopped");
             let before = served.load(Ordering::SeqCst);
             served.store(before * 10 + who, Ordering::SeqCst);
         };
-        let inside = gate.queue(None).expect("it is not stopped");
+        let inside = lock.acquire_on_arrival(None).expect("it is not stopped");
         let others: Vec<_> = (1..=2)
             .map(|who| {
-                let (theirs, noted) = (Arc::clone(&gate), Arc::clone(&served));
+                let (theirs, noted) = (Arc::clone(&lock), Arc::clone(&served));
                 let other = thread::spawn(move || serve(&theirs, &noted, who));
-                while gate.drawn() <= who {
+                while lock.arrivals() <= who {
                     thread::yield_now();
                 }
                 other
             })
             .collect();
         drop(inside);
-        serve(&gate, &served, 3);
+        serve(&lock, &served, 3);
         for other in others {
             other.join().expect("no worker panics");
         }

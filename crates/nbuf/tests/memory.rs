@@ -9,7 +9,7 @@ use std::thread;
 use std::time::Duration;
 
 use common::ORDERS;
-use isochrony_nbuf::{Framing, Input, Options, Out, Output, PerRecord, run};
+use isochrony_nbuf::{BufferOutput, Framing, Input, Options, Output, PerRecord, run};
 
 /// Bytes of this process that are its own and in memory.
 fn own() -> u64 {
@@ -49,9 +49,9 @@ fn memory_does_not_grow_beyond_the_limit_and_sixteen_megabytes() {
     let file = tempfile::tempfile().expect("a file");
     file.set_len(256 << 20).expect("a sparse file");
     // Each record is written twice.
-    let twice = PerRecord(|record: &[u8], out: &mut Out<'_>| {
-        out.put(0, record)?;
-        Ok(out.put(0, record)?)
+    let twice = PerRecord(|record: &[u8], out: &mut BufferOutput<'_>| {
+        out.write(0, record)?;
+        Ok(out.write(0, record)?)
     });
     let before = own();
     for order in ORDERS {

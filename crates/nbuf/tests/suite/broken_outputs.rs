@@ -7,7 +7,9 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use crate::common::{ORDERS, RECORD, ignored, numbered, numbers, options};
-use isochrony_nbuf::{Block, Cause, Input, NbufError, Order, Out, Output, PerRecord, Process};
+use isochrony_nbuf::{
+    BlockProcessor, BufferOutput, Cause, Input, NbufError, Order, Output, PerRecord, RecordBlock,
+};
 
 /// Puts more than may be staged, so that outputs are written to while a buffer is executed; or nothing but what it lends.
 struct Lending {
@@ -15,22 +17,22 @@ struct Lending {
     panics: bool,
 }
 
-impl Process for Lending {
-    type Worker = Vec<u8>;
+impl BlockProcessor for Lending {
+    type Scratch = Vec<u8>;
 
-    fn worker(&self) -> Vec<u8> {
+    fn new_scratch(&self) -> Vec<u8> {
         Vec::new()
     }
 
     fn execute(
         &self,
         kept: &mut Vec<u8>,
-        block: &Block<'_>,
-        out: &mut Out<'_>,
+        block: &RecordBlock<'_>,
+        out: &mut BufferOutput<'_>,
     ) -> Result<(), Cause> {
         if self.early {
             for _ in 0..3 {
-                out.put(0, block.bytes)?;
+                out.write(0, block.bytes)?;
             }
         }
         *kept = block.bytes.to_vec();
@@ -41,11 +43,17 @@ impl Process for Lending {
         2
     }
 
-    fn join(&self, _: usize, _: &mut Vec<u8>, _: &Block<'_>, _: &mut Out<'_>) -> Result<(), Cause> {
+    fn join(
+        &self,
+        _: usize,
+        _: &mut Vec<u8>,
+        _: &RecordBlock<'_>,
+        _: &mut BufferOutput<'_>,
+    ) -> Result<(), Cause> {
         Ok(())
     }
 
-    fn output<'w>(&self, kept: &'w Vec<u8>) -> [&'w [u8]; 2] {
+    fn trailing_output<'w>(&self, kept: &'w Vec<u8>) -> [&'w [u8]; 2] {
         let last = kept.len() == RECORD && **kept == 50_u64.to_le_bytes();
         assert!(!self.panics || !last, "rotten");
         [kept, &[]]
@@ -98,14 +106,14 @@ fn outputs_that_panic_or_fail_lose_nothing_before_and_nothing_hangs() {
                 };
                 let failure = ended(move || {
                     let input = numbered(200);
-                    let process = Lending {
+                    let processor = Lending {
                         early,
                         panics: false,
                     };
                     ignored(
                         &options(order, 3, 1),
                         vec![Input::bytes(&input)],
-                        &process,
+                        &processor,
                         vec![Output::writer(sink)],
                     )
                 })
@@ -134,7 +142,7 @@ fn lent_output_that_panics_is_an_error_at_its_buffer() {
     for order in ORDERS {
         let (done, output) = ended(move || {
             let (input, mut output) = (numbered(200), Vec::new());
-            let process = Lending {
+            let processor = Lending {
                 early: false,
                 panics: true,
             };
@@ -142,7 +150,7 @@ fn lent_output_that_panics_is_an_error_at_its_buffer() {
             let done = ignored(
                 &options(order, 3, 1),
                 vec![Input::bytes(&input)],
-                &process,
+                &processor,
                 sinks,
             );
             (done, output)
@@ -166,9 +174,9 @@ fn what_an_earlier_run_told_stops_no_later_one_silently() {
         })
     };
     let kept = Mutex::new(None);
-    let keeping = PerRecord(|record: &[u8], out: &mut Out<'_>| {
+    let keeping = PerRecord(|record: &[u8], out: &mut BufferOutput<'_>| {
         // More than may be staged.
-        let told = out.put(0, &record.repeat(100));
+        let told = out.write(0, &record.repeat(100));
         *kept.lock().expect("no panic") = told.err();
         Ok(told?)
     });
@@ -183,7 +191,7 @@ fn what_an_earlier_run_told_stops_no_later_one_silently() {
     let told = kept.lock().expect("no panic").expect("the output is full");
     for order in ORDERS {
         let stale = ended(move || {
-            let stale = PerRecord(move |_: &[u8], _: &mut Out<'_>| Err(told.into()));
+            let stale = PerRecord(move |_: &[u8], _: &mut BufferOutput<'_>| Err(told.into()));
             let input = numbered(10);
             ignored(
                 &options(order, 3, 1),

@@ -2,7 +2,9 @@
 
 use std::io::{self, Read, Write};
 
-use isochrony_nbuf::{Failure, Framing, Input, NbufError, Options, Order, Out, Output, PerRecord};
+use isochrony_nbuf::{
+    BufferOutput, Framing, Input, NbufError, Options, Order, Output, PerRecord, StreamFailure,
+};
 
 use crate::common::{ignored, numbered, options};
 
@@ -18,7 +20,7 @@ impl Read for Failing<'_> {
     }
 }
 
-fn unfinished(failure: &Failure) -> u64 {
+fn unfinished(failure: &StreamFailure) -> u64 {
     match &failure.error {
         NbufError::Read { unfinished, .. } => *unfinished,
         other => panic!("{other}"),
@@ -26,10 +28,10 @@ fn unfinished(failure: &Failure) -> u64 {
 }
 
 /// Records as a function saw them, one a line.
-fn lines(options: &Options, source: Input<'_>) -> (String, Failure) {
+fn lines(options: &Options, source: Input<'_>) -> (String, StreamFailure) {
     let mut output = Vec::new();
-    let shown = PerRecord(|record: &[u8], out: &mut Out<'_>| {
-        Ok(out.put(0, format!("{}\n", record.escape_ascii()).as_bytes())?)
+    let shown = PerRecord(|record: &[u8], out: &mut BufferOutput<'_>| {
+        Ok(out.write(0, format!("{}\n", record.escape_ascii()).as_bytes())?)
     });
     let done = ignored(
         options,
@@ -98,7 +100,7 @@ fn the_last_record_of_an_input_that_ends_may_be_short() {
         ..options(Order::Both, 2, 100)
     };
     let mut output = Vec::new();
-    let copy = PerRecord(|record: &[u8], out: &mut Out<'_>| Ok(out.put(0, record)?));
+    let copy = PerRecord(|record: &[u8], out: &mut BufferOutput<'_>| Ok(out.write(0, record)?));
     let sinks = vec![Output::writer(&mut output)];
     ignored(&options, vec![Input::bytes(b"1\n23")], &copy, sinks).expect("no error");
     assert_eq!(output, b"1\n23");

@@ -9,21 +9,21 @@ use std::time::{Duration, Instant};
 
 use crate::common::{ORDERS, RECORD, ignored, numbered, numbers, options};
 use isochrony_nbuf::{
-    Block, Cause, Copy, Failure, Input, NbufError, Options, Order, Out, Output, PerRecord, Process,
-    run,
+    BlockProcessor, BufferOutput, Cause, Identity, Input, NbufError, Options, Order, Output,
+    PerRecord, RecordBlock, StreamFailure, run,
 };
 
 /// Fails, or panics, at one record.
 fn failing(
     at: u64,
     panics: bool,
-) -> PerRecord<impl Fn(&[u8], &mut Out<'_>) -> Result<(), Cause> + Sync> {
-    PerRecord(move |record: &[u8], out: &mut Out<'_>| {
+) -> PerRecord<impl Fn(&[u8], &mut BufferOutput<'_>) -> Result<(), Cause> + Sync> {
+    PerRecord(move |record: &[u8], out: &mut BufferOutput<'_>| {
         if record == at.to_le_bytes() {
             assert!(!panics, "record {at} is bad");
             return Err(format!("record {at} is bad").into());
         }
-        Ok(out.put(0, record)?)
+        Ok(out.write(0, record)?)
     })
 }
 
@@ -45,7 +45,7 @@ fn what_fails_in_a_function_surfaces_with_its_place_and_what_comes_before_is_wri
                     &failing(at, panics),
                     sinks,
                 );
-                let Failure { error, report } = done.expect_err("a record is bad");
+                let StreamFailure { error, report } = done.expect_err("a record is bad");
                 let NbufError::Process {
                     offset,
                     length,
@@ -81,14 +81,19 @@ fn what_fails_in_a_function_surfaces_with_its_place_and_what_comes_before_is_wri
 /// Panics where no processor has business to.
 struct Rotten(&'static str);
 
-impl Process for Rotten {
-    type Worker = ();
+impl BlockProcessor for Rotten {
+    type Scratch = ();
 
-    fn worker(&self) {
+    fn new_scratch(&self) {
         assert_ne!(self.0, "worker", "rotten");
     }
 
-    fn execute(&self, (): &mut (), _: &Block<'_>, out: &mut Out<'_>) -> Result<(), Cause> {
+    fn execute(
+        &self,
+        (): &mut (),
+        _: &RecordBlock<'_>,
+        out: &mut BufferOutput<'_>,
+    ) -> Result<(), Cause> {
         Ok(out.forward(0)?)
     }
 
@@ -96,7 +101,13 @@ impl Process for Rotten {
         1
     }
 
-    fn join(&self, _: usize, (): &mut (), block: &Block<'_>, _: &mut Out<'_>) -> Result<(), Cause> {
+    fn join(
+        &self,
+        _: usize,
+        (): &mut (),
+        block: &RecordBlock<'_>,
+        _: &mut BufferOutput<'_>,
+    ) -> Result<(), Cause> {
         assert!(self.0 != "join" || block.number < 5, "rotten");
         Ok(())
     }
@@ -134,7 +145,7 @@ fn a_panic_anywhere_is_an_error_and_nothing_hangs() {
         let done = ignored(
             &options(order, 3, 10),
             vec![Input::reader(RottenPipe)],
-            &Copy,
+            &Identity,
             vec![],
         );
         assert!(
@@ -171,10 +182,10 @@ fn an_input_that_breaks_is_named_with_how_far_it_was_read() {
                 ..options(order, 3, 10)
             },
             vec![source],
-            &Copy,
+            &Identity,
             sinks,
         );
-        let Failure { error, report } = done.expect_err("it breaks");
+        let StreamFailure { error, report } = done.expect_err("it breaks");
         assert_eq!(
             error.io().and_then(io::Error::raw_os_error),
             Some(libc::EIO)
@@ -186,7 +197,7 @@ fn an_input_that_breaks_is_named_with_how_far_it_was_read() {
             "{error}"
         );
         assert!(!report.inputs[0].ended);
-        let told = Failure { error, report }.to_string();
+        let told = StreamFailure { error, report }.to_string();
         if order.writes_in_turn() {
             // All that was read before it broke.
             assert_eq!(numbers(&output), (0..105).collect::<Vec<_>>());
@@ -208,10 +219,10 @@ fn a_full_disk_is_named_with_how_much_was_written() {
         let done = ignored(
             &options(order, 3, 100),
             vec![Input::bytes(&input)],
-            &Copy,
+            &Identity,
             vec![sink],
         );
-        let Failure { error, report } = done.expect_err("it is full");
+        let StreamFailure { error, report } = done.expect_err("it is full");
         assert_eq!(
             error.io().and_then(io::Error::raw_os_error),
             Some(libc::ENOSPC)
@@ -224,7 +235,7 @@ fn a_full_disk_is_named_with_how_much_was_written() {
         );
         assert_eq!(report.outputs[0].bytes, 0);
         // Nothing was written, and nothing is said of it.
-        let text = Failure { error, report }.to_string();
+        let text = StreamFailure { error, report }.to_string();
         assert!(!text.contains("part of the output"), "{text}");
     }
 }
@@ -253,10 +264,10 @@ fn a_reader_that_goes_away_ends_the_run() {
             let done = ignored(
                 &options(order, 3, 1000),
                 vec![Input::bytes(&input)],
-                &Copy,
+                &Identity,
                 vec![sink],
             );
-            let Failure { error, report } = done.expect_err("nobody reads any more");
+            let StreamFailure { error, report } = done.expect_err("nobody reads any more");
             let kind = error.io().map(io::Error::kind);
             assert!(
                 matches!(
@@ -277,7 +288,7 @@ fn interrupted(inputs: Vec<Input<'_>>, outputs: Vec<Output<'_>>, order: Order) -
     let done = run(
         &options(order, 3, 1000),
         inputs,
-        &Copy,
+        &Identity,
         outputs,
         &mut |_| {
             asked.get_or_insert_with(Instant::now);
@@ -336,7 +347,12 @@ fn a_file_that_shrinks_is_an_error() {
     file.set_len(4000).expect("a file");
     let mut output = Vec::new();
     let sinks = vec![Output::writer(&mut output)];
-    let done = ignored(&options(Order::Both, 2, 300), vec![source], &Copy, sinks);
+    let done = ignored(
+        &options(Order::Both, 2, 300),
+        vec![source],
+        &Identity,
+        sinks,
+    );
     let error = done.expect_err("bytes are missing").error;
     assert_eq!(error.offset(), Some(4000), "{error}");
     assert_eq!(
@@ -354,7 +370,7 @@ fn a_file_that_shrinks_is_an_error() {
 
 #[test]
 fn an_output_that_does_not_exist_is_an_error() {
-    let lost = PerRecord(|record: &[u8], out: &mut Out<'_>| Ok(out.put(2, record)?));
+    let lost = PerRecord(|record: &[u8], out: &mut BufferOutput<'_>| Ok(out.write(2, record)?));
     let (mut one, mut two) = (Vec::new(), Vec::new());
     let sinks = vec![Output::writer(&mut one), Output::writer(&mut two)];
     let input = numbered(10);
@@ -374,7 +390,7 @@ fn an_output_that_does_not_exist_is_an_error() {
 #[test]
 fn with_output_off_what_is_put_is_dropped() {
     let input = numbered(10);
-    let put = PerRecord(|record: &[u8], out: &mut Out<'_>| Ok(out.put(7, record)?));
+    let put = PerRecord(|record: &[u8], out: &mut BufferOutput<'_>| Ok(out.write(7, record)?));
     let report = ignored(
         &options(Order::Both, 2, 5),
         vec![Input::bytes(&input)],
@@ -390,13 +406,13 @@ fn with_output_off_what_is_put_is_dropped() {
 fn of_the_record_that_fails_nothing_is_written() {
     let input = numbered(1000);
     for order in ORDERS {
-        let halves = PerRecord(|record: &[u8], out: &mut Out<'_>| {
-            out.put(0, &record[..4])?;
-            out.put(1, record)?;
+        let halves = PerRecord(|record: &[u8], out: &mut BufferOutput<'_>| {
+            out.write(0, &record[..4])?;
+            out.write(1, record)?;
             if numbers(record) == [503] {
                 return Err("record 503 is bad".into());
             }
-            Ok(out.put(0, &record[4..])?)
+            Ok(out.write(0, &record[4..])?)
         });
         let (mut one, mut two) = (Vec::new(), Vec::new());
         let sinks = vec![Output::writer(&mut one), Output::writer(&mut two)];
@@ -441,7 +457,7 @@ fn streams_that_count_more_than_there_is_are_not_believed() {
         let done = ignored(
             &options(order, 2, 10),
             vec![Input::bytes(&input)],
-            &Copy,
+            &Identity,
             sinks,
         );
         let error = done.expect_err("it overstates").error;
@@ -449,7 +465,7 @@ fn streams_that_count_more_than_there_is_are_not_believed() {
         let done = ignored(
             &options(order, 2, 10),
             vec![Input::reader(OverstatingStream)],
-            &Copy,
+            &Identity,
             vec![],
         );
         let error = done.expect_err("it overstates").error;

@@ -5,8 +5,8 @@ use std::sync::Mutex;
 
 use crate::common::{Dice, Unsteady, ignored};
 use isochrony_nbuf::{
-    Block, Cause, Framing, Input, NbufError, Options, Order, Out, Output, PerRecord, Prefix,
-    Process,
+    BlockProcessor, BufferOutput, Cause, Framing, Input, NbufError, Options, Order, Output,
+    PerRecord, Prefix, RecordBlock,
 };
 use proptest::prelude::*;
 
@@ -68,9 +68,9 @@ proptest! {
         eager in any::<bool>(),
     ) {
         let seen = Mutex::new(Vec::new());
-        let note = PerRecord(|record: &[u8], out: &mut Out<'_>| {
+        let note = PerRecord(|record: &[u8], out: &mut BufferOutput<'_>| {
             seen.lock().expect("no panic").push(record.to_vec());
-            Ok(out.put(0, record)?)
+            Ok(out.write(0, record)?)
         });
         let options = Options {
             order: Order::Both,
@@ -116,7 +116,7 @@ fn failure(framing: Framing, buffer: Option<usize>, memory: usize, bytes: &[u8])
         framing,
         ..Options::default()
     };
-    let nothing = PerRecord(|_: &[u8], _: &mut Out<'_>| Ok(()));
+    let nothing = PerRecord(|_: &[u8], _: &mut BufferOutput<'_>| Ok(()));
     ignored(&options, vec![Input::reader(bytes)], &nothing, vec![])
         .expect_err("it fits in no buffer")
         .error
@@ -162,7 +162,7 @@ fn a_record_larger_than_usual_gets_the_memory_that_is_left() {
     lines.resize(lines.len() + 3_000_000, b'x');
     lines.push(b'\n');
     let count = Mutex::new(Vec::new());
-    let note = PerRecord(|record: &[u8], _: &mut Out<'_>| {
+    let note = PerRecord(|record: &[u8], _: &mut BufferOutput<'_>| {
         count.lock().expect("no panic").push(record.len());
         Ok(())
     });
@@ -205,7 +205,7 @@ fn options_that_cannot_be_are_refused() {
             workers,
             ..Options::default()
         };
-        let nothing = PerRecord(|_: &[u8], _: &mut Out<'_>| Ok(()));
+        let nothing = PerRecord(|_: &[u8], _: &mut BufferOutput<'_>| Ok(()));
         let error = ignored(&options, vec![], &nothing, vec![])
             .expect_err("refused")
             .error;
@@ -216,21 +216,26 @@ fn options_that_cannot_be_are_refused() {
 /// Needs as much memory as a buffer has bytes.
 struct Copying;
 
-impl Process for Copying {
-    type Worker = ();
+impl BlockProcessor for Copying {
+    type Scratch = ();
 
-    fn worker(&self) {}
+    fn new_scratch(&self) {}
 
-    fn execute(&self, (): &mut (), block: &Block<'_>, out: &mut Out<'_>) -> Result<(), Cause> {
+    fn execute(
+        &self,
+        (): &mut (),
+        block: &RecordBlock<'_>,
+        out: &mut BufferOutput<'_>,
+    ) -> Result<(), Cause> {
         assert!(block.bytes.len() <= 20_000, "{} bytes", block.bytes.len());
         Ok(out.forward(0)?)
     }
 
-    fn stages(&self) -> bool {
+    fn needs_staging(&self) -> bool {
         false
     }
 
-    fn worker_bytes(&self, buffer: usize) -> usize {
+    fn scratch_bytes(&self, buffer: usize) -> usize {
         buffer
     }
 }

@@ -12,7 +12,7 @@ use std::sync::{Condvar, Mutex, MutexGuard};
 use std::thread;
 
 use crate::common::{PATIENCE, RECORD, ignored, numbered, options};
-use isochrony_nbuf::{Block, Cause, Input, Order, Out, Output, Process};
+use isochrony_nbuf::{BlockProcessor, BufferOutput, Cause, Input, Order, Output, RecordBlock};
 
 /// Ticks in the states read, execute and write.
 type Times = [u64; 3];
@@ -182,12 +182,17 @@ impl Write for Sink<'_> {
 
 struct Executing<'a>(&'a Stage);
 
-impl Process for Executing<'_> {
-    type Worker = ();
+impl BlockProcessor for Executing<'_> {
+    type Scratch = ();
 
-    fn worker(&self) {}
+    fn new_scratch(&self) {}
 
-    fn execute(&self, (): &mut (), block: &Block<'_>, out: &mut Out<'_>) -> Result<(), Cause> {
+    fn execute(
+        &self,
+        (): &mut (),
+        block: &RecordBlock<'_>,
+        out: &mut BufferOutput<'_>,
+    ) -> Result<(), Cause> {
         self.0.play(block.number as usize, 1);
         Ok(out.forward(0)?)
     }

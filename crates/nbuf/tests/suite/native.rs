@@ -1,8 +1,10 @@
-//! Native processors through workers: published digests and naive counts, for any order, number of workers and buffers.
+//! NativeProcessors processors through workers: published digests and naive counts, for any order, number of workers and buffers.
 
 use crate::common::{Dice, ORDERS, Unsteady, ignored};
 use isochrony_bytes::Outcome;
-use isochrony_nbuf::{Framing, Input, Native, NbufError, Options, Order, Output, Process};
+use isochrony_nbuf::{
+    BlockProcessor, Framing, Input, NativeProcessors, NbufError, Options, Order, Output,
+};
 
 fn options(order: Order, workers: usize, buffer: usize) -> Options {
     Options {
@@ -32,8 +34,8 @@ fn digests_are_those_that_were_published() {
     for order in ORDERS {
         for (workers, buffer) in [(1, 1_000_000), (2, 65_537), (3, 1000), (8, 20_000)] {
             for lent in [true, false] {
-                let native =
-                    Native::parse(&["sha256", "crc32c", "md5"]).expect("there are such processors");
+                let native = NativeProcessors::parse(&["sha256", "crc32c", "md5"])
+                    .expect("there are such processors");
                 let dice = Dice::new(buffer as u64);
                 let input = if lent {
                     Input::bytes(&million)
@@ -80,7 +82,7 @@ fn matches_that_span_buffers_are_found_once() {
         count
     };
     for (workers, buffer) in [(1, 50_000), (2, 1), (3, 7), (4, 4096)] {
-        let native = Native::parse(&["count:abba"]).expect("there is such a processor");
+        let native = NativeProcessors::parse(&["count:abba"]).expect("there is such a processor");
         ignored(
             &options(Order::None, workers, buffer),
             vec![Input::bytes(&text)],
@@ -100,7 +102,7 @@ fn compression_goes_back_to_what_it_was_in_bounded_memory() {
     let mut dice = Dice::new(8);
     let data: Vec<u8> = (0..400_000).map(|_| b'a' + dice.below(3) as u8).collect();
     let through = |name: &str, bytes: &[u8], workers| {
-        let native = Native::parse(&[name]).expect("there is such a processor");
+        let native = NativeProcessors::parse(&[name]).expect("there is such a processor");
         let mut out = Vec::new();
         let options = Options {
             memory: WINDOW,
@@ -131,7 +133,7 @@ fn compression_goes_back_to_what_it_was_in_bounded_memory() {
 
 #[test]
 fn what_a_processor_cannot_read_is_named_with_its_place() {
-    let native = Native::parse(&["unzstd"]).expect("there is such a processor");
+    let native = NativeProcessors::parse(&["unzstd"]).expect("there is such a processor");
     let garbage = vec![7; 10_000];
     let options = Options {
         memory: WINDOW,
@@ -140,13 +142,13 @@ fn what_a_processor_cannot_read_is_named_with_its_place() {
     let done = ignored(&options, vec![Input::bytes(&garbage)], &native, vec![]);
     let error = done.expect_err("it is no zstd").error;
     assert!(matches!(error, NbufError::Process { .. }), "{error}");
-    assert!(Native::parse(&["sha265"]).is_err());
+    assert!(NativeProcessors::parse(&["sha265"]).is_err());
 }
 
 #[test]
 fn memory_for_processors_is_counted_to_the_limit() {
-    let native = Native::parse(&["zstd"]).expect("there is such a processor");
-    let needs = native.worker_bytes(100_000);
+    let native = NativeProcessors::parse(&["zstd"]).expect("there is such a processor");
+    let needs = native.scratch_bytes(100_000);
     let options = Options {
         memory: 3 * needs,
         ..options(Order::Both, 4, 100_000)
@@ -161,7 +163,7 @@ fn memory_for_processors_is_counted_to_the_limit() {
 #[test]
 fn one_stream_for_several_outputs_is_refused_and_a_copy_beside_a_digest_is_not() {
     for (name, refused) in [("zstd", true), ("gunzip", true), ("sha256", false)] {
-        let native = Native::parse(&[name]).expect("there is such a processor");
+        let native = NativeProcessors::parse(&[name]).expect("there is such a processor");
         let (mut one, mut two) = (Vec::new(), Vec::new());
         let outputs = vec![Output::writer(&mut one), Output::writer(&mut two)];
         let options = Options {

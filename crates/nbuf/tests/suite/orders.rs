@@ -9,7 +9,10 @@ use std::time::Duration;
 use crate::common::{
     Dice, ORDERS, RECORD, Reluctant, Unsteady, ignored, numbered, numbers, options,
 };
-use isochrony_nbuf::{Block, Cause, Copy, Input, Options, Order, Out, Output, PerRecord, Process};
+use isochrony_nbuf::{
+    BlockProcessor, BufferOutput, Cause, Identity, Input, Options, Order, Output, PerRecord,
+    RecordBlock,
+};
 
 /// Notes in which order buffers are executed, whether two are at once, and in which order they are joined; puts each
 /// record out.
@@ -38,18 +41,18 @@ impl Watching {
     }
 }
 
-impl Process for Watching {
-    type Worker = Vec<u64>;
+impl BlockProcessor for Watching {
+    type Scratch = Vec<u64>;
 
-    fn worker(&self) -> Vec<u64> {
+    fn new_scratch(&self) -> Vec<u64> {
         Vec::new()
     }
 
     fn execute(
         &self,
         mine: &mut Vec<u64>,
-        block: &Block<'_>,
-        out: &mut Out<'_>,
+        block: &RecordBlock<'_>,
+        out: &mut BufferOutput<'_>,
     ) -> Result<(), Cause> {
         let inside = 1 + self.inside.fetch_add(1, Ordering::SeqCst);
         self.most_inside.fetch_max(inside, Ordering::SeqCst);
@@ -57,7 +60,7 @@ impl Process for Watching {
         *mine = numbers(block.bytes);
         self.pause();
         for record in block.records() {
-            out.put(0, record)?;
+            out.write(0, record)?;
         }
         self.inside.fetch_sub(1, Ordering::SeqCst);
         Ok(())
@@ -71,8 +74,8 @@ impl Process for Watching {
         &self,
         lane: usize,
         mine: &mut Vec<u64>,
-        _: &Block<'_>,
-        _: &mut Out<'_>,
+        _: &RecordBlock<'_>,
+        _: &mut BufferOutput<'_>,
     ) -> Result<(), Cause> {
         let mut joined = self.joined[lane]
             .try_lock()
@@ -169,7 +172,7 @@ fn thousands_of_tiny_buffers() {
             let report = ignored(
                 &options,
                 vec![input_of(&input)],
-                &Copy,
+                &Identity,
                 vec![Output::writer(&mut output)],
             )
             .expect("nothing goes wrong");
@@ -192,7 +195,8 @@ fn nothing_and_one_record() {
             }
         }
     }
-    let report = ignored(&Options::default(), vec![], &Copy, vec![]).expect("no input is no error");
+    let report =
+        ignored(&Options::default(), vec![], &Identity, vec![]).expect("no input is no error");
     assert_eq!(
         (
             report.bytes,
@@ -207,7 +211,7 @@ fn nothing_and_one_record() {
 #[test]
 fn a_short_last_record_is_passed_with_its_length() {
     let lengths = Mutex::new(Vec::new());
-    let note = PerRecord(|record: &[u8], _: &mut Out<'_>| {
+    let note = PerRecord(|record: &[u8], _: &mut BufferOutput<'_>| {
         lengths.lock().expect("no panic").push(record.len());
         Ok(())
     });
@@ -227,10 +231,10 @@ fn a_short_last_record_is_passed_with_its_length() {
 #[test]
 fn output_that_is_larger_than_memory_keeps_its_order() {
     // Each record becomes 1,000: far more than a buffer may stage.
-    let blow_up = PerRecord(|record: &[u8], out: &mut Out<'_>| {
-        (0..1000).try_for_each(|_| out.put(0, record))?;
+    let blow_up = PerRecord(|record: &[u8], out: &mut BufferOutput<'_>| {
+        (0..1000).try_for_each(|_| out.write(0, record))?;
         // And one piece that is larger than all that may be staged.
-        Ok(out.put(0, &record.repeat(700))?)
+        Ok(out.write(0, &record.repeat(700))?)
     });
     let input = numbered(40);
     let wanted: Vec<u64> = (0..40).flat_map(|number| [number; 1700]).collect();
@@ -297,8 +301,13 @@ fn producers_and_consumers_may_be_slower_than_the_run() {
                 });
                 let input = Input::file(from).expect("a pipe");
                 let output = Output::file(to).expect("a pipe");
-                let report = ignored(&options(order, 3, 500), vec![input], &Copy, vec![output])
-                    .expect("no error");
+                let report = ignored(
+                    &options(order, 3, 500),
+                    vec![input],
+                    &Identity,
+                    vec![output],
+                )
+                .expect("no error");
                 assert_eq!(report.bytes, bytes.len() as u64);
                 let mut written = numbers(&consumer.join().expect("no panic"));
                 if !order.writes_in_turn() {
@@ -325,7 +334,7 @@ fn an_eager_run_hands_on_what_there_is() {
                 Input::file(from).expect("a pipe"),
                 Output::file(to).expect("a pipe"),
             );
-            ignored(&options, vec![input], &Copy, vec![output]).expect("no error");
+            ignored(&options, vec![input], &Identity, vec![output]).expect("no error");
         });
         for number in 0..50_u64 {
             // Answered one by one, though a buffer could hold thousands; the end of a record comes later than its begin.
@@ -353,7 +362,7 @@ fn files_are_read_at_their_places_and_left_at_their_end() {
         let report = ignored(
             &options(Order::Output, workers, 999),
             vec![input],
-            &Copy,
+            &Identity,
             vec![Output::writer(&mut output)],
         )
         .expect("no error");
@@ -371,7 +380,7 @@ fn a_file_that_the_system_makes_up_is_read_to_its_end() {
     ignored(
         &options(Order::Both, 2, 3),
         vec![input],
-        &Copy,
+        &Identity,
         vec![Output::writer(&mut output)],
     )
     .expect("no error");

@@ -9,7 +9,8 @@ use crate::common::{
     Dice, ORDERS, RECORD, Reluctant, Unsteady, ignored, numbered, numbers, options,
 };
 use isochrony_nbuf::{
-    Block, Cause, Copy, Framing, Input, Merge, Options, Order, Out, Output, PerRecord, Process,
+    BlockProcessor, BufferOutput, Cause, Framing, Identity, Input, Merge, Options, Order, Output,
+    PerRecord, RecordBlock,
 };
 
 #[test]
@@ -29,7 +30,7 @@ fn inputs_in_order_are_one_after_another_and_share_no_record() {
         let report = ignored(
             &options(Order::Both, workers, 17),
             inputs,
-            &Copy,
+            &Identity,
             vec![Output::writer(&mut output)],
         )
         .expect("no error");
@@ -48,12 +49,17 @@ fn inputs_in_order_are_one_after_another_and_share_no_record() {
 #[derive(Default)]
 struct Inputs(Mutex<Vec<(usize, u64, u64)>>);
 
-impl Process for Inputs {
-    type Worker = ();
+impl BlockProcessor for Inputs {
+    type Scratch = ();
 
-    fn worker(&self) {}
+    fn new_scratch(&self) {}
 
-    fn execute(&self, (): &mut (), block: &Block<'_>, out: &mut Out<'_>) -> Result<(), Cause> {
+    fn execute(
+        &self,
+        (): &mut (),
+        block: &RecordBlock<'_>,
+        out: &mut BufferOutput<'_>,
+    ) -> Result<(), Cause> {
         self.0
             .lock()
             .expect("no panic")
@@ -102,7 +108,7 @@ fn a_silent_input_does_not_keep_the_others_waiting() {
                 merge: Merge::Fair,
                 ..options(Order::Both, 2, 100)
             };
-            ignored(&options, inputs, &Copy, vec![done]).expect("no error")
+            ignored(&options, inputs, &Identity, vec![done]).expect("no error")
         });
         // Half a record, and then nothing.
         late.write_all(&7_u64.to_le_bytes()[..4]).expect("room");
@@ -126,15 +132,15 @@ fn records_are_routed_and_the_full_stream_is_kept_beside_the_filtered() {
     let input = numbered(5000);
     for order in ORDERS {
         let (mut all, mut odd, mut threes) = (Vec::new(), Vec::new(), Vec::new());
-        let route = PerRecord(|record: &[u8], out: &mut Out<'_>| {
+        let route = PerRecord(|record: &[u8], out: &mut BufferOutput<'_>| {
             let number = numbers(record)[0];
             if number % 2 == 1 {
-                out.put(1, record)?;
+                out.write(1, record)?;
             }
             if number.is_multiple_of(3) {
-                out.put(2, record)?;
+                out.write(2, record)?;
             }
-            Ok(out.put(0, record)?)
+            Ok(out.write(0, record)?)
         });
         let outputs = vec![
             Output::writer(&mut all),
@@ -181,15 +187,20 @@ fn records_are_routed_and_the_full_stream_is_kept_beside_the_filtered() {
 #[test]
 fn a_buffer_that_is_handed_on_keeps_its_place_among_what_is_put() {
     struct Framed;
-    impl Process for Framed {
-        type Worker = ();
-        fn worker(&self) {}
-        fn execute(&self, (): &mut (), block: &Block<'_>, out: &mut Out<'_>) -> Result<(), Cause> {
+    impl BlockProcessor for Framed {
+        type Scratch = ();
+        fn new_scratch(&self) {}
+        fn execute(
+            &self,
+            (): &mut (),
+            block: &RecordBlock<'_>,
+            out: &mut BufferOutput<'_>,
+        ) -> Result<(), Cause> {
             out.forward(0)?;
-            out.put(0, b"|")?;
+            out.write(0, b"|")?;
             out.forward(0)?;
-            out.put(0, b"\n")?;
-            Ok(out.put(1, &[block.bytes[0]])?)
+            out.write(0, b"\n")?;
+            Ok(out.write(1, &[block.bytes[0]])?)
         }
     }
     let (mut one, mut two) = (Vec::new(), Vec::new());
@@ -221,7 +232,7 @@ fn a_copy_goes_to_every_output() {
         let report = ignored(
             &options(order, 3, 100),
             vec![Input::bytes(&input)],
-            &Copy,
+            &Identity,
             outputs,
         );
         let report = report.expect("no error");

@@ -9,7 +9,7 @@ use std::thread::sleep;
 use std::time::Duration;
 
 use crate::common::{PATIENCE, RECORD, ignored, numbered, numbers, options};
-use isochrony_nbuf::{Block, Cause, Input, Order, Out, Output, Process};
+use isochrony_nbuf::{BlockProcessor, BufferOutput, Cause, Input, Order, Output, RecordBlock};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Event {
@@ -85,25 +85,30 @@ struct Hooks<'a, E, A> {
     arriving: A,
 }
 
-impl<E, A> Process for Hooks<'_, E, A>
+impl<E, A> BlockProcessor for Hooks<'_, E, A>
 where
     E: Fn(u64) -> Result<(), Cause> + Sync,
     A: Fn(u64) -> Result<(), Cause> + Sync,
 {
-    type Worker = u64;
+    type Scratch = u64;
 
-    fn worker(&self) -> u64 {
+    fn new_scratch(&self) -> u64 {
         0
     }
 
-    fn execute(&self, mine: &mut u64, block: &Block<'_>, out: &mut Out<'_>) -> Result<(), Cause> {
+    fn execute(
+        &self,
+        mine: &mut u64,
+        block: &RecordBlock<'_>,
+        out: &mut BufferOutput<'_>,
+    ) -> Result<(), Cause> {
         *mine = block.number;
         self.events.note(Event::Begun(block.number));
         (self.executing)(block.number)?;
         Ok(out.forward(0)?)
     }
 
-    fn output<'w>(&self, mine: &'w u64) -> [&'w [u8]; 2] {
+    fn trailing_output<'w>(&self, mine: &'w u64) -> [&'w [u8]; 2] {
         self.events.note(Event::Arrived(*mine));
         if let Err(why) = (self.arriving)(*mine) {
             panic!("{why}");

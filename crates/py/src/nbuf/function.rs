@@ -6,7 +6,7 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use isochrony_nbuf::{Block, Cause, Located, Out};
+use isochrony_nbuf::{BufferOutput, Cause, LocatedError, RecordBlock};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList, PyMemoryView, PyTuple};
@@ -32,8 +32,8 @@ impl Function {
     pub(super) fn execute(
         &self,
         sum: &mut Sum,
-        block: &Block<'_>,
-        out: &mut Out<'_>,
+        block: &RecordBlock<'_>,
+        out: &mut BufferOutput<'_>,
     ) -> Result<(), Cause> {
         crate::interpreter::attach(|py| {
             let all = self.view(py, block)?;
@@ -46,12 +46,12 @@ impl Function {
             }
             let mut at = 0;
             for record in block.records() {
-                let place = |why: Cause| Located {
+                let place = |why: Cause| LocatedError {
                     offset: block.offset + at as u64,
                     length: record.len() as u64,
                     why,
                 };
-                out.mark();
+                out.begin_record();
                 let view = all.get_item(slice(py, at, at + record.len())?)?;
                 let returned = self.call(py, &view, sum).map_err(|why| place(why.into()))?;
                 put(&returned, &view, record, out).map_err(place)?;
@@ -89,7 +89,7 @@ impl Function {
         self.total.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn view<'py>(&self, py: Python<'py>, block: &Block<'_>) -> PyResult<Bound<'py, PyAny>> {
+    fn view<'py>(&self, py: Python<'py>, block: &RecordBlock<'_>) -> PyResult<Bound<'py, PyAny>> {
         match &self.views[block.input] {
             Some(whole) => {
                 let start = block.input_offset as usize;
@@ -120,27 +120,27 @@ fn put(
     returned: &Bound<'_, PyAny>,
     given: &Bound<'_, PyAny>,
     record: &[u8],
-    out: &mut Out<'_>,
+    out: &mut BufferOutput<'_>,
 ) -> Result<(), Cause> {
     if returned.is_none() {
         return Ok(());
     }
     if !returned.is_instance_of::<PyTuple>() && !returned.is_instance_of::<PyList>() {
-        if out.outputs() > 1 {
+        if out.output_count() > 1 {
             let message = format!(
                 "the function returned {} for {} outputs; return a tuple with bytes or None for each",
                 returned.get_type().name()?,
-                out.outputs()
+                out.output_count()
             );
             return Err(PyTypeError::new_err(message).into());
         }
         return put_one(returned, given, record, 0, out);
     }
     let count = returned.len()?;
-    if out.outputs() > 0 && count != out.outputs() {
+    if out.output_count() > 0 && count != out.output_count() {
         let message = format!(
             "the function returned {count} things for {} outputs; return bytes or None for each",
-            out.outputs()
+            out.output_count()
         );
         return Err(PyTypeError::new_err(message).into());
     }
@@ -158,7 +158,7 @@ fn put_one(
     given: &Bound<'_, PyAny>,
     record: &[u8],
     output: usize,
-    out: &mut Out<'_>,
+    out: &mut BufferOutput<'_>,
 ) -> Result<(), Cause> {
     let made;
     let bytes = if returned.is(given) {
@@ -167,11 +167,11 @@ fn put_one(
         made = bytes(returned, "the function")?;
         made.as_bytes()
     };
-    if out.fits(bytes.len()) {
-        return Ok(out.put(output, bytes)?);
+    if out.has_room_for(bytes.len()) {
+        return Ok(out.write(output, bytes)?);
     }
     // It may have to wait for a turn, whose holder may need the interpreter.
     Ok(crate::interpreter::detach(returned.py(), || {
-        out.put(output, bytes)
+        out.write(output, bytes)
     })?)
 }

@@ -11,7 +11,8 @@ mod streams;
 use std::time::Duration;
 
 use isochrony_nbuf::{
-    Failure, Framing, Input, Merge, Options, Order, Output, Prefix, Progress, Report, check, run,
+    Framing, Input, Merge, Options, Order, Output, Prefix, Progress, Report, StreamFailure, check,
+    run,
 };
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple};
@@ -122,7 +123,7 @@ fn watched(
     processor: &Processor,
     outputs: Vec<Output<'_>>,
     progress: Option<&Py<PyAny>>,
-) -> (std::result::Result<Report, Failure>, Option<PyErr>) {
+) -> (std::result::Result<Report, StreamFailure>, Option<PyErr>) {
     crate::interpreter::detach(py, || {
         let mut raised = None;
         let mut watch = |so_far: &Progress| {
@@ -148,7 +149,7 @@ fn watched(
 }
 
 /// A run that failed as the exception that says so, with its report.
-fn failed(py: Python<'_>, failure: &Failure, report: &Bound<'_, PyDict>) -> Error {
+fn failed(py: Python<'_>, failure: &StreamFailure, report: &Bound<'_, PyDict>) -> Error {
     let offset = failure.error.offset();
     let raised = match Error::of_nbuf(&failure.error, &failure.partial()) {
         Error::Python(error) => return error.into(),

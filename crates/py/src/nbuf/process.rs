@@ -3,23 +3,25 @@
 use std::sync::Mutex;
 
 use isochrony_bytes::Outcome;
-use isochrony_nbuf::{Block, Cause, Copy, Native, Out, Process};
+use isochrony_nbuf::{
+    BlockProcessor, BufferOutput, Cause, Identity, NativeProcessors, RecordBlock,
+};
 use pyo3::prelude::*;
 
 use super::function::{Function, Sum};
 use crate::errors::{Raised, Result};
 
 pub(super) struct Processor {
-    native: Option<Native>,
+    native: Option<NativeProcessors>,
     function: Option<Function>,
 }
 
 /// Native processors by name, if there are any.
-pub(super) fn parse(names: &[String]) -> Result<Option<Native>> {
+pub(super) fn parse(names: &[String]) -> Result<Option<NativeProcessors>> {
     if names.is_empty() {
         return Ok(None);
     }
-    let parsed = Native::parse(names);
+    let parsed = NativeProcessors::parse(names);
     Ok(Some(parsed.map_err(|error| {
         Raised::new("OptionError", error.code(), error.to_string())
     })?))
@@ -58,7 +60,7 @@ impl Processor {
     pub(super) fn outcomes(&self) -> Vec<(String, Outcome)> {
         self.native
             .as_ref()
-            .map(Native::outcomes)
+            .map(NativeProcessors::outcomes)
             .unwrap_or_default()
     }
 
@@ -70,22 +72,22 @@ impl Processor {
     }
 
     fn native_lanes(&self) -> usize {
-        self.native.as_ref().map_or(0, Process::lanes)
+        self.native.as_ref().map_or(0, BlockProcessor::lanes)
     }
 }
 
 /// What a worker has for both.
 pub(super) struct Scratch {
-    native: Option<<Native as Process>::Worker>,
+    native: Option<<NativeProcessors as BlockProcessor>::Scratch>,
     sum: Sum,
 }
 
-impl Process for Processor {
-    type Worker = Scratch;
+impl BlockProcessor for Processor {
+    type Scratch = Scratch;
 
-    fn worker(&self) -> Scratch {
+    fn new_scratch(&self) -> Scratch {
         Scratch {
-            native: self.native.as_ref().map(Process::worker),
+            native: self.native.as_ref().map(BlockProcessor::new_scratch),
             sum: None,
         }
     }
@@ -93,8 +95,8 @@ impl Process for Processor {
     fn execute(
         &self,
         scratch: &mut Scratch,
-        block: &Block<'_>,
-        out: &mut Out<'_>,
+        block: &RecordBlock<'_>,
+        out: &mut BufferOutput<'_>,
     ) -> std::result::Result<(), Cause> {
         if let (Some(native), Some(parts)) = (&self.native, &mut scratch.native) {
             native.execute(parts, block, out)?;
@@ -102,7 +104,7 @@ impl Process for Processor {
         match (&self.function, &self.native) {
             (Some(function), _) => function.execute(&mut scratch.sum, block, out),
             (None, Some(_)) => Ok(()),
-            (None, None) => Copy.execute(&mut (), block, out),
+            (None, None) => Identity.execute(&mut (), block, out),
         }
     }
 
@@ -118,8 +120,8 @@ impl Process for Processor {
         &self,
         lane: usize,
         scratch: &mut Scratch,
-        block: &Block<'_>,
-        out: &mut Out<'_>,
+        block: &RecordBlock<'_>,
+        out: &mut BufferOutput<'_>,
     ) -> std::result::Result<(), Cause> {
         match (&self.native, &mut scratch.native, &self.function) {
             (Some(native), Some(parts), _) if lane < native.lanes() => {
@@ -130,9 +132,9 @@ impl Process for Processor {
         }
     }
 
-    fn output<'w>(&self, scratch: &'w Scratch) -> [&'w [u8]; 2] {
+    fn trailing_output<'w>(&self, scratch: &'w Scratch) -> [&'w [u8]; 2] {
         match (&self.native, &scratch.native) {
-            (Some(native), Some(parts)) => native.output(parts),
+            (Some(native), Some(parts)) => native.trailing_output(parts),
             _ => [&[], &[]],
         }
     }
@@ -143,28 +145,34 @@ impl Process for Processor {
             .map_or(Ok(()), |native| native.finish(write))
     }
 
-    fn worker_bytes(&self, buffer: usize) -> usize {
+    fn scratch_bytes(&self, buffer: usize) -> usize {
         let native = self
             .native
             .as_ref()
-            .map_or(0, |native| native.worker_bytes(buffer));
+            .map_or(0, |native| native.scratch_bytes(buffer));
         // The copy that a function sees.
         native + if self.function.is_some() { buffer } else { 0 }
     }
 
     fn shared_bytes(&self) -> usize {
-        self.native.as_ref().map_or(0, Process::shared_bytes)
+        self.native.as_ref().map_or(0, BlockProcessor::shared_bytes)
     }
 
-    fn makes_one_stream(&self) -> bool {
-        self.native.as_ref().is_some_and(Process::makes_one_stream)
+    fn needs_single_output(&self) -> bool {
+        self.native
+            .as_ref()
+            .is_some_and(BlockProcessor::needs_single_output)
     }
 
-    fn stages(&self) -> bool {
-        self.function.is_some() || self.native.as_ref().is_some_and(Process::stages)
+    fn needs_staging(&self) -> bool {
+        self.function.is_some()
+            || self
+                .native
+                .as_ref()
+                .is_some_and(BlockProcessor::needs_staging)
     }
 
-    fn order_does_not_show(&self) -> bool {
+    fn is_order_invariant(&self) -> bool {
         self.function.is_none()
     }
 }

@@ -4,7 +4,9 @@
 use std::io::{self, Read, Write};
 use std::time::Duration;
 
-use isochrony_nbuf::{Failure, Framing, Input, Options, Order, Output, Process, Report, run};
+use isochrony_nbuf::{
+    BlockProcessor, Framing, Input, Options, Order, Output, Report, StreamFailure, run,
+};
 
 pub(crate) const ORDERS: [Order; 4] = [Order::None, Order::Output, Order::Execution, Order::Both];
 
@@ -38,13 +40,13 @@ pub(crate) fn options(order: Order, workers: usize, records_per_buffer: usize) -
     }
 }
 
-pub(crate) fn ignored<P: Process>(
+pub(crate) fn ignored<P: BlockProcessor>(
     options: &Options,
     inputs: Vec<Input<'_>>,
-    process: &P,
+    processor: &P,
     outputs: Vec<Output<'_>>,
-) -> Result<Report, Failure> {
-    run(options, inputs, process, outputs, &mut |_| true)
+) -> Result<Report, StreamFailure> {
+    run(options, inputs, processor, outputs, &mut |_| true)
 }
 
 /// Small numbers that look random, the same in every run.

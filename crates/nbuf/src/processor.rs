@@ -1,0 +1,179 @@
+//! Processors: the interface between n-buffering and what is done to a buffer.
+
+use crate::buffer_output::BufferOutput;
+use crate::error::{Cause, LocatedError};
+use crate::framing::{Framing, Records};
+
+/// Whole records, in a worker's buffer or in the memory of an input.
+#[derive(Debug, Clone, Copy)]
+pub struct RecordBlock<'a> {
+    /// The number of the buffer, in the order of reading, from 0.
+    pub number: u64,
+    /// The records.
+    pub bytes: &'a [u8],
+    /// Their offset in the stream of all inputs.
+    pub offset: u64,
+    /// The number of their input.
+    pub input: usize,
+    /// Their offset in that input.
+    pub input_offset: u64,
+    pub(crate) framing: &'a Framing,
+}
+
+impl<'a> RecordBlock<'a> {
+    /// The records, in order. The last one of an input may be short.
+    #[must_use]
+    pub fn records(&self) -> Records<'a> {
+        Records::new(self.framing, self.bytes)
+    }
+}
+
+/// A processor of blocks of records, shared by all workers.
+///
+/// A block is *executed* by one worker, in parallel with others unless the options order execution. What needs stream order, such
+/// as a checksum, is *joined*: one block at a time, in stream order, while its bytes are still in memory. Independent joins are
+/// separate lanes, so that two workers can join at once.
+pub trait BlockProcessor: Sync {
+    /// What a worker keeps from block to block: accumulators, scratch memory, output.
+    type Scratch: Send;
+
+    /// Makes the scratch of one worker.
+    fn new_scratch(&self) -> Self::Scratch;
+
+    /// Processes one block.
+    ///
+    /// # Errors
+    /// Any error ends the execution.
+    fn execute(
+        &self,
+        scratch: &mut Self::Scratch,
+        block: &RecordBlock<'_>,
+        out: &mut BufferOutput<'_>,
+    ) -> Result<(), Cause>;
+
+    /// Number of lanes of joins.
+    fn lanes(&self) -> usize {
+        0
+    }
+
+    /// Adds the worker's result for this block to the stream's. Called once per lane and block, in stream order within a lane.
+    ///
+    /// # Errors
+    /// Any error ends the execution.
+    fn join(
+        &self,
+        lane: usize,
+        scratch: &mut Self::Scratch,
+        block: &RecordBlock<'_>,
+        out: &mut BufferOutput<'_>,
+    ) -> Result<(), Cause> {
+        let _ = (lane, scratch, block, out);
+        Ok(())
+    }
+
+    /// Output for this block in the scratch after the joins. It is written to output 0 after the staged output, without a copy.
+    fn trailing_output<'w>(&self, scratch: &'w Self::Scratch) -> [&'w [u8]; 2] {
+        let _ = scratch;
+        [&[], &[]]
+    }
+
+    /// Writes the end of the output to output 0, after the last block of a stream that was read to its end.
+    ///
+    /// # Errors
+    /// Any error ends the execution.
+    fn finish(&self, write: &mut dyn FnMut(&[u8])) -> Result<(), Cause> {
+        let _ = write;
+        Ok(())
+    }
+
+    /// Upper bound of the bytes in one worker's scratch for buffers of `buffer` bytes.
+    fn scratch_bytes(&self, buffer: usize) -> usize {
+        let _ = buffer;
+        0
+    }
+
+    /// Upper bound of the bytes that all workers share.
+    fn shared_bytes(&self) -> usize {
+        0
+    }
+
+    /// Whether it writes bytes of its own, so that memory is reserved for staging.
+    fn needs_staging(&self) -> bool {
+        true
+    }
+
+    /// Whether its output is one stream, so that several outputs are refused.
+    fn needs_single_output(&self) -> bool {
+        false
+    }
+
+    /// Whether most of its work is done in joins. Buffers are then larger, since each costs the wake-up of a worker.
+    fn is_join_bound(&self) -> bool {
+        false
+    }
+
+    /// Whether results do not depend on the order of execution. Blocks are then executed in parallel whatever the options say.
+    fn is_order_invariant(&self) -> bool {
+        false
+    }
+}
+
+/// Copies the input to every output: what is done without a processor.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Identity;
+
+impl BlockProcessor for Identity {
+    type Scratch = ();
+
+    fn new_scratch(&self) {}
+
+    fn execute(
+        &self,
+        (): &mut (),
+        _: &RecordBlock<'_>,
+        out: &mut BufferOutput<'_>,
+    ) -> Result<(), Cause> {
+        Ok(out.forward_to_all()?)
+    }
+
+    fn needs_staging(&self) -> bool {
+        false
+    }
+
+    fn is_order_invariant(&self) -> bool {
+        true
+    }
+}
+
+/// A function that is called with each record, for processors without accumulators.
+#[derive(Debug, Clone, Copy)]
+pub struct PerRecord<F>(pub F);
+
+impl<F> BlockProcessor for PerRecord<F>
+where
+    F: Fn(&[u8], &mut BufferOutput<'_>) -> Result<(), Cause> + Sync,
+{
+    type Scratch = ();
+
+    fn new_scratch(&self) {}
+
+    fn execute(
+        &self,
+        (): &mut (),
+        block: &RecordBlock<'_>,
+        out: &mut BufferOutput<'_>,
+    ) -> Result<(), Cause> {
+        let mut offset = block.offset;
+        for record in block.records() {
+            let length = record.len() as u64;
+            out.begin_record();
+            (self.0)(record, out).map_err(|why| LocatedError {
+                offset,
+                length,
+                why,
+            })?;
+            offset += length;
+        }
+        Ok(())
+    }
+}
