@@ -6,7 +6,7 @@ use pyo3::prelude::*;
 
 use super::{Expr, apply, operand};
 use crate::errors::Result;
-use crate::options::dtype_text;
+use crate::signal::options::dtype_text;
 
 /// Reductions of a window.
 macro_rules! reductions {

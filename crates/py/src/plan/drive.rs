@@ -16,8 +16,8 @@ use super::owner::{Callable, ObjectKeeper};
 use crate::errors::{Error, Raised, Result};
 use crate::interpreter::{attach, detach};
 use crate::memory;
-use crate::numbers::Whole;
 use crate::time::RateArg;
+use crate::time::numbers::Whole;
 
 /// A Python object that drives a feed.
 struct PyDriver {

@@ -13,8 +13,8 @@ use serde_json::{Map, Value};
 use super::owner::Owner;
 use super::{NativePlan, drive, owner};
 use crate::errors::{Raised, Result};
-use crate::numbers::Whole;
 use crate::time::RateArg;
+use crate::time::numbers::Whole;
 
 /// A feed that is listened to; `isochrony.Listener` is the one for people.
 #[pyclass(frozen, module = "isochrony._native")]

@@ -12,7 +12,7 @@ use super::jit::JitOperator;
 use super::owner::ObjectKeeper;
 use super::{follow, generate, listen, table_file};
 use crate::errors::{Raised, Result};
-use crate::handle::Shared;
+use crate::store::handle::Shared;
 
 /// A JSON object from text that Python wrote.
 fn parse(text: &str) -> Result<Value> {

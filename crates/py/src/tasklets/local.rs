@@ -12,9 +12,9 @@ use pyo3::types::PyList;
 
 use super::Callbacks;
 use super::output_buffer::OutputBuffer;
-use crate::handle::Shared;
-use crate::key::Stretch;
-use crate::selection::Selection;
+use crate::signal::key::Stretch;
+use crate::signal::selection::Selection;
+use crate::store::handle::Shared;
 
 /// What a function raised by which a whole run ends: Ctrl-C, and exits.
 #[derive(Default)]

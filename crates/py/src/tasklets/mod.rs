@@ -24,7 +24,7 @@ use pyo3::types::{PyDict, PyTuple};
 
 use crate::errors::{Error, Raised, Result};
 use crate::plan::{NativePlan, Nesting};
-use crate::selection::Selection;
+use crate::signal::selection::Selection;
 use crate::workers::process_pool;
 
 use local::{EndingError, InputStore, PythonFunction};

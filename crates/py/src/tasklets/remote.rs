@@ -21,7 +21,7 @@ use serde_json::{Value, json};
 
 use super::Callbacks;
 use super::local::PythonFunction;
-use crate::selection::time_of_first;
+use crate::signal::selection::time_of_first;
 use crate::workers;
 
 /// A function that is called in worker processes.

@@ -12,7 +12,7 @@ use pyo3::prelude::*;
 use super::TaskletDescription;
 use crate::errors::{Raised, Result};
 use crate::plan::NativePlan;
-use crate::selection::Selection;
+use crate::signal::selection::Selection;
 
 /// Refuses a plan that scans what its inputs leave out, or nobody would wait for who writes it. Of a signal that it scans
 /// wholly it reads what the inputs state, which then is one range.

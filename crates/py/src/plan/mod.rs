@@ -13,12 +13,12 @@ use pyo3::types::PyDict;
 use serde_json::{Map, Value, json};
 
 use crate::errors::{Raised, Result};
+use crate::expr::row::Row;
 use crate::expr::{Expr, traced};
 use crate::interpreter::detach;
 use crate::memory;
-use crate::row::Row;
-use crate::selection::Selection;
 use crate::signal::Signal;
+use crate::signal::selection::Selection;
 use crate::store::Store;
 use crate::time::RateArg;
 

@@ -6,11 +6,11 @@ use isochrony_time::{Derived, Fixed, TimebaseId, TimebaseKind};
 use pyo3::prelude::*;
 
 use crate::errors::{Raised, Result};
-use crate::network::{Network, counting};
-use crate::numbers::{number_arg, ratio_arg};
 use crate::signal::Signal;
+use crate::time::network::{Network, counting};
+use crate::time::numbers::{number_arg, ratio_arg};
+use crate::time::timebase::Timebase;
 use crate::time::{RateArg, TimeArg, option};
-use crate::timebase::Timebase;
 
 /// Timebases and the metrics between them: signals' indices, civil time, and whatever else counts time.
 ///

@@ -5,11 +5,11 @@ use pyo3::exceptions::PyIndexError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 
-use crate::conversion::time_of;
 use crate::errors::Result;
-use crate::key::{as_index, is_index, stretch};
-use crate::numbers::Whole;
 use crate::signal::Signal;
+use crate::signal::conversion::time_of;
+use crate::signal::key::{as_index, is_index, stretch};
+use crate::time::numbers::Whole;
 use crate::time::{Time, TimeArg};
 
 /// Something that happened in a signal: import provenance, a discontinuity, an annotation of yours.

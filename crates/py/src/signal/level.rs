@@ -6,9 +6,9 @@ use pyo3::prelude::*;
 use pyo3::types::{PySlice, PyTuple};
 
 use crate::errors::{Raised, Result};
-use crate::key::{Stretch, as_index, is_index, single, sliced, stretch};
-use crate::level_selection::LevelSelection;
 use crate::signal::Signal;
+use crate::signal::key::{Stretch, as_index, is_index, single, sliced, stretch};
+use crate::signal::level_selection::LevelSelection;
 use crate::time::{PreferArg, RoundArg, Time, TimeArg, option, rate_object};
 
 const MEASURES: [(&str, Measure); 5] = [

@@ -9,11 +9,11 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use crate::errors::{Raised, Result};
-use crate::gaps::Gaps;
-use crate::handle::Shared;
 use crate::interrupt::interruptible;
-use crate::key::Stretch;
-use crate::segment::{Segment, finish, values};
+use crate::signal::gaps::Gaps;
+use crate::signal::key::Stretch;
+use crate::signal::segment::{Segment, finish, values};
+use crate::store::handle::Shared;
 use crate::time::Time;
 
 /// Samples of a signal, lazily: nothing is read before `segments`, `values` or an array are asked for.
@@ -76,7 +76,7 @@ pub(crate) fn time_of_first(
 ) -> Result<Option<Time>> {
     match signal.time_of(seg.start()) {
         Err(StoreError::NoCivilTime { .. }) => Ok(None),
-        _ => crate::conversion::time_of(signal, seg.start()).map(Some),
+        _ => crate::signal::conversion::time_of(signal, seg.start()).map(Some),
     }
 }
 
@@ -136,7 +136,7 @@ impl Selection {
     ///     isochrony.GapError: the selection covers a gap or a clock step.
     #[getter]
     fn counts<'py>(&self, py: Python<'py>) -> Result<Bound<'py, PyAny>> {
-        crate::segment::counts(py, &self.selection.as_segment()?)
+        crate::signal::segment::counts(py, &self.selection.as_segment()?)
     }
 
     /// One value in the signal's unit per selected index, `fill` in gaps.
@@ -226,7 +226,7 @@ impl Selection {
     ///     isochrony.StoreError: the signal knows no civil time.
     fn times<'py>(&self, py: Python<'py>) -> Result<Bound<'py, PyAny>> {
         let parts = self.selection.parts().iter().map(|part| &part.range);
-        crate::conversion::civil_times(py, parts, |start, out| {
+        crate::signal::conversion::civil_times(py, parts, |start, out| {
             Ok(self.signal().civil_grid_ns(start, 1, out)?)
         })
     }
@@ -236,7 +236,7 @@ impl Selection {
     fn start_time(&self) -> Result<Option<Time>> {
         let first = self.selection.parts().first();
         first
-            .map(|part| crate::conversion::time_of(self.signal(), part.range.start))
+            .map(|part| crate::signal::conversion::time_of(self.signal(), part.range.start))
             .transpose()
     }
 

@@ -9,12 +9,12 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyInt, PySlice};
 
 use crate::errors::{Error, Raised, Result};
-use crate::gaps::Gap;
-use crate::range;
-use crate::runs::Run;
-use crate::selection::Selection;
-use crate::span::Span;
+use crate::signal::gaps::Gap;
+use crate::signal::runs::Run;
+use crate::signal::selection::Selection;
 use crate::time::TimeArg;
+use crate::time::range;
+use crate::time::span::Span;
 
 /// A stretch of a signal as the user named it.
 #[derive(Clone)]

@@ -3,8 +3,8 @@
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
-use crate::selection::forward;
 use crate::signal::Signal;
+use crate::signal::selection::forward;
 
 #[pymethods]
 impl Signal {

@@ -13,7 +13,7 @@ use pyo3::prelude::*;
 
 use crate::errors::Result;
 use crate::signal::Signal;
-use crate::timebase::Timebase;
+use crate::time::timebase::Timebase;
 
 /// What the timebases of one graph share.
 #[derive(Default)]

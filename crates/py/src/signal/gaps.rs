@@ -189,7 +189,7 @@ impl Gaps {
             };
             return Ok(Bound::new(py, Self { signal, items })?.into_any());
         }
-        let position = crate::key::as_index(key)?;
+        let position = crate::signal::key::as_index(key)?;
         let position = if position < 0 {
             position + len as i64
         } else {
@@ -221,7 +221,7 @@ impl Gaps {
             }
         }
         let array = memory::own(py, memory, isochrony_segment::DType::I64, Some(2))?;
-        crate::segment::finish(array, false, dtype, copy)
+        crate::signal::segment::finish(array, false, dtype, copy)
     }
 
     fn __repr__(&self) -> String {

@@ -4,11 +4,11 @@ use isochrony_store::Selection as StoreSelection;
 use pyo3::prelude::*;
 
 use crate::errors::Result;
-use crate::gaps::Gap;
 use crate::interrupt::interruptible;
-use crate::numbers::Whole;
-use crate::selection::Selection;
 use crate::signal::Signal;
+use crate::signal::gaps::Gap;
+use crate::signal::selection::Selection;
+use crate::time::numbers::Whole;
 
 #[pymethods]
 impl Signal {

@@ -8,13 +8,13 @@ use pyo3::prelude::*;
 use pyo3::types::PyString;
 
 use crate::errors::{Raised, Result};
-use crate::gaps::Gap;
-use crate::handle::{Follower, Shared};
 use crate::interrupt::interruptible;
 use crate::memory;
-use crate::numbers::Whole;
-use crate::runs::reason;
+use crate::signal::gaps::Gap;
+use crate::signal::runs::reason;
 use crate::signal::{Signal, between};
+use crate::store::handle::{Follower, Shared};
+use crate::time::numbers::Whole;
 use crate::time::{TimeArg, duration_arg, option};
 
 /// What changes a signal.

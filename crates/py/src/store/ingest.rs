@@ -9,7 +9,7 @@ use pyo3::types::{PyDict, PyList};
 
 use crate::errors::{Error, Raised, Result};
 use crate::memory;
-use crate::options::whole_ns;
+use crate::signal::options::whole_ns;
 use crate::store::Store;
 use crate::time::{RateArg, fixed};
 

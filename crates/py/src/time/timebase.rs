@@ -8,11 +8,11 @@ use pyo3::prelude::*;
 use pyo3::types::PySlice;
 
 use crate::errors::{Raised, Result};
-use crate::graph::Graph;
-use crate::network::{Network, counting};
-use crate::numbers::{exact_arg, exact_fraction, number_arg, ratio_arg};
-use crate::range::Range;
 use crate::signal::Signal;
+use crate::time::graph::Graph;
+use crate::time::network::{Network, counting};
+use crate::time::numbers::{exact_arg, exact_fraction, number_arg, ratio_arg};
+use crate::time::range::Range;
 use crate::time::{RateArg, Time, TimeArg};
 
 /// An axis of time with a name: the indices of a signal, or anything else that counts, such as the frames of a camera.
@@ -300,7 +300,7 @@ impl Timebase {
     /// Empty for a timebase that is no signal's.
     #[getter]
     fn points<'py>(&self, py: Python<'py>) -> Result<Bound<'py, PyAny>> {
-        crate::stamps::points(py, self.state(py)?.as_deref())
+        crate::signal::stamps::points(py, self.state(py)?.as_deref())
     }
 
     /// The fitted pieces, a `Table`: from "index" up to "end" (-1: open) of "run",
@@ -308,7 +308,7 @@ impl Timebase {
     /// Empty for a timebase that is no signal's.
     #[getter]
     fn fit<'py>(&self, py: Python<'py>) -> Result<Bound<'py, PyAny>> {
-        crate::stamps::fit(py, self.state(py)?.as_deref())
+        crate::signal::stamps::fit(py, self.state(py)?.as_deref())
     }
 
     fn __len__(&self, py: Python<'_>) -> Result<usize> {

@@ -1,4 +1,14 @@
-//! `isochrony.Store`; [`crate::opening`] opens one.
+//! `isochrony.Store`; [`crate::store::opening`] opens one.
+
+pub(crate) mod attrs;
+pub(crate) mod backup;
+pub(crate) mod gather;
+pub(crate) mod handle;
+pub(crate) mod ingest;
+pub(crate) mod machine;
+pub(crate) mod opening;
+pub(crate) mod raw;
+pub(crate) mod saved_plans;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -8,10 +18,10 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple};
 
 use crate::errors::{Raised, Result};
-use crate::handle::Shared;
-use crate::options::New;
-use crate::saved_plans::saved_plans;
 use crate::signal::Signal;
+use crate::signal::options::New;
+use crate::store::handle::Shared;
+use crate::store::saved_plans::saved_plans;
 use crate::time::{RateArg, TimeArg};
 
 /// A folder of signals, open for reading or for writing; made by `isochrony.open`.
@@ -333,7 +343,7 @@ impl Store {
         let path = self.shared.store.path();
         // Asked for the error of a closed store.
         self.shared.store.sequence()?;
-        crate::backup::run(py, path, &dest, progress.as_ref())
+        crate::store::backup::run(py, path, &dest, progress.as_ref())
     }
 
     /// Closes the store; views of its samples stay valid. Closing again does nothing.

@@ -10,8 +10,8 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use crate::errors::{Raised, Result};
-use crate::ingest::{describe, session_options};
 use crate::store::Store;
+use crate::store::ingest::{describe, session_options};
 use crate::time::RateArg;
 
 #[pymethods]
@@ -94,7 +94,7 @@ fn raw_options(
     rate: Option<RateArg>,
 ) -> Result<RawOptions> {
     let dtype = match dtype {
-        Some(dtype) => Some(DType::parse(&crate::options::dtype_text(dtype)?)?),
+        Some(dtype) => Some(DType::parse(&crate::signal::options::dtype_text(dtype)?)?),
         None => None,
     };
     let mut options = match preset {

@@ -1,5 +1,13 @@
 //! `isochrony.Time`; [`arguments`] are what may be given where a time is expected.
 
+mod arguments;
+pub(crate) mod graph;
+pub(crate) mod network;
+pub(crate) mod numbers;
+pub(crate) mod range;
+pub(crate) mod span;
+pub(crate) mod timebase;
+
 use isochrony_time::{Fixed, Rate, RunId, TimebaseId, civil};
 use pyo3::basic::CompareOp;
 use pyo3::exceptions::PyValueError;
@@ -7,9 +15,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyType};
 
 use crate::errors::{Error, Raised, Result};
-use crate::numbers::Whole;
-
-mod arguments;
+use crate::time::numbers::Whole;
 
 pub(crate) use arguments::{PreferArg, RateArg, RoundArg, TimeArg, duration_arg, option};
 

@@ -7,10 +7,10 @@ use isochrony_store::views::{Decimated, Measure};
 use numpy::PyArray1;
 use pyo3::prelude::*;
 
-use crate::conversion::civil_times;
 use crate::errors::{Raised, Result};
 use crate::interrupt::interruptible;
 use crate::memory;
+use crate::signal::conversion::civil_times;
 
 /// Values of consecutive buckets, lazily; made by `level[...]`.
 ///
@@ -133,7 +133,7 @@ impl LevelSelection {
             );
             return Err(Raised::new("GapError", "gap_in_selection", message).into());
         }
-        crate::segment::finish(self.values(py, f64::NAN)?, false, dtype, copy)
+        crate::signal::segment::finish(self.values(py, f64::NAN)?, false, dtype, copy)
     }
 
     fn __repr__(&self) -> String {

@@ -8,17 +8,18 @@
 //! Constants follow NumPy (NEP 50): Python's numbers take the dtype of what they meet, NumPy's keep their own.
 //! Comparison is traced too, so expressions hash by identity and never compare equal as Python objects.
 
-use isochrony_expr::{Binary, Expr as Written, Op, Unary};
-use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyTuple};
-
-use crate::errors::{Error, Raised, Result};
-
 mod methods;
 mod numpy;
 mod operand;
 mod operators;
 mod refusals;
+pub(crate) mod row;
+
+use isochrony_expr::{Binary, Expr as Written, Op, Unary};
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyTuple};
+
+use crate::errors::{Error, Raised, Result};
 
 use operand::operand;
 

@@ -6,9 +6,9 @@ use isochrony_store::{Mode, Store as RustStore};
 use pyo3::prelude::*;
 
 use crate::errors::{Raised, Result};
-use crate::handle::Shared;
 use crate::signal::Signal;
 use crate::store::Store;
+use crate::store::handle::Shared;
 use crate::time::option;
 
 /// Opens a store.

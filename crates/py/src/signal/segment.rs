@@ -7,7 +7,7 @@ use pyo3::types::{PyDict, PyList, PyTuple};
 
 use crate::errors::{Raised, Result};
 use crate::memory;
-use crate::numbers::Whole;
+use crate::time::numbers::Whole;
 use crate::time::{RateArg, Time, rate_object};
 
 /// Samples of one stream at consecutive indices; shares its memory and never changes.

@@ -3,7 +3,7 @@
 use pyo3::prelude::*;
 
 use crate::errors::Result;
-use crate::key::is_index;
+use crate::signal::key::is_index;
 use crate::signal::{Signal, one};
 
 /// Raw samples of a signal by index or time; see `Signal.counts`.
@@ -21,11 +21,11 @@ impl Counts {
     ) -> Result<Bound<'py, PyAny>> {
         let this = self.signal.get();
         if is_index(key) {
-            let array = crate::segment::counts(py, &one(&this.get(py)?, key)?)?;
+            let array = crate::signal::segment::counts(py, &one(&this.get(py)?, key)?)?;
             return Ok(array.get_item(0)?);
         }
         let selection = this.pick(py, Some(key), Default::default())?;
-        crate::segment::counts(py, &selection.selection.as_segment()?)
+        crate::signal::segment::counts(py, &selection.selection.as_segment()?)
     }
 
     fn __len__(&self, py: Python<'_>) -> Result<usize> {
@@ -43,7 +43,12 @@ impl Counts {
         let all = self.signal.get().pick(py, None, Default::default())?;
         let seg = all.selection.as_segment()?;
         let shared = seg.is_contiguous();
-        crate::segment::finish(crate::segment::counts(py, &seg)?, shared, dtype, copy)
+        crate::signal::segment::finish(
+            crate::signal::segment::counts(py, &seg)?,
+            shared,
+            dtype,
+            copy,
+        )
     }
 
     fn __repr__(&self, py: Python<'_>) -> Result<String> {

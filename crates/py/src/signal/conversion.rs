@@ -11,10 +11,10 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyString, PyTuple};
 
 use crate::errors::{Error, Raised, Result};
-use crate::key::{as_index, is_index};
 use crate::memory;
-use crate::selection::Selection;
 use crate::signal::Signal;
+use crate::signal::key::{as_index, is_index};
+use crate::signal::selection::Selection;
 use crate::time::{PreferArg, RoundArg, Time, TimeArg};
 
 /// Conversions between two looks at what else there is to do.

@@ -1,22 +1,39 @@
 //! `isochrony.Signal`: reading.
 
+pub(crate) mod conversion;
+pub(crate) mod counts;
+pub(crate) mod events;
+pub(crate) mod filling;
+pub(crate) mod foreign;
+pub(crate) mod gaps;
+pub(crate) mod key;
+pub(crate) mod level;
+pub(crate) mod level_selection;
+pub(crate) mod options;
+pub(crate) mod runs;
+pub(crate) mod segment;
+pub(crate) mod selection;
+pub(crate) mod stamps;
+pub(crate) mod view;
+pub(crate) mod writing;
+
 use std::sync::Arc;
 
 use isochrony_store::Signal as StoreSignal;
 use pyo3::prelude::*;
 
-use crate::counts::Counts;
 use crate::errors::Result;
-use crate::events::Events;
-use crate::gaps::Gaps;
-use crate::handle::{Follower, Shared};
-use crate::key::{as_index, is_index, single, stretch};
-use crate::range::Range;
-use crate::runs::{Run, runs};
-use crate::selection::{Selection, overlap};
+use crate::signal::counts::Counts;
+use crate::signal::events::Events;
+use crate::signal::gaps::Gaps;
+use crate::signal::key::{as_index, is_index, single, stretch};
+use crate::signal::runs::{Run, runs};
+use crate::signal::selection::{Selection, overlap};
+use crate::signal::writing::Writer;
+use crate::store::handle::{Follower, Shared};
+use crate::time::range::Range;
+use crate::time::timebase::Timebase;
 use crate::time::{TimeArg, rate_object};
-use crate::timebase::Timebase;
-use crate::writing::Writer;
 
 /// What a signal pickles as: path of its store, name, commit; process, number of the opening there, whether changes of
 /// it waited for a commit.
@@ -249,7 +266,7 @@ impl Signal {
             return Ok(Bound::new(py, selection)?.into_any());
         }
         let signal = this.get(py)?;
-        let array = crate::segment::values(py, &one(&signal, key)?)?;
+        let array = crate::signal::segment::values(py, &one(&signal, key)?)?;
         Ok(array.get_item(0)?)
     }
 
@@ -325,14 +342,16 @@ pub(crate) fn between(
     signal: &StoreSignal,
     start: &Bound<'_, PyAny>,
     end: Option<&Bound<'_, PyAny>>,
-) -> Result<crate::key::Stretch> {
+) -> Result<crate::signal::key::Stretch> {
     let Some(end) = end else {
         return stretch(signal, Some(start));
     };
     if is_index(start) && is_index(end) {
         // Not cut to the signal's ends, which is what the caller asks about.
-        return Ok(crate::key::Stretch::Index(as_index(start)?..as_index(end)?));
+        return Ok(crate::signal::key::Stretch::Index(
+            as_index(start)?..as_index(end)?,
+        ));
     }
     let (start, end) = (start.extract::<TimeArg>()?.0, end.extract::<TimeArg>()?.0);
-    Ok(crate::key::Stretch::Civil(start.value..end.value))
+    Ok(crate::signal::key::Stretch::Civil(start.value..end.value))
 }

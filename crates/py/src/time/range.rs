@@ -7,11 +7,11 @@ use isochrony_time::{Exact, TimebaseId};
 use pyo3::prelude::*;
 
 use crate::errors::Result;
-use crate::key::Stretch;
-use crate::numbers::exact_fraction;
-use crate::span::Span;
+use crate::signal::key::Stretch;
 use crate::time::Time;
-use crate::timebase::Timebase;
+use crate::time::numbers::exact_fraction;
+use crate::time::span::Span;
+use crate::time::timebase::Timebase;
 
 /// A half-open stretch `[start, end)` of a timebase, to select from a signal with; also made by `timebase[a:b]`.
 ///

@@ -7,8 +7,8 @@ use pyo3::prelude::*;
 
 use crate::errors::{Raised, Result};
 use crate::interrupt::interruptible;
-use crate::span::Span;
 use crate::store::Store;
+use crate::time::span::Span;
 use crate::time::{RateArg, TimeArg, option};
 
 #[pymethods]
