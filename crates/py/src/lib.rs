@@ -17,6 +17,7 @@ use pyo3::prelude::*;
 mod descriptor;
 mod errors;
 mod expr;
+mod integer;
 mod interpreter;
 mod interrupt;
 mod json;

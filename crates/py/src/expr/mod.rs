@@ -8,6 +8,7 @@
 //! Constants follow NumPy (NEP 50): Python's numbers take the dtype of what they meet, NumPy's keep their own.
 //! Comparison is traced too, so expressions hash by identity and never compare equal as Python objects.
 
+mod expression;
 mod methods;
 mod numpy;
 mod operand;
@@ -19,35 +20,11 @@ use isochrony_expr::{Binary, Expr as Written, Op, Unary};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
-use crate::errors::{Error, Raised, Result};
+use crate::errors::{Raised, Result};
 
+pub(crate) use expression::Expr;
+use expression::untraceable;
 use operand::operand;
-
-/// What is to be computed of the samples of a window, or of each sample: a recipe, not a value.
-///
-/// Arithmetic, comparisons, ``& | ^ ~``, `abs`, `round`, and NumPy's functions of single values (``np.sqrt(s)``,
-/// ``np.where(s > 0, s, 0)``) work as on an array and give an expression. Reductions (``s.mean()``) give one value a
-/// window; `ewm`, `hysteresis`, `previous` and `counter` follow such values from window to window, and begin anew
-/// after a gap or a clock step. Types are NumPy's (NEP 50). ``==`` is computed too and hashing is by identity.
-///
-/// Raises:
-///     isochrony.PlanError: what cannot be computed later: a truth value, an element, a number.
-#[pyclass(frozen, module = "isochrony", name = "Expr")]
-pub(crate) struct Expr {
-    pub(crate) written: Written,
-}
-
-impl From<Written> for Expr {
-    fn from(written: Written) -> Self {
-        Self { written }
-    }
-}
-
-fn untraceable(message: String) -> Error {
-    let message =
-        format!("{message}; what no expression says runs as isochrony.py(f) or isochrony.jit(f)");
-    Raised::new("TraceError", "untraceable", message).into()
-}
 
 /// The recipe that an expression, or a function of the samples of each input or of a row, stands for; `arguments` are
 /// what the function is called with.

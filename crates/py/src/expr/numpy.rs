@@ -4,7 +4,8 @@ use isochrony_expr::{Binary, Expr as Written, Op, Reduction, Unary};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
-use super::{Expr, apply, operand, untraceable};
+use super::expression::{Expr, untraceable};
+use super::{apply, operand};
 use crate::errors::Result;
 
 /// The operation of a universal function.

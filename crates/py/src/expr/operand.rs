@@ -5,7 +5,7 @@ use isochrony_segment::{Complex64, DType};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyComplex, PyFloat, PyInt};
 
-use super::{Expr, untraceable};
+use super::expression::{Expr, untraceable};
 use crate::errors::Result;
 
 /// A number of Python's, which takes the dtype of what it meets.

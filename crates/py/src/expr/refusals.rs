@@ -3,7 +3,7 @@
 use isochrony_expr::Expr as Written;
 use pyo3::prelude::*;
 
-use super::{Expr, untraceable};
+use super::expression::{Expr, untraceable};
 use crate::errors::{Raised, Result};
 
 /// An expression as errors quote it.

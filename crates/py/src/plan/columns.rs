@@ -14,7 +14,7 @@ use isochrony_segment::{Bool8, Buffer, DType, Sample};
 use pyo3::prelude::*;
 use serde_json::{Value, json};
 
-use super::function::failed;
+use super::operator_error::failed;
 use crate::errors::{Error, Raised, Result};
 use crate::memory::Returned;
 use crate::table::NativeTable;

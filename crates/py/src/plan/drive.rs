@@ -14,10 +14,10 @@ use serde_json::{Map, Value};
 use super::listen::{NativeListener, seconds};
 use super::owner::{Callable, ObjectKeeper};
 use crate::errors::{Error, Raised, Result};
+use crate::integer::Whole;
 use crate::interpreter::{attach, detach};
 use crate::memory;
 use crate::time::RateArg;
-use crate::time::numbers::Whole;
 
 /// A Python object that drives a feed.
 struct PyDriver {
@@ -38,7 +38,7 @@ impl Driver for PyDriver {
             let pusher = Bound::new(py, NativePusher { to })?;
             object.call_method1(py, "begin", (pusher,)).map(drop)
         })
-        .map_err(|error| super::function::cause(Error::Python(error)))
+        .map_err(|error| super::operator_error::cause(Error::Python(error)))
     }
 
     fn stop(&self) {

@@ -7,10 +7,11 @@ use pyo3::prelude::*;
 use pyo3::types::{PyIterator, PyTuple};
 use serde_json::{Map, Value, json};
 
-use super::function::{Function, failed};
+use super::function::Function;
+use super::imports::Imports;
 use super::nesting::Nesting;
+use super::operator_error::failed;
 use super::owner::ObjectKeeper;
-use super::saved::Imports;
 use crate::errors::{Error, Raised, Result};
 use crate::interpreter::attach;
 use crate::memory::Returned;

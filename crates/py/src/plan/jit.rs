@@ -12,7 +12,7 @@ use pyo3::prelude::*;
 use serde_json::{Map, Value, json};
 
 use super::function::{Function, seen, unitless};
-use super::saved::Imports;
+use super::imports::Imports;
 use crate::errors::{Error, Raised, Result};
 use crate::memory::Compiled;
 

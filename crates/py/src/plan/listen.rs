@@ -2,19 +2,18 @@
 
 use std::time::Duration;
 
-use isochrony_flow::{Keep, Kept, Live, Plan, PlanError, SEGMENT};
+use isochrony_flow::{Keep, Kept, Live, Plan, SEGMENT};
 use isochrony_live::send::NetworkFaults;
 use isochrony_live::{Address, ListenOptions, Listener, ToWire};
 use isochrony_segment::DType;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
-use serde_json::{Map, Value};
 
+use super::NativePlan;
 use super::owner::Owner;
-use super::{NativePlan, drive, owner};
 use crate::errors::{Raised, Result};
+use crate::integer::Whole;
 use crate::time::RateArg;
-use crate::time::numbers::Whole;
 
 /// A feed that is listened to; `isochrony.Listener` is the one for people.
 #[pyclass(frozen, module = "isochrony._native")]
@@ -141,19 +140,4 @@ impl NativePlan {
         let target = ToWire::new(address.parse()?, speed, frame.map(|frame| frame.0), faults)?;
         self.then_held(py, Kept::new(Keep::new(target)))
     }
-}
-
-/// A feed that a saved plan names.
-pub(super) fn revive(
-    saved: &Map<String, Value>,
-    kept: &owner::ObjectKeeper,
-) -> std::result::Result<Live, PlanError> {
-    if drive::is_driven(saved) {
-        return Ok(Live::new(drive::revive(saved, kept)?));
-    }
-    let listener = Listener::resolve(saved);
-    let listener = listener.map_err(|error| PlanError::Unreadable {
-        why: error.to_string(),
-    })?;
-    Ok(Live::new(listener))
 }

@@ -22,7 +22,6 @@ use crate::signal::selection::Selection;
 use crate::store::Store;
 use crate::time::RateArg;
 
-mod call;
 mod class_operator;
 mod columns;
 mod control;
@@ -31,12 +30,15 @@ mod follow;
 mod function;
 mod gathered;
 mod generate;
+mod imports;
 mod jit;
 mod keep;
 mod listen;
 mod nesting;
+mod operator_error;
 mod owner;
 mod python_functions;
+mod python_operator;
 mod report;
 mod run;
 mod run_options;
@@ -48,12 +50,13 @@ pub(crate) use control::NativeControl;
 pub(crate) use drive::NativePusher;
 pub(crate) use follow::NativeFollowed;
 pub(crate) use gathered::object;
+use imports::{AllowedFunctions, Imports};
 pub(crate) use listen::NativeListener;
 pub(crate) use nesting::Nesting;
 use owner::Owner;
 pub(crate) use report::ProcessFields;
 pub(crate) use run_options::effective_options;
-use saved::{AllowedFunctions, Imports, parameters};
+use saved::parameters;
 
 /// A plan of the engine; `isochrony.Plan` is the one for people.
 #[pyclass(frozen, module = "isochrony._native")]

@@ -4,9 +4,9 @@ use isochrony_flow::Kept;
 use pyo3::prelude::*;
 
 use super::class_operator::ClassOperator;
-use super::function::{OnWorkers, PythonOperator, Use};
 use super::jit::JitOperator;
 use super::owner::ObjectKeeper;
+use super::python_operator::{FunctionRole, OnWorkers, PythonOperator};
 use super::saved::parameters;
 use super::{NativePlan, columns, generate};
 use crate::errors::Result;
@@ -44,14 +44,14 @@ impl NativePlan {
                 .map(|(function, shown, import)| generate::function(function, shown, import, &kept))
         };
         let how = match (how, dtype, fields) {
-            ("each", ..) => Use::Each,
-            (_, _, Some(fields)) => Use::MapRows(columns::interned(&fields)?),
-            (_, Some(dtype), _) => Use::Map(generate::dtype(dtype)?, width),
-            (_, None, _) => Use::Filter,
+            ("each", ..) => FunctionRole::Each,
+            (_, _, Some(fields)) => FunctionRole::MapRows(columns::interned(&fields)?),
+            (_, Some(dtype), _) => FunctionRole::Map(generate::dtype(dtype)?, width),
+            (_, None, _) => FunctionRole::Filter,
         };
         let held = Kept::new(PythonOperator {
             function,
-            how,
+            role: how,
             counts,
             on_workers: OnWorkers::parse(on_workers)?,
             sequential,

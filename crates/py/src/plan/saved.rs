@@ -2,15 +2,16 @@
 
 use std::sync::Arc;
 
-use isochrony_flow::{Catalog, Plan, PlanError, Stored, ToEvents, ToSignal, ToWav};
-use isochrony_live::ToWire;
+use isochrony_flow::{Catalog, Live, Plan, PlanError, Stored, ToEvents, ToSignal, ToWav};
+use isochrony_live::{Listener, ToWire};
 use serde_json::{Map, Value};
 
 use super::class_operator::ClassOperator;
-use super::function::PythonOperator;
+use super::imports::Imports;
 use super::jit::JitOperator;
 use super::owner::ObjectKeeper;
-use super::{follow, generate, listen, table_file};
+use super::python_operator::PythonOperator;
+use super::{drive, follow, generate, table_file};
 use crate::errors::{Raised, Result};
 use crate::store::handle::Shared;
 
@@ -33,73 +34,6 @@ pub(super) fn parameters(operator: &str, text: &str) -> Result<Map<String, Value
             format!("parameters of {operator} are no object; give them by name"),
         )
         .into()),
-    }
-}
-
-/// Which Python functions a saved plan may import. Importing a module runs its code, and a plan may have been written by
-/// anybody, so none is imported unless the caller allows it.
-#[derive(Debug, Clone, Default)]
-pub(super) enum AllowedFunctions {
-    #[default]
-    None,
-    /// These, as `module:name`.
-    Named(Vec<String>),
-    All,
-}
-
-impl AllowedFunctions {
-    /// Whether a function may be imported by its name.
-    pub(super) fn contains(&self, name: &str) -> bool {
-        match self {
-            Self::None => false,
-            Self::Named(names) => names.iter().any(|known| known == name),
-            Self::All => true,
-        }
-    }
-
-    /// Refuses a plan with functions that are not allowed, before anything of it is made; the message lists them all.
-    fn check(&self, saved: &Value) -> Result<()> {
-        let nodes = saved.get("nodes").and_then(Value::as_array);
-        let mut refused: Vec<&str> = nodes
-            .into_iter()
-            .flatten()
-            .flat_map(|node| {
-                [
-                    node.pointer("/params/function"),
-                    node.pointer("/params/state"),
-                    node.pointer("/params/on_break"),
-                    node.pointer("/of/generate"),
-                ]
-            })
-            .flatten()
-            .filter_map(Value::as_str)
-            .filter(|name| !self.contains(name))
-            .collect();
-        refused.sort_unstable();
-        refused.dedup();
-        if refused.is_empty() {
-            return Ok(());
-        }
-        let message = format!(
-            "the plan calls Python functions, and reading it would import their modules: {}; if you trust them, allow \
-             them with allow_functions=True, or with a list of these names",
-            refused.join(", ")
-        );
-        Err(Raised::new("PlanError", "functions_not_allowed", message).into())
-    }
-}
-
-/// What a saved plan may import, and what keeps it.
-#[derive(Clone, Default)]
-pub(super) struct Imports {
-    pub(super) allowed: AllowedFunctions,
-    pub(super) kept: ObjectKeeper,
-}
-
-impl Imports {
-    pub(super) fn new(allowed: AllowedFunctions) -> Self {
-        let kept = ObjectKeeper::default();
-        Self { allowed, kept }
     }
 }
 
@@ -144,7 +78,7 @@ pub(super) fn revive(text: &str, store: Option<&Arc<Shared>>, imports: &Imports)
             return generate::Kind::revive(map, imports);
         }
         if map.contains_key("listen") {
-            return listen::revive(map, &imports.kept);
+            return revive_listener(map, &imports.kept);
         }
         let store = store.map(|shared| &shared.store);
         if map.contains_key("follow") {
@@ -153,4 +87,19 @@ pub(super) fn revive(text: &str, store: Option<&Arc<Shared>>, imports: &Imports)
         Stored::resolve(map, store)
     };
     Ok(Plan::from_json(&saved, &catalog(store, imports), &resolve)?)
+}
+
+/// A feed that a saved plan names.
+fn revive_listener(
+    saved: &Map<String, Value>,
+    kept: &ObjectKeeper,
+) -> std::result::Result<Live, PlanError> {
+    if drive::is_driven(saved) {
+        return Ok(Live::new(drive::revive(saved, kept)?));
+    }
+    let listener = Listener::resolve(saved);
+    let listener = listener.map_err(|error| PlanError::Unreadable {
+        why: error.to_string(),
+    })?;
+    Ok(Live::new(listener))
 }

@@ -14,7 +14,7 @@ use pyo3::prelude::*;
 use serde_json::{Map, Value};
 
 use super::NativePlan;
-use super::function::failed;
+use super::operator_error::failed;
 use crate::errors::{Error, Raised, Result};
 use crate::interpreter::attach;
 use crate::table::NativeTable;

@@ -13,8 +13,7 @@ use pyo3::types::{PyBool, PyString, PyTuple};
 use crate::errors::{Error, Raised, Result};
 use crate::memory;
 use crate::signal::Signal;
-use crate::signal::key::{as_index, is_index};
-use crate::signal::selection::Selection;
+use crate::signal::index::{as_index, is_index};
 use crate::time::{PreferArg, RoundArg, Time, TimeArg};
 
 /// Conversions between two looks at what else there is to do.
@@ -207,7 +206,7 @@ fn instant(count: i64, (num, den): (i64, i64)) -> Result<Fixed> {
 }
 
 /// As [`times_of`]; None where the signal, or one of the runs concerned, knows no civil time.
-fn times_if_known<'py>(
+pub(crate) fn times_if_known<'py>(
     py: Python<'py>,
     signal: &StoreSignal,
     indices: &Bound<'py, PyAny>,
@@ -334,16 +333,5 @@ impl Signal {
         indices: &Bound<'py, PyAny>,
     ) -> Result<Option<Bound<'py, PyAny>>> {
         times_if_known(py, &self.get(py)?, indices)
-    }
-}
-
-#[pymethods]
-impl Selection {
-    fn _times_of<'py>(
-        &self,
-        py: Python<'py>,
-        indices: &Bound<'py, PyAny>,
-    ) -> Result<Option<Bound<'py, PyAny>>> {
-        times_if_known(py, self.signal(), indices)
     }
 }

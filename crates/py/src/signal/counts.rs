@@ -3,7 +3,7 @@
 use pyo3::prelude::*;
 
 use crate::errors::Result;
-use crate::signal::key::is_index;
+use crate::signal::index::is_index;
 use crate::signal::{Signal, one};
 
 /// Raw samples of a signal by index or time; see `Signal.counts`.
@@ -53,5 +53,17 @@ impl Counts {
 
     fn __repr__(&self, py: Python<'_>) -> Result<String> {
         Ok(format!("<Counts of {}>", self.signal.get().get(py)?.name()))
+    }
+}
+
+#[pymethods]
+impl Signal {
+    /// The same samples raw: `signal.counts[a:b]` is an array of `dtype` without a copy.
+    ///
+    /// Raises:
+    ///     isochrony.GapError: a slice across a gap or a clock step.
+    #[getter]
+    fn counts(slf: Py<Self>) -> Counts {
+        Counts { signal: slf }
     }
 }

@@ -6,10 +6,11 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 
 use crate::errors::Result;
+use crate::integer::Whole;
 use crate::signal::Signal;
 use crate::signal::conversion::time_of;
-use crate::signal::key::{as_index, is_index, stretch};
-use crate::time::numbers::Whole;
+use crate::signal::index::{as_index, is_index};
+use crate::signal::key::stretch;
 use crate::time::{Time, TimeArg};
 
 /// Something that happened in a signal: import provenance, a discontinuity, an annotation of yours.
@@ -204,4 +205,13 @@ fn place(signal: &StoreSignal, at: &Bound<'_, PyAny>) -> Result<i64> {
     Ok(signal
         .index_of(&time.native(), Default::default(), None)?
         .index)
+}
+
+#[pymethods]
+impl Signal {
+    /// What happened in it: a sequence of `Event` with `add`, `remove` and `find`.
+    #[getter]
+    fn events(slf: Py<Self>) -> Events {
+        Events { signal: slf }
+    }
 }

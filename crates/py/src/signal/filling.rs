@@ -4,11 +4,11 @@ use isochrony_store::Selection as StoreSelection;
 use pyo3::prelude::*;
 
 use crate::errors::Result;
+use crate::integer::Whole;
 use crate::interrupt::interruptible;
 use crate::signal::Signal;
 use crate::signal::gaps::Gap;
 use crate::signal::selection::Selection;
-use crate::time::numbers::Whole;
 
 #[pymethods]
 impl Signal {

@@ -189,7 +189,7 @@ impl Gaps {
             };
             return Ok(Bound::new(py, Self { signal, items })?.into_any());
         }
-        let position = crate::signal::key::as_index(key)?;
+        let position = crate::signal::index::as_index(key)?;
         let position = if position < 0 {
             position + len as i64
         } else {

@@ -7,7 +7,9 @@ use pyo3::types::{PySlice, PyTuple};
 
 use crate::errors::{Raised, Result};
 use crate::signal::Signal;
-use crate::signal::key::{Stretch, as_index, is_index, single, sliced, stretch};
+use crate::signal::index::{as_index, is_index, single};
+use crate::signal::key::{sliced, stretch};
+use crate::signal::key_range::KeyRange;
 use crate::signal::level_selection::LevelSelection;
 use crate::time::{PreferArg, RoundArg, Time, TimeArg, option, rate_object};
 
@@ -54,8 +56,8 @@ impl Level {
                     let asked = stretch(level.signal(), Some(key))?;
                     let asked = match asked {
                         // Of this signal, in samples.
-                        Stretch::Index(range) => {
-                            Stretch::Of(Box::new(level.signal().clone()), range)
+                        KeyRange::Index(range) => {
+                            KeyRange::Of(Box::new(level.signal().clone()), range)
                         }
                         other => other,
                     };

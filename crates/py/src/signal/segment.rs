@@ -6,8 +6,8 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple};
 
 use crate::errors::{Raised, Result};
+use crate::integer::Whole;
 use crate::memory;
-use crate::time::numbers::Whole;
 use crate::time::{RateArg, Time, rate_object};
 
 /// Samples of one stream at consecutive indices; shares its memory and never changes.

@@ -11,7 +11,7 @@ use pyo3::types::PyDict;
 use crate::errors::{Raised, Result};
 use crate::interrupt::interruptible;
 use crate::signal::gaps::Gaps;
-use crate::signal::key::Stretch;
+use crate::signal::key_range::KeyRange;
 use crate::signal::segment::{Segment, finish, values};
 use crate::store::handle::Shared;
 use crate::time::Time;
@@ -28,7 +28,7 @@ use crate::time::Time;
 #[pyclass(frozen, module = "isochrony")]
 pub(crate) struct Selection {
     pub(crate) selection: isochrony_store::Selection,
-    asked: Stretch,
+    asked: KeyRange,
     pub(crate) shared: Arc<Shared>,
     /// The temporary signal that it is of.
     pub(crate) scratch: Option<Scratch>,
@@ -37,7 +37,7 @@ pub(crate) struct Selection {
 impl Selection {
     pub(crate) fn new(
         selection: isochrony_store::Selection,
-        asked: Stretch,
+        asked: KeyRange,
         shared: &Arc<Shared>,
     ) -> Self {
         Self {
@@ -54,7 +54,7 @@ impl Selection {
         Self { scratch, ..self }
     }
 
-    pub(crate) fn stretch(&self) -> Stretch {
+    pub(crate) fn stretch(&self) -> KeyRange {
         self.asked.clone()
     }
 
@@ -110,12 +110,6 @@ impl Selection {
         parts
             .map(|part| (part.range.start, part.range.end))
             .collect()
-    }
-
-    /// The signal, as it was when the selection was made.
-    #[getter(signal)]
-    fn signal_object(&self) -> crate::signal::Signal {
-        crate::signal::Signal::snapshot(&self.shared, self.signal().clone())
     }
 
     /// Name of the signal.
@@ -229,6 +223,14 @@ impl Selection {
         crate::signal::conversion::civil_times(py, parts, |start, out| {
             Ok(self.signal().civil_grid_ns(start, 1, out)?)
         })
+    }
+
+    fn _times_of<'py>(
+        &self,
+        py: Python<'py>,
+        indices: &Bound<'py, PyAny>,
+    ) -> Result<Option<Bound<'py, PyAny>>> {
+        crate::signal::conversion::times_if_known(py, self.signal(), indices)
     }
 
     /// Civil time of the first selected index; None for an empty selection.

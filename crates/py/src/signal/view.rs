@@ -10,10 +10,10 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 
 use crate::errors::{Raised, Result};
+use crate::integer::Whole;
 use crate::interrupt::interruptible;
 use crate::signal::Signal;
 use crate::signal::key::stretch;
-use crate::time::numbers::Whole;
 use crate::time::option;
 
 /// What a plot of a stretch of a signal shows: statistics of consecutive columns, each exact for the samples

@@ -8,24 +8,15 @@ use pyo3::prelude::*;
 use pyo3::types::PyString;
 
 use crate::errors::{Raised, Result};
+use crate::integer::Whole;
 use crate::interrupt::interruptible;
 use crate::memory;
 use crate::signal::gaps::Gap;
 use crate::signal::runs::reason;
+use crate::signal::writer::Writer;
 use crate::signal::{Signal, between};
 use crate::store::handle::{Follower, Shared};
-use crate::time::numbers::Whole;
 use crate::time::{TimeArg, duration_arg, option};
-
-/// What changes a signal.
-pub(crate) enum Writer {
-    /// The store is open for reading.
-    None,
-    /// A signal of a store.
-    Stored(SignalWriter),
-    /// A temporary signal; held so that it lives as long as the Python object.
-    Scratch(Scratch),
-}
 
 impl Signal {
     /// A signal that was just created.

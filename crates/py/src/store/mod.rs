@@ -21,7 +21,6 @@ use crate::errors::{Raised, Result};
 use crate::signal::Signal;
 use crate::signal::options::New;
 use crate::store::handle::Shared;
-use crate::store::saved_plans::saved_plans;
 use crate::time::{RateArg, TimeArg};
 
 /// A folder of signals, open for reading or for writing; made by `isochrony.open`.
@@ -402,4 +401,10 @@ impl Store {
         let message = "a store cannot be pickled: it holds files and a lock; pickle its signals, or open it again by path";
         Err(Raised::new("StoreTypeError", "not_picklable", message.into()).into())
     }
+}
+
+/// The mapping of a store's saved plans.
+pub(crate) fn saved_plans<'py>(store: &Bound<'py, Store>) -> PyResult<Bound<'py, PyAny>> {
+    let module = store.py().import("isochrony.saved_plans")?;
+    module.getattr("SavedPlans")?.call1((store,))
 }

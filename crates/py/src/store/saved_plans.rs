@@ -2,13 +2,7 @@
 
 use pyo3::prelude::*;
 
-use crate::store::Store;
-
-/// The mapping of a store's saved plans.
-pub(crate) fn saved_plans<'py>(store: &Bound<'py, Store>) -> PyResult<Bound<'py, PyAny>> {
-    let module = store.py().import("isochrony.saved_plans")?;
-    module.getattr("SavedPlans")?.call1((store,))
-}
+use crate::store::{Store, saved_plans};
 
 #[pymethods]
 impl Store {

@@ -3,16 +3,15 @@
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use isochrony_segment::Buffer;
 use isochrony_store::Scratch;
 use isochrony_tasklets::{Cause, ReturnValue, TaskletContext};
 use pyo3::exceptions::PyException;
 use pyo3::prelude::*;
 use pyo3::types::PyList;
 
-use super::Callbacks;
-use super::output_buffer::OutputBuffer;
-use crate::signal::key::Stretch;
+use super::description::Callbacks;
+use super::output_buffer::{OutputBuffer, WrittenBlock};
+use crate::signal::key_range::KeyRange;
 use crate::signal::selection::Selection;
 use crate::store::handle::Shared;
 
@@ -85,7 +84,7 @@ impl PythonFunction {
         let inputs = PyList::empty(py);
         for (selection, (shared, scratch)) in selections.into_iter().zip(homes) {
             let range = selection.index_range().unwrap_or_default();
-            let selection = Selection::new(selection, Stretch::Index(range), shared);
+            let selection = Selection::new(selection, KeyRange::Index(range), shared);
             inputs.append(match scratch {
                 Some(scratch) => selection.of_scratch(scratch),
                 None => selection,
@@ -120,13 +119,4 @@ impl PythonFunction {
         }
         Ok((returned, pieces))
     }
-}
-
-/// Samples of an output.
-pub(super) struct WrittenBlock {
-    pub(super) output: usize,
-    pub(super) offset: i64,
-    pub(super) block: Buffer,
-    /// Whether it is all of a block that may be used again.
-    pub(super) whole: bool,
 }

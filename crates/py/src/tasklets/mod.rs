@@ -4,6 +4,7 @@
 //! Workers hold the interpreter while they call Python code, and never while they wait, read, write or run a plan. Functions
 //! may be called in worker processes instead (`remote.rs`).
 
+mod description;
 mod local;
 mod output_buffer;
 mod plan_tasklets;
@@ -11,111 +12,25 @@ mod remote;
 mod report;
 mod scans;
 
-use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
 
-use isochrony_tasklets::{
-    Executor, ExecutorOptions, OrderPolicy, ReturnValue, SignalRange, Tasklet,
-};
+use isochrony_tasklets::{Executor, ReturnValue, SignalRange, Tasklet};
 use isochrony_workers::ProcessPool;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyTuple};
+use pyo3::types::PyDict;
 
 use crate::errors::{Error, Raised, Result};
-use crate::plan::{NativePlan, Nesting};
+use crate::plan::Nesting;
 use crate::signal::selection::Selection;
 use crate::workers::process_pool;
 
+use description::{Callbacks, ExecutorSettings, TaskletDescription};
 use local::{EndingError, InputStore, PythonFunction};
 use plan_tasklets::PlanRegistry;
 use remote::{FunctionPlacement, RemoteTasklet};
 use report::ReportExtras;
 use scans::WrittenRanges;
 pub(crate) use scans::check_scans;
-
-/// A tasklet as Python describes it.
-pub(crate) struct TaskletDescription<'py> {
-    name: String,
-    function_name: String,
-    /// What else makes the function or the plan what it is.
-    identity: String,
-    function: Option<Py<PyAny>>,
-    plan: Option<Bound<'py, NativePlan>>,
-    inputs: Vec<Bound<'py, Selection>>,
-    outputs: Vec<Bound<'py, Selection>>,
-    /// The name and the outputs once more, as a function is called with them.
-    objects: (Py<PyAny>, Py<PyAny>),
-    after: Vec<String>,
-    /// Who is to call a function; empty of a plan.
-    on_workers: String,
-}
-
-impl<'py> FromPyObject<'_, 'py> for TaskletDescription<'py> {
-    type Error = PyErr;
-
-    /// A tuple, which is read in less time than a dict: there are thousands.
-    fn extract(described: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
-        let (name, function_name, identity, function, plan, inputs, outputs, after, on_workers) =
-            described.extract()?;
-        let described = described.cast::<PyTuple>()?;
-        let object = |at| Ok::<_, PyErr>(described.get_item(at)?.unbind());
-        Ok(Self {
-            name,
-            function_name,
-            identity,
-            function,
-            plan,
-            inputs,
-            outputs,
-            objects: (object(0)?, object(6)?),
-            after,
-            on_workers,
-        })
-    }
-}
-
-/// What functions are called by, and where what they returned is put.
-pub(crate) struct Callbacks {
-    /// Calls one, as [`local::PythonFunction`] does.
-    call: Py<PyAny>,
-    /// Takes in what one returned in a worker process.
-    took: Py<PyAny>,
-    results: Py<PyDict>,
-}
-
-/// How they are run, as Python has checked it.
-#[derive(FromPyObject)]
-#[pyo3(from_item_all)]
-pub(crate) struct ExecutorSettings {
-    workers: usize,
-    scratch: u64,
-    scratch_memory: Option<u64>,
-    given: bool,
-    prefetch: u64,
-    keep_going: bool,
-    keep_every_s: f64,
-    journal: Option<PathBuf>,
-}
-
-impl ExecutorSettings {
-    fn options(self) -> ExecutorOptions {
-        let mut options = ExecutorOptions::default();
-        options.workers = self.workers;
-        options.scratch = self.scratch;
-        options.scratch_memory = self.scratch_memory;
-        options.order = if self.given {
-            OrderPolicy::Given
-        } else {
-            OrderPolicy::Disk
-        };
-        options.prefetch = self.prefetch;
-        options.keep_going = self.keep_going;
-        options.keep_every = Duration::try_from_secs_f64(self.keep_every_s).unwrap_or_default();
-        options.journal = self.journal;
-        options
-    }
-}
 
 /// The order of tasklets, in words.
 #[pyfunction]

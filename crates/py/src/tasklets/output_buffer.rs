@@ -2,12 +2,12 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
+use isochrony_segment::Buffer;
 use isochrony_segment::DType;
 use isochrony_tasklets::{BlockPool, TaskletContext};
 use pyo3::prelude::*;
 use pyo3::types::PySlice;
 
-use super::local::WrittenBlock;
 use crate::errors::{Error, Raised, Result};
 use crate::memory::{Handed, let_go};
 
@@ -135,4 +135,13 @@ impl OutputBuffer {
         );
         Raised::new("TaskletValueError", "output_over", message).into()
     }
+}
+
+/// Samples of an output.
+pub(super) struct WrittenBlock {
+    pub(super) output: usize,
+    pub(super) offset: i64,
+    pub(super) block: Buffer,
+    /// Whether it is all of a block that may be used again.
+    pub(super) whole: bool,
 }

@@ -19,7 +19,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use serde_json::{Value, json};
 
-use super::Callbacks;
+use super::description::Callbacks;
 use super::local::PythonFunction;
 use crate::signal::selection::time_of_first;
 use crate::workers;

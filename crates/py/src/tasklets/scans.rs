@@ -9,7 +9,7 @@ use isochrony_tasklets::SignalRange;
 use isochrony_time::TimebaseId;
 use pyo3::prelude::*;
 
-use super::TaskletDescription;
+use super::description::TaskletDescription;
 use crate::errors::{Raised, Result};
 use crate::plan::NativePlan;
 use crate::signal::selection::Selection;

@@ -110,7 +110,8 @@ impl Graph {
                 let legal = "name= alone, since the signal knows the rest";
                 return Err(option("rate, start or unit", "given with a signal", legal).into());
             }
-            return self.network.add_signal(signal, name);
+            let id = self.network.add_signal(signal, name)?;
+            return Ok(Timebase::member(&self.network, py, id));
         }
         let (Ok(title), None) = (what.extract::<String>(), name) else {
             let legal = "a signal, or the name of a new timebase and no name=";
@@ -128,7 +129,7 @@ impl Graph {
                 return Err(option("rate and start", got, "both, or neither").into());
             }
         };
-        Ok(self.network.timebase(py, id))
+        Ok(Timebase::member(&self.network, py, id))
     }
 
     /// Joins two timebases: `b = a * ratio + offset`. Used both ways.
@@ -179,7 +180,7 @@ impl Graph {
 
     fn __getitem__(&self, py: Python<'_>, name: &str) -> Result<Timebase> {
         let id = self.network.id(name)?;
-        Ok(self.network.timebase(py, id))
+        Ok(Timebase::member(&self.network, py, id))
     }
 
     fn __contains__(&self, name: &str) -> bool {
@@ -197,5 +198,16 @@ impl Graph {
 
     fn __repr__(&self) -> String {
         format!("<Graph of {}>", self.keys().join(", "))
+    }
+}
+
+#[pymethods]
+impl Timebase {
+    /// The `Graph` that it belongs to.
+    #[getter]
+    fn graph(&self) -> Graph {
+        Graph {
+            network: Arc::clone(&self.network),
+        }
     }
 }

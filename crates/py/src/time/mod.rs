@@ -15,7 +15,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyType};
 
 use crate::errors::{Error, Raised, Result};
-use crate::time::numbers::Whole;
+use crate::integer::Whole;
 
 pub(crate) use arguments::{PreferArg, RateArg, RoundArg, TimeArg, duration_arg, option};
 

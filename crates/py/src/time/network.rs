@@ -13,7 +13,6 @@ use pyo3::prelude::*;
 
 use crate::errors::Result;
 use crate::signal::Signal;
-use crate::time::timebase::Timebase;
 
 /// What the timebases of one graph share.
 #[derive(Default)]
@@ -129,27 +128,24 @@ impl Network {
 
     /// Adds the indices of a signal; those that are there already are found again.
     pub(crate) fn add_signal(
-        self: &Arc<Self>,
+        &self,
         signal: &Bound<'_, Signal>,
         name: Option<&str>,
-    ) -> Result<Timebase> {
+    ) -> Result<TimebaseId> {
         let now = signal.get().get(signal.py())?;
         let axis = now.timebase();
         let name = name.unwrap_or(now.name());
-        let id = match self.member(axis) {
-            Some(id) => id,
-            None => {
-                let id = self.add(name, TimebaseKind::Index)?;
-                self.lock().members.push(Member {
-                    id,
-                    axis,
-                    signal: signal.clone().unbind(),
-                    joined: None,
-                });
-                id
-            }
-        };
-        Ok(self.timebase(signal.py(), id))
+        if let Some(id) = self.member(axis) {
+            return Ok(id);
+        }
+        let id = self.add(name, TimebaseKind::Index)?;
+        self.lock().members.push(Member {
+            id,
+            axis,
+            signal: signal.clone().unbind(),
+            joined: None,
+        });
+        Ok(id)
     }
 
     /// Adds a timebase; a name is given once.
@@ -196,14 +192,11 @@ impl Network {
         Ok(id)
     }
 
-    pub(crate) fn timebase(self: &Arc<Self>, py: Python<'_>, id: TimebaseId) -> Timebase {
+    /// The signal whose indices a timebase is, if it is one's.
+    pub(crate) fn signal_of(&self, py: Python<'_>, id: TimebaseId) -> Option<Py<Signal>> {
         let state = self.lock();
-        let member = state.members.iter().find(|member| member.id == id);
-        Timebase {
-            network: Arc::clone(self),
-            id,
-            signal: member.map(|member| member.signal.clone_ref(py)),
-        }
+        let member = state.members.iter().find(|member| member.id == id)?;
+        Some(member.signal.clone_ref(py))
     }
 }
 

@@ -5,9 +5,10 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use isochrony_store::Signal as StoreSignal;
 use isochrony_time::{Exact, TimebaseId};
 use pyo3::prelude::*;
+use pyo3::types::PySlice;
 
-use crate::errors::Result;
-use crate::signal::key::Stretch;
+use crate::errors::{Raised, Result};
+use crate::signal::key_range::KeyRange;
 use crate::time::Time;
 use crate::time::numbers::exact_fraction;
 use crate::time::span::Span;
@@ -56,7 +57,7 @@ impl Range {
     }
 
     /// What it asks of a signal, not cut to the signal's ends.
-    pub(crate) fn stretch(&self, py: Python<'_>, signal: &StoreSignal) -> Result<Stretch> {
+    pub(crate) fn stretch(&self, py: Python<'_>, signal: &StoreSignal) -> Result<KeyRange> {
         let timebase = self.timebase.get();
         let graph = timebase.network.current(py)?;
         if let Some(own) = timebase.network.member(signal.timebase()) {
@@ -68,11 +69,11 @@ impl Range {
                 let (Some(start), Some(end)) = ends else {
                     return Err(isochrony_time::TimeError::Overflow { what: "index" }.into());
                 };
-                return Ok(Stretch::Index(start..end));
+                return Ok(KeyRange::Index(start..end));
             }
         }
         let civil = self.range.convert(&graph, TimebaseId::CIVIL)?.rounded()?;
-        Ok(Stretch::Civil(civil.start.value..civil.end.value))
+        Ok(KeyRange::Civil(civil.start.value..civil.end.value))
     }
 
     /// The same stretch in a timebase of the same graph, or by way of civil time in another's.
@@ -212,4 +213,28 @@ impl Range {
         let (start, end) = (text(&self.range.start), text(&self.range.end));
         format!("{}[{start}:{end}]", timebase.name())
     }
+}
+
+#[pymethods]
+impl Timebase {
+    /// `timebase[a:b]`: the half-open `Range` from `a` up to, and without, `b`.
+    fn __getitem__(slf: &Bound<'_, Self>, key: &Bound<'_, PyAny>) -> Result<Range> {
+        let (start, end) = match key.cast::<PySlice>() {
+            Ok(slice) if slice.getattr("step")?.is_none() => {
+                (slice.getattr("start")?, slice.getattr("stop")?)
+            }
+            _ => return Err(no_range(&slf.get().name())),
+        };
+        if start.is_none() || end.is_none() {
+            return Err(no_range(&slf.get().name()));
+        }
+        Range::between(slf, &start, &end)
+    }
+}
+
+fn no_range(name: &str) -> crate::errors::Error {
+    let message = format!(
+        "a range of timebase {name:?} has both ends and no step, as in timebase[100:200]; for one value use time_of()"
+    );
+    Raised::new("TimeArgumentError", "not_a_range", message).into()
 }

@@ -5,14 +5,11 @@ use std::sync::Arc;
 use isochrony_store::state::SignalState;
 use isochrony_time::{Derived, Exact, Fixed, Metric, Round, TimebaseId, TimebaseKind};
 use pyo3::prelude::*;
-use pyo3::types::PySlice;
 
 use crate::errors::{Raised, Result};
 use crate::signal::Signal;
-use crate::time::graph::Graph;
 use crate::time::network::{Network, counting};
 use crate::time::numbers::{exact_arg, exact_fraction, number_arg, ratio_arg};
-use crate::time::range::Range;
 use crate::time::{RateArg, Time, TimeArg};
 
 /// An axis of time with a name: the indices of a signal, or anything else that counts, such as the frames of a camera.
@@ -53,7 +50,18 @@ pub(crate) struct Timebase {
 impl Timebase {
     /// The indices of a signal, in a graph of their own.
     pub(crate) fn of(signal: &Bound<'_, Signal>) -> Result<Self> {
-        Arc::<Network>::default().add_signal(signal, None)
+        let network = Arc::<Network>::default();
+        let id = network.add_signal(signal, None)?;
+        Ok(Self::member(&network, signal.py(), id))
+    }
+
+    /// A timebase of a graph.
+    pub(crate) fn member(network: &Arc<Network>, py: Python<'_>, id: TimebaseId) -> Self {
+        Self {
+            network: Arc::clone(network),
+            id,
+            signal: network.signal_of(py, id),
+        }
     }
 
     /// A timebase, given as such or as a signal.
@@ -180,14 +188,6 @@ impl Timebase {
         self.signal.as_ref().map(|signal| signal.clone_ref(py))
     }
 
-    /// The `Graph` that it belongs to.
-    #[getter]
-    fn graph(&self) -> Graph {
-        Graph {
-            network: Arc::clone(&self.network),
-        }
-    }
-
     /// A timebase that follows from this one: its values are `ratio` times the values of this one plus `offset`.
     ///
     /// Parameters:
@@ -214,7 +214,7 @@ impl Timebase {
         let id = self.network.derive(name, unit, |graph, id| {
             graph.connect(self.id, id, Metric::Derived(map))
         })?;
-        Ok(self.network.timebase(py, id))
+        Ok(Self::member(&self.network, py, id))
     }
 
     /// Civil time of a value.
@@ -281,20 +281,6 @@ impl Timebase {
         other.object(py, &graph.convert_exact(civil, other.id)?)
     }
 
-    /// `timebase[a:b]`: the half-open `Range` from `a` up to, and without, `b`.
-    fn __getitem__(slf: &Bound<'_, Self>, key: &Bound<'_, PyAny>) -> Result<Range> {
-        let (start, end) = match key.cast::<PySlice>() {
-            Ok(slice) if slice.getattr("step")?.is_none() => {
-                (slice.getattr("start")?, slice.getattr("stop")?)
-            }
-            _ => return Err(no_range(&slf.get().name())),
-        };
-        if start.is_none() || end.is_none() {
-            return Err(no_range(&slf.get().name()));
-        }
-        Range::between(slf, &start, &end)
-    }
-
     /// Raw stamps, a `Table`: sample "index" of "run" was taken in [civil, civil + resolution), in ns since 1970 with
     /// fractions in 2**-32 ns. "use" is 0 where the fit uses the stamp, else it was marked and left out.
     /// Empty for a timebase that is no signal's.
@@ -343,9 +329,14 @@ impl Timebase {
     }
 }
 
-fn no_range(name: &str) -> crate::errors::Error {
-    let message = format!(
-        "a range of timebase {name:?} has both ends and no step, as in timebase[100:200]; for one value use time_of()"
-    );
-    Raised::new("TimeArgumentError", "not_a_range", message).into()
+#[pymethods]
+impl Signal {
+    /// Its indices as a `Timebase`, with the stamps that tell their civil time; None while there are none (but see
+    /// `Graph.add`).
+    #[getter]
+    fn timebase(slf: &Bound<'_, Self>) -> Result<Option<Timebase>> {
+        let signal = slf.get().get(slf.py())?;
+        let known = signal.empirical()?.is_some();
+        known.then(|| Timebase::of(slf)).transpose()
+    }
 }

@@ -6,11 +6,11 @@ use isochrony_segment::{Buffer, DType, StreamId};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use super::super::columns::{described, table};
-use super::super::function::seen;
-use super::instance::Ready;
-use super::raised;
+use super::running::RunningInstance;
 use crate::memory::{Block, Lent};
+use crate::plan::columns::{described, table};
+use crate::plan::function::seen;
+use crate::plan::operator_error::raised;
 
 /// An input as Python has it.
 pub(super) fn described_port<'py>(
@@ -44,7 +44,7 @@ pub(super) fn described_port<'py>(
     Ok(dict)
 }
 
-impl Ready {
+impl RunningInstance {
     /// An item as a block: its values, the indices that it covers, and the input.
     pub(super) fn block<'py>(
         &self,

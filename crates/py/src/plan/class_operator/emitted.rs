@@ -5,17 +5,16 @@ use isochrony_flow::{Frames, Item, OpError, Out, PortType, Ranges, Rows};
 use isochrony_segment::{Buffer, DType, SigSeg};
 use pyo3::prelude::*;
 
-use super::super::columns::column;
-use super::super::function::failed;
-use super::instance::Ready;
-use super::{raised, refused};
+use super::running::RunningInstance;
 use crate::interpreter::attach;
 use crate::memory::Returned;
+use crate::plan::columns::column;
+use crate::plan::operator_error::{failed, raised, refused};
 
 /// What was emitted: output, first index, and values.
 type Emitted<'py> = (u16, Option<i64>, Bound<'py, PyAny>);
 
-impl Ready {
+impl RunningInstance {
     /// Calls a method of the instance and makes items of what it emits.
     pub(super) fn call(
         &mut self,

@@ -11,14 +11,15 @@ use isochrony_segment::Calibration;
 use pyo3::prelude::*;
 use pyo3::types::PyList;
 
-use super::super::columns::{Described, interned, notice};
-use super::super::function::cause;
-use super::super::nesting::Nesting;
 use super::blocks::described_port;
+use super::declaration::ClassOperator;
 use super::emitted::emit;
-use super::{ClassOperator, raised};
+use super::running::RunningInstance;
 use crate::errors::Error;
 use crate::interpreter::attach;
+use crate::plan::columns::{Described, interned, notice};
+use crate::plan::nesting::Nesting;
+use crate::plan::operator_error::{cause, raised};
 
 /// What Python says of itself: whether blocks meet by index, whether it sees counts, and by how many samples it lags.
 type Manner = (bool, bool, u64);
@@ -35,28 +36,7 @@ type Output = (
 pub(super) struct Instance {
     of: ClassOperator,
     nesting: Arc<Nesting>,
-    ready: Option<Ready>,
-}
-
-pub(super) struct Ready {
-    /// An `isochrony.operators.Running`.
-    pub(super) running: Py<PyAny>,
-    /// Runs that it begins are inside of it.
-    pub(super) inside: Arc<Nesting>,
-    pub(super) by_index: bool,
-    pub(super) counts: bool,
-    pub(super) lag: u64,
-    pub(super) inputs: usize,
-    pub(super) outputs: Vec<PortType>,
-    /// Nothing goes out but what came in.
-    pub(super) passes: bool,
-    /// Of the inputs before this one, what meets it.
-    pub(super) waiting: Vec<Item>,
-    /// Index before which nothing is emitted any more, as others were told.
-    pub(super) told: i64,
-    /// Of each output, where what was emitted ends; of ranges and rows, where the last one starts.
-    pub(super) ends: Vec<i64>,
-    pub(super) open: usize,
+    ready: Option<RunningInstance>,
 }
 
 impl Instance {
@@ -100,7 +80,7 @@ impl Instance {
             }
             _ => Align::Begin,
         };
-        self.ready = Some(Ready {
+        self.ready = Some(RunningInstance {
             running,
             inside,
             by_index,
@@ -135,7 +115,7 @@ impl Instance {
         };
         let dtype = dtype
             .as_deref()
-            .map(super::super::generate::dtype)
+            .map(crate::plan::generate::dtype)
             .transpose()?;
         let stream = port.stream_id();
         let values = stream.map(|stream| {

@@ -9,8 +9,6 @@
 //! everybody else from running Python, signal handlers among them, for as long as the operators in between compute or
 //! wait for their disk: nobody can take the interpreter from a thread that runs no Python code.
 
-mod returned;
-
 use std::sync::Arc;
 
 use isochrony_flow::ops::{in_unit, pass_where};
@@ -22,17 +20,18 @@ use isochrony_segment::{Bool8, Buffer, DType, SigSeg, StreamId};
 use isochrony_workers::RemoteFunction;
 use pyo3::prelude::*;
 
-use returned::{ReturnType, check, keep, remotely};
+use super::returned::{ReturnType, check, keep, remotely};
 
-use super::columns::{columns_of, flags, notice, table};
-use super::function::{Function, PythonOperator, Use, failed, unitless};
-use super::nesting::Nesting;
-use crate::errors::Error;
+use super::declaration::{FunctionRole, PythonOperator};
 use crate::interpreter::attach;
 use crate::memory::{self, Block, Lent, Returned};
+use crate::plan::columns::{columns_of, flags, notice, table};
+use crate::plan::function::{Function, unitless};
+use crate::plan::nesting::Nesting;
+use crate::plan::operator_error::{failed, raised};
 
 /// An operator that calls a Python function.
-pub(super) struct Calling {
+pub(super) struct FunctionCaller {
     of: PythonOperator,
     /// Stream of what comes out.
     stream: Option<StreamId>,
@@ -64,7 +63,7 @@ impl RunFunctions {
     }
 }
 
-impl Calling {
+impl FunctionCaller {
     /// One that is never run, to find out about types.
     pub(super) fn unbound(of: PythonOperator) -> Self {
         Self {
@@ -208,7 +207,7 @@ impl Calling {
             let table = table(py, rows.batch()).map_err(raised)?;
             let state = called.state(py).map_err(raised)?;
             let function = called.function.bind(py);
-            if of.how == Use::Each {
+            if of.role == FunctionRole::Each {
                 let start = rows.covers().map(|covers| covers.start);
                 function.call1((table, start)).map_err(raised)?;
                 return Ok(Some(rows.clone()));
@@ -218,8 +217,8 @@ impl Calling {
                 Some(state) => function.call1((&table, state)),
             };
             let result = result.map_err(raised)?;
-            match of.how {
-                Use::MapRows(fields) => {
+            match of.role {
+                FunctionRole::MapRows(fields) => {
                     let columns = columns_of(py, &result, fields, rows.batch(), shown)?;
                     Ok(Some(rows.with_batch(columns)))
                 }
@@ -229,11 +228,7 @@ impl Calling {
     }
 }
 
-fn raised(error: PyErr) -> OpError {
-    failed(Error::Python(error))
-}
-
-impl Operator for Calling {
+impl Operator for FunctionCaller {
     fn bind(&mut self, inputs: &[PortType]) -> Result<BoundOp, PlanError> {
         let of = &self.of;
         let [port] = inputs else {
@@ -244,31 +239,33 @@ impl Operator for Calling {
             });
         };
         self.stream = port.stream_id().map(unitless);
-        let bound = match (of.how, *port, self.stream) {
-            (Use::Each, ..) => BoundOp::new([*port]),
-            (Use::MapRows(fields), PortType::Rows { stream, .. }, _) => {
+        let bound = match (of.role, *port, self.stream) {
+            (FunctionRole::Each, ..) => BoundOp::new([*port]),
+            (FunctionRole::MapRows(fields), PortType::Rows { stream, .. }, _) => {
                 BoundOp::new([PortType::Rows { fields, stream }])
             }
-            (Use::Filter, PortType::Frames { .. } | PortType::Rows { .. }, _) => {
+            (FunctionRole::Filter, PortType::Frames { .. } | PortType::Rows { .. }, _) => {
                 BoundOp::new([*port]).data_dependent()
             }
-            (Use::Map(dtype, width), PortType::Frames { window, hop, .. }, Some(stream)) => {
-                BoundOp::new([PortType::Frames {
-                    dtype,
-                    stream,
-                    window,
-                    hop,
-                    width,
-                }])
-            }
-            (Use::Map(dtype, _), PortType::Samples { .. }, Some(stream)) => {
+            (
+                FunctionRole::Map(dtype, width),
+                PortType::Frames { window, hop, .. },
+                Some(stream),
+            ) => BoundOp::new([PortType::Frames {
+                dtype,
+                stream,
+                window,
+                hop,
+                width,
+            }]),
+            (FunctionRole::Map(dtype, _), PortType::Samples { .. }, Some(stream)) => {
                 BoundOp::new([PortType::Samples { dtype, stream }])
             }
-            (Use::Filter, ..) => return Err(of.wrong_input(port, "windows or rows")),
+            (FunctionRole::Filter, ..) => return Err(of.wrong_input(port, "windows or rows")),
             _ => return Err(of.wrong_input(port, "samples or windows")),
         };
         let rows = matches!(port, PortType::Rows { .. });
-        let bound = match of.sequential || of.how == Use::Each || rows {
+        let bound = match of.sequential || of.role == FunctionRole::Each || rows {
             true => bound.contract(Contract::Sequential),
             false => bound,
         };
@@ -276,8 +273,8 @@ impl Operator for Calling {
     }
 
     fn process(&mut self, _: Port, item: &mut Item, out: &mut Out<'_>) -> Result<Next, OpError> {
-        match (&*item, self.of.how) {
-            (Item::Frames(frames), Use::Filter) => {
+        match (&*item, self.of.role) {
+            (Item::Frames(frames), FunctionRole::Filter) => {
                 let wanted = ReturnType {
                     dtype: DType::Bool,
                     rows: frames.count() as usize,
@@ -290,7 +287,7 @@ impl Operator for Calling {
                     None => Ok(Next::Taken),
                 }
             }
-            (Item::Frames(frames), Use::Map(dtype, width)) => {
+            (Item::Frames(frames), FunctionRole::Map(dtype, width)) => {
                 let wanted = ReturnType {
                     dtype,
                     rows: frames.count() as usize,
@@ -304,7 +301,7 @@ impl Operator for Calling {
                 }
                 Ok(Next::Tail)
             }
-            (Item::Samples(samples), Use::Map(dtype, _)) => {
+            (Item::Samples(samples), FunctionRole::Map(dtype, _)) => {
                 let wanted = ReturnType {
                     dtype,
                     rows: samples.len() as usize,
@@ -316,15 +313,15 @@ impl Operator for Calling {
                 }
                 Ok(Next::Tail)
             }
-            (Item::Frames(frames), Use::Each) => {
+            (Item::Frames(frames), FunctionRole::Each) => {
                 self.of_frames(frames, None, out)?;
                 Ok(Next::Tail)
             }
-            (Item::Samples(samples), Use::Each) => {
+            (Item::Samples(samples), FunctionRole::Each) => {
                 self.of_samples(samples, None, out)?;
                 Ok(Next::Tail)
             }
-            (Item::Ranges(ranges), Use::Each) => {
+            (Item::Ranges(ranges), FunctionRole::Each) => {
                 let ends: Vec<[i64; 2]> = ranges
                     .ranges
                     .iter()

@@ -1,11 +1,12 @@
 //! What a function returns of a block: from this process or from a worker process, checked and kept.
 
-use isochrony_flow::{Cause, OpError, OpErrorKind, Out};
+use isochrony_flow::{OpError, Out};
 use isochrony_segment::{Buffer, DType};
 use isochrony_workers::{BlockCall, BlockResult, RemoteFunction};
 
-use super::super::function::{PythonOperator, Use, failed};
+use super::declaration::{FunctionRole, PythonOperator};
 use crate::memory::{Block, Returned};
+use crate::plan::operator_error::{failed, refused};
 use crate::workers::operator_error;
 
 /// What a function is to return of a block.
@@ -36,7 +37,7 @@ pub(super) fn remotely(
             "{} was given a block of another shape than its rows",
             of.function.shown
         );
-        return Err(OpErrorKind::Failed(Cause::from(message)).into());
+        return Err(refused(message));
     };
     let call = BlockCall {
         input,
@@ -56,7 +57,7 @@ pub(super) fn remotely(
             let (rows, columns) = Returned::shape(&shape).map_err(failed)?;
             check(of, got, rows, columns, wanted)?;
             let message = format!("{} returned {dtype} of another shape", of.function.shown);
-            Err(OpErrorKind::Failed(Cause::from(message)).into())
+            Err(refused(message))
         }
     }
 }
@@ -110,11 +111,11 @@ pub(super) fn check(
         got,
         shape(got_rows, got_columns),
         shape(rows, columns),
-        if of.how == Use::Filter {
+        if of.role == FunctionRole::Filter {
             "return one bool a window"
         } else {
             "return that, or state dtype= and width= in isochrony.py"
         }
     );
-    Err(OpErrorKind::Failed(Cause::from(message)).into())
+    Err(refused(message))
 }

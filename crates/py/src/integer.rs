@@ -1,0 +1,50 @@
+//! Whole numbers among the arguments of a call.
+
+use std::fmt::Display;
+
+use pyo3::exceptions::PyOverflowError;
+use pyo3::prelude::*;
+
+use crate::errors::{Error, Raised};
+
+/// A whole number among a call's arguments. One that does not fit is an error of ours that says what does, where PyO3
+/// alone raises a bare `OverflowError`: every integer that users give comes in by this type.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Whole<T>(pub(crate) T);
+
+/// The least and the greatest value of an integer type.
+pub(crate) trait Limits: Display {
+    const LEAST: Self;
+    const GREATEST: Self;
+}
+
+macro_rules! limits {
+    ($($int:ty),*) => {$(
+        impl Limits for $int {
+            const LEAST: Self = <$int>::MIN;
+            const GREATEST: Self = <$int>::MAX;
+        }
+    )*};
+}
+
+limits!(u32, u64, usize, i64, i128);
+
+impl<'a, 'py, T: Limits + FromPyObject<'a, 'py>> FromPyObject<'a, 'py> for Whole<T> {
+    type Error = PyErr;
+
+    fn extract(object: Borrowed<'a, 'py, PyAny>) -> PyResult<Self> {
+        T::extract(object).map(Self).map_err(|error| {
+            let error: PyErr = error.into();
+            if !error.is_instance_of::<PyOverflowError>(object.py()) {
+                return error;
+            }
+            let message = format!(
+                "{} is beyond what can be counted here; give a whole number from {} to {}",
+                &*object,
+                T::LEAST,
+                T::GREATEST
+            );
+            Error::from(Raised::new("OptionError", "bad_option", message)).into()
+        })
+    }
+}
