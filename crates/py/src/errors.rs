@@ -18,7 +18,7 @@ use pyo3::prelude::*;
 const ENOSPC: i32 = 28;
 
 /// An error of any of our crates on its way to Python.
-pub(crate) struct Raised {
+pub(crate) struct PackageError {
     class: &'static str,
     code: &'static str,
     message: String,
@@ -33,12 +33,12 @@ pub(crate) type Result<T> = std::result::Result<T, Error>;
 /// Either one of our errors, still without the interpreter, or an exception that Python raised.
 pub(crate) enum Error {
     /// An error of our crates.
-    Ours(Box<Raised>),
+    Package(Box<PackageError>),
     /// An exception.
     Python(PyErr),
 }
 
-impl Raised {
+impl PackageError {
     /// An error that the binding layer itself finds.
     pub(crate) fn new(class: &'static str, code: &'static str, message: String) -> Self {
         Self {
@@ -94,15 +94,15 @@ impl From<PyErr> for Error {
     }
 }
 
-impl From<Raised> for Error {
-    fn from(error: Raised) -> Self {
-        Self::Ours(Box::new(error))
+impl From<PackageError> for Error {
+    fn from(error: PackageError) -> Self {
+        Self::Package(Box::new(error))
     }
 }
 
 impl From<TimeError> for Error {
     fn from(error: TimeError) -> Self {
-        Raised::new("TimeError", error.code(), error.to_string()).into()
+        PackageError::new("TimeError", error.code(), error.to_string()).into()
     }
 }
 
@@ -114,7 +114,7 @@ impl From<SegmentError> for Error {
             "dtype_mismatch" | "unknown_dtype" | "unsupported_dtype" => "SegmentTypeError",
             _ => "SegmentError",
         };
-        Raised::new(class, error.code(), error.to_string()).into()
+        PackageError::new(class, error.code(), error.to_string()).into()
     }
 }
 
@@ -125,7 +125,7 @@ impl From<StoreError> for Error {
             StoreError::Segment(error) => return error.clone().into(),
             error => store_class(error.code()),
         };
-        let mut raised = Raised::new(class, error.code(), error.to_string());
+        let mut raised = PackageError::new(class, error.code(), error.to_string());
         if matches!(error, StoreError::DiskFull { .. }) {
             raised.errno = Some(ENOSPC);
         }
@@ -141,7 +141,7 @@ impl From<StoreError> for Error {
 
 impl From<PlanError> for Error {
     fn from(error: PlanError) -> Self {
-        Raised::new("PlanError", error.code(), error.to_string()).into()
+        PackageError::new("PlanError", error.code(), error.to_string()).into()
     }
 }
 
@@ -151,7 +151,7 @@ impl From<RunError> for Error {
             RunError::Plan(_) => "PlanError",
             _ => "RunError",
         };
-        let mut raised = Raised::new(class, error.code(), error.to_string());
+        let mut raised = PackageError::new(class, error.code(), error.to_string());
         if let RunError::Operator { error, .. } = &error
             && let OpErrorKind::Failed(cause) = error.kind()
             && let Some(python) = cause.downcast_ref::<PyErr>()
@@ -174,7 +174,9 @@ impl From<IngestError> for Error {
     fn from(error: IngestError) -> Self {
         match error {
             IngestError::Store(error) => error.into(),
-            error => Raised::new("ImportRefusedError", error.code(), error.to_string()).into(),
+            error => {
+                PackageError::new("ImportRefusedError", error.code(), error.to_string()).into()
+            }
         }
     }
 }
@@ -185,7 +187,7 @@ impl From<LiveError> for Error {
             LiveError::Socket { .. } => "LiveOSError",
             _ => "OptionError",
         };
-        let mut raised = Raised::new(class, error.code(), error.to_string());
+        let mut raised = PackageError::new(class, error.code(), error.to_string());
         if let LiveError::Socket { why, .. } = &error {
             raised.errno = why.raw_os_error();
         }
@@ -212,7 +214,7 @@ impl Error {
             }
             _ => "NBufferError",
         };
-        let mut raised = Raised::new(class, error.code(), format!("{error}{behind}"));
+        let mut raised = PackageError::new(class, error.code(), format!("{error}{behind}"));
         let io = error.io();
         raised.errno = io.and_then(std::io::Error::raw_os_error);
         let python = match error {
@@ -281,7 +283,7 @@ impl From<Error> for PyErr {
     fn from(error: Error) -> Self {
         let raised = match error {
             Error::Python(error) => return error,
-            Error::Ours(raised) => raised,
+            Error::Package(raised) => raised,
         };
         crate::interpreter::attach(|py| match exception(py, &raised) {
             Ok(value) => {
@@ -297,7 +299,7 @@ impl From<Error> for PyErr {
     }
 }
 
-fn exception<'py>(py: Python<'py>, raised: &Raised) -> PyResult<Bound<'py, PyAny>> {
+fn exception<'py>(py: Python<'py>, raised: &PackageError) -> PyResult<Bound<'py, PyAny>> {
     let value = py
         .import("isochrony.native_errors")?
         .getattr(raised.class)?

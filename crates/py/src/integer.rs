@@ -5,31 +5,31 @@ use std::fmt::Display;
 use pyo3::exceptions::PyOverflowError;
 use pyo3::prelude::*;
 
-use crate::errors::{Error, Raised};
+use crate::errors::{Error, PackageError};
 
 /// A whole number among a call's arguments. One that does not fit is an error of ours that says what does, where PyO3
 /// alone raises a bare `OverflowError`: every integer that users give comes in by this type.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Whole<T>(pub(crate) T);
+pub(crate) struct IntegerArg<T>(pub(crate) T);
 
 /// The least and the greatest value of an integer type.
-pub(crate) trait Limits: Display {
-    const LEAST: Self;
-    const GREATEST: Self;
+pub(crate) trait IntegerLimits: Display {
+    const MIN: Self;
+    const MAX: Self;
 }
 
 macro_rules! limits {
     ($($int:ty),*) => {$(
-        impl Limits for $int {
-            const LEAST: Self = <$int>::MIN;
-            const GREATEST: Self = <$int>::MAX;
+        impl IntegerLimits for $int {
+            const MIN: Self = <$int>::MIN;
+            const MAX: Self = <$int>::MAX;
         }
     )*};
 }
 
 limits!(u32, u64, usize, i64, i128);
 
-impl<'a, 'py, T: Limits + FromPyObject<'a, 'py>> FromPyObject<'a, 'py> for Whole<T> {
+impl<'a, 'py, T: IntegerLimits + FromPyObject<'a, 'py>> FromPyObject<'a, 'py> for IntegerArg<T> {
     type Error = PyErr;
 
     fn extract(object: Borrowed<'a, 'py, PyAny>) -> PyResult<Self> {
@@ -41,10 +41,10 @@ impl<'a, 'py, T: Limits + FromPyObject<'a, 'py>> FromPyObject<'a, 'py> for Whole
             let message = format!(
                 "{} is beyond what can be counted here; give a whole number from {} to {}",
                 &*object,
-                T::LEAST,
-                T::GREATEST
+                T::MIN,
+                T::MAX
             );
-            Error::from(Raised::new("OptionError", "bad_option", message)).into()
+            Error::from(PackageError::new("OptionError", "bad_option", message)).into()
         })
     }
 }

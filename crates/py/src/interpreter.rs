@@ -8,7 +8,7 @@
 //!
 //! Whoever waits for the interpreter is counted ([`InterpreterEntry`]) before it is looked whether it may, and `close` waits until
 //! nobody is counted any more: none can be between the look and the interpreter when that ends. So are calls of Python
-//! code ([`Call`]), which native frames wait for: such a thread must not be ended either. A thread that holds the
+//! code ([`ActiveCall`]), which native frames wait for: such a thread must not be ended either. A thread that holds the
 //! interpreter already and has to sleep gives it up first, or nobody could have it any more.
 #![allow(unsafe_code)] // Whether a thread is attached is asked of CPython.
 
@@ -22,45 +22,45 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 /// Longest that the end of the interpreter waits for runs of daemon threads.
-const PATIENCE: Duration = Duration::from_secs(1);
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
 /// After which Python functions that are still running are interrupted by an exception.
-const POLITE: Duration = Duration::from_millis(200);
+const INTERRUPT_DELAY: Duration = Duration::from_millis(200);
 /// Between two looks at whether they have ended.
-const LOOK_EVERY: Duration = Duration::from_millis(1);
+const POLL_INTERVAL: Duration = Duration::from_millis(1);
 
 /// Set when the interpreter is about to end.
-static CLOSED: AtomicBool = AtomicBool::new(false);
+static IS_CLOSING: AtomicBool = AtomicBool::new(false);
 /// The thread that ends it, which may still run Python code.
-static CLOSER: OnceLock<ThreadId> = OnceLock::new();
+static CLOSING_THREAD: OnceLock<ThreadId> = OnceLock::new();
 /// Threads that wait for the interpreter.
-static CROSSING: AtomicUsize = AtomicUsize::new(0);
+static ENTERING_THREADS: AtomicUsize = AtomicUsize::new(0);
 /// Calls of Python code by this crate, of threads that do not sleep for good.
-static CALLS: AtomicUsize = AtomicUsize::new(0);
+static ACTIVE_CALLS: AtomicUsize = AtomicUsize::new(0);
 /// Runs that have not ended.
-static RUNS: Mutex<Vec<Weak<Run>>> = Mutex::new(Vec::new());
+static ACTIVE_RUNS: Mutex<Vec<Weak<ActiveRun>>> = Mutex::new(Vec::new());
 
 thread_local! {
     /// This thread is inside of [`detach`], and of no [`attach`] within.
-    static DETACHED: Cell<bool> = const { Cell::new(false) };
-    /// Of [`CALLS`], those of this thread.
+    static IS_DETACHED: Cell<bool> = const { Cell::new(false) };
+    /// Of [`ACTIVE_CALLS`], those of this thread.
     static OWN_CALLS: Cell<usize> = const { Cell::new(0) };
 }
 
-/// Sets [`DETACHED`] until it is dropped.
+/// Sets [`IS_DETACHED`] until it is dropped.
 struct Detachment {
     before: bool,
 }
 
 impl Detachment {
     fn set(detached: bool) -> Self {
-        let before = DETACHED.replace(detached);
+        let before = IS_DETACHED.replace(detached);
         Self { before }
     }
 }
 
 impl Drop for Detachment {
     fn drop(&mut self) {
-        DETACHED.set(self.before);
+        IS_DETACHED.set(self.before);
     }
 }
 
@@ -70,7 +70,7 @@ fn is_attached() -> bool {
     let state = unsafe { pyo3::ffi::PyGILState_GetThisThreadState() };
     // A thread of ours has a state only while it is attached; one of Python's always has one, and leaves the interpreter
     // for this crate's code by `detach` only.
-    !state.is_null() && !DETACHED.get()
+    !state.is_null() && !IS_DETACHED.get()
 }
 
 /// A thread on its way into the interpreter.
@@ -80,9 +80,9 @@ impl InterpreterEntry {
     /// Counts this thread; if the interpreter is about to end, the thread sleeps for good.
     fn begin() -> Self {
         // In one order with what `close` does: either it sees the count, or this sees that it is closed.
-        CROSSING.fetch_add(1, Ordering::SeqCst);
+        ENTERING_THREADS.fetch_add(1, Ordering::SeqCst);
         let crossing = Self;
-        if is_closed_here() {
+        if is_closing_elsewhere() {
             drop(crossing);
             sleep_for_good();
         }
@@ -92,39 +92,39 @@ impl InterpreterEntry {
 
 impl Drop for InterpreterEntry {
     fn drop(&mut self) {
-        CROSSING.fetch_sub(1, Ordering::SeqCst);
+        ENTERING_THREADS.fetch_sub(1, Ordering::SeqCst);
     }
 }
 
 /// Whether the interpreter is about to end, and not by this thread.
-fn is_closed_here() -> bool {
-    CLOSED.load(Ordering::SeqCst) && CLOSER.get() != Some(&thread::current().id())
+fn is_closing_elsewhere() -> bool {
+    IS_CLOSING.load(Ordering::SeqCst) && CLOSING_THREAD.get() != Some(&thread::current().id())
 }
 
 /// Neither the runs nor the calls of this thread will ever end: nobody is to wait for them.
 fn sleep_for_good() -> ! {
-    Run::abandon();
-    CALLS.fetch_sub(OWN_CALLS.take(), Ordering::SeqCst);
+    ActiveRun::abandon();
+    ACTIVE_CALLS.fetch_sub(OWN_CALLS.take(), Ordering::SeqCst);
     loop {
         thread::park();
     }
 }
 
 /// A call of Python code by native code.
-struct Call;
+struct ActiveCall;
 
-impl Call {
+impl ActiveCall {
     fn begin() -> Self {
         OWN_CALLS.set(OWN_CALLS.get() + 1);
-        CALLS.fetch_add(1, Ordering::SeqCst);
+        ACTIVE_CALLS.fetch_add(1, Ordering::SeqCst);
         Self
     }
 }
 
-impl Drop for Call {
+impl Drop for ActiveCall {
     fn drop(&mut self) {
         OWN_CALLS.set(OWN_CALLS.get() - 1);
-        CALLS.fetch_sub(1, Ordering::SeqCst);
+        ACTIVE_CALLS.fetch_sub(1, Ordering::SeqCst);
     }
 }
 
@@ -134,8 +134,8 @@ pub(crate) fn attach<T>(work: impl for<'py> FnOnce(Python<'py>) -> T) -> T {
     if is_attached() {
         return Python::attach(|py| {
             // In one order with what `close` does, as in `InterpreterEntry::begin`.
-            let _call = Call::begin();
-            if is_closed_here() {
+            let _call = ActiveCall::begin();
+            if is_closing_elsewhere() {
                 py.detach(|| sleep_for_good());
             }
             work(py)
@@ -144,7 +144,7 @@ pub(crate) fn attach<T>(work: impl for<'py> FnOnce(Python<'py>) -> T) -> T {
     let crossing = InterpreterEntry::begin();
     Python::attach(|py| {
         let _attached = Detachment::set(false);
-        let _call = Call::begin();
+        let _call = ActiveCall::begin();
         drop(crossing);
         work(py)
     })
@@ -162,7 +162,7 @@ pub(crate) fn detach<T: Send>(py: Python<'_>, work: impl FnOnce() -> T + Send) -
 }
 
 /// A run that the end of the interpreter stops.
-pub(crate) struct Run {
+pub(crate) struct ActiveRun {
     pub(crate) stop: Arc<AtomicBool>,
     /// The thread that waits for it, and Python's number of that.
     thread: ThreadId,
@@ -171,7 +171,7 @@ pub(crate) struct Run {
     has_workers: bool,
 }
 
-impl Run {
+impl ActiveRun {
     /// Begins one; it has ended when it is dropped.
     pub(crate) fn begin(py: Python<'_>, has_workers: bool) -> PyResult<Arc<Self>> {
         let python_thread = py.import("_thread")?.call_method0("get_ident")?;
@@ -181,7 +181,7 @@ impl Run {
             python_thread: python_thread.extract()?,
             has_workers,
         });
-        let mut runs = RUNS.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut runs = ACTIVE_RUNS.lock().unwrap_or_else(PoisonError::into_inner);
         runs.retain(|run| run.strong_count() > 0);
         runs.push(Arc::downgrade(&run));
         Ok(run)
@@ -197,48 +197,48 @@ impl Run {
             true => !run.has_workers,
             false => run.thread != this,
         };
-        let mut all = RUNS.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all = ACTIVE_RUNS.lock().unwrap_or_else(PoisonError::into_inner);
         all.retain(|run| run.upgrade().is_some_and(|run| stays(&run)));
     }
 
     /// Those that have not ended.
     fn all() -> Vec<Arc<Self>> {
-        let runs = RUNS.lock().unwrap_or_else(PoisonError::into_inner);
+        let runs = ACTIVE_RUNS.lock().unwrap_or_else(PoisonError::into_inner);
         runs.iter().filter_map(Weak::upgrade).collect()
     }
 }
 
 /// Whether the interpreter is about to end: nothing new should begin in other threads.
-pub(crate) fn is_closed() -> bool {
-    CLOSED.load(Ordering::Relaxed)
+pub(crate) fn is_closing() -> bool {
+    IS_CLOSING.load(Ordering::Relaxed)
 }
 
 /// The interpreter is about to end: stops runs of other threads, and keeps them out of it.
 #[pyfunction]
 #[allow(clippy::disallowed_methods)]
 pub(crate) fn close(py: Python<'_>) {
-    let _ = CLOSER.set(thread::current().id());
-    CLOSED.store(true, Ordering::SeqCst);
-    for run in Run::all() {
+    let _ = CLOSING_THREAD.set(thread::current().id());
+    IS_CLOSING.store(true, Ordering::SeqCst);
+    for run in ActiveRun::all() {
         run.stop.store(true, Ordering::Relaxed);
     }
     let begun = Instant::now();
     let mut interrupted = false;
     let own = OWN_CALLS.get();
-    while CROSSING.load(Ordering::SeqCst) > 0
-        || CALLS.load(Ordering::SeqCst) > own
-        || !Run::all().is_empty()
+    while ENTERING_THREADS.load(Ordering::SeqCst) > 0
+        || ACTIVE_CALLS.load(Ordering::SeqCst) > own
+        || !ActiveRun::all().is_empty()
     {
-        if begun.elapsed() > PATIENCE {
+        if begun.elapsed() > CLOSE_TIMEOUT {
             break;
         }
-        if begun.elapsed() > POLITE && !std::mem::replace(&mut interrupted, true) {
-            Run::all()
+        if begun.elapsed() > INTERRUPT_DELAY && !std::mem::replace(&mut interrupted, true) {
+            ActiveRun::all()
                 .iter()
                 .for_each(|run| interrupt(py, run.python_thread));
         }
         // Not by `detach`: this thread comes back.
-        py.detach(|| thread::sleep(LOOK_EVERY));
+        py.detach(|| thread::sleep(POLL_INTERVAL));
     }
 }
 
@@ -260,10 +260,10 @@ fn interrupt(py: Python<'_>, thread: u64) {
 /// In a forked child: no thread of the parent but the one that forked goes on here.
 #[pyfunction]
 fn forget_threads() {
-    CROSSING.store(0, Ordering::SeqCst);
-    CALLS.store(OWN_CALLS.get(), Ordering::SeqCst);
+    ENTERING_THREADS.store(0, Ordering::SeqCst);
+    ACTIVE_CALLS.store(OWN_CALLS.get(), Ordering::SeqCst);
     // Only threads that held the interpreter took the lock, as the one that forked did: it is free.
-    if let Ok(mut runs) = RUNS.try_lock() {
+    if let Ok(mut runs) = ACTIVE_RUNS.try_lock() {
         let this = thread::current().id();
         runs.retain(|run| run.upgrade().is_some_and(|run| run.thread == this));
     }

@@ -1,9 +1,9 @@
 //! The class `isochrony.Expr`.
 
-use isochrony_expr::Expr as Written;
+use isochrony_expr::Expr as NativeExpr;
 use pyo3::prelude::*;
 
-use crate::errors::{Error, Raised};
+use crate::errors::{Error, PackageError};
 
 /// What is to be computed of the samples of a window, or of each sample: a recipe, not a value.
 ///
@@ -16,11 +16,11 @@ use crate::errors::{Error, Raised};
 ///     isochrony.PlanError: what cannot be computed later: a truth value, an element, a number.
 #[pyclass(frozen, module = "isochrony", name = "Expr")]
 pub(crate) struct Expr {
-    pub(crate) written: Written,
+    pub(crate) written: NativeExpr,
 }
 
-impl From<Written> for Expr {
-    fn from(written: Written) -> Self {
+impl From<NativeExpr> for Expr {
+    fn from(written: NativeExpr) -> Self {
         Self { written }
     }
 }
@@ -28,5 +28,5 @@ impl From<Written> for Expr {
 pub(super) fn untraceable(message: String) -> Error {
     let message =
         format!("{message}; what no expression says runs as isochrony.py(f) or isochrony.jit(f)");
-    Raised::new("TraceError", "untraceable", message).into()
+    PackageError::new("TraceError", "untraceable", message).into()
 }

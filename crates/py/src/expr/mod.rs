@@ -16,11 +16,11 @@ mod operators;
 mod refusals;
 pub(crate) mod row;
 
-use isochrony_expr::{Binary, Expr as Written, Op, Unary};
+use isochrony_expr::{Binary, Expr as NativeExpr, Op, Unary};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
-use crate::errors::{Raised, Result};
+use crate::errors::{PackageError, Result};
 
 pub(crate) use expression::Expr;
 use expression::untraceable;
@@ -32,7 +32,7 @@ pub(crate) fn traced<'py>(
     operator: &str,
     function: &Bound<'py, PyAny>,
     arguments: Vec<Bound<'py, PyAny>>,
-) -> Result<Written> {
+) -> Result<NativeExpr> {
     if let Ok(expr) = function.cast::<Expr>() {
         return Ok(expr.get().written.clone());
     }
@@ -67,10 +67,10 @@ impl Expr {
     }
 }
 
-fn apply(op: Op, args: impl IntoIterator<Item = Written>) -> Result<Expr> {
-    let written = Written::apply(op, args);
+fn apply(op: Op, args: impl IntoIterator<Item = NativeExpr>) -> Result<Expr> {
+    let written = NativeExpr::apply(op, args);
     Ok(written
-        .map_err(|error| Raised::new("PlanError", error.code(), error.to_string()))?
+        .map_err(|error| PackageError::new("PlanError", error.code(), error.to_string()))?
         .into())
 }
 
@@ -79,7 +79,7 @@ impl Expr {
     /// The samples themselves: what a plan's functions are called with.
     #[staticmethod]
     fn input() -> Self {
-        Written::input().into()
+        NativeExpr::input().into()
     }
 
     /// NumPy's functions of single values.

@@ -1,6 +1,6 @@
 //! NumPy's functions of expressions, by their names.
 
-use isochrony_expr::{Binary, Expr as Written, Op, Reduction, Unary};
+use isochrony_expr::{Binary, Expr as NativeExpr, Op, Reduction, Unary};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
@@ -93,7 +93,7 @@ fn arguments(
     op: Op,
     args: &Bound<'_, PyTuple>,
     options: usize,
-) -> Result<Vec<Written>> {
+) -> Result<Vec<NativeExpr>> {
     if args.len() != op.arguments() || options > 0 {
         let takes = op.arguments();
         return Err(untraceable(format!(

@@ -1,6 +1,6 @@
 //! What an operation of an expression takes: expressions, and numbers of Python's and NumPy's.
 
-use isochrony_expr::{Expr as Written, Scalar};
+use isochrony_expr::{Expr as NativeExpr, Scalar};
 use isochrony_segment::{Complex64, DType};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyComplex, PyFloat, PyInt};
@@ -32,7 +32,7 @@ fn weak(object: &Bound<'_, PyAny>) -> Result<Option<Scalar>> {
 }
 
 /// An expression or a number as an argument of an operation.
-pub(super) fn operand(object: &Bound<'_, PyAny>) -> Result<Written> {
+pub(super) fn operand(object: &Bound<'_, PyAny>) -> Result<NativeExpr> {
     if let Ok(expr) = object.cast::<Expr>() {
         return Ok(expr.get().written.clone());
     }
@@ -49,12 +49,12 @@ pub(super) fn operand(object: &Bound<'_, PyAny>) -> Result<Written> {
             }
             let (dtype, _) = DType::parse(&dtype.getattr("str")?.extract::<String>()?)?;
             if let Some(value) = weak(&object.call_method0("item")?)? {
-                return Ok(Written::typed(value, dtype));
+                return Ok(NativeExpr::typed(value, dtype));
             }
         }
         _ => {
             if let Some(value) = weak(object)? {
-                return Ok(Written::constant(value));
+                return Ok(NativeExpr::constant(value));
             }
         }
     }

@@ -1,13 +1,13 @@
 //! What only values have, and what to write instead.
 
-use isochrony_expr::Expr as Written;
+use isochrony_expr::Expr as NativeExpr;
 use pyo3::prelude::*;
 
 use super::expression::{Expr, untraceable};
-use crate::errors::{Raised, Result};
+use crate::errors::{PackageError, Result};
 
 /// An expression as errors quote it.
-fn quoted(written: &Written) -> String {
+fn quoted(written: &NativeExpr) -> String {
     let text = written.to_string();
     match text.char_indices().nth(100) {
         Some((cut, _)) => format!("`{}...`", &text[..cut]),
@@ -80,6 +80,6 @@ impl Expr {
              conj real imag, ewm hysteresis previous counter, operators, and NumPy's functions, as np.sqrt(s)",
             quoted(&self.written)
         );
-        Err(Raised::new("TraceAttributeError", "no_such_operation", message).into())
+        Err(PackageError::new("TraceAttributeError", "no_such_operation", message).into())
     }
 }

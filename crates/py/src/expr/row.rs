@@ -1,10 +1,10 @@
 //! What functions of rows are called with while they are traced.
 
-use isochrony_expr::Expr as Written;
+use isochrony_expr::Expr as NativeExpr;
 use isochrony_flow::Fields;
 use pyo3::prelude::*;
 
-use crate::errors::{Raised, Result};
+use crate::errors::{PackageError, Result};
 use crate::expr::Expr;
 
 /// A row whose fields are expressions: ``r.mean``, or ``r["mean"]`` where the name is no Python name.
@@ -22,13 +22,13 @@ impl From<Fields> for Row {
 impl Row {
     fn field(&self, name: &str, class: &'static str) -> Result<Expr> {
         if self.fields.find(name).is_some() {
-            return Ok(Written::field(name).into());
+            return Ok(NativeExpr::field(name).into());
         }
         let message = format!(
             "the rows have no field {name:?}; they have {}",
             self.fields.names()
         );
-        Err(Raised::new(class, "unknown_field", message).into())
+        Err(PackageError::new(class, "unknown_field", message).into())
     }
 }
 

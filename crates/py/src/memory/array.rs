@@ -9,16 +9,16 @@ use numpy::npyffi::{self, NPY_TYPES, NpyTypes, PY_ARRAY_API, PyArrayObject, npy_
 use numpy::{PyUntypedArray, PyUntypedArrayMethods};
 use pyo3::prelude::*;
 
-use crate::errors::{Raised, Result};
+use crate::errors::{PackageError, Result};
 
 /// Keeps a buffer alive as the base of a NumPy array.
-#[pyclass(frozen, module = "isochrony._native", name = "_Keeper")]
+#[pyclass(frozen, module = "isochrony._native", name = "_ArrayBase")]
 #[derive(Default)]
-pub(super) struct Keeper {
+pub(super) struct ArrayBase {
     buffer: OnceLock<Buffer>,
 }
 
-impl Keeper {
+impl ArrayBase {
     /// Keeps a buffer from here on, if it has none.
     pub(super) fn keep(&self, buffer: Buffer) {
         // What it has, its array looks into, and so it stays.
@@ -85,11 +85,11 @@ pub(crate) fn own(
 }
 
 /// Bytes that Rust gathered, kept alive for an array.
-struct Bytes {
+struct GatheredBytes {
     _bytes: Vec<u8>,
 }
 
-impl Owner for Bytes {}
+impl Owner for GatheredBytes {}
 
 /// A writable array of `rows` rows, of `columns` values each unless it is 1-D, that takes over gathered bytes. Bytes
 /// beyond the last row are left out; too few give fewer rows.
@@ -109,7 +109,7 @@ pub(crate) fn gathered(
         // SAFETY: the shape has a zero, so the array has no bytes.
         return Ok(unsafe { over(py, Buffer::concat([])?, dtype, &mut shape, 0) }?);
     };
-    let owner = Arc::new(Bytes { _bytes: bytes });
+    let owner = Arc::new(GatheredBytes { _bytes: bytes });
     // SAFETY: moving a vector leaves its memory in place; `owner` keeps it, and nobody resizes or reads it.
     let buffer = unsafe { Buffer::from_owner(owner, data, rows * row) };
     let mut shape = vec![rows as npy_intp];
@@ -131,7 +131,7 @@ pub(super) unsafe fn over<'py>(
     shape: &mut [npy_intp],
     flags: c_int,
 ) -> PyResult<Bound<'py, PyAny>> {
-    let keeper = Bound::new(py, Keeper::default())?;
+    let keeper = Bound::new(py, ArrayBase::default())?;
     let data = buffer.as_ptr();
     keeper.get().keep(buffer);
     // SAFETY: the caller's; the keeper has the buffer.
@@ -146,7 +146,7 @@ pub(super) unsafe fn over<'py>(
 /// owned memory, and no two values share bytes.
 pub(super) unsafe fn shaped<'py>(
     py: Python<'py>,
-    keeper: &Bound<'py, Keeper>,
+    keeper: &Bound<'py, ArrayBase>,
     data: *const u8,
     dtype: DType,
     shape: &mut [npy_intp],
@@ -217,7 +217,7 @@ pub(crate) fn adopt(array: &Bound<'_, PyAny>, copy: bool) -> Result<(Buffer, DTy
     }
     let ndim: usize = array.getattr("ndim")?.extract()?;
     if ndim != 1 {
-        return Err(Raised::new(
+        return Err(PackageError::new(
             "SegmentError",
             "not_one_dimensional",
             format!(

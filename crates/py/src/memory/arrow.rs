@@ -11,7 +11,7 @@ use isochrony_segment::{Buffer, DType, Owner};
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyTuple};
 
-use crate::errors::{Raised, Result};
+use crate::errors::{PackageError, Result};
 
 /// `struct ArrowSchema` of the specification.
 #[repr(C)]
@@ -238,7 +238,7 @@ impl Owner for OwnedArray {}
 fn refuse(reason: &str) -> crate::errors::Error {
     let message =
         format!("Arrow array is refused: {reason}; cast it to a number type without nulls first");
-    Raised::new("SegmentTypeError", "unsupported_arrow", message).into()
+    PackageError::new("SegmentTypeError", "unsupported_arrow", message).into()
 }
 
 /// The samples of an object with `__arrow_c_array__`; no copy except of bools.

@@ -9,14 +9,14 @@ use numpy::{PyArrayDescrMethods, PyUntypedArray, PyUntypedArrayMethods};
 use pyo3::prelude::*;
 
 use super::array::PythonOwner;
-use crate::errors::{Raised, Result};
+use crate::errors::{PackageError, Result};
 
 /// Results of at most so many bytes are copied where that is as good: it takes no longer than to keep an array and to
 /// let go of it, which needs the interpreter once more.
-const SMALL: usize = 4096;
+const MAX_COPIED_BYTES: usize = 4096;
 
 /// An array that a function returned: values that can flow in a plan, one after another.
-pub(crate) struct Returned<'py> {
+pub(crate) struct ReturnedArray<'py> {
     pub(crate) dtype: DType,
     pub(crate) rows: usize,
     /// Values of a row; None of a 1-D array.
@@ -61,15 +61,15 @@ fn owns(flags: i32) -> bool {
     flags & npyffi::NPY_ARRAY_OWNDATA != 0
 }
 
-fn no_dtype(name: &str) -> Raised {
-    Raised::new(
+fn no_dtype(name: &str) -> PackageError {
+    PackageError::new(
         "SegmentTypeError",
         "unsupported_dtype",
         format!("values of {name} cannot flow in a plan; convert them with .astype(\"float64\")"),
     )
 }
 
-impl Returned<'_> {
+impl ReturnedArray<'_> {
     /// The type of NumPy's name of it.
     pub(crate) fn dtype_named(name: &str) -> Result<DType> {
         DType::parse(name)
@@ -82,7 +82,7 @@ impl Returned<'_> {
         match *shape {
             [rows] => Ok((rows, None)),
             [rows, columns] => Ok((rows, Some(columns))),
-            _ => Err(Raised::new(
+            _ => Err(PackageError::new(
                 "SegmentError",
                 "not_one_dimensional",
                 format!(
@@ -95,7 +95,7 @@ impl Returned<'_> {
     }
 }
 
-impl<'py> Returned<'py> {
+impl<'py> ReturnedArray<'py> {
     /// What was returned as an array, copied only if its values do not lie one after another.
     pub(crate) fn of(result: Bound<'py, PyAny>) -> Result<Self> {
         let py = result.py();
@@ -185,7 +185,7 @@ impl<'py> Returned<'py> {
     pub(crate) fn few(&self) -> Option<&[u8]> {
         let (data, flags, _) = self.fields();
         let len = self.len();
-        if !(1..=SMALL).contains(&len) || owns(flags) && !self.is_alone() {
+        if !(1..=MAX_COPIED_BYTES).contains(&len) || owns(flags) && !self.is_alone() {
             return None;
         }
         // SAFETY: the array is C-contiguous with `len` bytes from `data` on, and lives as long as `self`. The result is

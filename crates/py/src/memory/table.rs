@@ -14,7 +14,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
 
 use super::array::{own, view};
-use crate::errors::{Error, Raised, Result};
+use crate::errors::{Error, PackageError, Result};
 
 /// Keeps Arrow's memory alive.
 struct ArrowOwner {
@@ -36,7 +36,7 @@ fn shared(buffer: arrow_buffer::Buffer) -> Result<Buffer> {
 }
 
 fn strange(error: &ArrowError) -> Error {
-    Raised::new(
+    PackageError::new(
         "PlanError",
         "arrow",
         format!("the table cannot be given away: {error}"),
@@ -94,7 +94,7 @@ pub(crate) fn column<'py>(py: Python<'py>, column: &dyn Array) -> Result<Bound<'
         other => {
             let Some(dtype) = Fields::dtype(other) else {
                 let message = format!("a column of {other} has no NumPy array; convert the table");
-                return Err(Raised::new("PlanError", "arrow", message).into());
+                return Err(PackageError::new("PlanError", "arrow", message).into());
             };
             let values = view(py, numbers(column, dtype)?, dtype)?;
             match nulls {

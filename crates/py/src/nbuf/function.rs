@@ -26,12 +26,12 @@ pub(super) struct Function {
 }
 
 /// The accumulator of a worker's buffer.
-pub(super) type Sum = Option<Py<PyAny>>;
+pub(super) type Accumulator = Option<Py<PyAny>>;
 
 impl Function {
     pub(super) fn execute(
         &self,
-        sum: &mut Sum,
+        sum: &mut Accumulator,
         block: &Block<'_>,
         out: &mut Out<'_>,
     ) -> Result<(), Cause> {
@@ -62,7 +62,7 @@ impl Function {
     }
 
     /// Adds a buffer's accumulator to the stream's.
-    pub(super) fn join(&self, sum: &mut Sum) -> Result<(), Cause> {
+    pub(super) fn join(&self, sum: &mut Accumulator) -> Result<(), Cause> {
         let (Some((initial, combine)), Some(sum)) = (&self.sums, sum.take()) else {
             return Ok(());
         };
@@ -105,7 +105,7 @@ impl Function {
         &self,
         py: Python<'py>,
         view: &Bound<'py, PyAny>,
-        sum: &Sum,
+        sum: &Accumulator,
     ) -> PyResult<Bound<'py, PyAny>> {
         let function = self.function.bind(py);
         match sum {

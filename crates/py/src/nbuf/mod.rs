@@ -22,7 +22,7 @@ use process::Processor;
 /// How a run is run, as Python has checked it.
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
-pub(crate) struct Asked {
+pub(crate) struct NBufferOptions {
     order: String,
     workers: Option<usize>,
     memory: usize,
@@ -36,7 +36,7 @@ pub(crate) struct Asked {
     trace: usize,
 }
 
-impl Asked {
+impl NBufferOptions {
     fn options(self) -> Options {
         let framing = match (self.delimiter, self.prefix) {
             (Some(delimiter), _) => Framing::Delimited(delimiter),
@@ -70,7 +70,7 @@ impl Asked {
 /// Reads, processes and writes; what `isochrony.nbuffer` calls. `outputs` gives the outputs when it is called, which it is
 /// only if the run can begin.
 #[pyfunction]
-#[pyo3(signature = (inputs, outputs, destinations, processors, function, batch, initial, combine, asked, progress))]
+#[pyo3(signature = (inputs, outputs, destinations, processors, function, batch, initial, combine, options, progress))]
 #[allow(clippy::too_many_arguments)] // Called from one place.
 pub(crate) fn nbuffer<'py>(
     py: Python<'py>,
@@ -82,10 +82,10 @@ pub(crate) fn nbuffer<'py>(
     batch: bool,
     initial: Option<Py<PyAny>>,
     combine: Option<Py<PyAny>>,
-    asked: Asked,
+    options: NBufferOptions,
     progress: Option<Py<PyAny>>,
 ) -> Result<Bound<'py, PyDict>> {
-    let options = asked.options();
+    let options = options.options();
     let mut memory = Vec::new();
     let views = streams::views(&inputs, &mut memory)?;
     let processor = Processor::new(&processors, function, batch, initial, combine, views)?;

@@ -6,8 +6,8 @@ use isochrony_bytes::Outcome;
 use isochrony_nbuf::{Block, Cause, Copy, Native, Out, Process};
 use pyo3::prelude::*;
 
-use super::function::{Function, Sum};
-use crate::errors::{Raised, Result};
+use super::function::{Accumulator, Function};
+use crate::errors::{PackageError, Result};
 
 pub(super) struct Processor {
     native: Option<Native>,
@@ -21,7 +21,7 @@ pub(super) fn parse(names: &[String]) -> Result<Option<Native>> {
     }
     let parsed = Native::parse(names);
     Ok(Some(parsed.map_err(|error| {
-        Raised::new("OptionError", error.code(), error.to_string())
+        PackageError::new("OptionError", error.code(), error.to_string())
     })?))
 }
 
@@ -47,7 +47,9 @@ impl Processor {
         {
             if processors.makes_output() {
                 let message = "both a function and a native processor make output; leave one of them out, or run twice";
-                return Err(Raised::new("OptionError", "bad_option", message.to_owned()).into());
+                return Err(
+                    PackageError::new("OptionError", "bad_option", message.to_owned()).into(),
+                );
             }
             native = Some(processors.without_copy());
         }
@@ -77,7 +79,7 @@ impl Processor {
 /// What a worker has for both.
 pub(super) struct Scratch {
     native: Option<<Native as Process>::Worker>,
-    sum: Sum,
+    sum: Accumulator,
 }
 
 impl Process for Processor {

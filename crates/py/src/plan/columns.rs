@@ -15,25 +15,25 @@ use pyo3::prelude::*;
 use serde_json::{Value, json};
 
 use super::operator_error::failed;
-use crate::errors::{Error, Raised, Result};
-use crate::memory::Returned;
+use crate::errors::{Error, PackageError, Result};
+use crate::memory::ReturnedArray;
 use crate::table::NativeTable;
 
 /// A field's name, the dtype of its values, and how many a row has where it is a list.
-pub(super) type Described = (String, String, Option<usize>);
+pub(super) type FieldDescription = (String, String, Option<usize>);
 
 /// Fields that rows keep beside those that a function gives.
-const KEPT: [&str; 3] = ["start", "end", "time"];
+const INDEX_FIELDS: [&str; 3] = ["start", "end", "time"];
 
 /// The name of a column of civil times, as NumPy has it.
-const TIME: &str = "datetime64[ns]";
+const TIME_DTYPE: &str = "datetime64[ns]";
 
 /// Fields as Python knows them.
-pub(super) fn described(fields: Fields) -> Vec<Described> {
+pub(super) fn describe_fields(fields: Fields) -> Vec<FieldDescription> {
     let fields = fields.schema().fields().iter();
     let described = fields.map(|field| {
         let dtype = |data: &DataType| match data {
-            DataType::Timestamp(..) => TIME.to_owned(),
+            DataType::Timestamp(..) => TIME_DTYPE.to_owned(),
             other => Fields::dtype(other).map_or("object".into(), |dtype| dtype.name().into()),
         };
         let (dtype, width) = match field.data_type() {
@@ -53,10 +53,10 @@ pub(super) fn described(fields: Fields) -> Vec<Described> {
 }
 
 /// Fields that Python describes.
-pub(super) fn interned(fields: &[Described]) -> Result<Fields> {
+pub(super) fn intern_fields(fields: &[FieldDescription]) -> Result<Fields> {
     let fields = fields.iter().map(|(name, dtype, width)| {
         let values = match &**dtype {
-            TIME => Fields::civil(),
+            TIME_DTYPE => Fields::civil(),
             other => {
                 let (dtype, _) = DType::parse(other)?;
                 if dtype.is_complex() {
@@ -64,7 +64,7 @@ pub(super) fn interned(fields: &[Described]) -> Result<Fields> {
                         "field {name:?} is of {dtype}, which rows from Python cannot have; give its real and its imaginary \
                          part"
                     );
-                    return Err(Raised::new("PlanError", "input_type", message).into());
+                    return Err(PackageError::new("PlanError", "input_type", message).into());
                 }
                 Fields::arrow_type(dtype)
             }
@@ -85,17 +85,17 @@ fn list(values: DataType, width: usize) -> DataType {
 
 /// Fields as saved plans have them.
 pub(super) fn named(fields: Fields) -> Value {
-    json!(described(fields))
+    json!(describe_fields(fields))
 }
 
 /// Saved ones.
 pub(super) fn fields(saved: Option<&Value>) -> std::result::Result<Fields, PlanError> {
     let unreadable = |why: String| PlanError::Unreadable { why };
     let saved = saved.cloned().unwrap_or_default();
-    let described: Vec<Described> =
+    let described: Vec<FieldDescription> =
         serde_json::from_value(saved).map_err(|why| unreadable(format!("fields: {why}")))?;
-    interned(&described).map_err(|error| match error {
-        Error::Ours(raised) => unreadable(raised.message().to_owned()),
+    intern_fields(&described).map_err(|error| match error {
+        Error::Package(raised) => unreadable(raised.message().to_owned()),
         Error::Python(error) => unreadable(error.to_string()),
     })
 }
@@ -108,7 +108,7 @@ pub(super) fn table<'py>(py: Python<'py>, batch: &RecordBatch) -> PyResult<Bound
 }
 
 /// A break as an `isochrony.Break`.
-pub(super) fn notice<'py>(
+pub(super) fn break_notice<'py>(
     py: Python<'py>,
     why: &Break,
     input: usize,
@@ -135,7 +135,7 @@ pub(super) fn flags(
     rows: usize,
     shown: &str,
 ) -> std::result::Result<Vec<bool>, OpError> {
-    let returned = Returned::of(result).map_err(failed)?;
+    let returned = ReturnedArray::of(result).map_err(failed)?;
     if returned.dtype != DType::Bool || returned.rows != rows || returned.columns.is_some() {
         let message = format!(
             "{shown} returned {} values of {} for {rows} rows; return one bool a row",
@@ -165,7 +165,7 @@ pub(super) fn columns_of(
         let name = field.name();
         let own = result.get_item(name).ok();
         match (own, given.column_by_name(name)) {
-            (None, Some(column)) if KEPT.contains(&&**name) => Ok(Arc::clone(column)),
+            (None, Some(column)) if INDEX_FIELDS.contains(&&**name) => Ok(Arc::clone(column)),
             (Some(values), _) => column(py, values, field, given.num_rows(), shown),
             (None, _) => Err(refused(format!(
                 "{shown} returned no column {name:?}, which it gave when it was tried; return the same columns each time"
@@ -197,11 +197,11 @@ pub(super) fn column(
         false => values,
         // As their numbers.
         true => (py.import("numpy"))
-            .and_then(|numpy| numpy.call_method1("asarray", (values, TIME)))
+            .and_then(|numpy| numpy.call_method1("asarray", (values, TIME_DTYPE)))
             .and_then(|times| times.call_method1("view", ("int64",)))
             .map_err(raised)?,
     };
-    let returned = Returned::of(values).map_err(failed)?;
+    let returned = ReturnedArray::of(values).map_err(failed)?;
     let (dtype, width) = (returned.dtype, returned.columns);
     let (item, wanted) = match field.data_type() {
         DataType::FixedSizeList(item, width) => (item.data_type(), Some(*width as usize)),

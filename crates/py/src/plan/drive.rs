@@ -13,8 +13,8 @@ use serde_json::{Map, Value};
 
 use super::listen::{NativeListener, seconds};
 use super::owner::{Callable, ObjectKeeper};
-use crate::errors::{Error, Raised, Result};
-use crate::integer::Whole;
+use crate::errors::{Error, PackageError, Result};
+use crate::integer::IntegerArg;
 use crate::interpreter::{attach, detach};
 use crate::memory;
 use crate::time::RateArg;
@@ -84,7 +84,7 @@ impl NativePusher {
         let (buffer, dtype) = memory::adopt(samples, false)?;
         if dtype != self.to.dtype() {
             let message = format!("{dtype} was pushed where {} was promised", self.to.dtype());
-            return Err(Raised::new("OptionError", "bad_option", message).into());
+            return Err(PackageError::new("OptionError", "bad_option", message).into());
         }
         let position = PushPosition {
             first,
@@ -130,7 +130,7 @@ impl NativeListener {
         name: String,
         unit: String,
         reorder: f64,
-        buffer: Whole<usize>,
+        buffer: IntegerArg<usize>,
         step: f64,
         silence: Option<f64>,
     ) -> Result<Self> {

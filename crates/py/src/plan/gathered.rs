@@ -4,19 +4,19 @@ use isochrony_flow::{Gathered, Plan};
 use isochrony_segment::{BufferMut, DType};
 use pyo3::prelude::*;
 
-use crate::errors::{Raised, Result};
+use crate::errors::{PackageError, Result};
 use crate::memory;
 use crate::table::NativeTable;
 
 /// A result, and of an array the index and number of rows that are next to one another.
-pub(crate) type Collected<'py> = (Bound<'py, PyAny>, Option<Bound<'py, PyAny>>);
+pub(crate) type GatheredObject<'py> = (Bound<'py, PyAny>, Option<Bound<'py, PyAny>>);
 
 /// What a run gathered, as Python has it.
 pub(crate) fn object<'py>(
     py: Python<'py>,
     plan: &Plan,
     gathered: Gathered,
-) -> Result<Collected<'py>> {
+) -> Result<GatheredObject<'py>> {
     let object = match gathered {
         Gathered::Count(count) => Ok(count.into_pyobject(py).map_err(PyErr::from)?.into_any()),
         Gathered::Array(array) => {
@@ -39,7 +39,7 @@ pub(crate) fn object<'py>(
             Ok(memory::own(py, ends, DType::I64, Some(2))?)
         }
         Gathered::Rows(batch) => Ok(Bound::new(py, NativeTable::from(batch))?.into_any()),
-        _ => Err(Raised::new(
+        _ => Err(PackageError::new(
             "PlanError",
             "input_type",
             format!(

@@ -12,19 +12,19 @@ use super::imports::Imports;
 use super::nesting::Nesting;
 use super::operator_error::failed;
 use super::owner::ObjectKeeper;
-use crate::errors::{Error, Raised, Result};
+use crate::errors::{Error, PackageError, Result};
 use crate::interpreter::attach;
-use crate::memory::Returned;
+use crate::memory::ReturnedArray;
 
 /// What the samples are.
-pub(super) struct Kind {
+pub(super) struct Generator {
     pub(super) dtype: DType,
     pub(super) rate: Rate,
     pub(super) unit: String,
     pub(super) start: Option<Fixed>,
 }
 
-impl Kind {
+impl Generator {
     /// A plan that reads what a function's iterators make, each run another one.
     pub(super) fn scan(self, function: Function, segment: Option<u64>) -> Plan {
         Plan::scan_part(self.live(function), None, segment.unwrap_or(SEGMENT))
@@ -126,7 +126,7 @@ fn next(
         Some(pair) => pair.map_err(|error| failed(Error::Python(error)))?,
         None => (*end, item),
     };
-    let samples = Returned::of(array).map_err(failed)?;
+    let samples = ReturnedArray::of(array).map_err(failed)?;
     if samples.dtype != dtype || samples.columns.is_some() {
         let shape = match samples.columns {
             Some(columns) => format!("({}, {columns})", samples.rows),
@@ -162,5 +162,5 @@ pub(super) fn function(
 pub(super) fn dtype(text: &str) -> Result<DType> {
     DType::parse(text)
         .map(|(dtype, _)| dtype)
-        .map_err(|error| Raised::new("PlanError", error.code(), error.to_string()).into())
+        .map_err(|error| PackageError::new("PlanError", error.code(), error.to_string()).into())
 }

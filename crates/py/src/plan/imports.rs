@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::owner::ObjectKeeper;
-use crate::errors::{Raised, Result};
+use crate::errors::{PackageError, Result};
 
 /// Which Python functions a saved plan may import. Importing a module runs its code, and a plan may have been written by
 /// anybody, so none is imported unless the caller allows it.
@@ -54,7 +54,7 @@ impl AllowedFunctions {
              them with allow_functions=True, or with a list of these names",
             refused.join(", ")
         );
-        Err(Raised::new("PlanError", "functions_not_allowed", message).into())
+        Err(PackageError::new("PlanError", "functions_not_allowed", message).into())
     }
 }
 

@@ -13,7 +13,7 @@ use serde_json::{Map, Value, json};
 
 use super::function::{Function, seen, unitless};
 use super::imports::Imports;
-use crate::errors::{Error, Raised, Result};
+use crate::errors::{Error, PackageError, Result};
 use crate::memory::Compiled;
 
 /// An operator that calls a compiled function.
@@ -53,7 +53,7 @@ impl JitOperator {
         let object = function
             .object
             .get()
-            .map_err(|error| Raised::new("PlanError", error.code(), error.to_string()))?;
+            .map_err(|error| PackageError::new("PlanError", error.code(), error.to_string()))?;
         let compiled = Compiled::new(object.bind(py), input.0, dtype, width)?;
         Ok(KeptOperator::new(Self {
             function,
@@ -94,7 +94,7 @@ impl JitOperator {
         })
         .map_err(|error| match error {
             Error::Python(error) => unreadable(error.to_string()),
-            Error::Ours(raised) => unreadable(raised.message().to_owned()),
+            Error::Package(raised) => unreadable(raised.message().to_owned()),
         })
     }
 

@@ -5,7 +5,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use super::NativePlan;
-use crate::errors::{Raised, Result};
+use crate::errors::{PackageError, Result};
 use crate::expr::{Expr, traced};
 use crate::signal::Signal;
 use crate::store::Store;
@@ -76,7 +76,7 @@ impl NativePlan {
         if kind.is_empty() {
             let message =
                 "annotate needs a kind of event; say what was found, as \"burst\"".to_owned();
-            return Err(Raised::new("OptionError", "bad_option", message).into());
+            return Err(PackageError::new("OptionError", "bad_option", message).into());
         }
         self.then_held(py, Kept::new(Keep::new(target)))
     }

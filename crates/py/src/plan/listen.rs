@@ -11,8 +11,8 @@ use pyo3::prelude::*;
 
 use super::NativePlan;
 use super::owner::Owner;
-use crate::errors::{Raised, Result};
-use crate::integer::Whole;
+use crate::errors::{PackageError, Result};
+use crate::integer::IntegerArg;
 use crate::time::RateArg;
 
 /// A feed that is listened to; `isochrony.Listener` is the one for people.
@@ -27,7 +27,7 @@ pub(crate) struct NativeListener {
 pub(super) fn seconds(name: &str, seconds: f64) -> Result<Duration> {
     Ok(Duration::try_from_secs_f64(seconds).map_err(|_| {
         let message = format!("{name}={seconds} is refused; give seconds from 0");
-        Raised::new("OptionError", "bad_option", message)
+        PackageError::new("OptionError", "bad_option", message)
     })?)
 }
 
@@ -45,8 +45,8 @@ impl NativeListener {
         unit: String,
         framing: &str,
         reorder: f64,
-        buffer: Whole<usize>,
-        max_frame: Whole<usize>,
+        buffer: IntegerArg<usize>,
+        max_frame: IntegerArg<usize>,
         step: f64,
         silence: Option<f64>,
         anyone: bool,
@@ -125,11 +125,11 @@ impl NativePlan {
         py: Python<'_>,
         address: &str,
         speed: Option<f64>,
-        frame: Option<Whole<usize>>,
+        frame: Option<IntegerArg<usize>>,
         loss: f64,
         twice: f64,
         jitter: f64,
-        seed: Whole<u64>,
+        seed: IntegerArg<u64>,
     ) -> Result<Self> {
         let faults = NetworkFaults {
             loss,

@@ -12,7 +12,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use serde_json::{Map, Value, json};
 
-use crate::errors::{Raised, Result};
+use crate::errors::{PackageError, Result};
 use crate::expr::row::Row;
 use crate::expr::{Expr, traced};
 use crate::interpreter::detach;
@@ -195,7 +195,7 @@ impl NativePlan {
             .intern();
         let samples = SigSeg::new(buffer, 0, dtype, stream)?;
         let Some(recording) = Segments::new([samples]) else {
-            return Err(Raised::new(
+            return Err(PackageError::new(
                 "PlanError",
                 "input_type",
                 "the array cannot be scanned; give a 1-D array".to_owned(),
@@ -324,7 +324,7 @@ impl NativePlan {
     /// Names and types of the fields of rows; None where there are none.
     fn fields(&self) -> Option<Vec<(String, String, Option<usize>)>> {
         match self.plan.port() {
-            PortType::Rows { fields, .. } => Some(columns::described(fields)),
+            PortType::Rows { fields, .. } => Some(columns::describe_fields(fields)),
             _ => None,
         }
     }

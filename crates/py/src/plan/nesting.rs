@@ -10,13 +10,13 @@ use std::sync::{Arc, OnceLock};
 use pyo3::prelude::*;
 
 use super::owner::Owner;
-use crate::errors::{Raised, Result};
+use crate::errors::{PackageError, Result};
 
 /// Runs inside of one another: each takes some ten KiB of the stack.
-const MOST: usize = 16;
+const MAX_DEPTH: usize = 16;
 
 /// By which a worker process is told how deep the run is that it works for.
-const VARIABLE: &str = "ISOCHRONY_NESTING";
+const DEPTH_VARIABLE: &str = "ISOCHRONY_NESTING";
 
 thread_local! {
     /// Functions that this thread is inside of.
@@ -75,10 +75,11 @@ impl Nesting {
         py: Python<'_>,
         owners: impl Iterator<Item = &'a Py<Owner>>,
     ) -> Result<()> {
-        let refused = |code, message: String| Err(Raised::new("PlanError", code, message).into());
-        if self.functions.len() + outside() >= MOST {
+        let refused =
+            |code, message: String| Err(PackageError::new("PlanError", code, message).into());
+        if self.functions.len() + outside() >= MAX_DEPTH {
             let message = format!(
-                "{MOST} runs are inside of one another already, each in a function of the one before; do not run plans in \
+                "{MAX_DEPTH} runs are inside of one another already, each in a function of the one before; do not run plans in \
                  functions of plans without end"
             );
             return refused("nested_too_deep", message);
@@ -100,7 +101,7 @@ impl Nesting {
     /// What is added to the environment of worker processes.
     pub(crate) fn of_processes(&self) -> (String, String) {
         let depth = self.functions.len() + outside() + 1;
-        (VARIABLE.into(), depth.to_string())
+        (DEPTH_VARIABLE.into(), depth.to_string())
     }
 }
 
@@ -108,7 +109,7 @@ impl Nesting {
 fn outside() -> usize {
     static OUTSIDE: OnceLock<usize> = OnceLock::new();
     *OUTSIDE.get_or_init(|| {
-        let text = std::env::var(VARIABLE).unwrap_or_default();
+        let text = std::env::var(DEPTH_VARIABLE).unwrap_or_default();
         text.parse().unwrap_or(0)
     })
 }

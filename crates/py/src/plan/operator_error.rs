@@ -14,7 +14,7 @@ pub(super) fn failed(error: Error) -> OpError {
 pub(super) fn cause(error: Error) -> Cause {
     match error {
         Error::Python(error) => Box::new(error),
-        Error::Ours(raised) => raised.message().to_owned().into(),
+        Error::Package(raised) => raised.message().to_owned().into(),
     }
 }
 

@@ -64,11 +64,11 @@ pub(super) fn execute<'a, T: Send>(
     nesting.check(py, owners.iter().copied())?;
     let objects = Owner::objects_of(py, owners);
     let mut options: RunOptions<'_> = asked.settings;
-    if interpreter::is_closed() {
+    if interpreter::is_closing() {
         // Workers could not call Python any more.
         options.workers = 1;
     }
-    let ends = interpreter::Run::begin(py, options.workers > 1)?;
+    let ends = interpreter::ActiveRun::begin(py, options.workers > 1)?;
     let stop = Arc::clone(&ends.stop);
     let looks = Arc::new(Looks {
         progress,

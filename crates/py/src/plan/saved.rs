@@ -12,8 +12,8 @@ use super::jit::JitOperator;
 use super::owner::ObjectKeeper;
 use super::python_operator::PythonOperator;
 use super::{drive, follow, generate, table_file};
-use crate::errors::{Raised, Result};
-use crate::store::handle::Shared;
+use crate::errors::{PackageError, Result};
+use crate::store::handle::OpenStore;
 
 /// A JSON object from text that Python wrote.
 fn parse(text: &str) -> Result<Value> {
@@ -28,7 +28,7 @@ fn parse(text: &str) -> Result<Value> {
 pub(super) fn parameters(operator: &str, text: &str) -> Result<Map<String, Value>> {
     match parse(text)? {
         Value::Object(map) => Ok(map),
-        _ => Err(Raised::new(
+        _ => Err(PackageError::new(
             "PlanError",
             "parameter",
             format!("parameters of {operator} are no object; give them by name"),
@@ -39,7 +39,7 @@ pub(super) fn parameters(operator: &str, text: &str) -> Result<Map<String, Value
 
 /// The engine's operators, those that Python functions are, and those that write, to a given store or to those that
 /// they name.
-fn catalog(store: Option<&Arc<Shared>>, imports: &Imports) -> Catalog {
+fn catalog(store: Option<&Arc<OpenStore>>, imports: &Imports) -> Catalog {
     let (signals, events) = (store.cloned(), store.cloned());
     let [py, each, jit, operator] = [(); 4].map(|()| imports.clone());
     Catalog::standard()
@@ -70,12 +70,16 @@ fn catalog(store: Option<&Arc<Shared>>, imports: &Imports) -> Catalog {
 }
 
 /// The plan that JSON text says, over the stores that it names or over one that is open; what it refers to is kept.
-pub(super) fn revive(text: &str, store: Option<&Arc<Shared>>, imports: &Imports) -> Result<Plan> {
+pub(super) fn revive(
+    text: &str,
+    store: Option<&Arc<OpenStore>>,
+    imports: &Imports,
+) -> Result<Plan> {
     let saved = parse(text)?;
     imports.allowed.check(&saved)?;
     let resolve = |map: &Map<String, Value>| {
         if map.contains_key("generate") {
-            return generate::Kind::revive(map, imports);
+            return generate::Generator::revive(map, imports);
         }
         if map.contains_key("listen") {
             return revive_listener(map, &imports.kept);

@@ -15,7 +15,7 @@ use serde_json::{Map, Value};
 
 use super::NativePlan;
 use super::operator_error::failed;
-use crate::errors::{Error, Raised, Result};
+use crate::errors::{Error, PackageError, Result};
 use crate::interpreter::attach;
 use crate::table::NativeTable;
 
@@ -152,7 +152,7 @@ impl NativePlan {
         let options = super::parameters("sink_wav", options)?;
         let kept = isochrony_flow::ToWav::resolve(&options).map_err(|error| {
             let message = error.to_string();
-            Error::from(Raised::new("OptionError", "bad_option", message))
+            Error::from(PackageError::new("OptionError", "bad_option", message))
         })?;
         self.then_held(py, kept)
     }

@@ -10,14 +10,14 @@ use isochrony_time::{Fixed, IndexAt, Lookup, TimeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyString, PyTuple};
 
-use crate::errors::{Error, Raised, Result};
+use crate::errors::{Error, PackageError, Result};
 use crate::memory;
 use crate::signal::Signal;
 use crate::signal::index::{as_index, is_index};
 use crate::time::{PreferArg, RoundArg, Time, TimeArg};
 
 /// Conversions between two looks at what else there is to do.
-const BLOCK: usize = 1 << 14;
+const BLOCK_LEN: usize = 1 << 14;
 
 /// The time of an index, with the uncertainty of the piece of the fit that it lies on.
 pub(crate) fn time_of(signal: &StoreSignal, index: i64) -> Result<Time> {
@@ -73,9 +73,9 @@ pub(crate) fn times_of<'py>(
     let indices = indices.samples::<i64>().unwrap_or_default();
     let mut memory = BufferMut::zeroed_samples::<i64>(indices.len())?;
     crate::interpreter::detach(py, || -> Result<()> {
-        let mut times = vec![Fixed::ZERO; indices.len().min(BLOCK)];
-        let out = memory.samples_mut::<i64>().chunks_mut(BLOCK);
-        for (indices, out) in indices.chunks(BLOCK).zip(out) {
+        let mut times = vec![Fixed::ZERO; indices.len().min(BLOCK_LEN)];
+        let out = memory.samples_mut::<i64>().chunks_mut(BLOCK_LEN);
+        for (indices, out) in indices.chunks(BLOCK_LEN).zip(out) {
             signal.civil_many(indices, &mut times)?;
             for (out, time) in out.iter_mut().zip(&times) {
                 *out = time.round_i64().ok_or(TimeError::Overflow {
@@ -90,12 +90,12 @@ pub(crate) fn times_of<'py>(
 }
 
 /// Indices of many civil times and, if asked for, whether each lies in a gap.
-struct Found {
+struct IndexArrays {
     indices: BufferMut,
     in_gap: Option<BufferMut>,
 }
 
-impl Found {
+impl IndexArrays {
     fn new(length: usize, flagged: bool) -> Result<Self> {
         Ok(Self {
             indices: BufferMut::zeroed_samples::<i64>(length)?,
@@ -138,7 +138,7 @@ fn indices_of<'py>(
         Some(unit) => {
             let (counts, _) = memory::adopt(&times, false)?;
             let counts = counts.samples::<i64>().unwrap_or_default();
-            let found = Found::new(counts.len(), flagged)?;
+            let found = IndexArrays::new(counts.len(), flagged)?;
             crate::interpreter::detach(py, || many(signal, counts, unit, lookup, found))?
         }
         None => {
@@ -147,7 +147,7 @@ fn indices_of<'py>(
                 Ok(signal.index_of(&time, lookup.round, lookup.prefer)?)
             };
             let all = times.try_iter()?.map(one).collect::<Result<Vec<_>>>()?;
-            let mut found = Found::new(all.len(), flagged)?;
+            let mut found = IndexArrays::new(all.len(), flagged)?;
             found.put(signal, 0, &all);
             found
         }
@@ -167,19 +167,19 @@ fn many(
     counts: &[i64],
     unit: (i64, i64),
     lookup: Lookup,
-    mut out: Found,
-) -> Result<Found> {
-    let mut times = Vec::with_capacity(counts.len().min(BLOCK));
+    mut out: IndexArrays,
+) -> Result<IndexArrays> {
+    let mut times = Vec::with_capacity(counts.len().min(BLOCK_LEN));
     let mut found = Vec::new();
-    for (block, counts) in counts.chunks(BLOCK).enumerate() {
-        let first = block * BLOCK;
+    for (block, counts) in counts.chunks(BLOCK_LEN).enumerate() {
+        let first = block * BLOCK_LEN;
         times.clear();
         for (position, count) in counts.iter().enumerate() {
             if *count == i64::MIN {
                 let position = first + position;
                 let message =
                     format!("NaT at position {position} is no time; drop missing times first");
-                return Err(Raised::new("TimeError", "not_a_time", message).into());
+                return Err(PackageError::new("TimeError", "not_a_time", message).into());
             }
             times.push(instant(*count, unit)?);
         }
@@ -215,7 +215,7 @@ pub(crate) fn times_if_known<'py>(
         return Ok(None);
     }
     match times_of(py, signal, indices) {
-        Err(Error::Ours(error)) if error.code() == "no_civil_time" => Ok(None),
+        Err(Error::Package(error)) if error.code() == "no_civil_time" => Ok(None),
         times => Ok(Some(times?)),
     }
 }

@@ -6,11 +6,11 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 
 use crate::errors::Result;
-use crate::integer::Whole;
+use crate::integer::IntegerArg;
 use crate::signal::Signal;
 use crate::signal::conversion::time_of;
 use crate::signal::index::{as_index, is_index};
-use crate::signal::key::stretch;
+use crate::signal::key::resolve_key;
 use crate::time::{Time, TimeArg};
 
 /// Something that happened in a signal: import provenance, a discontinuity, an annotation of yours.
@@ -121,7 +121,7 @@ impl Events {
     ///
     /// Raises:
     ///     isochrony.StoreError: no event with that id (also KeyError).
-    fn remove(&self, py: Python<'_>, id: Whole<u64>) -> Result<()> {
+    fn remove(&self, py: Python<'_>, id: IntegerArg<u64>) -> Result<()> {
         let writer = self.signal.get().writer("remove an event")?;
         Ok(crate::interpreter::detach(py, || {
             writer.remove_event(id.0)
@@ -143,7 +143,7 @@ impl Events {
         let signal = self.signal.get().get(py)?;
         let rows: Vec<EventRow> = match key {
             None => signal.events().cloned().collect(),
-            Some(_) => signal.events_in(stretch(&signal, key)?.span())?,
+            Some(_) => signal.events_in(resolve_key(&signal, key)?.span())?,
         };
         let wanted = rows
             .into_iter()

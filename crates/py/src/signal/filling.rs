@@ -4,7 +4,7 @@ use isochrony_store::Selection as StoreSelection;
 use pyo3::prelude::*;
 
 use crate::errors::Result;
-use crate::integer::Whole;
+use crate::integer::IntegerArg;
 use crate::interrupt::interruptible;
 use crate::signal::Signal;
 use crate::signal::gaps::Gap;
@@ -29,7 +29,7 @@ impl Signal {
     /// ...     sums.fill(0, [1.0, 2.0])
     /// ...     sums.values()
     /// array([ 1.,  2., nan, nan,  5.,  6.])
-    fn reserve(&self, py: Python<'_>, samples: Whole<i64>) -> Result<Gap> {
+    fn reserve(&self, py: Python<'_>, samples: IntegerArg<i64>) -> Result<Gap> {
         let writer = self.writer("reserve samples")?;
         let gap = crate::interpreter::detach(py, || writer.append_gap(samples.0))?;
         Ok(Gap::new(gap, &self.get(py)?))
@@ -45,7 +45,12 @@ impl Signal {
     /// Raises:
     ///     isochrony.StoreError: a sample is there already (also FileExistsError), a range outside the signal (IndexError),
     ///         and as `append`.
-    fn fill(&self, py: Python<'_>, index: Whole<i64>, samples: &Bound<'_, PyAny>) -> Result<()> {
+    fn fill(
+        &self,
+        py: Python<'_>,
+        index: IntegerArg<i64>,
+        samples: &Bound<'_, PyAny>,
+    ) -> Result<()> {
         let writer = self.writer("fill a gap")?;
         let buffer = self.samples(py, samples)?;
         interruptible(py, buffer.len() as u64, || {

@@ -5,7 +5,7 @@ use std::ops::Range;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyInt, PySlice};
 
-use crate::errors::{Raised, Result};
+use crate::errors::{PackageError, Result};
 
 /// Whether an object counts as an index: a whole number, but no bool.
 pub(crate) fn is_index(object: &Bound<'_, PyAny>) -> bool {
@@ -26,11 +26,11 @@ pub(crate) fn as_index(object: &Bound<'_, PyAny>) -> Result<i64> {
         let message = format!(
             "got {got} where an index is expected; give a whole number, or a time to index_of()"
         );
-        return Err(Raised::new("StoreTypeError", "bad_index", message).into());
+        return Err(PackageError::new("StoreTypeError", "bad_index", message).into());
     }
     object.extract().map_err(|_| {
         let message = format!("index {object} is beyond 64 bits; indices count samples from 0");
-        Raised::new("StoreIndexError", "out_of_bounds", message).into()
+        PackageError::new("StoreIndexError", "out_of_bounds", message).into()
     })
 }
 

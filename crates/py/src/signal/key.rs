@@ -5,7 +5,7 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PySlice;
 
-use crate::errors::{Error, Raised, Result};
+use crate::errors::{Error, PackageError, Result};
 use crate::signal::gaps::Gap;
 use crate::signal::index::is_index;
 use crate::signal::key_range::KeyRange;
@@ -17,25 +17,25 @@ use crate::time::span::Span;
 
 /// Reads a stretch of `signal`: a slice of indices or of times, a span, a range of any timebase, another signal's
 /// selection, a run or a gap; None means all of it.
-pub(crate) fn stretch(signal: &Signal, key: Option<&Bound<'_, PyAny>>) -> Result<KeyRange> {
+pub(crate) fn resolve_key(signal: &Signal, key: Option<&Bound<'_, PyAny>>) -> Result<KeyRange> {
     let Some(key) = key else {
         return Ok(KeyRange::Index(0..signal.end_index()));
     };
     if let Ok(slice) = key.cast::<PySlice>() {
-        return sliced(signal, signal.end_index(), slice);
+        return resolve_slice(signal, signal.end_index(), slice);
     }
     if let Ok(span) = key.cast::<Span>() {
-        return civil(signal, span.get());
+        return civil_range(signal, span.get());
     }
     if let Ok(other) = key.cast::<Selection>() {
         let other = other.get();
-        return Ok(match other.stretch() {
+        return Ok(match other.key_range() {
             KeyRange::Index(range) => KeyRange::Of(Box::new(other.signal().clone()), range),
             other => other,
         });
     }
     if let Ok(range) = key.cast::<range::Range>() {
-        return range.get().stretch(key.py(), signal);
+        return range.get().key_range(key.py(), signal);
     }
     if let Ok(run) = key.cast::<Run>() {
         return Ok(KeyRange::Index(run.get().start..run.get().end));
@@ -51,11 +51,15 @@ fn refuse(got: &str) -> Error {
         "{got} where a stretch of a signal is expected; give a slice of indices or of times without a step, \
          isochrony.span(start, end), a range of a timebase, a run, a gap or a selection"
     );
-    Raised::new("StoreTypeError", "bad_key", message).into()
+    PackageError::new("StoreTypeError", "bad_key", message).into()
 }
 
 /// A slice of indices of an axis of that length, or of times.
-pub(crate) fn sliced(signal: &Signal, length: i64, slice: &Bound<'_, PySlice>) -> Result<KeyRange> {
+pub(crate) fn resolve_slice(
+    signal: &Signal,
+    length: i64,
+    slice: &Bound<'_, PySlice>,
+) -> Result<KeyRange> {
     // As everywhere in Python: negative counts from the end, beyond the ends is cut off.
     let length = isize::try_from(length).unwrap_or(isize::MAX);
     if let Ok(indices) = slice.indices(length)
@@ -85,11 +89,11 @@ pub(crate) fn sliced(signal: &Signal, length: i64, slice: &Bound<'_, PySlice>) -
         })
     };
     let (start, end) = (time(&start)?, time(&stop)?);
-    civil(signal, &Span { start, end })
+    civil_range(signal, &Span { start, end })
 }
 
 /// Open ends become those of the signal.
-fn civil(signal: &Signal, span: &Span) -> Result<KeyRange> {
+fn civil_range(signal: &Signal, span: &Span) -> Result<KeyRange> {
     let mut range = match (span.start, span.end) {
         (Some(start), Some(end)) => return Ok(KeyRange::Civil(start.value..end.value)),
         (start, end) => start.map(|t| t.value)..end.map(|t| t.value),

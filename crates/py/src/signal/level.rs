@@ -5,10 +5,10 @@ use isochrony_store::views::{Decimated, Measure, bucket};
 use pyo3::prelude::*;
 use pyo3::types::{PySlice, PyTuple};
 
-use crate::errors::{Raised, Result};
+use crate::errors::{PackageError, Result};
 use crate::signal::Signal;
 use crate::signal::index::{as_index, is_index, single};
-use crate::signal::key::{sliced, stretch};
+use crate::signal::key::{resolve_key, resolve_slice};
 use crate::signal::key_range::KeyRange;
 use crate::signal::level_selection::LevelSelection;
 use crate::time::{PreferArg, RoundArg, Time, TimeArg, option, rate_object};
@@ -49,11 +49,11 @@ impl Level {
             Some(key) => match key.cast::<PySlice>() {
                 // Indices of a slice count buckets, and are cut to what there is.
                 Ok(slice) => level.select(
-                    sliced(level.signal(), level.end_index(), slice)?.span(),
+                    resolve_slice(level.signal(), level.end_index(), slice)?.span(),
                     Overlap::First,
                 )?,
                 Err(_) => {
-                    let asked = stretch(level.signal(), Some(key))?;
+                    let asked = resolve_key(level.signal(), Some(key))?;
                     let asked = match asked {
                         // Of this signal, in samples.
                         KeyRange::Index(range) => {
@@ -273,7 +273,7 @@ impl Signal {
                     signal.name()
                 ),
             };
-            return Err(Raised::new("StoreValueError", "no_such_level", message).into());
+            return Err(PackageError::new("StoreValueError", "no_such_level", message).into());
         };
         Ok(Level {
             signal: slf.clone().unbind(),

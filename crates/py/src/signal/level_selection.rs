@@ -7,7 +7,7 @@ use isochrony_store::views::{Decimated, Measure};
 use numpy::PyArray1;
 use pyo3::prelude::*;
 
-use crate::errors::{Raised, Result};
+use crate::errors::{PackageError, Result};
 use crate::interrupt::interruptible;
 use crate::memory;
 use crate::signal::conversion::civil_times;
@@ -131,7 +131,7 @@ impl LevelSelection {
                 gap.length,
                 gap.start
             );
-            return Err(Raised::new("GapError", "gap_in_selection", message).into());
+            return Err(PackageError::new("GapError", "gap_in_selection", message).into());
         }
         crate::signal::segment::finish(self.values(py, f64::NAN)?, false, dtype, copy)
     }

@@ -8,7 +8,7 @@ use crate::errors::Result;
 use crate::time::{RateArg, TimeArg, duration_arg};
 
 /// Options of a new signal, as `create` and `scratch` take them.
-pub(crate) struct New<'py> {
+pub(crate) struct SignalOptions<'py> {
     pub(crate) dtype: Bound<'py, PyAny>,
     pub(crate) rate: RateArg,
     pub(crate) unit: String,
@@ -41,7 +41,7 @@ pub(crate) fn whole_ns(object: &Bound<'_, PyAny>) -> Result<i64> {
     Ok(ns.ok_or(isochrony_time::TimeError::Overflow { what: "duration" })?)
 }
 
-impl New<'_> {
+impl SignalOptions<'_> {
     /// As the store takes them.
     pub(crate) fn options(self, name: &str) -> Result<CreateOptions> {
         let mut options =

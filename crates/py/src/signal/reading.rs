@@ -8,17 +8,17 @@ use pyo3::prelude::*;
 use crate::errors::Result;
 use crate::signal::gaps::Gaps;
 use crate::signal::index::{as_index, is_index, single};
-use crate::signal::key::stretch;
+use crate::signal::key::resolve_key;
 use crate::signal::runs::{Run, runs};
 use crate::signal::selection::{Selection, overlap};
 use crate::signal::writer::Writer;
-use crate::store::handle::{Follower, Shared};
+use crate::store::handle::{Follower, OpenStore};
 use crate::time::range::Range;
 use crate::time::{TimeArg, rate_object};
 
 /// What a signal pickles as: path of its store, name, commit; process, number of the opening there, whether changes of
 /// it waited for a commit.
-type Reopening = (String, String, u64, (u32, u64, bool));
+type PickledSignal = (String, String, u64, (u32, u64, bool));
 
 /// A signal of a store: samples on an index axis, with gaps, runs, events and a relation to civil time.
 ///
@@ -36,7 +36,7 @@ pub(crate) struct Signal {
 
 impl Signal {
     /// A signal of a store, ready to be written if the store is.
-    pub(crate) fn new(shared: &Arc<Shared>, signal: StoreSignal) -> Result<Self> {
+    pub(crate) fn new(shared: &Arc<OpenStore>, signal: StoreSignal) -> Result<Self> {
         let writer = if shared.store.is_writable() {
             Writer::Stored(shared.store.writer(signal.name())?)
         } else {
@@ -48,7 +48,7 @@ impl Signal {
     }
 
     /// A signal that cannot be written, as it was at one moment until its store is refreshed.
-    pub(crate) fn snapshot(shared: &Arc<Shared>, signal: StoreSignal) -> Self {
+    pub(crate) fn snapshot(shared: &Arc<OpenStore>, signal: StoreSignal) -> Self {
         Self {
             follower: Follower::new(shared, signal, false),
             writer: Writer::None,
@@ -66,7 +66,7 @@ impl Signal {
         overlap: isochrony_store::Overlap,
     ) -> Result<Selection> {
         let signal = self.get(py)?;
-        let mut asked = stretch(&signal, key)?;
+        let mut asked = resolve_key(&signal, key)?;
         if key.is_some_and(|key| key.is_instance_of::<Range>()) {
             asked = asked.cut(signal.end_index());
         }
@@ -253,7 +253,7 @@ impl Signal {
         Ok(self.get(py)?.id().0)
     }
 
-    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> Result<(Bound<'py, PyAny>, Reopening)> {
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> Result<(Bound<'py, PyAny>, PickledSignal)> {
         let py = slf.py();
         let this = slf.get();
         let shared = &this.follower.shared;
@@ -310,7 +310,7 @@ pub(crate) fn between(
     end: Option<&Bound<'_, PyAny>>,
 ) -> Result<crate::signal::key_range::KeyRange> {
     let Some(end) = end else {
-        return stretch(signal, Some(start));
+        return resolve_key(signal, Some(start));
     };
     if is_index(start) && is_index(end) {
         // Not cut to the signal's ends, which is what the caller asks about.

@@ -5,8 +5,8 @@ use isochrony_time::TimebaseId;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple};
 
-use crate::errors::{Raised, Result};
-use crate::integer::Whole;
+use crate::errors::{PackageError, Result};
+use crate::integer::IntegerArg;
 use crate::memory;
 use crate::time::{RateArg, Time, rate_object};
 
@@ -53,13 +53,13 @@ impl From<SigSeg> for Segment {
 impl Segment {
     #[new]
     #[pyo3(
-        signature = (samples, start=Whole(0), *, rate=None, name="", unit="", scale=1.0, offset=0.0, copy=false),
+        signature = (samples, start=IntegerArg(0), *, rate=None, name="", unit="", scale=1.0, offset=0.0, copy=false),
         text_signature = "(samples, start=0, *, rate=None, name='', unit='', scale=1.0, offset=0.0, copy=False)"
     )]
     #[allow(clippy::too_many_arguments)] // A Python constructor: all but two by name.
     fn new(
         samples: &Bound<'_, PyAny>,
-        start: Whole<i64>,
+        start: IntegerArg<i64>,
         rate: Option<RateArg>,
         name: &str,
         unit: &str,
@@ -80,12 +80,12 @@ impl Segment {
     ///     isochrony.SegmentTypeError: nulls, or a type that signals cannot have.
     #[staticmethod]
     #[pyo3(
-        signature = (array, start=Whole(0), *, rate=None, name="", unit="", scale=1.0, offset=0.0),
+        signature = (array, start=IntegerArg(0), *, rate=None, name="", unit="", scale=1.0, offset=0.0),
         text_signature = "(array, start=0, *, rate=None, name='', unit='', scale=1.0, offset=0.0)"
     )]
     fn from_arrow(
         array: &Bound<'_, PyAny>,
-        start: Whole<i64>,
+        start: IntegerArg<i64>,
         rate: Option<RateArg>,
         name: &str,
         unit: &str,
@@ -190,7 +190,7 @@ impl Segment {
     ///
     /// Raises:
     ///     isochrony.SegmentIndexError: a range that reaches outside.
-    fn subseg(&self, start: Whole<i64>, end: Whole<i64>) -> Result<Self> {
+    fn subseg(&self, start: IntegerArg<i64>, end: IntegerArg<i64>) -> Result<Self> {
         Ok(self.seg.subseg(start.0..end.0)?.into())
     }
 
@@ -338,7 +338,7 @@ pub(crate) fn finish<'py>(
 ) -> Result<Bound<'py, PyAny>> {
     if copy == Some(false) && !shared {
         let message = "these samples cannot become an array without a copy; leave copy=False out";
-        return Err(Raised::new("SegmentError", "copy_needed", message.into()).into());
+        return Err(PackageError::new("SegmentError", "copy_needed", message.into()).into());
     }
     if let Some(dtype) = dtype
         && !array.getattr("dtype")?.eq(dtype)?
@@ -346,7 +346,7 @@ pub(crate) fn finish<'py>(
         if copy == Some(false) {
             let message =
                 format!("these samples cannot become {dtype} without a copy; leave copy=False out");
-            return Err(Raised::new("SegmentError", "copy_needed", message).into());
+            return Err(PackageError::new("SegmentError", "copy_needed", message).into());
         }
         return Ok(array.call_method1("astype", (dtype,))?);
     }

@@ -8,12 +8,12 @@ use numpy::PyArray1;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use crate::errors::{Raised, Result};
+use crate::errors::{PackageError, Result};
 use crate::interrupt::interruptible;
 use crate::signal::gaps::Gaps;
 use crate::signal::key_range::KeyRange;
 use crate::signal::segment::{Segment, finish, values};
-use crate::store::handle::Shared;
+use crate::store::handle::OpenStore;
 use crate::time::Time;
 
 /// Samples of a signal, lazily: nothing is read before `segments`, `values` or an array are asked for.
@@ -29,7 +29,7 @@ use crate::time::Time;
 pub(crate) struct Selection {
     pub(crate) selection: isochrony_store::Selection,
     asked: KeyRange,
-    pub(crate) shared: Arc<Shared>,
+    pub(crate) shared: Arc<OpenStore>,
     /// The temporary signal that it is of.
     pub(crate) scratch: Option<Scratch>,
 }
@@ -38,7 +38,7 @@ impl Selection {
     pub(crate) fn new(
         selection: isochrony_store::Selection,
         asked: KeyRange,
-        shared: &Arc<Shared>,
+        shared: &Arc<OpenStore>,
     ) -> Self {
         Self {
             selection,
@@ -54,7 +54,7 @@ impl Selection {
         Self { scratch, ..self }
     }
 
-    pub(crate) fn stretch(&self) -> KeyRange {
+    pub(crate) fn key_range(&self) -> KeyRange {
         self.asked.clone()
     }
 
@@ -319,7 +319,7 @@ pub(crate) fn overlap(text: &str) -> Result<isochrony_store::Overlap> {
         _ => {
             let message =
                 format!("overlap={text:?} is refused; give \"first\", \"last\" or \"all\"");
-            return Err(Raised::new("OptionError", "bad_option", message).into());
+            return Err(PackageError::new("OptionError", "bad_option", message).into());
         }
     })
 }

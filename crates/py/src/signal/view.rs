@@ -9,11 +9,11 @@ use numpy::PyArray1;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 
-use crate::errors::{Raised, Result};
-use crate::integer::Whole;
+use crate::errors::{PackageError, Result};
+use crate::integer::IntegerArg;
 use crate::interrupt::interruptible;
 use crate::signal::Signal;
-use crate::signal::key::stretch;
+use crate::signal::key::resolve_key;
 use crate::time::option;
 
 /// What a plot of a stretch of a signal shows: statistics of consecutive columns, each exact for the samples
@@ -71,18 +71,18 @@ impl Signal {
     ///
     /// Raises:
     ///     isochrony.StoreError: `pixels` out of range; complex samples whose calibration has an offset.
-    #[pyo3(signature = (key=None, *, pixels=Whole(2000)), text_signature = "($self, key=None, *, pixels=2000)")]
+    #[pyo3(signature = (key=None, *, pixels=IntegerArg(2000)), text_signature = "($self, key=None, *, pixels=2000)")]
     fn view(
         &self,
         py: Python<'_>,
         key: Option<&Bound<'_, PyAny>>,
-        pixels: Whole<i64>,
+        pixels: IntegerArg<i64>,
     ) -> Result<View> {
         let Ok(pixels) = usize::try_from(pixels.0) else {
             return Err(option("pixels", &pixels.0.to_string(), "1 to 1000000").into());
         };
         let signal = self.get(py)?;
-        let asked = stretch(&signal, key)?;
+        let asked = resolve_key(&signal, key)?;
         let view = crate::interpreter::detach(py, || signal.view(asked.span(), pixels))?;
         describe(py, &signal, view)
     }
@@ -150,7 +150,7 @@ fn describe(py: Python<'_>, signal: &isochrony_store::Signal, view: SignalView) 
              read the samples instead",
             signal.name()
         );
-        return Err(Raised::new("StoreValueError", "complex_offset", message).into());
+        return Err(PackageError::new("StoreValueError", "complex_offset", message).into());
     };
     let columns = view.columns;
     let (time_ns, end_ns) = match &view.civil {

@@ -7,20 +7,20 @@ use isochrony_time::{Fixed, Placement, Stamp, civil};
 use pyo3::prelude::*;
 use pyo3::types::PyString;
 
-use crate::errors::{Raised, Result};
-use crate::integer::Whole;
+use crate::errors::{PackageError, Result};
+use crate::integer::IntegerArg;
 use crate::interrupt::interruptible;
 use crate::memory;
 use crate::signal::gaps::Gap;
 use crate::signal::runs::reason;
 use crate::signal::writer::Writer;
 use crate::signal::{Signal, between};
-use crate::store::handle::{Follower, Shared};
+use crate::store::handle::{Follower, OpenStore};
 use crate::time::{TimeArg, duration_arg, option};
 
 impl Signal {
     /// A signal that was just created.
-    pub(crate) fn writing(shared: &Arc<Shared>, writer: SignalWriter) -> Result<Self> {
+    pub(crate) fn writing(shared: &Arc<OpenStore>, writer: SignalWriter) -> Result<Self> {
         let signal = writer.signal()?;
         Ok(Self {
             follower: Follower::new(shared, signal, true),
@@ -29,7 +29,7 @@ impl Signal {
     }
 
     /// A temporary signal.
-    pub(crate) fn temporary(shared: &Arc<Shared>, scratch: Scratch) -> Result<Self> {
+    pub(crate) fn temporary(shared: &Arc<OpenStore>, scratch: Scratch) -> Result<Self> {
         let signal = scratch.signal()?;
         Ok(Self {
             follower: Follower::new(shared, signal, true),
@@ -188,7 +188,7 @@ impl Signal {
         &self,
         py: Python<'_>,
         seconds: Option<&Bound<'_, PyAny>>,
-        samples: Option<Whole<i64>>,
+        samples: Option<IntegerArg<i64>>,
     ) -> Result<Gap> {
         let writer = self.writer("append a gap")?;
         let gap = match (seconds, samples) {
@@ -196,12 +196,12 @@ impl Signal {
                 let ns = duration_arg(seconds)?;
                 crate::interpreter::detach(py, || writer.append_gap_duration(ns))?
             }
-            (None, Some(Whole(samples))) => {
+            (None, Some(IntegerArg(samples))) => {
                 crate::interpreter::detach(py, || writer.append_gap(samples))?
             }
             _ => {
                 let message = "append_gap needs exactly one of seconds= and samples=".to_owned();
-                return Err(Raised::new("OptionError", "bad_option", message).into());
+                return Err(PackageError::new("OptionError", "bad_option", message).into());
             }
         };
         Ok(Gap::new(gap, &self.get(py)?))
@@ -334,7 +334,12 @@ impl Signal {
     /// Parameters:
     ///     index: of the first sample; the stretch may cover no gap.
     ///     samples: 1-D, as for `append`.
-    fn write(&self, py: Python<'_>, index: Whole<i64>, samples: &Bound<'_, PyAny>) -> Result<()> {
+    fn write(
+        &self,
+        py: Python<'_>,
+        index: IntegerArg<i64>,
+        samples: &Bound<'_, PyAny>,
+    ) -> Result<()> {
         let writer = self.writer("write samples")?;
         let buffer = self.samples(py, samples)?;
         Ok(crate::interpreter::detach(py, || {

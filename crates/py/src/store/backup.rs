@@ -12,7 +12,7 @@ use crate::interpreter::attach;
 use crate::interrupt::interruptible;
 
 /// Time between two calls of a progress function.
-const TELL_EVERY: Duration = Duration::from_millis(100);
+const PROGRESS_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Makes a consistent copy of a store, or brings an earlier one up to date. Another process may write to the store
 /// meanwhile: the copy holds all signals as of one commit.
@@ -61,7 +61,7 @@ pub(crate) fn run<'py>(
             let mut told = Instant::now();
             let mut tell = |done: u64, total: u64| {
                 let Some(progress) = progress else { return };
-                if raised.is_some() || (done < total && told.elapsed() < TELL_EVERY) {
+                if raised.is_some() || (done < total && told.elapsed() < PROGRESS_INTERVAL) {
                     return;
                 }
                 told = Instant::now();

@@ -5,7 +5,7 @@ use isochrony_time::Fixed;
 use numpy::PyArray1;
 use pyo3::prelude::*;
 
-use crate::errors::{Raised, Result};
+use crate::errors::{PackageError, Result};
 use crate::interrupt::interruptible;
 use crate::store::Store;
 use crate::time::span::Span;
@@ -51,7 +51,7 @@ impl Store {
         };
         if names.is_empty() {
             let message = format!("no signal fits {pattern}; list the names with store.keys()");
-            return Err(Raised::new("StoreKeyError", "no_such_signal", message).into());
+            return Err(PackageError::new("StoreKeyError", "no_such_signal", message).into());
         }
         let (start, end) = ends(span)?;
         let gather = || {
@@ -93,5 +93,5 @@ fn ends(span: &Bound<'_, PyAny>) -> Result<(Fixed, Fixed)> {
         return Ok((start.0.value, end.0.value));
     }
     let message = "gather needs a start and an end; give isochrony.span(start, end)".to_owned();
-    Err(Raised::new("OptionError", "bad_option", message).into())
+    Err(PackageError::new("OptionError", "bad_option", message).into())
 }

@@ -14,7 +14,7 @@ use pyo3::prelude::*;
 use crate::errors::Result;
 
 /// An open store.
-pub(crate) struct Shared {
+pub(crate) struct OpenStore {
     pub(crate) store: isochrony_store::Store,
     /// Counts refreshes that brought something new.
     epoch: AtomicU64,
@@ -26,10 +26,10 @@ pub(crate) struct Shared {
 
 /// Stores that are open in this process, by number: a signal that is pickled and read back in the process that pickled
 /// it (as Dask does) is one of the same opening, which shows what is not committed, too.
-static OPENINGS: Mutex<Option<HashMap<u64, Weak<Shared>>>> = Mutex::new(None);
+static OPENINGS: Mutex<Option<HashMap<u64, Weak<OpenStore>>>> = Mutex::new(None);
 static NEXT_NUMBER: AtomicU64 = AtomicU64::new(0);
 
-impl Shared {
+impl OpenStore {
     pub(crate) fn new(store: isochrony_store::Store) -> Arc<Self> {
         let number = NEXT_NUMBER.fetch_add(1, Ordering::Relaxed);
         let shown = store.sequence().unwrap_or_default();
@@ -69,36 +69,36 @@ impl Shared {
     }
 }
 
-impl Drop for Shared {
+impl Drop for OpenStore {
     fn drop(&mut self) {
         openings(|all| all.remove(&self.number));
     }
 }
 
-fn openings<T>(with: impl FnOnce(&mut HashMap<u64, Weak<Shared>>) -> T) -> T {
+fn openings<T>(with: impl FnOnce(&mut HashMap<u64, Weak<OpenStore>>) -> T) -> T {
     let mut all = OPENINGS.lock().unwrap_or_else(PoisonError::into_inner);
     with(all.get_or_insert_default())
 }
 
-struct Seen {
+struct CachedSignal {
     signal: Signal,
     epoch: u64,
 }
 
 /// A signal as it is now.
 pub(crate) struct Follower {
-    pub(crate) shared: Arc<Shared>,
-    seen: Mutex<Seen>,
+    pub(crate) shared: Arc<OpenStore>,
+    seen: Mutex<CachedSignal>,
     /// Our own store may change it, so look each time; a reader looks after a refresh only.
     live: bool,
 }
 
 impl Follower {
-    pub(crate) fn new(shared: &Arc<Shared>, signal: Signal, live: bool) -> Self {
+    pub(crate) fn new(shared: &Arc<OpenStore>, signal: Signal, live: bool) -> Self {
         let epoch = shared.epoch.load(Ordering::Acquire);
         Self {
             shared: Arc::clone(shared),
-            seen: Mutex::new(Seen { signal, epoch }),
+            seen: Mutex::new(CachedSignal { signal, epoch }),
             live,
         }
     }

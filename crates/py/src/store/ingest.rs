@@ -7,7 +7,7 @@ use isochrony_time::{Fixed, Stamp};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 
-use crate::errors::{Error, Raised, Result};
+use crate::errors::{Error, PackageError, Result};
 use crate::memory;
 use crate::signal::options::whole_ns;
 use crate::store::Store;
@@ -85,7 +85,7 @@ impl Ingest {
 
 fn finished() -> Error {
     let message = "this import is finished; begin another with store.ingest()".to_owned();
-    Raised::new("ImportRefusedError", "finished", message).into()
+    PackageError::new("ImportRefusedError", "finished", message).into()
 }
 
 #[pymethods]

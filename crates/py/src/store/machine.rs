@@ -7,11 +7,11 @@ use isochrony_store::StoreError;
 use isochrony_store::machine::{CacheState, CalibrationOptions, Profile, Quartiles, calibrate};
 use pyo3::prelude::*;
 
-use crate::errors::{Raised, Result};
+use crate::errors::{PackageError, Result};
 use crate::interrupt::interruptible;
 
 /// Name of a strategy, where samples are, and the seconds predicted: low, median, high.
-type Predicted = (String, &'static str, (f64, f64, f64));
+type PredictionFields = (String, &'static str, (f64, f64, f64));
 
 /// Measures this machine and the disk of a folder.
 #[pyfunction]
@@ -51,7 +51,7 @@ fn parse(text: &str, from: &Path) -> Result<Profile> {
 fn place(path: Option<PathBuf>) -> Result<PathBuf> {
     path.or_else(Profile::path).ok_or_else(|| {
         let message = "there is no folder of settings: neither XDG_CONFIG_HOME nor HOME names one; set one, or name a file";
-        Raised::new("StoreValueError", "bad_profile", message.into()).into()
+        PackageError::new("StoreValueError", "bad_profile", message.into()).into()
     })
 }
 
@@ -79,7 +79,7 @@ pub(crate) fn load_machine_profile(path: Option<PathBuf>) -> Result<Option<Strin
 
 /// Seconds that reading and summarising so many bytes of a type takes by each strategy on the disk that was measured last.
 #[pyfunction]
-pub(crate) fn predict_scan(text: &str, bytes: f64, dtype: &str) -> Result<Vec<Predicted>> {
+pub(crate) fn predict_scan(text: &str, bytes: f64, dtype: &str) -> Result<Vec<PredictionFields>> {
     let profile = parse(text, Path::new("given"))?;
     let (dtype, _) = DType::parse(dtype)?;
     let mut all = Vec::new();

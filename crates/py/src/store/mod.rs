@@ -17,10 +17,10 @@ use isochrony_store::Mode;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple};
 
-use crate::errors::{Raised, Result};
+use crate::errors::{PackageError, Result};
 use crate::signal::Signal;
-use crate::signal::options::New;
-use crate::store::handle::Shared;
+use crate::signal::options::SignalOptions;
+use crate::store::handle::OpenStore;
 use crate::time::{RateArg, TimeArg};
 
 /// A folder of signals, open for reading or for writing; made by `isochrony.open`.
@@ -29,7 +29,7 @@ use crate::time::{RateArg, TimeArg};
 /// exception it closes as last committed. One process writes; any number read meanwhile and `refresh()` to follow.
 #[pyclass(frozen, mapping, module = "isochrony")]
 pub(crate) struct Store {
-    pub(crate) shared: Arc<Shared>,
+    pub(crate) shared: Arc<OpenStore>,
 }
 
 impl Store {
@@ -215,7 +215,7 @@ impl Store {
         overwrite: bool,
     ) -> Result<Signal> {
         let unit = unit.to_owned();
-        let new = New {
+        let new = SignalOptions {
             dtype,
             rate,
             unit,
@@ -248,7 +248,7 @@ impl Store {
         offset: Option<f64>,
     ) -> Result<Signal> {
         let unit = unit.to_owned();
-        let new = New {
+        let new = SignalOptions {
             dtype,
             rate,
             unit,
@@ -399,7 +399,7 @@ impl Store {
     /// Refused: a store cannot be pickled, but its signals can.
     fn __reduce__<'py>(&self) -> Result<Bound<'py, PyTuple>> {
         let message = "a store cannot be pickled: it holds files and a lock; pickle its signals, or open it again by path";
-        Err(Raised::new("StoreTypeError", "not_picklable", message.into()).into())
+        Err(PackageError::new("StoreTypeError", "not_picklable", message.into()).into())
     }
 }
 

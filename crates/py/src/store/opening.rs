@@ -5,10 +5,10 @@ use std::path::PathBuf;
 use isochrony_store::{Mode, Store as RustStore};
 use pyo3::prelude::*;
 
-use crate::errors::{Raised, Result};
+use crate::errors::{PackageError, Result};
 use crate::signal::Signal;
 use crate::store::Store;
-use crate::store::handle::Shared;
+use crate::store::handle::OpenStore;
 use crate::time::option;
 
 /// Opens a store.
@@ -42,7 +42,7 @@ pub(crate) fn open(py: Python<'_>, path: PathBuf, mode: &str) -> Result<Store> {
     };
     let store = crate::interpreter::detach(py, || RustStore::open(&path, mode))?;
     Ok(Store {
-        shared: Shared::new(store),
+        shared: OpenStore::new(store),
     })
 }
 
@@ -61,7 +61,7 @@ pub(crate) fn _reopen(
     crate::interpreter::detach(py, || {
         let (process, number, pending) = opening.unwrap_or_default();
         if process == std::process::id()
-            && let Some(shared) = Shared::find(number)
+            && let Some(shared) = OpenStore::find(number)
         {
             let signal = shared.store.signal(name)?;
             return Signal::new(&shared, signal);
@@ -72,7 +72,7 @@ pub(crate) fn _reopen(
                  can see: commit before pickling",
                 path.display()
             );
-            return Err(Raised::new("StoreValueError", "uncommitted", message).into());
+            return Err(PackageError::new("StoreValueError", "uncommitted", message).into());
         }
         let store = RustStore::open(&path, Mode::Read)?;
         let have = store.sequence()?;
@@ -82,9 +82,9 @@ pub(crate) fn _reopen(
                  unpublished state; commit before pickling, or point at the same store",
                 path.display()
             );
-            return Err(Raised::new("StoreValueError", "older_commit", message).into());
+            return Err(PackageError::new("StoreValueError", "older_commit", message).into());
         }
         let signal = store.signal(name)?;
-        Signal::new(&Shared::new(store), signal)
+        Signal::new(&OpenStore::new(store), signal)
     })
 }

@@ -9,7 +9,7 @@ use isochrony_segment::DType;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use crate::errors::{Raised, Result};
+use crate::errors::{PackageError, Result};
 use crate::store::Store;
 use crate::store::ingest::{describe, session_options};
 use crate::time::RateArg;
@@ -103,9 +103,12 @@ fn raw_options(
             let (Some(layout), Some((dtype, order)), Some(rate)) = (layout, dtype, &rate) else {
                 let message = "raw recordings need layout=, dtype= and rate=, or preset=; for example \
                                layout=\"{station}/{station}_{epoch}.raw\", dtype=\"<i2\", rate=2000";
-                return Err(
-                    Raised::new("ImportRefusedError", "invalid_option", message.into()).into(),
-                );
+                return Err(PackageError::new(
+                    "ImportRefusedError",
+                    "invalid_option",
+                    message.into(),
+                )
+                .into());
             };
             RawOptions::new(layout.parse()?, dtype, order, rate.0)
         }
@@ -124,7 +127,7 @@ fn raw_options(
 }
 
 /// Between two looks at Ctrl-C.
-const LOOK_EVERY: Duration = Duration::from_millis(100);
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
 impl Store {
     /// Imports in a thread of its own, while this one tells progress and looks for Ctrl-C, which ends the import after
@@ -147,7 +150,7 @@ impl Store {
             });
             let mut raised = None;
             loop {
-                let news = match told.recv_timeout(LOOK_EVERY) {
+                let news = match told.recv_timeout(POLL_INTERVAL) {
                     Ok(news) => Some(news),
                     Err(RecvTimeoutError::Timeout) => None,
                     Err(RecvTimeoutError::Disconnected) => break,

@@ -13,7 +13,7 @@ use super::description::Callbacks;
 use super::output_buffer::{OutputBuffer, WrittenBlock};
 use crate::signal::key_range::KeyRange;
 use crate::signal::selection::Selection;
-use crate::store::handle::Shared;
+use crate::store::handle::OpenStore;
 
 /// What a function raised by which a whole run ends: Ctrl-C, and exits.
 #[derive(Default)]
@@ -36,7 +36,7 @@ impl EndingError {
 }
 
 /// The open store of an input, and the temporary signal that it is.
-pub(super) type InputStore = (Arc<Shared>, Option<Scratch>);
+pub(super) type InputStore = (Arc<OpenStore>, Option<Scratch>);
 
 /// A function, and all that it is called with besides its inputs and outputs.
 pub(super) struct PythonFunction {

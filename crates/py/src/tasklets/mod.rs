@@ -19,7 +19,7 @@ use isochrony_workers::ProcessPool;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use crate::errors::{Error, Raised, Result};
+use crate::errors::{Error, PackageError, Result};
 use crate::plan::Nesting;
 use crate::signal::selection::Selection;
 use crate::workers::process_pool;
@@ -37,7 +37,7 @@ pub(crate) use scans::check_scans;
 pub(crate) fn explain_tasklets(
     py: Python<'_>,
     tasklets: Vec<TaskletDescription<'_>>,
-    asked: ExecutorSettings,
+    settings: ExecutorSettings,
     resume: bool,
     calls: (Py<PyAny>, Py<PyAny>),
 ) -> Result<String> {
@@ -48,7 +48,7 @@ pub(crate) fn explain_tasklets(
         took,
         results,
     };
-    let made = executor(tasklets, asked, calls)?;
+    let made = executor(tasklets, settings, calls)?;
     let mut text = crate::interpreter::detach(py, || made.executor.explain(resume))?;
     for place in made.places {
         text += &place;
@@ -63,7 +63,7 @@ pub(crate) fn explain_tasklets(
 pub(crate) fn run_tasklets<'py>(
     py: Python<'py>,
     tasklets: Vec<TaskletDescription<'py>>,
-    asked: ExecutorSettings,
+    settings: ExecutorSettings,
     resume: bool,
     calls: (Py<PyAny>, Py<PyAny>),
     results: Py<PyDict>,
@@ -75,7 +75,7 @@ pub(crate) fn run_tasklets<'py>(
         took,
         results,
     };
-    let run = executor(tasklets, asked, calls)?;
+    let run = executor(tasklets, settings, calls)?;
     let (done, raised, processes) = crate::interpreter::detach(py, || {
         let mut raised = None;
         let done = run.executor.run(resume, &mut |so_far| {
@@ -123,11 +123,11 @@ struct PreparedExecutor {
 
 fn executor(
     tasklets: Vec<TaskletDescription<'_>>,
-    asked: ExecutorSettings,
+    settings: ExecutorSettings,
     calls: Callbacks,
 ) -> Result<PreparedExecutor> {
     let calls = Arc::new(calls);
-    let mut options = asked.options();
+    let mut options = settings.options();
     // A function sees Ctrl-C itself in the thread in which it is pressed; a plan has to be told by another.
     options.in_caller = tasklets.iter().all(|one| one.plan.is_none());
     let (workers, in_caller) = (options.workers, options.in_caller);
@@ -225,7 +225,7 @@ fn part(name: &str, which: &str, selection: &Selection) -> Result<SignalRange> {
                     selection.signal().name(),
                     several.len()
                 );
-                return Err(Raised::new("OptionError", "bad_option", message).into());
+                return Err(PackageError::new("OptionError", "bad_option", message).into());
             }
         },
     };

@@ -8,8 +8,8 @@ use isochrony_tasklets::{BlockPool, TaskletContext};
 use pyo3::prelude::*;
 use pyo3::types::PySlice;
 
-use crate::errors::{Error, Raised, Result};
-use crate::memory::{Handed, let_go};
+use crate::errors::{Error, PackageError, Result};
+use crate::memory::{FillableArray, take_memory};
 
 /// Memory for one output of one tasklet, taken when it is asked for.
 #[pyclass(frozen, module = "isochrony._native", name = "_OutputBuffer")]
@@ -23,7 +23,7 @@ pub(crate) struct OutputBuffer {
 
 enum BufferState {
     Unallocated,
-    Allocated(Handed),
+    Allocated(FillableArray),
     /// An array that the function lets go of.
     Replaced(Py<PyAny>),
     /// The function has returned.
@@ -60,7 +60,7 @@ impl OutputBuffer {
         let state = std::mem::replace(&mut *self.state(), BufferState::Closed);
         let block = match state {
             BufferState::Allocated(handed) => handed.fill(py, &self.pool)?,
-            BufferState::Replaced(array) => let_go(array.into_bound(py), &self.pool)?,
+            BufferState::Replaced(array) => take_memory(array.into_bound(py), &self.pool)?,
             BufferState::Unallocated | BufferState::Closed => return Ok(()),
         };
         let size = self.dtype.size();
@@ -88,13 +88,17 @@ impl OutputBuffer {
         let mut state = self.state();
         let bytes = self.samples.saturating_mul(self.dtype.size());
         let made = match &*state {
-            BufferState::Unallocated if cleared => {
-                Some(Handed::new(py, self.pool.take_zeroed(bytes)?, self.dtype)?)
+            BufferState::Unallocated if cleared => Some(FillableArray::new(
+                py,
+                self.pool.take_zeroed(bytes)?,
+                self.dtype,
+            )?),
+            BufferState::Unallocated => {
+                Some(FillableArray::new(py, self.pool.take(bytes)?, self.dtype)?)
             }
-            BufferState::Unallocated => Some(Handed::new(py, self.pool.take(bytes)?, self.dtype)?),
             BufferState::Replaced(given) => {
                 // Its owner may use it on: it is not to be changed.
-                let own = Handed::new(py, self.pool.take(bytes)?, self.dtype)?;
+                let own = FillableArray::new(py, self.pool.take(bytes)?, self.dtype)?;
                 own.array(py).set_item(PySlice::full(py), given.bind(py))?;
                 Some(own)
             }
@@ -133,7 +137,7 @@ impl OutputBuffer {
             "an output of tasklet {:?} is written to after its function has returned; write it before",
             self.name
         );
-        Raised::new("TaskletValueError", "output_over", message).into()
+        PackageError::new("TaskletValueError", "output_over", message).into()
     }
 }
 

@@ -15,7 +15,7 @@ use serde_json::json;
 use crate::plan::{NativePlan, object};
 
 /// Of how many plans each worker may leave memory and graphs for the next range, as long as there is one.
-const KEPT_BY_WORKER: usize = 4;
+const STATES_PER_WORKER: usize = 4;
 
 /// The plans of an executor.
 pub(super) struct PlanRegistry {
@@ -62,7 +62,7 @@ impl PlanStateCache {
 impl PlanRegistry {
     pub(super) fn new(workers: usize) -> Self {
         let kept = PlanStateCache {
-            most: KEPT_BY_WORKER.saturating_mul(workers.max(1)),
+            most: STATES_PER_WORKER.saturating_mul(workers.max(1)),
             idle: Mutex::default(),
         };
         Self {

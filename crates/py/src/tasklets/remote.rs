@@ -155,7 +155,7 @@ const INLINE: &str = "Python function(s) run in this process, one at a time, as 
 const THREADS: &str = "Python function(s) run in threads of this process, one at a time but where they let go of the interpreter";
 
 /// Lines that are told; there may be thousands of functions.
-const MOST: usize = 20;
+const MAX_LINES: usize = 20;
 
 impl FunctionPlacement {
     /// How a function travels to worker processes, if it is to be called there and can.
@@ -201,8 +201,8 @@ impl FunctionPlacement {
     }
 
     pub(super) fn lines(self) -> Vec<String> {
-        let more = self.lines.len().saturating_sub(MOST);
-        let told = self.lines.into_iter().take(MOST);
+        let more = self.lines.len().saturating_sub(MAX_LINES);
+        let told = self.lines.into_iter().take(MAX_LINES);
         let mut lines: Vec<String> = told
             .map(|(words, count)| format!("{count} {words}"))
             .collect();

@@ -6,7 +6,7 @@ use pyo3::exceptions::PyException;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 
-use crate::errors::{Error, Raised};
+use crate::errors::{Error, PackageError};
 use crate::plan::ProcessFields;
 
 /// What a report says besides.
@@ -29,7 +29,7 @@ pub(super) fn raised(error: TaskletError) -> Error {
     if let TaskletError::Store(error) = error {
         return error.into();
     }
-    let mut raised = Raised::new(class, error.code(), error.to_string());
+    let mut raised = PackageError::new(class, error.code(), error.to_string());
     if let TaskletError::Journal { source, .. } = &error {
         raised = raised.with_errno(source.raw_os_error());
     }

@@ -10,7 +10,7 @@ use isochrony_time::TimebaseId;
 use pyo3::prelude::*;
 
 use super::description::TaskletDescription;
-use crate::errors::{Raised, Result};
+use crate::errors::{PackageError, Result};
 use crate::plan::NativePlan;
 use crate::signal::selection::Selection;
 
@@ -41,7 +41,7 @@ pub(crate) fn check_scans(
     {
         let stated = stated.get(&signal.timebase());
         let (name, stated) = (signal.name(), stated.map_or(&[][..], Vec::as_slice));
-        let refused = |message| Err(Raised::new("OptionError", "bad_option", message).into());
+        let refused = |message| Err(PackageError::new("OptionError", "bad_option", message).into());
         if whole && !stated.is_empty() {
             let mut one = &stated[0];
             for other in stated {
@@ -140,7 +140,7 @@ fn unseen(name: &str, signal: &Signal, store: &Store) -> crate::errors::Error {
         signal.name(),
         store.path().display()
     );
-    Raised::new("OptionError", "bad_option", message).into()
+    PackageError::new("OptionError", "bad_option", message).into()
 }
 
 /// What is to be read of each signal: of several inputs of one, from the first to the last.

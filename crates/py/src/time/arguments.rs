@@ -5,7 +5,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyInt, PyString};
 
 use super::{Time, fixed};
-use crate::errors::{Error, Raised, Result};
+use crate::errors::{Error, PackageError, Result};
 
 /// An argument that names a civil time.
 pub(crate) struct TimeArg(pub(crate) Time);
@@ -115,5 +115,5 @@ impl<'a, 'py> FromPyObject<'a, 'py> for PreferArg {
 /// The error for an option that has none of its legal values.
 pub(crate) fn option(name: &str, got: &str, legal: &str) -> PyErr {
     let message = format!("{name}={got:?} is refused; give {legal}");
-    Error::from(Raised::new("OptionError", "bad_option", message)).into()
+    Error::from(PackageError::new("OptionError", "bad_option", message)).into()
 }

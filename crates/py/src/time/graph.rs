@@ -5,7 +5,7 @@ use std::sync::Arc;
 use isochrony_time::{Derived, Fixed, TimebaseId, TimebaseKind};
 use pyo3::prelude::*;
 
-use crate::errors::{Raised, Result};
+use crate::errors::{PackageError, Result};
 use crate::signal::Signal;
 use crate::time::network::{Network, counting};
 use crate::time::numbers::{number_arg, ratio_arg};
@@ -49,7 +49,7 @@ impl Graph {
                 "timebase {:?} belongs to another graph; make it by this graph's add(), or add its signal",
                 timebase.name()
             );
-            return Err(Raised::new("TimeError", "foreign_timebase", message).into());
+            return Err(PackageError::new("TimeError", "foreign_timebase", message).into());
         }
         if let Ok(signal) = what.cast::<Signal>() {
             let signal = signal.get().get(what.py())?;
@@ -58,7 +58,7 @@ impl Graph {
                     "signal {:?} is not in this graph; add it: graph.add(signal)",
                     signal.name()
                 );
-                Raised::new("TimeError", "foreign_timebase", message).into()
+                PackageError::new("TimeError", "foreign_timebase", message).into()
             });
         }
         let Ok(name) = what.extract::<String>() else {
@@ -66,7 +66,7 @@ impl Graph {
                 "got {} where a timebase is expected; give a Timebase, a name or a signal",
                 what.get_type().name()?
             );
-            return Err(Raised::new("TimeArgumentError", "not_a_timebase", message).into());
+            return Err(PackageError::new("TimeArgumentError", "not_a_timebase", message).into());
         };
         self.network.id(&name)
     }

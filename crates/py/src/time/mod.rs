@@ -14,8 +14,8 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyType};
 
-use crate::errors::{Error, Raised, Result};
-use crate::integer::Whole;
+use crate::errors::{Error, PackageError, Result};
+use crate::integer::IntegerArg;
 
 pub(crate) use arguments::{PreferArg, RateArg, RoundArg, TimeArg, duration_arg, option};
 
@@ -106,8 +106,12 @@ impl Time {
     /// >>> iso.Time.from_ns(1_500_000_000)
     /// Time('1970-01-01T00:00:01.500Z')
     #[classmethod]
-    #[pyo3(signature = (ns, frac=Whole(0)), text_signature = "(ns, frac=0)")]
-    fn from_ns(_cls: &Bound<'_, PyType>, ns: Whole<i128>, frac: Whole<u32>) -> Result<Self> {
+    #[pyo3(signature = (ns, frac=IntegerArg(0)), text_signature = "(ns, frac=0)")]
+    fn from_ns(
+        _cls: &Bound<'_, PyType>,
+        ns: IntegerArg<i128>,
+        frac: IntegerArg<u32>,
+    ) -> Result<Self> {
         Ok(Self::civil(fixed(ns.0, frac.0)?))
     }
 
@@ -163,7 +167,7 @@ impl Time {
     fn as_datetime64<'py>(&self, py: Python<'py>) -> Result<Bound<'py, PyAny>> {
         let Some(ns) = self.value.floor_i64() else {
             let text = self.isoformat();
-            return Err(Raised::new(
+            return Err(PackageError::new(
                 "TimeError",
                 "overflow",
                 format!("{text} is outside the years 1678 to 2262 of datetime64[ns]; use to_datetime() or .ns"),
@@ -224,7 +228,7 @@ impl Time {
         )))
     }
 
-    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyAny>, State)> {
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyAny>, PickledTime)> {
         let time = slf.get();
         let rebuild = slf.get_type().getattr("_rebuild")?;
         let run = time
@@ -254,7 +258,7 @@ impl Time {
     }
 }
 
-type State = (i128, u32, Option<(u32, u32)>, bool, Option<f64>);
+type PickledTime = (i128, u32, Option<(u32, u32)>, bool, Option<f64>);
 
 impl Time {
     /// What `_rebuild` makes it of; the nanoseconds are text, since they need not fit into a number of JSON.

@@ -17,17 +17,17 @@ use crate::signal::Signal;
 /// What the timebases of one graph share.
 #[derive(Default)]
 pub(crate) struct Network {
-    state: Mutex<State>,
+    state: Mutex<NetworkState>,
 }
 
 #[derive(Default)]
-struct State {
+struct NetworkState {
     graph: Arc<Graph>,
-    members: Vec<Member>,
+    members: Vec<NetworkSignal>,
 }
 
 /// A signal whose indices are a timebase of the graph.
-struct Member {
+struct NetworkSignal {
     id: TimebaseId,
     /// What the store calls this axis.
     axis: TimebaseId,
@@ -36,7 +36,7 @@ struct Member {
 }
 
 impl Network {
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, NetworkState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -55,7 +55,7 @@ impl Network {
             newest.push((id, signal.empirical()?.map(Arc::clone)));
         }
         let mut state = self.lock();
-        let State { graph, members } = &mut *state;
+        let NetworkState { graph, members } = &mut *state;
         for (id, metric) in newest {
             let member = members.iter_mut().find(|member| member.id == id);
             let (Some(member), Some(metric)) = (member, metric) else {
@@ -139,7 +139,7 @@ impl Network {
             return Ok(id);
         }
         let id = self.add(name, TimebaseKind::Index)?;
-        self.lock().members.push(Member {
+        self.lock().members.push(NetworkSignal {
             id,
             axis,
             signal: signal.clone().unbind(),

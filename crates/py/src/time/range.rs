@@ -7,7 +7,7 @@ use isochrony_time::{Exact, TimebaseId};
 use pyo3::prelude::*;
 use pyo3::types::PySlice;
 
-use crate::errors::{Raised, Result};
+use crate::errors::{PackageError, Result};
 use crate::signal::key_range::KeyRange;
 use crate::time::Time;
 use crate::time::numbers::exact_fraction;
@@ -57,7 +57,7 @@ impl Range {
     }
 
     /// What it asks of a signal, not cut to the signal's ends.
-    pub(crate) fn stretch(&self, py: Python<'_>, signal: &StoreSignal) -> Result<KeyRange> {
+    pub(crate) fn key_range(&self, py: Python<'_>, signal: &StoreSignal) -> Result<KeyRange> {
         let timebase = self.timebase.get();
         let graph = timebase.network.current(py)?;
         if let Some(own) = timebase.network.member(signal.timebase()) {
@@ -236,5 +236,5 @@ fn no_range(name: &str) -> crate::errors::Error {
     let message = format!(
         "a range of timebase {name:?} has both ends and no step, as in timebase[100:200]; for one value use time_of()"
     );
-    Raised::new("TimeArgumentError", "not_a_range", message).into()
+    PackageError::new("TimeArgumentError", "not_a_range", message).into()
 }

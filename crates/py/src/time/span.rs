@@ -2,7 +2,7 @@
 
 use pyo3::prelude::*;
 
-use crate::errors::{Raised, Result};
+use crate::errors::{PackageError, Result};
 use crate::time::{Time, TimeArg, duration_arg};
 
 /// A half-open stretch `[start, end)` of civil time; an end that is None is open.
@@ -43,7 +43,7 @@ pub(crate) fn span(
     if let Some(seconds) = seconds {
         let (Some(start), None) = (start, end) else {
             let message = "span got seconds= with an end or without a start; give start and end, or start and seconds";
-            return Err(Raised::new("OptionError", "bad_option", message.into()).into());
+            return Err(PackageError::new("OptionError", "bad_option", message.into()).into());
         };
         let length = duration_arg(seconds)?;
         let value = start.value.checked_add(length);
@@ -55,13 +55,13 @@ pub(crate) fn span(
     {
         let [start, end] = [start, end].map(|time| isochrony_time::civil::format(time.value));
         let message = format!("the span ends at {end} before it starts at {start}; swap its ends");
-        return Err(Raised::new("TimeError", "reversed_range", message).into());
+        return Err(PackageError::new("TimeError", "reversed_range", message).into());
     }
     Ok(Span { start, end })
 }
 
 /// What a span is made of again after pickling.
-type Ends = (Option<Time>, Option<Time>);
+type SpanEnds = (Option<Time>, Option<Time>);
 
 #[pymethods]
 impl Span {
@@ -103,7 +103,7 @@ impl Span {
         format!("span({}, {})", text(self.start), text(self.end))
     }
 
-    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyAny>, Ends)> {
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyAny>, SpanEnds)> {
         let span = slf.get();
         let function = slf.py().import("isochrony")?.getattr("span")?;
         Ok((function, (span.start, span.end)))

@@ -6,7 +6,7 @@ use isochrony_store::state::SignalState;
 use isochrony_time::{Derived, Exact, Fixed, Metric, Round, TimebaseId, TimebaseKind};
 use pyo3::prelude::*;
 
-use crate::errors::{Raised, Result};
+use crate::errors::{PackageError, Result};
 use crate::signal::Signal;
 use crate::time::network::{Network, counting};
 use crate::time::numbers::{exact_arg, exact_fraction, number_arg, ratio_arg};
@@ -76,7 +76,7 @@ impl Timebase {
             "got {} where a timebase is expected; give a Timebase or a signal",
             what.get_type().name()?
         );
-        Err(Raised::new("TimeArgumentError", "not_a_timebase", message).into())
+        Err(PackageError::new("TimeArgumentError", "not_a_timebase", message).into())
     }
 
     pub(crate) fn name(&self) -> String {

@@ -7,8 +7,8 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use super::running::RunningInstance;
-use crate::memory::{Block, Lent};
-use crate::plan::columns::{described, table};
+use crate::memory::{ArrayLender, Block};
+use crate::plan::columns::{describe_fields, table};
 use crate::plan::function::seen;
 use crate::plan::operator_error::raised;
 
@@ -39,7 +39,7 @@ pub(super) fn described_port<'py>(
         dict.set_item("width", width)?;
     }
     if let PortType::Rows { fields, .. } = port {
-        dict.set_item("fields", described(*fields))?;
+        dict.set_item("fields", describe_fields(*fields))?;
     }
     Ok(dict)
 }
@@ -123,6 +123,6 @@ impl RunningInstance {
 
 /// An array over a block, which keeps the memory.
 fn shown<'py>(py: Python<'py>, block: &Block<'_>) -> Result<Bound<'py, PyAny>, OpError> {
-    let mut lent = Lent::default();
-    lent.show(py, block, Clone::clone).map_err(raised)
+    let mut lender = ArrayLender::default();
+    lender.show(py, block, Clone::clone).map_err(raised)
 }

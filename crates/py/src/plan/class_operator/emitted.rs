@@ -7,12 +7,12 @@ use pyo3::prelude::*;
 
 use super::running::RunningInstance;
 use crate::interpreter::attach;
-use crate::memory::Returned;
+use crate::memory::ReturnedArray;
 use crate::plan::columns::column;
 use crate::plan::operator_error::{failed, raised, refused};
 
 /// What was emitted: output, first index, and values.
-type Emitted<'py> = (u16, Option<i64>, Bound<'py, PyAny>);
+type EmittedItem<'py> = (u16, Option<i64>, Bound<'py, PyAny>);
 
 impl RunningInstance {
     /// Calls a method of the instance and makes items of what it emits.
@@ -26,7 +26,7 @@ impl RunningInstance {
             let arguments = arguments(self, py)?;
             let running = self.running.bind(py);
             let emitted = running.call_method1(method, (arguments,)).map_err(raised)?;
-            let emitted: Vec<Emitted<'_>> = emitted.extract().map_err(raised)?;
+            let emitted: Vec<EmittedItem<'_>> = emitted.extract().map_err(raised)?;
             let mut items = Vec::with_capacity(emitted.len());
             for (output, start, values) in emitted {
                 let item = self.item(py, output, start, values)?;
@@ -137,7 +137,7 @@ impl RunningInstance {
         dtype: DType,
         width: Option<usize>,
     ) -> Result<(Buffer, usize), OpError> {
-        let returned = Returned::of(values).map_err(failed)?;
+        let returned = ReturnedArray::of(values).map_err(failed)?;
         let (rows, columns) = (returned.rows, returned.columns);
         let fits = columns == width || columns.is_none() && width == Some(1);
         if returned.dtype != dtype || !fits {

@@ -17,20 +17,20 @@ use super::emitted::emit;
 use super::running::RunningInstance;
 use crate::errors::Error;
 use crate::interpreter::attach;
-use crate::plan::columns::{Described, interned, notice};
+use crate::plan::columns::{FieldDescription, break_notice, intern_fields};
 use crate::plan::nesting::Nesting;
 use crate::plan::operator_error::{cause, raised};
 
 /// What Python says of itself: whether blocks meet by index, whether it sees counts, and by how many samples it lags.
-type Manner = (bool, bool, u64);
+type InstanceTraits = (bool, bool, u64);
 /// An output: its kind, the input whose indices it has, dtype, unit, width, fields.
-type Output = (
+type OutputDescription = (
     String,
     usize,
     Option<String>,
     String,
     Option<usize>,
-    Vec<Described>,
+    Vec<FieldDescription>,
 );
 /// One that a run calls.
 pub(super) struct Instance {
@@ -51,7 +51,7 @@ impl Instance {
     /// Begins an instance for these inputs.
     fn begin(&mut self, inputs: &[PortType]) -> crate::errors::Result<BoundOp> {
         let factory = self.of.factory.object.get();
-        let factory = factory.map_err(|error| Error::Ours(Box::new(plan_error(&error))))?;
+        let factory = factory.map_err(|error| Error::Package(Box::new(plan_error(&error))))?;
         let inside = self.nesting.inside(&factory);
         let (running, manner, outputs) = attach(|py| -> crate::errors::Result<_> {
             let _inside = inside.enter();
@@ -60,8 +60,8 @@ impl Instance {
                 ports.append(described_port(py, at, port)?)?;
             }
             let running = factory.bind(py).call_method1("start", (ports,))?;
-            let manner: Manner = running.getattr("manner")?.extract()?;
-            let outputs: Vec<Output> = running.getattr("outputs")?.extract()?;
+            let manner: InstanceTraits = running.getattr("manner")?.extract()?;
+            let outputs: Vec<OutputDescription> = running.getattr("outputs")?.extract()?;
             Ok((running.unbind(), manner, outputs))
         })?;
         let (by_index, counts, lag) = manner;
@@ -102,12 +102,16 @@ impl Instance {
     }
 
     /// The type of an output that Python describes.
-    fn output(&self, given: &Output, inputs: &[PortType]) -> crate::errors::Result<PortType> {
+    fn output(
+        &self,
+        given: &OutputDescription,
+        inputs: &[PortType],
+    ) -> crate::errors::Result<PortType> {
         let (kind, input, dtype, unit, width, fields) = given;
         let shown = &self.of.factory.shown;
         let wrong = |what: String| -> Error {
             let message = format!("{shown}: outputs() gives {what}");
-            crate::errors::Raised::new("PlanError", "input_type", message).into()
+            crate::errors::PackageError::new("PlanError", "input_type", message).into()
         };
         let Some(port) = inputs.get(*input) else {
             let message = format!("input={input}, but there are {} inputs", inputs.len());
@@ -150,7 +154,7 @@ impl Instance {
                 None => Err(wrong("ranges of an input that has no indices".into())),
             },
             ("rows", ..) => Ok(PortType::Rows {
-                fields: interned(fields)?,
+                fields: intern_fields(fields)?,
                 stream,
             }),
             _ => Err(wrong(format!(
@@ -160,8 +164,8 @@ impl Instance {
     }
 }
 
-fn plan_error(error: &OpError) -> crate::errors::Raised {
-    crate::errors::Raised::new("PlanError", "unreadable_plan", error.to_string())
+fn plan_error(error: &OpError) -> crate::errors::PackageError {
+    crate::errors::PackageError::new("PlanError", "unreadable_plan", error.to_string())
 }
 
 impl Operator for Instance {
@@ -219,7 +223,7 @@ impl Operator for Instance {
             return Ok(());
         };
         let items = ready.call("on_break", |_, py| {
-            notice(py, why, usize::from(port)).map_err(raised)
+            break_notice(py, why, usize::from(port)).map_err(raised)
         })?;
         emit(items, out)?;
         // Indices go on behind any other break, and others rely on what they were told before it.

@@ -1,7 +1,7 @@
 //! Python functions at work.
 //!
 //! For each block the run's thread attaches to the interpreter once. It shows the function the block as an array,
-//! without a copy and for most blocks without making one ([`Lent`]), and leaves nothing behind that needs the
+//! without a copy and for most blocks without making one ([`ArrayLender`]), and leaves nothing behind that needs the
 //! interpreter again where that is cheaper: what a function returns of what it was given is a part of the same memory,
 //! and few values are copied to the run's own; longer results are taken over.
 //!
@@ -24,8 +24,8 @@ use super::returned::{ReturnType, check, keep, remotely};
 
 use super::declaration::{FunctionRole, PythonOperator};
 use crate::interpreter::attach;
-use crate::memory::{self, Block, Lent, Returned};
-use crate::plan::columns::{columns_of, flags, notice, table};
+use crate::memory::{self, ArrayLender, Block, ReturnedArray};
+use crate::plan::columns::{break_notice, columns_of, flags, table};
 use crate::plan::function::{Function, unitless};
 use crate::plan::nesting::Nesting;
 use crate::plan::operator_error::{failed, raised};
@@ -35,7 +35,7 @@ pub(super) struct FunctionCaller {
     of: PythonOperator,
     /// Stream of what comes out.
     stream: Option<StreamId>,
-    lent: Lent,
+    lender: ArrayLender,
     /// Calls it in worker processes; else it is called here.
     remote: Option<RemoteFunction>,
     /// The functions of a run.
@@ -69,7 +69,7 @@ impl FunctionCaller {
         Self {
             of,
             stream: None,
-            lent: Lent::default(),
+            lender: ArrayLender::default(),
             remote: None,
             called: None,
         }
@@ -168,7 +168,7 @@ impl FunctionCaller {
             return remotely(&self.of, remote, block, wanted, out).map(Some);
         }
         let Self {
-            of, lent, called, ..
+            of, lender, called, ..
         } = self;
         let Some(called) = called else {
             return Ok(None);
@@ -177,7 +177,7 @@ impl FunctionCaller {
             let _inside = called.inside.enter();
             let state = called.state(py).map_err(raised)?;
             let function = called.function.bind(py);
-            let shown = lent.show(py, block, |rows| {
+            let shown = lender.show(py, block, |rows| {
                 let Some(wanted) = wanted else {
                     function.call1((rows, start)).map_err(raised)?;
                     return Ok(None);
@@ -187,7 +187,7 @@ impl FunctionCaller {
                     Some(state) => function.call1((rows, state)),
                 };
                 let result = result.map_err(raised)?;
-                let returned = Returned::of(result).map_err(failed)?;
+                let returned = ReturnedArray::of(result).map_err(failed)?;
                 check(of, returned.dtype, returned.rows, returned.columns, wanted)?;
                 keep(returned, block.buffer, out).map(Some)
             });
@@ -365,7 +365,7 @@ impl Operator for FunctionCaller {
             called.state = None;
             match &called.on_break {
                 Some(function) => {
-                    let told = notice(py, why, 0).and_then(|why| function.call1(py, (why,)));
+                    let told = break_notice(py, why, 0).and_then(|why| function.call1(py, (why,)));
                     told.map(drop).map_err(raised)
                 }
                 None => Ok(()),

@@ -5,7 +5,7 @@ use isochrony_segment::{Buffer, DType};
 use isochrony_workers::{BlockCall, BlockResult, RemoteFunction};
 
 use super::declaration::{FunctionRole, PythonOperator};
-use crate::memory::{Block, Returned};
+use crate::memory::{Block, ReturnedArray};
 use crate::plan::operator_error::{failed, refused};
 use crate::workers::operator_error;
 
@@ -53,8 +53,8 @@ pub(super) fn remotely(
     match answer.map_err(operator_error)? {
         BlockResult::Copied => Ok(out.seal(result)),
         BlockResult::WrongShape { dtype, shape } => {
-            let got = Returned::dtype_named(&dtype).map_err(failed)?;
-            let (rows, columns) = Returned::shape(&shape).map_err(failed)?;
+            let got = ReturnedArray::dtype_named(&dtype).map_err(failed)?;
+            let (rows, columns) = ReturnedArray::shape(&shape).map_err(failed)?;
             check(of, got, rows, columns, wanted)?;
             let message = format!("{} returned {dtype} of another shape", of.function.shown);
             Err(refused(message))
@@ -64,7 +64,7 @@ pub(super) fn remotely(
 
 /// What a function returned of `memory`, as memory of the run.
 pub(super) fn keep(
-    returned: Returned<'_>,
+    returned: ReturnedArray<'_>,
     memory: &Buffer,
     out: &mut Out<'_>,
 ) -> Result<Buffer, OpError> {

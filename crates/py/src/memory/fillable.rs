@@ -6,17 +6,17 @@ use numpy::npyffi::{self, PyArrayObject, npy_intp};
 use pyo3::prelude::*;
 
 use super::array::over;
-use super::returned::{Returned, references};
+use super::returned::{ReturnedArray, references};
 use crate::errors::Result;
 
 /// A block, and the array by which it is filled.
-pub(crate) struct Handed {
+pub(crate) struct FillableArray {
     array: Py<PyAny>,
     /// The same memory, which is not looked into as long as anybody may write there.
     block: Buffer,
 }
 
-impl Handed {
+impl FillableArray {
     /// Hands a block out as a writable 1-D array of all of it, holding what was left in it. Memory that somebody else
     /// refers to is replaced by a copy first.
     pub(crate) fn new(py: Python<'_>, mut block: Buffer, dtype: DType) -> Result<Self> {
@@ -59,8 +59,8 @@ impl Handed {
 
 /// The memory of an array that a function lets go of: itself if nobody else holds it and it owns it, else a copy in a
 /// block of the pool.
-pub(crate) fn let_go(array: Bound<'_, PyAny>, pool: &BlockPool) -> Result<Buffer> {
-    let returned = Returned::of(array)?;
+pub(crate) fn take_memory(array: Bound<'_, PyAny>, pool: &BlockPool) -> Result<Buffer> {
+    let returned = ReturnedArray::of(array)?;
     if returned.is_only_holder() {
         return returned.adopt();
     }

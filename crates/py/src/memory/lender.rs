@@ -1,6 +1,6 @@
 //! Blocks that are lent to Python functions, one after another, as arrays.
 //!
-//! To make a NumPy array takes longer than to call the function that is given it. So a [`Lent`] shows block after block
+//! To make a NumPy array takes longer than to call the function that is given it. So a [`ArrayLender`] shows block after block
 //! in one array, as long as nobody keeps that. An array that somebody holds when the call is over (itself, or a view,
 //! a buffer or a weak reference of it) is theirs from then on: it keeps the memory that it shows, and the next block is
 //! shown in another array. Until then the memory is only lent, and costs no counting of references.
@@ -12,7 +12,7 @@ use numpy::npyffi::{PyArray_Descr, PyArrayObject, PyArrayObject_fields, npy_intp
 use pyo3::ffi::{PyObject, PyObject_CallFunctionObjArgs};
 use pyo3::prelude::*;
 
-use super::array::{Keeper, shaped};
+use super::array::{ArrayBase, shaped};
 use super::returned::references;
 
 /// Values as a function is to see them: rows of `columns` values, each `stride` values behind the one before, so that
@@ -53,9 +53,9 @@ impl Block<'_> {
 }
 
 /// An array, and what it was made like.
-struct View {
+struct ReusableArray {
     array: Py<PyAny>,
-    keeper: Py<Keeper>,
+    keeper: Py<ArrayBase>,
     dtype: DType,
     layout: Layout,
     /// NumPy's descriptor of the dtype; those of built-in types are never freed.
@@ -65,9 +65,9 @@ struct View {
 }
 
 // SAFETY: `descr` is compared, never followed.
-unsafe impl Send for View {}
+unsafe impl Send for ReusableArray {}
 
-impl View {
+impl ReusableArray {
     /// An array that shows a block.
     ///
     /// # Safety
@@ -77,7 +77,7 @@ impl View {
         let (mut shape, mut strides, dimensions) = layout;
         let dtype = block.dtype;
         let aligned = aligned(block.buffer, dtype);
-        let keeper = Bound::new(py, Keeper::default())?;
+        let keeper = Bound::new(py, ArrayBase::default())?;
         let data = block.buffer.as_ptr();
         // SAFETY: the last value of the last row lies in the buffer, as `Block::layout` checked; the array is
         // read-only; the caller sees to it that the keeper gets the buffer in time.
@@ -155,14 +155,14 @@ fn aligned(buffer: &Buffer, dtype: DType) -> bool {
 
 /// Shows blocks to Python, one at a time.
 #[derive(Default)]
-pub(crate) struct Lent {
-    view: Option<View>,
+pub(crate) struct ArrayLender {
+    view: Option<ReusableArray>,
 }
 
 /// An array that shows memory which is borrowed.
 struct Loan<'a, 'py> {
     py: Python<'py>,
-    lent: &'a mut Lent,
+    lender: &'a mut ArrayLender,
     buffer: &'a Buffer,
 }
 
@@ -171,13 +171,13 @@ impl Drop for Loan<'_, '_> {
         let py = self.py;
         // Nobody reads an array that is alone any more, though the memory may be gone from here on: the next reference
         // to it is made when it shows other memory, and the garbage collector, which could list it, knows no arrays.
-        if let Some(kept) = self.lent.view.take_if(|view| !view.is_alone(py)) {
+        if let Some(kept) = self.lender.view.take_if(|view| !view.is_alone(py)) {
             kept.keeper.get().keep(self.buffer.clone());
         }
     }
 }
 
-impl Lent {
+impl ArrayLender {
     /// Calls `look` with a read-only array over a block, without a copy. Whoever keeps the array keeps the memory.
     pub(crate) fn show<'py, T>(
         &mut self,
@@ -186,19 +186,19 @@ impl Lent {
         look: impl FnOnce(&Bound<'py, PyAny>) -> T,
     ) -> PyResult<T> {
         let layout = block.layout()?;
-        let fits = |view: &&View| view.is_alone(py) && view.fits(py, block, layout);
+        let fits = |view: &&ReusableArray| view.is_alone(py) && view.fits(py, block, layout);
         match self.view.as_ref().filter(fits) {
             // SAFETY: it is alone; the loan below keeps the promise, also if `look` panics: only it sees the array.
             Some(view) => unsafe { view.show(py, block.buffer) },
             // SAFETY: as above.
-            None => self.view = Some(unsafe { View::new(py, block, layout)? }),
+            None => self.view = Some(unsafe { ReusableArray::new(py, block, layout)? }),
         }
         let loan = Loan {
             py,
-            lent: self,
+            lender: self,
             buffer: block.buffer,
         };
-        let array = loan.lent.view.as_ref().map(|view| view.array.bind(py));
+        let array = loan.lender.view.as_ref().map(|view| view.array.bind(py));
         // There is one: it was just made, or used again. The reference is dropped before the loan is.
         let array = array.cloned().unwrap_or_else(|| py.None().into_bound(py));
         Ok(look(&array))
