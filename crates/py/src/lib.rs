@@ -1,8 +1,7 @@
 //! Isochrony for Python: the extension module `isochrony._native`.
 //!
-//! Thin by intent. Each Python class wraps one Rust value and holds no state of its own; anything that
-//! needs another Python library (ObsPy, xarray, pandas, matplotlib) is written in Python, in the package
-//! around this module, and called from here by name when it is first used.
+//! Bindings only: each Python class wraps one Rust value and holds no state of its own. What needs another Python
+//! library (ObsPy, xarray, pandas, matplotlib) is written in Python, in the package around this module.
 //!
 //! Conventions that every binding keeps:
 //! - memory crosses without a copy and read-only; a view keeps its memory alive by itself ([`memory`],

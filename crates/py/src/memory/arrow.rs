@@ -1,7 +1,7 @@
 //! The Arrow C data interface: <https://arrow.apache.org/docs/format/CDataInterface.html>.
 //!
-//! Numbers cross without a copy in both directions. A bool takes one bit in Arrow and one byte here, so it is
-//! repacked. A complex number is a fixed-size list of two floats, re then im, without a copy.
+//! Numbers cross without a copy. Bools are repacked, from one bit to one byte each. Complex numbers are fixed-size
+//! lists of two floats.
 
 use std::ffi::{CStr, CString, c_char, c_void};
 use std::ptr::NonNull;
@@ -45,7 +45,7 @@ struct Array {
 const SCHEMA: &CStr = c"arrow_schema";
 const ARRAY: &CStr = c"arrow_array";
 
-/// A struct that lives in a capsule; dropping it calls the producer's release function if nobody took it over.
+/// Contents of a capsule. Dropping it calls the producer's release function, unless a consumer has taken it over.
 struct OwnedSchema(Schema);
 struct OwnedArray(Array);
 

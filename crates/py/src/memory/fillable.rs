@@ -1,4 +1,4 @@
-//! Blocks that Python functions are handed to fill, as arrays.
+//! Blocks of memory that Python functions fill through arrays.
 
 use isochrony_segment::{Buffer, DType};
 use isochrony_tasklets::BlockPool;
@@ -9,16 +9,15 @@ use super::array::over;
 use super::returned::{ReturnedArray, references};
 use crate::errors::Result;
 
-/// A block, and the array by which it is filled.
+/// A block, and the array through which it is filled.
 pub(crate) struct FillableArray {
     array: Py<PyAny>,
-    /// The same memory, which is not looked into as long as anybody may write there.
+    /// The same memory. Not read while the array can be reached.
     block: Buffer,
 }
 
 impl FillableArray {
-    /// Hands a block out as a writable 1-D array of all of it, holding what was left in it. Memory that somebody else
-    /// refers to is replaced by a copy first.
+    /// A writable 1-D array over a block, whose content stays. A block that is referenced elsewhere is copied first.
     pub(crate) fn new(py: Python<'_>, mut block: Buffer, dtype: DType) -> Result<Self> {
         let len = block.make_mut()?.len() / dtype.size();
         let flags = npyffi::NPY_ARRAY_WRITEABLE;
@@ -35,19 +34,19 @@ impl FillableArray {
         self.array.bind(py).clone()
     }
 
-    /// The block, which whoever kept the array looks into still.
+    /// The block, into which kept arrays still look.
     pub(crate) fn into_block(self) -> Buffer {
         self.block
     }
 
-    /// What was filled in, a block of the pool: who kept the array, or a view of it, keeps the memory, and a copy is taken.
+    /// What was filled in. If the array or a view of it is kept, it keeps the memory, and the result is a copy.
     pub(crate) fn fill(self, py: Python<'_>, pool: &BlockPool) -> Result<Buffer> {
         let array = self.array.into_bound(py);
         let object = array.as_ptr().cast::<PyArrayObject>();
         // SAFETY: reads a field of a live array's C struct.
         let unseen = unsafe { (*object).fields.weakreflist.is_null() };
         if unseen && references(&array) == 1 {
-            // With it goes its keeper, and that one's reference.
+            // This drops the array base and its reference to the block.
             drop(array);
             return Ok(self.block);
         }
@@ -57,8 +56,8 @@ impl FillableArray {
     }
 }
 
-/// The memory of an array that a function lets go of: itself if nobody else holds it and it owns it, else a copy in a
-/// block of the pool.
+/// The memory of an array that a function gives away: taken over if nothing else refers to it and it owns its memory,
+/// else copied to a block of the pool.
 pub(crate) fn take_memory(array: Bound<'_, PyAny>, pool: &BlockPool) -> Result<Buffer> {
     let returned = ReturnedArray::of(array)?;
     if returned.is_only_holder() {

@@ -1,9 +1,9 @@
-//! Blocks that are lent to Python functions, one after another, as arrays.
+//! Shows blocks to Python functions as arrays, one after another.
 //!
-//! To make a NumPy array takes longer than to call the function that is given it. So a [`ArrayLender`] shows block after block
-//! in one array, as long as nobody keeps that. An array that somebody holds when the call is over (itself, or a view,
-//! a buffer or a weak reference of it) is theirs from then on: it keeps the memory that it shows, and the next block is
-//! shown in another array. Until then the memory is only lent, and costs no counting of references.
+//! Creating a NumPy array takes longer than calling the function. So an [`ArrayLender`] shows all blocks in one array,
+//! as long as nobody keeps it. An array that is still referenced after the call (by itself, a view, a buffer or a weak
+//! reference) keeps the memory that it shows, and the next block gets a new array. Until then the memory is borrowed
+//! without a reference count.
 
 use std::ptr;
 
@@ -15,8 +15,8 @@ use pyo3::prelude::*;
 use super::array::{ArrayBase, shaped};
 use super::returned::references;
 
-/// Values as a function is to see them: rows of `columns` values, each `stride` values behind the one before, so that
-/// windows that overlap share their samples; without `columns` as many single values.
+/// Values as a function sees them: rows of `columns` values, `stride` values apart, so that overlapping windows share
+/// samples. Without `columns`: single values.
 pub(crate) struct Block<'a> {
     pub(crate) buffer: &'a Buffer,
     pub(crate) dtype: DType,
@@ -25,11 +25,11 @@ pub(crate) struct Block<'a> {
     pub(crate) stride: usize,
 }
 
-/// Shape and distances in bytes of an array, of 1 or 2 dimensions.
+/// Shape, strides in bytes, and number of dimensions (1 or 2).
 type Layout = ([npy_intp; 2], [npy_intp; 2], usize);
 
 impl Block<'_> {
-    /// How its array lies in memory; an error if that reaches outside of the buffer.
+    /// The array's layout; an error if it reaches outside of the buffer.
     fn layout(&self) -> PyResult<Layout> {
         let size = self.dtype.size();
         let columns = self.columns.unwrap_or(1);
@@ -52,7 +52,7 @@ impl Block<'_> {
     }
 }
 
-/// An array, and what it was made like.
+/// An array, and how it was created.
 struct ReusableArray {
     array: Py<PyAny>,
     keeper: Py<ArrayBase>,
@@ -68,7 +68,7 @@ struct ReusableArray {
 unsafe impl Send for ReusableArray {}
 
 impl ReusableArray {
-    /// An array that shows a block.
+    /// An array over a block.
     ///
     /// # Safety
     /// It is dropped, or its keeper has the buffer, before the borrow of the buffer ends, unless nobody else can reach
@@ -99,15 +99,14 @@ impl ReusableArray {
         })
     }
 
-    /// Whether nobody else can reach the array.
+    /// Whether nothing else refers to the array.
     fn is_alone(&self, py: Python<'_>) -> bool {
         let array = self.array.bind(py);
         // SAFETY: reads a field of a live array's C struct.
         references(array) == 1 && unsafe { (*fields(array)).weakreflist.is_null() }
     }
 
-    /// Whether the array is as it was made (its holders may have given it another shape or type), and would be made the
-    /// same for this block.
+    /// Whether the array is unchanged (a function may have set its shape or dtype) and suits this block.
     fn fits(
         &self,
         py: Python<'_>,
@@ -131,7 +130,7 @@ impl ReusableArray {
         }
     }
 
-    /// Has the array show a block that it fits.
+    /// Points the array at another block that it fits.
     ///
     /// # Safety
     /// As of `new`; and nobody else can reach the array.
@@ -159,7 +158,7 @@ pub(crate) struct ArrayLender {
     view: Option<ReusableArray>,
 }
 
-/// An array that shows memory which is borrowed.
+/// An array over borrowed memory; when dropped, the array keeps the memory if it is still referenced.
 struct Loan<'a, 'py> {
     py: Python<'py>,
     lender: &'a mut ArrayLender,
@@ -169,8 +168,8 @@ struct Loan<'a, 'py> {
 impl Drop for Loan<'_, '_> {
     fn drop(&mut self) {
         let py = self.py;
-        // Nobody reads an array that is alone any more, though the memory may be gone from here on: the next reference
-        // to it is made when it shows other memory, and the garbage collector, which could list it, knows no arrays.
+        // An unreferenced array is not read again before it shows other memory: the garbage collector does not track
+        // arrays. So its memory may go.
         if let Some(kept) = self.lender.view.take_if(|view| !view.is_alone(py)) {
             kept.keeper.get().keep(self.buffer.clone());
         }
@@ -178,7 +177,7 @@ impl Drop for Loan<'_, '_> {
 }
 
 impl ArrayLender {
-    /// Calls `look` with a read-only array over a block, without a copy. Whoever keeps the array keeps the memory.
+    /// Calls `look` with a read-only array over a block, without a copy. If the array is kept, it keeps the memory.
     pub(crate) fn show<'py, T>(
         &mut self,
         py: Python<'py>,
@@ -199,13 +198,13 @@ impl ArrayLender {
             buffer: block.buffer,
         };
         let array = loan.lender.view.as_ref().map(|view| view.array.bind(py));
-        // There is one: it was just made, or used again. The reference is dropped before the loan is.
+        // Always set by now. This reference is dropped before the loan.
         let array = array.cloned().unwrap_or_else(|| py.None().into_bound(py));
         Ok(look(&array))
     }
 }
 
-/// Calls a function with one argument, which no tuple is made for.
+/// Calls a function with one argument, without creating a tuple.
 pub(crate) fn call<'py>(
     function: &Bound<'py, PyAny>,
     argument: &Bound<'py, PyAny>,

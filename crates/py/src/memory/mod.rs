@@ -1,8 +1,8 @@
-//! Memory that crosses between Rust and Python without a copy: the only unsafe code of this crate.
+//! Zero-copy memory between Rust and Python.
 //!
-//! Outwards, a NumPy array (or an Arrow array) looks into a [`Buffer`] and holds a counted reference to it, so
-//! the view outlives store, signal and segment. Such arrays are read-only: the bytes are shared with every other
-//! holder. Inwards, a [`Buffer`] looks into an array and holds a reference to the Python object.
+//! Outwards, a NumPy or Arrow array looks into a [`Buffer`] and holds a reference to it, so it outlives store, signal
+//! and segment. It is read-only, because others share the bytes. Inwards, a [`Buffer`] looks into an array and holds a
+//! reference to the Python object.
 #![allow(unsafe_code)] // Raw pointers are what NumPy's and Arrow's C interfaces consist of.
 
 mod array;

@@ -44,7 +44,7 @@ fn strange(error: &ArrowError) -> Error {
     .into()
 }
 
-/// The numbers of a column in one piece.
+/// The values of a column as one buffer.
 fn numbers(column: &dyn Array, dtype: DType) -> Result<Buffer> {
     let data = column.to_data();
     let size = dtype.size();
@@ -54,8 +54,8 @@ fn numbers(column: &dyn Array, dtype: DType) -> Result<Buffer> {
     shared(values.slice_with_length(data.offset() * size, data.len() * size))
 }
 
-/// A column as an array: numbers and times as they lie, bools as bytes, lists as rows of a matrix. Times that are not
-/// known are NaT, other missing numbers NaN.
+/// A column as an array without a copy; bools become bytes, lists rows of a matrix. Missing times are NaT, other
+/// missing numbers NaN.
 pub(crate) fn column<'py>(py: Python<'py>, column: &dyn Array) -> Result<Bound<'py, PyAny>> {
     let nulls = column
         .logical_nulls()

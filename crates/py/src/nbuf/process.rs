@@ -56,7 +56,7 @@ impl Processor {
         Ok(Self { native, function })
     }
 
-    /// What native processors found.
+    /// Results of native processors.
     pub(super) fn outcomes(&self) -> Vec<(String, Outcome)> {
         self.native
             .as_ref()
@@ -64,7 +64,7 @@ impl Processor {
             .unwrap_or_default()
     }
 
-    /// The sum over buffers that a function's accumulators make.
+    /// The function's accumulator of the whole stream.
     pub(super) fn total(&self, py: Python<'_>, complete: bool) -> PyResult<Option<Py<PyAny>>> {
         self.function
             .as_ref()
@@ -76,7 +76,7 @@ impl Processor {
     }
 }
 
-/// What a worker has for both.
+/// A worker's state for both.
 pub(super) struct Scratch {
     native: Option<<Native as Process>::Worker>,
     sum: Accumulator,
@@ -150,7 +150,7 @@ impl Process for Processor {
             .native
             .as_ref()
             .map_or(0, |native| native.worker_bytes(buffer));
-        // The copy that a function sees.
+        // A function sees a copy.
         native + if self.function.is_some() { buffer } else { 0 }
     }
 

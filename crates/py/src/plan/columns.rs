@@ -1,4 +1,4 @@
-//! What Python functions of rows are given and give: tables, columns of NumPy arrays, and notices of breaks.
+//! Tables, columns and break notices for Python functions of rows.
 
 use std::sync::Arc;
 
@@ -19,16 +19,16 @@ use crate::errors::{Error, PackageError, Result};
 use crate::memory::ReturnedArray;
 use crate::table::NativeTable;
 
-/// A field's name, the dtype of its values, and how many a row has where it is a list.
+/// A field: name, dtype, and length if it is a list.
 pub(super) type FieldDescription = (String, String, Option<usize>);
 
-/// Fields that rows keep beside those that a function gives.
+/// Fields that rows keep when a function replaces the others.
 const INDEX_FIELDS: [&str; 3] = ["start", "end", "time"];
 
-/// The name of a column of civil times, as NumPy has it.
+/// NumPy's dtype of civil times.
 const TIME_DTYPE: &str = "datetime64[ns]";
 
-/// Fields as Python knows them.
+/// Describes fields to Python.
 pub(super) fn describe_fields(fields: Fields) -> Vec<FieldDescription> {
     let fields = fields.schema().fields().iter();
     let described = fields.map(|field| {
@@ -52,7 +52,7 @@ pub(super) fn describe_fields(fields: Fields) -> Vec<FieldDescription> {
     described.collect()
 }
 
-/// Fields that Python describes.
+/// Fields from Python's description.
 pub(super) fn intern_fields(fields: &[FieldDescription]) -> Result<Fields> {
     let fields = fields.iter().map(|(name, dtype, width)| {
         let values = match &**dtype {
@@ -83,12 +83,12 @@ fn list(values: DataType, width: usize) -> DataType {
     DataType::FixedSizeList(Arc::new(item), i32::try_from(width).unwrap_or(i32::MAX))
 }
 
-/// Fields as saved plans have them.
+/// Fields as in saved plans.
 pub(super) fn named(fields: Fields) -> Value {
     json!(describe_fields(fields))
 }
 
-/// Saved ones.
+/// Fields of a saved plan.
 pub(super) fn fields(saved: Option<&Value>) -> std::result::Result<Fields, PlanError> {
     let unreadable = |why: String| PlanError::Unreadable { why };
     let saved = saved.cloned().unwrap_or_default();
@@ -129,7 +129,7 @@ fn refused(message: String) -> OpError {
     OpErrorKind::Failed(Cause::from(message)).into()
 }
 
-/// One bool for each of so many rows.
+/// One bool for each row.
 pub(super) fn flags(
     result: Bound<'_, PyAny>,
     rows: usize,
@@ -152,7 +152,7 @@ fn bools(values: &Buffer) -> Vec<bool> {
     flags.iter().map(|flag| flag.get()).collect()
 }
 
-/// Columns that a function gave by name, and of those that it was given what rows keep.
+/// The columns that a function gave, with the index fields of its input.
 pub(super) fn columns_of(
     py: Python<'_>,
     result: &Bound<'_, PyAny>,
@@ -183,7 +183,7 @@ pub(super) fn columns_of(
     Ok(RecordBatch::try_new(fields.schema().clone(), columns)?)
 }
 
-/// An array as a column of so many rows.
+/// An array as an Arrow column.
 pub(super) fn column(
     py: Python<'_>,
     values: Bound<'_, PyAny>,

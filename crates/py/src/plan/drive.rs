@@ -1,7 +1,7 @@
 //! Feeds that Python code drives: `isochrony.listen` of a sound card or of a SeedLink server.
 //!
-//! The Python half is an object with `begin(pusher)` and `stop()`; its threads hand arrays to the pusher. What comes of
-//! them, order, gaps, times, is the engine's, as for every feed.
+//! The Python half has `begin(pusher)` and `stop()`; its threads hand arrays to the pusher. Order, gaps and times are
+//! the engine's, as for every feed.
 
 use std::fmt;
 
@@ -43,7 +43,7 @@ impl Driver for PyDriver {
 
     fn stop(&self) {
         let Ok(object) = self.object.get() else {
-            // Nobody is left who could stop.
+            // It is gone already.
             return;
         };
         attach(|py| {
@@ -66,9 +66,9 @@ pub(crate) struct NativePusher {
 
 #[pymethods]
 impl NativePusher {
-    /// Hands on a 1-D array of the feed's dtype, the first sample of which has this index in the driver's own count.
-    /// `time`: the first sample's, believed as it is; `taken`: by this machine's clock, more or less late. With `wait`
-    /// it waits for room, else what finds none is dropped and counted. Whether it was taken.
+    /// Pushes a 1-D array of the feed's dtype; `first` is the driver's index of its first sample. `time`: trusted civil
+    /// time of the first sample; `taken`: arrival by this machine's clock. With `wait` it waits for room, else an array
+    /// without room is dropped and counted. Returns whether it was taken.
     #[pyo3(signature = (samples, first, *, time=None, taken=None, session=0, wait=true))]
     #[allow(clippy::too_many_arguments)] // By name, from Python.
     fn push(
@@ -99,7 +99,7 @@ impl NativePusher {
         Ok(detach(py, || self.to.push(buffer.bytes(), position)))
     }
 
-    /// Counts something that came and was no samples.
+    /// Counts malformed input.
     fn malformed(&self) {
         self.to.malformed();
     }
@@ -160,7 +160,7 @@ pub(super) fn is_driven(saved: &Map<String, Value>) -> bool {
     saved.contains_key("driven")
 }
 
-/// A feed that a saved plan names, made by Python code again.
+/// Reads a feed of a saved plan, through `isochrony.live`.
 pub(super) fn revive(
     saved: &Map<String, Value>,
     kept: &ObjectKeeper,

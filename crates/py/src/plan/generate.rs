@@ -16,7 +16,7 @@ use crate::errors::{Error, PackageError, Result};
 use crate::interpreter::attach;
 use crate::memory::ReturnedArray;
 
-/// What the samples are.
+/// Describes the samples that an iterator yields.
 pub(super) struct Generator {
     pub(super) dtype: DType,
     pub(super) rate: Rate,
@@ -25,7 +25,7 @@ pub(super) struct Generator {
 }
 
 impl Generator {
-    /// A plan that reads what a function's iterators make, each run another one.
+    /// A plan over a function's iterators; each run creates one.
     pub(super) fn scan(self, function: Function, segment: Option<u64>) -> Plan {
         Plan::scan_part(self.live(function), None, segment.unwrap_or(SEGMENT))
     }
@@ -37,7 +37,7 @@ impl Generator {
             unit,
             start,
         } = self;
-        // Index and rate say when a sample was taken where a start is stated: two that state the same meet by index.
+        // With a start, index and rate determine the time of a sample, so generators with the same start share a grid.
         let grid = start.and_then(|start| TimebaseId::grid(start, rate).ok());
         let timebase = grid.unwrap_or(TimebaseId::CIVIL);
         let stream = Stream::new(function.shown.clone(), timebase, rate)
@@ -79,7 +79,7 @@ impl Generator {
         Live::new(generated.in_interpreter())
     }
 
-    /// One that a saved plan names.
+    /// Reads one of a saved plan.
     pub(super) fn revive(
         saved: &Map<String, Value>,
         imports: &Imports,
@@ -108,7 +108,7 @@ impl Generator {
     }
 }
 
-/// The iterator's next array as a segment: behind the last one, or at the index that comes with it.
+/// The next array as a segment, after the last one or at the index that comes with it.
 fn next(
     py: Python<'_>,
     iterator: &Py<PyIterator>,

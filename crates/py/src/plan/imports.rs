@@ -1,12 +1,12 @@
-//! What a saved plan may import.
+//! Which functions a saved plan may import.
 
 use serde_json::Value;
 
 use super::owner::ObjectKeeper;
 use crate::errors::{PackageError, Result};
 
-/// Which Python functions a saved plan may import. Importing a module runs its code, and a plan may have been written by
-/// anybody, so none is imported unless the caller allows it.
+/// Functions that a saved plan may import. Importing a module runs its code, and anybody may have written the plan, so
+/// the default is none.
 #[derive(Debug, Clone, Default)]
 pub(super) enum AllowedFunctions {
     #[default]
@@ -26,7 +26,7 @@ impl AllowedFunctions {
         }
     }
 
-    /// Refuses a plan with functions that are not allowed, before anything of it is made; the message lists them all.
+    /// Refuses a plan that names other functions, before anything is imported; the message lists them.
     pub(super) fn check(&self, saved: &Value) -> Result<()> {
         let nodes = saved.get("nodes").and_then(Value::as_array);
         let mut refused: Vec<&str> = nodes
@@ -58,7 +58,7 @@ impl AllowedFunctions {
     }
 }
 
-/// What a saved plan may import, and what keeps it.
+/// Allowed functions, and the keeper of those that were imported.
 #[derive(Clone, Default)]
 pub(super) struct Imports {
     pub(super) allowed: AllowedFunctions,

@@ -21,7 +21,7 @@ use crate::memory::Compiled;
 pub(super) struct JitOperator {
     function: Function,
     compiled: Arc<Compiled>,
-    /// What it was compiled for.
+    /// Types that it was compiled for.
     input: (DType, usize),
     /// Whether its results say which windows pass.
     filter: bool,
@@ -67,7 +67,7 @@ impl JitOperator {
         }))
     }
 
-    /// A saved one, compiled for what comes in now.
+    /// Reads one of a saved plan, and compiles it for this input.
     pub(super) fn revive(
         saved: &Map<String, Value>,
         inputs: &[PortType],

@@ -1,7 +1,7 @@
 //! Plans: the native half of `isochrony.plan`.
 //!
-//! A [`NativePlan`] wraps a plan of the engine. Operators are added by their names and parameters, so that one new
-//! operator needs no code here. Runs go in the calling thread, see [`running`].
+//! A [`NativePlan`] wraps a plan of the engine. Operators are added by name and parameters, so a new one needs no code
+//! here. Runs use the calling thread ([`running`]).
 
 use isochrony_flow::{Catalog, Kept, Live, Plan, PortType, SEGMENT, Segments, Stored};
 use isochrony_segment::{Calibration, SigSeg, Stream};
@@ -58,11 +58,11 @@ pub(crate) use report::ProcessFields;
 pub(crate) use run_options::effective_options;
 use saved::parameters;
 
-/// A plan of the engine; `isochrony.Plan` is the one for people.
+/// A plan of the engine; `isochrony.Plan` is the public class.
 #[pyclass(frozen, module = "isochrony._native")]
 pub(crate) struct NativePlan {
     plan: Plan,
-    /// Keeps the Python objects that it refers to.
+    /// Owner of the Python objects that the plan refers to.
     owner: Option<Py<Owner>>,
 }
 
@@ -73,12 +73,12 @@ impl From<Plan> for NativePlan {
 }
 
 impl NativePlan {
-    /// A plan that refers to what an owner keeps.
+    /// A plan whose objects an owner keeps.
     fn owned(plan: Plan, owner: Option<Py<Owner>>) -> Self {
         Self { plan, owner }
     }
 
-    /// A plan of this one and others, which refers to what they do, and to what is kept beside.
+    /// A plan over this one and others, whose objects it keeps, with those of `kept`.
     fn of_inputs(
         &self,
         py: Python<'_>,
@@ -91,7 +91,7 @@ impl NativePlan {
         Ok(Self { plan, owner })
     }
 
-    /// Adds an operator that holds something which is no Python object.
+    /// Adds an operator that holds no Python object.
     fn then_held(&self, py: Python<'_>, held: Kept) -> Result<Self> {
         let plan = self.plan.hold(held, &[])?;
         self.of_inputs(py, plan, &[], &owner::ObjectKeeper::default())
@@ -102,8 +102,7 @@ impl NativePlan {
         &self.plan
     }
 
-    /// The expression that a function of what comes out stands for: of the samples of a window, or of a row; of several
-    /// inputs it takes an argument for each.
+    /// Traces a function: of the samples of a window or of a row, with one argument for each input.
     fn trace(
         &self,
         name: &str,
@@ -135,13 +134,13 @@ impl NativePlan {
         self.of_inputs(py, plan, others, &owner::ObjectKeeper::default())
     }
 
-    /// This plan, and others behind it.
+    /// This plan, then others.
     fn all(&self, others: &[PyRef<'_, Self>]) -> Vec<Plan> {
         let others = others.iter().map(|other| other.plan.clone());
         std::iter::once(self.plan.clone()).chain(others).collect()
     }
 
-    /// Who keeps what this plan and others refer to.
+    /// Owners of what this plan and others refer to.
     fn owners<'a>(&'a self, others: &'a [PyRef<'_, Self>]) -> impl Iterator<Item = &'a Py<Owner>> {
         let others = others.iter().filter_map(|other| other.owner.as_ref());
         self.owner.iter().chain(others)

@@ -1,4 +1,4 @@
-//! Plans and parameters from JSON text: what the names in it stand for.
+//! Plans and parameters from JSON text.
 
 use std::sync::Arc;
 
@@ -37,8 +37,8 @@ pub(super) fn parameters(operator: &str, text: &str) -> Result<Map<String, Value
     }
 }
 
-/// The engine's operators, those that Python functions are, and those that write, to a given store or to those that
-/// they name.
+/// All operators that a saved plan may name. Operators that write resolve their targets in `store`, or in the stores
+/// that they name.
 fn catalog(store: Option<&Arc<OpenStore>>, imports: &Imports) -> Catalog {
     let (signals, events) = (store.cloned(), store.cloned());
     let [py, each, jit, operator] = [(); 4].map(|()| imports.clone());
@@ -69,7 +69,7 @@ fn catalog(store: Option<&Arc<OpenStore>>, imports: &Imports) -> Catalog {
         .reviving("sink_ipc", |saved, _| table_file::revive("sink_ipc", saved))
 }
 
-/// The plan that JSON text says, over the stores that it names or over one that is open; what it refers to is kept.
+/// Reads a plan, over the stores that it names or over an open one. `imports` keeps what it refers to.
 pub(super) fn revive(
     text: &str,
     store: Option<&Arc<OpenStore>>,
@@ -93,7 +93,7 @@ pub(super) fn revive(
     Ok(Plan::from_json(&saved, &catalog(store, imports), &resolve)?)
 }
 
-/// A feed that a saved plan names.
+/// Reads a feed.
 fn revive_listener(
     saved: &Map<String, Value>,
     kept: &ObjectKeeper,

@@ -1,6 +1,6 @@
 //! `Signal.time_of` and `Signal.index_of`: between indices and civil time, one at a time or whole arrays.
 //!
-//! Arrays go in blocks that stay in the cache. What an array may hold is told in `isochrony.times`.
+//! Arrays are converted in blocks that fit the cache; `isochrony.times` says what they may hold.
 
 use std::ops::Range;
 
@@ -16,10 +16,10 @@ use crate::signal::Signal;
 use crate::signal::index::{as_index, is_index};
 use crate::time::{PreferArg, RoundArg, Time, TimeArg};
 
-/// Conversions between two looks at what else there is to do.
+/// Conversions between two interrupt checks.
 const BLOCK_LEN: usize = 1 << 14;
 
-/// The time of an index, with the uncertainty of the piece of the fit that it lies on.
+/// The time of an index, with the uncertainty of its fitted piece.
 pub(crate) fn time_of(signal: &StoreSignal, index: i64) -> Result<Time> {
     let mut time = Time::from(signal.time_of(index)?);
     if let Some(civil) = signal.empirical()? {
@@ -32,8 +32,7 @@ pub(crate) fn time_of(signal: &StoreSignal, index: i64) -> Result<Time> {
     Ok(time)
 }
 
-/// Civil times of all indices of `parts`, one after the other: an array of datetime64[ns]. `fill` gives whole ns from an
-/// index on.
+/// Civil times of all indices of `parts`, as datetime64[ns]. `fill` converts from an index on.
 pub(crate) fn civil_times<'a, 'py>(
     py: Python<'py>,
     parts: impl IntoIterator<Item = &'a Range<i64>> + Clone + Send,
@@ -54,7 +53,7 @@ pub(crate) fn civil_times<'a, 'py>(
     datetimes(memory::own(py, memory, DType::I64, None)?)
 }
 
-/// Whole ns since 1970 as what they are.
+/// Views nanoseconds since 1970 as datetime64[ns].
 fn datetimes(ns: Bound<'_, PyAny>) -> Result<Bound<'_, PyAny>> {
     Ok(ns.call_method1("view", ("datetime64[ns]",))?)
 }
@@ -89,7 +88,7 @@ pub(crate) fn times_of<'py>(
     Ok(array.call_method1("reshape", (shape,))?)
 }
 
-/// Indices of many civil times and, if asked for, whether each lies in a gap.
+/// Indices of many times, and whether each lies in a gap.
 struct IndexArrays {
     indices: BufferMut,
     in_gap: Option<BufferMut>,
@@ -103,7 +102,7 @@ impl IndexArrays {
         })
     }
 
-    /// Takes in those from position `first` on.
+    /// Stores results from position `first` on.
     fn put(&mut self, signal: &StoreSignal, first: usize, found: &[IndexAt]) {
         let indices = &mut self.indices.samples_mut::<i64>()[first..];
         for (out, at) in indices.iter_mut().zip(found) {
@@ -112,7 +111,7 @@ impl IndexArrays {
         let Some(in_gap) = &mut self.in_gap else {
             return;
         };
-        // Stored samples that were marked as invalid are a gap, too, of which the clock knows nothing.
+        // Samples marked as invalid are a gap that the clock does not know.
         let marked = |at: &IndexAt| signal.gaps().at(at.index).is_some();
         for (out, at) in in_gap.bytes_mut()[first..].iter_mut().zip(found) {
             *out = (at.in_gap || marked(at)).into();
@@ -220,7 +219,7 @@ pub(crate) fn times_if_known<'py>(
     }
 }
 
-/// Whether an argument names many times: a sequence or an array, but no text.
+/// Whether an argument is a sequence or an array of times.
 fn is_many(object: &Bound<'_, PyAny>) -> bool {
     !object.is_instance_of::<PyString>()
         && object.hasattr("__len__").unwrap_or(false)

@@ -7,9 +7,9 @@ use pyo3::types::{PyBool, PyInt, PySlice};
 
 use crate::errors::{PackageError, Result};
 
-/// Whether an object counts as an index: a whole number, but no bool.
+/// Whether an object is an index: an integer, but no bool.
 pub(crate) fn is_index(object: &Bound<'_, PyAny>) -> bool {
-    // Asking for an attribute that is not there is slow, so the commonest other key is told first.
+    // Looking up a missing attribute is slow, so the commonest other key is ruled out first.
     if object.is_instance_of::<PySlice>() {
         return false;
     }
@@ -19,7 +19,7 @@ pub(crate) fn is_index(object: &Bound<'_, PyAny>) -> bool {
             && !object.hasattr("__len__").unwrap_or(true)
 }
 
-/// An index; whole numbers of NumPy count, floats and bools do not.
+/// An index; NumPy integers count, floats and bools do not.
 pub(crate) fn as_index(object: &Bound<'_, PyAny>) -> Result<i64> {
     if !is_index(object) {
         let got = object.get_type().name()?;
@@ -34,7 +34,7 @@ pub(crate) fn as_index(object: &Bound<'_, PyAny>) -> Result<i64> {
     })
 }
 
-/// The range of the one index that `object` names on an axis of that length, where negative ones count from the end.
+/// The range of one index of an axis of that length; negative ones count from the end.
 pub(crate) fn single(object: &Bound<'_, PyAny>, length: i64) -> Result<Range<i64>> {
     let index = as_index(object)?;
     let index = if index < 0 {

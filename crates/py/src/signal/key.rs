@@ -1,4 +1,4 @@
-//! What may stand between the brackets of a signal, or name a stretch of it elsewhere.
+//! Keys of a signal: what may stand in brackets, or name a range elsewhere.
 
 use isochrony_store::Signal;
 use pyo3::intern;
@@ -15,8 +15,8 @@ use crate::time::TimeArg;
 use crate::time::range;
 use crate::time::span::Span;
 
-/// Reads a stretch of `signal`: a slice of indices or of times, a span, a range of any timebase, another signal's
-/// selection, a run or a gap; None means all of it.
+/// Resolves a key: a slice of indices or times, a span, a range of any timebase, another signal's selection, a run or a
+/// gap. None: all.
 pub(crate) fn resolve_key(signal: &Signal, key: Option<&Bound<'_, PyAny>>) -> Result<KeyRange> {
     let Some(key) = key else {
         return Ok(KeyRange::Index(0..signal.end_index()));
@@ -60,7 +60,7 @@ pub(crate) fn resolve_slice(
     length: i64,
     slice: &Bound<'_, PySlice>,
 ) -> Result<KeyRange> {
-    // As everywhere in Python: negative counts from the end, beyond the ends is cut off.
+    // As in Python: negative counts from the end, and ends are clamped.
     let length = isize::try_from(length).unwrap_or(isize::MAX);
     if let Ok(indices) = slice.indices(length)
         && indices.step == 1
@@ -68,7 +68,7 @@ pub(crate) fn resolve_slice(
         let (start, stop) = (indices.start as i64, indices.stop as i64);
         return Ok(KeyRange::Index(start..stop.max(start)));
     }
-    // Times, or something that is wrong.
+    // Times, or an error.
     let py = slice.py();
     let (start, stop) = (
         slice.getattr(intern!(py, "start"))?,
@@ -92,7 +92,7 @@ pub(crate) fn resolve_slice(
     civil_range(signal, &Span { start, end })
 }
 
-/// Open ends become those of the signal.
+/// Replaces open ends by those of the signal.
 fn civil_range(signal: &Signal, span: &Span) -> Result<KeyRange> {
     let mut range = match (span.start, span.end) {
         (Some(start), Some(end)) => return Ok(KeyRange::Civil(start.value..end.value)),
@@ -107,7 +107,7 @@ fn civil_range(signal: &Signal, span: &Span) -> Result<KeyRange> {
         .into());
     };
     let (least, most) = ends.fold(first, |have, run| (have.0.min(run.0), have.1.max(run.1)));
-    // An open end never lies on the wrong side of the other one.
+    // An open end is never on the wrong side of the other.
     let start = range
         .start
         .take()

@@ -5,7 +5,7 @@ use std::ops::Range;
 use isochrony_store::{Signal, Span as StoreSpan};
 use isochrony_time::Fixed;
 
-/// A stretch of a signal as the user named it.
+/// The range that a key names.
 #[derive(Clone)]
 pub(crate) enum KeyRange {
     /// Indices of the signal itself.
@@ -25,7 +25,7 @@ impl KeyRange {
         }
     }
 
-    /// Without the indices that a signal of that length does not have.
+    /// Clamps indices to the signal's length.
     pub(crate) fn cut(self, length: i64) -> Self {
         match self {
             Self::Index(range) => {

@@ -16,8 +16,7 @@ use crate::store::handle::{Follower, OpenStore};
 use crate::time::range::Range;
 use crate::time::{TimeArg, rate_object};
 
-/// What a signal pickles as: path of its store, name, commit; process, number of the opening there, whether changes of
-/// it waited for a commit.
+/// Pickled form: path, name, commit; process, opening, whether changes waited for a commit.
 type PickledSignal = (String, String, u64, (u32, u64, bool));
 
 /// A signal of a store: samples on an index axis, with gaps, runs, events and a relation to civil time.
@@ -35,7 +34,7 @@ pub(crate) struct Signal {
 }
 
 impl Signal {
-    /// A signal of a store, ready to be written if the store is.
+    /// A signal that can be written if its store can.
     pub(crate) fn new(shared: &Arc<OpenStore>, signal: StoreSignal) -> Result<Self> {
         let writer = if shared.store.is_writable() {
             Writer::Stored(shared.store.writer(signal.name())?)
@@ -47,7 +46,7 @@ impl Signal {
         Ok(Self { follower, writer })
     }
 
-    /// A signal that cannot be written, as it was at one moment until its store is refreshed.
+    /// A read-only signal, fixed until its store is refreshed.
     pub(crate) fn snapshot(shared: &Arc<OpenStore>, signal: StoreSignal) -> Self {
         Self {
             follower: Follower::new(shared, signal, false),
@@ -313,7 +312,7 @@ pub(crate) fn between(
         return resolve_key(signal, Some(start));
     };
     if is_index(start) && is_index(end) {
-        // Not cut to the signal's ends, which is what the caller asks about.
+        // Not clamped: the caller asks about these ends.
         return Ok(crate::signal::key_range::KeyRange::Index(
             as_index(start)?..as_index(end)?,
         ));

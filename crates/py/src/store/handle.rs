@@ -1,8 +1,8 @@
-//! What Python objects of one open store share, and signals that follow it.
+//! Open stores, and signals that follow them.
 //!
-//! A Rust `Signal` is a snapshot. In Python a signal follows its store: what this process appends shows at once,
-//! what another process commits shows after `refresh`. [`Follower`] looks for a newer state at each access; that
-//! costs a few tens of nanoseconds and touches no file.
+//! A Rust `Signal` is a snapshot; a Python signal follows its store. Appends of this process show at once, commits of
+//! others after `refresh`. [`Follower`] checks for a newer state at each access, which costs some ten nanoseconds and
+//! touches no file.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -13,19 +13,19 @@ use pyo3::prelude::*;
 
 use crate::errors::Result;
 
-/// An open store.
+/// A store that is open, shared by its Python objects.
 pub(crate) struct OpenStore {
     pub(crate) store: isochrony_store::Store,
-    /// Counts refreshes that brought something new.
+    /// Number of refreshes that changed something.
     epoch: AtomicU64,
-    /// The commit that signals show: that of the last refresh.
+    /// Commit of the last refresh.
     shown: AtomicU64,
-    /// Finds this opening again in [`OPENINGS`].
+    /// Key in [`OPENINGS`].
     number: u64,
 }
 
-/// Stores that are open in this process, by number: a signal that is pickled and read back in the process that pickled
-/// it (as Dask does) is one of the same opening, which shows what is not committed, too.
+/// Open stores by number. A signal that is unpickled in the process that pickled it (as Dask does) belongs to the same
+/// opening, and shows uncommitted changes.
 static OPENINGS: Mutex<Option<HashMap<u64, Weak<OpenStore>>>> = Mutex::new(None);
 static NEXT_NUMBER: AtomicU64 = AtomicU64::new(0);
 
@@ -43,22 +43,22 @@ impl OpenStore {
         shared
     }
 
-    /// The opening of this number, if it is still open.
+    /// The open store of a number.
     pub(crate) fn find(number: u64) -> Option<Arc<Self>> {
         let found = openings(|all| all.get(&number).and_then(Weak::upgrade));
         found.filter(|shared| !shared.store.is_closed())
     }
 
-    /// What finds this opening again within the process.
+    /// The store's number in this process.
     pub(crate) fn number(&self) -> u64 {
         self.number
     }
 
-    /// Takes in what another process committed; whether there is anything that signals did not show yet.
+    /// Takes in commits of other processes; returns whether anything is new to signals.
     pub(crate) fn refresh(&self) -> Result<bool> {
         let mut changed = self.store.refresh()?;
         if !self.store.is_writable() {
-            // A plan over one of the signals refreshes the reader that all of them share, and shows nothing here.
+            // Plans refresh the shared reader too, without showing it here.
             let sequence = self.store.sequence()?;
             changed |= self.shown.swap(sequence, Ordering::AcqRel) != sequence;
         }
@@ -85,11 +85,11 @@ struct CachedSignal {
     epoch: u64,
 }
 
-/// A signal as it is now.
+/// A signal that follows its store.
 pub(crate) struct Follower {
     pub(crate) shared: Arc<OpenStore>,
     seen: Mutex<CachedSignal>,
-    /// Our own store may change it, so look each time; a reader looks after a refresh only.
+    /// This process may change it, so check each time, not only after a refresh.
     live: bool,
 }
 
@@ -103,7 +103,7 @@ impl Follower {
         }
     }
 
-    /// The signal's newest state; once the store is closed, the last one seen.
+    /// The newest state; of a closed store, the last one seen.
     pub(crate) fn get(&self, py: Python<'_>) -> Result<Signal> {
         let epoch = self.shared.epoch.load(Ordering::Acquire);
         let stale = {
@@ -121,8 +121,8 @@ impl Follower {
             seen.epoch = epoch;
             Ok(seen.signal.clone())
         };
-        // A reader may have tables to load. The lock is released before the interpreter is taken again, so the two
-        // never wait for one another.
+        // A reader may load tables. The lock is released before the thread attaches again, so lock and interpreter
+        // cannot deadlock.
         if stale {
             crate::interpreter::detach(py, update)
         } else {

@@ -14,23 +14,23 @@ use crate::signal::selection::Selection;
 pub(crate) struct TaskletDescription<'py> {
     pub(super) name: String,
     pub(super) function_name: String,
-    /// What else makes the function or the plan what it is.
+    /// Identity of the function or plan, beside its name.
     pub(super) identity: String,
     pub(super) function: Option<Py<PyAny>>,
     pub(super) plan: Option<Bound<'py, NativePlan>>,
     pub(super) inputs: Vec<Bound<'py, Selection>>,
     pub(super) outputs: Vec<Bound<'py, Selection>>,
-    /// The name and the outputs once more, as a function is called with them.
+    /// Name and outputs as Python objects, which the function is called with.
     pub(super) objects: (Py<PyAny>, Py<PyAny>),
     pub(super) after: Vec<String>,
-    /// Who is to call a function; empty of a plan.
+    /// Where the function is called; empty for a plan.
     pub(super) on_workers: String,
 }
 
 impl<'py> FromPyObject<'_, 'py> for TaskletDescription<'py> {
     type Error = PyErr;
 
-    /// A tuple, which is read in less time than a dict: there are thousands.
+    /// A tuple is read faster than a dict, and there are thousands.
     fn extract(described: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
         let (name, function_name, identity, function, plan, inputs, outputs, after, on_workers) =
             described.extract()?;
@@ -51,16 +51,16 @@ impl<'py> FromPyObject<'_, 'py> for TaskletDescription<'py> {
     }
 }
 
-/// What functions are called by, and where what they returned is put.
+/// How functions are called, and where their results go.
 pub(crate) struct Callbacks {
-    /// Calls one, as [`local::PythonFunction`] does.
+    /// Calls a function in this process.
     pub(super) call: Py<PyAny>,
-    /// Takes in what one returned in a worker process.
+    /// Takes what a function returned in a worker process.
     pub(super) took: Py<PyAny>,
     pub(super) results: Py<PyDict>,
 }
 
-/// How they are run, as Python has checked it.
+/// Settings of the executor, checked by Python.
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
 pub(crate) struct ExecutorSettings {

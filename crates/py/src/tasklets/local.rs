@@ -15,7 +15,7 @@ use crate::signal::key_range::KeyRange;
 use crate::signal::selection::Selection;
 use crate::store::handle::OpenStore;
 
-/// What a function raised by which a whole run ends: Ctrl-C, and exits.
+/// The exception that ends the whole execution: Ctrl-C or SystemExit.
 #[derive(Default)]
 pub(super) struct EndingError(Mutex<Option<PyErr>>);
 
@@ -25,7 +25,7 @@ impl EndingError {
         error.take()
     }
 
-    /// Notes it and has the run end, if it is of that kind.
+    /// Stops the execution if the exception is of that kind.
     pub(super) fn look_at(&self, py: Python<'_>, error: &PyErr, context: &TaskletContext<'_>) {
         if !error.is_instance_of::<PyException>(py) {
             let mut first = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -35,22 +35,21 @@ impl EndingError {
     }
 }
 
-/// The open store of an input, and the temporary signal that it is.
+/// An input's store, and its scratch signal if it is one.
 pub(super) type InputStore = (Arc<OpenStore>, Option<Scratch>);
 
-/// A function, and all that it is called with besides its inputs and outputs.
+/// A function and the objects that it is called with.
 pub(super) struct PythonFunction {
     pub(super) function: Arc<Py<PyAny>>,
-    /// The tasklet's name, and the ranges that are its outputs.
+    /// The tasklet's name and output ranges.
     pub(super) objects: (Py<PyAny>, Py<PyAny>),
     pub(super) calls: Arc<Callbacks>,
     pub(super) ends: Arc<EndingError>,
 }
 
 impl PythonFunction {
-    /// Callbacks it, by way of Python's half, with a list of selections, rooms for its outputs and whether a journal is kept.
-    /// That gives whether a journal can keep what was returned, that as JSON, and which parts of outputs were written:
-    /// number, first and last sample.
+    /// Calls the function through `isochrony.tasklets`, with selections and output buffers. That returns whether a
+    /// journal can keep the result, the result as JSON, and the ranges written: output, first and last sample.
     pub(super) fn call(
         &self,
         homes: &[InputStore],

@@ -1,8 +1,8 @@
 //! `isochrony.Executor`: tasklets that are Python functions or plans.
 //!
-//! Python's half wraps a function so that it is given selections and gives back pieces of arrays; this half owns the run.
-//! Workers hold the interpreter while they call Python code, and never while they wait, read, write or run a plan. Functions
-//! may be called in worker processes instead (`remote.rs`).
+//! The Python half wraps functions so that they take selections and return pieces of arrays; this half owns the
+//! execution. Workers attach only while they call Python code. Functions may run in worker processes instead
+//! ([`remote`]).
 
 mod description;
 mod local;
@@ -32,7 +32,7 @@ use report::ReportExtras;
 use scans::WrittenRanges;
 pub(crate) use scans::check_scans;
 
-/// The order of tasklets, in words.
+/// Explains the order of tasklets.
 #[pyfunction]
 pub(crate) fn explain_tasklets(
     py: Python<'_>,
@@ -57,8 +57,8 @@ pub(crate) fn explain_tasklets(
     Ok(text)
 }
 
-/// Runs tasklets; what functions returned, and results of plans that no journal can keep, go to `results`. `progress` is called with bytes done and in
-/// all, tasklets done and in all.
+/// Executes tasklets. Returned values, and results of plans that no journal can keep, go to `results`. `progress` gets
+/// bytes done and in all, tasklets done and in all.
 #[pyfunction]
 pub(crate) fn run_tasklets<'py>(
     py: Python<'py>,
@@ -105,18 +105,18 @@ pub(crate) fn run_tasklets<'py>(
         processes,
     };
     match (done, raised.or_else(|| run.ends.take())) {
-        // What was finished is kept; the report is the next run's to tell.
+        // Finished tasklets are kept; the next run reports them.
         (_, Some(error)) => Err(error.into()),
         (Ok(done), None) => Ok(report::described(py, &done, &told)?),
         (Err(failure), None) => Err(report::failed(py, *failure, &told)),
     }
 }
 
-/// Tasklets that can be run.
+/// An executor, ready to run.
 struct PreparedExecutor {
     executor: Executor,
     ends: Arc<EndingError>,
-    /// Where functions are called, in words.
+    /// Where functions are called, for the report.
     places: Vec<String>,
     processes: Option<Arc<ProcessPool>>,
 }
@@ -128,7 +128,7 @@ fn executor(
 ) -> Result<PreparedExecutor> {
     let calls = Arc::new(calls);
     let mut options = settings.options();
-    // A function sees Ctrl-C itself in the thread in which it is pressed; a plan has to be told by another.
+    // A function notices Ctrl-C in the main thread. A plan does not, so it runs in another thread.
     options.in_caller = tasklets.iter().all(|one| one.plan.is_none());
     let (workers, in_caller) = (options.workers, options.in_caller);
     let mut executor = Executor::new(options)?.with_thread_wrapper(known_to_python);
@@ -207,7 +207,7 @@ fn executor(
     })
 }
 
-/// Makes a thread known to the interpreter for as long as it works: once, and not at each call.
+/// Keeps a thread's Python state for all its calls, instead of creating one for each.
 fn known_to_python(work: &mut (dyn FnMut() + Send)) {
     crate::interpreter::attach(|py| crate::interpreter::detach(py, work));
 }

@@ -1,4 +1,4 @@
-//! Where a tasklet's function puts an output: memory of the run, which is used again and again.
+//! Output buffers of tasklets, from a pool.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -11,7 +11,7 @@ use pyo3::types::PySlice;
 use crate::errors::{Error, PackageError, Result};
 use crate::memory::{FillableArray, take_memory};
 
-/// Memory for one output of one tasklet, taken when it is asked for.
+/// Memory of one output, allocated on first use.
 #[pyclass(frozen, module = "isochrony._native", name = "_OutputBuffer")]
 pub(crate) struct OutputBuffer {
     pool: Arc<BlockPool>,
@@ -24,7 +24,7 @@ pub(crate) struct OutputBuffer {
 enum BufferState {
     Unallocated,
     Allocated(FillableArray),
-    /// An array that the function lets go of.
+    /// An array that the function gave.
     Replaced(Py<PyAny>),
     /// The function has returned.
     Closed,
@@ -49,7 +49,7 @@ impl OutputBuffer {
         self.handed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The parts of it that were written.
+    /// The ranges that were written.
     pub(super) fn pieces(
         &self,
         py: Python<'_>,
@@ -82,8 +82,8 @@ impl OutputBuffer {
 
 #[pymethods]
 impl OutputBuffer {
-    /// All of it as a writable 1-D array, the same at each call. What it holds at first is what was given, else zeros if
-    /// `cleared`, else what is left over from other tasklets.
+    /// The whole output as a writable 1-D array, always the same one. Initially it holds the given array, else zeros if
+    /// `cleared`, else arbitrary values.
     fn array<'py>(&self, py: Python<'py>, cleared: bool) -> Result<Bound<'py, PyAny>> {
         let mut state = self.state();
         let bytes = self.samples.saturating_mul(self.dtype.size());
@@ -97,7 +97,7 @@ impl OutputBuffer {
                 Some(FillableArray::new(py, self.pool.take(bytes)?, self.dtype)?)
             }
             BufferState::Replaced(given) => {
-                // Its owner may use it on: it is not to be changed.
+                // Its owner may still use it, so it is copied.
                 let own = FillableArray::new(py, self.pool.take(bytes)?, self.dtype)?;
                 own.array(py).set_item(PySlice::full(py), given.bind(py))?;
                 Some(own)
@@ -115,8 +115,7 @@ impl OutputBuffer {
         }
     }
 
-    /// Takes an array of all samples, of the output's type: its memory, if nobody else holds it when the function has
-    /// returned.
+    /// Takes an array of the whole output: its memory, if nothing else refers to it when the function has returned.
     fn give(&self, array: Py<PyAny>) -> Result<()> {
         let mut state = self.state();
         if let BufferState::Closed = &*state {
@@ -141,11 +140,11 @@ impl OutputBuffer {
     }
 }
 
-/// Samples of an output.
+/// A written range of an output.
 pub(super) struct WrittenBlock {
     pub(super) output: usize,
     pub(super) offset: i64,
     pub(super) block: Buffer,
-    /// Whether it is all of a block that may be used again.
+    /// It is a whole block of the pool, to be reused.
     pub(super) whole: bool,
 }

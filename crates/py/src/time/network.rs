@@ -1,8 +1,7 @@
-//! What the timebases of one graph share.
+//! The timebases of one graph.
 //!
-//! The empirical metrics of a [`Network`] are those of signals, which grow: each use takes in the newest ones first, so a
-//! conversion is never by an old fit. The lock is held for work in memory alone; signals are asked for their state before
-//! it is taken, because that may wait for the interpreter.
+//! Signals grow, and with them their empirical metrics: each use takes the newest, so no conversion uses an old fit.
+//! Signals are asked for their state before the lock is taken, because that may wait for the interpreter.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -29,7 +28,7 @@ struct NetworkState {
 /// A signal whose indices are a timebase of the graph.
 struct NetworkSignal {
     id: TimebaseId,
-    /// What the store calls this axis.
+    /// The store's id of this axis.
     axis: TimebaseId,
     signal: Py<Signal>,
     joined: Option<Arc<Empirical>>,
@@ -100,7 +99,7 @@ impl Network {
         timebase.map_or(TimebaseKind::Civil, |timebase| timebase.kind.clone())
     }
 
-    /// The timebase of the signal that the store calls so.
+    /// The timebase of a signal, by the store's id.
     pub(crate) fn member(&self, axis: TimebaseId) -> Option<TimebaseId> {
         let state = self.lock();
         let mut members = state.members.iter();
@@ -109,7 +108,7 @@ impl Network {
             .map(|member| member.id)
     }
 
-    /// The signal that the store calls so.
+    /// A signal, by the store's id.
     pub(crate) fn signal(&self, py: Python<'_>, axis: TimebaseId) -> Option<Py<Signal>> {
         let state = self.lock();
         let mut members = state.members.iter();
@@ -117,7 +116,7 @@ impl Network {
         Some(member.signal.clone_ref(py))
     }
 
-    /// What the store calls the axis of a member.
+    /// The store's id of a timebase.
     pub(crate) fn axis(&self, id: TimebaseId) -> Option<TimebaseId> {
         let state = self.lock();
         let mut members = state.members.iter();
@@ -126,7 +125,7 @@ impl Network {
             .map(|member| member.axis)
     }
 
-    /// Adds the indices of a signal; those that are there already are found again.
+    /// Adds a signal's indices, or finds them if they are there.
     pub(crate) fn add_signal(
         &self,
         signal: &Bound<'_, Signal>,
@@ -148,7 +147,7 @@ impl Network {
         Ok(id)
     }
 
-    /// Adds a timebase; a name is given once.
+    /// Adds a timebase with a new name.
     pub(crate) fn add(&self, name: &str, kind: TimebaseKind) -> Result<TimebaseId> {
         let mut state = self.lock();
         if let Ok(id) = state.graph.id(name) {
@@ -166,7 +165,7 @@ impl Network {
         Ok(Arc::make_mut(&mut state.graph).add(timebase)?)
     }
 
-    /// `to = from * ratio + offset`; what disagrees with the metrics that are there changes nothing.
+    /// `to = from * ratio + offset`. A contradiction to present metrics changes nothing.
     pub(crate) fn connect(
         &self,
         py: Python<'_>,
@@ -187,12 +186,12 @@ impl Network {
         join: impl FnOnce(&mut Graph, TimebaseId) -> std::result::Result<(), TimeError>,
     ) -> Result<TimebaseId> {
         let id = self.add(name, TimebaseKind::Unit(unit.to_owned()))?;
-        // A timebase that was just added is in no cycle, so this fails for nothing that the caller has not checked.
+        // A new timebase is in no cycle, so this cannot fail.
         join(Arc::make_mut(&mut self.lock().graph), id)?;
         Ok(id)
     }
 
-    /// The signal whose indices a timebase is, if it is one's.
+    /// The signal of a timebase of indices.
     pub(crate) fn signal_of(&self, py: Python<'_>, id: TimebaseId) -> Option<Py<Signal>> {
         let state = self.lock();
         let member = state.members.iter().find(|member| member.id == id)?;

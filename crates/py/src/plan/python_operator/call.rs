@@ -1,13 +1,11 @@
-//! Python functions at work.
+//! Calls a Python function with blocks.
 //!
-//! For each block the run's thread attaches to the interpreter once. It shows the function the block as an array,
-//! without a copy and for most blocks without making one ([`ArrayLender`]), and leaves nothing behind that needs the
-//! interpreter again where that is cheaper: what a function returns of what it was given is a part of the same memory,
-//! and few values are copied to the run's own; longer results are taken over.
+//! The thread attaches once for each block. It shows the block as an array, without a copy and mostly without creating
+//! an array ([`ArrayLender`]). Results keep no Python object where that is cheaper: views of the input become parts of
+//! its memory, short results are copied, longer ones are taken over.
 //!
-//! Between blocks the interpreter is free. To stay attached would save a quarter of a microsecond a block, and keep
-//! everybody else from running Python, signal handlers among them, for as long as the operators in between compute or
-//! wait for their disk: nobody can take the interpreter from a thread that runs no Python code.
+//! Between blocks the thread detaches. Staying attached would save a quarter of a microsecond a block, but would keep
+//! all other threads from Python, signal handlers included, while other operators compute or wait for the disk.
 
 use std::sync::Arc;
 
@@ -33,28 +31,28 @@ use crate::plan::operator_error::{failed, raised};
 /// An operator that calls a Python function.
 pub(super) struct FunctionCaller {
     of: PythonOperator,
-    /// Stream of what comes out.
+    /// The output's stream.
     stream: Option<StreamId>,
     lender: ArrayLender,
-    /// Calls it in worker processes; else it is called here.
+    /// Set if worker processes call the function.
     remote: Option<RemoteFunction>,
-    /// The functions of a run.
+    /// Set for a run.
     called: Option<RunFunctions>,
 }
 
-/// Functions while a run may call them.
+/// References that a run holds.
 struct RunFunctions {
     function: Arc<Py<PyAny>>,
     make_state: Option<Arc<Py<PyAny>>>,
     on_break: Option<Arc<Py<PyAny>>>,
-    /// What it remembers of the stretch that goes on.
+    /// State of the current gap-free range.
     state: Option<Py<PyAny>>,
-    /// Runs that it begins are inside of it.
+    /// Nesting of runs that the function starts.
     inside: Arc<Nesting>,
 }
 
 impl RunFunctions {
-    /// What the function is called with beside a block, made anew at the beginning of a stretch.
+    /// The state, created at the start of each gap-free range.
     fn state<'py>(&mut self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
         if let (Some(make), None) = (&self.make_state, &self.state) {
             self.state = Some(make.call0(py)?);
@@ -64,7 +62,7 @@ impl RunFunctions {
 }
 
 impl FunctionCaller {
-    /// One that is never run, to find out about types.
+    /// An instance for type checks only.
     pub(super) fn unbound(of: PythonOperator) -> Self {
         Self {
             of,
@@ -75,7 +73,7 @@ impl FunctionCaller {
         }
     }
 
-    /// One for a run that is inside of some functions.
+    /// An instance for a run at a nesting.
     pub(super) fn new(
         of: PythonOperator,
         remote: Option<RemoteFunction>,
@@ -100,7 +98,7 @@ impl FunctionCaller {
         })
     }
 
-    /// Values as the function sees them, where those are not what came in.
+    /// Converts counts to the unit, if the function wants that.
     fn in_unit(
         &self,
         buffer: &Buffer,
@@ -155,8 +153,7 @@ impl FunctionCaller {
         self.call(&block, samples.start(), wanted, out)
     }
 
-    /// Calls the function with a block, and with the index where it starts if nothing is wanted of it. Gives what it
-    /// returned, which is as wanted; nothing if nothing was.
+    /// Calls the function with a block. Without `wanted` it also gets the start index, and its result is dropped.
     fn call(
         &mut self,
         block: &Block<'_>,
@@ -195,7 +192,7 @@ impl FunctionCaller {
         })
     }
 
-    /// Calls the function with rows as a table, and with an index if nothing is wanted of it.
+    /// Calls the function with rows as a table; `each` also gets the start index.
     fn of_rows(&mut self, rows: &Rows) -> Result<Option<Rows>, OpError> {
         let Self { of, called, .. } = self;
         let Some(called) = called else {

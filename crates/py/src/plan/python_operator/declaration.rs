@@ -1,29 +1,29 @@
-//! What an operator that calls a Python function is made of.
+//! The declaration of an operator that calls a Python function.
 
 use isochrony_flow::{Fields, PlanError, PortType};
 use isochrony_segment::DType;
 
 use crate::plan::function::Function;
 
-/// What becomes of what the function returns.
+/// What the function's result is used for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::plan) enum FunctionRole {
-    /// One bool a window: which of them pass.
+    /// Filter: one bool for each window.
     Filter,
-    /// Values of this type, so many a window (samples: one each).
+    /// Map: values of this dtype, so many for each window, or one for each sample.
     Map(DType, usize),
-    /// Nothing.
+    /// Called for its effects.
     Each,
-    /// Of a table its columns, by name; the rows have these fields.
+    /// Map of rows: columns by name, with these fields.
     MapRows(Fields),
 }
 
-/// Who calls the function in a run on several workers.
+/// Where the function is called in a run on several workers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::plan) enum OnWorkers {
-    /// Worker processes, if it can travel there and does not remember.
+    /// Worker processes, if the function can be sent there and is stateless.
     Auto,
-    /// The workers' threads.
+    /// Worker threads.
     Threads,
     Processes,
     /// The caller's thread, in order.
@@ -58,14 +58,14 @@ impl OnWorkers {
 pub(in crate::plan) struct PythonOperator {
     pub(in crate::plan) function: Function,
     pub(in crate::plan) role: FunctionRole,
-    /// Counts instead of values in the unit.
+    /// It gets counts instead of values in the unit.
     pub(in crate::plan) counts: bool,
     pub(in crate::plan) on_workers: OnWorkers,
-    /// It remembers: it is called in order, in one place.
+    /// It has state: it is called in order, in one thread or process.
     pub(in crate::plan) sequential: bool,
-    /// Makes what it remembers, at the beginning of each stretch without a gap.
+    /// Creates the state at the start of each gap-free range.
     pub(in crate::plan) state: Option<Function>,
-    /// Called where a stretch ends.
+    /// Called at each break.
     pub(in crate::plan) on_break: Option<Function>,
 }
 

@@ -16,7 +16,7 @@ use crate::plan::running::RunContext;
 use crate::workers::{caller, host_function};
 
 impl PythonOperator {
-    /// How its function travels in a run; or why not.
+    /// The function for worker processes; or why it cannot be sent there.
     fn portable(&self, run: &RunOptions<'_>) -> Result<Arc<PortableFunction>, String> {
         let object = self.function.object.get();
         let object = host_function(&object.map_err(|error| error.to_string())?);
@@ -26,7 +26,7 @@ impl PythonOperator {
         }
     }
 
-    /// What calls the function in worker processes, where it is to be called there.
+    /// The caller for worker processes, if they are to call the function.
     fn remote(&self, run: &RunOptions<'_>) -> Option<RemoteFunction> {
         let processes = RunContext::processes(run)?;
         let wanted = match self.on_workers {
@@ -34,7 +34,7 @@ impl PythonOperator {
             OnWorkers::Processes => true,
             OnWorkers::Threads | OnWorkers::Inline => false,
         };
-        // What goes on in the caller's thread goes on in this process, but for what was asked to go on elsewhere.
+        // The caller's thread calls functions in this process, unless processes were asked for.
         let here = matches!(self.role, FunctionRole::Each | FunctionRole::MapRows(_));
         if here || !wanted || run.worker.is_none() && !self.sequential {
             return None;
@@ -52,7 +52,7 @@ impl PythonOperator {
         ))
     }
 
-    /// A saved one.
+    /// Reads one of a saved plan.
     pub(in crate::plan) fn revive(
         saved: &Map<String, Value>,
         how: &str,

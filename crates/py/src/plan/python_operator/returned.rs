@@ -1,4 +1,4 @@
-//! What a function returns of a block: from this process or from a worker process, checked and kept.
+//! Checks and keeps what a function returns for a block.
 
 use isochrony_flow::{OpError, Out};
 use isochrony_segment::{Buffer, DType};
@@ -9,16 +9,16 @@ use crate::memory::{Block, ReturnedArray};
 use crate::plan::operator_error::{failed, refused};
 use crate::workers::operator_error;
 
-/// What a function is to return of a block.
+/// What a function is expected to return.
 #[derive(Clone, Copy)]
 pub(super) struct ReturnType {
     pub(super) dtype: DType,
     pub(super) rows: usize,
-    /// Values of a row; None where only single values will do.
+    /// Columns; None: single values only.
     pub(super) columns: Option<usize>,
 }
 
-/// What the function returns of a block in a worker process.
+/// Calls the function in a worker process.
 pub(super) fn remotely(
     of: &PythonOperator,
     remote: &RemoteFunction,
@@ -62,7 +62,7 @@ pub(super) fn remotely(
     }
 }
 
-/// What a function returned of `memory`, as memory of the run.
+/// The result as memory of the run.
 pub(super) fn keep(
     returned: ReturnedArray<'_>,
     memory: &Buffer,
@@ -79,7 +79,7 @@ pub(super) fn keep(
     returned.adopt().map_err(failed)
 }
 
-/// Whether what came back is what was promised.
+/// Compares the result with what was declared.
 pub(super) fn check(
     of: &PythonOperator,
     got: DType,
