@@ -1,4 +1,4 @@
-//! Whole numbers among the arguments of a call.
+//! Integer arguments.
 
 use std::fmt::Display;
 
@@ -7,12 +7,12 @@ use pyo3::prelude::*;
 
 use crate::errors::{Error, PackageError};
 
-/// A whole number among a call's arguments. One that does not fit is an error of ours that says what does, where PyO3
-/// alone raises a bare `OverflowError`: every integer that users give comes in by this type.
+/// An integer argument. One that does not fit is an error of the package that states the range, where PyO3 raises a
+/// bare `OverflowError`.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct IntegerArg<T>(pub(crate) T);
 
-/// The least and the greatest value of an integer type.
+/// Range of an integer type.
 pub(crate) trait IntegerLimits: Display {
     const MIN: Self;
     const MAX: Self;

@@ -75,7 +75,7 @@ impl NativeTable {
         py: Python<'py>,
         requested_schema: Option<&Bound<'py, PyAny>>,
     ) -> Result<Bound<'py, PyCapsule>> {
-        // A consumer must be ready for another schema than it asked for.
+        // A consumer must accept another schema than it asked for.
         let _ = requested_schema;
         memory::stream_capsule(py, &self.batch)
     }

@@ -11,7 +11,7 @@ fn refused(error: &DspError) -> crate::errors::Error {
     PackageError::new("OptionError", error.code(), error.to_string()).into()
 }
 
-/// Refuses more factors than there is memory for: beside each of them Python has an object and an array.
+/// Refuses more factors than fit memory, with a Python object and an array for each.
 fn room_for(width: usize) -> Result<()> {
     const BYTES_EACH: u64 = 64;
     let bytes = (width as u64).checked_mul(BYTES_EACH);

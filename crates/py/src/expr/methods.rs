@@ -1,4 +1,4 @@
-//! What an array has methods for, and memories of windows.
+//! Methods of arrays, and operations with memory across windows.
 
 use isochrony_expr::{Memory, Op, Reduction, Unary};
 use isochrony_segment::DType;

@@ -1,12 +1,11 @@
 //! `isochrony.Expr`: Python functions of samples, traced.
 //!
-//! A plan calls `lambda s: s.std() > 10` once, with an [`Expr`] that stands for the samples of any window. Operators,
-//! methods and NumPy functions of it give further expressions; what the lambda returns is the recipe that the engine
-//! runs. Nothing is evaluated, so whatever needs a value now (`if`, `and`, `len`, `float`) is an error that says what
-//! to write instead.
+//! A plan calls `lambda s: s.std() > 10` once, with an [`Expr`] for the samples of any window. Operators, methods and
+//! NumPy functions of it give expressions; the result is what the engine runs. Nothing is evaluated, so whatever needs
+//! a value now (`if`, `and`, `len`, `float`) is an error that says what to write instead.
 //!
-//! Constants follow NumPy (NEP 50): Python's numbers take the dtype of what they meet, NumPy's keep their own.
-//! Comparison is traced too, so expressions hash by identity and never compare equal as Python objects.
+//! Constants follow NumPy (NEP 50): Python numbers take the dtype of what they meet, NumPy scalars keep theirs.
+//! Comparison is traced too, so expressions hash by identity.
 
 mod expression;
 mod methods;
@@ -26,8 +25,7 @@ pub(crate) use expression::Expr;
 use expression::untraceable;
 use operand::operand;
 
-/// The recipe that an expression, or a function of the samples of each input or of a row, stands for; `arguments` are
-/// what the function is called with.
+/// Traces a function, called with `arguments`, or takes an expression.
 pub(crate) fn traced<'py>(
     operator: &str,
     function: &Bound<'py, PyAny>,

@@ -8,7 +8,7 @@ use super::expression::{Expr, untraceable};
 use super::{apply, operand};
 use crate::errors::Result;
 
-/// The operation of a universal function.
+/// Traces a ufunc.
 fn ufunc_op(name: &str) -> Option<Op> {
     Some(match name {
         "negative" => Op::Unary(Unary::Neg),
@@ -57,7 +57,7 @@ fn ufunc_op(name: &str) -> Option<Op> {
     })
 }
 
-/// The operation of a function that is none of the universal ones.
+/// Traces another function.
 fn function_op(name: &str) -> Option<Op> {
     Some(match name {
         "where" => Op::Where,

@@ -1,4 +1,4 @@
-//! What an operation of an expression takes: expressions, and numbers of Python's and NumPy's.
+//! Operands: expressions and numbers.
 
 use isochrony_expr::{Expr as NativeExpr, Scalar};
 use isochrony_segment::{Complex64, DType};
@@ -8,7 +8,7 @@ use pyo3::types::{PyBool, PyComplex, PyFloat, PyInt};
 use super::expression::{Expr, untraceable};
 use crate::errors::Result;
 
-/// A number of Python's, which takes the dtype of what it meets.
+/// A Python number, which takes the dtype of what it meets.
 fn weak(object: &Bound<'_, PyAny>) -> Result<Option<Scalar>> {
     Ok(Some(if object.is_instance_of::<PyBool>() {
         Scalar::Bool(object.extract()?)
@@ -36,7 +36,7 @@ pub(super) fn operand(object: &Bound<'_, PyAny>) -> Result<NativeExpr> {
     if let Ok(expr) = object.cast::<Expr>() {
         return Ok(expr.get().written.clone());
     }
-    // NumPy's numbers first: float64 is a subclass of Python's float, but keeps its dtype.
+    // NumPy scalars first: float64 is a subclass of float, but keeps its dtype.
     let dtype = object.getattr_opt("dtype")?;
     let whole = object.getattr_opt("shape")?;
     match (dtype, whole) {

@@ -1,4 +1,4 @@
-//! What only values have, and what to write instead.
+//! Operations that need values, and what to write instead.
 
 use isochrony_expr::Expr as NativeExpr;
 use pyo3::prelude::*;
@@ -16,7 +16,7 @@ fn quoted(written: &NativeExpr) -> String {
 }
 
 impl Expr {
-    /// Python asked for something that only values have.
+    /// Refuses an operation that needs a value.
     pub(super) fn no<T>(&self, what: &str, mend: &str) -> Result<T> {
         let at = quoted(&self.written);
         Err(untraceable(format!(

@@ -1,4 +1,4 @@
-//! What functions of rows are called with while they are traced.
+//! The argument of traced functions of rows.
 
 use isochrony_expr::Expr as NativeExpr;
 use isochrony_flow::Fields;

@@ -11,18 +11,18 @@ use super::imports::Imports;
 use super::owner::Callable;
 use crate::interpreter::attach;
 
-/// A Python function, and how plans name it.
+/// A Python function, and its names.
 #[derive(Clone)]
 pub(super) struct Function {
     pub(super) object: Callable,
     /// As printed.
     pub(super) shown: String,
-    /// `module:name`, if it can be imported by that.
+    /// `module:name`, if it can be imported.
     pub(super) import: Option<String>,
 }
 
 impl Function {
-    /// As a saved plan has it.
+    /// Its name in saved plans.
     pub(super) fn saved(&self, operator: &str) -> Result<Value, PlanError> {
         self.import
             .as_ref()
@@ -34,12 +34,12 @@ impl Function {
             })
     }
 
-    /// A saved function, imported if that is allowed.
+    /// Imports a saved function, if that is allowed.
     pub(super) fn import(saved: &Map<String, Value>, imports: &Imports) -> Result<Self, PlanError> {
         Self::import_named(saved, "function", imports)
     }
 
-    /// The same of one that is saved by another name. No other code imports what a saved plan names.
+    /// The same for another key. No other code imports what a saved plan names.
     pub(super) fn import_named(
         saved: &Map<String, Value>,
         key: &str,
@@ -66,13 +66,13 @@ impl Function {
     }
 }
 
-/// The same stream in no known unit.
+/// The same stream without a unit.
 pub(super) fn unitless(stream: StreamId) -> StreamId {
     let stream = stream.get().clone();
     stream.with_calibration(Calibration::default()).intern()
 }
 
-/// Type and width of a window's values as a function sees them; 0 values of samples without windows.
+/// Dtype and width of the values that a function sees; width 0 for samples.
 pub(super) fn seen(port: &PortType, counts: bool) -> Option<(DType, usize)> {
     let (dtype, stream) = (port.dtype()?, port.stream_id()?);
     let dtype = if counts {

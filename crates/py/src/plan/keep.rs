@@ -1,4 +1,4 @@
-//! `Plan.sink` and `Plan.annotate`: what flows, kept in signals and their events.
+//! `Plan.sink` and `Plan.annotate`: writing to signals and their events.
 
 use isochrony_flow::{IfExists, Keep, Kept, Place, ToEvents, ToSignal};
 use pyo3::prelude::*;
@@ -10,7 +10,7 @@ use crate::expr::{Expr, traced};
 use crate::signal::Signal;
 use crate::store::Store;
 
-/// A signal that can be written, as a place.
+/// The place of a writable signal.
 fn place(py: Python<'_>, signal: &Bound<'_, Signal>) -> Result<Place> {
     let signal = signal.get();
     signal.writer("write what a plan gives")?;

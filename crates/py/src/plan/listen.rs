@@ -1,4 +1,4 @@
-//! `isochrony.listen` and `Plan.send`: feeds that arrive, and samples that are sent.
+//! `isochrony.listen` and `Plan.send`: live feeds in and out.
 
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ use crate::time::RateArg;
 #[pyclass(frozen, module = "isochrony._native")]
 pub(crate) struct NativeListener {
     pub(super) listener: Listener,
-    /// Keeps the object that drives it, if there is one.
+    /// Owner of the driver, if there is one.
     pub(super) owner: Option<Py<Owner>>,
 }
 

@@ -5,12 +5,12 @@ use pyo3::prelude::*;
 
 use crate::errors::Error;
 
-/// An exception as an operator's error; it becomes the cause of the run's.
+/// An operator's error, the cause of the run's.
 pub(super) fn failed(error: Error) -> OpError {
     OpErrorKind::Failed(cause(error)).into()
 }
 
-/// An exception as a cause.
+/// The cause of an operator's error.
 pub(super) fn cause(error: Error) -> Cause {
     match error {
         Error::Python(error) => Box::new(error),

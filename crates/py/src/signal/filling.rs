@@ -1,4 +1,4 @@
-//! `isochrony.Signal`: stretches that are reserved and filled in any order; reading ahead.
+//! `isochrony.Signal`: ranges reserved and filled in any order; reading ahead.
 
 use isochrony_store::Selection as StoreSelection;
 use pyo3::prelude::*;

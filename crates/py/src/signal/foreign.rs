@@ -1,4 +1,4 @@
-//! `isochrony.Signal` as other Python libraries see it: xarray, ObsPy, matplotlib, notebooks.
+//! `isochrony.Signal` in other libraries: xarray, ObsPy, matplotlib, notebooks.
 
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};

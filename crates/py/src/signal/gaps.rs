@@ -100,7 +100,7 @@ impl Gap {
 #[pyclass(frozen, sequence, module = "isochrony")]
 pub(crate) struct Gaps {
     signal: Signal,
-    /// Cut to what was selected, where that cuts one; else positions in the signal's table.
+    /// Gaps cut to a selection; else positions in the signal's table.
     items: Items,
 }
 

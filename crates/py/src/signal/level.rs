@@ -47,7 +47,7 @@ impl Level {
         let parts = match key {
             None => level.select(0..level.end_index(), Overlap::First)?,
             Some(key) => match key.cast::<PySlice>() {
-                // Indices of a slice count buckets, and are cut to what there is.
+                // Indices of a slice count buckets and are clamped.
                 Ok(slice) => level.select(
                     resolve_slice(level.signal(), level.end_index(), slice)?.span(),
                     Overlap::First,
@@ -55,7 +55,7 @@ impl Level {
                 Err(_) => {
                     let asked = resolve_key(level.signal(), Some(key))?;
                     let asked = match asked {
-                        // Of this signal, in samples.
+                        // In samples of this signal.
                         KeyRange::Index(range) => {
                             KeyRange::Of(Box::new(level.signal().clone()), range)
                         }

@@ -7,7 +7,7 @@ use pyo3::prelude::*;
 use crate::errors::Result;
 use crate::time::{RateArg, TimeArg, duration_arg};
 
-/// Options of a new signal, as `create` and `scratch` take them.
+/// Options of `create` and `scratch`.
 pub(crate) struct SignalOptions<'py> {
     pub(crate) dtype: Bound<'py, PyAny>,
     pub(crate) rate: RateArg,
@@ -22,7 +22,7 @@ pub(crate) struct SignalOptions<'py> {
     pub(crate) overwrite: bool,
 }
 
-/// Spelling of a dtype argument: NumPy dtype, scalar type or text. What is none is an error of ours.
+/// Spelling of a dtype: NumPy dtype, scalar type or text; anything else is an error of the package.
 pub(crate) fn dtype_text(object: &Bound<'_, PyAny>) -> Result<String> {
     Ok(match object.extract::<String>() {
         Ok(text) => text,
@@ -42,7 +42,7 @@ pub(crate) fn whole_ns(object: &Bound<'_, PyAny>) -> Result<i64> {
 }
 
 impl SignalOptions<'_> {
-    /// As the store takes them.
+    /// Options of the store.
     pub(crate) fn options(self, name: &str) -> Result<CreateOptions> {
         let mut options =
             CreateOptions::new(DType::parse(&dtype_text(&self.dtype)?)?.0, self.rate.0);

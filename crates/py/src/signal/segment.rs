@@ -165,7 +165,7 @@ impl Segment {
         self.seg.is_contiguous()
     }
 
-    /// The raw samples as a read-only 1-D array of `dtype`; no copy if `is_contiguous`.
+    /// Raw samples as an array; copied only if scattered or unaligned.
     #[getter]
     fn counts<'py>(&self, py: Python<'py>) -> Result<Bound<'py, PyAny>> {
         counts(py, &self.seg)
@@ -261,7 +261,7 @@ impl Segment {
         py: Python<'py>,
         requested_schema: Option<&Bound<'py, PyAny>>,
     ) -> Result<Bound<'py, PyTuple>> {
-        // A request is a wish that a producer may ignore; consumers cast.
+        // Producers may ignore the request; consumers cast.
         let _ = requested_schema;
         let seg = crate::interpreter::detach(py, || self.seg.to_physical()?.materialise())?;
         match seg.buffers().next() {
@@ -319,7 +319,7 @@ pub(crate) fn counts<'py>(py: Python<'py>, seg: &SigSeg) -> Result<Bound<'py, Py
     }
 }
 
-/// The calibrated samples as an array; no copy where counts are values.
+/// Calibrated samples as an array; not copied where counts are values.
 pub(crate) fn values<'py>(py: Python<'py>, seg: &SigSeg) -> Result<Bound<'py, PyAny>> {
     if seg.stream().calibration.is_identity() {
         return counts(py, seg);

@@ -1,4 +1,4 @@
-//! `isochrony.Selection`: samples of a signal by a stretch in any timebase.
+//! `isochrony.Selection`: samples of a range of a signal.
 
 use std::sync::Arc;
 
@@ -30,7 +30,7 @@ pub(crate) struct Selection {
     pub(crate) selection: isochrony_store::Selection,
     asked: KeyRange,
     pub(crate) shared: Arc<OpenStore>,
-    /// The temporary signal that it is of.
+    /// The scratch signal, if it is of one.
     pub(crate) scratch: Option<Scratch>,
 }
 
@@ -48,7 +48,7 @@ impl Selection {
         }
     }
 
-    /// The same, of a temporary signal, which it keeps.
+    /// The same of a scratch signal, which it keeps alive.
     pub(crate) fn of_scratch(self, scratch: &Scratch) -> Self {
         let scratch = Some(scratch.clone());
         Self { scratch, ..self }
@@ -62,14 +62,14 @@ impl Selection {
         self.selection.signal()
     }
 
-    /// The segment with the civil time of its first sample, where that is known.
+    /// Adds the time of the first sample, if known.
     fn placed(&self, seg: SigSeg) -> Result<Segment> {
         let time = time_of_first(self.selection.signal(), &seg)?;
         Ok(Segment { seg, time })
     }
 }
 
-/// The civil time of a segment's first sample, where that is known: not in a run that was never stamped, be it that others were.
+/// Civil time of a segment's first sample; None in a run without stamps.
 pub(crate) fn time_of_first(
     signal: &isochrony_store::Signal,
     seg: &SigSeg,
@@ -167,7 +167,7 @@ impl Selection {
         fill: &Bound<'py, PyAny>,
     ) -> Result<Bound<'py, PyAny>> {
         let dtype = self.signal().dtype();
-        // NumPy refuses a fill that the type cannot hold, so nothing wraps in silence.
+        // NumPy refuses a fill that does not fit, so nothing wraps silently.
         let numpy = py.import("numpy")?;
         let one = numpy.call_method1("asarray", (fill,))?;
         let options = PyDict::new(py);

@@ -7,7 +7,7 @@ use pyo3::types::PyDict;
 
 use crate::errors::Result;
 
-/// Raw stamps; what the columns are is told by `Timebase.points`.
+/// Raw stamps; see `Timebase.points`.
 pub(crate) fn points<'py>(
     py: Python<'py>,
     state: Option<&SignalState>,

@@ -122,7 +122,7 @@ impl Signal {
     /// sealed).
     fn sizes<'py>(&self, py: Python<'py>) -> Result<Bound<'py, PyDict>> {
         let name = self.get(py)?.name().to_owned();
-        // A name may hold what a pattern takes for a wildcard; then all are listed.
+        // A name may contain wildcards; then list all.
         let pattern = (!name.contains(['*', '?', '['])).then_some(name.as_str());
         let info = crate::interpreter::detach(py, || self.follower.shared.store.info(pattern))?;
         let Some(info) = info.signals.into_iter().find(|info| info.name == name) else {
@@ -183,7 +183,7 @@ fn describe(py: Python<'_>, signal: &isochrony_store::Signal, view: SignalView) 
 }
 
 fn whole(times: &[isochrony_time::Fixed]) -> Vec<i64> {
-    // Times beyond the years 1677 to 2262 have no place in such an array; they stick to its ends.
+    // Clamped to the range of the dtype, 1677 to 2262.
     let clamp = |ns: i128| ns.clamp(i64::MIN.into(), i64::MAX.into()) as i64;
     times.iter().map(|time| clamp(time.floor())).collect()
 }
@@ -226,7 +226,7 @@ pub(crate) fn verify<'py>(
         deep,
     };
     let (before, after) = if repair {
-        // Not stopped half-way: what it mends, it mends to the end.
+        // A repair is not interrupted.
         crate::interpreter::detach(py, || -> Result<_> {
             let (before, after) = isochrony_store::repair(&path, &options)?;
             Ok((before, Some(after)))
@@ -240,7 +240,7 @@ pub(crate) fn verify<'py>(
     let last = after.as_ref().unwrap_or(&before);
     let same =
         |a: &Finding, b: &Finding| (a.code, &a.path, &a.range) == (b.code, &b.path, &b.range);
-    // What a repair met that was not there before, such as a full disk, is damage that remains.
+    // Damage that the repair itself met, such as a full disk, remains.
     let new = last.findings.iter();
     let new = new.filter(|one| !before.findings.iter().any(|finding| same(one, finding)));
     for finding in before.findings.iter().chain(new) {
@@ -309,7 +309,7 @@ fn pair(range: Option<&std::ops::Range<i64>>) -> Option<(i64, i64)> {
     range.map(|range| (range.start, range.end))
 }
 
-/// The civil times of a range as text; None where they are not known.
+/// Civil times as text; None if unknown.
 fn set_civil(entry: &Bound<'_, PyDict>, civil: Option<(Fixed, Fixed)>) -> Result<()> {
     let text = |time: Fixed| isochrony_time::civil::format(time);
     entry.set_item("start", civil.map(|(start, _)| text(start)))?;

@@ -1,13 +1,13 @@
-//! How a signal is changed, if it can be.
+//! The writer of a signal.
 
 use isochrony_store::{Scratch, SignalWriter};
 
-/// What changes a signal.
+/// The writer of a signal, if it has one.
 pub(crate) enum Writer {
     /// The store is open for reading.
     None,
     /// A signal of a store.
     Stored(SignalWriter),
-    /// A temporary signal; held so that it lives as long as the Python object.
+    /// A scratch signal, which lives as long as the Python object.
     Scratch(Scratch),
 }

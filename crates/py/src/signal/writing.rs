@@ -28,7 +28,7 @@ impl Signal {
         })
     }
 
-    /// A temporary signal.
+    /// A scratch signal.
     pub(crate) fn temporary(shared: &Arc<OpenStore>, scratch: Scratch) -> Result<Self> {
         let signal = scratch.signal()?;
         Ok(Self {
@@ -48,7 +48,7 @@ impl Signal {
         }
     }
 
-    /// Samples as the signal's dtype, or an error that says how to convert them.
+    /// Converts samples to the signal's dtype, or says how to.
     pub(crate) fn samples(
         &self,
         py: Python<'_>,
@@ -109,8 +109,8 @@ impl From<isochrony_store::Appended> for Appended {
     }
 }
 
-/// A stamp from a time argument. Without `resolution` the time counts as exact to what its type and its digits can
-/// say, a microsecond at the coarsest: a person who writes `00:00:07` means the second's beginning.
+/// A stamp. Without `resolution` a time is exact to what its type and digits can say, a microsecond at the coarsest: a
+/// person who writes `00:00:07` means the second's beginning.
 pub(crate) fn stamp(
     at: &Bound<'_, PyAny>,
     resolution: Option<&Bound<'_, PyAny>>,

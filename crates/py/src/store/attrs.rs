@@ -1,4 +1,4 @@
-//! User attributes of signals and of the store: what `isochrony.attributes.Attributes` reads and writes.
+//! User attributes of stores and signals, for `isochrony.attributes.Attributes`.
 
 use pyo3::prelude::*;
 
@@ -6,7 +6,7 @@ use crate::errors::Result;
 use crate::signal::Signal;
 use crate::store::Store;
 
-/// The mapping that writes itself back to its owner.
+/// The mapping, which writes changes back.
 fn mapping<'py>(owner: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     let attributes = owner.py().import("isochrony.attributes")?;
     attributes.getattr("Attributes")?.call1((owner,))

@@ -11,7 +11,7 @@ use crate::errors::{Error, Result};
 use crate::interpreter::attach;
 use crate::interrupt::interruptible;
 
-/// Time between two calls of a progress function.
+/// Interval of progress calls.
 const PROGRESS_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Makes a consistent copy of a store, or brings an earlier one up to date. Another process may write to the store

@@ -1,4 +1,4 @@
-//! Costs of this machine: the native half of `isochrony.machine`. Profiles travel as JSON text.
+//! Costs of this machine, for `isochrony.machine`. Profiles travel as JSON text.
 
 use std::path::{Path, PathBuf};
 
@@ -10,7 +10,7 @@ use pyo3::prelude::*;
 use crate::errors::{PackageError, Result};
 use crate::interrupt::interruptible;
 
-/// Name of a strategy, where samples are, and the seconds predicted: low, median, high.
+/// Strategy, where samples are, and predicted seconds: low, median, high.
 type PredictionFields = (String, &'static str, (f64, f64, f64));
 
 /// Measures this machine and the disk of a folder.
@@ -26,7 +26,7 @@ pub(crate) fn calibrate_machine(
         bytes,
         repeats,
     };
-    // Always long enough for Ctrl-C to matter.
+    // Long enough for Ctrl-C to matter.
     interruptible(
         py,
         u64::MAX,
@@ -60,7 +60,7 @@ fn place(path: Option<PathBuf>) -> Result<PathBuf> {
 #[pyo3(signature = (text, path=None))]
 pub(crate) fn save_machine_profile(text: &str, path: Option<PathBuf>) -> Result<PathBuf> {
     let path = place(path)?;
-    // One that cannot be read is replaced.
+    // An unreadable one is replaced.
     let earlier = Profile::load(&path).ok().flatten();
     parse(text, &path)?
         .with_others_of(earlier)

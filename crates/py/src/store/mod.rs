@@ -139,7 +139,7 @@ impl Store {
         let py = slf.py();
         match slf.get().signal(py, name) {
             Ok(signal) => Ok(Bound::new(py, signal)?.into_any()),
-            // The error of a name that nothing has is that of a signal, with the nearest name.
+            // For an unknown name: the signal's error, which suggests the nearest name.
             Err(error) => {
                 let plans = saved_plans(slf);
                 match plans {
@@ -340,7 +340,7 @@ impl Store {
         progress: Option<Py<PyAny>>,
     ) -> Result<Bound<'py, PyDict>> {
         let path = self.shared.store.path();
-        // Asked for the error of a closed store.
+        // For the error of a closed store.
         self.shared.store.sequence()?;
         crate::store::backup::run(py, path, &dest, progress.as_ref())
     }
@@ -354,7 +354,7 @@ impl Store {
         let store = &self.shared.store;
         crate::interpreter::detach(py, || {
             if commit && !store.is_closed() && store.has_pending() {
-                // A failed commit leaves the store open, so that the changes are not lost with it.
+                // After a failed commit the store stays open, with its changes.
                 store.commit(true)?;
             }
             Ok(store.close()?)
@@ -403,7 +403,7 @@ impl Store {
     }
 }
 
-/// The mapping of a store's saved plans.
+/// A store's saved plans as a mapping.
 pub(crate) fn saved_plans<'py>(store: &Bound<'py, Store>) -> PyResult<Bound<'py, PyAny>> {
     let module = store.py().import("isochrony.saved_plans")?;
     module.getattr("SavedPlans")?.call1((store,))

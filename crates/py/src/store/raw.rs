@@ -126,12 +126,12 @@ fn raw_options(
     Ok(options)
 }
 
-/// Between two looks at Ctrl-C.
+/// Interval of interrupt checks.
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
 impl Store {
-    /// Imports in a thread of its own, while this one tells progress and looks for Ctrl-C, which ends the import after
-    /// the file at hand. Gives the summary, and what Python raised meanwhile.
+    /// Imports in another thread while this one reports progress and handles Ctrl-C, which ends the import after the
+    /// current file. Returns the summary and what Python raised.
     fn watched(
         &self,
         src: &std::path::Path,
@@ -142,7 +142,7 @@ impl Store {
         let store = &self.shared.store;
         std::thread::scope(|scope| {
             let worker = scope.spawn(move || {
-                // Nobody listens any more only if the other side is unwinding.
+                // The receiver is gone only while it unwinds.
                 let mut on = |progress: &Progress| {
                     let _ = tell.send(*progress);
                 };

@@ -38,7 +38,7 @@ pub(crate) struct Graph {
 }
 
 impl Graph {
-    /// A timebase of this graph, given as such, by name, or as a signal that was added.
+    /// Finds a timebase of this graph, by itself, by name or by signal.
     fn find(&self, what: &Bound<'_, PyAny>) -> Result<TimebaseId> {
         if let Ok(timebase) = what.cast::<Timebase>() {
             let timebase = timebase.get();

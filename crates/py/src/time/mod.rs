@@ -47,7 +47,7 @@ pub(crate) use arguments::{PreferArg, RateArg, RoundArg, TimeArg, duration_arg, 
 pub(crate) struct Time {
     pub(crate) value: Fixed,
     pub(crate) run: Option<RunId>,
-    /// The axis that the run belongs to, which no other signal has.
+    /// Axis of the run, unique to its signal.
     pub(crate) origin: Option<TimebaseId>,
     pub(crate) gap: bool,
     pub(crate) uncertainty: Option<f64>,
@@ -64,7 +64,7 @@ impl Time {
         }
     }
 
-    /// As the time crate has it, with the run where one is known.
+    /// As the time crate's type.
     pub(crate) fn native(&self) -> isochrony_time::Time {
         let mut time = isochrony_time::Time::civil(self.value);
         (time.run, time.origin) = (self.run, self.origin);
@@ -207,7 +207,7 @@ impl Time {
 
     fn __hash__(&self) -> u64 {
         let bits = self.value.to_bits();
-        // Mixes the seconds in, whose low bits differ between neighbouring times.
+        // Low bits of seconds differ between neighbouring times.
         (bits as u64) ^ ((bits >> 64) as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15)
     }
 
@@ -261,7 +261,7 @@ impl Time {
 type PickledTime = (i128, u32, Option<(u32, u32)>, bool, Option<f64>);
 
 impl Time {
-    /// What `_rebuild` makes it of; the nanoseconds are text, since they need not fit into a number of JSON.
+    /// Arguments of `_rebuild`; nanoseconds are text, since they may not fit a JSON number.
     pub(crate) fn json(&self) -> serde_json::Value {
         let run = self.run.zip(self.origin);
         let run = run.map(|(run, origin)| (run.0, origin.0));
@@ -284,7 +284,7 @@ fn overflow() -> Error {
     isochrony_time::TimeError::Overflow { what: "time" }.into()
 }
 
-/// Whole nanoseconds and a fraction in 2^-32 as one number.
+/// Nanoseconds and a fraction in 2^-32 as one number.
 pub(crate) fn fixed(ns: i128, frac: u32) -> Result<Fixed> {
     let whole = Fixed::from_i128(ns).ok_or_else(overflow)?;
     whole

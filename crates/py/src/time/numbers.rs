@@ -7,7 +7,7 @@ use pyo3::types::{PyBool, PyInt};
 use crate::errors::Result;
 use crate::time::fixed;
 
-/// A value of a timebase: a number, of which whole ones are the commonest.
+/// A value of a timebase; integers are the common case.
 pub(crate) fn number_arg(object: &Bound<'_, PyAny>) -> Result<Fixed> {
     if object.is_instance_of::<PyInt>()
         && !object.is_instance_of::<PyBool>()
@@ -20,13 +20,13 @@ pub(crate) fn number_arg(object: &Bound<'_, PyAny>) -> Result<Fixed> {
     fixed(whole, frac)
 }
 
-/// The ratio of two timebases, its sign in the numerator.
+/// A ratio, its sign in the numerator.
 pub(crate) fn ratio_arg(object: &Bound<'_, PyAny>) -> Result<(i64, u64)> {
     let times = object.py().import("isochrony.times")?;
     Ok(times.call_method1("ratio", (object,))?.extract()?)
 }
 
-/// A value of a timebase, exactly.
+/// An exact value of a timebase.
 pub(crate) fn exact_arg(object: &Bound<'_, PyAny>) -> Result<Exact> {
     if object.is_instance_of::<PyInt>()
         && !object.is_instance_of::<PyBool>()

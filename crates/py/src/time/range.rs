@@ -1,4 +1,4 @@
-//! `isochrony.Range`: a half-open stretch of any timebase.
+//! `isochrony.Range`: a half-open range of any timebase.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
@@ -56,13 +56,13 @@ impl Range {
         })
     }
 
-    /// What it asks of a signal, not cut to the signal's ends.
+    /// The range in a signal, not clamped.
     pub(crate) fn key_range(&self, py: Python<'_>, signal: &StoreSignal) -> Result<KeyRange> {
         let timebase = self.timebase.get();
         let graph = timebase.network.current(py)?;
         if let Some(own) = timebase.network.member(signal.timebase()) {
             let path = graph.path_names(timebase.id, own);
-            // Civil time would ask for the times of the ends, where a gap or a clock step may lie.
+            // The way by civil time would need times of the ends, which may lie in a gap or clock step.
             if path.is_ok_and(|names| !names.contains(&"utc")) {
                 let range = self.range.convert(&graph, own)?;
                 let ends = (range.start.value.ceil_i64(), range.end.value.ceil_i64());
@@ -76,7 +76,7 @@ impl Range {
         Ok(KeyRange::Civil(civil.start.value..civil.end.value))
     }
 
-    /// The same stretch in a timebase of the same graph, or by way of civil time in another's.
+    /// Converts within the graph, or by civil time to another graph.
     fn converted(&self, py: Python<'_>, to: &Timebase) -> Result<isochrony_time::Range<Exact>> {
         let own = self.timebase.get();
         let graph = own.network.current(py)?;
@@ -84,14 +84,14 @@ impl Range {
             return Ok(self.range.convert(&graph, id)?);
         }
         let mut civil = self.range.convert(&graph, TimebaseId::CIVIL)?;
-        // Runs are those of this graph's signals, whose numbers mean nothing there.
+        // Run ids of this graph mean nothing in the other.
         for end in [&mut civil.start, &mut civil.end] {
             (end.run, end.origin) = (None, None);
         }
         Ok(civil.convert(&*to.network.current(py)?, to.id)?)
     }
 
-    /// Another one's range in this one's timebase.
+    /// Converts another range to this timebase.
     fn likewise(&self, py: Python<'_>, other: &Self) -> Result<isochrony_time::Range<Exact>> {
         let timebase = self.timebase.get();
         let mut range = other.converted(py, timebase)?;

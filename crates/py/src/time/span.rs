@@ -1,4 +1,4 @@
-//! `isochrony.span`: a stretch of time to select by.
+//! `isochrony.span`: a range of civil time.
 
 use pyo3::prelude::*;
 

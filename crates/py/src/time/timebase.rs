@@ -64,7 +64,7 @@ impl Timebase {
         }
     }
 
-    /// A timebase, given as such or as a signal.
+    /// Finds the timebase of an argument: itself, or of a signal's indices.
     pub(crate) fn from_object<'py>(what: &Bound<'py, PyAny>) -> Result<Bound<'py, Self>> {
         if let Ok(timebase) = what.cast::<Self>() {
             return Ok(timebase.clone());
@@ -87,7 +87,7 @@ impl Timebase {
         self.id == TimebaseId::CIVIL
     }
 
-    /// A value of this timebase as an argument.
+    /// Reads a value from an argument.
     pub(crate) fn value(&self, value: &Bound<'_, PyAny>) -> Result<isochrony_time::Time<Exact>> {
         if self.is_civil() {
             return Ok(self.civil(value.extract::<TimeArg>()?.0).into());
@@ -95,7 +95,7 @@ impl Timebase {
         Ok(isochrony_time::Time::exact(exact_arg(value)?, self.id))
     }
 
-    /// A value of this timebase as a result.
+    /// A value as a Python object.
     pub(crate) fn object<'py>(
         &self,
         py: Python<'py>,
@@ -107,7 +107,7 @@ impl Timebase {
         Ok(exact_fraction(py, &value.value)?)
     }
 
-    /// A civil time for the graph: what it remembers of its run, by the graph's names.
+    /// Maps the run of a time to the graph's ids.
     fn civil(&self, time: Time) -> isochrony_time::Time {
         let mut time = time.native();
         time.origin = time.origin.and_then(|axis| self.network.member(axis));
@@ -115,7 +115,7 @@ impl Timebase {
         time
     }
 
-    /// A civil time from the graph, by the store's names.
+    /// Maps the run of a time to the store's ids.
     fn time(&self, mut time: isochrony_time::Time) -> Time {
         time.origin = time.origin.and_then(|id| self.network.axis(id));
         time.run = time.run.filter(|_| time.origin.is_some());
@@ -126,7 +126,7 @@ impl Timebase {
         let graph = self.network.current(py)?;
         let civil = graph.convert_exact(value, TimebaseId::CIVIL)?;
         let mut time = self.time(civil.rounded()?);
-        // A gap on a straight line is none to the clock; only the signal knows it.
+        // The fit does not know gaps; the signal does.
         if let Some(signal) = time.origin.and_then(|axis| self.network.signal(py, axis)) {
             let signal = signal.get().get(py)?;
             time.gap |= signal.index_of(&time.native(), Round::Floor, None)?.in_gap;
@@ -134,7 +134,7 @@ impl Timebase {
         Ok(time)
     }
 
-    /// The same timebase, or that of the same signal, in the graph of this one.
+    /// The same timebase, or the same signal's, in this graph.
     pub(crate) fn counterpart(&self, py: Python<'_>, other: &Self) -> Result<Option<TimebaseId>> {
         if Arc::ptr_eq(&self.network, &other.network) || other.is_civil() {
             return Ok(Some(other.id));
@@ -145,7 +145,7 @@ impl Timebase {
         Ok(self.network.member(signal.get().get(py)?.timebase()))
     }
 
-    /// What a signal's timebase is stored as; nothing for others.
+    /// Stored state of a signal's timebase.
     fn state(&self, py: Python<'_>) -> Result<Option<Arc<SignalState>>> {
         let signal = self.signal.as_ref().map(|signal| signal.get().get(py));
         Ok(signal.transpose()?.map(|signal| Arc::clone(signal.state())))
@@ -271,7 +271,7 @@ impl Timebase {
             let graph = self.network.current(py)?;
             return other.object(py, &graph.convert_exact(value, id)?);
         }
-        // Runs and gaps of this graph's signals mean nothing in the other's: the time alone goes over, not rounded.
+        // Runs and gaps of this graph mean nothing in the other: only the exact time is passed.
         let graph = self.network.current(py)?;
         let mut civil = graph.convert_exact(value, TimebaseId::CIVIL)?;
         let axis = civil.origin.and_then(|id| self.network.axis(id));
@@ -302,7 +302,7 @@ impl Timebase {
     }
 
     fn __bool__(&self) -> bool {
-        // Without stamps it is a timebase all the same.
+        // True without stamps, too.
         true
     }
 

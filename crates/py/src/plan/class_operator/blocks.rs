@@ -1,4 +1,4 @@
-//! What an instance is given: its inputs as it is told of them, and items as arrays.
+//! Inputs of an instance: descriptions, and items as arrays.
 
 use isochrony_flow::ops::in_unit;
 use isochrony_flow::{Item, OpError, OpErrorKind, Out, PortType};
@@ -12,7 +12,7 @@ use crate::plan::columns::{describe_fields, table};
 use crate::plan::function::seen;
 use crate::plan::operator_error::raised;
 
-/// An input as Python has it.
+/// Describes an input to Python.
 pub(super) fn described_port<'py>(
     py: Python<'py>,
     at: usize,
@@ -45,7 +45,7 @@ pub(super) fn described_port<'py>(
 }
 
 impl RunningInstance {
-    /// An item as a block: its values, the indices that it covers, and the input.
+    /// An item as values, start, end and input number.
     pub(super) fn block<'py>(
         &self,
         py: Python<'py>,
@@ -121,7 +121,7 @@ impl RunningInstance {
     }
 }
 
-/// An array over a block, which keeps the memory.
+/// An array over a block; it keeps the memory.
 fn shown<'py>(py: Python<'py>, block: &Block<'_>) -> Result<Bound<'py, PyAny>, OpError> {
     let mut lender = ArrayLender::default();
     lender.show(py, block, Clone::clone).map_err(raised)

@@ -4,12 +4,12 @@ use serde_json::{Map, Value};
 
 use crate::plan::function::Function;
 
-/// A class, and what it is made with for each run.
+/// A class and its parameters.
 #[derive(Clone)]
 pub(in crate::plan) struct ClassOperator {
     /// An `isochrony.operators.Factory`; its import name is the class's.
     pub(super) factory: Function,
-    /// What a saved plan has of its parameters; None where they are no JSON.
+    /// Parameters for saved plans; None if they are no JSON.
     pub(super) params: Option<Map<String, Value>>,
 }
 

@@ -1,4 +1,4 @@
-//! What an instance emits, as items.
+//! Converts what an instance emits to items.
 
 use arrow_array::RecordBatch;
 use isochrony_flow::{Frames, Item, OpError, Out, PortType, Ranges, Rows};
@@ -11,11 +11,11 @@ use crate::memory::ReturnedArray;
 use crate::plan::columns::column;
 use crate::plan::operator_error::{failed, raised, refused};
 
-/// What was emitted: output, first index, and values.
+/// Output, first index, values.
 type EmittedItem<'py> = (u16, Option<i64>, Bound<'py, PyAny>);
 
 impl RunningInstance {
-    /// Calls a method of the instance and makes items of what it emits.
+    /// Calls a method of the instance and converts what it emits.
     pub(super) fn call(
         &mut self,
         method: &str,
@@ -36,7 +36,7 @@ impl RunningInstance {
         })
     }
 
-    /// What was emitted, as an item; None of nothing.
+    /// Converts emitted values; None if there are none.
     fn item(
         &mut self,
         py: Python<'_>,
@@ -110,7 +110,7 @@ impl RunningInstance {
             return Ok(None);
         }
         if let Some(begins) = begins {
-            // Ranges and rows may overlap, as long as their starts do not go back.
+            // Ranges and rows may overlap, but start in order.
             let least = self.told.max(self.ends[at]);
             if begins < least {
                 return Err(refused(format!(
@@ -130,7 +130,7 @@ impl RunningInstance {
         Ok(Some(item))
     }
 
-    /// Values of one dtype, one after another or in rows of so many.
+    /// Checks dtype and row length of values.
     fn values(
         &self,
         values: Bound<'_, PyAny>,
@@ -156,7 +156,7 @@ impl RunningInstance {
     }
 }
 
-/// Ranges as others rely on: none ends before it starts, and starts do not go back.
+/// Checks ranges: end after start, starts in order.
 fn in_order(ranges: Ranges) -> Result<Ranges, OpError> {
     if let Some(range) = ranges.ranges.iter().find(|range| range.end < range.start) {
         return Err(refused(format!(
@@ -174,7 +174,7 @@ fn in_order(ranges: Ranges) -> Result<Ranges, OpError> {
     Ok(ranges)
 }
 
-/// Rows as a block: of what samples they are follows from their start and end.
+/// Rows, with the samples that their start and end columns state.
 fn rows_of(batch: RecordBatch, start: i64, indexed: bool) -> Result<Rows, OpError> {
     use arrow_array::cast::AsArray;
     use arrow_array::types::Int64Type;
@@ -199,7 +199,7 @@ fn rows_of(batch: RecordBatch, start: i64, indexed: bool) -> Result<Rows, OpErro
     Ok(Rows::new(batch, start..end.unwrap_or(next).max(next), next))
 }
 
-/// Hands items on, each to its output.
+/// Emits items, each to its output.
 pub(super) fn emit(items: Vec<(u16, Item)>, out: &mut Out<'_>) -> Result<(), OpError> {
     for (output, mut item) in items {
         out.emit(output, &mut item)?;

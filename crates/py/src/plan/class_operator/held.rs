@@ -14,7 +14,7 @@ use crate::plan::operator_error::cause;
 use crate::plan::running::RunContext;
 
 impl ClassOperator {
-    /// A saved one.
+    /// Reads one of a saved plan.
     pub(in crate::plan) fn revive(
         saved: &Map<String, Value>,
         imports: &Imports,

@@ -1,4 +1,4 @@
-//! One instance of a class at work in a run.
+//! An instance of a class during a run.
 
 use std::sync::Arc;
 
@@ -21,9 +21,9 @@ use crate::plan::columns::{FieldDescription, break_notice, intern_fields};
 use crate::plan::nesting::Nesting;
 use crate::plan::operator_error::{cause, raised};
 
-/// What Python says of itself: whether blocks meet by index, whether it sees counts, and by how many samples it lags.
+/// Whether blocks meet by index, whether it sees counts, and its lag in samples.
 type InstanceTraits = (bool, bool, u64);
-/// An output: its kind, the input whose indices it has, dtype, unit, width, fields.
+/// Kind, input whose indices it has, dtype, unit, width, fields.
 type OutputDescription = (
     String,
     usize,
@@ -32,7 +32,7 @@ type OutputDescription = (
     Option<usize>,
     Vec<FieldDescription>,
 );
-/// One that a run calls.
+/// An instance that a run calls.
 pub(super) struct Instance {
     of: ClassOperator,
     nesting: Arc<Nesting>,
@@ -48,7 +48,7 @@ impl Instance {
         }
     }
 
-    /// Begins an instance for these inputs.
+    /// Starts an instance for these inputs.
     fn begin(&mut self, inputs: &[PortType]) -> crate::errors::Result<BoundOp> {
         let factory = self.of.factory.object.get();
         let factory = factory.map_err(|error| Error::Package(Box::new(plan_error(&error))))?;
@@ -101,7 +101,7 @@ impl Instance {
             .in_interpreter())
     }
 
-    /// The type of an output that Python describes.
+    /// The type of an output.
     fn output(
         &self,
         given: &OutputDescription,
@@ -226,7 +226,7 @@ impl Operator for Instance {
             break_notice(py, why, usize::from(port)).map_err(raised)
         })?;
         emit(items, out)?;
-        // Indices go on behind any other break, and others rely on what they were told before it.
+        // After any other break indices continue, and others rely on progress marks.
         if *why == Break::Back {
             ready.told = i64::MIN;
             ready.ends.fill(i64::MIN);

@@ -1,8 +1,7 @@
-//! Operators that are Python classes: the whole contract of an operator for Python code.
+//! Operators that are Python classes, with the whole contract of an operator.
 //!
-//! What the class promises and how its methods are called is in `isochrony.operators`, whose `Running` is one instance at
-//! work in one run. This side brings it blocks of all inputs ([`blocks`]), tells it of breaks and of the end
-//! ([`instance`]), and gives on what it emits: arrays, each for an output and from an index on ([`emitted`]).
+//! `isochrony.operators` documents the class; its `Running` is an instance during a run. This side passes blocks of all
+//! inputs ([`blocks`]), breaks and the end ([`instance`]), and converts what the instance emits ([`emitted`]).
 
 mod blocks;
 mod declaration;

@@ -11,20 +11,20 @@ use crate::plan::nesting::Nesting;
 pub(super) struct RunningInstance {
     /// An `isochrony.operators.Running`.
     pub(super) running: Py<PyAny>,
-    /// Runs that it begins are inside of it.
+    /// Nesting of runs that it starts.
     pub(super) inside: Arc<Nesting>,
     pub(super) by_index: bool,
     pub(super) counts: bool,
     pub(super) lag: u64,
     pub(super) inputs: usize,
     pub(super) outputs: Vec<PortType>,
-    /// Nothing goes out but what came in.
+    /// It has no outputs: its input passes.
     pub(super) passes: bool,
-    /// Of the inputs before this one, what meets it.
+    /// Items of earlier inputs, until the last input's item completes them.
     pub(super) waiting: Vec<Item>,
-    /// Index before which nothing is emitted any more, as others were told.
+    /// Progress mark: nothing is emitted before this index.
     pub(super) told: i64,
-    /// Of each output, where what was emitted ends; of ranges and rows, where the last one starts.
+    /// End of what each output has emitted; for ranges and rows the last start.
     pub(super) ends: Vec<i64>,
     pub(super) open: usize,
 }
