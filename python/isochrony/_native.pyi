@@ -53,6 +53,7 @@ __all__ = [
     "Time",
     "Timebase",
     "View",
+    "_effective_options",
     "_reopen",
     "adds_up",
     "backup",
