@@ -53,6 +53,7 @@ __all__ = [
     "Time",
     "Timebase",
     "View",
+    "_effective_options",
     "_reopen",
     "adds_up",
     "backup",
@@ -1039,7 +1040,7 @@ def nbuffer(
     batch: bool,
     initial: Callable[[], Any] | None,
     combine: Callable[[Any, Any], Any] | None,
-    asked: dict[str, Any],
+    options: dict[str, Any],
     progress: Callable[[int, int], object] | None,
 ) -> dict[str, Any]: ...
 def prefetch(samples: Selection | Signal) -> int: ...
@@ -1047,13 +1048,13 @@ def end_with(socket: int, grace: float) -> None: ...
 def check_scans(plan: NativePlan, inputs: list[Selection]) -> None: ...
 def explain_tasklets(
     tasklets: list[tuple[Any, ...]],
-    asked: dict[str, Any],
+    settings: dict[str, Any],
     resume: bool,
     calls: tuple[Callable[..., Any], Callable[..., Any]],
 ) -> str: ...
 def run_tasklets(
     tasklets: list[tuple[Any, ...]],
-    asked: dict[str, Any],
+    settings: dict[str, Any],
     resume: bool,
     calls: tuple[Callable[..., Any], Callable[..., Any]],
     results: dict[str, Any],

@@ -240,7 +240,7 @@ def nbuffer(
         raise OptionError("initial and combine belong together, and to a function; give all three, or neither of both")
     if delimiter is not None and prefix is not None:
         raise OptionError("delimiter and prefix are given; records have one framing: leave one of them out")
-    asked = {
+    options = {
         "order": order,
         "workers": None if is_auto(workers) else number("workers", workers, 1, "1 to 4096, or 'auto'"),
         "memory": byte_count("memory", memory),
@@ -269,7 +269,7 @@ def nbuffer(
         report: NBufferReport | None = None
         try:
             done = _nbuffer(
-                sources.streams, begin, len(destinations), spelled, function, batch, initial, combine, asked, draw
+                sources.streams, begin, len(destinations), spelled, function, batch, initial, combine, options, draw
             )
             report = _report(done, names)
         except NBufferError as error:

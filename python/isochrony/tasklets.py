@@ -247,7 +247,7 @@ class Executor:
         every: Any = keep_every_s
         if isinstance(every, bool) or not isinstance(every, Real) or not 0 <= float(every) <= 1e9:
             raise OptionError(f"keep_every_s={keep_every_s!r} is refused; give seconds from 0")
-        self._asked = {
+        self._settings = {
             "workers": worker_count("workers", workers),
             "scratch": byte_count("scratch", scratch),
             "scratch_memory": _in_memory(scratch_memory),
@@ -272,14 +272,14 @@ class Executor:
 
     def explain(self, *, resume: bool = False) -> str:
         """The order in which tasklets would be run, and why; runs nothing. Errors are those of `run`, beforehand."""
-        return explain_tasklets(self._described(), self._asked, resume, (_call, _took))
+        return explain_tasklets(self._described(), self._settings, resume, (_call, _took))
 
     def _described(self) -> list[tuple[Any, ...]]:
         writes_once(self.tasklets)
         return [one._described(self._on_workers) for one in self.tasklets]
 
     def _reported(self, done: dict[str, Any], results: dict[str, Any], resume: bool) -> TaskletsReport:
-        if resume or self._asked["journal"] is not None:
+        if resume or self._settings["journal"] is not None:
             unkept = [(one.name, one._unkept) for one in self.tasklets if one._unkept is not None]
             done["notes"] = [*done["notes"], *never_kept(unkept)]
         return report(done, results)
@@ -330,7 +330,7 @@ class Executor:
                 line(done, total, 0, 0)
 
             try:
-                done = run_tasklets(described, self._asked, resume, calls, results, draw if progress else None)
+                done = run_tasklets(described, self._settings, resume, calls, results, draw if progress else None)
                 return self._reported(done, results, resume)
             except TaskletError as error:
                 found = getattr(error, "_report", None)
@@ -342,7 +342,7 @@ class Executor:
                 forget()
 
     def __repr__(self) -> str:
-        return f"<Executor of {len(self.tasklets)} tasklets on {self._asked['workers']} workers>"
+        return f"<Executor of {len(self.tasklets)} tasklets on {self._settings['workers']} workers>"
 
 
 def _in_memory(given: int | str) -> int | None:

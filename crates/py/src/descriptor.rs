@@ -1,4 +1,4 @@
-//! Descriptors of the system that Python code hands over.
+//! File descriptors that Python code passes.
 #![allow(unsafe_code)] // A number becomes the owner of a descriptor.
 
 use std::os::fd::{BorrowedFd, OwnedFd};
@@ -6,7 +6,7 @@ use std::os::fd::{BorrowedFd, OwnedFd};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
-/// A duplicate of a descriptor that Python code has open during this call; Python code closes its own.
+/// Duplicates a descriptor, which Python code keeps open during this call and closes itself.
 pub(crate) fn duplicate(number: i32) -> PyResult<OwnedFd> {
     if number < 0 {
         return Err(PyValueError::new_err(format!(

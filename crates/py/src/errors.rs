@@ -1,8 +1,8 @@
 //! Rust errors as Python exceptions.
 //!
-//! Each Rust error enum has one class in `isochrony.native_errors`; where a variant means what a built-in
-//! exception means, a subclass inherits that too. The choice depends on the error's stable code only, so a
-//! variant that this table does not know still arrives as its enum's class.
+//! Each Rust error enum has a class in `isochrony.native_errors`; where a variant means what a built-in exception
+//! means, a subclass inherits from that too. Classes depend on the stable code only; an unknown code gets the enum's
+//! class.
 
 use isochrony_flow::{OpErrorKind, PlanError, RunError};
 use isochrony_ingest::IngestError;
@@ -14,32 +14,32 @@ use isochrony_time::TimeError;
 use pyo3::exceptions::{PyException, PyRuntimeError};
 use pyo3::prelude::*;
 
-/// What the system says of a full disk: the same number on Linux and macOS.
+/// The errno of a full disk, on Linux and macOS.
 const ENOSPC: i32 = 28;
 
-/// An error of any of our crates on its way to Python.
-pub(crate) struct Raised {
+/// An exception of the package, before it is a Python object.
+pub(crate) struct PackageError {
     class: &'static str,
     code: &'static str,
     message: String,
     errno: Option<i32>,
-    /// What Python code raised, where that is what went wrong.
+    /// The Python exception behind it.
     cause: Option<PyErr>,
 }
 
-/// What functions that call into our crates return.
+/// Result of functions that call into our crates.
 pub(crate) type Result<T> = std::result::Result<T, Error>;
 
-/// Either one of our errors, still without the interpreter, or an exception that Python raised.
+/// An exception of the package, or one that Python code raised.
 pub(crate) enum Error {
-    /// An error of our crates.
-    Ours(Box<Raised>),
-    /// An exception.
+    /// An exception of the package.
+    Package(Box<PackageError>),
+    /// An exception that Python code raised.
     Python(PyErr),
 }
 
-impl Raised {
-    /// An error that the binding layer itself finds.
+impl PackageError {
+    /// An exception with a class of `isochrony.native_errors`.
     pub(crate) fn new(class: &'static str, code: &'static str, message: String) -> Self {
         Self {
             class,
@@ -50,29 +50,29 @@ impl Raised {
         }
     }
 
-    /// The same, with what the system said.
+    /// Adds an errno.
     pub(crate) fn with_errno(self, errno: Option<i32>) -> Self {
         Self { errno, ..self }
     }
 
-    /// The same, with what Python code raised.
+    /// Adds a cause.
     pub(crate) fn with_cause(self, cause: PyErr) -> Self {
         let cause = Some(cause);
         Self { cause, ..self }
     }
 
-    /// What it says.
+    /// The message.
     pub(crate) fn message(&self) -> &str {
         &self.message
     }
 
-    /// The stable name of the kind of error.
+    /// The stable error code.
     pub(crate) fn code(&self) -> &'static str {
         self.code
     }
 }
 
-/// A message with control characters, which paths may have, as escapes: a terminal would obey them.
+/// Escapes control characters, which paths may contain and terminals obey.
 fn without_control_characters(message: String) -> String {
     let is_escaped = |one: char| one.is_control() && !matches!(one, '\n' | '\t');
     if !message.contains(is_escaped) {
@@ -94,15 +94,15 @@ impl From<PyErr> for Error {
     }
 }
 
-impl From<Raised> for Error {
-    fn from(error: Raised) -> Self {
-        Self::Ours(Box::new(error))
+impl From<PackageError> for Error {
+    fn from(error: PackageError) -> Self {
+        Self::Package(Box::new(error))
     }
 }
 
 impl From<TimeError> for Error {
     fn from(error: TimeError) -> Self {
-        Raised::new("TimeError", error.code(), error.to_string()).into()
+        PackageError::new("TimeError", error.code(), error.to_string()).into()
     }
 }
 
@@ -114,7 +114,7 @@ impl From<SegmentError> for Error {
             "dtype_mismatch" | "unknown_dtype" | "unsupported_dtype" => "SegmentTypeError",
             _ => "SegmentError",
         };
-        Raised::new(class, error.code(), error.to_string()).into()
+        PackageError::new(class, error.code(), error.to_string()).into()
     }
 }
 
@@ -125,7 +125,7 @@ impl From<StoreError> for Error {
             StoreError::Segment(error) => return error.clone().into(),
             error => store_class(error.code()),
         };
-        let mut raised = Raised::new(class, error.code(), error.to_string());
+        let mut raised = PackageError::new(class, error.code(), error.to_string());
         if matches!(error, StoreError::DiskFull { .. }) {
             raised.errno = Some(ENOSPC);
         }
@@ -141,7 +141,7 @@ impl From<StoreError> for Error {
 
 impl From<PlanError> for Error {
     fn from(error: PlanError) -> Self {
-        Raised::new("PlanError", error.code(), error.to_string()).into()
+        PackageError::new("PlanError", error.code(), error.to_string()).into()
     }
 }
 
@@ -151,7 +151,7 @@ impl From<RunError> for Error {
             RunError::Plan(_) => "PlanError",
             _ => "RunError",
         };
-        let mut raised = Raised::new(class, error.code(), error.to_string());
+        let mut raised = PackageError::new(class, error.code(), error.to_string());
         if let RunError::Operator { error, .. } = &error
             && let OpErrorKind::Failed(cause) = error.kind()
             && let Some(python) = cause.downcast_ref::<PyErr>()
@@ -160,7 +160,7 @@ impl From<RunError> for Error {
                 let error = python.is_instance_of::<PyException>(py);
                 (python.clone_ref(py), !error)
             });
-            // Ctrl-C and exits are no errors of the function in which they came.
+            // Ctrl-C and SystemExit pass through.
             if asked_to_end {
                 return Self::Python(cause);
             }
@@ -174,7 +174,9 @@ impl From<IngestError> for Error {
     fn from(error: IngestError) -> Self {
         match error {
             IngestError::Store(error) => error.into(),
-            error => Raised::new("ImportRefusedError", error.code(), error.to_string()).into(),
+            error => {
+                PackageError::new("ImportRefusedError", error.code(), error.to_string()).into()
+            }
         }
     }
 }
@@ -185,7 +187,7 @@ impl From<LiveError> for Error {
             LiveError::Socket { .. } => "LiveOSError",
             _ => "OptionError",
         };
-        let mut raised = Raised::new(class, error.code(), error.to_string());
+        let mut raised = PackageError::new(class, error.code(), error.to_string());
         if let LiveError::Socket { why, .. } = &error {
             raised.errno = why.raw_os_error();
         }
@@ -200,7 +202,7 @@ impl From<NbufError> for Error {
 }
 
 impl Error {
-    /// An error of n-buffering, and what is to be said behind it.
+    /// An n-buffering error; `behind` is appended to its message.
     pub(crate) fn of_nbuf(error: &NbufError, behind: &str) -> Self {
         let class = match error {
             NbufError::Option { .. } | NbufError::Memory { .. } => "OptionError",
@@ -212,7 +214,7 @@ impl Error {
             }
             _ => "NBufferError",
         };
-        let mut raised = Raised::new(class, error.code(), format!("{error}{behind}"));
+        let mut raised = PackageError::new(class, error.code(), format!("{error}{behind}"));
         let io = error.io();
         raised.errno = io.and_then(std::io::Error::raw_os_error);
         let python = match error {
@@ -281,7 +283,7 @@ impl From<Error> for PyErr {
     fn from(error: Error) -> Self {
         let raised = match error {
             Error::Python(error) => return error,
-            Error::Ours(raised) => raised,
+            Error::Package(raised) => raised,
         };
         crate::interpreter::attach(|py| match exception(py, &raised) {
             Ok(value) => {
@@ -291,13 +293,13 @@ impl From<Error> for PyErr {
                 }
                 error
             }
-            // Only where the package is taken apart; the message still gets through.
+            // The package is incomplete; keep the message.
             Err(_) => PyRuntimeError::new_err(raised.message),
         })
     }
 }
 
-fn exception<'py>(py: Python<'py>, raised: &Raised) -> PyResult<Bound<'py, PyAny>> {
+fn exception<'py>(py: Python<'py>, raised: &PackageError) -> PyResult<Bound<'py, PyAny>> {
     let value = py
         .import("isochrony.native_errors")?
         .getattr(raised.class)?

@@ -1,15 +1,15 @@
-//! Attaching to the Python interpreter, also while the process exits.
+//! Attaching to the Python interpreter, which may be shutting down.
 //!
-//! Daemon threads may be at work in this library when the main thread ends the interpreter. Up to Python 3.13 a thread that
-//! asks for the interpreter from then on is ended by CPython, which unwinds its stack through native frames and aborts the
-//! process. So this crate attaches and detaches by [`attach`] and [`detach`] only. When the interpreter is about to end
-//! ([`close`], called by `atexit`), runs are asked to stop, and a thread that would go on in Python sleeps instead, for as
-//! long as the process lasts.
+//! Daemon threads may run this library while the main thread finalizes the interpreter. Up to Python 3.13 CPython ends
+//! a thread that attaches from then on: it unwinds the stack through native frames and aborts the process. So this
+//! crate attaches and detaches only through [`attach`] and [`detach`]. When the interpreter is about to finalize
+//! ([`close`], called by `atexit`), runs are stopped, and a thread that would return to Python sleeps until the process
+//! ends.
 //!
-//! Whoever waits for the interpreter is counted ([`InterpreterEntry`]) before it is looked whether it may, and `close` waits until
-//! nobody is counted any more: none can be between the look and the interpreter when that ends. So are calls of Python
-//! code ([`Call`]), which native frames wait for: such a thread must not be ended either. A thread that holds the
-//! interpreter already and has to sleep gives it up first, or nobody could have it any more.
+//! A thread is counted ([`InterpreterEntry`]) before it checks whether it may attach, and `close` waits until the count
+//! is zero: no thread is between check and interpreter at finalization. Calls of Python code are counted too
+//! ([`ActiveCall`]), because native frames wait for them. A thread that is attached detaches before it sleeps, or
+//! nobody could attach any more.
 #![allow(unsafe_code)] // Whether a thread is attached is asked of CPython.
 
 use std::cell::Cell;
@@ -22,68 +22,67 @@ use isochrony_runtime::Interrupt;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-/// Longest that the end of the interpreter waits for runs of daemon threads.
-const PATIENCE: Duration = Duration::from_secs(1);
-/// After which Python functions that are still running are interrupted by an exception.
-const POLITE: Duration = Duration::from_millis(200);
-/// Between two looks at whether they have ended.
-const LOOK_EVERY: Duration = Duration::from_millis(1);
+/// How long finalization waits for runs of daemon threads.
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
+/// Delay after which Python functions that still run are interrupted by an exception.
+const INTERRUPT_DELAY: Duration = Duration::from_millis(200);
+const POLL_INTERVAL: Duration = Duration::from_millis(1);
 
-/// Set when the interpreter is about to end.
-static CLOSED: AtomicBool = AtomicBool::new(false);
-/// The thread that ends it, which may still run Python code.
-static CLOSER: OnceLock<ThreadId> = OnceLock::new();
-/// Threads that wait for the interpreter.
-static CROSSING: AtomicUsize = AtomicUsize::new(0);
-/// Calls of Python code by this crate, of threads that do not sleep for good.
-static CALLS: AtomicUsize = AtomicUsize::new(0);
+/// The interpreter is about to finalize.
+static IS_CLOSING: AtomicBool = AtomicBool::new(false);
+/// The thread that finalizes it; it may still run Python code.
+static CLOSING_THREAD: OnceLock<ThreadId> = OnceLock::new();
+/// Number of threads that are about to attach.
+static ENTERING_THREADS: AtomicUsize = AtomicUsize::new(0);
+/// Number of calls of Python code by this crate, without those of threads that sleep for good.
+static ACTIVE_CALLS: AtomicUsize = AtomicUsize::new(0);
 /// Runs that have not ended.
-static RUNS: Mutex<Vec<Weak<Run>>> = Mutex::new(Vec::new());
+static ACTIVE_RUNS: Mutex<Vec<Weak<ActiveRun>>> = Mutex::new(Vec::new());
 
 thread_local! {
-    /// This thread is inside of [`detach`], and of no [`attach`] within.
-    static DETACHED: Cell<bool> = const { Cell::new(false) };
-    /// Of [`CALLS`], those of this thread.
+    /// This thread is inside of [`detach`] and of no [`attach`] in it.
+    static IS_DETACHED: Cell<bool> = const { Cell::new(false) };
+    /// This thread's part of [`ACTIVE_CALLS`].
     static OWN_CALLS: Cell<usize> = const { Cell::new(0) };
 }
 
-/// Sets [`DETACHED`] until it is dropped.
+/// Sets [`IS_DETACHED`] until it is dropped.
 struct Detachment {
     before: bool,
 }
 
 impl Detachment {
     fn set(detached: bool) -> Self {
-        let before = DETACHED.replace(detached);
+        let before = IS_DETACHED.replace(detached);
         Self { before }
     }
 }
 
 impl Drop for Detachment {
     fn drop(&mut self) {
-        DETACHED.set(self.before);
+        IS_DETACHED.set(self.before);
     }
 }
 
-/// Whether this thread holds the interpreter.
+/// Whether this thread is attached.
 fn is_attached() -> bool {
     // SAFETY: it may be called by any thread at any time; the pointer is only compared.
     let state = unsafe { pyo3::ffi::PyGILState_GetThisThreadState() };
-    // A thread of ours has a state only while it is attached; one of Python's always has one, and leaves the interpreter
-    // for this crate's code by `detach` only.
-    !state.is_null() && !DETACHED.get()
+    // A native thread has a state only while it is attached. A Python thread always has one and runs this crate's code
+    // detached only inside of `detach`.
+    !state.is_null() && !IS_DETACHED.get()
 }
 
-/// A thread on its way into the interpreter.
+/// A thread that is about to attach.
 struct InterpreterEntry;
 
 impl InterpreterEntry {
-    /// Counts this thread; if the interpreter is about to end, the thread sleeps for good.
+    /// Counts this thread. At finalization it sleeps for good instead.
     fn begin() -> Self {
-        // In one order with what `close` does: either it sees the count, or this sees that it is closed.
-        CROSSING.fetch_add(1, Ordering::SeqCst);
+        // Sequentially consistent with `close`: either `close` sees the count, or this thread sees the flag.
+        ENTERING_THREADS.fetch_add(1, Ordering::SeqCst);
         let crossing = Self;
-        if is_closed_here() {
+        if is_closing_elsewhere() {
             drop(crossing);
             sleep_for_good();
         }
@@ -93,50 +92,50 @@ impl InterpreterEntry {
 
 impl Drop for InterpreterEntry {
     fn drop(&mut self) {
-        CROSSING.fetch_sub(1, Ordering::SeqCst);
+        ENTERING_THREADS.fetch_sub(1, Ordering::SeqCst);
     }
 }
 
-/// Whether the interpreter is about to end, and not by this thread.
-fn is_closed_here() -> bool {
-    CLOSED.load(Ordering::SeqCst) && CLOSER.get() != Some(&thread::current().id())
+/// Whether another thread finalizes the interpreter.
+fn is_closing_elsewhere() -> bool {
+    IS_CLOSING.load(Ordering::SeqCst) && CLOSING_THREAD.get() != Some(&thread::current().id())
 }
 
-/// Neither the runs nor the calls of this thread will ever end: nobody is to wait for them.
+/// Takes this thread's runs and calls out of the counts, since they never end.
 fn sleep_for_good() -> ! {
-    Run::abandon();
-    CALLS.fetch_sub(OWN_CALLS.take(), Ordering::SeqCst);
+    ActiveRun::abandon();
+    ACTIVE_CALLS.fetch_sub(OWN_CALLS.take(), Ordering::SeqCst);
     loop {
         thread::park();
     }
 }
 
-/// A call of Python code by native code.
-struct Call;
+/// A call of Python code from native code.
+struct ActiveCall;
 
-impl Call {
+impl ActiveCall {
     fn begin() -> Self {
         OWN_CALLS.set(OWN_CALLS.get() + 1);
-        CALLS.fetch_add(1, Ordering::SeqCst);
+        ACTIVE_CALLS.fetch_add(1, Ordering::SeqCst);
         Self
     }
 }
 
-impl Drop for Call {
+impl Drop for ActiveCall {
     fn drop(&mut self) {
         OWN_CALLS.set(OWN_CALLS.get() - 1);
-        CALLS.fetch_sub(1, Ordering::SeqCst);
+        ACTIVE_CALLS.fetch_sub(1, Ordering::SeqCst);
     }
 }
 
-/// As [`Python::attach`]; a thread that comes when the interpreter is about to end does not return.
+/// As [`Python::attach`]. Does not return at finalization.
 #[allow(clippy::disallowed_methods)]
 pub(crate) fn attach<T>(work: impl for<'py> FnOnce(Python<'py>) -> T) -> T {
     if is_attached() {
         return Python::attach(|py| {
-            // In one order with what `close` does, as in `InterpreterEntry::begin`.
-            let _call = Call::begin();
-            if is_closed_here() {
+            // As in `InterpreterEntry::begin`.
+            let _call = ActiveCall::begin();
+            if is_closing_elsewhere() {
                 py.detach(|| sleep_for_good());
             }
             work(py)
@@ -145,13 +144,13 @@ pub(crate) fn attach<T>(work: impl for<'py> FnOnce(Python<'py>) -> T) -> T {
     let crossing = InterpreterEntry::begin();
     Python::attach(|py| {
         let _attached = Detachment::set(false);
-        let _call = Call::begin();
+        let _call = ActiveCall::begin();
         drop(crossing);
         work(py)
     })
 }
 
-/// As [`Python::detach`]; a thread that has done its work when the interpreter is about to end does not return.
+/// As [`Python::detach`]. Does not return at finalization.
 #[allow(clippy::disallowed_methods)]
 pub(crate) fn detach<T: Send>(py: Python<'_>, work: impl FnOnce() -> T + Send) -> T {
     let (done, crossing) = py.detach(|| {
@@ -162,18 +161,18 @@ pub(crate) fn detach<T: Send>(py: Python<'_>, work: impl FnOnce() -> T + Send) -
     done
 }
 
-/// A run that the end of the interpreter stops.
-pub(crate) struct Run {
+/// A run that finalization stops.
+pub(crate) struct ActiveRun {
     pub(crate) stop: Interrupt,
-    /// The thread that waits for it, and Python's number of that.
+    /// The thread that started it, and Python's id of that thread.
     thread: ThreadId,
     python_thread: u64,
     /// Worker threads take part in it.
     has_workers: bool,
 }
 
-impl Run {
-    /// Begins one; it has ended when it is dropped.
+impl ActiveRun {
+    /// Registers a run, until it is dropped.
     pub(crate) fn begin(py: Python<'_>, has_workers: bool) -> PyResult<Arc<Self>> {
         let python_thread = py.import("_thread")?.call_method0("get_ident")?;
         let run = Arc::new(Self {
@@ -182,14 +181,14 @@ impl Run {
             python_thread: python_thread.extract()?,
             has_workers,
         });
-        let mut runs = RUNS.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut runs = ACTIVE_RUNS.lock().unwrap_or_else(PoisonError::into_inner);
         runs.retain(|run| run.strong_count() > 0);
         runs.push(Arc::downgrade(&run));
         Ok(run)
     }
 
-    /// Runs that this thread takes part in will never end, since it sleeps from now on: nobody waits for them any more.
-    /// Of a worker thread it is not known which run it works for, so those are all that have workers.
+    /// Unregisters the runs of this thread, which sleeps for good from now on. A worker thread does not know its run,
+    /// so it unregisters all that have workers.
     fn abandon() {
         let this = thread::current().id();
         let runs = Self::all();
@@ -198,52 +197,52 @@ impl Run {
             true => !run.has_workers,
             false => run.thread != this,
         };
-        let mut all = RUNS.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all = ACTIVE_RUNS.lock().unwrap_or_else(PoisonError::into_inner);
         all.retain(|run| run.upgrade().is_some_and(|run| stays(&run)));
     }
 
-    /// Those that have not ended.
+    /// The runs that have not ended.
     fn all() -> Vec<Arc<Self>> {
-        let runs = RUNS.lock().unwrap_or_else(PoisonError::into_inner);
+        let runs = ACTIVE_RUNS.lock().unwrap_or_else(PoisonError::into_inner);
         runs.iter().filter_map(Weak::upgrade).collect()
     }
 }
 
-/// Whether the interpreter is about to end: nothing new should begin in other threads.
-pub(crate) fn is_closed() -> bool {
-    CLOSED.load(Ordering::Relaxed)
+/// Whether finalization has begun; no other thread should start work.
+pub(crate) fn is_closing() -> bool {
+    IS_CLOSING.load(Ordering::Relaxed)
 }
 
-/// The interpreter is about to end: stops runs of other threads, and keeps them out of it.
+/// Called at exit: stops runs of other threads and keeps these from attaching.
 #[pyfunction]
 #[allow(clippy::disallowed_methods)]
 pub(crate) fn close(py: Python<'_>) {
-    let _ = CLOSER.set(thread::current().id());
-    CLOSED.store(true, Ordering::SeqCst);
-    for run in Run::all() {
+    let _ = CLOSING_THREAD.set(thread::current().id());
+    IS_CLOSING.store(true, Ordering::SeqCst);
+    for run in ActiveRun::all() {
         run.stop.request();
     }
     let begun = Instant::now();
     let mut interrupted = false;
     let own = OWN_CALLS.get();
-    while CROSSING.load(Ordering::SeqCst) > 0
-        || CALLS.load(Ordering::SeqCst) > own
-        || !Run::all().is_empty()
+    while ENTERING_THREADS.load(Ordering::SeqCst) > 0
+        || ACTIVE_CALLS.load(Ordering::SeqCst) > own
+        || !ActiveRun::all().is_empty()
     {
-        if begun.elapsed() > PATIENCE {
+        if begun.elapsed() > CLOSE_TIMEOUT {
             break;
         }
-        if begun.elapsed() > POLITE && !std::mem::replace(&mut interrupted, true) {
-            Run::all()
+        if begun.elapsed() > INTERRUPT_DELAY && !std::mem::replace(&mut interrupted, true) {
+            ActiveRun::all()
                 .iter()
                 .for_each(|run| interrupt(py, run.python_thread));
         }
-        // Not by `detach`: this thread comes back.
-        py.detach(|| thread::sleep(LOOK_EVERY));
+        // Not `detach`: this thread has to return.
+        py.detach(|| thread::sleep(POLL_INTERVAL));
     }
 }
 
-/// Has a thread that runs Python code raise SystemExit.
+/// Raises SystemExit in a thread that runs Python code.
 fn interrupt(py: Python<'_>, thread: u64) {
     let raise = || -> PyResult<()> {
         let api = py.import("ctypes")?.getattr("pythonapi")?;
@@ -254,23 +253,23 @@ fn interrupt(py: Python<'_>, thread: u64) {
         let exit = ctypes.getattr("py_object")?.call1((exit,))?;
         set.call1((thread, exit)).map(drop)
     };
-    // Without it the run goes on until its function returns.
+    // On failure the run lasts until its function returns.
     let _ = raise();
 }
 
-/// In a forked child: no thread of the parent but the one that forked goes on here.
+/// In a forked child only the forking thread exists.
 #[pyfunction]
 fn forget_threads() {
-    CROSSING.store(0, Ordering::SeqCst);
-    CALLS.store(OWN_CALLS.get(), Ordering::SeqCst);
-    // Only threads that held the interpreter took the lock, as the one that forked did: it is free.
-    if let Ok(mut runs) = RUNS.try_lock() {
+    ENTERING_THREADS.store(0, Ordering::SeqCst);
+    ACTIVE_CALLS.store(OWN_CALLS.get(), Ordering::SeqCst);
+    // Free: only attached threads take the lock, and the forking thread was the attached one.
+    if let Ok(mut runs) = ACTIVE_RUNS.try_lock() {
         let this = thread::current().id();
         runs.retain(|run| run.upgrade().is_some_and(|run| run.thread == this));
     }
 }
 
-/// Has Python call [`close`] when it exits.
+/// Registers [`close`] to be called at exit.
 pub(crate) fn close_at_exit(module: &Bound<'_, PyModule>) -> PyResult<()> {
     let py = module.py();
     let close = pyo3::wrap_pyfunction!(close, module)?;

@@ -3,7 +3,7 @@
 use pyo3::prelude::*;
 use serde_json::{Map, Value};
 
-use crate::errors::{Raised, Result};
+use crate::errors::{PackageError, Result};
 
 /// A Python mapping as a JSON object; NumPy scalars and times become numbers and text.
 pub(crate) fn object(owner: &str, mapping: &Bound<'_, PyAny>) -> Result<Map<String, Value>> {
@@ -18,7 +18,7 @@ pub(crate) fn object(owner: &str, mapping: &Bound<'_, PyAny>) -> Result<Map<Stri
             let message = format!(
                 "attributes of {owner} are refused: got {text:.40}; give a dict with text keys"
             );
-            Err(Raised::new("StoreValueError", "invalid_attributes", message).into())
+            Err(PackageError::new("StoreValueError", "invalid_attributes", message).into())
         }
     }
 }

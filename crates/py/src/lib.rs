@@ -1,8 +1,7 @@
 //! Isochrony for Python: the extension module `isochrony._native`.
 //!
-//! Thin by intent. Each Python class wraps one Rust value and holds no state of its own; anything that
-//! needs another Python library (ObsPy, xarray, pandas, matplotlib) is written in Python, in the package
-//! around this module, and called from here by name when it is first used.
+//! Bindings only: each Python class wraps one Rust value and holds no state of its own. What needs another Python
+//! library (ObsPy, xarray, pandas, matplotlib) is written in Python, in the package around this module.
 //!
 //! Conventions that every binding keeps:
 //! - memory crosses without a copy and read-only; a view keeps its memory alive by itself ([`memory`],
@@ -14,54 +13,23 @@
 
 use pyo3::prelude::*;
 
-mod attrs;
-mod backup;
-mod conversion;
-mod counts;
 mod descriptor;
 mod errors;
-mod events;
 mod expr;
-mod filling;
-mod foreign;
-mod gaps;
-mod gather;
-mod graph;
-mod handle;
-mod ingest;
+mod integer;
 mod interpreter;
 mod interrupt;
 mod json;
-mod key;
-mod level;
-mod level_selection;
-mod machine;
 mod memory;
 mod nbuf;
-mod network;
-mod numbers;
-mod opening;
-mod options;
 mod plan;
-mod range;
-mod raw;
-mod row;
-mod runs;
-mod saved_plans;
-mod segment;
-mod selection;
 mod signal;
-mod span;
-mod stamps;
 mod store;
 mod table;
 mod tapers;
 mod tasklets;
 mod time;
-mod timebase;
-mod view;
 mod workers;
-mod writing;
 
 /// The native half of Isochrony; import `isochrony` instead.
 #[pymodule]
@@ -69,54 +37,52 @@ mod _native {
     use pyo3::prelude::*;
 
     #[pymodule_export]
-    use crate::backup::backup;
-    #[pymodule_export]
-    use crate::counts::Counts;
-    #[pymodule_export]
-    use crate::events::{Event, Events};
-    #[pymodule_export]
     use crate::expr::Expr;
     #[pymodule_export]
-    use crate::filling::prefetch;
-    #[pymodule_export]
-    use crate::gaps::{Gap, Gaps};
-    #[pymodule_export]
-    use crate::graph::Graph;
-    #[pymodule_export]
-    use crate::ingest::{Ingest, Layout};
-    #[pymodule_export]
-    use crate::level::Level;
-    #[pymodule_export]
-    use crate::level_selection::LevelSelection;
-    #[pymodule_export]
-    use crate::machine::{
-        calibrate_machine, load_machine_profile, machine_profile_path, predict_scan,
-        save_machine_profile,
-    };
+    use crate::expr::row::Row;
     #[pymodule_export]
     use crate::nbuf::{makes_output, nbuffer};
-    #[pymodule_export]
-    use crate::opening::{_reopen, open};
     #[pymodule_export]
     use crate::plan::{
         NativeControl, NativeFollowed, NativeListener, NativePlan, NativePusher, effective_options,
     };
     #[pymodule_export]
-    use crate::range::Range;
-    #[pymodule_export]
-    use crate::row::Row;
-    #[pymodule_export]
-    use crate::runs::Run;
-    #[pymodule_export]
-    use crate::segment::Segment;
-    #[pymodule_export]
-    use crate::selection::Selection;
-    #[pymodule_export]
     use crate::signal::Signal;
     #[pymodule_export]
-    use crate::span::{Span, span};
+    use crate::signal::counts::Counts;
+    #[pymodule_export]
+    use crate::signal::events::{Event, Events};
+    #[pymodule_export]
+    use crate::signal::filling::prefetch;
+    #[pymodule_export]
+    use crate::signal::gaps::{Gap, Gaps};
+    #[pymodule_export]
+    use crate::signal::level::Level;
+    #[pymodule_export]
+    use crate::signal::level_selection::LevelSelection;
+    #[pymodule_export]
+    use crate::signal::runs::Run;
+    #[pymodule_export]
+    use crate::signal::segment::Segment;
+    #[pymodule_export]
+    use crate::signal::selection::Selection;
+    #[pymodule_export]
+    use crate::signal::view::{View, lost_commits, verify};
+    #[pymodule_export]
+    use crate::signal::writing::{Appended, Backfilled};
     #[pymodule_export]
     use crate::store::Store;
+    #[pymodule_export]
+    use crate::store::backup::backup;
+    #[pymodule_export]
+    use crate::store::ingest::{Ingest, Layout};
+    #[pymodule_export]
+    use crate::store::machine::{
+        calibrate_machine, load_machine_profile, machine_profile_path, predict_scan,
+        save_machine_profile,
+    };
+    #[pymodule_export]
+    use crate::store::opening::{_reopen, open};
     #[pymodule_export]
     use crate::table::NativeTable;
     #[pymodule_export]
@@ -126,13 +92,15 @@ mod _native {
     #[pymodule_export]
     use crate::time::Time;
     #[pymodule_export]
-    use crate::timebase::Timebase;
+    use crate::time::graph::Graph;
     #[pymodule_export]
-    use crate::view::{View, lost_commits, verify};
+    use crate::time::range::Range;
+    #[pymodule_export]
+    use crate::time::span::{Span, span};
+    #[pymodule_export]
+    use crate::time::timebase::Timebase;
     #[pymodule_export]
     use crate::workers::end_with;
-    #[pymodule_export]
-    use crate::writing::{Appended, Backfilled};
 
     /// Runs end before the interpreter does.
     #[pymodule_init]

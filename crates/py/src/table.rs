@@ -5,7 +5,7 @@ use isochrony_flow::arrow::array::Array;
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyDict};
 
-use crate::errors::{Raised, Result};
+use crate::errors::{PackageError, Result};
 use crate::memory;
 
 /// Rows of a plan as Arrow; `isochrony.Table` is the one for people.
@@ -50,7 +50,7 @@ impl NativeTable {
     /// A column as a read-only array; numbers and times are not copied.
     fn column<'py>(&self, py: Python<'py>, name: &str) -> Result<Bound<'py, PyAny>> {
         let Some(column) = self.batch.column_by_name(name) else {
-            return Err(Raised::new(
+            return Err(PackageError::new(
                 "PlanError",
                 "unknown_field",
                 format!(
@@ -75,7 +75,7 @@ impl NativeTable {
         py: Python<'py>,
         requested_schema: Option<&Bound<'py, PyAny>>,
     ) -> Result<Bound<'py, PyCapsule>> {
-        // A consumer must be ready for another schema than it asked for.
+        // A consumer must accept another schema than it asked for.
         let _ = requested_schema;
         memory::stream_capsule(py, &self.batch)
     }

@@ -5,13 +5,13 @@ use isochrony_dsp::window::Taper;
 use isochrony_segment::has_free_memory;
 use pyo3::prelude::*;
 
-use crate::errors::{Raised, Result};
+use crate::errors::{PackageError, Result};
 
 fn refused(error: &DspError) -> crate::errors::Error {
-    Raised::new("OptionError", error.code(), error.to_string()).into()
+    PackageError::new("OptionError", error.code(), error.to_string()).into()
 }
 
-/// Refuses more factors than there is memory for: beside each of them Python has an object and an array.
+/// Refuses more factors than fit memory, with a Python object and an array for each.
 fn room_for(width: usize) -> Result<()> {
     const BYTES_EACH: u64 = 64;
     let bytes = (width as u64).checked_mul(BYTES_EACH);
@@ -22,7 +22,7 @@ fn room_for(width: usize) -> Result<()> {
         "a taper of {width} samples takes {BYTES_EACH} bytes each, and {} are free; take a shorter one",
         isochrony_segment::free_memory()
     );
-    Err(Raised::new("OptionError", "bad_option", message).into())
+    Err(PackageError::new("OptionError", "bad_option", message).into())
 }
 
 /// Factors of a taper that is written as plans save it.

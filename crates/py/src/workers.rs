@@ -1,6 +1,6 @@
-//! Python in worker processes: how they are started, how functions get there and exceptions get back.
+//! Python in worker processes: start command, functions and exceptions.
 //!
-//! The processes themselves are [`isochrony_workers`]; pickling is done by `isochrony/transport.py`.
+//! [`isochrony_workers`] has the processes; `isochrony/transport.py` pickles.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,7 +15,7 @@ use pyo3::prelude::*;
 
 use crate::interpreter::attach;
 
-/// A pool for an execution on `workers` threads. `variable` is added to the processes' environment: name, value.
+/// A pool for `workers` threads. `variable` (name, value) is added to the environment.
 pub(crate) fn process_pool(workers: usize, variable: (String, String)) -> Arc<ProcessPool> {
     ProcessPool::new(move || start_command(workers, variable))
 }
@@ -39,10 +39,10 @@ fn start_command(workers: usize, variable: (String, String)) -> Result<StartComm
     })
 }
 
-/// A Python function that may be sent to worker processes.
+/// A Python function.
 struct FunctionObject(Arc<Py<PyAny>>);
 
-/// A Python function as the pool takes it.
+/// A function for the pool.
 pub(crate) fn host_function(function: &Arc<Py<PyAny>>) -> Arc<dyn HostFunction> {
     Arc::new(FunctionObject(Arc::clone(function)))
 }
@@ -72,7 +72,7 @@ impl HostFunction for FunctionObject {
     }
 }
 
-/// The thread in which an operator calls worker processes.
+/// The calling thread of an operator.
 pub(crate) fn caller(run: &RunOptions<'_>) -> Caller {
     Caller {
         worker: run.worker,
@@ -86,7 +86,7 @@ pub(crate) fn check_signals() -> Result<(), Cause> {
     Ok(attach(|py| py.check_signals())?)
 }
 
-/// The exception that a function raised in a worker process.
+/// Rebuilds an exception of a worker process.
 pub(crate) fn rebuild(exception: &RemoteException) -> PyErr {
     let RemoteException {
         pid,
@@ -104,7 +104,7 @@ pub(crate) fn rebuild(exception: &RemoteException) -> PyErr {
     .unwrap_or_else(|error| error)
 }
 
-/// An error of a call as the cause of an operator's or a tasklet's error.
+/// The cause of an operator's or tasklet's error.
 pub(crate) fn cause(error: CallError) -> Cause {
     match error {
         CallError::Raised(exception) => Box::new(rebuild(&exception)),
@@ -113,7 +113,7 @@ pub(crate) fn cause(error: CallError) -> Cause {
     }
 }
 
-/// An error of a call as an operator's error.
+/// An operator's error.
 pub(crate) fn operator_error(error: CallError) -> OpError {
     match error {
         CallError::Stopped => OpErrorKind::Interrupted,

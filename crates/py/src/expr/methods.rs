@@ -1,4 +1,4 @@
-//! What an array has methods for, and memories of windows.
+//! Methods of arrays, and operations with memory across windows.
 
 use isochrony_expr::{Memory, Op, Reduction, Unary};
 use isochrony_segment::DType;
@@ -6,7 +6,7 @@ use pyo3::prelude::*;
 
 use super::{Expr, apply, operand};
 use crate::errors::Result;
-use crate::options::dtype_text;
+use crate::signal::options::dtype_text;
 
 /// Reductions of a window.
 macro_rules! reductions {

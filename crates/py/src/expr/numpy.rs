@@ -1,13 +1,14 @@
 //! NumPy's functions of expressions, by their names.
 
-use isochrony_expr::{Binary, Expr as Written, Op, Reduction, Unary};
+use isochrony_expr::{Binary, Expr as NativeExpr, Op, Reduction, Unary};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
-use super::{Expr, apply, operand, untraceable};
+use super::expression::{Expr, untraceable};
+use super::{apply, operand};
 use crate::errors::Result;
 
-/// The operation of a universal function.
+/// Traces a ufunc.
 fn ufunc_op(name: &str) -> Option<Op> {
     Some(match name {
         "negative" => Op::Unary(Unary::Neg),
@@ -56,7 +57,7 @@ fn ufunc_op(name: &str) -> Option<Op> {
     })
 }
 
-/// The operation of a function that is none of the universal ones.
+/// Traces another function.
 fn function_op(name: &str) -> Option<Op> {
     Some(match name {
         "where" => Op::Where,
@@ -92,7 +93,7 @@ fn arguments(
     op: Op,
     args: &Bound<'_, PyTuple>,
     options: usize,
-) -> Result<Vec<Written>> {
+) -> Result<Vec<NativeExpr>> {
     if args.len() != op.arguments() || options > 0 {
         let takes = op.arguments();
         return Err(untraceable(format!(

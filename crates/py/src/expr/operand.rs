@@ -1,14 +1,14 @@
-//! What an operation of an expression takes: expressions, and numbers of Python's and NumPy's.
+//! Operands: expressions and numbers.
 
-use isochrony_expr::{Expr as Written, Scalar};
+use isochrony_expr::{Expr as NativeExpr, Scalar};
 use isochrony_segment::{Complex64, DType};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyComplex, PyFloat, PyInt};
 
-use super::{Expr, untraceable};
+use super::expression::{Expr, untraceable};
 use crate::errors::Result;
 
-/// A number of Python's, which takes the dtype of what it meets.
+/// A Python number, which takes the dtype of what it meets.
 fn weak(object: &Bound<'_, PyAny>) -> Result<Option<Scalar>> {
     Ok(Some(if object.is_instance_of::<PyBool>() {
         Scalar::Bool(object.extract()?)
@@ -32,11 +32,11 @@ fn weak(object: &Bound<'_, PyAny>) -> Result<Option<Scalar>> {
 }
 
 /// An expression or a number as an argument of an operation.
-pub(super) fn operand(object: &Bound<'_, PyAny>) -> Result<Written> {
+pub(super) fn operand(object: &Bound<'_, PyAny>) -> Result<NativeExpr> {
     if let Ok(expr) = object.cast::<Expr>() {
         return Ok(expr.get().written.clone());
     }
-    // NumPy's numbers first: float64 is a subclass of Python's float, but keeps its dtype.
+    // NumPy scalars first: float64 is a subclass of float, but keeps its dtype.
     let dtype = object.getattr_opt("dtype")?;
     let whole = object.getattr_opt("shape")?;
     match (dtype, whole) {
@@ -49,12 +49,12 @@ pub(super) fn operand(object: &Bound<'_, PyAny>) -> Result<Written> {
             }
             let (dtype, _) = DType::parse(&dtype.getattr("str")?.extract::<String>()?)?;
             if let Some(value) = weak(&object.call_method0("item")?)? {
-                return Ok(Written::typed(value, dtype));
+                return Ok(NativeExpr::typed(value, dtype));
             }
         }
         _ => {
             if let Some(value) = weak(object)? {
-                return Ok(Written::constant(value));
+                return Ok(NativeExpr::constant(value));
             }
         }
     }

@@ -1,13 +1,13 @@
-//! What only values have, and what to write instead.
+//! Operations that need values, and what to write instead.
 
-use isochrony_expr::Expr as Written;
+use isochrony_expr::Expr as NativeExpr;
 use pyo3::prelude::*;
 
-use super::{Expr, untraceable};
-use crate::errors::{Raised, Result};
+use super::expression::{Expr, untraceable};
+use crate::errors::{PackageError, Result};
 
 /// An expression as errors quote it.
-fn quoted(written: &Written) -> String {
+fn quoted(written: &NativeExpr) -> String {
     let text = written.to_string();
     match text.char_indices().nth(100) {
         Some((cut, _)) => format!("`{}...`", &text[..cut]),
@@ -16,7 +16,7 @@ fn quoted(written: &Written) -> String {
 }
 
 impl Expr {
-    /// Python asked for something that only values have.
+    /// Refuses an operation that needs a value.
     pub(super) fn no<T>(&self, what: &str, mend: &str) -> Result<T> {
         let at = quoted(&self.written);
         Err(untraceable(format!(
@@ -80,6 +80,6 @@ impl Expr {
              conj real imag, ewm hysteresis previous counter, operators, and NumPy's functions, as np.sqrt(s)",
             quoted(&self.written)
         );
-        Err(Raised::new("TraceAttributeError", "no_such_operation", message).into())
+        Err(PackageError::new("TraceAttributeError", "no_such_operation", message).into())
     }
 }

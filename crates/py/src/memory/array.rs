@@ -9,31 +9,31 @@ use numpy::npyffi::{self, NPY_TYPES, NpyTypes, PY_ARRAY_API, PyArrayObject, npy_
 use numpy::{PyUntypedArray, PyUntypedArrayMethods};
 use pyo3::prelude::*;
 
-use crate::errors::{Raised, Result};
+use crate::errors::{PackageError, Result};
 
 /// Keeps a buffer alive as the base of a NumPy array.
-#[pyclass(frozen, module = "isochrony._native", name = "_Keeper")]
+#[pyclass(frozen, module = "isochrony._native", name = "_ArrayBase")]
 #[derive(Default)]
-pub(super) struct Keeper {
+pub(super) struct ArrayBase {
     buffer: OnceLock<Buffer>,
 }
 
-impl Keeper {
-    /// Keeps a buffer from here on, if it has none.
+impl ArrayBase {
+    /// Keeps a buffer, if it has none yet.
     pub(super) fn keep(&self, buffer: Buffer) {
-        // What it has, its array looks into, and so it stays.
+        // An array looks into the one that it has.
         let _ = self.buffer.set(buffer);
     }
 }
 
-/// NumPy's number of an element type.
+/// NumPy's type number.
 fn type_number(dtype: DType) -> NPY_TYPES {
     match dtype {
         DType::Bool => NPY_TYPES::NPY_BOOL,
         DType::I8 => NPY_TYPES::NPY_BYTE,
         DType::I16 => NPY_TYPES::NPY_SHORT,
         DType::I32 => NPY_TYPES::NPY_INT,
-        // On every platform where `long` has 64 bits NumPy's int64 is `long`, elsewhere `long long`.
+        // NumPy's int64 is `long` where that has 64 bits, else `long long`.
         DType::I64 if size_of::<std::ffi::c_long>() == 8 => NPY_TYPES::NPY_LONG,
         DType::I64 => NPY_TYPES::NPY_LONGLONG,
         DType::U8 => NPY_TYPES::NPY_UBYTE,
@@ -45,16 +45,16 @@ fn type_number(dtype: DType) -> NPY_TYPES {
     }
 }
 
-/// A read-only 1-D array that looks into `buffer`, which must hold whole samples.
+/// A read-only 1-D array over `buffer`, which must hold whole samples.
 ///
-/// Bytes that are not aligned for `dtype` give an array with `flags.aligned` false, as NumPy wants it.
+/// Unaligned bytes give an array with `flags.aligned` false.
 pub(crate) fn view(py: Python<'_>, buffer: Buffer, dtype: DType) -> PyResult<Bound<'_, PyAny>> {
     let len = buffer.len() / dtype.size();
     // SAFETY: the array has no more bytes than the buffer, and is read-only.
     unsafe { over(py, buffer, dtype, &mut [len as npy_intp], 0) }
 }
 
-/// A writable 1-D array, or one of `columns` columns, that takes over memory which Rust has filled.
+/// A writable array, 1-D or of `columns` columns, that takes over memory.
 pub(crate) fn own(
     py: Python<'_>,
     memory: BufferMut,
@@ -84,15 +84,14 @@ pub(crate) fn own(
     }
 }
 
-/// Bytes that Rust gathered, kept alive for an array.
-struct Bytes {
+/// Bytes of a result, as the owner of an array's memory.
+struct GatheredBytes {
     _bytes: Vec<u8>,
 }
 
-impl Owner for Bytes {}
+impl Owner for GatheredBytes {}
 
-/// A writable array of `rows` rows, of `columns` values each unless it is 1-D, that takes over gathered bytes. Bytes
-/// beyond the last row are left out; too few give fewer rows.
+/// A writable array that takes over bytes, 1-D or of `columns` columns. Bytes beyond the last whole row are left out.
 pub(crate) fn gathered(
     py: Python<'_>,
     mut bytes: Vec<u8>,
@@ -109,7 +108,7 @@ pub(crate) fn gathered(
         // SAFETY: the shape has a zero, so the array has no bytes.
         return Ok(unsafe { over(py, Buffer::concat([])?, dtype, &mut shape, 0) }?);
     };
-    let owner = Arc::new(Bytes { _bytes: bytes });
+    let owner = Arc::new(GatheredBytes { _bytes: bytes });
     // SAFETY: moving a vector leaves its memory in place; `owner` keeps it, and nobody resizes or reads it.
     let buffer = unsafe { Buffer::from_owner(owner, data, rows * row) };
     let mut shape = vec![rows as npy_intp];
@@ -131,7 +130,7 @@ pub(super) unsafe fn over<'py>(
     shape: &mut [npy_intp],
     flags: c_int,
 ) -> PyResult<Bound<'py, PyAny>> {
-    let keeper = Bound::new(py, Keeper::default())?;
+    let keeper = Bound::new(py, ArrayBase::default())?;
     let data = buffer.as_ptr();
     keeper.get().keep(buffer);
     // SAFETY: the caller's; the keeper has the buffer.
@@ -146,7 +145,7 @@ pub(super) unsafe fn over<'py>(
 /// owned memory, and no two values share bytes.
 pub(super) unsafe fn shaped<'py>(
     py: Python<'py>,
-    keeper: &Bound<'py, Keeper>,
+    keeper: &Bound<'py, ArrayBase>,
     data: *const u8,
     dtype: DType,
     shape: &mut [npy_intp],
@@ -186,7 +185,7 @@ pub(super) unsafe fn shaped<'py>(
     }
 }
 
-/// Keeps a Python object alive whose memory a buffer looks into.
+/// The owner of memory that belongs to a Python object.
 pub(super) struct PythonOwner {
     _object: Py<PyAny>,
 }
@@ -199,10 +198,9 @@ impl PythonOwner {
 
 impl Owner for PythonOwner {}
 
-/// The memory of a 1-D array as a buffer, and its element type; no copy unless the array is strided or of
-/// foreign byte order.
+/// The memory of a 1-D array and its dtype, without a copy unless the array is strided or of foreign byte order.
 ///
-/// The caller's array must not be written while the buffer is in use; `copy` avoids that.
+/// The array must not be written while the buffer is in use; `copy` avoids that.
 pub(crate) fn adopt(array: &Bound<'_, PyAny>, copy: bool) -> Result<(Buffer, DType)> {
     let py = array.py();
     let numpy = py.import("numpy")?;
@@ -217,7 +215,7 @@ pub(crate) fn adopt(array: &Bound<'_, PyAny>, copy: bool) -> Result<(Buffer, DTy
     }
     let ndim: usize = array.getattr("ndim")?.extract()?;
     if ndim != 1 {
-        return Err(Raised::new(
+        return Err(PackageError::new(
             "SegmentError",
             "not_one_dimensional",
             format!(

@@ -1,7 +1,7 @@
 //! The Arrow C data interface: <https://arrow.apache.org/docs/format/CDataInterface.html>.
 //!
-//! Numbers cross without a copy in both directions. A bool takes one bit in Arrow and one byte here, so it is
-//! repacked. A complex number is a fixed-size list of two floats, re then im, without a copy.
+//! Numbers cross without a copy. Bools are repacked, from one bit to one byte each. Complex numbers are fixed-size
+//! lists of two floats.
 
 use std::ffi::{CStr, CString, c_char, c_void};
 use std::ptr::NonNull;
@@ -11,7 +11,7 @@ use isochrony_segment::{Buffer, DType, Owner};
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyTuple};
 
-use crate::errors::{Raised, Result};
+use crate::errors::{PackageError, Result};
 
 /// `struct ArrowSchema` of the specification.
 #[repr(C)]
@@ -45,7 +45,7 @@ struct Array {
 const SCHEMA: &CStr = c"arrow_schema";
 const ARRAY: &CStr = c"arrow_array";
 
-/// A struct that lives in a capsule; dropping it calls the producer's release function if nobody took it over.
+/// Contents of a capsule. Dropping it calls the producer's release function, unless a consumer has taken it over.
 struct OwnedSchema(Schema);
 struct OwnedArray(Array);
 
@@ -238,7 +238,7 @@ impl Owner for OwnedArray {}
 fn refuse(reason: &str) -> crate::errors::Error {
     let message =
         format!("Arrow array is refused: {reason}; cast it to a number type without nulls first");
-    Raised::new("SegmentTypeError", "unsupported_arrow", message).into()
+    PackageError::new("SegmentTypeError", "unsupported_arrow", message).into()
 }
 
 /// The samples of an object with `__arrow_c_array__`; no copy except of bools.

@@ -1,19 +1,19 @@
-//! Calls of functions that Numba compiled.
+//! Calls functions that Numba compiled.
 
 use isochrony_segment::DType;
 use pyo3::prelude::*;
 
-/// The C function of `isochrony.functions`: rows, how many, values of a row, values from one row to the next, results.
+/// C signature: rows, count, values of a row, stride, results.
 type Entry = unsafe extern "C" fn(*const u8, i64, i64, i64, *mut u8) -> i64;
 
-/// A compiled function, and what keeps its code in memory.
+/// A compiled function, and the owner of its code.
 pub(crate) struct Compiled {
     entry: Entry,
     _keeper: Py<PyAny>,
 }
 
 impl Compiled {
-    /// Has Numba compile a function of rows of one dtype that fills `width` values of another a row.
+    /// Compiles a function of rows of one dtype that gives `width` values of another for each row.
     pub(crate) fn new(
         function: &Bound<'_, PyAny>,
         given: DType,
@@ -33,8 +33,8 @@ impl Compiled {
         })
     }
 
-    /// Calls it over `count` rows of `width` values, `stride` apart, of `size` bytes each; None if they do not lie in
-    /// `values`, or `result` bytes a row not in `out`.
+    /// Calls it over `count` rows of `width` values of `size` bytes, `stride` values apart. None if they reach outside
+    /// of `values`, or results of `result` bytes outside of `out`.
     pub(crate) fn call(
         &self,
         values: &[u8],

@@ -1,15 +1,15 @@
-//! Memory that crosses between Rust and Python without a copy: the only unsafe code of this crate.
+//! Zero-copy memory between Rust and Python.
 //!
-//! Outwards, a NumPy array (or an Arrow array) looks into a [`Buffer`] and holds a counted reference to it, so
-//! the view outlives store, signal and segment. Such arrays are read-only: the bytes are shared with every other
-//! holder. Inwards, a [`Buffer`] looks into an array and holds a reference to the Python object.
+//! Outwards, a NumPy or Arrow array looks into a [`Buffer`] and holds a reference to it, so it outlives store, signal
+//! and segment. It is read-only, because others share the bytes. Inwards, a [`Buffer`] looks into an array and holds a
+//! reference to the Python object.
 #![allow(unsafe_code)] // Raw pointers are what NumPy's and Arrow's C interfaces consist of.
 
 mod array;
 mod arrow;
 mod compiled;
-mod handed;
-mod lent;
+mod fillable;
+mod lender;
 mod returned;
 mod slice;
 mod table;
@@ -17,8 +17,8 @@ mod table;
 pub(crate) use array::{adopt, gathered, own, view};
 pub(crate) use arrow::{export as arrow_export, import as arrow_import};
 pub(crate) use compiled::Compiled;
-pub(crate) use handed::{Handed, let_go};
-pub(crate) use lent::{Block, Lent, call};
-pub(crate) use returned::{Returned, references};
+pub(crate) use fillable::{FillableArray, take_memory};
+pub(crate) use lender::{ArrayLender, Block, call};
+pub(crate) use returned::{ReturnedArray, references};
 pub(crate) use slice::slice;
 pub(crate) use table::{column, schema_capsule, stream_capsule};

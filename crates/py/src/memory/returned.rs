@@ -1,4 +1,4 @@
-//! What functions return, as memory of the engine.
+//! Arrays that functions return, as buffers.
 
 use std::ptr::NonNull;
 use std::sync::Arc;
@@ -9,14 +9,14 @@ use numpy::{PyArrayDescrMethods, PyUntypedArray, PyUntypedArrayMethods};
 use pyo3::prelude::*;
 
 use super::array::PythonOwner;
-use crate::errors::{Raised, Result};
+use crate::errors::{PackageError, Result};
 
-/// Results of at most so many bytes are copied where that is as good: it takes no longer than to keep an array and to
-/// let go of it, which needs the interpreter once more.
-const SMALL: usize = 4096;
+/// Results up to this length are copied: that takes no longer than keeping and later releasing an array, for which the
+/// thread would have to attach again.
+const MAX_COPIED_BYTES: usize = 4096;
 
-/// An array that a function returned: values that can flow in a plan, one after another.
-pub(crate) struct Returned<'py> {
+/// An array that a function returned, of a dtype and shape that can flow in a plan.
+pub(crate) struct ReturnedArray<'py> {
     pub(crate) dtype: DType,
     pub(crate) rows: usize,
     /// Values of a row; None of a 1-D array.
@@ -25,7 +25,7 @@ pub(crate) struct Returned<'py> {
     array: Bound<'py, PyUntypedArray>,
 }
 
-/// Element type of NumPy's number of it.
+/// The dtype of a NumPy type number.
 fn dtype_of(number: i32) -> Option<DType> {
     use npyffi::NPY_TYPES as T;
     let is = |kind: T| number == kind as i32;
@@ -51,7 +51,7 @@ fn dtype_of(number: i32) -> Option<DType> {
     })
 }
 
-/// How many references there are to an object.
+/// Reference count of an object.
 pub(crate) fn references(object: &Bound<'_, PyAny>) -> isize {
     // SAFETY: reads the count of a live object, attached to the interpreter.
     unsafe { pyo3::ffi::Py_REFCNT(object.as_ptr()) }
@@ -61,28 +61,28 @@ fn owns(flags: i32) -> bool {
     flags & npyffi::NPY_ARRAY_OWNDATA != 0
 }
 
-fn no_dtype(name: &str) -> Raised {
-    Raised::new(
+fn no_dtype(name: &str) -> PackageError {
+    PackageError::new(
         "SegmentTypeError",
         "unsupported_dtype",
         format!("values of {name} cannot flow in a plan; convert them with .astype(\"float64\")"),
     )
 }
 
-impl Returned<'_> {
-    /// The type of NumPy's name of it.
+impl ReturnedArray<'_> {
+    /// The dtype of a NumPy name.
     pub(crate) fn dtype_named(name: &str) -> Result<DType> {
         DType::parse(name)
             .map(|(dtype, _)| dtype)
             .map_err(|_| no_dtype(name).into())
     }
 
-    /// Rows and values of a row of an array of this shape.
+    /// Rows, and columns of a 2-D array.
     pub(crate) fn shape(shape: &[usize]) -> Result<(usize, Option<usize>)> {
         match *shape {
             [rows] => Ok((rows, None)),
             [rows, columns] => Ok((rows, Some(columns))),
-            _ => Err(Raised::new(
+            _ => Err(PackageError::new(
                 "SegmentError",
                 "not_one_dimensional",
                 format!(
@@ -95,8 +95,8 @@ impl Returned<'_> {
     }
 }
 
-impl<'py> Returned<'py> {
-    /// What was returned as an array, copied only if its values do not lie one after another.
+impl<'py> ReturnedArray<'py> {
+    /// Converts what was returned. Copies only values that are not C-contiguous in native byte order.
     pub(crate) fn of(result: Bound<'py, PyAny>) -> Result<Self> {
         let py = result.py();
         let mut array = match result.cast_into::<PyUntypedArray>() {
@@ -131,7 +131,7 @@ impl<'py> Returned<'py> {
         })
     }
 
-    /// Address of the values, the array's flags, and its base.
+    /// Data pointer, flags and base.
     fn fields(&self) -> (*mut u8, i32, Option<Bound<'py, PyAny>>) {
         // SAFETY: reads fields of the array's C struct, valid while `array` lives; a base is null or an object that the
         // array holds a reference to.
@@ -169,8 +169,7 @@ impl<'py> Returned<'py> {
         unsafe { std::slice::from_raw_parts(data, self.len()) }
     }
 
-    /// The part of `memory` that the array is a view of, read-only as what a function is given: nothing of Python is
-    /// kept for it.
+    /// The part of `memory` that the array is a read-only view of; then no Python object has to be kept.
     pub(crate) fn part_of(&self, memory: &Buffer) -> Option<Buffer> {
         let (data, flags, _) = self.fields();
         let start = data.addr().checked_sub(memory.as_ptr().addr())?;
@@ -181,11 +180,11 @@ impl<'py> Returned<'py> {
         memory.slice(start..start.checked_add(self.len())?)
     }
 
-    /// The values, if they are few and nobody who holds the array has to be kept from changing them: for a copy.
+    /// The values, if they are to be copied: few, and not in memory that a holder of the array could change.
     pub(crate) fn few(&self) -> Option<&[u8]> {
         let (data, flags, _) = self.fields();
         let len = self.len();
-        if !(1..=SMALL).contains(&len) || owns(flags) && !self.is_alone() {
+        if !(1..=MAX_COPIED_BYTES).contains(&len) || owns(flags) && !self.is_alone() {
             return None;
         }
         // SAFETY: the array is C-contiguous with `len` bytes from `data` on, and lives as long as `self`. The result is
@@ -193,8 +192,8 @@ impl<'py> Returned<'py> {
         Some(unsafe { std::slice::from_raw_parts(data, len) })
     }
 
-    /// Takes the array over, without a copy where nobody can change it any more: nobody else holds it, it is read-only,
-    /// or it owns its memory and is made read-only here. Of a view of memory that somebody may write, a copy is taken.
+    /// Takes the array over, without a copy if nobody can change it any more: it is unreferenced elsewhere, read-only,
+    /// or owns its memory and is made read-only here. A view of writable memory is copied.
     pub(crate) fn adopt(self) -> Result<Buffer> {
         let (data, flags, base) = self.fields();
         let len = self.len();
@@ -204,8 +203,7 @@ impl<'py> Returned<'py> {
         let alone = self.is_alone();
         let mut fixed = flags & npyffi::NPY_ARRAY_WRITEABLE == 0 || alone && owns(flags);
         if !fixed && owns(flags) {
-            // Somebody keeps the array: whoever writes there from now on gets NumPy's error instead of changing a
-            // result.
+            // Whoever keeps the array and writes to it gets NumPy's error instead of changing a result.
             let setflags = self.array.as_any().call_method1("setflags", (false,));
             setflags?;
             fixed = true;

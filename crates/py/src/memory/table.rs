@@ -14,7 +14,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
 
 use super::array::{own, view};
-use crate::errors::{Error, Raised, Result};
+use crate::errors::{Error, PackageError, Result};
 
 /// Keeps Arrow's memory alive.
 struct ArrowOwner {
@@ -36,7 +36,7 @@ fn shared(buffer: arrow_buffer::Buffer) -> Result<Buffer> {
 }
 
 fn strange(error: &ArrowError) -> Error {
-    Raised::new(
+    PackageError::new(
         "PlanError",
         "arrow",
         format!("the table cannot be given away: {error}"),
@@ -44,7 +44,7 @@ fn strange(error: &ArrowError) -> Error {
     .into()
 }
 
-/// The numbers of a column in one piece.
+/// The values of a column as one buffer.
 fn numbers(column: &dyn Array, dtype: DType) -> Result<Buffer> {
     let data = column.to_data();
     let size = dtype.size();
@@ -54,8 +54,8 @@ fn numbers(column: &dyn Array, dtype: DType) -> Result<Buffer> {
     shared(values.slice_with_length(data.offset() * size, data.len() * size))
 }
 
-/// A column as an array: numbers and times as they lie, bools as bytes, lists as rows of a matrix. Times that are not
-/// known are NaT, other missing numbers NaN.
+/// A column as an array without a copy; bools become bytes, lists rows of a matrix. Missing times are NaT, other
+/// missing numbers NaN.
 pub(crate) fn column<'py>(py: Python<'py>, column: &dyn Array) -> Result<Bound<'py, PyAny>> {
     let nulls = column
         .logical_nulls()
@@ -94,7 +94,7 @@ pub(crate) fn column<'py>(py: Python<'py>, column: &dyn Array) -> Result<Bound<'
         other => {
             let Some(dtype) = Fields::dtype(other) else {
                 let message = format!("a column of {other} has no NumPy array; convert the table");
-                return Err(Raised::new("PlanError", "arrow", message).into());
+                return Err(PackageError::new("PlanError", "arrow", message).into());
             };
             let values = view(py, numbers(column, dtype)?, dtype)?;
             match nulls {

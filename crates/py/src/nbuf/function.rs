@@ -1,8 +1,7 @@
 //! A Python function of records.
 //!
-//! A function sees a record as a read-only memoryview. Of memory that Python gave it looks into that memory; of all else
-//! into a copy of the buffer, made once a buffer: the worker's own memory is used again, and nobody could say when the last
-//! view of it that Python code keeps is gone.
+//! A function gets a record as a read-only memoryview: of memory that Python gave, without a copy; of anything else, of
+//! a copy made once for each buffer. A worker reuses its own memory, and Python code may keep a view of it.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -16,22 +15,22 @@ use crate::memory::slice;
 
 pub(super) struct Function {
     pub(super) function: Py<PyAny>,
-    /// Whether it is given whole buffers.
+    /// It gets whole buffers.
     pub(super) batch: bool,
-    /// Makes the accumulator of a buffer, and adds it to the stream's.
+    /// Creates a buffer's accumulator, and adds it to the stream's.
     pub(super) sums: Option<(Py<PyAny>, Py<PyAny>)>,
-    /// Of each input that is memory, a view.
+    /// A view of each input that is memory.
     pub(super) views: Vec<Option<Py<PyAny>>>,
     pub(super) total: Mutex<Option<Py<PyAny>>>,
 }
 
 /// The accumulator of a worker's buffer.
-pub(super) type Sum = Option<Py<PyAny>>;
+pub(super) type Accumulator = Option<Py<PyAny>>;
 
 impl Function {
     pub(super) fn execute(
         &self,
-        sum: &mut Sum,
+        sum: &mut Accumulator,
         block: &RecordBlock<'_>,
         out: &mut BufferOutput<'_>,
     ) -> Result<(), Cause> {
@@ -62,7 +61,7 @@ impl Function {
     }
 
     /// Adds a buffer's accumulator to the stream's.
-    pub(super) fn join(&self, sum: &mut Sum) -> Result<(), Cause> {
+    pub(super) fn join(&self, sum: &mut Accumulator) -> Result<(), Cause> {
         let (Some((initial, combine)), Some(sum)) = (&self.sums, sum.take()) else {
             return Ok(());
         };
@@ -75,8 +74,8 @@ impl Function {
         })
     }
 
-    /// The stream's accumulator; that of nothing if a run came to its end without a buffer. After an error nothing of the
-    /// function's is called, which could hide it behind its own.
+    /// The stream's accumulator, or an initial one if there was no buffer. After an error no function is called, since
+    /// its error would hide the first.
     pub(super) fn total(&self, py: Python<'_>, complete: bool) -> PyResult<Option<Py<PyAny>>> {
         let total = self.lock().as_ref().map(|total| total.clone_ref(py));
         match (&self.sums, total) {
@@ -105,7 +104,7 @@ impl Function {
         &self,
         py: Python<'py>,
         view: &Bound<'py, PyAny>,
-        sum: &Sum,
+        sum: &Accumulator,
     ) -> PyResult<Bound<'py, PyAny>> {
         let function = self.function.bind(py);
         match sum {
@@ -115,7 +114,7 @@ impl Function {
     }
 }
 
-/// Puts out what a function returned for `given`: bytes to output 0, nothing, or for each output one of both.
+/// Writes what a function returned: bytes to output 0, nothing, or for each output one of both.
 fn put(
     returned: &Bound<'_, PyAny>,
     given: &Bound<'_, PyAny>,
@@ -170,7 +169,7 @@ fn put_one(
     if out.has_room_for(bytes.len()) {
         return Ok(out.write(output, bytes)?);
     }
-    // It may have to wait for a turn, whose holder may need the interpreter.
+    // May wait for a turn, whose holder may need the interpreter.
     Ok(crate::interpreter::detach(returned.py(), || {
         out.write(output, bytes)
     })?)

@@ -1,7 +1,7 @@
 //! `isochrony.nbuffer`: streams through Python functions and native processors, on all cores.
 //!
-//! Python's half opens what can be opened and gives descriptors; this half owns the run. Workers hold the interpreter only
-//! while they call Python code, never while they wait for a turn.
+//! The Python half opens streams and passes descriptors; this half owns the run. Workers attach only while they call
+//! Python code, never while they wait for a turn.
 
 mod function;
 mod outcome;
@@ -20,10 +20,10 @@ use pyo3::types::{PyDict, PyList, PyTuple};
 use crate::errors::{Error, Result};
 use process::Processor;
 
-/// How a run is run, as Python has checked it.
+/// Options, checked by Python.
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
-pub(crate) struct Asked {
+pub(crate) struct NBufferOptions {
     order: String,
     workers: Option<usize>,
     memory: usize,
@@ -37,7 +37,7 @@ pub(crate) struct Asked {
     trace: usize,
 }
 
-impl Asked {
+impl NBufferOptions {
     fn options(self) -> Options {
         let framing = match (self.delimiter, self.prefix) {
             (Some(delimiter), _) => Framing::Delimited(delimiter),
@@ -68,10 +68,9 @@ impl Asked {
     }
 }
 
-/// Reads, processes and writes; what `isochrony.nbuffer` calls. `outputs` gives the outputs when it is called, which it is
-/// only if the run can begin.
+/// Runs `isochrony.nbuffer`. `outputs` is called for the outputs once nothing else can refuse the run.
 #[pyfunction]
-#[pyo3(signature = (inputs, outputs, destinations, processors, function, batch, initial, combine, asked, progress))]
+#[pyo3(signature = (inputs, outputs, destinations, processors, function, batch, initial, combine, options, progress))]
 #[allow(clippy::too_many_arguments)] // Called from one place.
 pub(crate) fn nbuffer<'py>(
     py: Python<'py>,
@@ -83,10 +82,10 @@ pub(crate) fn nbuffer<'py>(
     batch: bool,
     initial: Option<Py<PyAny>>,
     combine: Option<Py<PyAny>>,
-    asked: Asked,
+    options: NBufferOptions,
     progress: Option<Py<PyAny>>,
 ) -> Result<Bound<'py, PyDict>> {
-    let options = asked.options();
+    let options = options.options();
     let mut memory = Vec::new();
     let views = streams::views(&inputs, &mut memory)?;
     let processor = Processor::new(&processors, function, batch, initial, combine, views)?;
@@ -115,7 +114,7 @@ pub(crate) fn makes_output(processors: Vec<String>) -> Result<bool> {
     Ok(process::parse(&processors)?.is_some_and(|native| native.makes_output()))
 }
 
-/// Runs detached; looks for signals and says how far it is meanwhile.
+/// Runs detached, and checks signals and reports progress meanwhile.
 fn watched(
     py: Python<'_>,
     options: &Options,
@@ -148,14 +147,14 @@ fn watched(
     })
 }
 
-/// A run that failed as the exception that says so, with its report.
+/// The exception of a failed run, with its report.
 fn failed(py: Python<'_>, failure: &StreamFailure, report: &Bound<'_, PyDict>) -> Error {
     let offset = failure.error.offset();
     let raised = match Error::of_nbuf(&failure.error, &failure.partial()) {
         Error::Python(error) => return error.into(),
         ours => PyErr::from(ours),
     };
-    // Without its report the error still says what went wrong.
+    // The error is complete without it.
     let value = raised.value(py);
     let _ = value.setattr("_report", report);
     let _ = value.setattr("offset", offset);
@@ -166,7 +165,7 @@ fn seconds(duration: Duration) -> f64 {
     duration.as_secs_f64()
 }
 
-/// A report as Python's half makes objects of it.
+/// The report as a dict for `isochrony.nbuffering`.
 fn described<'py>(
     py: Python<'py>,
     report: &Report,

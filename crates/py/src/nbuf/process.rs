@@ -8,8 +8,8 @@ use isochrony_nbuf::{
 };
 use pyo3::prelude::*;
 
-use super::function::{Function, Sum};
-use crate::errors::{Raised, Result};
+use super::function::{Accumulator, Function};
+use crate::errors::{PackageError, Result};
 
 pub(super) struct Processor {
     native: Option<NativeProcessors>,
@@ -23,7 +23,7 @@ pub(super) fn parse(names: &[String]) -> Result<Option<NativeProcessors>> {
     }
     let parsed = NativeProcessors::parse(names);
     Ok(Some(parsed.map_err(|error| {
-        Raised::new("OptionError", error.code(), error.to_string())
+        PackageError::new("OptionError", error.code(), error.to_string())
     })?))
 }
 
@@ -49,14 +49,16 @@ impl Processor {
         {
             if processors.makes_output() {
                 let message = "both a function and a native processor make output; leave one of them out, or run twice";
-                return Err(Raised::new("OptionError", "bad_option", message.to_owned()).into());
+                return Err(
+                    PackageError::new("OptionError", "bad_option", message.to_owned()).into(),
+                );
             }
             native = Some(processors.without_copy());
         }
         Ok(Self { native, function })
     }
 
-    /// What native processors found.
+    /// Results of native processors.
     pub(super) fn outcomes(&self) -> Vec<(String, Outcome)> {
         self.native
             .as_ref()
@@ -64,7 +66,7 @@ impl Processor {
             .unwrap_or_default()
     }
 
-    /// The sum over buffers that a function's accumulators make.
+    /// The function's accumulator of the whole stream.
     pub(super) fn total(&self, py: Python<'_>, complete: bool) -> PyResult<Option<Py<PyAny>>> {
         self.function
             .as_ref()
@@ -76,10 +78,10 @@ impl Processor {
     }
 }
 
-/// What a worker has for both.
+/// A worker's state for both.
 pub(super) struct Scratch {
     native: Option<<NativeProcessors as BlockProcessor>::Scratch>,
-    sum: Sum,
+    sum: Accumulator,
 }
 
 impl BlockProcessor for Processor {
@@ -150,7 +152,7 @@ impl BlockProcessor for Processor {
             .native
             .as_ref()
             .map_or(0, |native| native.scratch_bytes(buffer));
-        // The copy that a function sees.
+        // A function sees a copy.
         native + if self.function.is_some() { buffer } else { 0 }
     }
 

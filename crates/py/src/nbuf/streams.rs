@@ -18,8 +18,7 @@ pub(super) type Source<'py> = (String, String, Bound<'py, PyAny>);
 /// `(name, kind, object)` of an output.
 pub(super) type Sink<'py> = (String, String, Bound<'py, PyAny>);
 
-/// Takes the memory of those inputs that are memory into `memory`, and gives a read-only view of each for functions that
-/// are to see it where it lies.
+/// Adds inputs that are memory to `memory`, and gives a read-only view of each to be shown to functions.
 pub(super) fn views(
     inputs: &[Source<'_>],
     memory: &mut Vec<Option<Buffer>>,
@@ -76,7 +75,7 @@ pub(super) fn outputs<'m>(outputs: Vec<Sink<'_>>) -> Result<Vec<Output<'m>>> {
     outputs.collect()
 }
 
-/// A descriptor of our own of what Python's half has opened.
+/// Duplicates a descriptor that Python opened.
 fn owned(number: &Bound<'_, PyAny>) -> PyResult<File> {
     Ok(File::from(descriptor::duplicate(number.extract()?)?))
 }
@@ -121,7 +120,7 @@ impl Write for Writer {
     fn write(&mut self, from: &[u8]) -> io::Result<usize> {
         crate::interpreter::attach(|py| {
             let wrote = self.write.call1(py, (PyBytes::new(py, from),))?;
-            // Writers that do not count take all.
+            // A writer that returns None took all.
             if wrote.is_none(py) {
                 return Ok(from.len());
             }
@@ -142,7 +141,7 @@ impl Write for Writer {
     }
 }
 
-/// Something bytes-like as bytes, copied only if it is none.
+/// Bytes of a bytes-like object, without a copy if it is `bytes`.
 pub(super) fn bytes<'py>(object: &Bound<'py, PyAny>, who: &str) -> PyResult<Bound<'py, PyBytes>> {
     if let Ok(bytes) = object.cast::<PyBytes>() {
         return Ok(bytes.clone());

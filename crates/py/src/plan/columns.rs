@@ -1,4 +1,4 @@
-//! What Python functions of rows are given and give: tables, columns of NumPy arrays, and notices of breaks.
+//! Tables, columns and break notices for Python functions of rows.
 
 use std::sync::Arc;
 
@@ -14,26 +14,26 @@ use isochrony_segment::{Bool8, Buffer, DType, Sample};
 use pyo3::prelude::*;
 use serde_json::{Value, json};
 
-use super::function::failed;
-use crate::errors::{Error, Raised, Result};
-use crate::memory::Returned;
+use super::operator_error::failed;
+use crate::errors::{Error, PackageError, Result};
+use crate::memory::ReturnedArray;
 use crate::table::NativeTable;
 
-/// A field's name, the dtype of its values, and how many a row has where it is a list.
-pub(super) type Described = (String, String, Option<usize>);
+/// A field: name, dtype, and length if it is a list.
+pub(super) type FieldDescription = (String, String, Option<usize>);
 
-/// Fields that rows keep beside those that a function gives.
-const KEPT: [&str; 3] = ["start", "end", "time"];
+/// Fields that rows keep when a function replaces the others.
+const INDEX_FIELDS: [&str; 3] = ["start", "end", "time"];
 
-/// The name of a column of civil times, as NumPy has it.
-const TIME: &str = "datetime64[ns]";
+/// NumPy's dtype of civil times.
+const TIME_DTYPE: &str = "datetime64[ns]";
 
-/// Fields as Python knows them.
-pub(super) fn described(fields: Fields) -> Vec<Described> {
+/// Describes fields to Python.
+pub(super) fn describe_fields(fields: Fields) -> Vec<FieldDescription> {
     let fields = fields.schema().fields().iter();
     let described = fields.map(|field| {
         let dtype = |data: &DataType| match data {
-            DataType::Timestamp(..) => TIME.to_owned(),
+            DataType::Timestamp(..) => TIME_DTYPE.to_owned(),
             other => Fields::dtype(other).map_or("object".into(), |dtype| dtype.name().into()),
         };
         let (dtype, width) = match field.data_type() {
@@ -52,11 +52,11 @@ pub(super) fn described(fields: Fields) -> Vec<Described> {
     described.collect()
 }
 
-/// Fields that Python describes.
-pub(super) fn interned(fields: &[Described]) -> Result<Fields> {
+/// Fields from Python's description.
+pub(super) fn intern_fields(fields: &[FieldDescription]) -> Result<Fields> {
     let fields = fields.iter().map(|(name, dtype, width)| {
         let values = match &**dtype {
-            TIME => Fields::civil(),
+            TIME_DTYPE => Fields::civil(),
             other => {
                 let (dtype, _) = DType::parse(other)?;
                 if dtype.is_complex() {
@@ -64,7 +64,7 @@ pub(super) fn interned(fields: &[Described]) -> Result<Fields> {
                         "field {name:?} is of {dtype}, which rows from Python cannot have; give its real and its imaginary \
                          part"
                     );
-                    return Err(Raised::new("PlanError", "input_type", message).into());
+                    return Err(PackageError::new("PlanError", "input_type", message).into());
                 }
                 Fields::arrow_type(dtype)
             }
@@ -83,19 +83,19 @@ fn list(values: DataType, width: usize) -> DataType {
     DataType::FixedSizeList(Arc::new(item), i32::try_from(width).unwrap_or(i32::MAX))
 }
 
-/// Fields as saved plans have them.
+/// Fields as in saved plans.
 pub(super) fn named(fields: Fields) -> Value {
-    json!(described(fields))
+    json!(describe_fields(fields))
 }
 
-/// Saved ones.
+/// Fields of a saved plan.
 pub(super) fn fields(saved: Option<&Value>) -> std::result::Result<Fields, PlanError> {
     let unreadable = |why: String| PlanError::Unreadable { why };
     let saved = saved.cloned().unwrap_or_default();
-    let described: Vec<Described> =
+    let described: Vec<FieldDescription> =
         serde_json::from_value(saved).map_err(|why| unreadable(format!("fields: {why}")))?;
-    interned(&described).map_err(|error| match error {
-        Error::Ours(raised) => unreadable(raised.message().to_owned()),
+    intern_fields(&described).map_err(|error| match error {
+        Error::Package(raised) => unreadable(raised.message().to_owned()),
         Error::Python(error) => unreadable(error.to_string()),
     })
 }
@@ -108,7 +108,7 @@ pub(super) fn table<'py>(py: Python<'py>, batch: &RecordBatch) -> PyResult<Bound
 }
 
 /// A break as an `isochrony.Break`.
-pub(super) fn notice<'py>(
+pub(super) fn break_notice<'py>(
     py: Python<'py>,
     why: &Break,
     input: usize,
@@ -129,13 +129,13 @@ fn refused(message: String) -> OpError {
     OpErrorKind::Failed(Cause::from(message)).into()
 }
 
-/// One bool for each of so many rows.
+/// One bool for each row.
 pub(super) fn flags(
     result: Bound<'_, PyAny>,
     rows: usize,
     shown: &str,
 ) -> std::result::Result<Vec<bool>, OpError> {
-    let returned = Returned::of(result).map_err(failed)?;
+    let returned = ReturnedArray::of(result).map_err(failed)?;
     if returned.dtype != DType::Bool || returned.rows != rows || returned.columns.is_some() {
         let message = format!(
             "{shown} returned {} values of {} for {rows} rows; return one bool a row",
@@ -152,7 +152,7 @@ fn bools(values: &Buffer) -> Vec<bool> {
     flags.iter().map(|flag| flag.get()).collect()
 }
 
-/// Columns that a function gave by name, and of those that it was given what rows keep.
+/// The columns that a function gave, with the index fields of its input.
 pub(super) fn columns_of(
     py: Python<'_>,
     result: &Bound<'_, PyAny>,
@@ -165,7 +165,7 @@ pub(super) fn columns_of(
         let name = field.name();
         let own = result.get_item(name).ok();
         match (own, given.column_by_name(name)) {
-            (None, Some(column)) if KEPT.contains(&&**name) => Ok(Arc::clone(column)),
+            (None, Some(column)) if INDEX_FIELDS.contains(&&**name) => Ok(Arc::clone(column)),
             (Some(values), _) => column(py, values, field, given.num_rows(), shown),
             (None, _) => Err(refused(format!(
                 "{shown} returned no column {name:?}, which it gave when it was tried; return the same columns each time"
@@ -183,7 +183,7 @@ pub(super) fn columns_of(
     Ok(RecordBatch::try_new(fields.schema().clone(), columns)?)
 }
 
-/// An array as a column of so many rows.
+/// An array as an Arrow column.
 pub(super) fn column(
     py: Python<'_>,
     values: Bound<'_, PyAny>,
@@ -197,11 +197,11 @@ pub(super) fn column(
         false => values,
         // As their numbers.
         true => (py.import("numpy"))
-            .and_then(|numpy| numpy.call_method1("asarray", (values, TIME)))
+            .and_then(|numpy| numpy.call_method1("asarray", (values, TIME_DTYPE)))
             .and_then(|times| times.call_method1("view", ("int64",)))
             .map_err(raised)?,
     };
-    let returned = Returned::of(values).map_err(failed)?;
+    let returned = ReturnedArray::of(values).map_err(failed)?;
     let (dtype, width) = (returned.dtype, returned.columns);
     let (item, wanted) = match field.data_type() {
         DataType::FixedSizeList(item, width) => (item.data_type(), Some(*width as usize)),

@@ -1,7 +1,7 @@
 //! Feeds that Python code drives: `isochrony.listen` of a sound card or of a SeedLink server.
 //!
-//! The Python half is an object with `begin(pusher)` and `stop()`; its threads hand arrays to the pusher. What comes of
-//! them, order, gaps, times, is the engine's, as for every feed.
+//! The Python half has `begin(pusher)` and `stop()`; its threads hand arrays to the pusher. Order, gaps and times are
+//! the engine's, as for every feed.
 
 use std::fmt;
 
@@ -13,10 +13,10 @@ use serde_json::{Map, Value};
 
 use super::listen::{NativeListener, seconds};
 use super::owner::{Callable, ObjectKeeper};
-use crate::errors::{Error, Raised, Result};
+use crate::errors::{Error, PackageError, Result};
+use crate::integer::IntegerArg;
 use crate::interpreter::{attach, detach};
 use crate::memory;
-use crate::numbers::Whole;
 use crate::time::RateArg;
 
 /// A Python object that drives a feed.
@@ -38,12 +38,12 @@ impl Driver for PyDriver {
             let pusher = Bound::new(py, NativePusher { to })?;
             object.call_method1(py, "begin", (pusher,)).map(drop)
         })
-        .map_err(|error| super::function::cause(Error::Python(error)))
+        .map_err(|error| super::operator_error::cause(Error::Python(error)))
     }
 
     fn stop(&self) {
         let Ok(object) = self.object.get() else {
-            // Nobody is left who could stop.
+            // It is gone already.
             return;
         };
         attach(|py| {
@@ -66,9 +66,9 @@ pub(crate) struct NativePusher {
 
 #[pymethods]
 impl NativePusher {
-    /// Hands on a 1-D array of the feed's dtype, the first sample of which has this index in the driver's own count.
-    /// `time`: the first sample's, believed as it is; `taken`: by this machine's clock, more or less late. With `wait`
-    /// it waits for room, else what finds none is dropped and counted. Whether it was taken.
+    /// Pushes a 1-D array of the feed's dtype; `first` is the driver's index of its first sample. `time`: trusted civil
+    /// time of the first sample; `taken`: arrival by this machine's clock. With `wait` it waits for room, else an array
+    /// without room is dropped and counted. Returns whether it was taken.
     #[pyo3(signature = (samples, first, *, time=None, taken=None, session=0, wait=true))]
     #[allow(clippy::too_many_arguments)] // By name, from Python.
     fn push(
@@ -84,7 +84,7 @@ impl NativePusher {
         let (buffer, dtype) = memory::adopt(samples, false)?;
         if dtype != self.to.dtype() {
             let message = format!("{dtype} was pushed where {} was promised", self.to.dtype());
-            return Err(Raised::new("OptionError", "bad_option", message).into());
+            return Err(PackageError::new("OptionError", "bad_option", message).into());
         }
         let position = PushPosition {
             first,
@@ -99,7 +99,7 @@ impl NativePusher {
         Ok(detach(py, || self.to.push(buffer.bytes(), position)))
     }
 
-    /// Counts something that came and was no samples.
+    /// Counts malformed input.
     fn malformed(&self) {
         self.to.malformed();
     }
@@ -130,7 +130,7 @@ impl NativeListener {
         name: String,
         unit: String,
         reorder: f64,
-        buffer: Whole<usize>,
+        buffer: IntegerArg<usize>,
         step: f64,
         silence: Option<f64>,
     ) -> Result<Self> {
@@ -160,7 +160,7 @@ pub(super) fn is_driven(saved: &Map<String, Value>) -> bool {
     saved.contains_key("driven")
 }
 
-/// A feed that a saved plan names, made by Python code again.
+/// Reads a feed of a saved plan, through `isochrony.live`.
 pub(super) fn revive(
     saved: &Map<String, Value>,
     kept: &ObjectKeeper,

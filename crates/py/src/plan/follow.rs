@@ -1,4 +1,4 @@
-//! `isochrony.follow`: stored signals that are still being appended to.
+//! `isochrony.follow`: stored signals that still grow.
 
 use isochrony_flow::{Plan, PlanError, SEGMENT_SAMPLES, SharedRecording};
 use isochrony_live::{FollowOptions, FollowedSignal};
@@ -54,7 +54,7 @@ impl NativeFollowed {
     }
 }
 
-/// A signal that a saved plan follows.
+/// Reads a followed signal of a saved plan.
 pub(super) fn revive(
     saved: &Map<String, Value>,
     store: Option<&Store>,

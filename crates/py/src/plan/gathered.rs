@@ -1,26 +1,26 @@
-//! What a run gathered, as objects of Python: numbers, arrays over the engine's memory, tables.
+//! Results of runs as Python objects: numbers, arrays over the engine's memory, tables.
 
 use isochrony_flow::{Plan, PlanOutput};
 use isochrony_segment::{BufferMut, DType};
 use pyo3::prelude::*;
 
-use crate::errors::{Raised, Result};
+use crate::errors::{PackageError, Result};
 use crate::memory;
 use crate::table::NativeTable;
 
-/// A result, and of an array the index and number of rows that are next to one another.
-pub(crate) type Collected<'py> = (Bound<'py, PyAny>, Option<Bound<'py, PyAny>>);
+/// A result. For an array also pairs of start index and row count of each contiguous part.
+pub(crate) type GatheredObject<'py> = (Bound<'py, PyAny>, Option<Bound<'py, PyAny>>);
 
-/// What a run gathered, as Python has it.
+/// A result as a Python object.
 pub(crate) fn object<'py>(
     py: Python<'py>,
     plan: &Plan,
     gathered: PlanOutput,
-) -> Result<Collected<'py>> {
+) -> Result<GatheredObject<'py>> {
     let object = match gathered {
         PlanOutput::Count(count) => Ok(count.into_pyobject(py).map_err(PyErr::from)?.into_any()),
         PlanOutput::Array(array) => {
-            // Rows of what was in memory, so their lengths fit.
+            // These rows were in memory, so their lengths fit.
             let columns = array.shape.get(1).map(|&columns| columns as usize);
             let mut parts = BufferMut::zeroed_samples::<i64>(2 * array.parts.len())?;
             let pairs = parts.samples_mut::<i64>().chunks_exact_mut(2);
@@ -39,7 +39,7 @@ pub(crate) fn object<'py>(
             Ok(memory::own(py, ends, DType::I64, Some(2))?)
         }
         PlanOutput::Rows(batch) => Ok(Bound::new(py, NativeTable::from(batch))?.into_any()),
-        _ => Err(Raised::new(
+        _ => Err(PackageError::new(
             "PlanError",
             "input_type",
             format!(

@@ -10,24 +10,25 @@ use pyo3::prelude::*;
 use pyo3::types::{PyIterator, PyTuple};
 use serde_json::{Map, Value, json};
 
-use super::function::{Function, failed};
+use super::function::Function;
+use super::imports::Imports;
 use super::nesting::Nesting;
+use super::operator_error::failed;
 use super::owner::ObjectKeeper;
-use super::saved::Imports;
-use crate::errors::{Error, Raised, Result};
+use crate::errors::{Error, PackageError, Result};
 use crate::interpreter::attach;
-use crate::memory::Returned;
+use crate::memory::ReturnedArray;
 
-/// What the samples are.
-pub(super) struct Kind {
+/// Describes the samples that an iterator yields.
+pub(super) struct Generator {
     pub(super) dtype: DType,
     pub(super) rate: Rate,
     pub(super) unit: String,
     pub(super) start: Option<Fixed>,
 }
 
-impl Kind {
-    /// A plan that reads what a function's iterators make, each run another one.
+impl Generator {
+    /// A plan over a function's iterators; each run creates one.
     pub(super) fn scan(self, function: Function, segment: Option<u64>) -> Plan {
         Plan::scan_part(
             self.live(function),
@@ -43,7 +44,7 @@ impl Kind {
             unit,
             start,
         } = self;
-        // Index and rate say when a sample was taken where a start is stated: two that state the same meet by index.
+        // With a start, index and rate determine the time of a sample, so generators with the same start share a grid.
         let grid = start.and_then(|start| TimebaseId::grid(start, rate).ok());
         let timebase = grid.unwrap_or(TimebaseId::CIVIL);
         let stream = Stream::new(function.shown.clone(), timebase, rate)
@@ -85,7 +86,7 @@ impl Kind {
         SharedRecording::new(generated.in_interpreter())
     }
 
-    /// One that a saved plan names.
+    /// Reads one of a saved plan.
     pub(super) fn revive(
         saved: &Map<String, Value>,
         imports: &Imports,
@@ -114,7 +115,7 @@ impl Kind {
     }
 }
 
-/// The iterator's next array as a segment: behind the last one, or at the index that comes with it.
+/// The next array as a segment, after the last one or at the index that comes with it.
 fn next(
     py: Python<'_>,
     iterator: &Py<PyIterator>,
@@ -132,7 +133,7 @@ fn next(
         Some(pair) => pair.map_err(|error| failed(Error::Python(error)))?,
         None => (*end, item),
     };
-    let samples = Returned::of(array).map_err(failed)?;
+    let samples = ReturnedArray::of(array).map_err(failed)?;
     if samples.dtype != dtype || samples.columns.is_some() {
         let shape = match samples.columns {
             Some(columns) => format!("({}, {columns})", samples.rows),
@@ -168,5 +169,5 @@ pub(super) fn function(
 pub(super) fn dtype(text: &str) -> Result<DType> {
     DType::parse(text)
         .map(|(dtype, _)| dtype)
-        .map_err(|error| Raised::new("PlanError", error.code(), error.to_string()).into())
+        .map_err(|error| PackageError::new("PlanError", error.code(), error.to_string()).into())
 }

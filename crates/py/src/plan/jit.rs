@@ -12,8 +12,8 @@ use pyo3::prelude::*;
 use serde_json::{Map, Value, json};
 
 use super::function::{Function, seen, unitless};
-use super::saved::Imports;
-use crate::errors::{Error, Raised, Result};
+use super::imports::Imports;
+use crate::errors::{Error, PackageError, Result};
 use crate::memory::Compiled;
 
 /// An operator that calls a compiled function.
@@ -21,7 +21,7 @@ use crate::memory::Compiled;
 pub(super) struct JitOperator {
     function: Function,
     compiled: Arc<Compiled>,
-    /// What it was compiled for.
+    /// Types that it was compiled for.
     input: (DType, usize),
     /// Whether its results say which windows pass.
     filter: bool,
@@ -53,7 +53,7 @@ impl JitOperator {
         let object = function
             .object
             .get()
-            .map_err(|error| Raised::new("PlanError", error.code(), error.to_string()))?;
+            .map_err(|error| PackageError::new("PlanError", error.code(), error.to_string()))?;
         let compiled = Compiled::new(object.bind(py), input.0, dtype, width)?;
         Ok(SharedFactory::new(Self {
             function,
@@ -67,7 +67,7 @@ impl JitOperator {
         }))
     }
 
-    /// A saved one, compiled for what comes in now.
+    /// Reads one of a saved plan, and compiles it for this input.
     pub(super) fn revive(
         saved: &Map<String, Value>,
         inputs: &[PortType],
@@ -94,7 +94,7 @@ impl JitOperator {
         })
         .map_err(|error| match error {
             Error::Python(error) => unreadable(error.to_string()),
-            Error::Ours(raised) => unreadable(raised.message().to_owned()),
+            Error::Package(raised) => unreadable(raised.message().to_owned()),
         })
     }
 

@@ -1,16 +1,16 @@
-//! `Plan.sink` and `Plan.annotate`: what flows, kept in signals and their events.
+//! `Plan.sink` and `Plan.annotate`: writing to signals and their events.
 
 use isochrony_flow::{EventSink, IfExists, SharedFactory, SignalLocation, SignalSink, SinkFactory};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use super::NativePlan;
-use crate::errors::{Raised, Result};
+use crate::errors::{PackageError, Result};
 use crate::expr::{Expr, traced};
 use crate::signal::Signal;
 use crate::store::Store;
 
-/// A signal that can be written, as a place.
+/// The place of a writable signal.
 fn place(py: Python<'_>, signal: &Bound<'_, Signal>) -> Result<SignalLocation> {
     let signal = signal.get();
     signal.writer("write what a plan gives")?;
@@ -76,7 +76,7 @@ impl NativePlan {
         if kind.is_empty() {
             let message =
                 "annotate needs a kind of event; say what was found, as \"burst\"".to_owned();
-            return Err(Raised::new("OptionError", "bad_option", message).into());
+            return Err(PackageError::new("OptionError", "bad_option", message).into());
         }
         self.then_held(py, SharedFactory::new(SinkFactory::new(target)))
     }

@@ -1,28 +1,25 @@
-//! `isochrony.listen` and `Plan.send`: feeds that arrive, and samples that are sent.
+//! `isochrony.listen` and `Plan.send`: live feeds in and out.
 
 use std::time::Duration;
 
-use isochrony_flow::{
-    Plan, PlanError, SEGMENT_SAMPLES, SharedFactory, SharedRecording, SinkFactory,
-};
+use isochrony_flow::{Plan, SEGMENT_SAMPLES, SharedFactory, SharedRecording, SinkFactory};
 use isochrony_live::send::NetworkFaults;
 use isochrony_live::{Address, ListenOptions, Listener, ToWire};
 use isochrony_segment::DType;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
-use serde_json::{Map, Value};
 
+use super::NativePlan;
 use super::owner::Owner;
-use super::{NativePlan, drive, owner};
-use crate::errors::{Raised, Result};
-use crate::numbers::Whole;
+use crate::errors::{PackageError, Result};
+use crate::integer::IntegerArg;
 use crate::time::RateArg;
 
 /// A feed that is listened to; `isochrony.Listener` is the one for people.
 #[pyclass(frozen, module = "isochrony._native")]
 pub(crate) struct NativeListener {
     pub(super) listener: Listener,
-    /// Keeps the object that drives it, if there is one.
+    /// Owner of the driver, if there is one.
     pub(super) owner: Option<Py<Owner>>,
 }
 
@@ -30,7 +27,7 @@ pub(crate) struct NativeListener {
 pub(super) fn seconds(name: &str, seconds: f64) -> Result<Duration> {
     Ok(Duration::try_from_secs_f64(seconds).map_err(|_| {
         let message = format!("{name}={seconds} is refused; give seconds from 0");
-        Raised::new("OptionError", "bad_option", message)
+        PackageError::new("OptionError", "bad_option", message)
     })?)
 }
 
@@ -48,8 +45,8 @@ impl NativeListener {
         unit: String,
         framing: &str,
         reorder: f64,
-        buffer: Whole<usize>,
-        max_frame: Whole<usize>,
+        buffer: IntegerArg<usize>,
+        max_frame: IntegerArg<usize>,
         step: f64,
         silence: Option<f64>,
         anyone: bool,
@@ -128,11 +125,11 @@ impl NativePlan {
         py: Python<'_>,
         address: &str,
         speed: Option<f64>,
-        frame: Option<Whole<usize>>,
+        frame: Option<IntegerArg<usize>>,
         loss: f64,
         twice: f64,
         jitter: f64,
-        seed: Whole<u64>,
+        seed: IntegerArg<u64>,
     ) -> Result<Self> {
         let faults = NetworkFaults {
             loss,
@@ -143,19 +140,4 @@ impl NativePlan {
         let target = ToWire::new(address.parse()?, speed, frame.map(|frame| frame.0), faults)?;
         self.then_held(py, SharedFactory::new(SinkFactory::new(target)))
     }
-}
-
-/// A feed that a saved plan names.
-pub(super) fn revive(
-    saved: &Map<String, Value>,
-    kept: &owner::ObjectKeeper,
-) -> std::result::Result<SharedRecording, PlanError> {
-    if drive::is_driven(saved) {
-        return Ok(SharedRecording::new(drive::revive(saved, kept)?));
-    }
-    let listener = Listener::resolve(saved);
-    let listener = listener.map_err(|error| PlanError::Unreadable {
-        why: error.to_string(),
-    })?;
-    Ok(SharedRecording::new(listener))
 }

@@ -1,8 +1,8 @@
-//! Runs inside of functions that other runs call.
+//! Nesting of runs: functions that plans call may run plans.
 //!
-//! A Python function may run a plan. One that runs the plan by which it is called would never come to an end, nor would
-//! functions that do so by turns: each run takes a part of the thread's stack, until there is none left. So a run knows
-//! which functions it is inside of, also where workers' threads call them, and in worker processes how deep it is.
+//! A function that runs the plan by which it is called would never end, nor would functions that run each other's
+//! plans: each run takes a part of the thread's stack. So a run knows inside of which functions it is, also in worker
+//! threads, and in worker processes how deep.
 
 use std::cell::RefCell;
 use std::sync::{Arc, OnceLock};
@@ -10,26 +10,26 @@ use std::sync::{Arc, OnceLock};
 use pyo3::prelude::*;
 
 use super::owner::Owner;
-use crate::errors::{Raised, Result};
+use crate::errors::{PackageError, Result};
 
-/// Runs inside of one another: each takes some ten KiB of the stack.
-const MOST: usize = 16;
+/// Deepest nesting; each run takes some ten KiB of stack.
+const MAX_DEPTH: usize = 16;
 
-/// By which a worker process is told how deep the run is that it works for.
-const VARIABLE: &str = "ISOCHRONY_NESTING";
+/// Environment variable that tells a worker process its depth.
+const DEPTH_VARIABLE: &str = "ISOCHRONY_NESTING";
 
 thread_local! {
-    /// Functions that this thread is inside of.
+    /// Functions inside of which this thread is.
     static CURRENT: RefCell<Option<Arc<Nesting>>> = const { RefCell::new(None) };
 }
 
-/// Functions that called one another by way of runs, the innermost last: addresses of what keeps them.
+/// The functions that called one another through runs, by address, innermost last.
 #[derive(Debug, Default)]
 pub(crate) struct Nesting {
     functions: Vec<usize>,
 }
 
-/// Marks this thread as inside of a function until it is dropped.
+/// Marks this thread as inside of a function, until it is dropped.
 pub(crate) struct NestingGuard(Option<Arc<Nesting>>);
 
 impl Drop for NestingGuard {
@@ -40,45 +40,46 @@ impl Drop for NestingGuard {
 }
 
 impl Nesting {
-    /// Of this thread.
+    /// That of this thread.
     pub(crate) fn current() -> Arc<Self> {
         CURRENT
             .with(|current| current.borrow().clone())
             .unwrap_or_default()
     }
 
-    /// The same inside of a function that is called from there.
+    /// One level deeper, inside of a function.
     pub(crate) fn inside(&self, function: &Arc<Py<PyAny>>) -> Arc<Self> {
         let mut functions = self.functions.clone();
         functions.push(Arc::as_ptr(function).addr());
         Arc::new(Self { functions })
     }
 
-    /// The same inside of a progress function or a signal handler, which may run the plan itself: its run ends before
-    /// theirs goes on.
+    /// One level deeper, inside of a progress function or signal handler. That may run the plan itself, since its run
+    /// ends before this one goes on.
     pub(super) fn inside_handler(&self) -> Arc<Self> {
         let mut functions = self.functions.clone();
-        // The address of nothing.
+        // No function has this address.
         functions.push(0);
         Arc::new(Self { functions })
     }
 
-    /// This thread is there, until what is given is dropped.
+    /// Enters it in this thread, until the guard is dropped.
     pub(crate) fn enter(self: &Arc<Self>) -> NestingGuard {
         let now = Some(Arc::clone(self));
         NestingGuard(CURRENT.with(|current| current.replace(now)))
     }
 
-    /// Checks that plans may run here.
+    /// Refuses plans that must not run here.
     pub(super) fn check<'a>(
         &self,
         py: Python<'_>,
         owners: impl Iterator<Item = &'a Py<Owner>>,
     ) -> Result<()> {
-        let refused = |code, message: String| Err(Raised::new("PlanError", code, message).into());
-        if self.functions.len() + outside() >= MOST {
+        let refused =
+            |code, message: String| Err(PackageError::new("PlanError", code, message).into());
+        if self.functions.len() + outside() >= MAX_DEPTH {
             let message = format!(
-                "{MOST} runs are inside of one another already, each in a function of the one before; do not run plans in \
+                "{MAX_DEPTH} runs are inside of one another already, each in a function of the one before; do not run plans in \
                  functions of plans without end"
             );
             return refused("nested_too_deep", message);
@@ -97,18 +98,18 @@ impl Nesting {
         Ok(())
     }
 
-    /// What is added to the environment of worker processes.
+    /// The variable for worker processes.
     pub(crate) fn of_processes(&self) -> (String, String) {
         let depth = self.functions.len() + outside() + 1;
-        (VARIABLE.into(), depth.to_string())
+        (DEPTH_VARIABLE.into(), depth.to_string())
     }
 }
 
-/// Runs that this process works for.
+/// Depth at which this process was started.
 fn outside() -> usize {
     static OUTSIDE: OnceLock<usize> = OnceLock::new();
     *OUTSIDE.get_or_init(|| {
-        let text = std::env::var(VARIABLE).unwrap_or_default();
+        let text = std::env::var(DEPTH_VARIABLE).unwrap_or_default();
         text.parse().unwrap_or(0)
     })
 }

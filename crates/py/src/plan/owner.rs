@@ -1,10 +1,9 @@
-//! Who keeps the Python objects that plans refer to, so that Python's garbage collector sees them.
+//! Owners of the Python objects that plans refer to, visible to Python's garbage collector.
 //!
-//! A plan of the engine is shared by reference counts that the collector knows nothing of. If it kept a function, a function
-//! that refers to the object which keeps the plan would never be freed. So the engine's plan has a weak reference
-//! ([`Callable`]), and what keeps the function is an [`Owner`], a Python object that each [`NativePlan`](super::NativePlan)
-//! behind the function refers to. Owners refer to one another as plans do, each to those of its inputs, so that each
-//! reference is counted, and visited by the collector, exactly once.
+//! Plans of the engine are reference counted, and the collector does not see these counts. If a plan kept a function
+//! that refers to the object that keeps the plan, neither would be freed. So a plan has a weak reference
+//! ([`Callable`]), and an [`Owner`], a Python object to which each later [`NativePlan`](super::NativePlan) refers,
+//! keeps the function. Owners refer to the owners of their inputs, so each reference is counted and visited once.
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -21,7 +20,7 @@ use crate::memory::references;
 pub(crate) struct Callable(Weak<Py<PyAny>>);
 
 impl Callable {
-    /// The object, for as long as a run needs it.
+    /// The object, while a run needs it.
     pub(crate) fn get(&self) -> Result<Arc<Py<PyAny>>, OpError> {
         let message = "the plan was taken apart before it ran; keep it as long as it is needed";
         let gone = || OpErrorKind::Failed(Cause::from(message)).into();
@@ -29,7 +28,7 @@ impl Callable {
     }
 }
 
-/// Objects that are to be kept, while a plan is built of them.
+/// Objects of a plan that is being built.
 #[derive(Clone, Default)]
 pub(crate) struct ObjectKeeper(Arc<Mutex<KeptObjects>>);
 
@@ -40,7 +39,7 @@ struct KeptObjects {
 }
 
 impl ObjectKeeper {
-    /// Keeps an object; what a plan of the engine refers to it by.
+    /// Keeps an object, and gives the plan's reference to it.
     pub(crate) fn keep(&self, object: Py<PyAny>) -> Callable {
         let object = Arc::new(object);
         let callable = Callable(Arc::downgrade(&object));
@@ -49,13 +48,13 @@ impl ObjectKeeper {
         callable
     }
 
-    /// Keeps what somebody else keeps, too.
+    /// Keeps what another owner keeps.
     pub(crate) fn keep_all_of(&self, owner: Py<Owner>) {
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         kept.owners.push(owner);
     }
 
-    /// Who keeps them from now on, and all that the owners of a plan's inputs keep; None if there is nothing.
+    /// The owner of these objects and of the inputs' owners; None if there is nothing to own.
     pub(crate) fn owner<'a>(
         &self,
         py: Python<'_>,
@@ -81,7 +80,7 @@ impl ObjectKeeper {
     }
 }
 
-/// Keeps functions of a plan's last operator, and the owners of its inputs.
+/// Owns the functions of a plan's last operator, and the owners of its inputs.
 #[pyclass(frozen, module = "isochrony._native", name = "_Owner")]
 pub(crate) struct Owner {
     objects: Mutex<Vec<Arc<Py<PyAny>>>>,
@@ -91,9 +90,9 @@ pub(crate) struct Owner {
 #[pymethods]
 impl Owner {
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
-        // Only a thread that holds the interpreter takes these locks, and none does so for longer than it looks.
+        // Only attached threads take these locks, and only briefly.
         if let Ok(objects) = self.objects.try_lock() {
-            // What a run keeps, too (`Owner::objects_of`), is not this owner's alone.
+            // A run shares it (`Owner::objects_of`), so it is not this owner's alone.
             let own = objects
                 .iter()
                 .filter(|object| Arc::strong_count(object) == 1);
@@ -107,7 +106,7 @@ impl Owner {
     }
 
     fn __clear__(&self) {
-        // Dropped when the locks are free again: that may run Python code.
+        // Dropped without the locks, since that may run Python code.
         let objects = self.objects.lock().map(|mut all| std::mem::take(&mut *all));
         let others = self.others.lock().map(|mut all| std::mem::take(&mut *all));
         drop((objects, others));
@@ -115,17 +114,17 @@ impl Owner {
 }
 
 impl Owner {
-    /// Addresses of all that it and the owners that it refers to keep.
+    /// Addresses of all objects that it and its owners keep.
     pub(crate) fn addresses(owner: &Py<Self>, py: Python<'_>) -> HashSet<usize> {
         let objects = Self::objects_of(py, std::iter::once(owner));
         let addresses = objects.iter().map(|object| Arc::as_ptr(object).addr());
         addresses.collect()
     }
 
-    /// All that owners, and those that they refer to, keep.
+    /// All objects that owners and their owners keep.
     ///
-    /// A run keeps these from its beginning to its end, and takes and returns them attached: operators of a run take and
-    /// return objects while another thread collects garbage, which must not see the number of those who keep one change.
+    /// A run holds these from start to end, and takes and drops them while attached: if operators changed the counts
+    /// while another thread collects garbage, the collector would see inconsistent numbers.
     pub(crate) fn objects_of<'a>(
         py: Python<'_>,
         owners: impl IntoIterator<Item = &'a Py<Self>>,
@@ -148,7 +147,7 @@ impl Owner {
 }
 
 impl Drop for Owner {
-    /// Takes a long chain apart without recursion.
+    /// Drops a long chain without recursion.
     fn drop(&mut self) {
         let own = |others: &Mutex<Vec<Py<Self>>>| {
             std::mem::take(&mut *others.lock().unwrap_or_else(PoisonError::into_inner))
@@ -157,7 +156,7 @@ impl Drop for Owner {
         if left.is_empty() {
             return;
         }
-        // Attached already: only Python drops an owner.
+        // Attached: only Python drops an owner.
         attach(|py| {
             while let Some(other) = left.pop() {
                 if references(other.bind(py).as_any()) == 1 {

@@ -4,16 +4,16 @@ use isochrony_flow::SharedFactory;
 use pyo3::prelude::*;
 
 use super::class_operator::ClassOperator;
-use super::function::{OnWorkers, PythonOperator, Use};
 use super::jit::JitOperator;
 use super::owner::ObjectKeeper;
+use super::python_operator::{FunctionRole, OnWorkers, PythonOperator};
 use super::saved::parameters;
 use super::{NativePlan, columns, generate};
 use crate::errors::Result;
 use crate::time::{RateArg, TimeArg};
 
 /// A function, how it is shown, and the name that it is imported by.
-type Named = (Py<PyAny>, String, Option<String>);
+type NamedFunction = (Py<PyAny>, String, Option<String>);
 
 #[pymethods]
 impl NativePlan {
@@ -33,25 +33,25 @@ impl NativePlan {
         counts: bool,
         on_workers: &str,
         sequential: bool,
-        fields: Option<Vec<columns::Described>>,
-        state: Option<Named>,
-        on_break: Option<Named>,
+        fields: Option<Vec<columns::FieldDescription>>,
+        state: Option<NamedFunction>,
+        on_break: Option<NamedFunction>,
     ) -> Result<Self> {
         let kept = ObjectKeeper::default();
         let function = generate::function(function, shown, import_name, &kept);
-        let other = |named: Option<Named>| {
+        let other = |named: Option<NamedFunction>| {
             named
                 .map(|(function, shown, import)| generate::function(function, shown, import, &kept))
         };
         let how = match (how, dtype, fields) {
-            ("each", ..) => Use::Each,
-            (_, _, Some(fields)) => Use::MapRows(columns::interned(&fields)?),
-            (_, Some(dtype), _) => Use::Map(generate::dtype(dtype)?, width),
-            (_, None, _) => Use::Filter,
+            ("each", ..) => FunctionRole::Each,
+            (_, _, Some(fields)) => FunctionRole::MapRows(columns::intern_fields(&fields)?),
+            (_, Some(dtype), _) => FunctionRole::Map(generate::dtype(dtype)?, width),
+            (_, None, _) => FunctionRole::Filter,
         };
         let held = SharedFactory::new(PythonOperator {
             function,
-            how,
+            role: how,
             counts,
             on_workers: OnWorkers::parse(on_workers)?,
             sequential,
@@ -118,7 +118,7 @@ impl NativePlan {
         start: Option<TimeArg>,
         segment: Option<u64>,
     ) -> Result<Self> {
-        let kind = generate::Kind {
+        let kind = generate::Generator {
             dtype: generate::dtype(dtype)?,
             rate: rate.0,
             unit: unit.to_owned(),

@@ -4,7 +4,7 @@ use isochrony_flow::Plan;
 use pyo3::prelude::*;
 
 use super::NativePlan;
-use super::gathered::{Collected, object};
+use super::gathered::{GatheredObject, object};
 use super::report::ReportFields;
 use super::run_options::PythonRunOptions;
 use super::running::execute;
@@ -21,7 +21,7 @@ impl NativePlan {
         others: Vec<PyRef<'_, Self>>,
         options: Option<PythonRunOptions>,
         progress: Option<Py<PyAny>>,
-    ) -> Result<(Vec<Collected<'py>>, ReportFields)> {
+    ) -> Result<(Vec<GatheredObject<'py>>, ReportFields)> {
         let plans = self.all(&others);
         let owners = self.owners(&others);
         let options = options.unwrap_or_default();

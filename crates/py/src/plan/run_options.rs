@@ -1,4 +1,4 @@
-//! The options of a run as Python passes them.
+//! Run options, as Python passes them.
 
 use isochrony_flow::RunOptions;
 use pyo3::exceptions::{PyTypeError, PyValueError};
@@ -13,7 +13,7 @@ use crate::errors::Result;
 /// `isochrony.run_options.RunOptions`.
 #[derive(Default)]
 pub(crate) struct PythonRunOptions {
-    /// Plain values; what borrows from the run is not set yet.
+    /// Plain values; references are set by the run.
     pub(super) settings: RunOptions<'static>,
     pub(super) control: Option<Py<NativeControl>>,
 }

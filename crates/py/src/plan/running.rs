@@ -26,10 +26,10 @@ const BUSY: Duration = Duration::from_millis(1);
 /// Looks that are left out then, so that waiting is a twentieth of the run and looks are still less than 100 ms apart.
 const LEAVE_OUT: u32 = 2;
 
-/// What operators of a run that call Python share.
+/// Context that operators of a run share if they call Python.
 pub(crate) struct RunContext {
     processes: Option<Arc<ProcessPool>>,
-    /// The functions that the run is inside of.
+    /// Nesting of the run.
     nesting: Arc<Nesting>,
 }
 
@@ -39,18 +39,18 @@ impl RunContext {
         shared.downcast().ok()
     }
 
-    /// The worker processes of a run, if it has any.
+    /// The run's worker processes, if it has any.
     pub(crate) fn processes(run: &RunOptions<'_>) -> Option<Arc<ProcessPool>> {
         Self::of(run)?.processes.clone()
     }
 
-    /// The functions that a run is inside of.
+    /// The run's nesting.
     pub(crate) fn nesting(run: &RunOptions<'_>) -> Arc<Nesting> {
         Self::of(run).map_or_else(Nesting::current, |context| Arc::clone(&context.nesting))
     }
 }
 
-/// Runs plans as one; also what its worker processes did, which end with it. `owners` keep what the plans refer to.
+/// Runs plans as one. Also returns the reports of its worker processes. `owners` own what the plans refer to.
 pub(super) fn execute<'a, T: Send>(
     py: Python<'_>,
     plans: &[Plan],
@@ -64,11 +64,11 @@ pub(super) fn execute<'a, T: Send>(
     nesting.check(py, owners.iter().copied())?;
     let objects = Owner::objects_of(py, owners);
     let mut options: RunOptions<'_> = asked.settings;
-    if interpreter::is_closed() {
-        // Workers could not call Python any more.
+    if interpreter::is_closing() {
+        // Workers cannot attach any more.
         options.workers = 1;
     }
-    let ends = interpreter::Run::begin(py, options.workers > 1)?;
+    let ends = interpreter::ActiveRun::begin(py, options.workers > 1)?;
     let stop = ends.stop.clone();
     let looks = Arc::new(Looks {
         progress,

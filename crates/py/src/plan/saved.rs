@@ -1,18 +1,21 @@
-//! Plans and parameters from JSON text: what the names in it stand for.
+//! Plans and parameters from JSON text.
 
 use std::sync::Arc;
 
-use isochrony_flow::{Catalog, EventSink, Plan, PlanError, SignalSink, StoredRecording, WavSink};
-use isochrony_live::ToWire;
+use isochrony_flow::{
+    Catalog, EventSink, Plan, PlanError, SharedRecording, SignalSink, StoredRecording, WavSink,
+};
+use isochrony_live::{Listener, ToWire};
 use serde_json::{Map, Value};
 
 use super::class_operator::ClassOperator;
-use super::function::PythonOperator;
+use super::imports::Imports;
 use super::jit::JitOperator;
 use super::owner::ObjectKeeper;
-use super::{follow, generate, listen, table_file};
-use crate::errors::{Raised, Result};
-use crate::handle::Shared;
+use super::python_operator::PythonOperator;
+use super::{drive, follow, generate, table_file};
+use crate::errors::{PackageError, Result};
+use crate::store::handle::OpenStore;
 
 /// A JSON object from text that Python wrote.
 fn parse(text: &str) -> Result<Value> {
@@ -27,7 +30,7 @@ fn parse(text: &str) -> Result<Value> {
 pub(super) fn parameters(operator: &str, text: &str) -> Result<Map<String, Value>> {
     match parse(text)? {
         Value::Object(map) => Ok(map),
-        _ => Err(Raised::new(
+        _ => Err(PackageError::new(
             "PlanError",
             "parameter",
             format!("parameters of {operator} are no object; give them by name"),
@@ -36,76 +39,9 @@ pub(super) fn parameters(operator: &str, text: &str) -> Result<Map<String, Value
     }
 }
 
-/// Which Python functions a saved plan may import. Importing a module runs its code, and a plan may have been written by
-/// anybody, so none is imported unless the caller allows it.
-#[derive(Debug, Clone, Default)]
-pub(super) enum AllowedFunctions {
-    #[default]
-    None,
-    /// These, as `module:name`.
-    Named(Vec<String>),
-    All,
-}
-
-impl AllowedFunctions {
-    /// Whether a function may be imported by its name.
-    pub(super) fn contains(&self, name: &str) -> bool {
-        match self {
-            Self::None => false,
-            Self::Named(names) => names.iter().any(|known| known == name),
-            Self::All => true,
-        }
-    }
-
-    /// Refuses a plan with functions that are not allowed, before anything of it is made; the message lists them all.
-    fn check(&self, saved: &Value) -> Result<()> {
-        let nodes = saved.get("nodes").and_then(Value::as_array);
-        let mut refused: Vec<&str> = nodes
-            .into_iter()
-            .flatten()
-            .flat_map(|node| {
-                [
-                    node.pointer("/params/function"),
-                    node.pointer("/params/state"),
-                    node.pointer("/params/on_break"),
-                    node.pointer("/of/generate"),
-                ]
-            })
-            .flatten()
-            .filter_map(Value::as_str)
-            .filter(|name| !self.contains(name))
-            .collect();
-        refused.sort_unstable();
-        refused.dedup();
-        if refused.is_empty() {
-            return Ok(());
-        }
-        let message = format!(
-            "the plan calls Python functions, and reading it would import their modules: {}; if you trust them, allow \
-             them with allow_functions=True, or with a list of these names",
-            refused.join(", ")
-        );
-        Err(Raised::new("PlanError", "functions_not_allowed", message).into())
-    }
-}
-
-/// What a saved plan may import, and what keeps it.
-#[derive(Clone, Default)]
-pub(super) struct Imports {
-    pub(super) allowed: AllowedFunctions,
-    pub(super) kept: ObjectKeeper,
-}
-
-impl Imports {
-    pub(super) fn new(allowed: AllowedFunctions) -> Self {
-        let kept = ObjectKeeper::default();
-        Self { allowed, kept }
-    }
-}
-
-/// The engine's operators, those that Python functions are, and those that write, to a given store or to those that
-/// they name.
-fn catalog(store: Option<&Arc<Shared>>, imports: &Imports) -> Catalog {
+/// All operators that a saved plan may name. Operators that write resolve their targets in `store`, or in the stores
+/// that they name.
+fn catalog(store: Option<&Arc<OpenStore>>, imports: &Imports) -> Catalog {
     let (signals, events) = (store.cloned(), store.cloned());
     let [py, each, jit, operator] = [(); 4].map(|()| imports.clone());
     Catalog::standard()
@@ -135,16 +71,20 @@ fn catalog(store: Option<&Arc<Shared>>, imports: &Imports) -> Catalog {
         .with_factory("sink_ipc", |saved, _| table_file::revive("sink_ipc", saved))
 }
 
-/// The plan that JSON text says, over the stores that it names or over one that is open; what it refers to is kept.
-pub(super) fn revive(text: &str, store: Option<&Arc<Shared>>, imports: &Imports) -> Result<Plan> {
+/// Reads a plan, over the stores that it names or over an open one. `imports` keeps what it refers to.
+pub(super) fn revive(
+    text: &str,
+    store: Option<&Arc<OpenStore>>,
+    imports: &Imports,
+) -> Result<Plan> {
     let saved = parse(text)?;
     imports.allowed.check(&saved)?;
     let resolve = |map: &Map<String, Value>| {
         if map.contains_key("generate") {
-            return generate::Kind::revive(map, imports);
+            return generate::Generator::revive(map, imports);
         }
         if map.contains_key("listen") {
-            return listen::revive(map, &imports.kept);
+            return revive_listener(map, &imports.kept);
         }
         let store = store.map(|shared| &shared.store);
         if map.contains_key("follow") {
@@ -153,4 +93,19 @@ pub(super) fn revive(text: &str, store: Option<&Arc<Shared>>, imports: &Imports)
         StoredRecording::resolve(map, store)
     };
     Ok(Plan::from_json(&saved, &catalog(store, imports), &resolve)?)
+}
+
+/// Reads a feed.
+fn revive_listener(
+    saved: &Map<String, Value>,
+    kept: &ObjectKeeper,
+) -> std::result::Result<SharedRecording, PlanError> {
+    if drive::is_driven(saved) {
+        return Ok(SharedRecording::new(drive::revive(saved, kept)?));
+    }
+    let listener = Listener::resolve(saved);
+    let listener = listener.map_err(|error| PlanError::Unreadable {
+        why: error.to_string(),
+    })?;
+    Ok(SharedRecording::new(listener))
 }

@@ -1,7 +1,7 @@
 //! `Plan.sink_parquet` and `Plan.sink_ipc`: files of columns, written by pyarrow.
 //!
-//! The engine makes record batches ([`BatchEncoder`]); a Python object, `isochrony.table_files.TableFile`, is given them by
-//! Arrow's stream interface, so that numbers are not copied, and writes them. The interpreter is taken once a batch.
+//! The engine builds record batches ([`BatchEncoder`]). `isochrony.table_files.TableFile` takes them through Arrow's stream
+//! interface, without a copy, and writes them; the thread attaches once a batch.
 
 use std::sync::Arc;
 
@@ -14,12 +14,12 @@ use pyo3::prelude::*;
 use serde_json::{Map, Value};
 
 use super::NativePlan;
-use super::function::failed;
-use crate::errors::{Error, Raised, Result};
+use super::operator_error::failed;
+use crate::errors::{Error, PackageError, Result};
 use crate::interpreter::attach;
 use crate::table::NativeTable;
 
-/// A file of columns: which format, where, and how, as `TableFile` takes it.
+/// A file of columns: its format, path and options.
 struct TableTarget {
     name: &'static str,
     /// `path` and options.
@@ -113,7 +113,7 @@ impl SinkWriter for TableOut {
             })
             .map_err(raised)?;
         }
-        // There is nothing to commit before the end.
+        // Nothing to commit before the end.
         Ok(0)
     }
 
@@ -133,7 +133,7 @@ impl Drop for TableOut {
         if !self.finished {
             attach(|py| {
                 if let Err(error) = self.file.call_method0(py, "abandon") {
-                    // The run has failed already, and says why.
+                    // The run has failed and reports why.
                     error.write_unraisable(py, None);
                 }
             });
@@ -143,19 +143,19 @@ impl Drop for TableOut {
 
 #[pymethods]
 impl NativePlan {
-    /// Keeps what flows in a file of columns; `options` is a JSON object with the path.
+    /// Writes to a file of columns; `options` is a JSON object with the path.
     fn table_file(&self, py: Python<'_>, name: &str, options: &str) -> Result<Self> {
         let options = super::parameters(name, options)?;
         let kept = TableTarget::kept(name, options)?;
         self.then_held(py, kept)
     }
 
-    /// Keeps samples in a WAV file; `options` is a JSON object as saved plans have it.
+    /// Writes samples to a WAV file; `options` is a JSON object as in saved plans.
     fn wav_file(&self, py: Python<'_>, options: &str) -> Result<Self> {
         let options = super::parameters("sink_wav", options)?;
         let kept = isochrony_flow::WavSink::resolve(&options).map_err(|error| {
             let message = error.to_string();
-            Error::from(Raised::new("OptionError", "bad_option", message))
+            Error::from(PackageError::new("OptionError", "bad_option", message))
         })?;
         self.then_held(py, kept)
     }

@@ -2,20 +2,19 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use isochrony_segment::Buffer;
 use isochrony_store::Scratch;
 use isochrony_tasklets::{Cause, ReturnValue, TaskletContext};
 use pyo3::exceptions::PyException;
 use pyo3::prelude::*;
 use pyo3::types::PyList;
 
-use super::Callbacks;
-use super::output_buffer::OutputBuffer;
-use crate::handle::Shared;
-use crate::key::Stretch;
-use crate::selection::Selection;
+use super::description::Callbacks;
+use super::output_buffer::{OutputBuffer, WrittenBlock};
+use crate::signal::key_range::KeyRange;
+use crate::signal::selection::Selection;
+use crate::store::handle::OpenStore;
 
-/// What a function raised by which a whole run ends: Ctrl-C, and exits.
+/// The exception that ends the whole execution: Ctrl-C or SystemExit.
 #[derive(Default)]
 pub(super) struct EndingError(Mutex<Option<PyErr>>);
 
@@ -25,7 +24,7 @@ impl EndingError {
         error.take()
     }
 
-    /// Notes it and has the run end, if it is of that kind.
+    /// Stops the execution if the exception is of that kind.
     pub(super) fn look_at(&self, py: Python<'_>, error: &PyErr, context: &TaskletContext<'_>) {
         if !error.is_instance_of::<PyException>(py) {
             let mut first = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -35,22 +34,21 @@ impl EndingError {
     }
 }
 
-/// The open store of an input, and the temporary signal that it is.
-pub(super) type InputStore = (Arc<Shared>, Option<Scratch>);
+/// An input's store, and its scratch signal if it is one.
+pub(super) type InputStore = (Arc<OpenStore>, Option<Scratch>);
 
-/// A function, and all that it is called with besides its inputs and outputs.
+/// A function and the objects that it is called with.
 pub(super) struct PythonFunction {
     pub(super) function: Arc<Py<PyAny>>,
-    /// The tasklet's name, and the ranges that are its outputs.
+    /// The tasklet's name and output ranges.
     pub(super) objects: (Py<PyAny>, Py<PyAny>),
     pub(super) calls: Arc<Callbacks>,
     pub(super) ends: Arc<EndingError>,
 }
 
 impl PythonFunction {
-    /// Callbacks it, by way of Python's half, with a list of selections, rooms for its outputs and whether a journal is kept.
-    /// That gives whether a journal can keep what was returned, that as JSON, and which parts of outputs were written:
-    /// number, first and last sample.
+    /// Calls the function through `isochrony.tasklets`, with selections and output buffers. That returns whether a
+    /// journal can keep the result, the result as JSON, and the ranges written: output, first and last sample.
     pub(super) fn call(
         &self,
         homes: &[InputStore],
@@ -84,7 +82,7 @@ impl PythonFunction {
         let inputs = PyList::empty(py);
         for (selection, (shared, scratch)) in selections.into_iter().zip(homes) {
             let range = selection.index_range().unwrap_or_default();
-            let selection = Selection::new(selection, Stretch::Index(range), shared);
+            let selection = Selection::new(selection, KeyRange::Index(range), shared);
             inputs.append(match scratch {
                 Some(scratch) => selection.of_scratch(scratch),
                 None => selection,
@@ -119,13 +117,4 @@ impl PythonFunction {
         }
         Ok((returned, pieces))
     }
-}
-
-/// Samples of an output.
-pub(super) struct WrittenBlock {
-    pub(super) output: usize,
-    pub(super) offset: i64,
-    pub(super) block: Buffer,
-    /// Whether it is all of a block that may be used again.
-    pub(super) whole: bool,
 }

@@ -1,9 +1,10 @@
 //! `isochrony.Executor`: tasklets that are Python functions or plans.
 //!
-//! Python's half wraps a function so that it is given selections and gives back pieces of arrays; this half owns the run.
-//! Workers hold the interpreter while they call Python code, and never while they wait, read, write or run a plan. Functions
-//! may be called in worker processes instead (`remote.rs`).
+//! The Python half wraps functions so that they take selections and return pieces of arrays; this half owns the
+//! execution. Workers attach only while they call Python code. Functions may run in worker processes instead
+//! ([`remote`]).
 
+mod description;
 mod local;
 mod output_buffer;
 mod plan_tasklets;
@@ -11,22 +12,19 @@ mod remote;
 mod report;
 mod scans;
 
-use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
 
-use isochrony_tasklets::{
-    Executor, ExecutorOptions, OrderPolicy, ReturnValue, SignalRange, Tasklet,
-};
+use isochrony_tasklets::{Executor, ReturnValue, SignalRange, Tasklet};
 use isochrony_workers::ProcessPool;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyTuple};
+use pyo3::types::PyDict;
 
-use crate::errors::{Error, Raised, Result};
-use crate::plan::{NativePlan, Nesting};
-use crate::selection::Selection;
+use crate::errors::{Error, PackageError, Result};
+use crate::plan::Nesting;
+use crate::signal::selection::Selection;
 use crate::workers::process_pool;
 
+use description::{Callbacks, ExecutorSettings, TaskletDescription};
 use local::{EndingError, InputStore, PythonFunction};
 use plan_tasklets::PlanRegistry;
 use remote::{FunctionPlacement, RemoteTasklet};
@@ -34,95 +32,12 @@ use report::ReportExtras;
 use scans::WrittenRanges;
 pub(crate) use scans::check_scans;
 
-/// A tasklet as Python describes it.
-pub(crate) struct TaskletDescription<'py> {
-    name: String,
-    function_name: String,
-    /// What else makes the function or the plan what it is.
-    identity: String,
-    function: Option<Py<PyAny>>,
-    plan: Option<Bound<'py, NativePlan>>,
-    inputs: Vec<Bound<'py, Selection>>,
-    outputs: Vec<Bound<'py, Selection>>,
-    /// The name and the outputs once more, as a function is called with them.
-    objects: (Py<PyAny>, Py<PyAny>),
-    after: Vec<String>,
-    /// Who is to call a function; empty of a plan.
-    on_workers: String,
-}
-
-impl<'py> FromPyObject<'_, 'py> for TaskletDescription<'py> {
-    type Error = PyErr;
-
-    /// A tuple, which is read in less time than a dict: there are thousands.
-    fn extract(described: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
-        let (name, function_name, identity, function, plan, inputs, outputs, after, on_workers) =
-            described.extract()?;
-        let described = described.cast::<PyTuple>()?;
-        let object = |at| Ok::<_, PyErr>(described.get_item(at)?.unbind());
-        Ok(Self {
-            name,
-            function_name,
-            identity,
-            function,
-            plan,
-            inputs,
-            outputs,
-            objects: (object(0)?, object(6)?),
-            after,
-            on_workers,
-        })
-    }
-}
-
-/// What functions are called by, and where what they returned is put.
-pub(crate) struct Callbacks {
-    /// Calls one, as [`local::PythonFunction`] does.
-    call: Py<PyAny>,
-    /// Takes in what one returned in a worker process.
-    took: Py<PyAny>,
-    results: Py<PyDict>,
-}
-
-/// How they are run, as Python has checked it.
-#[derive(FromPyObject)]
-#[pyo3(from_item_all)]
-pub(crate) struct ExecutorSettings {
-    workers: usize,
-    scratch: u64,
-    scratch_memory: Option<u64>,
-    given: bool,
-    prefetch: u64,
-    keep_going: bool,
-    keep_every_s: f64,
-    journal: Option<PathBuf>,
-}
-
-impl ExecutorSettings {
-    fn options(self) -> ExecutorOptions {
-        let mut options = ExecutorOptions::default();
-        options.workers = self.workers;
-        options.scratch = self.scratch;
-        options.scratch_memory = self.scratch_memory;
-        options.order = if self.given {
-            OrderPolicy::Given
-        } else {
-            OrderPolicy::Disk
-        };
-        options.prefetch = self.prefetch;
-        options.keep_going = self.keep_going;
-        options.keep_every = Duration::try_from_secs_f64(self.keep_every_s).unwrap_or_default();
-        options.journal = self.journal;
-        options
-    }
-}
-
-/// The order of tasklets, in words.
+/// Explains the order of tasklets.
 #[pyfunction]
 pub(crate) fn explain_tasklets(
     py: Python<'_>,
     tasklets: Vec<TaskletDescription<'_>>,
-    asked: ExecutorSettings,
+    settings: ExecutorSettings,
     resume: bool,
     calls: (Py<PyAny>, Py<PyAny>),
 ) -> Result<String> {
@@ -133,7 +48,7 @@ pub(crate) fn explain_tasklets(
         took,
         results,
     };
-    let made = executor(tasklets, asked, calls)?;
+    let made = executor(tasklets, settings, calls)?;
     let mut text = crate::interpreter::detach(py, || made.executor.explain(resume))?;
     for place in made.places {
         text += &place;
@@ -142,13 +57,13 @@ pub(crate) fn explain_tasklets(
     Ok(text)
 }
 
-/// Runs tasklets; what functions returned, and results of plans that no journal can keep, go to `results`. `progress` is called with bytes done and in
-/// all, tasklets done and in all.
+/// Executes tasklets. Returned values, and results of plans that no journal can keep, go to `results`. `progress` gets
+/// bytes done and in all, tasklets done and in all.
 #[pyfunction]
 pub(crate) fn run_tasklets<'py>(
     py: Python<'py>,
     tasklets: Vec<TaskletDescription<'py>>,
-    asked: ExecutorSettings,
+    settings: ExecutorSettings,
     resume: bool,
     calls: (Py<PyAny>, Py<PyAny>),
     results: Py<PyDict>,
@@ -160,7 +75,7 @@ pub(crate) fn run_tasklets<'py>(
         took,
         results,
     };
-    let run = executor(tasklets, asked, calls)?;
+    let run = executor(tasklets, settings, calls)?;
     let (done, raised, processes) = crate::interpreter::detach(py, || {
         let mut raised = None;
         let done = run.executor.run(resume, &mut |so_far| {
@@ -190,30 +105,30 @@ pub(crate) fn run_tasklets<'py>(
         processes,
     };
     match (done, raised.or_else(|| run.ends.take())) {
-        // What was finished is kept; the report is the next run's to tell.
+        // Finished tasklets are kept; the next run reports them.
         (_, Some(error)) => Err(error.into()),
         (Ok(done), None) => Ok(report::described(py, &done, &told)?),
         (Err(failure), None) => Err(report::failed(py, *failure, &told)),
     }
 }
 
-/// Tasklets that can be run.
+/// An executor, ready to run.
 struct PreparedExecutor {
     executor: Executor,
     ends: Arc<EndingError>,
-    /// Where functions are called, in words.
+    /// Where functions are called, for the report.
     places: Vec<String>,
     processes: Option<Arc<ProcessPool>>,
 }
 
 fn executor(
     tasklets: Vec<TaskletDescription<'_>>,
-    asked: ExecutorSettings,
+    settings: ExecutorSettings,
     calls: Callbacks,
 ) -> Result<PreparedExecutor> {
     let calls = Arc::new(calls);
-    let mut options = asked.options();
-    // A function sees Ctrl-C itself in the thread in which it is pressed; a plan has to be told by another.
+    let mut options = settings.options();
+    // A function notices Ctrl-C in the main thread. A plan does not, so it runs in another thread.
     options.in_caller = tasklets.iter().all(|one| one.plan.is_none());
     let (workers, in_caller) = (options.workers, options.in_caller);
     let mut executor = Executor::new(options)?.with_thread_wrapper(known_to_python);
@@ -292,7 +207,7 @@ fn executor(
     })
 }
 
-/// Makes a thread known to the interpreter for as long as it works: once, and not at each call.
+/// Keeps a thread's Python state for all its calls, instead of creating one for each.
 fn known_to_python(work: &mut (dyn FnMut() + Send)) {
     crate::interpreter::attach(|py| crate::interpreter::detach(py, work));
 }
@@ -310,7 +225,7 @@ fn part(name: &str, which: &str, selection: &Selection) -> Result<SignalRange> {
                     selection.signal().name(),
                     several.len()
                 );
-                return Err(Raised::new("OptionError", "bad_option", message).into());
+                return Err(PackageError::new("OptionError", "bad_option", message).into());
             }
         },
     };

@@ -1,17 +1,17 @@
-//! Where a tasklet's function puts an output: memory of the run, which is used again and again.
+//! Output buffers of tasklets, from a pool.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
+use isochrony_segment::Buffer;
 use isochrony_segment::DType;
 use isochrony_tasklets::{BlockPool, TaskletContext};
 use pyo3::prelude::*;
 use pyo3::types::PySlice;
 
-use super::local::WrittenBlock;
-use crate::errors::{Error, Raised, Result};
-use crate::memory::{Handed, let_go};
+use crate::errors::{Error, PackageError, Result};
+use crate::memory::{FillableArray, take_memory};
 
-/// Memory for one output of one tasklet, taken when it is asked for.
+/// Memory of one output, allocated on first use.
 #[pyclass(frozen, module = "isochrony._native", name = "_OutputBuffer")]
 pub(crate) struct OutputBuffer {
     pool: Arc<BlockPool>,
@@ -23,8 +23,8 @@ pub(crate) struct OutputBuffer {
 
 enum BufferState {
     Unallocated,
-    Allocated(Handed),
-    /// An array that the function lets go of.
+    Allocated(FillableArray),
+    /// An array that the function gave.
     Replaced(Py<PyAny>),
     /// The function has returned.
     Closed,
@@ -49,7 +49,7 @@ impl OutputBuffer {
         self.handed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The parts of it that were written.
+    /// The ranges that were written.
     pub(super) fn pieces(
         &self,
         py: Python<'_>,
@@ -60,7 +60,7 @@ impl OutputBuffer {
         let state = std::mem::replace(&mut *self.state(), BufferState::Closed);
         let block = match state {
             BufferState::Allocated(handed) => handed.fill(py, &self.pool)?,
-            BufferState::Replaced(array) => let_go(array.into_bound(py), &self.pool)?,
+            BufferState::Replaced(array) => take_memory(array.into_bound(py), &self.pool)?,
             BufferState::Unallocated | BufferState::Closed => return Ok(()),
         };
         let size = self.dtype.size();
@@ -82,19 +82,23 @@ impl OutputBuffer {
 
 #[pymethods]
 impl OutputBuffer {
-    /// All of it as a writable 1-D array, the same at each call. What it holds at first is what was given, else zeros if
-    /// `cleared`, else what is left over from other tasklets.
+    /// The whole output as a writable 1-D array, always the same one. Initially it holds the given array, else zeros if
+    /// `cleared`, else arbitrary values.
     fn array<'py>(&self, py: Python<'py>, cleared: bool) -> Result<Bound<'py, PyAny>> {
         let mut state = self.state();
         let bytes = self.samples.saturating_mul(self.dtype.size());
         let made = match &*state {
-            BufferState::Unallocated if cleared => {
-                Some(Handed::new(py, self.pool.take_zeroed(bytes)?, self.dtype)?)
+            BufferState::Unallocated if cleared => Some(FillableArray::new(
+                py,
+                self.pool.take_zeroed(bytes)?,
+                self.dtype,
+            )?),
+            BufferState::Unallocated => {
+                Some(FillableArray::new(py, self.pool.take(bytes)?, self.dtype)?)
             }
-            BufferState::Unallocated => Some(Handed::new(py, self.pool.take(bytes)?, self.dtype)?),
             BufferState::Replaced(given) => {
-                // Its owner may use it on: it is not to be changed.
-                let own = Handed::new(py, self.pool.take(bytes)?, self.dtype)?;
+                // Its owner may still use it, so it is copied.
+                let own = FillableArray::new(py, self.pool.take(bytes)?, self.dtype)?;
                 own.array(py).set_item(PySlice::full(py), given.bind(py))?;
                 Some(own)
             }
@@ -111,8 +115,7 @@ impl OutputBuffer {
         }
     }
 
-    /// Takes an array of all samples, of the output's type: its memory, if nobody else holds it when the function has
-    /// returned.
+    /// Takes an array of the whole output: its memory, if nothing else refers to it when the function has returned.
     fn give(&self, array: Py<PyAny>) -> Result<()> {
         let mut state = self.state();
         if let BufferState::Closed = &*state {
@@ -133,6 +136,15 @@ impl OutputBuffer {
             "an output of tasklet {:?} is written to after its function has returned; write it before",
             self.name
         );
-        Raised::new("TaskletValueError", "output_over", message).into()
+        PackageError::new("TaskletValueError", "output_over", message).into()
     }
+}
+
+/// A written range of an output.
+pub(super) struct WrittenBlock {
+    pub(super) output: usize,
+    pub(super) offset: i64,
+    pub(super) block: Buffer,
+    /// It is a whole block of the pool, to be reused.
+    pub(super) whole: bool,
 }

@@ -1,4 +1,4 @@
-//! Tasklets that are plans: run natively, by workers that keep what they made for the plan's next range.
+//! Tasklets that are plans. Workers keep a plan's graph and memory for its next range.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -14,20 +14,20 @@ use serde_json::json;
 
 use crate::plan::{NativePlan, object};
 
-/// Of how many plans each worker may leave memory and graphs for the next range, as long as there is one.
-const KEPT_BY_WORKER: usize = 4;
+/// Number of plans for which each worker keeps graph and memory.
+const STATES_PER_WORKER: usize = 4;
 
 /// The plans of an executor.
 pub(super) struct PlanRegistry {
-    /// By the object, which is kept so that no other takes its address.
+    /// By address; the object is kept so that the address stays its own.
     known: HashMap<usize, RegisteredPlan>,
     kept: Arc<PlanStateCache>,
 }
 
-/// A plan, its number, and how many tasklets of it have not ended.
+/// A plan, its number, and its unfinished tasklets.
 type RegisteredPlan = (Py<NativePlan>, usize, Arc<AtomicUsize>);
 
-/// What was made for plans and is not in use; the last used ones behind.
+/// Idle graphs and memory, least recently used first.
 struct PlanStateCache {
     most: usize,
     idle: Mutex<Vec<(usize, RepeatedPlan)>>,
@@ -48,7 +48,7 @@ impl PlanStateCache {
         drop(oldest);
     }
 
-    /// Nobody will ask for any of this number.
+    /// Drops what belongs to a plan that has no more tasklets.
     fn forget(&self, number: usize) {
         let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
         let of = |one: &(usize, RepeatedPlan)| one.0 == number;
@@ -62,7 +62,7 @@ impl PlanStateCache {
 impl PlanRegistry {
     pub(super) fn new(workers: usize) -> Self {
         let kept = PlanStateCache {
-            most: KEPT_BY_WORKER.saturating_mul(workers.max(1)),
+            most: STATES_PER_WORKER.saturating_mul(workers.max(1)),
             idle: Mutex::default(),
         };
         Self {
@@ -71,7 +71,7 @@ impl PlanRegistry {
         }
     }
 
-    /// A plan as a tasklet that reads these ranges.
+    /// A tasklet of a plan over these ranges.
     pub(super) fn of(
         &mut self,
         plan: &Bound<'_, NativePlan>,
@@ -92,7 +92,7 @@ impl PlanRegistry {
     }
 }
 
-/// A plan over stated ranges of what it scans.
+/// A plan over ranges of what it scans.
 pub(super) struct PlanTasklet {
     plan: Plan,
     number: usize,
@@ -102,7 +102,7 @@ pub(super) struct PlanTasklet {
 }
 
 impl PlanTasklet {
-    /// What comes out is the output, or the result.
+    /// The plan's output is stored, or is the result.
     pub(super) fn run(
         &self,
         results: &Py<PyDict>,
@@ -117,7 +117,7 @@ impl PlanTasklet {
         if returned.is_ok() {
             self.kept.give(self.number, repeated);
         }
-        // The one that ends last sees what all before it gave back.
+        // The last tasklet frees what all others gave back.
         if self.left.fetch_sub(1, Ordering::AcqRel) <= 1 {
             self.kept.forget(self.number);
         }

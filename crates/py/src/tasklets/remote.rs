@@ -1,8 +1,7 @@
-//! Functions of tasklets in worker processes.
+//! Tasklets' functions in worker processes.
 //!
-//! Inputs are read here, so that they are as the run sees them, and copied into memory that the process shares; outputs come
-//! back from there and are staged as those of any function. The worker's thread needs the interpreter only for what a
-//! function returned or raised.
+//! This process reads the inputs, so that they are as the execution sees them, and copies them into shared memory; it
+//! stages outputs as those of any function. The worker thread attaches only for returned values and exceptions.
 
 use std::collections::HashMap;
 use std::fmt::Write;
@@ -19,18 +18,18 @@ use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use serde_json::{Value, json};
 
-use super::Callbacks;
+use super::description::Callbacks;
 use super::local::PythonFunction;
-use crate::selection::time_of_first;
+use crate::signal::selection::time_of_first;
 use crate::workers;
 
-/// A function that is called in worker processes.
+/// A tasklet whose function worker processes call.
 pub(super) struct RemoteTasklet {
     pub(super) function: PythonFunction,
     pub(super) processes: Arc<ProcessPool>,
     pub(super) portable: Arc<PortableFunction>,
     pub(super) shown: String,
-    /// Its thread is the caller's, in which signals are to be looked for.
+    /// It runs in the caller's thread, which handles signals.
     pub(super) in_caller: bool,
 }
 
@@ -47,7 +46,7 @@ impl RemoteTasklet {
             let (processes, function) = (Arc::clone(&self.processes), Arc::clone(&self.portable));
             RemoteFunction::of_tasklet(processes, function, &self.shown, caller).call_tasklet(&call)
         });
-        // Also after a failure: it is not called again.
+        // Also after a failure, since it is not called again.
         self.portable.release();
         let result = match answer? {
             Ok(result) => result,
@@ -127,7 +126,7 @@ fn taken(selection: &Selection) -> Result<TaskletInput, Cause> {
     });
     let segments = selection.segments().map(|segment| {
         let segment = segment?;
-        // Who wants no times is not told of one that is beyond what can be said.
+        // Times out of range matter only to functions that ask for them.
         let time = time_of_first(signal, &segment).ok().flatten();
         Ok(InputSegment {
             start: segment.start(),
@@ -142,10 +141,10 @@ fn taken(selection: &Selection) -> Result<TaskletInput, Cause> {
     })
 }
 
-/// Where functions are called, and why there.
+/// Where functions are called, and why.
 #[derive(Default)]
 pub(super) struct FunctionPlacement {
-    /// In words, and how many functions.
+    /// Text, and number of functions.
     lines: Vec<(String, usize)>,
     by_words: HashMap<String, usize>,
 }
@@ -154,11 +153,11 @@ const PLAN: &str = "plan(s) run natively, without the interpreter";
 const INLINE: &str = "Python function(s) run in this process, one at a time, as asked for";
 const THREADS: &str = "Python function(s) run in threads of this process, one at a time but where they let go of the interpreter";
 
-/// Lines that are told; there may be thousands of functions.
-const MOST: usize = 20;
+/// Most lines in a report; there may be thousands of functions.
+const MAX_LINES: usize = 20;
 
 impl FunctionPlacement {
-    /// How a function travels to worker processes, if it is to be called there and can.
+    /// The function for worker processes, if it is to be called there and can be sent.
     pub(super) fn of(
         &mut self,
         on_workers: &str,
@@ -201,8 +200,8 @@ impl FunctionPlacement {
     }
 
     pub(super) fn lines(self) -> Vec<String> {
-        let more = self.lines.len().saturating_sub(MOST);
-        let told = self.lines.into_iter().take(MOST);
+        let more = self.lines.len().saturating_sub(MAX_LINES);
+        let told = self.lines.into_iter().take(MAX_LINES);
         let mut lines: Vec<String> = told
             .map(|(words, count)| format!("{count} {words}"))
             .collect();

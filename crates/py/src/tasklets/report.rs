@@ -6,17 +6,17 @@ use pyo3::exceptions::PyException;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 
-use crate::errors::{Error, Raised};
+use crate::errors::{Error, PackageError};
 use crate::plan::ProcessFields;
 
-/// What a report says besides.
+/// Parts of the report that bindings add.
 pub(super) struct ReportExtras {
     /// Where functions were called.
     pub(super) places: Vec<String>,
     pub(super) processes: Vec<ProcessReport>,
 }
 
-/// The exception that an error is.
+/// The exception of an error.
 pub(super) fn raised(error: TaskletError) -> Error {
     let class = match &error {
         TaskletError::Option { .. } => "OptionError",
@@ -29,7 +29,7 @@ pub(super) fn raised(error: TaskletError) -> Error {
     if let TaskletError::Store(error) = error {
         return error.into();
     }
-    let mut raised = Raised::new(class, error.code(), error.to_string());
+    let mut raised = PackageError::new(class, error.code(), error.to_string());
     if let TaskletError::Journal { source, .. } = &error {
         raised = raised.with_errno(source.raw_os_error());
     }
@@ -42,7 +42,7 @@ pub(super) fn raised(error: TaskletError) -> Error {
                 !python.is_instance_of::<PyException>(py),
             )
         });
-        // Ctrl-C and exits are no errors of the function in which they came.
+        // Ctrl-C and SystemExit pass through.
         if asked_to_end {
             return Error::Python(cause);
         }
@@ -51,7 +51,7 @@ pub(super) fn raised(error: TaskletError) -> Error {
     raised.into()
 }
 
-/// A run that failed as the exception that says so, with its report.
+/// The exception of a failed execution, with its report.
 pub(super) fn failed(py: Python<'_>, failure: ExecutionFailure, told: &ReportExtras) -> Error {
     let error = match raised(failure.error) {
         Error::Python(error) => return error.into(),
@@ -60,13 +60,13 @@ pub(super) fn failed(py: Python<'_>, failure: ExecutionFailure, told: &ReportExt
     if let Some(report) = &failure.report
         && let Ok(report) = described(py, report, told)
     {
-        // Without its report the error still says what went wrong.
+        // The error is complete without it.
         let _ = error.value(py).setattr("_report", report);
     }
     error.into()
 }
 
-/// A report as Python's half makes objects of it.
+/// The report as a dict for `isochrony.tasklet_results`.
 pub(super) fn described<'py>(
     py: Python<'py>,
     report: &TaskletsReport,

@@ -1,4 +1,4 @@
-//! What plans scan, against what tasklets say that they read and write.
+//! Compares what plans scan with the inputs and outputs of tasklets.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -9,13 +9,13 @@ use isochrony_tasklets::SignalRange;
 use isochrony_time::TimebaseId;
 use pyo3::prelude::*;
 
-use super::TaskletDescription;
-use crate::errors::{Raised, Result};
+use super::description::TaskletDescription;
+use crate::errors::{PackageError, Result};
 use crate::plan::NativePlan;
-use crate::selection::Selection;
+use crate::signal::selection::Selection;
 
-/// Refuses a plan that scans what its inputs leave out, or nobody would wait for who writes it. Of a signal that it scans
-/// wholly it reads what the inputs state, which then is one range.
+/// Refuses a plan that scans ranges outside of its inputs, since nobody would wait for their writer. A signal that is
+/// scanned whole is read where the inputs are, which must be one range.
 #[pyfunction]
 pub(crate) fn check_scans(
     plan: &Bound<'_, NativePlan>,
@@ -41,7 +41,7 @@ pub(crate) fn check_scans(
     {
         let stated = stated.get(&signal.timebase());
         let (name, stated) = (signal.name(), stated.map_or(&[][..], Vec::as_slice));
-        let refused = |message| Err(Raised::new("OptionError", "bad_option", message).into());
+        let refused = |message| Err(PackageError::new("OptionError", "bad_option", message).into());
         if whole && !stated.is_empty() {
             let mut one = &stated[0];
             for other in stated {
@@ -75,7 +75,7 @@ pub(crate) fn check_scans(
     Ok(())
 }
 
-/// What tasklets write, by signal.
+/// Ranges that tasklets write, by signal.
 pub(super) struct WrittenRanges(HashMap<TimebaseId, (Store, Vec<Range<i64>>)>);
 
 impl WrittenRanges {
@@ -83,7 +83,7 @@ impl WrittenRanges {
         let mut written: HashMap<TimebaseId, (Store, Vec<Range<i64>>)> = HashMap::new();
         for output in tasklets.iter().flat_map(|one| &one.outputs) {
             let output = output.get();
-            // Scratch has one opening only.
+            // A scratch signal has one opening only.
             if output.scratch.is_none() {
                 let signal = output.signal().timebase();
                 let store = &output.shared.store;
@@ -95,14 +95,13 @@ impl WrittenRanges {
             }
         }
         for (_, ranges) in written.values_mut() {
-            // No two overlap, or the run is refused: their ends are in order, too.
+            // They do not overlap, so ends are sorted too.
             ranges.sort_unstable_by_key(|range| range.start);
         }
         Self(written)
     }
 
-    /// Refuses a plan that would not see what the run writes: through another opening of the store it shows once it is
-    /// committed, which is later.
+    /// Refuses a plan that would miss what the execution writes: another opening of the store shows only commits.
     pub(super) fn check(
         &self,
         name: &str,
@@ -140,10 +139,10 @@ fn unseen(name: &str, signal: &Signal, store: &Store) -> crate::errors::Error {
         signal.name(),
         store.path().display()
     );
-    Raised::new("OptionError", "bad_option", message).into()
+    PackageError::new("OptionError", "bad_option", message).into()
 }
 
-/// What is to be read of each signal: of several inputs of one, from the first to the last.
+/// The range to read of each signal: from the first to the last of its inputs.
 pub(super) fn stated(inputs: &[(TimebaseId, SignalRange)]) -> Vec<(TimebaseId, Range<i64>)> {
     let mut stated: Vec<(TimebaseId, Range<i64>)> = Vec::new();
     for (signal, part) in inputs {

@@ -1,11 +1,11 @@
-//! What may be given where a time, a duration, a rate or a way to choose among them is expected.
+//! Arguments that are times, durations, rates, or choices among them.
 
 use isochrony_time::{Fixed, Prefer, Rate, Round, RunId, civil};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyInt, PyString};
 
 use super::{Time, fixed};
-use crate::errors::{Error, Raised, Result};
+use crate::errors::{Error, PackageError, Result};
 
 /// An argument that names a civil time.
 pub(crate) struct TimeArg(pub(crate) Time);
@@ -112,8 +112,8 @@ impl<'a, 'py> FromPyObject<'a, 'py> for PreferArg {
     }
 }
 
-/// The error for an option that has none of its legal values.
+/// The error for an illegal value of an option.
 pub(crate) fn option(name: &str, got: &str, legal: &str) -> PyErr {
     let message = format!("{name}={got:?} is refused; give {legal}");
-    Error::from(Raised::new("OptionError", "bad_option", message)).into()
+    Error::from(PackageError::new("OptionError", "bad_option", message)).into()
 }

@@ -1,4 +1,4 @@
-//! What an instance is given: its inputs as it is told of them, and items as arrays.
+//! Inputs of an instance: descriptions, and items as arrays.
 
 use isochrony_flow::operators::in_unit;
 use isochrony_flow::{Item, OpError, OpErrorKind, Out, PortType};
@@ -6,13 +6,13 @@ use isochrony_segment::{Buffer, DType, StreamId};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use super::super::columns::{described, table};
-use super::super::function::seen;
-use super::instance::Ready;
-use super::raised;
-use crate::memory::{Block, Lent};
+use super::running::RunningInstance;
+use crate::memory::{ArrayLender, Block};
+use crate::plan::columns::{describe_fields, table};
+use crate::plan::function::seen;
+use crate::plan::operator_error::raised;
 
-/// An input as Python has it.
+/// Describes an input to Python.
 pub(super) fn described_port<'py>(
     py: Python<'py>,
     at: usize,
@@ -39,13 +39,13 @@ pub(super) fn described_port<'py>(
         dict.set_item("width", width)?;
     }
     if let PortType::Rows { fields, .. } = port {
-        dict.set_item("fields", described(*fields))?;
+        dict.set_item("fields", describe_fields(*fields))?;
     }
     Ok(dict)
 }
 
-impl Ready {
-    /// An item as a block: its values, the indices that it covers, and the input.
+impl RunningInstance {
+    /// An item as values, start, end and input number.
     pub(super) fn block<'py>(
         &self,
         py: Python<'py>,
@@ -121,8 +121,8 @@ impl Ready {
     }
 }
 
-/// An array over a block, which keeps the memory.
+/// An array over a block; it keeps the memory.
 fn shown<'py>(py: Python<'py>, block: &Block<'_>) -> Result<Bound<'py, PyAny>, OpError> {
-    let mut lent = Lent::default();
-    lent.show(py, block, Clone::clone).map_err(raised)
+    let mut lender = ArrayLender::default();
+    lender.show(py, block, Clone::clone).map_err(raised)
 }

@@ -1,22 +1,21 @@
-//! What an instance emits, as items.
+//! Converts what an instance emits to items.
 
 use arrow_array::RecordBatch;
 use isochrony_flow::{Frames, Item, OpError, Out, PortType, Ranges, Rows};
 use isochrony_segment::{Buffer, DType, SigSeg};
 use pyo3::prelude::*;
 
-use super::super::columns::column;
-use super::super::function::failed;
-use super::instance::Ready;
-use super::{raised, refused};
+use super::running::RunningInstance;
 use crate::interpreter::attach;
-use crate::memory::Returned;
+use crate::memory::ReturnedArray;
+use crate::plan::columns::column;
+use crate::plan::operator_error::{failed, raised, refused};
 
-/// What was emitted: output, first index, and values.
-type Emitted<'py> = (u16, Option<i64>, Bound<'py, PyAny>);
+/// Output, first index, values.
+type EmittedItem<'py> = (u16, Option<i64>, Bound<'py, PyAny>);
 
-impl Ready {
-    /// Calls a method of the instance and makes items of what it emits.
+impl RunningInstance {
+    /// Calls a method of the instance and converts what it emits.
     pub(super) fn call(
         &mut self,
         method: &str,
@@ -27,7 +26,7 @@ impl Ready {
             let arguments = arguments(self, py)?;
             let running = self.running.bind(py);
             let emitted = running.call_method1(method, (arguments,)).map_err(raised)?;
-            let emitted: Vec<Emitted<'_>> = emitted.extract().map_err(raised)?;
+            let emitted: Vec<EmittedItem<'_>> = emitted.extract().map_err(raised)?;
             let mut items = Vec::with_capacity(emitted.len());
             for (output, start, values) in emitted {
                 let item = self.item(py, output, start, values)?;
@@ -37,7 +36,7 @@ impl Ready {
         })
     }
 
-    /// What was emitted, as an item; None of nothing.
+    /// Converts emitted values; None if there are none.
     fn item(
         &mut self,
         py: Python<'_>,
@@ -111,7 +110,7 @@ impl Ready {
             return Ok(None);
         }
         if let Some(begins) = begins {
-            // Ranges and rows may overlap, as long as their starts do not go back.
+            // Ranges and rows may overlap, but start in order.
             let least = self.told.max(self.ends[at]);
             if begins < least {
                 return Err(refused(format!(
@@ -131,14 +130,14 @@ impl Ready {
         Ok(Some(item))
     }
 
-    /// Values of one dtype, one after another or in rows of so many.
+    /// Checks dtype and row length of values.
     fn values(
         &self,
         values: Bound<'_, PyAny>,
         dtype: DType,
         width: Option<usize>,
     ) -> Result<(Buffer, usize), OpError> {
-        let returned = Returned::of(values).map_err(failed)?;
+        let returned = ReturnedArray::of(values).map_err(failed)?;
         let (rows, columns) = (returned.rows, returned.columns);
         let fits = columns == width || columns.is_none() && width == Some(1);
         if returned.dtype != dtype || !fits {
@@ -157,7 +156,7 @@ impl Ready {
     }
 }
 
-/// Ranges as others rely on: none ends before it starts, and starts do not go back.
+/// Checks ranges: end after start, starts in order.
 fn in_order(ranges: Ranges) -> Result<Ranges, OpError> {
     if let Some(range) = ranges.ranges.iter().find(|range| range.end < range.start) {
         return Err(refused(format!(
@@ -175,7 +174,7 @@ fn in_order(ranges: Ranges) -> Result<Ranges, OpError> {
     Ok(ranges)
 }
 
-/// Rows as a block: of what samples they are follows from their start and end.
+/// Rows, with the samples that their start and end columns state.
 fn rows_of(batch: RecordBatch, start: i64, indexed: bool) -> Result<Rows, OpError> {
     use arrow_array::cast::AsArray;
     use arrow_array::types::Int64Type;
@@ -200,7 +199,7 @@ fn rows_of(batch: RecordBatch, start: i64, indexed: bool) -> Result<Rows, OpErro
     Ok(Rows::new(batch, start..end.unwrap_or(next).max(next), next))
 }
 
-/// Hands items on, each to its output.
+/// Emits items, each to its output.
 pub(super) fn emit(items: Vec<(u16, Item)>, out: &mut Out<'_>) -> Result<(), OpError> {
     for (output, mut item) in items {
         out.emit(output, &mut item)?;

@@ -1,4 +1,4 @@
-//! One instance of a class at work in a run.
+//! An instance of a class during a run.
 
 use std::sync::Arc;
 
@@ -11,52 +11,32 @@ use isochrony_segment::Calibration;
 use pyo3::prelude::*;
 use pyo3::types::PyList;
 
-use super::super::columns::{Described, interned, notice};
-use super::super::function::cause;
-use super::super::nesting::Nesting;
 use super::blocks::described_port;
+use super::declaration::ClassOperator;
 use super::emitted::emit;
-use super::{ClassOperator, raised};
+use super::running::RunningInstance;
 use crate::errors::Error;
 use crate::interpreter::attach;
+use crate::plan::columns::{FieldDescription, break_notice, intern_fields};
+use crate::plan::nesting::Nesting;
+use crate::plan::operator_error::{cause, raised};
 
-/// What Python says of itself: whether blocks meet by index, whether it sees counts, and by how many samples it lags.
-type Manner = (bool, bool, u64);
-/// An output: its kind, the input whose indices it has, dtype, unit, width, fields.
-type Output = (
+/// Whether blocks meet by index, whether it sees counts, and its lag in samples.
+type InstanceTraits = (bool, bool, u64);
+/// Kind, input whose indices it has, dtype, unit, width, fields.
+type OutputDescription = (
     String,
     usize,
     Option<String>,
     String,
     Option<usize>,
-    Vec<Described>,
+    Vec<FieldDescription>,
 );
-/// One that a run calls.
+/// An instance that a run calls.
 pub(super) struct Instance {
     of: ClassOperator,
     nesting: Arc<Nesting>,
-    ready: Option<Ready>,
-}
-
-pub(super) struct Ready {
-    /// An `isochrony.operators.Running`.
-    pub(super) running: Py<PyAny>,
-    /// Runs that it begins are inside of it.
-    pub(super) inside: Arc<Nesting>,
-    pub(super) by_index: bool,
-    pub(super) counts: bool,
-    pub(super) lag: u64,
-    pub(super) inputs: usize,
-    pub(super) outputs: Vec<PortType>,
-    /// Nothing goes out but what came in.
-    pub(super) passes: bool,
-    /// Of the inputs before this one, what meets it.
-    pub(super) waiting: Vec<Item>,
-    /// Index before which nothing is emitted any more, as others were told.
-    pub(super) told: i64,
-    /// Of each output, where what was emitted ends; of ranges and rows, where the last one starts.
-    pub(super) ends: Vec<i64>,
-    pub(super) open: usize,
+    ready: Option<RunningInstance>,
 }
 
 impl Instance {
@@ -68,10 +48,10 @@ impl Instance {
         }
     }
 
-    /// Begins an instance for these inputs.
+    /// Starts an instance for these inputs.
     fn begin(&mut self, inputs: &[PortType]) -> crate::errors::Result<OperatorProperties> {
         let factory = self.of.factory.object.get();
-        let factory = factory.map_err(|error| Error::Ours(Box::new(plan_error(&error))))?;
+        let factory = factory.map_err(|error| Error::Package(Box::new(plan_error(&error))))?;
         let inside = self.nesting.inside(&factory);
         let (running, manner, outputs) = attach(|py| -> crate::errors::Result<_> {
             let _inside = inside.enter();
@@ -80,8 +60,8 @@ impl Instance {
                 ports.append(described_port(py, at, port)?)?;
             }
             let running = factory.bind(py).call_method1("start", (ports,))?;
-            let manner: Manner = running.getattr("manner")?.extract()?;
-            let outputs: Vec<Output> = running.getattr("outputs")?.extract()?;
+            let manner: InstanceTraits = running.getattr("manner")?.extract()?;
+            let outputs: Vec<OutputDescription> = running.getattr("outputs")?.extract()?;
             Ok((running.unbind(), manner, outputs))
         })?;
         let (by_index, counts, lag) = manner;
@@ -100,7 +80,7 @@ impl Instance {
             }
             _ => Alignment::Begin,
         };
-        self.ready = Some(Ready {
+        self.ready = Some(RunningInstance {
             running,
             inside,
             by_index,
@@ -121,13 +101,17 @@ impl Instance {
             .in_interpreter())
     }
 
-    /// The type of an output that Python describes.
-    fn output(&self, given: &Output, inputs: &[PortType]) -> crate::errors::Result<PortType> {
+    /// The type of an output.
+    fn output(
+        &self,
+        given: &OutputDescription,
+        inputs: &[PortType],
+    ) -> crate::errors::Result<PortType> {
         let (kind, input, dtype, unit, width, fields) = given;
         let shown = &self.of.factory.shown;
         let wrong = |what: String| -> Error {
             let message = format!("{shown}: outputs() gives {what}");
-            crate::errors::Raised::new("PlanError", "input_type", message).into()
+            crate::errors::PackageError::new("PlanError", "input_type", message).into()
         };
         let Some(port) = inputs.get(*input) else {
             let message = format!("input={input}, but there are {} inputs", inputs.len());
@@ -135,7 +119,7 @@ impl Instance {
         };
         let dtype = dtype
             .as_deref()
-            .map(super::super::generate::dtype)
+            .map(crate::plan::generate::dtype)
             .transpose()?;
         let stream = port.stream_id();
         let values = stream.map(|stream| {
@@ -170,7 +154,7 @@ impl Instance {
                 None => Err(wrong("ranges of an input that has no indices".into())),
             },
             ("rows", ..) => Ok(PortType::Rows {
-                fields: interned(fields)?,
+                fields: intern_fields(fields)?,
                 stream,
             }),
             _ => Err(wrong(format!(
@@ -180,8 +164,8 @@ impl Instance {
     }
 }
 
-fn plan_error(error: &OpError) -> crate::errors::Raised {
-    crate::errors::Raised::new("PlanError", "unreadable_plan", error.to_string())
+fn plan_error(error: &OpError) -> crate::errors::PackageError {
+    crate::errors::PackageError::new("PlanError", "unreadable_plan", error.to_string())
 }
 
 impl Operator for Instance {
@@ -239,10 +223,10 @@ impl Operator for Instance {
             return Ok(());
         };
         let items = ready.call("on_break", |_, py| {
-            notice(py, why, usize::from(port)).map_err(raised)
+            break_notice(py, why, usize::from(port)).map_err(raised)
         })?;
         emit(items, out)?;
-        // Indices go on behind any other break, and others rely on what they were told before it.
+        // After any other break indices continue, and others rely on progress marks.
         if *why == Break::Rewind {
             ready.told = i64::MIN;
             ready.ends.fill(i64::MIN);

@@ -1,0 +1,67 @@
+//! Blocks of memory that Python functions fill through arrays.
+
+use isochrony_segment::{Buffer, DType};
+use isochrony_tasklets::BlockPool;
+use numpy::npyffi::{self, PyArrayObject, npy_intp};
+use pyo3::prelude::*;
+
+use super::array::over;
+use super::returned::{ReturnedArray, references};
+use crate::errors::Result;
+
+/// A block, and the array through which it is filled.
+pub(crate) struct FillableArray {
+    array: Py<PyAny>,
+    /// The same memory. Not read while the array can be reached.
+    block: Buffer,
+}
+
+impl FillableArray {
+    /// A writable 1-D array over a block, whose content stays. A block that is referenced elsewhere is copied first.
+    pub(crate) fn new(py: Python<'_>, mut block: Buffer, dtype: DType) -> Result<Self> {
+        let len = block.make_mut()?.len() / dtype.size();
+        let flags = npyffi::NPY_ARRAY_WRITEABLE;
+        // SAFETY: the array has no more bytes than the block, which `make_mut` found to be owned memory with one
+        // reference. The clone that stays here is not looked into before `fill` found that nobody can reach the array.
+        let array = unsafe { over(py, block.clone(), dtype, &mut [len as npy_intp], flags)? };
+        Ok(Self {
+            array: array.unbind(),
+            block,
+        })
+    }
+
+    pub(crate) fn array<'py>(&self, py: Python<'py>) -> Bound<'py, PyAny> {
+        self.array.bind(py).clone()
+    }
+
+    /// The block, into which kept arrays still look.
+    pub(crate) fn into_block(self) -> Buffer {
+        self.block
+    }
+
+    /// What was filled in. If the array or a view of it is kept, it keeps the memory, and the result is a copy.
+    pub(crate) fn fill(self, py: Python<'_>, pool: &BlockPool) -> Result<Buffer> {
+        let array = self.array.into_bound(py);
+        let object = array.as_ptr().cast::<PyArrayObject>();
+        // SAFETY: reads a field of a live array's C struct.
+        let unseen = unsafe { (*object).fields.weakreflist.is_null() };
+        if unseen && references(&array) == 1 {
+            // This drops the array base and its reference to the block.
+            drop(array);
+            return Ok(self.block);
+        }
+        let copy = pool.copy_of(self.block.bytes())?;
+        pool.give(self.block);
+        Ok(copy)
+    }
+}
+
+/// The memory of an array that a function gives away: taken over if nothing else refers to it and it owns its memory,
+/// else copied to a block of the pool.
+pub(crate) fn take_memory(array: Bound<'_, PyAny>, pool: &BlockPool) -> Result<Buffer> {
+    let returned = ReturnedArray::of(array)?;
+    if returned.is_only_holder() {
+        return returned.adopt();
+    }
+    Ok(pool.copy_of(returned.bytes())?)
+}

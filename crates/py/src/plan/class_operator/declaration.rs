@@ -1,0 +1,22 @@
+//! A Python class as an operator, and its parameters.
+
+use serde_json::{Map, Value};
+
+use crate::plan::function::Function;
+
+/// A class and its parameters.
+#[derive(Clone)]
+pub(in crate::plan) struct ClassOperator {
+    /// An `isochrony.operators.Factory`; its import name is the class's.
+    pub(super) factory: Function,
+    /// Parameters for saved plans; None if they are no JSON.
+    pub(super) params: Option<Map<String, Value>>,
+}
+
+impl ClassOperator {
+    pub(in crate::plan) const NAME: &'static str = "operator";
+
+    pub(in crate::plan) fn new(factory: Function, params: Option<Map<String, Value>>) -> Self {
+        Self { factory, params }
+    }
+}

@@ -1,0 +1,13 @@
+//! Operators that are Python classes, with the whole contract of an operator.
+//!
+//! `isochrony.operators` documents the class; its `Running` is an instance during a run. This side passes blocks of all
+//! inputs ([`blocks`]), breaks and the end ([`instance`]), and converts what the instance emits ([`emitted`]).
+
+mod blocks;
+mod declaration;
+mod emitted;
+mod held;
+mod instance;
+mod running;
+
+pub(super) use declaration::ClassOperator;

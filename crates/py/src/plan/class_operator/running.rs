@@ -1,0 +1,30 @@
+//! The state of an instance between calls.
+
+use std::sync::Arc;
+
+use isochrony_flow::{Item, PortType};
+use pyo3::prelude::*;
+
+use crate::plan::nesting::Nesting;
+
+/// An instance that was bound to its inputs.
+pub(super) struct RunningInstance {
+    /// An `isochrony.operators.Running`.
+    pub(super) running: Py<PyAny>,
+    /// Nesting of runs that it starts.
+    pub(super) inside: Arc<Nesting>,
+    pub(super) by_index: bool,
+    pub(super) counts: bool,
+    pub(super) lag: u64,
+    pub(super) inputs: usize,
+    pub(super) outputs: Vec<PortType>,
+    /// It has no outputs: its input passes.
+    pub(super) passes: bool,
+    /// Items of earlier inputs, until the last input's item completes them.
+    pub(super) waiting: Vec<Item>,
+    /// Progress mark: nothing is emitted before this index.
+    pub(super) told: i64,
+    /// End of what each output has emitted; for ranges and rows the last start.
+    pub(super) ends: Vec<i64>,
+    pub(super) open: usize,
+}

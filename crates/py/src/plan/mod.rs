@@ -1,0 +1,361 @@
+//! Plans: the native half of `isochrony.plan`.
+//!
+//! A [`NativePlan`] wraps a plan of the engine. Operators are added by name and parameters, so a new one needs no code
+//! here. Runs use the calling thread ([`running`]).
+
+use isochrony_flow::{
+    Catalog, Plan, PortType, SEGMENT_SAMPLES, Segments, SharedFactory, SharedRecording,
+    StoredRecording,
+};
+use isochrony_segment::{Calibration, SigSeg, Stream};
+use isochrony_store::{StoreError, Strategy};
+use isochrony_time::TimebaseId;
+use pyo3::gc::{PyTraverseError, PyVisit};
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+use serde_json::{Map, Value, json};
+
+use crate::errors::{PackageError, Result};
+use crate::expr::row::Row;
+use crate::expr::{Expr, traced};
+use crate::interpreter::detach;
+use crate::memory;
+use crate::signal::Signal;
+use crate::signal::selection::Selection;
+use crate::store::Store;
+use crate::time::RateArg;
+
+mod class_operator;
+mod columns;
+mod control;
+mod drive;
+mod follow;
+mod function;
+mod gathered;
+mod generate;
+mod imports;
+mod jit;
+mod keep;
+mod listen;
+mod nesting;
+mod operator_error;
+mod owner;
+mod python_functions;
+mod python_operator;
+mod report;
+mod run;
+mod run_options;
+mod running;
+mod saved;
+mod table_file;
+
+pub(crate) use control::NativeControl;
+pub(crate) use drive::NativePusher;
+pub(crate) use follow::NativeFollowed;
+pub(crate) use gathered::object;
+use imports::{AllowedFunctions, Imports};
+pub(crate) use listen::NativeListener;
+pub(crate) use nesting::Nesting;
+use owner::Owner;
+pub(crate) use report::ProcessFields;
+pub(crate) use run_options::effective_options;
+use saved::parameters;
+
+/// A plan of the engine; `isochrony.Plan` is the public class.
+#[pyclass(frozen, module = "isochrony._native")]
+pub(crate) struct NativePlan {
+    plan: Plan,
+    /// Owner of the Python objects that the plan refers to.
+    owner: Option<Py<Owner>>,
+}
+
+impl From<Plan> for NativePlan {
+    fn from(plan: Plan) -> Self {
+        Self { plan, owner: None }
+    }
+}
+
+impl NativePlan {
+    /// A plan whose objects an owner keeps.
+    fn owned(plan: Plan, owner: Option<Py<Owner>>) -> Self {
+        Self { plan, owner }
+    }
+
+    /// A plan over this one and others, whose objects it keeps, with those of `kept`.
+    fn of_inputs(
+        &self,
+        py: Python<'_>,
+        plan: Plan,
+        others: &[PyRef<'_, Self>],
+        kept: &owner::ObjectKeeper,
+    ) -> Result<Self> {
+        let others = others.iter().filter_map(|other| other.owner.as_ref());
+        let owner = kept.owner(py, self.owner.iter().chain(others))?;
+        Ok(Self { plan, owner })
+    }
+
+    /// Adds an operator that holds no Python object.
+    fn then_held(&self, py: Python<'_>, held: SharedFactory) -> Result<Self> {
+        let plan = self.plan.apply_factory(held, &[])?;
+        self.of_inputs(py, plan, &[], &owner::ObjectKeeper::default())
+    }
+
+    /// The engine's plan.
+    pub(crate) fn plan(&self) -> &Plan {
+        &self.plan
+    }
+
+    /// Traces a function: of the samples of a window or of a row, with one argument for each input.
+    fn trace(
+        &self,
+        name: &str,
+        function: &Bound<'_, PyAny>,
+        inputs: usize,
+    ) -> Result<isochrony_expr::Expr> {
+        let py = function.py();
+        let argument = |place: u8| match self.plan.port() {
+            PortType::Rows { fields, .. } => Ok(Bound::new(py, Row::from(fields))?.into_any()),
+            _ => {
+                let input = isochrony_expr::Expr::input_at(place);
+                Ok(Bound::new(py, Expr::from(input))?.into_any())
+            }
+        };
+        let arguments = (0..=u8::MAX).take(inputs).map(argument);
+        traced(name, function, arguments.collect::<PyResult<_>>()?)
+    }
+
+    fn apply(
+        &self,
+        py: Python<'_>,
+        name: &str,
+        params: Map<String, Value>,
+        others: &[PyRef<'_, Self>],
+    ) -> Result<Self> {
+        let plans = &self.all(others)[1..];
+        let catalog = Catalog::standard();
+        let plan = self.plan.apply(catalog.get(name)?, params, plans)?;
+        self.of_inputs(py, plan, others, &owner::ObjectKeeper::default())
+    }
+
+    /// This plan, then others.
+    fn all(&self, others: &[PyRef<'_, Self>]) -> Vec<Plan> {
+        let others = others.iter().map(|other| other.plan.clone());
+        std::iter::once(self.plan.clone()).chain(others).collect()
+    }
+
+    /// Owners of what this plan and others refer to.
+    fn owners<'a>(&'a self, others: &'a [PyRef<'_, Self>]) -> impl Iterator<Item = &'a Py<Owner>> {
+        let others = others.iter().filter_map(|other| other.owner.as_ref());
+        self.owner.iter().chain(others)
+    }
+}
+
+#[pymethods]
+impl NativePlan {
+    /// Reads a signal or a selection, on the clock of another signal where one is given.
+    #[staticmethod]
+    #[pyo3(signature = (source, segment=None, clock=None, io=None))]
+    fn scan(
+        py: Python<'_>,
+        source: &Bound<'_, PyAny>,
+        segment: Option<u64>,
+        clock: Option<&Bound<'_, Signal>>,
+        io: Option<&str>,
+    ) -> Result<Self> {
+        let mut stored = match source.cast::<Selection>() {
+            Ok(selection) => {
+                let selection = selection.get();
+                StoredRecording::selection(selection.shared.store.path(), &selection.selection)
+            }
+            Err(_) => {
+                let signal = source.cast::<Signal>().map_err(PyErr::from)?.get();
+                StoredRecording::new(signal.follower.shared.store.path(), signal.get(py)?)
+            }
+        };
+        if let Some(other) = clock {
+            stored = stored.with_clock_of(&other.get().get(py)?)?;
+        }
+        if let Some(io) = io {
+            stored = stored.io(Strategy::parse(io).map_err(StoreError::from)?);
+        }
+        let segment = segment.unwrap_or(SEGMENT_SAMPLES);
+        Ok(Plan::scan_part(SharedRecording::new(stored), None, segment).into())
+    }
+
+    /// Reads an array, without a copy where it is contiguous.
+    #[staticmethod]
+    #[pyo3(signature = (array, rate, unit, segment=None))]
+    fn array(
+        array: &Bound<'_, PyAny>,
+        rate: RateArg,
+        unit: &str,
+        segment: Option<u64>,
+    ) -> Result<Self> {
+        let (buffer, dtype) = memory::adopt(array, false)?;
+        let stream = Stream::new("array", TimebaseId(0), rate.0)
+            .with_calibration(Calibration::identity(unit))
+            .intern();
+        let samples = SigSeg::new(buffer, 0, dtype, stream)?;
+        let Some(recording) = Segments::new([samples]) else {
+            return Err(PackageError::new(
+                "PlanError",
+                "input_type",
+                "the array cannot be scanned; give a 1-D array".to_owned(),
+            )
+            .into());
+        };
+        let segment = segment.unwrap_or(SEGMENT_SAMPLES);
+        Ok(Plan::scan_part(SharedRecording::new(recording), None, segment).into())
+    }
+
+    /// Adds an operator by its name; `params` is a JSON object.
+    #[pyo3(signature = (name, params="{}", others=vec![]))]
+    fn then(
+        &self,
+        py: Python<'_>,
+        name: &str,
+        params: &str,
+        others: Vec<PyRef<'_, Self>>,
+    ) -> Result<Self> {
+        self.apply(py, name, parameters(name, params)?, &others)
+    }
+
+    /// Adds an operator whose one parameter is a traced function of this plan's windows and of those of others.
+    #[pyo3(signature = (name, parameter, function, others=vec![]))]
+    fn traced(
+        &self,
+        name: &str,
+        parameter: &str,
+        function: &Bound<'_, PyAny>,
+        others: Vec<PyRef<'_, Self>>,
+    ) -> Result<Self> {
+        let expression = self.trace(name, function, 1 + others.len())?;
+        let mut params = Map::new();
+        params.insert(parameter.to_owned(), json!(expression));
+        self.apply(function.py(), name, params, &others)
+    }
+
+    /// Adds an operator to whose parameters, a JSON object, traced functions are added by name, as "fields".
+    fn traced_fields(&self, name: &str, params: &str, fields: &Bound<'_, PyDict>) -> Result<Self> {
+        let mut all = Map::new();
+        for (field, function) in fields {
+            let field: String = field.extract()?;
+            let expression = self.trace(&format!("{name}({field}=...)"), &function, 1)?;
+            all.insert(field, json!(expression));
+        }
+        let mut params = parameters(name, params)?;
+        params.insert("fields".to_owned(), Value::Object(all));
+        self.apply(fields.py(), name, params, &[])
+    }
+
+    /// What comes out, in words.
+    #[getter]
+    fn port(&self) -> String {
+        self.plan.port().to_string()
+    }
+
+    /// "samples", "frames", "ranges", "rows" or "count".
+    #[getter]
+    fn kind(&self) -> &'static str {
+        self.plan.port().kind()
+    }
+
+    /// Samples from one window to the next; 1 where there are no windows.
+    #[getter]
+    fn hop(&self) -> u64 {
+        match self.plan.port() {
+            PortType::Frames { hop, .. } => hop,
+            _ => 1,
+        }
+    }
+
+    /// Whether rows are spectra of complex samples; None where they are no spectra.
+    #[getter]
+    fn complex_spectra(&self) -> Option<bool> {
+        self.plan.complex_spectra()
+    }
+
+    /// What frequencies in Hz the values of a row are of; None where rows are no spectra.
+    #[getter]
+    fn frequencies(&self) -> Option<Vec<f64>> {
+        self.plan.frequencies()
+    }
+
+    /// The plan as written and as it will run.
+    fn explain(&self) -> String {
+        self.plan.explain()
+    }
+
+    /// The plan as JSON text.
+    fn to_json(&self) -> Result<String> {
+        let saved = self.plan.to_json()?;
+        Ok(format!("{saved:#}"))
+    }
+
+    /// A plan from JSON text, over the stores that it names or over one that is open. Of Python functions it may import
+    /// those of `functions`, as "module:name", or `all_functions`.
+    #[staticmethod]
+    #[pyo3(signature = (text, store=None, functions=Vec::new(), all_functions=false))]
+    fn from_json(
+        py: Python<'_>,
+        text: &str,
+        store: Option<&Bound<'_, Store>>,
+        functions: Vec<String>,
+        all_functions: bool,
+    ) -> Result<Self> {
+        let shared = store.map(|store| store.get().shared.clone());
+        let allowed = if all_functions {
+            AllowedFunctions::All
+        } else if functions.is_empty() {
+            AllowedFunctions::None
+        } else {
+            AllowedFunctions::Named(functions)
+        };
+        let imports = Imports::new(allowed);
+        // Opening a store reads files.
+        let plan = detach(py, || saved::revive(text, shared.as_ref(), &imports))?;
+        Ok(Self::owned(plan, imports.kept.owner(py, [])?))
+    }
+
+    /// Type of a window's values as a function sees them, and how many there are: 0 of samples without windows.
+    fn row(&self, counts: bool) -> Option<(&'static str, usize)> {
+        let (dtype, width) = function::seen(&self.plan.port(), counts)?;
+        Some((dtype.name(), width))
+    }
+
+    /// Names and types of the fields of rows; None where there are none.
+    fn fields(&self) -> Option<Vec<(String, String, Option<usize>)>> {
+        match self.plan.port() {
+            PortType::Rows { fields, .. } => Some(columns::describe_fields(fields)),
+            _ => None,
+        }
+    }
+
+    /// How many outputs the last operator has.
+    #[getter]
+    fn outputs(&self) -> usize {
+        self.plan.outputs()
+    }
+
+    /// One of the outputs of the last operator.
+    fn output(&self, py: Python<'_>, output: u16) -> Result<Self> {
+        let owner = self.owner.as_ref().map(|owner| owner.clone_ref(py));
+        Ok(Self::owned(self.plan.output(output)?, owner))
+    }
+
+    fn __traverse__(&self, visit: PyVisit<'_>) -> std::result::Result<(), PyTraverseError> {
+        self.owner.iter().try_for_each(|owner| visit.call(owner))
+    }
+
+    fn __eq__(&self, other: &Self) -> bool {
+        self.plan == other.plan
+    }
+
+    fn __str__(&self) -> String {
+        self.plan.to_string()
+    }
+
+    fn __repr__(&self) -> String {
+        format!("NativePlan({})", self.plan)
+    }
+}

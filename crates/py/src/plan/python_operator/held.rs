@@ -1,0 +1,189 @@
+//! How the engine makes, prints and saves an operator that calls a Python function, and where it lets it run.
+
+use std::sync::Arc;
+
+use isochrony_flow::{
+    Operator, OperatorFactory, Parallelism, PlanError, RunOptions, SharedFactory, SharedRecording,
+};
+use isochrony_segment::DType;
+use isochrony_workers::{PortableFunction, RemoteFunction};
+use serde_json::{Map, Value, json};
+
+use super::call::FunctionCaller;
+use super::declaration::{FunctionRole, OnWorkers, PythonOperator};
+use crate::plan::columns::{fields, named};
+use crate::plan::function::Function;
+use crate::plan::imports::Imports;
+use crate::plan::running::RunContext;
+use crate::workers::{caller, host_function};
+
+impl PythonOperator {
+    /// The function for worker processes; or why it cannot be sent there.
+    fn portable(&self, run: &RunOptions<'_>) -> Result<Arc<PortableFunction>, String> {
+        let object = self.function.object.get();
+        let object = host_function(&object.map_err(|error| error.to_string())?);
+        match RunContext::processes(run) {
+            Some(processes) => processes.function(object),
+            None => PortableFunction::new(object, None).map(Arc::new),
+        }
+    }
+
+    /// The caller for worker processes, if they are to call the function.
+    fn remote(&self, run: &RunOptions<'_>) -> Option<RemoteFunction> {
+        let processes = RunContext::processes(run)?;
+        let wanted = match self.on_workers {
+            OnWorkers::Auto => !self.sequential,
+            OnWorkers::Processes => true,
+            OnWorkers::Threads | OnWorkers::Inline => false,
+        };
+        // The caller's thread calls functions in this process, unless processes were asked for.
+        let here = matches!(self.role, FunctionRole::Each | FunctionRole::MapRows(_));
+        if here || !wanted || run.worker.is_none() && !self.sequential {
+            return None;
+        }
+        let object = self.function.object.get().ok()?;
+        let function = processes.function(host_function(&object)).ok()?;
+        let shown = &self.function.shown;
+        let is_stateless = !self.sequential;
+        Some(RemoteFunction::of_blocks(
+            processes,
+            function,
+            shown,
+            caller(run),
+            is_stateless,
+        ))
+    }
+
+    /// Reads one of a saved plan.
+    pub(in crate::plan) fn revive(
+        saved: &Map<String, Value>,
+        how: &str,
+        imports: &Imports,
+    ) -> Result<SharedFactory, PlanError> {
+        let unreadable = |why: String| PlanError::Unreadable { why };
+        let flag = |name| saved.get(name).and_then(Value::as_bool).unwrap_or(false);
+        let kind = saved.get("as").and_then(Value::as_str).unwrap_or(how);
+        let role = match kind {
+            "filter" => FunctionRole::Filter,
+            "each" => FunctionRole::Each,
+            "map_rows" => FunctionRole::MapRows(fields(saved.get("fields"))?),
+            "map" => {
+                let dtype = saved.get("dtype").and_then(Value::as_str).unwrap_or("");
+                let dtype = DType::parse(dtype).map_err(|why| unreadable(why.to_string()))?;
+                let width = saved.get("width").and_then(Value::as_u64);
+                FunctionRole::Map(dtype.0, width.unwrap_or(1) as usize)
+            }
+            other => return Err(unreadable(format!("a function used as {other:?}"))),
+        };
+        let on_workers = saved.get("on_workers").and_then(Value::as_str);
+        let other = |key| match saved.contains_key(key) {
+            true => Function::import_named(saved, key, imports).map(Some),
+            false => Ok(None),
+        };
+        Ok(SharedFactory::new(Self {
+            function: Function::import(saved, imports)?,
+            state: other("state")?,
+            on_break: other("on_break")?,
+            role,
+            counts: flag("counts"),
+            on_workers: OnWorkers::parse(on_workers.unwrap_or("auto"))?,
+            sequential: flag("sequential"),
+        }))
+    }
+}
+
+impl OperatorFactory for PythonOperator {
+    fn name(&self) -> &'static str {
+        self.operator_name()
+    }
+
+    fn label(&self) -> String {
+        let shown = &self.function.shown;
+        match self.role {
+            FunctionRole::Filter => format!("filter(py({shown}))"),
+            FunctionRole::Map(..) | FunctionRole::MapRows(_) => format!("map(py({shown}))"),
+            FunctionRole::Each => format!("each({shown})"),
+        }
+    }
+
+    fn make(&self, _: Option<&SharedRecording>) -> Result<Box<dyn Operator>, PlanError> {
+        Ok(Box::new(FunctionCaller::unbound(self.clone())))
+    }
+
+    fn make_for(
+        &self,
+        _: Option<&SharedRecording>,
+        run: &RunOptions<'_>,
+    ) -> Result<Box<dyn Operator>, PlanError> {
+        let remote = self.remote(run);
+        let calling = FunctionCaller::new(self.clone(), remote, &RunContext::nesting(run));
+        calling
+            .map(|calling| Box::new(calling) as _)
+            .map_err(|error| PlanError::Unreadable {
+                why: error.to_string(),
+            })
+    }
+
+    fn parallelism(&self, run: &RunOptions<'_>) -> Parallelism {
+        let caller = |why: &str| Parallelism::CallingThread(why.to_owned());
+        match (self.role, self.on_workers, self.sequential) {
+            (FunctionRole::Each, ..) => caller("is shown everything in order"),
+            (_, OnWorkers::Inline, _) => caller("was given on_workers=\"inline\""),
+            (_, OnWorkers::Processes, true) => {
+                Parallelism::CallingThread(match self.portable(run) {
+                    Ok(function) => format!(
+                        "remembers, in one worker process; {}",
+                        function.description()
+                    ),
+                    Err(why) => why,
+                })
+            }
+            (_, _, true) if self.state.is_none() && self.on_break.is_none() => caller(
+                "remembers what came before, also across gaps (sequential=True without state= or on_break=)",
+            ),
+            (_, _, true) => caller("remembers what came before, and is told of gaps"),
+            (FunctionRole::MapRows(_), ..) => caller("is called with rows, in order"),
+            (_, OnWorkers::Threads, _) => {
+                Parallelism::Workers("in the workers' threads: on_workers=\"threads\"".into())
+            }
+            (_, OnWorkers::Auto | OnWorkers::Processes, _) => match self.portable(run) {
+                Ok(function) => {
+                    Parallelism::Workers(format!("in worker processes: {}", function.description()))
+                }
+                Err(why) => Parallelism::CallingThread(why),
+            },
+        }
+    }
+
+    fn saved(&self) -> Result<Map<String, Value>, PlanError> {
+        let mut saved = Map::new();
+        saved.insert("function".into(), self.function.saved(self.name())?);
+        let how = match self.role {
+            FunctionRole::Filter => "filter",
+            FunctionRole::Map(..) => "map",
+            FunctionRole::Each => "each",
+            FunctionRole::MapRows(_) => "map_rows",
+        };
+        saved.insert("as".into(), json!(how));
+        if let FunctionRole::MapRows(fields) = self.role {
+            saved.insert("fields".into(), named(fields));
+        }
+        for (key, function) in [("state", &self.state), ("on_break", &self.on_break)] {
+            if let Some(function) = function {
+                saved.insert(key.into(), function.saved(self.name())?);
+            }
+        }
+        if let FunctionRole::Map(dtype, width) = self.role {
+            saved.insert("dtype".into(), json!(dtype.name()));
+            saved.insert("width".into(), json!(width));
+        }
+        saved.insert("counts".into(), json!(self.counts));
+        if self.on_workers != OnWorkers::Auto {
+            saved.insert("on_workers".into(), json!(self.on_workers.name()));
+        }
+        if self.sequential {
+            saved.insert("sequential".into(), json!(true));
+        }
+        Ok(saved)
+    }
+}

@@ -1,0 +1,8 @@
+//! `isochrony.py` as a map or a filter, and `Plan.each`: operators that call a Python function.
+
+mod call;
+mod declaration;
+mod held;
+mod returned;
+
+pub(super) use declaration::{FunctionRole, OnWorkers, PythonOperator};

@@ -1,0 +1,121 @@
+//! Checks and keeps what a function returns for a block.
+
+use isochrony_flow::{OpError, Out};
+use isochrony_segment::{Buffer, DType};
+use isochrony_workers::{BlockCall, BlockResult, RemoteFunction};
+
+use super::declaration::{FunctionRole, PythonOperator};
+use crate::memory::{Block, ReturnedArray};
+use crate::plan::operator_error::{failed, refused};
+use crate::workers::operator_error;
+
+/// What a function is expected to return.
+#[derive(Clone, Copy)]
+pub(super) struct ReturnType {
+    pub(super) dtype: DType,
+    pub(super) rows: usize,
+    /// Columns; None: single values only.
+    pub(super) columns: Option<usize>,
+}
+
+/// Calls the function in a worker process.
+pub(super) fn remotely(
+    of: &PythonOperator,
+    remote: &RemoteFunction,
+    block: &Block<'_>,
+    wanted: ReturnType,
+    out: &mut Out<'_>,
+) -> Result<Buffer, OpError> {
+    let values = block.rows.saturating_sub(1) * block.stride + block.columns.unwrap_or(1);
+    let bytes = if block.rows == 0 {
+        0
+    } else {
+        values * block.dtype.size()
+    };
+    let Some(input) = block.buffer.bytes().get(..bytes) else {
+        let message = format!(
+            "{} was given a block of another shape than its rows",
+            of.function.shown
+        );
+        return Err(refused(message));
+    };
+    let call = BlockCall {
+        input,
+        dtype: block.dtype,
+        rows: block.rows,
+        columns: block.columns,
+        stride: block.stride,
+        result_dtype: wanted.dtype,
+        result_columns: wanted.columns,
+    };
+    let mut result = out.alloc(wanted.dtype, wanted.rows * wanted.columns.unwrap_or(1))?;
+    let answer = remote.call_block(&call, result.bytes_mut());
+    match answer.map_err(operator_error)? {
+        BlockResult::Copied => Ok(out.seal(result)),
+        BlockResult::WrongShape { dtype, shape } => {
+            let got = ReturnedArray::dtype_named(&dtype).map_err(failed)?;
+            let (rows, columns) = ReturnedArray::shape(&shape).map_err(failed)?;
+            check(of, got, rows, columns, wanted)?;
+            let message = format!("{} returned {dtype} of another shape", of.function.shown);
+            Err(refused(message))
+        }
+    }
+}
+
+/// The result as memory of the run.
+pub(super) fn keep(
+    returned: ReturnedArray<'_>,
+    memory: &Buffer,
+    out: &mut Out<'_>,
+) -> Result<Buffer, OpError> {
+    if let Some(part) = returned.part_of(memory) {
+        return Ok(part);
+    }
+    if let Some(few) = returned.few() {
+        let mut block = out.alloc(DType::U8, few.len())?;
+        block.bytes_mut().copy_from_slice(few);
+        return Ok(out.seal(block));
+    }
+    returned.adopt().map_err(failed)
+}
+
+/// Compares the result with what was declared.
+pub(super) fn check(
+    of: &PythonOperator,
+    got: DType,
+    got_rows: usize,
+    got_columns: Option<usize>,
+    wanted: ReturnType,
+) -> Result<(), OpError> {
+    let ReturnType {
+        dtype,
+        rows,
+        columns,
+    } = wanted;
+    let flat = got_columns.is_none() && columns == Some(1);
+    if got == dtype && got_rows == rows && (flat || got_columns == columns) {
+        return Ok(());
+    }
+    let shape = |rows: usize, columns: Option<usize>| match columns {
+        Some(columns) => format!("({rows}, {columns})"),
+        None => format!("({rows},)"),
+    };
+    let either = if columns == Some(1) {
+        format!("{} or ", shape(rows, None))
+    } else {
+        String::new()
+    };
+    let message = format!(
+        "{} returned {} of shape {} for {rows} rows, where {dtype} of shape {either}{} was promised; {}",
+        of.function.shown,
+        got,
+        shape(got_rows, got_columns),
+        shape(rows, columns),
+        if of.role == FunctionRole::Filter {
+            "return one bool a window"
+        } else {
+            "return that, or state dtype= and width= in isochrony.py"
+        }
+    );
+    Err(refused(message))
+}

@@ -1,0 +1,217 @@
+//! `isochrony.Events`: what happened in a signal.
+
+use isochrony_store::{EventRow, Signal as StoreSignal};
+use pyo3::exceptions::PyIndexError;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyList};
+
+use crate::errors::Result;
+use crate::integer::IntegerArg;
+use crate::signal::Signal;
+use crate::signal::conversion::time_of;
+use crate::signal::index::{as_index, is_index};
+use crate::signal::key::resolve_key;
+use crate::time::{Time, TimeArg};
+
+/// Something that happened in a signal: import provenance, a discontinuity, an annotation of yours.
+#[pyclass(frozen, module = "isochrony")]
+pub(crate) struct Event {
+    row: EventRow,
+    signal: StoreSignal,
+}
+
+#[pymethods]
+impl Event {
+    /// Unique in the signal, never reused.
+    #[getter]
+    fn id(&self) -> u64 {
+        self.row.id
+    }
+
+    /// What kind, `snake_case` by convention.
+    #[getter]
+    fn kind(&self) -> &str {
+        &self.row.kind
+    }
+
+    /// First index.
+    #[getter]
+    fn start(&self) -> i64 {
+        self.row.start
+    }
+
+    /// Index after the last one; equal to `start` for an instant.
+    #[getter]
+    fn end(&self) -> i64 {
+        self.row.end
+    }
+
+    /// Civil time of `start`; None if the signal knows no civil time.
+    #[getter]
+    fn time(&self) -> Result<Option<Time>> {
+        Ok(match self.signal.empirical()? {
+            Some(_) => Some(time_of(&self.signal, self.row.start)?),
+            None => None,
+        })
+    }
+
+    /// Free fields: a dict of JSON values.
+    #[getter]
+    fn fields<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        crate::json::loads(py, &self.row.fields)
+    }
+
+    fn __repr__(&self) -> String {
+        let EventRow {
+            id,
+            start,
+            end,
+            kind,
+            fields,
+        } = &self.row;
+        format!("<Event {id} {kind} {start}..{end} {fields}>")
+    }
+}
+
+/// The events of a signal, a sequence by start index.
+#[pyclass(frozen, sequence, module = "isochrony")]
+pub(crate) struct Events {
+    pub(crate) signal: Py<Signal>,
+}
+
+#[pymethods]
+impl Events {
+    /// Adds an event, durable with the next commit.
+    ///
+    /// Parameters:
+    ///     kind: `snake_case` by convention.
+    ///     start: index or civil time.
+    ///     end: index or civil time after the last one; None: an instant.
+    ///     fields: JSON values by name.
+    ///
+    /// Returns:
+    ///     The event's id.
+    ///
+    /// Raises:
+    ///     isochrony.StoreError: outside the signal, or a store open for reading.
+    #[pyo3(signature = (kind, start, end=None, **fields))]
+    fn add(
+        &self,
+        py: Python<'_>,
+        kind: &str,
+        start: &Bound<'_, PyAny>,
+        end: Option<&Bound<'_, PyAny>>,
+        fields: Option<&Bound<'_, PyDict>>,
+    ) -> Result<u64> {
+        let this = self.signal.get();
+        let writer = this.writer("add an event")?;
+        let signal = this.get(py)?;
+        let start = place(&signal, start)?;
+        let end = end.map_or(Ok(start), |end| place(&signal, end))?;
+        let fields = match fields {
+            Some(fields) => crate::json::object("an event", fields)?,
+            None => Default::default(),
+        };
+        Ok(crate::interpreter::detach(py, || {
+            writer.add_event(kind, start..end, &fields)
+        })?)
+    }
+
+    /// Removes an event, durable with the next commit.
+    ///
+    /// Raises:
+    ///     isochrony.StoreError: no event with that id (also KeyError).
+    fn remove(&self, py: Python<'_>, id: IntegerArg<u64>) -> Result<()> {
+        let writer = self.signal.get().writer("remove an event")?;
+        Ok(crate::interpreter::detach(py, || {
+            writer.remove_event(id.0)
+        })?)
+    }
+
+    /// The events that touch a stretch, a list.
+    ///
+    /// Parameters:
+    ///     key: slice, span, run or selection.
+    ///     kind: only those of this kind.
+    #[pyo3(signature = (key=None, *, kind=None))]
+    fn find(
+        &self,
+        py: Python<'_>,
+        key: Option<&Bound<'_, PyAny>>,
+        kind: Option<&str>,
+    ) -> Result<Vec<Event>> {
+        let signal = self.signal.get().get(py)?;
+        let rows: Vec<EventRow> = match key {
+            None => signal.events().cloned().collect(),
+            Some(_) => signal.events_in(resolve_key(&signal, key)?.span())?,
+        };
+        let wanted = rows
+            .into_iter()
+            .filter(|row| kind.is_none_or(|kind| row.kind == kind));
+        Ok(wanted
+            .map(|row| Event {
+                row,
+                signal: signal.clone(),
+            })
+            .collect())
+    }
+
+    fn __len__(&self, py: Python<'_>) -> Result<usize> {
+        Ok(self.signal.get().get(py)?.state().events.len())
+    }
+
+    fn __getitem__(&self, py: Python<'_>, position: &Bound<'_, PyAny>) -> Result<Event> {
+        let signal = self.signal.get().get(py)?;
+        let len = signal.state().events.len() as i64;
+        let asked = as_index(position)?;
+        let at = if asked < 0 { asked + len } else { asked };
+        let row = usize::try_from(at)
+            .ok()
+            .and_then(|at| signal.events().nth(at).cloned());
+        let Some(row) = row else {
+            let message = format!(
+                "event {asked} was asked for, but there are {len}; count from 0, or from -1 backwards"
+            );
+            return Err(PyIndexError::new_err(message).into());
+        };
+        Ok(Event { row, signal })
+    }
+
+    fn __iter__<'py>(&self, py: Python<'py>) -> Result<Bound<'py, PyAny>> {
+        let events = self.find(py, None, None)?;
+        let events: Vec<_> = events
+            .into_iter()
+            .map(|event| Bound::new(py, event))
+            .collect::<PyResult<_>>()?;
+        Ok(PyList::new(py, events)?.try_iter()?.into_any())
+    }
+
+    fn __repr__(&self, py: Python<'_>) -> Result<String> {
+        let signal = self.signal.get().get(py)?;
+        Ok(format!(
+            "<Events: {} of {}>",
+            signal.state().events.len(),
+            signal.name()
+        ))
+    }
+}
+
+/// An index, or the index of a civil time.
+fn place(signal: &StoreSignal, at: &Bound<'_, PyAny>) -> Result<i64> {
+    if is_index(at) {
+        return as_index(at);
+    }
+    let time = at.extract::<TimeArg>()?.0;
+    Ok(signal
+        .index_of(&time.native(), Default::default(), None)?
+        .index)
+}
+
+#[pymethods]
+impl Signal {
+    /// What happened in it: a sequence of `Event` with `add`, `remove` and `find`.
+    #[getter]
+    fn events(slf: Py<Self>) -> Events {
+        Events { signal: slf }
+    }
+}

@@ -1,0 +1,93 @@
+//! `isochrony.Signal`: ranges reserved and filled in any order; reading ahead.
+
+use isochrony_store::Selection as StoreSelection;
+use pyo3::prelude::*;
+
+use crate::errors::Result;
+use crate::integer::IntegerArg;
+use crate::interrupt::interruptible;
+use crate::signal::Signal;
+use crate::signal::gaps::Gap;
+use crate::signal::selection::Selection;
+
+#[pymethods]
+impl Signal {
+    /// Lengthens the signal by samples that are written later, in any order, with `fill` or by tasklets. Until then they
+    /// are a gap.
+    ///
+    /// Parameters:
+    ///     samples: how many, above zero.
+    ///
+    /// Returns:
+    ///     The `Gap` that they are.
+    ///
+    /// >>> import isochrony as iso, tempfile
+    /// >>> with iso.open(tempfile.mkdtemp() + "/sums.iso", "x") as store:
+    /// ...     sums = store.create("sums", dtype="f8", rate=10)
+    /// ...     _ = sums.reserve(6)
+    /// ...     sums.fill(4, [5.0, 6.0])
+    /// ...     sums.fill(0, [1.0, 2.0])
+    /// ...     sums.values()
+    /// array([ 1.,  2., nan, nan,  5.,  6.])
+    fn reserve(&self, py: Python<'_>, samples: IntegerArg<i64>) -> Result<Gap> {
+        let writer = self.writer("reserve samples")?;
+        let gap = crate::interpreter::detach(py, || writer.append_gap(samples.0))?;
+        Ok(Gap::new(gap, &self.get(py)?))
+    }
+
+    /// Writes samples where there is a gap so far, as `reserve` leaves one. Visible at once here, durable with the next
+    /// `Store.commit`; whole or not at all. Threads may fill ranges that do not overlap.
+    ///
+    /// Parameters:
+    ///     index: of the first sample.
+    ///     samples: as for `append`.
+    ///
+    /// Raises:
+    ///     isochrony.StoreError: a sample is there already (also FileExistsError), a range outside the signal (IndexError),
+    ///         and as `append`.
+    fn fill(
+        &self,
+        py: Python<'_>,
+        index: IntegerArg<i64>,
+        samples: &Bound<'_, PyAny>,
+    ) -> Result<()> {
+        let writer = self.writer("fill a gap")?;
+        let buffer = self.samples(py, samples)?;
+        interruptible(py, buffer.len() as u64, || {
+            Ok(writer.fill_bytes(index.0, buffer.bytes())?)
+        })
+    }
+}
+
+/// Asks the system to read samples into the page cache, so that they are there when they are needed. Does not wait for them.
+///
+/// Parameters:
+///     samples: a selection or a signal. What is asked for beyond the memory that is free drives out what came before.
+///
+/// Returns:
+///     For how many bytes was asked: gaps, sealed signals and stretches that other programs wrote are left out.
+///
+/// >>> import isochrony as iso, numpy as np, tempfile
+/// >>> with iso.open(tempfile.mkdtemp() + "/water.iso", "x") as store:
+/// ...     signal = store.create("pressure", dtype="i2", rate=100)
+/// ...     _ = signal.append(np.zeros(5000, "i2"))
+/// ...     iso.prefetch(signal[1000:3000])
+/// 4000
+#[pyfunction]
+pub(crate) fn prefetch(py: Python<'_>, samples: &Bound<'_, PyAny>) -> Result<u64> {
+    let picked;
+    let selection: &StoreSelection = match samples.cast::<Selection>() {
+        Ok(selection) => &selection.get().selection,
+        Err(_) => {
+            let signal = samples.cast::<Signal>().map_err(PyErr::from)?.get();
+            picked = signal.pick(py, None, Default::default())?;
+            &picked.selection
+        }
+    };
+    Ok(crate::interpreter::detach(py, || {
+        let parts = selection.parts().iter();
+        parts
+            .map(|part| selection.signal().prefetch(part.range.clone()))
+            .sum()
+    }))
+}

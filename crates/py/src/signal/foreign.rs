@@ -1,0 +1,69 @@
+//! `isochrony.Signal` in other libraries: xarray, ObsPy, matplotlib, notebooks.
+
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyTuple};
+
+use crate::signal::Signal;
+use crate::signal::selection::forward;
+
+#[pymethods]
+impl Signal {
+    /// An `xarray.DataArray` over "time" with gaps as NaN.
+    ///
+    /// Parameters:
+    ///     gaps: "nan" keeps an element for every index and puts NaN in gaps; "drop" leaves gap indices out.
+    ///     chunks: samples a Dask chunk; None: backed by Dask if it is installed, else loaded; 0: loaded.
+    ///     overlap: as in `select`.
+    ///
+    /// Returns:
+    ///     Shape (n,), float64 (complex128), named after the signal, with the unit in `attrs["units"]`, a lazy
+    ///     coordinate "time" of datetime64[ns] and a coordinate "index".
+    ///
+    /// Raises:
+    ///     isochrony.MissingExtraError: xarray is not installed.
+    #[pyo3(signature = (**options))]
+    fn to_xarray<'py>(
+        slf: &Bound<'py, Self>,
+        options: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        forward(slf.as_any(), "to_xarray", options)
+    }
+
+    /// An ObsPy `Stream`: one trace a gap-free segment, with exact start times.
+    ///
+    /// Parameters:
+    ///     masked: one trace a run instead, its gaps masked.
+    ///     counts: raw samples instead of values in the unit.
+    ///
+    /// Raises:
+    ///     isochrony.MissingExtraError: ObsPy is not installed (extra `seismic`).
+    #[pyo3(signature = (**options))]
+    fn to_obspy<'py>(
+        slf: &Bound<'py, Self>,
+        options: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        forward(slf.as_any(), "to_obspy", options)
+    }
+
+    /// A picture of the signal with its gaps; see `isochrony.plots.plot`, whose other parameters it takes.
+    #[pyo3(signature = (*stretch, **options))]
+    fn plot<'py>(
+        slf: &Bound<'py, Self>,
+        stretch: &Bound<'py, PyTuple>,
+        options: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let plot = slf.py().import("isochrony.plots")?.getattr("plot")?;
+        let plot = slf
+            .py()
+            .import("functools")?
+            .call_method1("partial", (plot, slf))?;
+        plot.call(stretch, options)
+    }
+
+    /// The signal as an HTML table, for notebooks.
+    fn _repr_html_<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        slf.py()
+            .import("isochrony.notebook")?
+            .call_method1("signal_html", (slf,))
+    }
+}

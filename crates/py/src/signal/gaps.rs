@@ -1,0 +1,255 @@
+//! `isochrony.Gaps`: where a signal has no samples.
+
+use std::ops::Range;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use isochrony_segment::BufferMut;
+use isochrony_store::Signal;
+use pyo3::exceptions::PyIndexError;
+use pyo3::prelude::*;
+use pyo3::types::PySlice;
+
+use crate::errors::Result;
+use crate::memory;
+use crate::time::Time;
+
+/// Consecutive indices without samples, within one run.
+///
+/// The length on the index is address space; `duration` is how long the gap lasted.
+#[pyclass(frozen, module = "isochrony")]
+pub(crate) struct Gap {
+    pub(crate) gap: isochrony_store::state::Gap,
+    signal: Signal,
+}
+
+impl Gap {
+    pub(crate) fn new(gap: isochrony_store::state::Gap, signal: &Signal) -> Self {
+        Self {
+            gap,
+            signal: signal.clone(),
+        }
+    }
+}
+
+#[pymethods]
+impl Gap {
+    /// First missing index.
+    #[getter]
+    fn start(&self) -> i64 {
+        self.gap.start
+    }
+
+    /// Missing samples.
+    #[getter]
+    fn length(&self) -> i64 {
+        self.gap.end() - self.gap.start
+    }
+
+    /// Index after the last missing one.
+    #[getter]
+    fn end(&self) -> i64 {
+        self.gap.end()
+    }
+
+    /// Civil time at which the last sample before the gap ends; None if the signal knows no civil time.
+    #[getter]
+    fn start_time(&self) -> Result<Option<Time>> {
+        let times = self.signal.gap_times(self.gap)?;
+        Ok(times.map(|times| Time::civil(times.start)))
+    }
+
+    /// Civil time of the first sample after the gap; None if the signal knows no civil time.
+    #[getter]
+    fn end_time(&self) -> Result<Option<Time>> {
+        let times = self.signal.gap_times(self.gap)?;
+        Ok(times.map(|times| Time::civil(times.end)))
+    }
+
+    /// How long the gap lasted, a `Fraction` of seconds; None if the signal knows no civil time.
+    #[getter]
+    fn duration<'py>(&self, py: Python<'py>) -> Result<Option<Bound<'py, PyAny>>> {
+        let Some(times) = self.signal.gap_times(self.gap)? else {
+            return Ok(None);
+        };
+        Ok(Some(crate::time::seconds(
+            py,
+            times.duration_ns().to_bits(),
+        )?))
+    }
+
+    fn __eq__(&self, other: &Self) -> bool {
+        self.gap == other.gap && self.signal.id() == other.signal.id()
+    }
+
+    fn __hash__(&self) -> u64 {
+        (self.gap.start as u64).rotate_left(32) ^ self.gap.end() as u64
+    }
+
+    fn __repr__(&self) -> String {
+        let text = format!("<Gap start={} length={}", self.start(), self.length());
+        match self.signal.gap_times(self.gap) {
+            Ok(Some(times)) => format!("{text} at {}>", isochrony_time::civil::format(times.start)),
+            _ => text + ">",
+        }
+    }
+}
+
+/// The gaps of a signal or of a selection, in index order: a sequence that makes its items when asked for.
+///
+/// `numpy.asarray(gaps)` gives starts and lengths, shape (n, 2), int64.
+#[pyclass(frozen, sequence, module = "isochrony")]
+pub(crate) struct Gaps {
+    signal: Signal,
+    /// Gaps cut to a selection; else positions in the signal's table.
+    items: Items,
+}
+
+enum Items {
+    Positions(Range<usize>),
+    Listed(Vec<isochrony_store::state::Gap>),
+}
+
+impl Gaps {
+    pub(crate) fn of(signal: Signal) -> Self {
+        let items = Items::Positions(0..signal.gaps().len());
+        Self { signal, items }
+    }
+
+    pub(crate) fn listed(signal: Signal, gaps: Vec<isochrony_store::state::Gap>) -> Self {
+        Self {
+            signal,
+            items: Items::Listed(gaps),
+        }
+    }
+
+    fn len(&self) -> usize {
+        match &self.items {
+            Items::Positions(range) => range.len(),
+            Items::Listed(gaps) => gaps.len(),
+        }
+    }
+
+    fn at(&self, position: usize) -> Option<isochrony_store::state::Gap> {
+        match &self.items {
+            Items::Positions(range) => {
+                let position = Some(position).filter(|position| *position < range.len())?;
+                self.signal.gaps().get(range.start + position)
+            }
+            Items::Listed(gaps) => gaps.get(position).copied(),
+        }
+    }
+}
+
+#[pymethods]
+impl Gaps {
+    /// Indices without samples in all.
+    #[getter]
+    fn missing(&self) -> i64 {
+        match &self.items {
+            Items::Positions(range) if range.len() == self.signal.gaps().len() => {
+                self.signal.gaps().missing()
+            }
+            _ => (0..self.len())
+                .filter_map(|position| self.at(position))
+                .map(|gap| gap.end() - gap.start)
+                .sum(),
+        }
+    }
+
+    fn __len__(&self) -> usize {
+        self.len()
+    }
+
+    fn __iter__(slf: Py<Self>) -> GapIterator {
+        GapIterator {
+            gaps: slf,
+            next: AtomicUsize::new(0),
+        }
+    }
+
+    fn __getitem__<'py>(
+        slf: &Bound<'py, Self>,
+        key: &Bound<'py, PyAny>,
+    ) -> Result<Bound<'py, PyAny>> {
+        let (py, gaps) = (slf.py(), slf.get());
+        let len = gaps.len();
+        if let Ok(slice) = key.cast::<PySlice>() {
+            let indices = slice.indices(len as isize)?;
+            let signal = gaps.signal.clone();
+            let items = match &gaps.items {
+                Items::Positions(range) if indices.step == 1 => {
+                    let start = range.start + indices.start as usize;
+                    Items::Positions(start..start + indices.slicelength)
+                }
+                _ => Items::Listed(
+                    (0..indices.slicelength as isize)
+                        .filter_map(|k| gaps.at((indices.start + k * indices.step) as usize))
+                        .collect(),
+                ),
+            };
+            return Ok(Bound::new(py, Self { signal, items })?.into_any());
+        }
+        let position = crate::signal::index::as_index(key)?;
+        let position = if position < 0 {
+            position + len as i64
+        } else {
+            position
+        };
+        let gap = usize::try_from(position)
+            .ok()
+            .and_then(|position| gaps.at(position));
+        let Some(gap) = gap else {
+            let message = format!(
+                "gap {key} was asked for, but there are {len}; count from 0, or from -1 backwards"
+            );
+            return Err(PyIndexError::new_err(message).into());
+        };
+        Ok(Bound::new(py, Gap::new(gap, &gaps.signal))?.into_any())
+    }
+
+    #[pyo3(signature = (dtype=None, copy=None))]
+    fn __array__<'py>(
+        &self,
+        py: Python<'py>,
+        dtype: Option<&Bound<'py, PyAny>>,
+        copy: Option<bool>,
+    ) -> Result<Bound<'py, PyAny>> {
+        let mut memory = BufferMut::zeroed_samples::<i64>(self.len() * 2)?;
+        for (position, row) in memory.samples_mut::<i64>().chunks_exact_mut(2).enumerate() {
+            if let Some(gap) = self.at(position) {
+                row.copy_from_slice(&[gap.start, gap.end() - gap.start]);
+            }
+        }
+        let array = memory::own(py, memory, isochrony_segment::DType::I64, Some(2))?;
+        crate::signal::segment::finish(array, false, dtype, copy)
+    }
+
+    fn __repr__(&self) -> String {
+        format!(
+            "<Gaps: {} of {}, {} samples missing>",
+            self.len(),
+            self.signal.name(),
+            self.missing()
+        )
+    }
+}
+
+/// Makes one gap after the other.
+#[pyclass(frozen, module = "isochrony._native", name = "_GapIterator")]
+struct GapIterator {
+    gaps: Py<Gaps>,
+    next: AtomicUsize,
+}
+
+#[pymethods]
+impl GapIterator {
+    fn __iter__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+
+    fn __next__(&self) -> Option<Gap> {
+        let gaps = self.gaps.get();
+        let gap = gaps.at(self.next.fetch_add(1, Ordering::Relaxed))?;
+        Some(Gap::new(gap, &gaps.signal))
+    }
+}

@@ -1,0 +1,286 @@
+//! `isochrony.Level`: a level of the views as a read-only signal.
+
+use isochrony_store::Overlap;
+use isochrony_store::views::{Decimated, Measure, bucket};
+use pyo3::prelude::*;
+use pyo3::types::{PySlice, PyTuple};
+
+use crate::errors::{PackageError, Result};
+use crate::signal::Signal;
+use crate::signal::index::{as_index, is_index, single};
+use crate::signal::key::{resolve_key, resolve_slice};
+use crate::signal::key_range::KeyRange;
+use crate::signal::level_selection::LevelSelection;
+use crate::time::{PreferArg, RoundArg, Time, TimeArg, option, rate_object};
+
+const MEASURES: [(&str, Measure); 5] = [
+    ("min", Measure::Min),
+    ("max", Measure::Max),
+    ("mean", Measure::Mean),
+    ("std", Measure::Std),
+    ("count", Measure::Count),
+];
+
+/// One number for each bucket of a signal's samples, read like a signal; made by `Signal.level`.
+///
+/// Index `i` stands for samples `i * bucket` up to `(i + 1) * bucket` of the signal and for the time of the first of
+/// them; there are full buckets only. A bucket without any sample is a gap; one whose samples have no finite value
+/// (NaN, infinite) is no gap, and its value is NaN, its count 0. A bucket across a clock step counts the samples of both
+/// runs. `level[i]` is one value in the signal's unit, `level[a:b]` (indices or times) or `level[isochrony.span(...)]`
+/// a `LevelSelection`. It follows its signal.
+#[pyclass(frozen, module = "isochrony")]
+pub(crate) struct Level {
+    signal: Py<Signal>,
+    bucket: i64,
+    level: usize,
+    name: &'static str,
+    measure: Measure,
+}
+
+impl Level {
+    fn get(&self, py: Python<'_>) -> Result<Decimated> {
+        Ok(self.signal.get().get(py)?.decimated(self.level)?)
+    }
+
+    fn pick(&self, py: Python<'_>, key: Option<&Bound<'_, PyAny>>) -> Result<LevelSelection> {
+        let level = self.get(py)?;
+        let parts = match key {
+            None => level.select(0..level.end_index(), Overlap::First)?,
+            Some(key) => match key.cast::<PySlice>() {
+                // Indices of a slice count buckets and are clamped.
+                Ok(slice) => level.select(
+                    resolve_slice(level.signal(), level.end_index(), slice)?.span(),
+                    Overlap::First,
+                )?,
+                Err(_) => {
+                    let asked = resolve_key(level.signal(), Some(key))?;
+                    let asked = match asked {
+                        // In samples of this signal.
+                        KeyRange::Index(range) => {
+                            KeyRange::Of(Box::new(level.signal().clone()), range)
+                        }
+                        other => other,
+                    };
+                    level.select(asked.span(), Overlap::First)?
+                }
+            },
+        };
+        Ok(LevelSelection {
+            level,
+            name: self.name,
+            measure: self.measure,
+            parts,
+        })
+    }
+}
+
+#[pymethods]
+impl Level {
+    /// The signal that it is a level of.
+    #[getter]
+    fn signal(&self, py: Python<'_>) -> Py<Signal> {
+        self.signal.clone_ref(py)
+    }
+
+    /// Samples in a bucket.
+    #[getter]
+    fn bucket(&self) -> i64 {
+        self.bucket
+    }
+
+    /// What of each bucket's samples it tells: "min", "max", "mean", "std" or "count".
+    #[getter]
+    fn measure(&self) -> &'static str {
+        self.name
+    }
+
+    /// Unit of the values: that of the signal, empty for counts.
+    #[getter]
+    fn unit(&self, py: Python<'_>) -> Result<String> {
+        Ok(match self.measure {
+            Measure::Count => String::new(),
+            _ => self.signal.get().get(py)?.unit().to_owned(),
+        })
+    }
+
+    /// Buckets a second, nominally: a float that knows its exact ratio.
+    #[getter]
+    fn rate<'py>(&self, py: Python<'py>) -> Result<Bound<'py, PyAny>> {
+        Ok(rate_object(py, self.get(py)?.rate()?)?)
+    }
+
+    /// First index: always 0.
+    #[getter]
+    fn start_index(&self) -> i64 {
+        0
+    }
+
+    /// Number of full buckets, gaps included.
+    #[getter]
+    fn end_index(&self, py: Python<'_>) -> Result<i64> {
+        Ok(self.get(py)?.end_index())
+    }
+
+    /// Buckets that have samples.
+    #[getter]
+    fn sample_count(&self, py: Python<'_>) -> Result<i64> {
+        let level = self.get(py)?;
+        Ok(crate::interpreter::detach(py, || level.sample_count()))
+    }
+
+    /// Buckets without a sample: an int64 array of shape (n, 2), first bucket and number of buckets of each gap.
+    #[getter]
+    fn gaps<'py>(&self, py: Python<'py>) -> Result<Bound<'py, PyAny>> {
+        self.pick(py, None)?.gaps(py)
+    }
+
+    /// Civil time of a bucket's first sample; extrapolated beyond the ends.
+    fn time_of(&self, py: Python<'_>, index: &Bound<'_, PyAny>) -> Result<Time> {
+        Ok(self.get(py)?.time_of(as_index(index)?)?.into())
+    }
+
+    /// Bucket of a civil time, by the times of first samples: "floor" is the bucket that holds it. The parameters and
+    /// errors are those of `Signal.index_of`; `index_of(time_of(i)) == i`.
+    #[pyo3(signature = (time, *, round=None, prefer=None))]
+    fn index_of(
+        &self,
+        py: Python<'_>,
+        time: TimeArg,
+        round: Option<RoundArg>,
+        prefer: Option<PreferArg>,
+    ) -> Result<i64> {
+        let round = round.map(|round| round.0).unwrap_or_default();
+        let prefer = prefer.map(|prefer| prefer.0);
+        Ok(self.get(py)?.index_of(&time.0.native(), round, prefer)?)
+    }
+
+    /// All values, `fill` in gaps; see `LevelSelection.values`.
+    #[pyo3(signature = (fill=f64::NAN))]
+    fn values<'py>(&self, py: Python<'py>, fill: f64) -> Result<Bound<'py, PyAny>> {
+        self.pick(py, None)?.values(py, fill)
+    }
+
+    fn __getitem__<'py>(
+        &self,
+        py: Python<'py>,
+        key: &Bound<'py, PyAny>,
+    ) -> Result<Bound<'py, PyAny>> {
+        if !is_index(key) {
+            return Ok(Bound::new(py, self.pick(py, Some(key))?)?.into_any());
+        }
+        let level = self.get(py)?;
+        let parts = level.select(single(key, level.end_index())?, Overlap::First)?;
+        let one = LevelSelection {
+            level,
+            name: self.name,
+            measure: self.measure,
+            parts,
+        };
+        Ok(one.__array__(py, None, None)?.get_item(0)?)
+    }
+
+    fn __len__(&self, py: Python<'_>) -> Result<usize> {
+        Ok(usize::try_from(self.get(py)?.end_index()).unwrap_or(usize::MAX))
+    }
+
+    #[pyo3(signature = (dtype=None, copy=None))]
+    fn __array__<'py>(
+        &self,
+        py: Python<'py>,
+        dtype: Option<&Bound<'py, PyAny>>,
+        copy: Option<bool>,
+    ) -> Result<Bound<'py, PyAny>> {
+        self.pick(py, None)?.__array__(py, dtype, copy)
+    }
+
+    fn __reduce__<'py>(
+        slf: &Bound<'py, Self>,
+    ) -> PyResult<(Bound<'py, PyAny>, (i64, &'static str))> {
+        let level = slf.get();
+        let make = level.signal.bind(slf.py()).getattr("level")?;
+        Ok((make, (level.bucket, level.name)))
+    }
+
+    fn __repr__(&self, py: Python<'_>) -> Result<String> {
+        let level = self.get(py)?;
+        Ok(format!(
+            "<Level {} of {}: {} buckets of {} samples at {} Hz>",
+            self.name,
+            level.signal().name(),
+            level.end_index(),
+            self.bucket,
+            level.rate()?
+        ))
+    }
+}
+
+#[pymethods]
+impl Signal {
+    /// Buckets, in samples, of the levels that `level` can read, finest first: those no longer than the signal.
+    #[getter]
+    fn levels<'py>(&self, py: Python<'py>) -> Result<Bound<'py, PyTuple>> {
+        let signal = self.get(py)?;
+        let buckets = (0..signal.levels()).map(|level| bucket(signal.dtype(), level));
+        Ok(PyTuple::new(py, buckets.collect::<Vec<_>>())?)
+    }
+
+    /// The signal at a coarser scale, to read like a signal: one number per bucket of samples, from stored views where
+    /// there are some. Only finite samples count; those of complex signals by their magnitude.
+    ///
+    /// Parameters:
+    ///     bucket: samples a bucket, one of `levels`.
+    ///     measure: "mean", "min", "max", "std" (population standard deviation) or "count" (of finite samples).
+    ///
+    /// Returns:
+    ///     A `Level`: rate, gaps, `time_of`, `index_of`, and by slicing its values in the signal's unit.
+    ///
+    /// Raises:
+    ///     isochrony.StoreError: no such level.
+    ///     isochrony.OptionError: no such measure.
+    ///
+    /// >>> import isochrony as iso, numpy as np, tempfile
+    /// >>> store = iso.open(tempfile.mkdtemp() + "/water.iso", "x")
+    /// >>> signal = store.create("x", dtype="i2", rate=2000, start="2010-03-01")
+    /// >>> _ = signal.append(np.arange(10_000, dtype="i2"))
+    /// >>> signal.levels
+    /// (512, 4096)
+    /// >>> level = signal.level(4096, "max")
+    /// >>> level.rate.fraction, level.time_of(1)
+    /// (Fraction(125, 256), Time('2010-03-01T00:00:02.048Z'))
+    /// >>> level[0:2].values()
+    /// array([4095., 8191.])
+    #[pyo3(signature = (bucket, measure="mean"))]
+    fn level(slf: &Bound<'_, Self>, bucket: &Bound<'_, PyAny>, measure: &str) -> Result<Level> {
+        let signal = slf.get().get(slf.py())?;
+        let Some((name, measure)) = MEASURES.into_iter().find(|(name, _)| *name == measure) else {
+            let legal = "\"min\", \"max\", \"mean\", \"std\" or \"count\"";
+            return Err(option("measure", measure, legal).into());
+        };
+        let asked = as_index(bucket)?;
+        let buckets: Vec<i64> = (0..signal.levels())
+            .map(|level| self::bucket(signal.dtype(), level))
+            .collect();
+        let Some(level) = buckets.iter().position(|bucket| *bucket == asked) else {
+            let message = match buckets.as_slice() {
+                [] => format!(
+                    "signal {:?} has no levels yet: its {} samples fill no bucket of {}; read the samples instead",
+                    signal.name(),
+                    signal.end_index(),
+                    self::bucket(signal.dtype(), 0)
+                ),
+                buckets => format!(
+                    "signal {:?} has no level with buckets of {asked} samples; give one of {buckets:?}",
+                    signal.name()
+                ),
+            };
+            return Err(PackageError::new("StoreValueError", "no_such_level", message).into());
+        };
+        Ok(Level {
+            signal: slf.clone().unbind(),
+            bucket: asked,
+            level,
+            name,
+            measure,
+        })
+    }
+}

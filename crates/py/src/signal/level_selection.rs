@@ -1,0 +1,148 @@
+//! `isochrony.LevelSelection`: consecutive buckets of a level, lazily.
+
+use std::ops::Range;
+
+use isochrony_segment::{BufferMut, DType};
+use isochrony_store::views::{Decimated, Measure};
+use numpy::PyArray1;
+use pyo3::prelude::*;
+
+use crate::errors::{PackageError, Result};
+use crate::interrupt::interruptible;
+use crate::memory;
+use crate::signal::conversion::civil_times;
+
+/// Values of consecutive buckets, lazily; made by `level[...]`.
+///
+/// `numpy.asarray(selection)` gives float64 values in the unit, shape (n,), of a selection without gaps.
+///
+/// Raises:
+///     isochrony.GapError: an array was asked for across a gap.
+#[pyclass(frozen, module = "isochrony")]
+pub(crate) struct LevelSelection {
+    pub(crate) level: Decimated,
+    pub(crate) name: &'static str,
+    pub(crate) measure: Measure,
+    pub(crate) parts: Vec<Range<i64>>,
+}
+
+impl LevelSelection {
+    fn len(&self) -> usize {
+        let length: i64 = self.parts.iter().map(|part| part.end - part.start).sum();
+        usize::try_from(length).unwrap_or(usize::MAX)
+    }
+}
+
+#[pymethods]
+impl LevelSelection {
+    /// One value in the unit per selected bucket, `fill` in gaps.
+    ///
+    /// Parameters:
+    ///     fill: value for buckets without samples. Buckets with samples but no finite one are NaN, whatever it is.
+    ///
+    /// Returns:
+    ///     A new 1-D array of float64, gaps included.
+    ///
+    /// Raises:
+    ///     isochrony.StoreError: complex samples whose calibration has an offset.
+    #[pyo3(signature = (fill=f64::NAN))]
+    pub(crate) fn values<'py>(&self, py: Python<'py>, fill: f64) -> Result<Bound<'py, PyAny>> {
+        let bytes = self.len() as u64 * 32;
+        let values = interruptible(py, bytes, || {
+            let mut out = Vec::with_capacity(self.len());
+            for part in &self.parts {
+                let base = out.len();
+                for stretch in self.level.values(self.measure, part.clone())? {
+                    out.resize(base + (stretch.start - part.start) as usize, fill);
+                    out.extend(stretch.values);
+                }
+                out.resize(base + (part.end - part.start) as usize, fill);
+            }
+            Ok(out)
+        })?;
+        Ok(PyArray1::from_vec(py, values).into_any())
+    }
+
+    /// Civil times of the selected buckets' first samples, in step with `values()`: datetime64[ns], to the nearest.
+    ///
+    /// Raises:
+    ///     isochrony.StoreError: the signal knows no civil time.
+    fn times<'py>(&self, py: Python<'py>) -> Result<Bound<'py, PyAny>> {
+        civil_times(py, &self.parts, |start, out| {
+            Ok(self.level.civil_grid_ns(start, out)?)
+        })
+    }
+
+    /// Selected buckets without a sample: an int64 array of shape (n, 2), first bucket and number of buckets.
+    #[getter]
+    pub(crate) fn gaps<'py>(&self, py: Python<'py>) -> Result<Bound<'py, PyAny>> {
+        let gaps = crate::interpreter::detach(py, || {
+            let gaps = self.parts.iter().map(|part| self.level.gaps(part.clone()));
+            gaps.flatten().collect::<Vec<_>>()
+        });
+        let mut memory = BufferMut::zeroed_samples::<i64>(gaps.len() * 2)?;
+        let rows = memory.samples_mut::<i64>().chunks_exact_mut(2);
+        for (row, gap) in rows.zip(&gaps) {
+            row.copy_from_slice(&[gap.start, gap.length]);
+        }
+        Ok(memory::own(py, memory, DType::I64, Some(2))?)
+    }
+
+    /// Ranges `(start, end)` of buckets that are selected, gaps included, one or more a run.
+    #[getter]
+    fn ranges(&self) -> Vec<(i64, i64)> {
+        self.parts
+            .iter()
+            .map(|part| (part.start, part.end))
+            .collect()
+    }
+
+    /// Selected buckets that have samples.
+    #[getter]
+    fn sample_count(&self) -> i64 {
+        let missing = |part: &Range<i64>| -> i64 {
+            let gaps = self.level.gaps(part.clone());
+            gaps.iter().map(|gap| gap.length).sum()
+        };
+        let count = |part: &Range<i64>| part.end - part.start - missing(part);
+        self.parts.iter().map(count).sum()
+    }
+
+    fn __len__(&self) -> usize {
+        self.len()
+    }
+
+    #[pyo3(signature = (dtype=None, copy=None))]
+    pub(crate) fn __array__<'py>(
+        &self,
+        py: Python<'py>,
+        dtype: Option<&Bound<'py, PyAny>>,
+        copy: Option<bool>,
+    ) -> Result<Bound<'py, PyAny>> {
+        let mut gaps = self
+            .parts
+            .iter()
+            .flat_map(|part| self.level.gaps(part.clone()));
+        if let Some(gap) = gaps.next() {
+            let message = format!(
+                "the selection from level {} of signal {:?} covers a gap of {} buckets at index {}; ask for values(fill=...)",
+                self.level.bucket(),
+                self.level.signal().name(),
+                gap.length,
+                gap.start
+            );
+            return Err(PackageError::new("GapError", "gap_in_selection", message).into());
+        }
+        crate::signal::segment::finish(self.values(py, f64::NAN)?, false, dtype, copy)
+    }
+
+    fn __repr__(&self) -> String {
+        format!(
+            "<LevelSelection of {} {}: {} buckets of {} samples>",
+            self.level.signal().name(),
+            self.name,
+            self.len(),
+            self.level.bucket()
+        )
+    }
+}

@@ -1,0 +1,324 @@
+//! `isochrony.Signal`: reading.
+
+use std::sync::Arc;
+
+use isochrony_store::Signal as StoreSignal;
+use pyo3::prelude::*;
+
+use crate::errors::Result;
+use crate::signal::gaps::Gaps;
+use crate::signal::index::{as_index, is_index, single};
+use crate::signal::key::resolve_key;
+use crate::signal::runs::{Run, runs};
+use crate::signal::selection::{Selection, overlap};
+use crate::signal::writer::Writer;
+use crate::store::handle::{Follower, OpenStore};
+use crate::time::range::Range;
+use crate::time::{TimeArg, rate_object};
+
+/// Pickled form: path, name, commit; process, opening, whether changes waited for a commit.
+type PickledSignal = (String, String, u64, (u32, u64, bool));
+
+/// A signal of a store: samples on an index axis, with gaps, runs, events and a relation to civil time.
+///
+/// Indices count from 0 in the order of storing and include gaps. `signal[a:b]` with indices or times, or
+/// `signal[isochrony.span(...)]`, is a lazy `Selection`, and so is `signal[timebase[a:b]]` by any `Timebase`; as everywhere in Python negative indices count from the
+/// end and a slice is cut to what there is. `signal[i]` is one value in the signal's unit.
+///
+/// A signal follows its store: what this process appends shows at once, what another process commits shows after
+/// `refresh()`. It pickles as path, name and commit.
+#[pyclass(frozen, module = "isochrony")]
+pub(crate) struct Signal {
+    pub(crate) follower: Follower,
+    pub(crate) writer: Writer,
+}
+
+impl Signal {
+    /// A signal that can be written if its store can.
+    pub(crate) fn new(shared: &Arc<OpenStore>, signal: StoreSignal) -> Result<Self> {
+        let writer = if shared.store.is_writable() {
+            Writer::Stored(shared.store.writer(signal.name())?)
+        } else {
+            Writer::None
+        };
+        let live = matches!(writer, Writer::Stored(_));
+        let follower = Follower::new(shared, signal, live);
+        Ok(Self { follower, writer })
+    }
+
+    /// A read-only signal, fixed until its store is refreshed.
+    pub(crate) fn snapshot(shared: &Arc<OpenStore>, signal: StoreSignal) -> Self {
+        Self {
+            follower: Follower::new(shared, signal, false),
+            writer: Writer::None,
+        }
+    }
+
+    pub(crate) fn get(&self, py: Python<'_>) -> Result<StoreSignal> {
+        self.follower.get(py)
+    }
+
+    pub(crate) fn pick(
+        &self,
+        py: Python<'_>,
+        key: Option<&Bound<'_, PyAny>>,
+        overlap: isochrony_store::Overlap,
+    ) -> Result<Selection> {
+        let signal = self.get(py)?;
+        let mut asked = resolve_key(&signal, key)?;
+        if key.is_some_and(|key| key.is_instance_of::<Range>()) {
+            asked = asked.cut(signal.end_index());
+        }
+        let selection = signal.select_with(asked.span(), overlap)?;
+        let selection = Selection::new(selection, asked, &self.follower.shared);
+        Ok(match &self.writer {
+            Writer::Scratch(scratch) => selection.of_scratch(scratch),
+            _ => selection,
+        })
+    }
+}
+
+#[pymethods]
+impl Signal {
+    /// Name in the store, `/` between components.
+    #[getter]
+    fn name(&self, py: Python<'_>) -> Result<String> {
+        Ok(self.get(py)?.name().to_owned())
+    }
+
+    /// NumPy dtype of the raw samples.
+    #[getter]
+    fn dtype<'py>(&self, py: Python<'py>) -> Result<Bound<'py, PyAny>> {
+        let name = self.get(py)?.dtype().name();
+        Ok(py.import("numpy")?.call_method1("dtype", (name,))?)
+    }
+
+    /// Unit of the values; empty if unknown.
+    #[getter]
+    fn unit(&self, py: Python<'_>) -> Result<String> {
+        Ok(self.get(py)?.unit().to_owned())
+    }
+
+    /// Units per count; 1 if uncalibrated.
+    #[getter]
+    fn scale(&self, py: Python<'_>) -> Result<f64> {
+        Ok(self.get(py)?.calibration().scale())
+    }
+
+    /// Value of zero counts, in the unit; 0 if uncalibrated.
+    #[getter]
+    fn offset(&self, py: Python<'_>) -> Result<f64> {
+        Ok(self.get(py)?.calibration().offset())
+    }
+
+    /// Nominal sample rate in Hz: a float that knows its exact ratio. The true rate of each clock is in `runs()`.
+    #[getter]
+    fn rate<'py>(&self, py: Python<'py>) -> Result<Bound<'py, PyAny>> {
+        Ok(rate_object(py, self.get(py)?.rate())?)
+    }
+
+    /// Where there are no samples: a sequence of `Gap`, made as it is asked for.
+    #[getter]
+    fn gaps(&self, py: Python<'_>) -> Result<Gaps> {
+        Ok(Gaps::of(self.get(py)?))
+    }
+
+    /// Samples that exist, without gaps.
+    #[getter]
+    fn sample_count(&self, py: Python<'_>) -> Result<i64> {
+        Ok(self.get(py)?.sample_count())
+    }
+
+    /// First index: always 0.
+    #[getter]
+    fn start_index(&self, py: Python<'_>) -> Result<i64> {
+        Ok(self.get(py)?.start_index())
+    }
+
+    /// Index after the last one, gaps included.
+    #[getter]
+    fn end_index(&self, py: Python<'_>) -> Result<i64> {
+        Ok(self.get(py)?.end_index())
+    }
+
+    /// Compression of a sealed signal, "zstd" or "blosc"; empty while it grows.
+    #[getter]
+    fn codec(&self, py: Python<'_>) -> Result<String> {
+        Ok(self.get(py)?.codec().to_owned())
+    }
+
+    /// The clocks between clock steps, a list of `Run` in index order.
+    fn runs(&self, py: Python<'_>) -> Result<Vec<Run>> {
+        let signal = self.get(py)?;
+        crate::interpreter::detach(py, || runs(&signal))
+    }
+
+    /// Whether a stretch is one piece: inside the signal, no gap, no clock step. Logarithmic in the number of gaps.
+    ///
+    /// Parameters:
+    ///     start: index or time; or a span, slice, range of any timebase, run or selection, also of another signal, and no
+    ///         `end`.
+    ///     end: index or time after the last sample.
+    #[pyo3(signature = (start, end=None))]
+    fn contiguous(
+        &self,
+        py: Python<'_>,
+        start: &Bound<'_, PyAny>,
+        end: Option<&Bound<'_, PyAny>>,
+    ) -> Result<bool> {
+        let signal = self.get(py)?;
+        let asked = between(&signal, start, end)?;
+        Ok(signal.contiguous(asked.span())?)
+    }
+
+    /// Whether a stretch lies between the signal's ends; the parameters are those of `contiguous`.
+    #[pyo3(signature = (start, end=None))]
+    fn in_bounds(
+        &self,
+        py: Python<'_>,
+        start: &Bound<'_, PyAny>,
+        end: Option<&Bound<'_, PyAny>>,
+    ) -> Result<bool> {
+        let signal = self.get(py)?;
+        let asked = between(&signal, start, end)?;
+        Ok(signal.in_bounds(asked.span())?)
+    }
+
+    /// A lazy selection, as `signal[key]`, with a choice where runs overlap in civil time.
+    ///
+    /// Parameters:
+    ///     key: slice, span, range of any timebase, run, gap or selection; None: all.
+    ///     overlap: "first" or "last" stored run wins, or "all" samples run after run.
+    #[pyo3(signature = (key=None, *, overlap="first"))]
+    fn select(
+        &self,
+        py: Python<'_>,
+        key: Option<&Bound<'_, PyAny>>,
+        overlap: &str,
+    ) -> Result<Selection> {
+        self.pick(py, key, self::overlap(overlap)?)
+    }
+
+    /// All values in the signal's unit, `fill` in gaps; see `Selection.values`.
+    #[pyo3(signature = (fill=f64::NAN))]
+    fn values<'py>(slf: &Bound<'py, Self>, fill: f64) -> Result<Bound<'py, PyAny>> {
+        let py = slf.py();
+        let all = slf.get().pick(py, None, Default::default())?;
+        Ok(Bound::new(py, all)?.call_method1("values", (fill,))?)
+    }
+
+    /// Takes in what another process committed; whether there was anything.
+    fn refresh(&self, py: Python<'_>) -> Result<bool> {
+        crate::interpreter::detach(py, || self.follower.shared.refresh())
+    }
+
+    fn __getitem__<'py>(
+        slf: &Bound<'py, Self>,
+        key: &Bound<'py, PyAny>,
+    ) -> Result<Bound<'py, PyAny>> {
+        let (py, this) = (slf.py(), slf.get());
+        if !is_index(key) {
+            let selection = this.pick(py, Some(key), Default::default())?;
+            return Ok(Bound::new(py, selection)?.into_any());
+        }
+        let signal = this.get(py)?;
+        let array = crate::signal::segment::values(py, &one(&signal, key)?)?;
+        Ok(array.get_item(0)?)
+    }
+
+    fn __len__(&self, py: Python<'_>) -> Result<usize> {
+        Ok(usize::try_from(self.get(py)?.end_index()).unwrap_or(usize::MAX))
+    }
+
+    #[pyo3(signature = (dtype=None, copy=None))]
+    fn __array__<'py>(
+        &self,
+        py: Python<'py>,
+        dtype: Option<&Bound<'py, PyAny>>,
+        copy: Option<bool>,
+    ) -> Result<Bound<'py, PyAny>> {
+        let all = self.pick(py, None, Default::default())?;
+        let array = Bound::new(py, all)?;
+        Ok(array.call_method1("__array__", (dtype, copy))?)
+    }
+
+    fn __eq__(&self, py: Python<'_>, other: &Self) -> Result<bool> {
+        let (a, b) = (self.get(py)?, other.get(py)?);
+        Ok(a.id() == b.id()
+            && self.follower.shared.store.path() == other.follower.shared.store.path())
+    }
+
+    fn __hash__(&self, py: Python<'_>) -> Result<u64> {
+        Ok(self.get(py)?.id().0)
+    }
+
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> Result<(Bound<'py, PyAny>, PickledSignal)> {
+        let py = slf.py();
+        let this = slf.get();
+        let shared = &this.follower.shared;
+        let store = &shared.store;
+        let path = std::path::absolute(store.path()).unwrap_or_else(|_| store.path().to_owned());
+        let reopen = py.import("isochrony._native")?.getattr("_reopen")?;
+        let name = this.get(py)?.name().to_owned();
+        let path = path.to_string_lossy().into_owned();
+        let pending = store.has_pending_in(&this.get(py)?);
+        let opening = (std::process::id(), shared.number(), pending);
+        Ok((reopen, (path, name, store.sequence()?, opening)))
+    }
+
+    fn __repr__(&self, py: Python<'_>) -> Result<String> {
+        let signal = self.get(py)?;
+        let unit = match signal.unit() {
+            "" => String::new(),
+            unit => format!(" in {unit}"),
+        };
+        Ok(format!(
+            "<Signal {} {}{unit} at {} Hz: {} samples, {} gaps, {} runs>",
+            signal.name(),
+            signal.dtype(),
+            signal.rate(),
+            signal.sample_count(),
+            signal.gaps().len(),
+            signal.state().runs.len(),
+        ))
+    }
+}
+
+#[pymethods]
+impl Selection {
+    /// The signal, as it was when the selection was made.
+    #[getter(signal)]
+    fn signal_object(&self) -> Signal {
+        Signal::snapshot(&self.shared, self.signal().clone())
+    }
+}
+
+/// The one-sample segment at an index, which may count from the end.
+pub(crate) fn one(
+    signal: &StoreSignal,
+    key: &Bound<'_, PyAny>,
+) -> Result<isochrony_segment::SigSeg> {
+    let at = single(key, signal.end_index())?;
+    Ok(signal.select(at)?.as_segment()?)
+}
+
+/// `start` and `end` as one stretch; or `start` alone, which then names all of it.
+pub(crate) fn between(
+    signal: &StoreSignal,
+    start: &Bound<'_, PyAny>,
+    end: Option<&Bound<'_, PyAny>>,
+) -> Result<crate::signal::key_range::KeyRange> {
+    let Some(end) = end else {
+        return resolve_key(signal, Some(start));
+    };
+    if is_index(start) && is_index(end) {
+        // Not clamped: the caller asks about these ends.
+        return Ok(crate::signal::key_range::KeyRange::Index(
+            as_index(start)?..as_index(end)?,
+        ));
+    }
+    let (start, end) = (start.extract::<TimeArg>()?.0, end.extract::<TimeArg>()?.0);
+    Ok(crate::signal::key_range::KeyRange::Civil(
+        start.value..end.value,
+    ))
+}

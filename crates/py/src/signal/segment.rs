@@ -1,0 +1,357 @@
+//! `isochrony.Segment`: one gap-free stretch of a signal.
+
+use isochrony_segment::{Calibration, SigSeg, Stream};
+use isochrony_time::TimebaseId;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyList, PyTuple};
+
+use crate::errors::{PackageError, Result};
+use crate::integer::IntegerArg;
+use crate::memory;
+use crate::time::{RateArg, Time, rate_object};
+
+/// Samples of one stream at consecutive indices; shares its memory and never changes.
+///
+/// Taking a part of a segment and joining adjacent ones copy no samples. `numpy.asarray(segment)` gives values in
+/// the segment's unit: without a copy where counts are values and lie in one buffer, otherwise as float64 (complex128
+/// for complex samples). `counts` is always raw. Views are read-only and keep their memory alive by themselves.
+///
+/// Parameters:
+///     samples: 1-D array of bool, int8 to int64, uint8, uint16, float32, float64, complex64 or complex128. Its memory
+///         is used as it is, unless it is strided or of foreign byte order; do not write to it afterwards, or pass
+///         `copy=True`.
+///     start: index of the first sample.
+///     rate: nominal sample rate in Hz.
+///     name: name of the stream; only segments of one stream can be joined.
+///     unit: unit of the values; empty if unknown.
+///     scale: units per count, finite, not zero.
+///     offset: value of zero counts, in the unit, finite.
+///     copy: copy the samples.
+///
+/// Raises:
+///     isochrony.SegmentError: another type or shape of samples, or an unusable calibration.
+///
+/// >>> import numpy as np, isochrony as iso
+/// >>> a = iso.Segment(np.arange(5, dtype="i2"), start=100, scale=0.5, unit="kPa")
+/// >>> np.asarray(a)
+/// array([0. , 0.5, 1. , 1.5, 2. ])
+/// >>> a.subseg(101, 103).counts
+/// array([1, 2], dtype=int16)
+#[pyclass(frozen, module = "isochrony")]
+pub(crate) struct Segment {
+    pub(crate) seg: SigSeg,
+    pub(crate) time: Option<Time>,
+}
+
+impl From<SigSeg> for Segment {
+    fn from(seg: SigSeg) -> Self {
+        Self { seg, time: None }
+    }
+}
+
+#[pymethods]
+impl Segment {
+    #[new]
+    #[pyo3(
+        signature = (samples, start=IntegerArg(0), *, rate=None, name="", unit="", scale=1.0, offset=0.0, copy=false),
+        text_signature = "(samples, start=0, *, rate=None, name='', unit='', scale=1.0, offset=0.0, copy=False)"
+    )]
+    #[allow(clippy::too_many_arguments)] // A Python constructor: all but two by name.
+    fn new(
+        samples: &Bound<'_, PyAny>,
+        start: IntegerArg<i64>,
+        rate: Option<RateArg>,
+        name: &str,
+        unit: &str,
+        scale: f64,
+        offset: f64,
+        copy: bool,
+    ) -> Result<Self> {
+        let (buffer, dtype) = memory::adopt(samples, copy)?;
+        let stream = stream(rate, name, unit, scale, offset)?;
+        Ok(SigSeg::new(buffer, start.0, dtype, stream)?.into())
+    }
+
+    /// A segment over an Arrow array (anything with `__arrow_c_array__`, without nulls); numbers are not copied.
+    ///
+    /// The other parameters are those of `Segment`.
+    ///
+    /// Raises:
+    ///     isochrony.SegmentTypeError: nulls, or a type that signals cannot have.
+    #[staticmethod]
+    #[pyo3(
+        signature = (array, start=IntegerArg(0), *, rate=None, name="", unit="", scale=1.0, offset=0.0),
+        text_signature = "(array, start=0, *, rate=None, name='', unit='', scale=1.0, offset=0.0)"
+    )]
+    fn from_arrow(
+        array: &Bound<'_, PyAny>,
+        start: IntegerArg<i64>,
+        rate: Option<RateArg>,
+        name: &str,
+        unit: &str,
+        scale: f64,
+        offset: f64,
+    ) -> Result<Self> {
+        let (buffer, dtype) = memory::arrow_import(array)?;
+        let stream = stream(rate, name, unit, scale, offset)?;
+        Ok(SigSeg::new(buffer, start.0, dtype, stream)?.into())
+    }
+
+    /// Index of the first sample.
+    #[getter]
+    fn start(&self) -> i64 {
+        self.seg.start()
+    }
+
+    /// Index after the last sample.
+    #[getter]
+    fn end(&self) -> i64 {
+        self.seg.end()
+    }
+
+    /// Number of samples; the same as `len(segment)`.
+    #[getter]
+    fn length(&self) -> u64 {
+        self.seg.len()
+    }
+
+    /// Civil time of the first sample; None for a segment that came from no signal, or where that has no civil time, as in
+    /// a run that was never stamped.
+    #[getter]
+    fn time(&self) -> Option<Time> {
+        self.time
+    }
+
+    /// NumPy dtype of the counts.
+    #[getter]
+    fn dtype<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        py.import("numpy")?
+            .call_method1("dtype", (self.seg.dtype().name(),))
+    }
+
+    /// Name of the stream.
+    #[getter]
+    fn name(&self) -> &str {
+        &self.seg.stream().name
+    }
+
+    /// Unit of the values; empty if unknown.
+    #[getter]
+    fn unit(&self) -> &str {
+        self.seg.stream().calibration.unit()
+    }
+
+    /// Units per count.
+    #[getter]
+    fn scale(&self) -> f64 {
+        self.seg.stream().calibration.scale()
+    }
+
+    /// Value of zero counts, in the unit.
+    #[getter]
+    fn offset(&self) -> f64 {
+        self.seg.stream().calibration.offset()
+    }
+
+    /// Nominal sample rate in Hz, a float that knows its exact ratio.
+    #[getter]
+    fn rate<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        rate_object(py, self.seg.stream().rate)
+    }
+
+    /// Whether all samples lie in one aligned buffer, so that an array needs no copy.
+    #[getter]
+    fn is_contiguous(&self) -> bool {
+        self.seg.is_contiguous()
+    }
+
+    /// Raw samples as an array; copied only if scattered or unaligned.
+    #[getter]
+    fn counts<'py>(&self, py: Python<'py>) -> Result<Bound<'py, PyAny>> {
+        counts(py, &self.seg)
+    }
+
+    /// The samples in `unit` as a read-only 1-D array: the counts themselves where they are values already, else
+    /// float64 (complex128 for complex samples).
+    fn values<'py>(&self, py: Python<'py>) -> Result<Bound<'py, PyAny>> {
+        values(py, &self.seg)
+    }
+
+    /// The raw samples, one read-only 1-D array a buffer; copies nothing.
+    fn buffers<'py>(&self, py: Python<'py>) -> Result<Bound<'py, PyList>> {
+        let list = PyList::empty(py);
+        for buffer in self.seg.buffers() {
+            list.append(memory::view(py, buffer.clone(), self.seg.dtype())?)?;
+        }
+        Ok(list)
+    }
+
+    /// The samples with indices `start` up to `end`; copies none.
+    ///
+    /// Raises:
+    ///     isochrony.SegmentIndexError: a range that reaches outside.
+    fn subseg(&self, start: IntegerArg<i64>, end: IntegerArg<i64>) -> Result<Self> {
+        Ok(self.seg.subseg(start.0..end.0)?.into())
+    }
+
+    /// This segment and `next`, which must be of the same stream and start where this one ends; copies no samples.
+    ///
+    /// Raises:
+    ///     isochrony.SegmentError: segments that are not adjacent, or of different streams.
+    fn append(&self, next: &Self) -> Result<Self> {
+        let mut joined = self.seg.clone();
+        joined.append(next.seg.clone())?;
+        Ok(Self {
+            seg: joined,
+            time: self.time,
+        })
+    }
+
+    /// The same, of which this is the time of the first sample.
+    fn _at(&self, time: &Bound<'_, Time>) -> Self {
+        Self {
+            seg: self.seg.clone(),
+            time: Some(*time.get()),
+        }
+    }
+
+    /// The same samples in one aligned buffer: itself if they are, else one copy.
+    fn materialise(&self, py: Python<'_>) -> Result<Self> {
+        let seg = crate::interpreter::detach(py, || self.seg.materialise())?;
+        Ok(Self {
+            seg,
+            time: self.time,
+        })
+    }
+
+    fn __len__(&self) -> usize {
+        self.seg.len() as usize
+    }
+
+    #[pyo3(signature = (dtype=None, copy=None))]
+    fn __array__<'py>(
+        &self,
+        py: Python<'py>,
+        dtype: Option<&Bound<'py, PyAny>>,
+        copy: Option<bool>,
+    ) -> Result<Bound<'py, PyAny>> {
+        let shared = self.seg.stream().calibration.is_identity() && self.seg.is_contiguous();
+        finish(values(py, &self.seg)?, shared, dtype, copy)
+    }
+
+    /// The values for another library (PyTorch, JAX, CuPy) by DLPack; read-only, no copy where `numpy.asarray` has none.
+    #[pyo3(signature = (**options))]
+    fn __dlpack__<'py>(
+        &self,
+        py: Python<'py>,
+        options: Option<&Bound<'py, PyDict>>,
+    ) -> Result<Bound<'py, PyAny>> {
+        Ok(values(py, &self.seg)?.call_method("__dlpack__", (), options)?)
+    }
+
+    /// Device of `__dlpack__`: CPU.
+    fn __dlpack_device__(&self) -> (i32, i32) {
+        (1, 0)
+    }
+
+    /// The values for Arrow; no copy of numbers that lie in one buffer. Complex ones are lists of two.
+    #[pyo3(signature = (requested_schema=None))]
+    fn __arrow_c_array__<'py>(
+        &self,
+        py: Python<'py>,
+        requested_schema: Option<&Bound<'py, PyAny>>,
+    ) -> Result<Bound<'py, PyTuple>> {
+        // Producers may ignore the request; consumers cast.
+        let _ = requested_schema;
+        let seg = crate::interpreter::detach(py, || self.seg.to_physical()?.materialise())?;
+        match seg.buffers().next() {
+            Some(buffer) => memory::arrow_export(py, buffer.clone(), seg.dtype()),
+            None => {
+                let empty = isochrony_segment::Buffer::concat([])?;
+                memory::arrow_export(py, empty, seg.dtype())
+            }
+        }
+    }
+
+    fn __repr__(&self) -> String {
+        let (stream, seg) = (self.seg.stream(), &self.seg);
+        let mut text = format!("<Segment {}..{} {}", seg.start(), seg.end(), seg.dtype());
+        for (label, value) in [
+            ("of", stream.name.as_str()),
+            ("in", stream.calibration.unit()),
+        ] {
+            if !value.is_empty() {
+                text.push_str(&format!(" {label} {value}"));
+            }
+        }
+        text + ">"
+    }
+}
+
+fn stream(
+    rate: Option<RateArg>,
+    name: &str,
+    unit: &str,
+    scale: f64,
+    offset: f64,
+) -> Result<isochrony_segment::StreamId> {
+    let rate = match rate {
+        Some(rate) => rate.0,
+        None => isochrony_time::Rate::from_hz(1)?,
+    };
+    let calibration = Calibration::new(scale, offset, unit)?;
+    Ok(Stream::new(name, TimebaseId::default(), rate)
+        .with_calibration(calibration)
+        .intern())
+}
+
+/// The raw samples as an array; one copy only if they are scattered or unaligned.
+pub(crate) fn counts<'py>(py: Python<'py>, seg: &SigSeg) -> Result<Bound<'py, PyAny>> {
+    let mut buffers = seg.buffers();
+    match (buffers.next(), buffers.next()) {
+        (Some(buffer), None) => Ok(memory::view(py, buffer.clone(), seg.dtype())?),
+        (None, _) => Ok(memory::view(
+            py,
+            isochrony_segment::Buffer::concat([])?,
+            seg.dtype(),
+        )?),
+        _ => counts(py, &crate::interpreter::detach(py, || seg.materialise())?),
+    }
+}
+
+/// Calibrated samples as an array; not copied where counts are values.
+pub(crate) fn values<'py>(py: Python<'py>, seg: &SigSeg) -> Result<Bound<'py, PyAny>> {
+    if seg.stream().calibration.is_identity() {
+        return counts(py, seg);
+    }
+    counts(py, &crate::interpreter::detach(py, || seg.to_physical())?)
+}
+
+/// What `__array__` returns: `array` as `dtype`, copied or not as NumPy asks.
+///
+/// `shared` says that `array` looks into shared memory, so that no copy was made on the way.
+pub(crate) fn finish<'py>(
+    array: Bound<'py, PyAny>,
+    shared: bool,
+    dtype: Option<&Bound<'py, PyAny>>,
+    copy: Option<bool>,
+) -> Result<Bound<'py, PyAny>> {
+    if copy == Some(false) && !shared {
+        let message = "these samples cannot become an array without a copy; leave copy=False out";
+        return Err(PackageError::new("SegmentError", "copy_needed", message.into()).into());
+    }
+    if let Some(dtype) = dtype
+        && !array.getattr("dtype")?.eq(dtype)?
+    {
+        if copy == Some(false) {
+            let message =
+                format!("these samples cannot become {dtype} without a copy; leave copy=False out");
+            return Err(PackageError::new("SegmentError", "copy_needed", message).into());
+        }
+        return Ok(array.call_method1("astype", (dtype,))?);
+    }
+    if copy == Some(true) && shared {
+        return Ok(array.call_method0("copy")?);
+    }
+    Ok(array)
+}

@@ -1,0 +1,325 @@
+//! `isochrony.Selection`: samples of a range of a signal.
+
+use std::sync::Arc;
+
+use isochrony_segment::{Sample, SigSeg, dispatch};
+use isochrony_store::{Scratch, StoreError, Values};
+use numpy::PyArray1;
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+use crate::errors::{PackageError, Result};
+use crate::interrupt::interruptible;
+use crate::signal::gaps::Gaps;
+use crate::signal::key_range::KeyRange;
+use crate::signal::segment::{Segment, finish, values};
+use crate::store::handle::OpenStore;
+use crate::time::Time;
+
+/// Samples of a signal, lazily: nothing is read before `segments`, `values` or an array are asked for.
+///
+/// `numpy.asarray(selection)` gives the samples of a gap-free selection in the signal's unit, shape (n,): read-only
+/// and without a copy where the signal is uncalibrated and the samples lie in one buffer, else float64 (complex128).
+/// Across a gap or a clock step that is an error which names it: iterate over `segments`, or ask for
+/// `values(fill=...)`.
+///
+/// Raises:
+///     isochrony.GapError: an array was asked for across a gap or a clock step.
+#[pyclass(frozen, module = "isochrony")]
+pub(crate) struct Selection {
+    pub(crate) selection: isochrony_store::Selection,
+    asked: KeyRange,
+    pub(crate) shared: Arc<OpenStore>,
+    /// The scratch signal, if it is of one.
+    pub(crate) scratch: Option<Scratch>,
+}
+
+impl Selection {
+    pub(crate) fn new(
+        selection: isochrony_store::Selection,
+        asked: KeyRange,
+        shared: &Arc<OpenStore>,
+    ) -> Self {
+        Self {
+            selection,
+            asked,
+            shared: Arc::clone(shared),
+            scratch: None,
+        }
+    }
+
+    /// The same of a scratch signal, which it keeps alive.
+    pub(crate) fn of_scratch(self, scratch: &Scratch) -> Self {
+        let scratch = Some(scratch.clone());
+        Self { scratch, ..self }
+    }
+
+    pub(crate) fn key_range(&self) -> KeyRange {
+        self.asked.clone()
+    }
+
+    pub(crate) fn signal(&self) -> &isochrony_store::Signal {
+        self.selection.signal()
+    }
+
+    /// Adds the time of the first sample, if known.
+    fn placed(&self, seg: SigSeg) -> Result<Segment> {
+        let time = time_of_first(self.selection.signal(), &seg)?;
+        Ok(Segment { seg, time })
+    }
+}
+
+/// Civil time of a segment's first sample; None in a run without stamps.
+pub(crate) fn time_of_first(
+    signal: &isochrony_store::Signal,
+    seg: &SigSeg,
+) -> Result<Option<Time>> {
+    match signal.time_of(seg.start()) {
+        Err(StoreError::NoCivilTime { .. }) => Ok(None),
+        _ => crate::signal::conversion::time_of(signal, seg.start()).map(Some),
+    }
+}
+
+#[pymethods]
+impl Selection {
+    /// The gap-free segments, in the order of the selection; none spans a gap or a clock step. No samples are copied.
+    #[getter]
+    fn segments(&self, py: Python<'_>) -> Result<Vec<Segment>> {
+        crate::interpreter::detach(py, || {
+            let segments = self.selection.segments();
+            segments.map(|seg| self.placed(seg?)).collect()
+        })
+    }
+
+    /// The gaps inside the selection, cut to it.
+    #[getter]
+    fn gaps(&self) -> Gaps {
+        Gaps::listed(self.signal().clone(), self.selection.gaps().collect())
+    }
+
+    /// Samples that exist in the selection.
+    #[getter]
+    fn sample_count(&self) -> i64 {
+        self.selection.sample_count()
+    }
+
+    /// Index ranges `(start, end)` that are selected, gaps included, one or more a run.
+    #[getter]
+    fn ranges(&self) -> Vec<(i64, i64)> {
+        let parts = self.selection.parts().iter();
+        parts
+            .map(|part| (part.range.start, part.range.end))
+            .collect()
+    }
+
+    /// Name of the signal.
+    #[getter]
+    fn name(&self) -> &str {
+        self.signal().name()
+    }
+
+    /// Unit of the values; empty if unknown.
+    #[getter]
+    fn unit(&self) -> &str {
+        self.signal().unit()
+    }
+
+    /// The raw samples of a gap-free selection, a read-only 1-D array of the signal's dtype; no copy in one buffer.
+    ///
+    /// Raises:
+    ///     isochrony.GapError: the selection covers a gap or a clock step.
+    #[getter]
+    fn counts<'py>(&self, py: Python<'py>) -> Result<Bound<'py, PyAny>> {
+        crate::signal::segment::counts(py, &self.selection.as_segment()?)
+    }
+
+    /// One value in the signal's unit per selected index, `fill` in gaps.
+    ///
+    /// Parameters:
+    ///     fill: value for indices without samples; also both parts of a complex one.
+    ///
+    /// Returns:
+    ///     A new 1-D array, float64 (complex128 for a complex signal), gaps included. Time between runs takes no space.
+    ///
+    /// Raises:
+    ///     isochrony.StoreMemoryError: more than can be allocated.
+    ///     KeyboardInterrupt: within a tenth of a second of Ctrl-C.
+    #[pyo3(signature = (fill=f64::NAN))]
+    fn values<'py>(&self, py: Python<'py>, fill: f64) -> Result<Bound<'py, PyAny>> {
+        let bytes = self.selection.len().unsigned_abs().saturating_mul(8);
+        let values = interruptible(py, bytes, || Ok(self.selection.values(fill)?))?;
+        Ok(match values {
+            Values::Real(values) => PyArray1::from_vec(py, values).into_any(),
+            Values::Complex(values) => PyArray1::from_vec(py, values).into_any(),
+        })
+    }
+
+    /// One raw sample per selected index, `fill` in gaps.
+    ///
+    /// Parameters:
+    ///     fill: sample for indices without one, of the signal's dtype.
+    ///
+    /// Returns:
+    ///     A new 1-D array of the signal's dtype.
+    fn filled_counts<'py>(
+        &self,
+        py: Python<'py>,
+        fill: &Bound<'py, PyAny>,
+    ) -> Result<Bound<'py, PyAny>> {
+        let dtype = self.signal().dtype();
+        // NumPy refuses a fill that does not fit, so nothing wraps silently.
+        let numpy = py.import("numpy")?;
+        let one = numpy.call_method1("asarray", (fill,))?;
+        let options = PyDict::new(py);
+        options.set_item("casting", "same_kind")?;
+        let one = numpy
+            .call_method1("array", ((one,), dtype.name()))?
+            .call_method("astype", (dtype.name(),), Some(&options))?;
+        let (fill, _) = crate::memory::adopt(&one, true)?;
+        dispatch!(dtype, T => {
+            let fill = fill.samples::<T>().and_then(|one| one.first()).copied().unwrap_or_default();
+            let bytes = self.selection.len().unsigned_abs().saturating_mul(T::DTYPE.size() as u64);
+            let samples = interruptible(py, bytes, || Ok(self.selection.counts::<T>(fill)?))?;
+            let mut memory = isochrony_segment::BufferMut::zeroed_samples::<T>(samples.len())?;
+            memory.samples_mut::<T>().copy_from_slice(&samples);
+            Ok(crate::memory::own(py, memory, T::DTYPE, None)?)
+        })
+    }
+
+    /// True where a selected index has a sample: a new 1-D array of bool, as long as `values()`.
+    fn mask<'py>(&self, py: Python<'py>) -> Result<Bound<'py, PyAny>> {
+        let length = usize::try_from(self.selection.len()).unwrap_or(0);
+        let mut memory = isochrony_segment::BufferMut::zeroed(length)?;
+        crate::interpreter::detach(py, || {
+            let bytes = memory.bytes_mut();
+            let mut base = 0;
+            for part in self.selection.parts() {
+                let length = (part.range.end - part.range.start) as usize;
+                let run = &mut bytes[base..base + length];
+                run.fill(1);
+                for gap in self.signal().gaps().within(part.range.clone()) {
+                    let start = (gap.start - part.range.start) as usize;
+                    let end = (gap.end() - part.range.start) as usize;
+                    run[start..end].fill(0);
+                }
+                base += length;
+            }
+        });
+        Ok(crate::memory::own(
+            py,
+            memory,
+            isochrony_segment::DType::Bool,
+            None,
+        )?)
+    }
+
+    /// Civil times of the selected indices, gaps included, in step with `values()`: a new 1-D array of datetime64[ns],
+    /// rounded to the nanosecond.
+    ///
+    /// Raises:
+    ///     isochrony.StoreError: the signal knows no civil time.
+    fn times<'py>(&self, py: Python<'py>) -> Result<Bound<'py, PyAny>> {
+        let parts = self.selection.parts().iter().map(|part| &part.range);
+        crate::signal::conversion::civil_times(py, parts, |start, out| {
+            Ok(self.signal().civil_grid_ns(start, 1, out)?)
+        })
+    }
+
+    fn _times_of<'py>(
+        &self,
+        py: Python<'py>,
+        indices: &Bound<'py, PyAny>,
+    ) -> Result<Option<Bound<'py, PyAny>>> {
+        crate::signal::conversion::times_if_known(py, self.signal(), indices)
+    }
+
+    /// Civil time of the first selected index; None for an empty selection.
+    #[getter]
+    fn start_time(&self) -> Result<Option<Time>> {
+        let first = self.selection.parts().first();
+        first
+            .map(|part| crate::signal::conversion::time_of(self.signal(), part.range.start))
+            .transpose()
+    }
+
+    /// An `xarray.DataArray` of the selection; see `Signal.to_xarray`.
+    #[pyo3(signature = (**options))]
+    fn to_xarray<'py>(
+        slf: &Bound<'py, Self>,
+        options: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        forward(slf.as_any(), "to_xarray", options)
+    }
+
+    /// An ObsPy `Stream` of the selection; see `Signal.to_obspy`.
+    #[pyo3(signature = (**options))]
+    fn to_obspy<'py>(
+        slf: &Bound<'py, Self>,
+        options: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        forward(slf.as_any(), "to_obspy", options)
+    }
+
+    fn __iter__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let segments = self.segments(py).map_err(PyErr::from)?;
+        let list = segments.into_pyobject(py)?;
+        Ok(list.try_iter()?.into_any())
+    }
+
+    fn __len__(&self) -> usize {
+        usize::try_from(self.selection.len()).unwrap_or(usize::MAX)
+    }
+
+    #[pyo3(signature = (dtype=None, copy=None))]
+    fn __array__<'py>(
+        &self,
+        py: Python<'py>,
+        dtype: Option<&Bound<'py, PyAny>>,
+        copy: Option<bool>,
+    ) -> Result<Bound<'py, PyAny>> {
+        let seg = self.selection.as_segment()?;
+        let shared = seg.stream().calibration.is_identity() && seg.is_contiguous();
+        finish(values(py, &seg)?, shared, dtype, copy)
+    }
+
+    fn __repr__(&self) -> String {
+        let gaps = self.selection.gaps().count();
+        let gaps = match gaps {
+            0 => "no gaps".to_owned(),
+            1 => "1 gap".to_owned(),
+            n => format!("{n} gaps"),
+        };
+        format!(
+            "<Selection of {}: {} samples, {gaps}>",
+            self.name(),
+            self.sample_count()
+        )
+    }
+}
+
+/// Calls `isochrony.convert.<function>(object, **options)`.
+pub(crate) fn forward<'py>(
+    object: &Bound<'py, PyAny>,
+    function: &str,
+    options: Option<&Bound<'py, PyDict>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    object
+        .py()
+        .import("isochrony.convert")?
+        .getattr(function)?
+        .call((object,), options)
+}
+
+/// `overlap=` of a selection by civil time.
+pub(crate) fn overlap(text: &str) -> Result<isochrony_store::Overlap> {
+    Ok(match text {
+        "first" => isochrony_store::Overlap::First,
+        "last" => isochrony_store::Overlap::Last,
+        "all" => isochrony_store::Overlap::All,
+        _ => {
+            let message =
+                format!("overlap={text:?} is refused; give \"first\", \"last\" or \"all\"");
+            return Err(PackageError::new("OptionError", "bad_option", message).into());
+        }
+    })
+}

@@ -1,0 +1,318 @@
+//! `isochrony.View`, sealing, sizes, verification.
+
+use std::path::PathBuf;
+
+use isochrony_store::views::SignalView;
+use isochrony_store::{Finding, VerifyOptions};
+use isochrony_time::Fixed;
+use numpy::PyArray1;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyList};
+
+use crate::errors::{PackageError, Result};
+use crate::integer::IntegerArg;
+use crate::interrupt::interruptible;
+use crate::signal::Signal;
+use crate::signal::key::resolve_key;
+use crate::time::option;
+
+/// What a plot of a stretch of a signal shows: statistics of consecutive columns, each exact for the samples
+/// `start..end` that it names. All are 1-D arrays, one entry a column; values are in the signal's unit.
+#[pyclass(frozen, module = "isochrony", get_all)]
+pub(crate) struct View {
+    /// First index of each column, int64.
+    start: Py<PyAny>,
+    /// Index after the last of each column, int64.
+    end: Py<PyAny>,
+    /// Civil time at which each column begins, whole ns since 1970, int64; without civil time from index 0 at the
+    /// nominal rate.
+    time_ns: Py<PyAny>,
+    /// Civil time at which each column ends, likewise.
+    end_ns: Py<PyAny>,
+    /// Least finite value, float64; NaN where there is none.
+    min: Py<PyAny>,
+    /// Greatest finite value, likewise.
+    max: Py<PyAny>,
+    /// Mean of the finite values, likewise.
+    mean: Py<PyAny>,
+    /// Population standard deviation of the finite values, likewise.
+    std: Py<PyAny>,
+    /// Finite samples, uint64.
+    count: Py<PyAny>,
+    /// Part of the column's indices that lies in gaps, 0 to 1, float64.
+    gap_fraction: Py<PyAny>,
+    /// Id of each column's run, uint32.
+    run: Py<PyAny>,
+    /// Unit of the values; empty if unknown.
+    unit: String,
+    /// Samples in a stored bucket that was used; 1 if all came from samples.
+    bucket: i64,
+}
+
+#[pymethods]
+impl View {
+    fn __len__(&self, py: Python<'_>) -> PyResult<usize> {
+        self.start.bind(py).len()
+    }
+
+    fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
+        Ok(format!("<View of {} columns>", self.__len__(py)?))
+    }
+}
+
+#[pymethods]
+impl Signal {
+    /// Minimum, maximum, mean and deviation of a stretch in about `pixels` columns, at a cost that does not depend on
+    /// how long the stretch is. Gaps are never filled: see `gap_fraction`.
+    ///
+    /// Parameters:
+    ///     key: slice, span, run or selection; None: all.
+    ///     pixels: columns, 1 to 1,000,000; a few more or fewer may come.
+    ///
+    /// Raises:
+    ///     isochrony.StoreError: `pixels` out of range; complex samples whose calibration has an offset.
+    #[pyo3(signature = (key=None, *, pixels=IntegerArg(2000)), text_signature = "($self, key=None, *, pixels=2000)")]
+    fn view(
+        &self,
+        py: Python<'_>,
+        key: Option<&Bound<'_, PyAny>>,
+        pixels: IntegerArg<i64>,
+    ) -> Result<View> {
+        let Ok(pixels) = usize::try_from(pixels.0) else {
+            return Err(option("pixels", &pixels.0.to_string(), "1 to 1000000").into());
+        };
+        let signal = self.get(py)?;
+        let asked = resolve_key(&signal, key)?;
+        let view = crate::interpreter::detach(py, || signal.view(asked.span(), pixels))?;
+        describe(py, &signal, view)
+    }
+
+    /// Compresses the samples: the signal is rewritten whole, and the new array takes the old one's place at once.
+    /// Any Zarr reader reads it on; to append, `unseal` first.
+    ///
+    /// Parameters:
+    ///     codec: "zstd", "zstd:LEVEL", "blosc", "blosc:COMPRESSOR" or "blosc:COMPRESSOR:LEVEL".
+    ///
+    /// Returns:
+    ///     Bytes of the raw samples and bytes stored now.
+    ///
+    /// Raises:
+    ///     isochrony.StoreError: no such codec (also ValueError), a store open for reading (PermissionError), a full disk
+    ///         (OSError); the signal is then as it was.
+    ///     KeyboardInterrupt: Ctrl-C is looked for between shards of at most 64 MiB of samples. The signal is then as it
+    ///         was, or sealed if that was done; `codec` tells. Pending changes are committed in any case.
+    #[pyo3(signature = (codec="zstd"))]
+    fn seal(&self, py: Python<'_>, codec: &str) -> Result<(u64, u64)> {
+        let codec = codec.parse()?;
+        let name = self.get(py)?.name().to_owned();
+        let store = &self.follower.shared.store;
+        let sealed = interruptible(py, u64::MAX, || Ok(store.seal(&name, codec)?))?;
+        Ok((sealed.raw_bytes, sealed.stored_bytes))
+    }
+
+    /// Writes a sealed signal's samples as plain ones again, so that it can grow.
+    fn unseal(&self, py: Python<'_>) -> Result<()> {
+        let name = self.get(py)?.name().to_owned();
+        let store = &self.follower.shared.store;
+        interruptible(py, u64::MAX, || Ok(store.unseal(&name)?))?;
+        Ok(())
+    }
+
+    /// Sizes in bytes: "samples" (as raw samples), "stored" (what the file system keeps for them), "codec" ("raw" if not
+    /// sealed).
+    fn sizes<'py>(&self, py: Python<'py>) -> Result<Bound<'py, PyDict>> {
+        let name = self.get(py)?.name().to_owned();
+        // A name may contain wildcards; then list all.
+        let pattern = (!name.contains(['*', '?', '['])).then_some(name.as_str());
+        let info = crate::interpreter::detach(py, || self.follower.shared.store.info(pattern))?;
+        let Some(info) = info.signals.into_iter().find(|info| info.name == name) else {
+            return Err(isochrony_store::StoreError::SignalRemoved { name }.into());
+        };
+        let sizes = PyDict::new(py);
+        sizes.set_item("samples", info.raw_bytes)?;
+        sizes.set_item("stored", info.data.allocated)?;
+        sizes.set_item(
+            "codec",
+            if info.codec.is_empty() {
+                "raw"
+            } else {
+                &info.codec
+            },
+        )?;
+        Ok(sizes)
+    }
+}
+
+fn describe(py: Python<'_>, signal: &isochrony_store::Signal, view: SignalView) -> Result<View> {
+    let Some(values) = view.physical(signal.dtype()) else {
+        let message = format!(
+            "view of {:?} is refused: magnitudes of complex samples with an offset do not follow from stored ones; \
+             read the samples instead",
+            signal.name()
+        );
+        return Err(PackageError::new("StoreValueError", "complex_offset", message).into());
+    };
+    let columns = view.columns;
+    let (time_ns, end_ns) = match &view.civil {
+        Some(civil) => (whole(&civil.start), whole(&civil.end)),
+        None => {
+            let nominal = |indices: &[i64]| -> Result<Vec<i64>> {
+                let times = indices
+                    .iter()
+                    .map(|index| Ok(signal.rate().duration_ns(*index)?));
+                Ok(whole(&times.collect::<Result<Vec<_>>>()?))
+            };
+            (nominal(&columns.start)?, nominal(&columns.end)?)
+        }
+    };
+    Ok(View {
+        start: array(py, columns.start),
+        end: array(py, columns.end),
+        time_ns: array(py, time_ns),
+        end_ns: array(py, end_ns),
+        min: array(py, values.min),
+        max: array(py, values.max),
+        mean: array(py, values.mean),
+        std: array(py, values.std),
+        count: array(py, columns.count),
+        gap_fraction: array(py, columns.gap_fraction),
+        run: array(py, view.run),
+        unit: signal.unit().to_owned(),
+        bucket: columns.bucket,
+    })
+}
+
+fn whole(times: &[isochrony_time::Fixed]) -> Vec<i64> {
+    // Clamped to the range of the dtype, 1677 to 2262.
+    let clamp = |ns: i128| ns.clamp(i64::MIN.into(), i64::MAX.into()) as i64;
+    times.iter().map(|time| clamp(time.floor())).collect()
+}
+
+fn array<T: numpy::Element>(py: Python<'_>, values: Vec<T>) -> Py<PyAny> {
+    PyArray1::from_vec(py, values).into_any().unbind()
+}
+
+/// Looks for damage in a store: checksums, tables, files, metadata, views.
+///
+/// Parameters:
+///     path: the store's folder; it need not open.
+///     signal: only signals that fit this pattern; None: all.
+///     repair: mend what can be mended. Samples that nothing holds any more become a gap with an event
+///         "samples_lost".
+///     deep: read every sample to compare checksums; False looks at files and tables only.
+///
+/// Returns:
+///     A dict: "signals" looked at, "bytes" of samples that were compared with a checksum, how many samples were
+///     "unchecked" because there is none for them (not closed or checkpointed since they were appended; 0 unless
+///     `deep`), and "damage": for each its "code", "path", "signal", "range" of indices with its civil "start" and
+///     "end" (None where unknown), "what" is wrong, how to "mend" it, and whether it was "repaired". "lost": what a
+///     repair gave up, with "signal", "range", "samples", "start", "end", "reason". "verdict": "sound", "damaged",
+///     "repaired" (all of it, and nothing lost) or "lost".
+///
+/// Raises:
+///     isochrony.StoreError: no store there, or it cannot be written to for the repair.
+///     KeyboardInterrupt: within a tenth of a second of Ctrl-C, but for a repair, which goes on to its end.
+#[pyfunction]
+#[pyo3(signature = (path, *, signal=None, repair=false, deep=true))]
+pub(crate) fn verify<'py>(
+    py: Python<'py>,
+    path: PathBuf,
+    signal: Option<String>,
+    repair: bool,
+    deep: bool,
+) -> Result<Bound<'py, PyDict>> {
+    let options = VerifyOptions {
+        signals: signal,
+        deep,
+    };
+    let (before, after) = if repair {
+        // A repair is not interrupted.
+        crate::interpreter::detach(py, || -> Result<_> {
+            let (before, after) = isochrony_store::repair(&path, &options)?;
+            Ok((before, Some(after)))
+        })?
+    } else {
+        let verify = || Ok((isochrony_store::verify(&path, &options)?, None));
+        interruptible(py, u64::MAX, verify)?
+    };
+    let damage = PyList::empty(py);
+    let mut left_any = false;
+    let last = after.as_ref().unwrap_or(&before);
+    let same =
+        |a: &Finding, b: &Finding| (a.code, &a.path, &a.range) == (b.code, &b.path, &b.range);
+    // Damage that the repair itself met, such as a full disk, remains.
+    let new = last.findings.iter();
+    let new = new.filter(|one| !before.findings.iter().any(|finding| same(one, finding)));
+    for finding in before.findings.iter().chain(new) {
+        let left = last.findings.iter().any(|one| same(one, finding));
+        left_any |= left;
+        let entry = PyDict::new(py);
+        entry.set_item("code", finding.code)?;
+        entry.set_item("path", finding.path.to_string_lossy())?;
+        entry.set_item("signal", &finding.signal)?;
+        entry.set_item("range", pair(finding.range.as_ref()))?;
+        set_civil(&entry, finding.civil)?;
+        entry.set_item("what", &finding.what)?;
+        entry.set_item("mend", &finding.mend)?;
+        entry.set_item("repaired", !left)?;
+        damage.append(entry)?;
+    }
+    let lost = PyList::empty(py);
+    for loss in &last.lost {
+        let entry = PyDict::new(py);
+        entry.set_item("signal", &loss.signal)?;
+        entry.set_item("range", pair(Some(&loss.range)))?;
+        entry.set_item("samples", loss.samples)?;
+        set_civil(&entry, loss.civil)?;
+        entry.set_item("reason", &loss.reason)?;
+        lost.append(entry)?;
+    }
+    let report = PyDict::new(py);
+    report.set_item("signals", before.signals)?;
+    report.set_item("bytes", before.bytes)?;
+    report.set_item("unchecked", last.unchecked)?;
+    let verdict = match (last.lost.is_empty(), left_any, damage.is_empty()) {
+        (false, _, _) => "lost",
+        (true, true, _) => "damaged",
+        (true, false, false) => "repaired",
+        (true, false, true) => "sound",
+    };
+    report.set_item("verdict", verdict)?;
+    report.set_item("damage", damage)?;
+    report.set_item("lost", lost)?;
+    Ok(report)
+}
+
+/// Commits of a store that were acknowledged and that its redo log has no more. A store that is open for reading shows its
+/// signals as they were before these.
+///
+/// Parameters:
+///     path: the store's folder.
+///
+/// Returns:
+///     For each the signal's name and what is wrong; nothing while a writer is at work.
+///
+/// Raises:
+///     isochrony.StoreError: the store cannot be opened.
+#[pyfunction]
+pub(crate) fn lost_commits(py: Python<'_>, path: PathBuf) -> Result<Vec<(String, String)>> {
+    let found = crate::interpreter::detach(py, || -> Result<_> {
+        let store = isochrony_store::Store::open(&path, isochrony_store::Mode::Read)?;
+        Ok(store.lost_commits()?)
+    })?;
+    let named = found.into_iter();
+    let text = |finding: Finding| (finding.signal.unwrap_or_default(), finding.what);
+    Ok(named.map(text).collect())
+}
+
+fn pair(range: Option<&std::ops::Range<i64>>) -> Option<(i64, i64)> {
+    range.map(|range| (range.start, range.end))
+}
+
+/// Civil times as text; None if unknown.
+fn set_civil(entry: &Bound<'_, PyDict>, civil: Option<(Fixed, Fixed)>) -> Result<()> {
+    let text = |time: Fixed| isochrony_time::civil::format(time);
+    entry.set_item("start", civil.map(|(start, _)| text(start)))?;
+    entry.set_item("end", civil.map(|(_, end)| text(end)))?;
+    Ok(())
+}

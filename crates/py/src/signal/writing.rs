@@ -1,0 +1,398 @@
+//! `isochrony.Signal`: writing.
+
+use std::sync::Arc;
+
+use isochrony_store::{RunReason, Scratch, SignalWriter};
+use isochrony_time::{Fixed, Placement, Stamp, civil};
+use pyo3::prelude::*;
+use pyo3::types::PyString;
+
+use crate::errors::{PackageError, Result};
+use crate::integer::IntegerArg;
+use crate::interrupt::interruptible;
+use crate::memory;
+use crate::signal::gaps::Gap;
+use crate::signal::runs::reason;
+use crate::signal::writer::Writer;
+use crate::signal::{Signal, between};
+use crate::store::handle::{Follower, OpenStore};
+use crate::time::{TimeArg, duration_arg, option};
+
+impl Signal {
+    /// A signal that was just created.
+    pub(crate) fn writing(shared: &Arc<OpenStore>, writer: SignalWriter) -> Result<Self> {
+        let signal = writer.signal()?;
+        Ok(Self {
+            follower: Follower::new(shared, signal, true),
+            writer: Writer::Stored(writer),
+        })
+    }
+
+    /// A scratch signal.
+    pub(crate) fn temporary(shared: &Arc<OpenStore>, scratch: Scratch) -> Result<Self> {
+        let signal = scratch.signal()?;
+        Ok(Self {
+            follower: Follower::new(shared, signal, true),
+            writer: Writer::Scratch(scratch),
+        })
+    }
+
+    pub(crate) fn writer(&self, action: &'static str) -> Result<&SignalWriter> {
+        match &self.writer {
+            Writer::Stored(writer) => Ok(writer),
+            Writer::Scratch(scratch) => Ok(scratch),
+            Writer::None => {
+                let path = self.follower.shared.store.path().to_owned();
+                Err(isochrony_store::StoreError::ReadOnly { path, action }.into())
+            }
+        }
+    }
+
+    /// Converts samples to the signal's dtype, or says how to.
+    pub(crate) fn samples(
+        &self,
+        py: Python<'_>,
+        samples: &Bound<'_, PyAny>,
+    ) -> Result<isochrony_segment::Buffer> {
+        let signal = self.get(py)?;
+        let array = py.import("isochrony.samples")?.call_method1(
+            "as_samples",
+            (samples, signal.dtype().name(), signal.name()),
+        )?;
+        Ok(memory::adopt(&array, false)?.0)
+    }
+}
+
+/// Where appended samples went.
+#[pyclass(frozen, module = "isochrony", get_all)]
+pub(crate) struct Appended {
+    /// Index of the first sample.
+    index: i64,
+    /// Number of samples.
+    samples: i64,
+    /// Id of the run that they belong to.
+    run: u32,
+    /// What their stamp meant: "first", "contiguous", "gap", "backward_step", "leap_second", "outlier" or "lock".
+    placement: &'static str,
+    /// Why they began a run; None if they did not.
+    new_run: Option<&'static str>,
+}
+
+#[pymethods]
+impl Appended {
+    fn __repr__(&self) -> String {
+        let (index, end) = (self.index, self.index + self.samples);
+        format!(
+            "<Appended {index}..{end} run {} {}>",
+            self.run, self.placement
+        )
+    }
+}
+
+impl From<isochrony_store::Appended> for Appended {
+    fn from(appended: isochrony_store::Appended) -> Self {
+        Self {
+            index: appended.index,
+            samples: appended.samples,
+            run: appended.run.0,
+            placement: match appended.placement {
+                Placement::First => "first",
+                Placement::Contiguous => "contiguous",
+                Placement::Gap { .. } => "gap",
+                Placement::Backward { .. } => "backward_step",
+                Placement::LeapSecond { .. } => "leap_second",
+                Placement::Outlier => "outlier",
+                Placement::Lock => "lock",
+            },
+            new_run: appended.new_run.map(reason),
+        }
+    }
+}
+
+/// A stamp. Without `resolution` a time is exact to what its type and digits can say, a microsecond at the coarsest: a
+/// person who writes `00:00:07` means the second's beginning.
+pub(crate) fn stamp(
+    at: &Bound<'_, PyAny>,
+    resolution: Option<&Bound<'_, PyAny>>,
+    leap: bool,
+) -> Result<Stamp> {
+    let time = at.extract::<TimeArg>()?.0.value;
+    let microsecond = Fixed::from_int(1_000);
+    let resolution = match resolution {
+        Some(resolution) => duration_arg(resolution)?,
+        None => match at.cast::<PyString>() {
+            Ok(text) => civil::parse_with_resolution(text.to_cow()?.as_ref())?
+                .1
+                .min(microsecond),
+            Err(_) if at.hasattr("nanosecond")? || at.hasattr("ns")? => Fixed::ONE,
+            Err(_) => microsecond,
+        },
+    };
+    let stamp = Stamp::new(time, resolution);
+    Ok(Stamp { leap, ..stamp })
+}
+
+#[pymethods]
+impl Signal {
+    /// Appends raw samples, which follow on the last ones or, with a stamp, after a gap; where the clock stepped back
+    /// they begin a run. Visible at once here, durable with the next `Store.commit`.
+    ///
+    /// Parameters:
+    ///     samples: 1-D, of the signal's dtype or one that converts to it without loss.
+    ///     at: civil time of the first sample; None: they follow on without pause.
+    ///     resolution: seconds; the true time lies in [at, at + resolution). None: as exact as `at` can say, a
+    ///         microsecond at the coarsest.
+    ///     leap: the source says that a leap second came since the last stamp: a time that repeats by a second then
+    ///         begins a run for that reason, and counts as no backward step.
+    ///
+    /// Returns:
+    ///     Where the samples went, and what the stamp meant.
+    ///
+    /// Raises:
+    ///     isochrony.StoreError: another dtype (also TypeError), a store open for reading (PermissionError), a full disk
+    ///         (OSError).
+    ///     KeyboardInterrupt: within a tenth of a second of Ctrl-C. The samples are then appended as a whole (it came
+    ///         too late) or not at all: `end_index` tells. The store goes on as if the call had not been made.
+    #[pyo3(signature = (samples, *, at=None, resolution=None, leap=false))]
+    fn append(
+        &self,
+        py: Python<'_>,
+        samples: &Bound<'_, PyAny>,
+        at: Option<&Bound<'_, PyAny>>,
+        resolution: Option<&Bound<'_, PyAny>>,
+        leap: bool,
+    ) -> Result<Appended> {
+        let writer = self.writer("append")?;
+        let stamp = at.map(|at| stamp(at, resolution, leap)).transpose()?;
+        if stamp.is_none() && (resolution.is_some() || leap) {
+            let name = if leap { "leap" } else { "resolution" };
+            return Err(option(name, "given without at", "both, or neither").into());
+        }
+        let buffer = self.samples(py, samples)?;
+        let appended = interruptible(py, buffer.len() as u64, || {
+            Ok(match &stamp {
+                None => writer.append_bytes(buffer.bytes())?,
+                Some(stamp) => writer.append_bytes_at(buffer.bytes(), stamp, None)?,
+            })
+        })?;
+        Ok(appended.into())
+    }
+
+    /// Appends a gap.
+    ///
+    /// Parameters:
+    ///     seconds: how long it lasts, above zero, to the nearest sample of the running rate; or
+    ///     samples: how many samples are missing, above zero.
+    #[pyo3(signature = (*, seconds=None, samples=None))]
+    fn append_gap(
+        &self,
+        py: Python<'_>,
+        seconds: Option<&Bound<'_, PyAny>>,
+        samples: Option<IntegerArg<i64>>,
+    ) -> Result<Gap> {
+        let writer = self.writer("append a gap")?;
+        let gap = match (seconds, samples) {
+            (Some(seconds), None) => {
+                let ns = duration_arg(seconds)?;
+                crate::interpreter::detach(py, || writer.append_gap_duration(ns))?
+            }
+            (None, Some(IntegerArg(samples))) => {
+                crate::interpreter::detach(py, || writer.append_gap(samples))?
+            }
+            _ => {
+                let message = "append_gap needs exactly one of seconds= and samples=".to_owned();
+                return Err(PackageError::new("OptionError", "bad_option", message).into());
+            }
+        };
+        Ok(Gap::new(gap, &self.get(py)?))
+    }
+
+    /// Begins a run: the clock of what follows has nothing to do with that of what came before, but for its rate.
+    ///
+    /// Returns:
+    ///     The run's id.
+    fn begin_run(&self, py: Python<'_>) -> Result<u32> {
+        let writer = self.writer("begin a run")?;
+        Ok(crate::interpreter::detach(py, || writer.begin_run())?.0)
+    }
+}
+
+/// Where late samples went.
+#[pyclass(frozen, module = "isochrony", get_all)]
+pub(crate) struct Backfilled {
+    /// "filled" a gap, "late" run of their own, "appended" behind the end, or "duplicate" and not stored again.
+    placement: &'static str,
+    /// Index of the first sample.
+    index: i64,
+    /// Number of samples.
+    samples: i64,
+    /// Id of the run that they belong to; None for a duplicate.
+    run: Option<u32>,
+}
+
+impl From<isochrony_store::Backfilled> for Backfilled {
+    fn from(outcome: isochrony_store::Backfilled) -> Self {
+        let (placement, index, samples, run) = match outcome {
+            isochrony_store::Backfilled::Filled {
+                index,
+                samples,
+                run,
+            } => ("filled", index, samples, run),
+            isochrony_store::Backfilled::Appended(to) => {
+                let late = matches!(to.new_run, Some(RunReason::Late | RunReason::Overlap));
+                let placement = if late { "late" } else { "appended" };
+                (placement, to.index, to.samples, to.run)
+            }
+            _ => ("stored", 0, 0, isochrony_time::RunId(0)),
+        };
+        Self {
+            placement,
+            index,
+            samples,
+            run: Some(run.0),
+        }
+    }
+}
+
+#[pymethods]
+impl Backfilled {
+    fn __repr__(&self) -> String {
+        let (index, end) = (self.index, self.index + self.samples);
+        format!("<Backfilled {index}..{end} {}>", self.placement)
+    }
+}
+
+#[pymethods]
+impl Signal {
+    /// Stores late samples: into the gap at their time, whose rest stays a gap; else as a run of their own; behind the
+    /// end if that is where they belong. What is stored already is never changed.
+    ///
+    /// Parameters:
+    ///     samples: 1-D, as for `append`.
+    ///     at: civil time of the first sample.
+    ///     resolution: as for `append`.
+    ///
+    /// Raises:
+    ///     As `append`.
+    #[pyo3(signature = (samples, at, *, resolution=None))]
+    fn backfill(
+        &self,
+        py: Python<'_>,
+        samples: &Bound<'_, PyAny>,
+        at: &Bound<'_, PyAny>,
+        resolution: Option<&Bound<'_, PyAny>>,
+    ) -> Result<Backfilled> {
+        let writer = self.writer("backfill")?;
+        let stamp = stamp(at, resolution, false)?;
+        let buffer = self.samples(py, samples)?;
+        interruptible(py, buffer.len() as u64, || {
+            if let Some(range) = writer.matches(buffer.bytes(), &stamp)? {
+                return Ok(Backfilled {
+                    placement: "duplicate",
+                    index: range.start,
+                    samples: range.end - range.start,
+                    run: None,
+                });
+            }
+            Ok(writer.backfill(buffer.bytes(), &stamp)?.into())
+        })
+    }
+
+    /// Marks stored samples as invalid: they become a gap.
+    ///
+    /// Parameters:
+    ///     start: index or time; or a span, slice or selection, and no `end`. Or many stretches at once, which is much
+    ///         faster than one by one: an int64 array of shape (n, 2) of first indices and numbers of samples, as
+    ///         `numpy.asarray(signal.gaps)` gives them.
+    ///     end: index or time after the last sample.
+    ///
+    /// Raises:
+    ///     isochrony.StoreError: a stretch outside the signal (also IndexError); of many, those before it are marked.
+    #[pyo3(signature = (start, end=None))]
+    fn mark_invalid(
+        &self,
+        py: Python<'_>,
+        start: &Bound<'_, PyAny>,
+        end: Option<&Bound<'_, PyAny>>,
+    ) -> Result<()> {
+        let writer = self.writer("mark samples as invalid")?;
+        let ranges = match (start.hasattr("ndim")?, end) {
+            (true, None) => listed(py, start)?,
+            _ => ranges(&self.get(py)?, start, end)?,
+        };
+        crate::interpreter::detach(py, || {
+            ranges
+                .into_iter()
+                .try_for_each(|range| writer.mark_invalid(range))
+        })?;
+        Ok(())
+    }
+
+    /// Overwrites stored samples. In a scratch signal where they lie; elsewhere in a copy that takes their place at the
+    /// commit, so that views handed out before keep what they show.
+    ///
+    /// Parameters:
+    ///     index: of the first sample; the stretch may cover no gap.
+    ///     samples: 1-D, as for `append`.
+    fn write(
+        &self,
+        py: Python<'_>,
+        index: IntegerArg<i64>,
+        samples: &Bound<'_, PyAny>,
+    ) -> Result<()> {
+        let writer = self.writer("write samples")?;
+        let buffer = self.samples(py, samples)?;
+        Ok(crate::interpreter::detach(py, || {
+            writer.write_bytes(index.0, buffer.bytes())
+        })?)
+    }
+
+    /// States the unit of the values and how counts become values; no sample changes.
+    ///
+    /// Parameters:
+    ///     unit: empty if unknown.
+    ///     scale: units per count, finite and not zero; with `offset` None: counts are values.
+    ///     offset: value of zero counts, in the unit, finite.
+    #[pyo3(signature = (unit, *, scale=None, offset=None))]
+    fn calibrate(
+        &self,
+        py: Python<'_>,
+        unit: &str,
+        scale: Option<f64>,
+        offset: Option<f64>,
+    ) -> Result<()> {
+        let writer = self.writer("set the calibration")?;
+        let calibration = (scale.is_some() || offset.is_some())
+            .then(|| (scale.unwrap_or(1.0), offset.unwrap_or(0.0)));
+        Ok(crate::interpreter::detach(py, || {
+            writer.set_calibration(unit, calibration)
+        })?)
+    }
+}
+
+/// Index ranges given as rows of start and length.
+fn listed(py: Python<'_>, rows: &Bound<'_, PyAny>) -> Result<Vec<std::ops::Range<i64>>> {
+    let rows = py
+        .import("isochrony.samples")?
+        .call_method1("as_stretches", (rows,))?;
+    let (rows, _) = memory::adopt(&rows, false)?;
+    let rows = rows.samples::<i64>().unwrap_or_default().chunks_exact(2);
+    Ok(rows
+        .map(|row| row[0]..row[0].saturating_add(row[1]))
+        .collect())
+}
+
+/// Index ranges of a stretch given as one key or as two ends.
+pub(crate) fn ranges(
+    signal: &isochrony_store::Signal,
+    start: &Bound<'_, PyAny>,
+    end: Option<&Bound<'_, PyAny>>,
+) -> Result<Vec<std::ops::Range<i64>>> {
+    let asked = between(signal, start, end)?;
+    let selection = signal.select(asked.span())?;
+    Ok(selection
+        .parts()
+        .iter()
+        .map(|part| part.range.clone())
+        .collect())
+}

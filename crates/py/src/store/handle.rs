@@ -1,0 +1,132 @@
+//! Open stores, and signals that follow them.
+//!
+//! A Rust `Signal` is a snapshot; a Python signal follows its store. Appends of this process show at once, commits of
+//! others after `refresh`. [`Follower`] checks for a newer state at each access, which costs some ten nanoseconds and
+//! touches no file.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+
+use isochrony_store::Signal;
+use pyo3::prelude::*;
+
+use crate::errors::Result;
+
+/// A store that is open, shared by its Python objects.
+pub(crate) struct OpenStore {
+    pub(crate) store: isochrony_store::Store,
+    /// Number of refreshes that changed something.
+    epoch: AtomicU64,
+    /// Commit of the last refresh.
+    shown: AtomicU64,
+    /// Key in [`OPENINGS`].
+    number: u64,
+}
+
+/// Open stores by number. A signal that is unpickled in the process that pickled it (as Dask does) belongs to the same
+/// opening, and shows uncommitted changes.
+static OPENINGS: Mutex<Option<HashMap<u64, Weak<OpenStore>>>> = Mutex::new(None);
+static NEXT_NUMBER: AtomicU64 = AtomicU64::new(0);
+
+impl OpenStore {
+    pub(crate) fn new(store: isochrony_store::Store) -> Arc<Self> {
+        let number = NEXT_NUMBER.fetch_add(1, Ordering::Relaxed);
+        let shown = store.sequence().unwrap_or_default();
+        let shared = Arc::new(Self {
+            store,
+            epoch: AtomicU64::new(0),
+            shown: AtomicU64::new(shown),
+            number,
+        });
+        openings(|all| all.insert(number, Arc::downgrade(&shared)));
+        shared
+    }
+
+    /// The open store of a number.
+    pub(crate) fn find(number: u64) -> Option<Arc<Self>> {
+        let found = openings(|all| all.get(&number).and_then(Weak::upgrade));
+        found.filter(|shared| !shared.store.is_closed())
+    }
+
+    /// The store's number in this process.
+    pub(crate) fn number(&self) -> u64 {
+        self.number
+    }
+
+    /// Takes in commits of other processes; returns whether anything is new to signals.
+    pub(crate) fn refresh(&self) -> Result<bool> {
+        let mut changed = self.store.refresh()?;
+        if !self.store.is_writable() {
+            // Plans refresh the shared reader too, without showing it here.
+            let sequence = self.store.sequence()?;
+            changed |= self.shown.swap(sequence, Ordering::AcqRel) != sequence;
+        }
+        if changed {
+            self.epoch.fetch_add(1, Ordering::AcqRel);
+        }
+        Ok(changed)
+    }
+}
+
+impl Drop for OpenStore {
+    fn drop(&mut self) {
+        openings(|all| all.remove(&self.number));
+    }
+}
+
+fn openings<T>(with: impl FnOnce(&mut HashMap<u64, Weak<OpenStore>>) -> T) -> T {
+    let mut all = OPENINGS.lock().unwrap_or_else(PoisonError::into_inner);
+    with(all.get_or_insert_default())
+}
+
+struct CachedSignal {
+    signal: Signal,
+    epoch: u64,
+}
+
+/// A signal that follows its store.
+pub(crate) struct Follower {
+    pub(crate) shared: Arc<OpenStore>,
+    seen: Mutex<CachedSignal>,
+    /// This process may change it, so check each time, not only after a refresh.
+    live: bool,
+}
+
+impl Follower {
+    pub(crate) fn new(shared: &Arc<OpenStore>, signal: Signal, live: bool) -> Self {
+        let epoch = shared.epoch.load(Ordering::Acquire);
+        Self {
+            shared: Arc::clone(shared),
+            seen: Mutex::new(CachedSignal { signal, epoch }),
+            live,
+        }
+    }
+
+    /// The newest state; of a closed store, the last one seen.
+    pub(crate) fn get(&self, py: Python<'_>) -> Result<Signal> {
+        let epoch = self.shared.epoch.load(Ordering::Acquire);
+        let stale = {
+            let seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+            if !self.live && seen.epoch == epoch {
+                return Ok(seen.signal.clone());
+            }
+            seen.epoch != epoch
+        };
+        let update = || -> Result<Signal> {
+            let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+            if !self.shared.store.is_closed() {
+                seen.signal.refresh()?;
+            }
+            seen.epoch = epoch;
+            Ok(seen.signal.clone())
+        };
+        // A reader may load tables. The lock is released before the thread attaches again, so lock and interpreter
+        // cannot deadlock.
+        if stale {
+            crate::interpreter::detach(py, update)
+        } else {
+            update()
+        }
+    }
+}

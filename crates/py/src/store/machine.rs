@@ -1,0 +1,103 @@
+//! Costs of this machine, for `isochrony.machine`. Profiles travel as JSON text.
+
+use std::path::{Path, PathBuf};
+
+use isochrony_segment::DType;
+use isochrony_store::StoreError;
+use isochrony_store::machine::{CacheState, CalibrationOptions, Profile, Quartiles, calibrate};
+use pyo3::prelude::*;
+
+use crate::errors::{PackageError, Result};
+use crate::interrupt::interruptible;
+
+/// Strategy, where samples are, and predicted seconds: low, median, high.
+type PredictionFields = (String, &'static str, (f64, f64, f64));
+
+/// Measures this machine and the disk of a folder.
+#[pyfunction]
+pub(crate) fn calibrate_machine(
+    py: Python<'_>,
+    folder: PathBuf,
+    bytes: u64,
+    repeats: u32,
+) -> Result<String> {
+    let wanted = CalibrationOptions {
+        folder,
+        bytes,
+        repeats,
+    };
+    // Long enough for Ctrl-C to matter.
+    interruptible(
+        py,
+        u64::MAX,
+        || Ok(calibrate(&wanted, |_, _| {})?.to_json()),
+    )
+}
+
+/// Where the profile of this user is kept.
+#[pyfunction]
+pub(crate) fn machine_profile_path() -> Option<PathBuf> {
+    Profile::path()
+}
+
+fn parse(text: &str, from: &Path) -> Result<Profile> {
+    let bad = |why: serde_json::Error| StoreError::BadProfile {
+        path: from.to_owned(),
+        reason: why.to_string(),
+    };
+    Ok(serde_json::from_str(text).map_err(bad)?)
+}
+
+fn place(path: Option<PathBuf>) -> Result<PathBuf> {
+    path.or_else(Profile::path).ok_or_else(|| {
+        let message = "there is no folder of settings: neither XDG_CONFIG_HOME nor HOME names one; set one, or name a file";
+        PackageError::new("StoreValueError", "bad_profile", message.into()).into()
+    })
+}
+
+/// Keeps a profile, with the disks that the one kept before knows besides; gives its path.
+#[pyfunction]
+#[pyo3(signature = (text, path=None))]
+pub(crate) fn save_machine_profile(text: &str, path: Option<PathBuf>) -> Result<PathBuf> {
+    let path = place(path)?;
+    // An unreadable one is replaced.
+    let earlier = Profile::load(&path).ok().flatten();
+    parse(text, &path)?
+        .with_others_of(earlier)
+        .save(&path)
+        .map_err(StoreError::from)?;
+    Ok(path)
+}
+
+/// The profile that is kept; None if there is none.
+#[pyfunction]
+#[pyo3(signature = (path=None))]
+pub(crate) fn load_machine_profile(path: Option<PathBuf>) -> Result<Option<String>> {
+    let found = Profile::load(&place(path)?).map_err(StoreError::from)?;
+    Ok(found.map(|profile| profile.to_json()))
+}
+
+/// Seconds that reading and summarising so many bytes of a type takes by each strategy on the disk that was measured last.
+#[pyfunction]
+pub(crate) fn predict_scan(text: &str, bytes: f64, dtype: &str) -> Result<Vec<PredictionFields>> {
+    let profile = parse(text, Path::new("given"))?;
+    let (dtype, _) = DType::parse(dtype)?;
+    let mut all = Vec::new();
+    if let Some(volume) = profile.volumes.first() {
+        for strategy in isochrony_store::Strategy::ALL {
+            let states = [
+                (CacheState::Cold, "cold"),
+                (CacheState::Cached, "cached"),
+                (CacheState::Mapped, "mapped"),
+            ];
+            for (state, name) in states {
+                if let Some(Quartiles { low, median, high }) =
+                    volume.predict(strategy, state, bytes, dtype)
+                {
+                    all.push((strategy.name().to_owned(), name, (low, median, high)));
+                }
+            }
+        }
+    }
+    Ok(all)
+}

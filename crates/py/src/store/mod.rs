@@ -1,0 +1,410 @@
+//! `isochrony.Store`; [`crate::store::opening`] opens one.
+
+pub(crate) mod attrs;
+pub(crate) mod backup;
+pub(crate) mod gather;
+pub(crate) mod handle;
+pub(crate) mod ingest;
+pub(crate) mod machine;
+pub(crate) mod opening;
+pub(crate) mod raw;
+pub(crate) mod saved_plans;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use isochrony_store::Mode;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyList, PyTuple};
+
+use crate::errors::{PackageError, Result};
+use crate::signal::Signal;
+use crate::signal::options::SignalOptions;
+use crate::store::handle::OpenStore;
+use crate::time::{RateArg, TimeArg};
+
+/// A folder of signals, open for reading or for writing; made by `isochrony.open`.
+///
+/// A mapping from names to signals, sorted by name. As a context manager it commits and closes at the end; after an
+/// exception it closes as last committed. One process writes; any number read meanwhile and `refresh()` to follow.
+#[pyclass(frozen, mapping, module = "isochrony")]
+pub(crate) struct Store {
+    pub(crate) shared: Arc<OpenStore>,
+}
+
+impl Store {
+    fn signal(&self, py: Python<'_>, name: &str) -> Result<Signal> {
+        crate::interpreter::detach(py, || {
+            Signal::new(&self.shared, self.shared.store.signal(name)?)
+        })
+    }
+}
+
+#[pymethods]
+impl Store {
+    /// The folder.
+    #[getter]
+    fn path(&self) -> PathBuf {
+        self.shared.store.path().to_owned()
+    }
+
+    /// What it was opened for: "r", "r+", "a" or "x".
+    #[getter]
+    fn mode(&self) -> &'static str {
+        match self.shared.store.mode() {
+            Mode::Read => "r",
+            Mode::ReadWrite => "r+",
+            Mode::Append => "a",
+            Mode::Create => "x",
+        }
+    }
+
+    /// Whether `close` was called.
+    #[getter]
+    fn closed(&self) -> bool {
+        self.shared.store.is_closed()
+    }
+
+    /// Number of the last commit seen.
+    #[getter]
+    fn sequence(&self) -> Result<u64> {
+        Ok(self.shared.store.sequence()?)
+    }
+
+    /// Identity of the store, kept by copies.
+    #[getter]
+    fn uuid(&self) -> Result<String> {
+        Ok(self.shared.store.uuid()?)
+    }
+
+    /// Whether only the last checkpoint can be shown: the writer crashed before the machine restarted, and this process
+    /// may not repair the store.
+    #[getter]
+    fn is_stale(&self) -> bool {
+        self.shared.store.is_stale()
+    }
+
+    // --- mapping ---
+
+    /// Names of all signals, or of those that fit a pattern as in `find`, sorted. No signal is opened for it.
+    #[pyo3(signature = (pattern=None))]
+    fn keys(&self, pattern: Option<&str>) -> Result<Vec<String>> {
+        Ok(match pattern {
+            Some(pattern) => self.shared.store.find(pattern)?,
+            None => self.shared.store.names()?,
+        })
+    }
+
+    /// All signals, by name.
+    fn values(&self, py: Python<'_>) -> Result<Vec<Signal>> {
+        let names = self.keys(None)?;
+        names.iter().map(|name| self.signal(py, name)).collect()
+    }
+
+    /// Pairs of name and signal, by name.
+    fn items(&self, py: Python<'_>) -> Result<Vec<(String, Signal)>> {
+        let names = self.keys(None)?.into_iter();
+        names
+            .map(|name| {
+                let signal = self.signal(py, &name)?;
+                Ok((name, signal))
+            })
+            .collect()
+    }
+
+    /// The signal of that name, or `default` if there is none.
+    #[pyo3(signature = (name, default=None))]
+    fn get<'py>(
+        &self,
+        py: Python<'py>,
+        name: &str,
+        default: Option<Bound<'py, PyAny>>,
+    ) -> Result<Option<Bound<'py, PyAny>>> {
+        if !self.shared.store.contains(name)? {
+            return Ok(default);
+        }
+        Ok(Some(Bound::new(py, self.signal(py, name)?)?.into_any()))
+    }
+
+    /// Signals whose name fits a pattern: `*` and `?` and `[a-z]` inside a component, `**` for any number of them.
+    ///
+    /// Raises:
+    ///     isochrony.StoreError: not a pattern.
+    fn find(&self, py: Python<'_>, pattern: &str) -> Result<Vec<Signal>> {
+        let names = self.shared.store.find(pattern)?;
+        names.iter().map(|name| self.signal(py, name)).collect()
+    }
+
+    fn __getitem__<'py>(slf: &Bound<'py, Self>, name: &str) -> Result<Bound<'py, PyAny>> {
+        let py = slf.py();
+        match slf.get().signal(py, name) {
+            Ok(signal) => Ok(Bound::new(py, signal)?.into_any()),
+            // For an unknown name: the signal's error, which suggests the nearest name.
+            Err(error) => {
+                let plans = saved_plans(slf);
+                match plans {
+                    Ok(plans) if !slf.get().shared.store.is_closed() && plans.contains(name)? => {
+                        Ok(plans.get_item(name)?)
+                    }
+                    _ => Err(error),
+                }
+            }
+        }
+    }
+
+    fn __delitem__(&self, name: &str) -> Result<()> {
+        self.delete(name)
+    }
+
+    fn __contains__(&self, name: &Bound<'_, PyAny>) -> Result<bool> {
+        match name.extract::<String>() {
+            Ok(name) => Ok(self.shared.store.contains(&name)?),
+            Err(_) => Ok(false),
+        }
+    }
+
+    fn __len__(&self) -> Result<usize> {
+        Ok(self.keys(None)?.len())
+    }
+
+    fn __iter__<'py>(&self, py: Python<'py>) -> Result<Bound<'py, PyAny>> {
+        Ok(PyList::new(py, self.keys(None)?)?.try_iter()?.into_any())
+    }
+
+    // --- signals ---
+
+    /// A new signal, durable with the next commit.
+    ///
+    /// Parameters:
+    ///     name: components joined by `/`; a signal cannot contain another.
+    ///     dtype: bool, int8 to int64, uint8, uint16, float32, float64, complex64 or complex128, in NumPy's spellings.
+    ///     rate: nominal rate in Hz: a number, a Fraction, text such as "44100000/1001", or (samples, seconds).
+    ///     unit: of the values.
+    ///     start: civil time of the first sample, taken as exact; None: unknown until a stamp is given.
+    ///     scale: units per count; with `offset` None: counts are values.
+    ///     offset: value of zero counts, in the unit.
+    ///     alpha: weight of the past in the running estimate of the rate, above 0 and at most 1.
+    ///     gap_slip: seconds that a stamp may be off before it is a gap or a step; None: from the stamps.
+    ///     max_gap: seconds of the longest gap that takes index of its own length; None: 30 days.
+    ///     attrs: user attributes, JSON values by text keys.
+    ///     overwrite: replace a signal of this name.
+    ///
+    /// Returns:
+    ///     The signal, ready for `append`.
+    ///
+    /// Raises:
+    ///     isochrony.StoreError: the name is taken (also FileExistsError) or refused, an option is outside its range, or
+    ///         the store is open for reading (PermissionError).
+    #[pyo3(signature = (name, *, dtype, rate, unit="", start=None, scale=None, offset=None, alpha=None, gap_slip=None,
+                        max_gap=None, attrs=None, overwrite=false))]
+    #[allow(clippy::too_many_arguments)] // A Python constructor: all but one by name.
+    fn create<'py>(
+        &self,
+        py: Python<'py>,
+        name: &str,
+        dtype: Bound<'py, PyAny>,
+        rate: RateArg,
+        unit: &str,
+        start: Option<TimeArg>,
+        scale: Option<f64>,
+        offset: Option<f64>,
+        alpha: Option<f64>,
+        gap_slip: Option<Bound<'py, PyAny>>,
+        max_gap: Option<Bound<'py, PyAny>>,
+        attrs: Option<Bound<'py, PyAny>>,
+        overwrite: bool,
+    ) -> Result<Signal> {
+        let unit = unit.to_owned();
+        let new = SignalOptions {
+            dtype,
+            rate,
+            unit,
+            start,
+            scale,
+            offset,
+            alpha,
+            gap_slip,
+            max_gap,
+            attrs,
+            overwrite,
+        };
+        let options = new.options(name)?;
+        let writer = crate::interpreter::detach(py, || self.shared.store.create(name, &options))?;
+        Signal::writing(&self.shared, writer)
+    }
+
+    /// A temporary signal that no one else sees and that vanishes with its last reference; its samples may be
+    /// overwritten in place. The parameters are those of `create`.
+    #[pyo3(signature = (*, dtype, rate, unit="", start=None, scale=None, offset=None))]
+    #[allow(clippy::too_many_arguments)]
+    fn scratch<'py>(
+        &self,
+        py: Python<'py>,
+        dtype: Bound<'py, PyAny>,
+        rate: RateArg,
+        unit: &str,
+        start: Option<TimeArg>,
+        scale: Option<f64>,
+        offset: Option<f64>,
+    ) -> Result<Signal> {
+        let unit = unit.to_owned();
+        let new = SignalOptions {
+            dtype,
+            rate,
+            unit,
+            start,
+            scale,
+            offset,
+            alpha: None,
+            gap_slip: None,
+            max_gap: None,
+            attrs: None,
+            overwrite: false,
+        };
+        let options = new.options("scratch")?;
+        let scratch = crate::interpreter::detach(py, || self.shared.store.scratch(&options))?;
+        Signal::temporary(&self.shared, scratch)
+    }
+
+    /// Gives a signal another name; signals that were looked up before follow.
+    fn rename(&self, py: Python<'_>, name: &str, to: &str) -> Result<()> {
+        Ok(crate::interpreter::detach(py, || {
+            self.shared.store.rename(name, to)
+        })?)
+    }
+
+    /// Removes a signal and its samples with the next commit; views of its samples stay valid.
+    fn delete(&self, name: &str) -> Result<()> {
+        Ok(self.shared.store.remove(name)?)
+    }
+
+    // --- commits ---
+
+    /// Makes all changes since the last commit durable, all or none.
+    ///
+    /// Parameters:
+    ///     publish: show them to other Zarr readers at once, else within a second. Isochrony's readers see them anyway.
+    ///
+    /// Returns:
+    ///     The commit's number.
+    ///
+    /// Raises:
+    ///     isochrony.StoreError: the disk is full or failing (also OSError): the store is then as last committed.
+    #[pyo3(signature = (*, publish=true))]
+    fn commit(&self, py: Python<'_>, publish: bool) -> Result<u64> {
+        Ok(crate::interpreter::detach(py, || {
+            self.shared.store.commit(publish)
+        })?)
+    }
+
+    /// Makes deferred changes visible to other Zarr readers now; the same as `commit()`.
+    fn publish(&self, py: Python<'_>) -> Result<u64> {
+        self.commit(py, true)
+    }
+
+    /// Whether anything waits for a commit.
+    #[getter]
+    fn has_pending(&self) -> bool {
+        self.shared.store.has_pending()
+    }
+
+    /// Takes in what another process committed since; whether there was anything. Signals follow.
+    fn refresh(&self, py: Python<'_>) -> Result<bool> {
+        crate::interpreter::detach(py, || self.shared.refresh())
+    }
+
+    /// Writes all tables and starts a new log; happens by itself at closing and when the log grows long.
+    fn checkpoint(&self, py: Python<'_>) -> Result<()> {
+        Ok(crate::interpreter::detach(py, || {
+            self.shared.store.checkpoint()
+        })?)
+    }
+
+    /// Makes a consistent copy of what is committed, or brings an earlier one up to date: `isochrony.backup` of this
+    /// store, which has the details.
+    ///
+    /// Parameters:
+    ///     dest: the copy's folder: missing, empty, or an earlier backup of this store.
+    ///     progress: as of `isochrony.backup`.
+    ///
+    /// Returns:
+    ///     The dict of `isochrony.backup`.
+    ///
+    /// Raises:
+    ///     isochrony.StoreError: as `isochrony.backup`.
+    #[pyo3(signature = (dest, *, progress=None))]
+    fn backup<'py>(
+        &self,
+        py: Python<'py>,
+        dest: PathBuf,
+        progress: Option<Py<PyAny>>,
+    ) -> Result<Bound<'py, PyDict>> {
+        let path = self.shared.store.path();
+        // For the error of a closed store.
+        self.shared.store.sequence()?;
+        crate::store::backup::run(py, path, &dest, progress.as_ref())
+    }
+
+    /// Closes the store; views of its samples stay valid. Closing again does nothing.
+    ///
+    /// Parameters:
+    ///     commit: commit what is pending first; False forgets it.
+    #[pyo3(signature = (*, commit=true))]
+    fn close(&self, py: Python<'_>, commit: bool) -> Result<()> {
+        let store = &self.shared.store;
+        crate::interpreter::detach(py, || {
+            if commit && !store.is_closed() && store.has_pending() {
+                // After a failed commit the store stays open, with its changes.
+                store.commit(true)?;
+            }
+            Ok(store.close()?)
+        })
+    }
+
+    fn __enter__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+
+    #[pyo3(signature = (kind, _value, _trace))]
+    fn __exit__(
+        &self,
+        py: Python<'_>,
+        kind: Option<Bound<'_, PyAny>>,
+        _value: Option<Bound<'_, PyAny>>,
+        _trace: Option<Bound<'_, PyAny>>,
+    ) -> Result<()> {
+        self.close(py, kind.is_none())
+    }
+
+    /// The signals as an HTML table, for notebooks.
+    fn _repr_html_<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        slf.py()
+            .import("isochrony.notebook")?
+            .call_method1("store_html", (slf,))
+    }
+
+    fn __repr__(&self) -> String {
+        let store = &self.shared.store;
+        let path = store.path().display();
+        match store.names() {
+            Ok(names) => format!(
+                "<Store {path} mode={:?}: {} signals>",
+                self.mode(),
+                names.len()
+            ),
+            Err(_) => format!("<Store {path} closed>"),
+        }
+    }
+
+    /// Refused: a store cannot be pickled, but its signals can.
+    fn __reduce__<'py>(&self) -> Result<Bound<'py, PyTuple>> {
+        let message = "a store cannot be pickled: it holds files and a lock; pickle its signals, or open it again by path";
+        Err(PackageError::new("StoreTypeError", "not_picklable", message.into()).into())
+    }
+}
+
+/// A store's saved plans as a mapping.
+pub(crate) fn saved_plans<'py>(store: &Bound<'py, Store>) -> PyResult<Bound<'py, PyAny>> {
+    let module = store.py().import("isochrony.saved_plans")?;
+    module.getattr("SavedPlans")?.call1((store,))
+}

@@ -1,0 +1,94 @@
+//! Tasklets and settings as Python passes them.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use isochrony_tasklets::{ExecutorOptions, OrderPolicy};
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyTuple};
+
+use crate::plan::NativePlan;
+use crate::signal::selection::Selection;
+
+/// A tasklet as Python describes it.
+pub(crate) struct TaskletDescription<'py> {
+    pub(super) name: String,
+    pub(super) function_name: String,
+    /// Identity of the function or plan, beside its name.
+    pub(super) identity: String,
+    pub(super) function: Option<Py<PyAny>>,
+    pub(super) plan: Option<Bound<'py, NativePlan>>,
+    pub(super) inputs: Vec<Bound<'py, Selection>>,
+    pub(super) outputs: Vec<Bound<'py, Selection>>,
+    /// Name and outputs as Python objects, which the function is called with.
+    pub(super) objects: (Py<PyAny>, Py<PyAny>),
+    pub(super) after: Vec<String>,
+    /// Where the function is called; empty for a plan.
+    pub(super) on_workers: String,
+}
+
+impl<'py> FromPyObject<'_, 'py> for TaskletDescription<'py> {
+    type Error = PyErr;
+
+    /// A tuple is read faster than a dict, and there are thousands.
+    fn extract(described: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+        let (name, function_name, identity, function, plan, inputs, outputs, after, on_workers) =
+            described.extract()?;
+        let described = described.cast::<PyTuple>()?;
+        let object = |at| Ok::<_, PyErr>(described.get_item(at)?.unbind());
+        Ok(Self {
+            name,
+            function_name,
+            identity,
+            function,
+            plan,
+            inputs,
+            outputs,
+            objects: (object(0)?, object(6)?),
+            after,
+            on_workers,
+        })
+    }
+}
+
+/// How functions are called, and where their results go.
+pub(crate) struct Callbacks {
+    /// Calls a function in this process.
+    pub(super) call: Py<PyAny>,
+    /// Takes what a function returned in a worker process.
+    pub(super) took: Py<PyAny>,
+    pub(super) results: Py<PyDict>,
+}
+
+/// Settings of the executor, checked by Python.
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
+pub(crate) struct ExecutorSettings {
+    pub(super) workers: usize,
+    pub(super) scratch: u64,
+    pub(super) scratch_memory: Option<u64>,
+    pub(super) given: bool,
+    pub(super) prefetch: u64,
+    pub(super) keep_going: bool,
+    pub(super) keep_every_s: f64,
+    pub(super) journal: Option<PathBuf>,
+}
+
+impl ExecutorSettings {
+    pub(super) fn options(self) -> ExecutorOptions {
+        let mut options = ExecutorOptions::default();
+        options.workers = self.workers;
+        options.scratch = self.scratch;
+        options.scratch_memory = self.scratch_memory;
+        options.order = if self.given {
+            OrderPolicy::Given
+        } else {
+            OrderPolicy::Disk
+        };
+        options.prefetch = self.prefetch;
+        options.keep_going = self.keep_going;
+        options.keep_every = Duration::try_from_secs_f64(self.keep_every_s).unwrap_or_default();
+        options.journal = self.journal;
+        options
+    }
+}

@@ -1,0 +1,307 @@
+//! `isochrony.Time`; [`arguments`] are what may be given where a time is expected.
+
+mod arguments;
+pub(crate) mod graph;
+pub(crate) mod network;
+pub(crate) mod numbers;
+pub(crate) mod range;
+pub(crate) mod span;
+pub(crate) mod timebase;
+
+use isochrony_time::{Fixed, Rate, RunId, TimebaseId, civil};
+use pyo3::basic::CompareOp;
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::types::{PyBool, PyType};
+
+use crate::errors::{Error, PackageError, Result};
+use crate::integer::IntegerArg;
+
+pub(crate) use arguments::{PreferArg, RateArg, RoundArg, TimeArg, duration_arg, option};
+
+/// A civil time: UTC nanoseconds since 1970 (POSIX: every day has 86,400 s), exact to 2^-32 ns.
+///
+/// Made from anything that names a time: an ISO 8601 string, `datetime` (without a zone it is UTC),
+/// `numpy.datetime64`, a pandas `Timestamp`, an ObsPy `UTCDateTime` or another `Time`. Plain numbers are
+/// refused, since they could be seconds, nanoseconds or an index: say `Time.from_ns(...)`.
+///
+/// Times compare by instant alone. `t - u` is a `fractions.Fraction` of seconds, exact; `t + d` takes seconds
+/// (int, float, Fraction, Decimal), `timedelta` or `timedelta64`.
+///
+/// A time that a signal gives remembers its run, so that the way back to an index is unambiguous; it also says
+/// whether it lies in a gap, and how far off it may be.
+///
+/// Raises:
+///     isochrony.TimeError: text that is no time; a number (also a TypeError).
+///
+/// >>> import isochrony as iso
+/// >>> t = iso.Time("2010-03-01T00:00:07.000128")
+/// >>> t
+/// Time('2010-03-01T00:00:07.000128Z')
+/// >>> t.ns, t.frac
+/// (1267401607000128000, 0)
+/// >>> (t + 3) - t
+/// Fraction(3, 1)
+#[pyclass(frozen, module = "isochrony")]
+#[derive(Clone, Copy)]
+pub(crate) struct Time {
+    pub(crate) value: Fixed,
+    pub(crate) run: Option<RunId>,
+    /// Axis of the run, unique to its signal.
+    pub(crate) origin: Option<TimebaseId>,
+    pub(crate) gap: bool,
+    pub(crate) uncertainty: Option<f64>,
+}
+
+impl Time {
+    pub(crate) fn civil(value: Fixed) -> Self {
+        Self {
+            value,
+            run: None,
+            origin: None,
+            gap: false,
+            uncertainty: None,
+        }
+    }
+
+    /// As the time crate's type.
+    pub(crate) fn native(&self) -> isochrony_time::Time {
+        let mut time = isochrony_time::Time::civil(self.value);
+        (time.run, time.origin) = (self.run, self.origin);
+        time.in_gap = self.gap;
+        time
+    }
+}
+
+impl From<isochrony_time::Time> for Time {
+    fn from(time: isochrony_time::Time) -> Self {
+        Self {
+            value: time.value,
+            run: time.run,
+            origin: time.origin,
+            gap: time.in_gap,
+            uncertainty: None,
+        }
+    }
+}
+
+/// `2^-32` as a Python `Fraction` would have it.
+pub(crate) const ONE: i128 = 1 << 32;
+
+#[pymethods]
+impl Time {
+    #[new]
+    #[pyo3(signature = (time, /))]
+    fn new(time: TimeArg) -> Self {
+        time.0
+    }
+
+    /// The time that lies `ns + frac * 2**-32` nanoseconds after 1970-01-01T00:00:00Z.
+    ///
+    /// Parameters:
+    ///     ns: whole nanoseconds, any sign.
+    ///     frac: counts of 2**-32 ns, 0 to 2**32 - 1; always counts upwards.
+    ///
+    /// >>> import isochrony as iso
+    /// >>> iso.Time.from_ns(1_500_000_000)
+    /// Time('1970-01-01T00:00:01.500Z')
+    #[classmethod]
+    #[pyo3(signature = (ns, frac=IntegerArg(0)), text_signature = "(ns, frac=0)")]
+    fn from_ns(
+        _cls: &Bound<'_, PyType>,
+        ns: IntegerArg<i128>,
+        frac: IntegerArg<u32>,
+    ) -> Result<Self> {
+        Ok(Self::civil(fixed(ns.0, frac.0)?))
+    }
+
+    /// Whole UTC nanoseconds since 1970, rounded down.
+    #[getter]
+    fn ns(&self) -> i128 {
+        self.value.floor()
+    }
+
+    /// What lies above `ns`, in 2**-32 ns.
+    #[getter]
+    fn frac(&self) -> u32 {
+        self.value.frac()
+    }
+
+    /// Id of the run that the time belongs to; None if it came from no signal.
+    #[getter]
+    fn run(&self) -> Option<u32> {
+        self.run.map(|run| run.0)
+    }
+
+    /// Whether it lies in a gap of its signal, so that it was interpolated between the gap's ends.
+    #[getter]
+    fn in_gap(&self) -> bool {
+        self.gap
+    }
+
+    /// Half-width in nanoseconds of the interval that holds the true time; None if unknown.
+    #[getter]
+    fn uncertainty_ns(&self) -> Option<f64> {
+        self.uncertainty
+    }
+
+    /// ISO 8601 text with `Z`, exact: as many digits as the time has, none lost.
+    fn isoformat(&self) -> String {
+        civil::format(self.value)
+    }
+
+    /// Exact seconds since 1970 as a `fractions.Fraction`.
+    fn seconds<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        seconds(py, self.value.to_bits())
+    }
+
+    /// A `datetime` in UTC, rounded down to the microsecond.
+    #[pyo3(name = "to_datetime")]
+    fn as_datetime<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        py.import("isochrony.times")?
+            .call_method1("to_datetime", (self.value.floor(),))
+    }
+
+    /// A `numpy.datetime64` in nanoseconds, rounded down; years 1678 to 2262.
+    #[pyo3(name = "to_datetime64")]
+    fn as_datetime64<'py>(&self, py: Python<'py>) -> Result<Bound<'py, PyAny>> {
+        let Some(ns) = self.value.floor_i64() else {
+            let text = self.isoformat();
+            return Err(PackageError::new(
+                "TimeError",
+                "overflow",
+                format!("{text} is outside the years 1678 to 2262 of datetime64[ns]; use to_datetime() or .ns"),
+            )
+            .into());
+        };
+        Ok(py.import("numpy")?.call_method1("datetime64", (ns, "ns"))?)
+    }
+
+    fn __add__(&self, duration: &Bound<'_, PyAny>) -> Result<Self> {
+        self.shifted(duration_arg(duration)?)
+    }
+
+    fn __radd__(&self, duration: &Bound<'_, PyAny>) -> Result<Self> {
+        self.__add__(duration)
+    }
+
+    fn __sub__<'py>(&self, other: &Bound<'py, PyAny>) -> Result<Bound<'py, PyAny>> {
+        let py = other.py();
+        if let Ok(other) = other.cast::<Self>() {
+            let bits = self.value.to_bits() - other.get().value.to_bits();
+            return Ok(seconds(py, bits)?);
+        }
+        let back = duration_arg(other)?.checked_neg().ok_or_else(overflow)?;
+        Ok(Bound::new(py, self.shifted(back)?)?.into_any())
+    }
+
+    fn __richcmp__<'py>(&self, other: &Bound<'py, PyAny>, op: CompareOp) -> Bound<'py, PyAny> {
+        let py = other.py();
+        match other.cast::<Self>() {
+            Ok(other) => PyBool::new(py, op.matches(self.value.cmp(&other.get().value)))
+                .to_owned()
+                .into_any(),
+            Err(_) => py.NotImplemented().into_bound(py),
+        }
+    }
+
+    fn __hash__(&self) -> u64 {
+        let bits = self.value.to_bits();
+        // Low bits of seconds differ between neighbouring times.
+        (bits as u64) ^ ((bits >> 64) as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15)
+    }
+
+    fn __str__(&self) -> String {
+        self.isoformat()
+    }
+
+    fn __repr__(&self) -> String {
+        format!("Time('{}')", self.isoformat())
+    }
+
+    fn __format__(&self, spec: &str) -> PyResult<String> {
+        if spec.is_empty() {
+            return Ok(self.isoformat());
+        }
+        Err(PyValueError::new_err(format!(
+            "format {spec:?} is refused for a Time; use .isoformat() or .to_datetime()"
+        )))
+    }
+
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyAny>, PickledTime)> {
+        let time = slf.get();
+        let rebuild = slf.get_type().getattr("_rebuild")?;
+        let run = time
+            .run
+            .zip(time.origin)
+            .map(|(run, origin)| (run.0, origin.0));
+        let (gap, uncertainty) = (time.gap, time.uncertainty);
+        Ok((rebuild, (time.ns(), time.frac(), run, gap, uncertainty)))
+    }
+
+    #[classmethod]
+    fn _rebuild(
+        _cls: &Bound<'_, PyType>,
+        ns: i128,
+        frac: u32,
+        run: Option<(u32, u32)>,
+        in_gap: bool,
+        uncertainty_ns: Option<f64>,
+    ) -> Result<Self> {
+        Ok(Self {
+            value: fixed(ns, frac)?,
+            run: run.map(|(run, _)| RunId(run)),
+            origin: run.map(|(_, origin)| TimebaseId(origin)),
+            gap: in_gap,
+            uncertainty: uncertainty_ns,
+        })
+    }
+}
+
+type PickledTime = (i128, u32, Option<(u32, u32)>, bool, Option<f64>);
+
+impl Time {
+    /// Arguments of `_rebuild`; nanoseconds are text, since they may not fit a JSON number.
+    pub(crate) fn json(&self) -> serde_json::Value {
+        let run = self.run.zip(self.origin);
+        let run = run.map(|(run, origin)| (run.0, origin.0));
+        serde_json::json!([
+            self.ns().to_string(),
+            self.frac(),
+            run,
+            self.gap,
+            self.uncertainty
+        ])
+    }
+
+    fn shifted(&self, by: Fixed) -> Result<Self> {
+        let value = self.value.checked_add(by).ok_or_else(overflow)?;
+        Ok(Self::civil(value))
+    }
+}
+
+fn overflow() -> Error {
+    isochrony_time::TimeError::Overflow { what: "time" }.into()
+}
+
+/// Nanoseconds and a fraction in 2^-32 as one number.
+pub(crate) fn fixed(ns: i128, frac: u32) -> Result<Fixed> {
+    let whole = Fixed::from_i128(ns).ok_or_else(overflow)?;
+    whole
+        .checked_add(Fixed::from_parts(0, frac))
+        .ok_or_else(overflow)
+}
+
+/// Seconds as a Python `Fraction`, from counts of 2^-32 ns.
+pub(crate) fn seconds(py: Python<'_>, bits: i128) -> PyResult<Bound<'_, PyAny>> {
+    py.import("fractions")?
+        .getattr("Fraction")?
+        .call1((bits, ONE * 1_000_000_000))
+}
+
+/// A rate as `isochrony.times.Rate`: a float that knows its exact ratio.
+pub(crate) fn rate_object(py: Python<'_>, rate: Rate) -> PyResult<Bound<'_, PyAny>> {
+    py.import("isochrony.times")?
+        .getattr("Rate")?
+        .call1((rate.num(), rate.den()))
+}

@@ -1,0 +1,214 @@
+//! The timebases of one graph.
+//!
+//! Signals grow, and with them their empirical metrics: each use takes the newest, so no conversion uses an old fit.
+//! Signals are asked for their state before the lock is taken, because that may wait for the interpreter.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use isochrony_time::{
+    Derived, Empirical, Fixed, Graph, Metric, Rate, TimeError, TimebaseId, TimebaseKind,
+};
+use pyo3::prelude::*;
+
+use crate::errors::Result;
+use crate::signal::Signal;
+
+/// What the timebases of one graph share.
+#[derive(Default)]
+pub(crate) struct Network {
+    state: Mutex<NetworkState>,
+}
+
+#[derive(Default)]
+struct NetworkState {
+    graph: Arc<Graph>,
+    members: Vec<NetworkSignal>,
+}
+
+/// A signal whose indices are a timebase of the graph.
+struct NetworkSignal {
+    id: TimebaseId,
+    /// The store's id of this axis.
+    axis: TimebaseId,
+    signal: Py<Signal>,
+    joined: Option<Arc<Empirical>>,
+}
+
+impl Network {
+    fn lock(&self) -> MutexGuard<'_, NetworkState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The graph with the newest metrics of its signals.
+    pub(crate) fn current(&self, py: Python<'_>) -> Result<Arc<Graph>> {
+        let members: Vec<_> = {
+            let state = self.lock();
+            let members = state.members.iter();
+            members
+                .map(|one| (one.id, one.signal.clone_ref(py)))
+                .collect()
+        };
+        let mut newest = Vec::with_capacity(members.len());
+        for (id, signal) in members {
+            let signal = signal.get().get(py)?;
+            newest.push((id, signal.empirical()?.map(Arc::clone)));
+        }
+        let mut state = self.lock();
+        let NetworkState { graph, members } = &mut *state;
+        for (id, metric) in newest {
+            let member = members.iter_mut().find(|member| member.id == id);
+            let (Some(member), Some(metric)) = (member, metric) else {
+                continue;
+            };
+            if member
+                .joined
+                .as_ref()
+                .is_none_or(|have| !Arc::ptr_eq(have, &metric))
+            {
+                let edge = Metric::Empirical(Arc::clone(&metric));
+                Arc::make_mut(graph).replace(id, TimebaseId::CIVIL, edge)?;
+                member.joined = Some(metric);
+            }
+        }
+        Ok(Arc::clone(graph))
+    }
+
+    /// The timebase of that name.
+    pub(crate) fn id(&self, name: &str) -> Result<TimebaseId> {
+        Ok(self.lock().graph.id(name)?)
+    }
+
+    /// All names, in the order in which they were added.
+    pub(crate) fn names(&self) -> Vec<String> {
+        let graph = Arc::clone(&self.lock().graph);
+        let all = (0..).map_while(|id| graph.timebase(TimebaseId(id)));
+        all.map(|timebase| timebase.name.clone()).collect()
+    }
+
+    pub(crate) fn name(&self, id: TimebaseId) -> String {
+        let state = self.lock();
+        let timebase = state.graph.timebase(id);
+        timebase
+            .map(|timebase| timebase.name.clone())
+            .unwrap_or_default()
+    }
+
+    pub(crate) fn kind(&self, id: TimebaseId) -> TimebaseKind {
+        let state = self.lock();
+        let timebase = state.graph.timebase(id);
+        timebase.map_or(TimebaseKind::Civil, |timebase| timebase.kind.clone())
+    }
+
+    /// The timebase of a signal, by the store's id.
+    pub(crate) fn member(&self, axis: TimebaseId) -> Option<TimebaseId> {
+        let state = self.lock();
+        let mut members = state.members.iter();
+        members
+            .find(|member| member.axis == axis)
+            .map(|member| member.id)
+    }
+
+    /// A signal, by the store's id.
+    pub(crate) fn signal(&self, py: Python<'_>, axis: TimebaseId) -> Option<Py<Signal>> {
+        let state = self.lock();
+        let mut members = state.members.iter();
+        let member = members.find(|member| member.axis == axis)?;
+        Some(member.signal.clone_ref(py))
+    }
+
+    /// The store's id of a timebase.
+    pub(crate) fn axis(&self, id: TimebaseId) -> Option<TimebaseId> {
+        let state = self.lock();
+        let mut members = state.members.iter();
+        members
+            .find(|member| member.id == id)
+            .map(|member| member.axis)
+    }
+
+    /// Adds a signal's indices, or finds them if they are there.
+    pub(crate) fn add_signal(
+        &self,
+        signal: &Bound<'_, Signal>,
+        name: Option<&str>,
+    ) -> Result<TimebaseId> {
+        let now = signal.get().get(signal.py())?;
+        let axis = now.timebase();
+        let name = name.unwrap_or(now.name());
+        if let Some(id) = self.member(axis) {
+            return Ok(id);
+        }
+        let id = self.add(name, TimebaseKind::Index)?;
+        self.lock().members.push(NetworkSignal {
+            id,
+            axis,
+            signal: signal.clone().unbind(),
+            joined: None,
+        });
+        Ok(id)
+    }
+
+    /// Adds a timebase with a new name.
+    pub(crate) fn add(&self, name: &str, kind: TimebaseKind) -> Result<TimebaseId> {
+        let mut state = self.lock();
+        if let Ok(id) = state.graph.id(name) {
+            let existing = state.graph.timebase(id).map(|there| there.kind.to_string());
+            return Err(TimeError::DuplicateTimebase {
+                name: name.to_owned(),
+                existing: existing.unwrap_or_default(),
+            }
+            .into());
+        }
+        let timebase = isochrony_time::Timebase {
+            name: name.to_owned(),
+            kind,
+        };
+        Ok(Arc::make_mut(&mut state.graph).add(timebase)?)
+    }
+
+    /// `to = from * ratio + offset`. A contradiction to present metrics changes nothing.
+    pub(crate) fn connect(
+        &self,
+        py: Python<'_>,
+        from: TimebaseId,
+        to: TimebaseId,
+        map: Derived,
+    ) -> Result<()> {
+        self.current(py)?;
+        let mut state = self.lock();
+        Ok(Arc::make_mut(&mut state.graph).connect(from, to, Metric::Derived(map))?)
+    }
+
+    /// Adds a timebase and joins it in one step.
+    pub(crate) fn derive(
+        &self,
+        name: &str,
+        unit: &str,
+        join: impl FnOnce(&mut Graph, TimebaseId) -> std::result::Result<(), TimeError>,
+    ) -> Result<TimebaseId> {
+        let id = self.add(name, TimebaseKind::Unit(unit.to_owned()))?;
+        // A new timebase is in no cycle, so this cannot fail.
+        join(Arc::make_mut(&mut self.lock().graph), id)?;
+        Ok(id)
+    }
+
+    /// The signal of a timebase of indices.
+    pub(crate) fn signal_of(&self, py: Python<'_>, id: TimebaseId) -> Option<Py<Signal>> {
+        let state = self.lock();
+        let member = state.members.iter().find(|member| member.id == id)?;
+        Some(member.signal.clone_ref(py))
+    }
+}
+
+/// A timebase that counts at `rate` from a civil time on.
+pub(crate) fn counting(
+    network: &Arc<Network>,
+    name: &str,
+    unit: &str,
+    rate: Rate,
+    start: Fixed,
+) -> Result<TimebaseId> {
+    let map = Derived::from_rate(rate, start)?;
+    network.derive(name, unit, |graph, id| {
+        graph.connect(id, TimebaseId::CIVIL, Metric::Derived(map))
+    })
+}
