@@ -54,15 +54,17 @@ pub use scheduler::repeated::RepeatedPlan;
 pub use sinks::events::EventSink;
 pub use sinks::files::{BatchEncoder, PartFile, WavFormat, WavGaps, WavSink, partial_name};
 pub use sinks::signal::{IfExists, SignalSink};
-pub use sinks::store_location::SignalLocation;
+pub use sinks::signal_location::SignalLocation;
 pub use sinks::{Sink, SinkFactory, SinkWriter};
 pub use sources::description::{OuterGaps, SignalDescription};
 pub use sources::generated::{GeneratedRecording, GeneratorFactory, SegmentGenerator};
+pub use sources::segments::Segments;
 pub use sources::snapshot::{
     IndexedSnapshot, PlannedReads, Portion, PortionOpener, PortionOverlap, RangePortion, Snapshot,
 };
+pub use sources::source::{Source, SourceItem};
 pub use sources::stored::StoredRecording;
-pub use sources::{Recording, Segments, SharedRecording, Source, SourceItem};
+pub use sources::{Recording, SharedRecording};
 
 /// Tables and their columns are Arrow's.
 pub mod arrow {

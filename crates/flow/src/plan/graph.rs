@@ -8,7 +8,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::{Node, Op, Plan, SEGMENT_SAMPLES};
-use crate::sources::description::ProcessedRecording;
+use crate::sources::processed::ProcessedRecording;
 use crate::{Alignment, OperatorProperties, PlanError, SharedRecording};
 
 /// The input of `feedback` that says which loop it ends; the one before is what is fed back.

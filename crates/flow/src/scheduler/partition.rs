@@ -73,8 +73,10 @@ impl RecordingPartitioner {
             .indexed()
             .filter(|(one, _)| one.sample_from(wanted - 1) == Some(wanted - 1));
         let end = grains.next();
-        let end = end.map_or(wanted, |(one, grain)| one.on_grain(wanted, grain));
-        let parts = self.indexed().filter_map(|(one, _)| one.part_behind(first));
+        let end = end.map_or(wanted, |(one, grain)| one.align_to_grain(wanted, grain));
+        let parts = self
+            .indexed()
+            .filter_map(|(one, _)| one.next_part_start(first));
         let end = parts.fold(end, i64::min).max(first + 1);
         let range = last.map_or(first, |last| last.range.end)..end;
         Some(TaskInput {

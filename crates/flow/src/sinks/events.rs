@@ -1,4 +1,4 @@
-//! What flows as events of a stored signal.
+//! Events of a stored signal, one for each window or range.
 
 use std::collections::HashSet;
 use std::slice::from_ref;
@@ -10,58 +10,59 @@ use isochrony_store::{SignalWriter, Store};
 use isochrony_time::{Ratio, Round, Time, TimebaseId};
 use serde_json::{Map, Value, json};
 
-use super::store_location::{SignalLocation, failed};
+use super::signal_location::SignalLocation;
 use crate::operators::{Compiled, wrong_input};
+use crate::plan::error::store_error;
 use crate::{
     Break, Clock, Frames, Item, OpError, OpErrorKind, PlanError, PortType, SharedFactory,
     SharedRecording, Sink, SinkWriter,
 };
 
-/// Bytes that an event takes in the log, about.
+/// Estimated bytes of an event in the log.
 const EVENT_BYTES: u64 = 100;
 
-/// An event in a signal for every window or range that comes.
+/// Adds an event to a signal for each window or range.
 ///
-/// Its range is that of the window. Where the signal is not the one that the plan reads, it is found by civil time. Fields
-/// are values that all events have, and expressions that give one value a window. What the signal has already, the same
-/// kind with the same range and fields, is not added again: a plan that runs twice says nothing twice.
+/// The event has the range of the window; in another signal than the one that the plan reads, the range is found by civil
+/// time. Fields are constants, or expressions that give one value per window. An event that the signal has already, with the
+/// same kind, range and fields, is not added again, so a plan can be executed twice.
 #[derive(Debug, Clone)]
 pub struct EventSink {
-    place: SignalLocation,
+    location: SignalLocation,
     kind: String,
     values: Map<String, Value>,
     computed: Vec<(String, Expr)>,
 }
 
 impl EventSink {
-    /// The name under which plans save it.
+    /// Its name in saved plans.
     pub const NAME: &'static str = "annotate";
 
-    /// Events of a kind in a signal.
-    pub fn new(place: SignalLocation, kind: impl Into<String>) -> Self {
+    /// Events of a kind in the signal at a location.
+    pub fn new(location: SignalLocation, kind: impl Into<String>) -> Self {
         Self {
-            place,
+            location,
             kind: kind.into(),
             values: Map::new(),
             computed: Vec::new(),
         }
     }
 
-    /// Adds a field that all events have alike.
+    /// Adds a field with the same value in all events.
     #[must_use]
     pub fn value(mut self, name: impl Into<String>, value: Value) -> Self {
         self.values.insert(name.into(), value);
         self
     }
 
-    /// Adds a field that is computed of each window.
+    /// Adds a field that is computed from each window.
     #[must_use]
     pub fn computed(mut self, name: impl Into<String>, expression: Expr) -> Self {
         self.computed.push((name.into(), expression));
         self
     }
 
-    /// The target that a saved plan names, in the store that it names or in another one.
+    /// The sink of a saved plan, in the store named there or in `store`.
     ///
     /// # Errors
     /// [`PlanError::Unreadable`].
@@ -72,23 +73,23 @@ impl EventSink {
         let unreadable = |why: String| PlanError::Unreadable { why };
         let kind = saved.get("kind").and_then(Value::as_str);
         let kind = kind.ok_or_else(|| unreadable("an annotation has no kind".into()))?;
-        let mut target = Self::new(SignalLocation::resolve(saved, store)?, kind);
+        let mut sink = Self::new(SignalLocation::resolve(saved, store)?, kind);
         if let Some(Value::Object(values)) = saved.get("values") {
-            target.values = values.clone();
+            sink.values = values.clone();
         }
         if let Some(Value::Object(computed)) = saved.get("computed") {
             for (name, expression) in computed {
                 let expression = serde_json::from_value(expression.clone());
                 let expression =
                     expression.map_err(|why| unreadable(format!("field {name:?}: {why}")))?;
-                target.computed.push((name.clone(), expression));
+                sink.computed.push((name.clone(), expression));
             }
         }
-        Ok(SharedFactory::new(crate::SinkFactory::new(target)))
+        Ok(SharedFactory::new(crate::SinkFactory::new(sink)))
     }
 
-    /// The expressions, compiled for what flows through a port.
-    fn compile(&self, port: &PortType) -> Result<Vec<Field>, PlanError> {
+    /// Compiles the expressions for a port.
+    fn compile(&self, port: &PortType) -> Result<Vec<ComputedField>, PlanError> {
         let mut fields = Vec::with_capacity(self.computed.len());
         for (name, expression) in &self.computed {
             let mut compiled = Compiled::default();
@@ -99,7 +100,7 @@ impl EventSink {
                     mend: "reduce it to one value a window, as with .max()",
                 });
             }
-            fields.push(Field {
+            fields.push(ComputedField {
                 name: name.clone(),
                 compiled,
                 dtype: program.output().dtype,
@@ -116,7 +117,7 @@ impl Sink for EventSink {
     }
 
     fn label(&self) -> String {
-        let mut text = format!("annotate({}, {:?}", self.place.signal(), self.kind);
+        let mut text = format!("annotate({}, {:?}", self.location.signal(), self.kind);
         for (name, value) in &self.values {
             text += &format!(", {name}={value}");
         }
@@ -156,17 +157,17 @@ impl Sink for EventSink {
                 .map_err(|error| OpErrorKind::Failed(error.into()))?,
             _ => Vec::new(),
         };
-        let store = self.place.open()?;
-        let writer = store.writer(self.place.signal()).map_err(failed)?;
+        let store = self.location.open()?;
+        let writer = store.writer(self.location.signal()).map_err(store_error)?;
         let saved = reads.and_then(SharedRecording::saved);
-        let same = saved.is_some_and(|saved| self.place.is_read_by(&saved));
+        let same = saved.is_some_and(|saved| self.location.is_read_by(&saved));
         let ratio = port
             .stream()
             .map_or(Ratio::ONE, |stream| stream.timebase.origin().1);
-        let signal = writer.signal().map_err(failed)?;
+        let signal = writer.signal().map_err(store_error)?;
         let known = signal.events().filter(|event| event.kind == self.kind);
         let known = known.map(|event| (event.start, event.end, event.fields.clone()));
-        Ok(Box::new(EventsOut {
+        Ok(Box::new(EventWriter {
             store,
             writer,
             kind: self.kind.clone(),
@@ -180,7 +181,7 @@ impl Sink for EventSink {
     }
 
     fn saved(&self) -> Result<Map<String, Value>, PlanError> {
-        let mut saved = self.place.saved();
+        let mut saved = self.location.saved();
         saved.insert("kind".into(), json!(self.kind));
         saved.insert("values".into(), json!(self.values));
         let computed = self.computed.iter().cloned();
@@ -192,31 +193,31 @@ impl Sink for EventSink {
     }
 }
 
-/// A field that is computed.
-struct Field {
+/// A computed field.
+struct ComputedField {
     name: String,
     compiled: Compiled,
     dtype: DType,
     results: Vec<u8>,
 }
 
-/// What one run writes.
-struct EventsOut {
+/// Adds the events of one execution.
+struct EventWriter {
     store: Arc<Store>,
     writer: SignalWriter,
     kind: String,
     values: Map<String, Value>,
-    fields: Vec<Field>,
-    /// Of the recording; not asked where that is the signal itself.
+    fields: Vec<ComputedField>,
+    /// The recording's clock; not used if the recording is the signal itself.
     clock: Option<Arc<dyn Clock>>,
     same: bool,
-    /// How indices that come lie on the recording's.
+    /// From the items' indices to the recording's.
     ratio: Ratio,
-    /// Ranges and fields of the signal's events of this kind.
+    /// Range and fields of the signal's events of this kind.
     known: HashSet<(i64, i64, String)>,
 }
 
-impl EventsOut {
+impl EventWriter {
     fn add(&mut self, start: i64, end: i64, fields: &Map<String, Value>) -> Result<(), OpError> {
         let (start, end) = self.recorded(start, end);
         let (start, end) = if self.same {
@@ -225,8 +226,8 @@ impl EventsOut {
             let (first, last) = (self.index(start)?, self.index(end - 1)?);
             (first, last.saturating_add(1).max(first))
         };
-        // A range that was widened may reach beyond the signal.
-        let signal = self.writer.signal().map_err(failed)?;
+        // A widened range may exceed the signal.
+        let signal = self.writer.signal().map_err(store_error)?;
         let (first, last) = (signal.start_index(), signal.end_index());
         let range = start.clamp(first, last)..end.clamp(first, last);
         let text = Value::Object(fields.clone()).to_string();
@@ -236,10 +237,10 @@ impl EventsOut {
         self.writer
             .add_event(&self.kind, range, fields)
             .map(drop)
-            .map_err(failed)
+            .map_err(store_error)
     }
 
-    /// The recording's samples that a range lies on: resampled, it begins and ends between them.
+    /// The recording's samples that cover a range, which begins and ends between samples if it was resampled.
     fn recorded(&self, start: i64, end: i64) -> (i64, i64) {
         if self.ratio.is_one() {
             return (start, end);
@@ -253,7 +254,7 @@ impl EventsOut {
     fn index(&self, index: i64) -> Result<i64, OpError> {
         let stamp = self.clock.as_ref().and_then(|clock| clock.stamp(index));
         let Some(stamp) = stamp else {
-            let signal = self.writer.signal().map_err(failed)?;
+            let signal = self.writer.signal().map_err(store_error)?;
             return Err(OpErrorKind::Failed(
                 format!(
                     "index {index} has no civil time by which to find it in {:?}; annotate the signal that is read",
@@ -263,11 +264,11 @@ impl EventsOut {
             )
             .into());
         };
-        let signal = self.writer.signal().map_err(failed)?;
+        let signal = self.writer.signal().map_err(store_error)?;
         let time = Time::new(stamp.civil, TimebaseId::CIVIL);
         let found = signal
             .index_of(&time, Round::Nearest, None)
-            .map_err(failed)?;
+            .map_err(store_error)?;
         Ok(found.index)
     }
 
@@ -295,7 +296,7 @@ impl EventsOut {
     }
 }
 
-/// A value as JSON, which knows no NaN and no complex numbers: null, and two numbers.
+/// A value as JSON: NaN as null, a complex number as two numbers.
 fn number(dtype: DType, bytes: &[u8]) -> Value {
     macro_rules! read {
         ($type:ty) => {
@@ -323,7 +324,7 @@ fn number(dtype: DType, bytes: &[u8]) -> Value {
     }
 }
 
-impl SinkWriter for EventsOut {
+impl SinkWriter for EventWriter {
     fn write(&mut self, item: &Item) -> Result<u64, OpError> {
         match item {
             Item::Frames(frames) => {
@@ -353,6 +354,6 @@ impl SinkWriter for EventsOut {
     }
 
     fn commit(&mut self) -> Result<(), OpError> {
-        self.store.commit(true).map(drop).map_err(failed)
+        self.store.commit(true).map(drop).map_err(store_error)
     }
 }

@@ -1,20 +1,18 @@
-//! Where what flows is kept: targets, which a plan names, and the writers that a run opens.
+//! Where results are kept: signals, events of signals, files.
 //!
-//! A [`Sink`] is to writing what a [`Recording`](crate::Recording) is to reading: a plan holds it, prints it and saves
-//! it, and each run opens it anew. What it opens is a [`SinkWriter`], which gets items as they come, in the order of the
-//! source's indices, and is told of every break before the item that follows it.
+//! A [`Sink`] is to writing what a [`Recording`](crate::Recording) is to reading: a plan holds it, prints it and saves it, and
+//! each execution opens it anew. It opens a [`SinkWriter`], which gets items in the order of the source's indices, and every
+//! break before the item that follows it. Items pass on unchanged, so a plan can keep several intermediate results.
 //!
-//! *Who commits when* is the runtime's to say, not the target's: the [`SinkFactory`] operator asks for a commit after so many
-//! bytes or so much time, and says when the end has come. A writer that fails is asked to commit what it took before. A run
-//! that fails elsewhere or is interrupted drops the writer without a commit, so what stays is what the last one made durable. Runs on several cores write through the same two traits: an ordered
-//! target is opened once, behind the point where order is restored; what is committed is then whole up to an index.
-//!
-//! Items pass on unchanged, so a plan can keep more than one stage of itself.
+//! The operator commits, not the sink: after a number of bytes or a time, and at the end. If the writer fails, what it took
+//! before is committed. If the execution fails elsewhere or is interrupted, the writer is dropped without a commit, so the last
+//! commit stands. With several workers the sink runs in the calling thread, after the reorder buffer: what is committed is
+//! complete up to an index.
 
 pub(crate) mod events;
 pub(crate) mod files;
 pub(crate) mod signal;
-pub(crate) mod store_location;
+pub(crate) mod signal_location;
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -26,30 +24,30 @@ use crate::{
     OperatorProperties, Out, Plan, PlanError, Port, PortType, SharedFactory, SharedRecording,
 };
 
-/// Bytes after which what was written is committed.
+/// Uncommitted bytes that trigger a commit.
 const COMMIT_BYTES: u64 = 64 << 20;
-/// Time after which it is, if anything was written.
-const COMMIT_EVERY: Duration = Duration::from_secs(1);
+/// Time since the last commit that triggers one, if anything was written.
+const COMMIT_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Something that keeps what flows: a signal, its events, a file.
+/// Something that keeps items: a signal, its events, a file.
 pub trait Sink: Send + Sync {
-    /// What keeping there is called, in errors, reports and saved plans.
+    /// The operator's name, in errors, reports and saved plans.
     fn name(&self) -> &'static str;
 
     /// What a printed plan shows.
     fn label(&self) -> String;
 
-    /// Whether it can keep what flows through a port.
+    /// Checks that it can keep the items of a port.
     ///
     /// # Errors
     /// [`PlanError::InputType`], which says what it takes.
     fn accepts(&self, port: &PortType) -> Result<(), PlanError>;
 
-    /// Begins to write, when the first item of a run comes, or at its end if none came. `reads` is the recording
-    /// whose indices the items have, and which knows their times.
+    /// Begins to write: at the first item of an execution, or at its end if there was none. `reads` is the recording whose
+    /// indices and clock the items have.
     ///
     /// # Errors
-    /// Whatever opening meets: it is there already, somebody else writes to it.
+    /// It exists already, or has another writer.
     fn open(
         &self,
         port: &PortType,
@@ -62,22 +60,22 @@ pub trait Sink: Send + Sync {
     /// [`PlanError::NotSaveable`] if it exists in this process only.
     fn saved(&self) -> Result<Map<String, Value>, PlanError>;
 
-    /// Whether it writes to the samples of a saved recording; a plan must not read what it writes.
+    /// Whether it writes to the samples of a recording, given in saved form: a plan must not read what it writes.
     fn writes(&self, recording: &Map<String, Value>) -> bool {
         let _ = recording;
         false
     }
 }
 
-/// What one run writes to a target. Dropped without [`finish`](Self::finish), it keeps what was committed before.
+/// Writes the items of one execution to a sink. If it is dropped without [`finish`](Self::finish), the last commit stands.
 pub trait SinkWriter: Send {
-    /// Takes an item's content, by copying it; how many bytes wait for a commit because of it.
+    /// Copies an item's content; returns the bytes that now wait for a commit.
     ///
     /// # Errors
     /// A full disk, an item that does not fit.
     fn write(&mut self, item: &Item) -> Result<u64, OpError>;
 
-    /// What comes next does not continue what came before.
+    /// The next item does not continue the one before.
     ///
     /// # Errors
     /// As [`write`](Self::write).
@@ -86,13 +84,13 @@ pub trait SinkWriter: Send {
         Ok(())
     }
 
-    /// Makes durable what was written.
+    /// Makes what was written durable.
     ///
     /// # Errors
     /// A full or failing disk.
     fn commit(&mut self) -> Result<(), OpError>;
 
-    /// Nothing follows: what was written is whole. A commit, unless what is written has an end of its own, as files have.
+    /// Nothing follows: what was written is complete. A commit, except for files, which are completed here.
     ///
     /// # Errors
     /// As [`commit`](Self::commit).
@@ -101,13 +99,13 @@ pub trait SinkWriter: Send {
     }
 }
 
-/// Keeps what flows in a [`Sink`] and passes it on.
+/// Makes the operator that writes items to a [`Sink`] and passes them on.
 pub struct SinkFactory(Arc<dyn Sink>);
 
 impl SinkFactory {
-    /// What keeps what flows there.
-    pub fn new(target: impl Sink + 'static) -> Self {
-        Self(Arc::new(target))
+    /// For a sink.
+    pub fn new(sink: impl Sink + 'static) -> Self {
+        Self(Arc::new(sink))
     }
 }
 
@@ -122,7 +120,7 @@ impl OperatorFactory for SinkFactory {
 
     fn make(&self, reads: Option<&SharedRecording>) -> Result<Box<dyn Operator>, PlanError> {
         Ok(Box::new(SinkOperator {
-            target: self.0.clone(),
+            sink: self.0.clone(),
             reads: reads.cloned(),
             port: None,
             writing: None,
@@ -142,51 +140,51 @@ impl OperatorFactory for SinkFactory {
     }
 }
 
-/// The operator of one run.
+/// The operator of one execution.
 struct SinkOperator {
-    target: Arc<dyn Sink>,
+    sink: Arc<dyn Sink>,
     reads: Option<SharedRecording>,
     port: Option<PortType>,
-    writing: Option<Writing>,
+    writing: Option<OpenSink>,
 }
 
-struct Writing {
+/// The writer and its uncommitted bytes.
+struct OpenSink {
     writer: Box<dyn SinkWriter>,
-    /// Bytes that wait for a commit, and when the last one was.
-    pending: u64,
+    uncommitted: u64,
     committed: Instant,
 }
 
-impl Writing {
+impl OpenSink {
     fn commit(&mut self) -> Result<(), OpError> {
         self.writer.commit()?;
-        self.pending = 0;
+        self.uncommitted = 0;
         self.committed = Instant::now();
         Ok(())
     }
 }
 
 impl SinkOperator {
-    /// The writer, opened if it is not.
-    fn writing(&mut self) -> Result<&mut Writing, OpError> {
+    /// The open writer; opens it if necessary.
+    fn writing(&mut self) -> Result<&mut OpenSink, OpError> {
         let Self {
-            target,
+            sink,
             reads,
             port,
             writing,
         } = self;
         if writing.is_none() {
-            // Bound before it runs.
+            // `bind` has set the port.
             let port = port.unwrap_or(PortType::Count);
-            *writing = Some(Writing {
-                writer: target.open(&port, reads.as_ref())?,
-                pending: 0,
+            *writing = Some(OpenSink {
+                writer: sink.open(&port, reads.as_ref())?,
+                uncommitted: 0,
                 committed: Instant::now(),
             });
         }
         writing
             .as_mut()
-            .ok_or_else(|| OpErrorKind::Failed(Cause::from("the target was not opened")).into())
+            .ok_or_else(|| OpErrorKind::Failed(Cause::from("the sink was not opened")).into())
     }
 }
 
@@ -194,12 +192,12 @@ impl Operator for SinkOperator {
     fn bind(&mut self, inputs: &[PortType]) -> Result<OperatorProperties, PlanError> {
         let [port] = inputs else {
             return Err(PlanError::Inputs {
-                operator: self.target.name(),
+                operator: self.sink.name(),
                 expected: "1".into(),
                 got: inputs.len(),
             });
         };
-        self.target.accepts(port)?;
+        self.sink.accepts(port)?;
         self.port = Some(*port);
         Ok(OperatorProperties::new([*port]).contract(Contract::Sequential))
     }
@@ -207,15 +205,16 @@ impl Operator for SinkOperator {
     fn process(&mut self, _: Port, item: &mut Item, _: &mut Out<'_>) -> Result<Next, OpError> {
         let writing = self.writing()?;
         match writing.writer.write(item) {
-            Ok(bytes) => writing.pending += bytes,
+            Ok(bytes) => writing.uncommitted += bytes,
             Err(error) => {
-                // What came before the item that does not fit is kept; why it does not is what the run says.
+                // Keep the items before. The write error is reported even if the commit fails, too.
                 let _ = writing.commit();
                 return Err(error);
             }
         }
-        let due = writing.pending >= COMMIT_BYTES || writing.committed.elapsed() >= COMMIT_EVERY;
-        if due && writing.pending > 0 {
+        let due =
+            writing.uncommitted >= COMMIT_BYTES || writing.committed.elapsed() >= COMMIT_INTERVAL;
+        if due && writing.uncommitted > 0 {
             writing.commit()?;
         }
         Ok(Next::Forward)
@@ -223,7 +222,9 @@ impl Operator for SinkOperator {
 
     fn idle(&mut self, _: &mut Out<'_>) -> Result<(), OpError> {
         match &mut self.writing {
-            Some(writing) if writing.pending > 0 && writing.committed.elapsed() >= COMMIT_EVERY => {
+            Some(writing)
+                if writing.uncommitted > 0 && writing.committed.elapsed() >= COMMIT_INTERVAL =>
+            {
                 writing.commit()
             }
             _ => Ok(()),
@@ -243,7 +244,7 @@ impl Operator for SinkOperator {
 }
 
 impl Plan {
-    /// Keeps what comes out in a target, and passes it on: `plan.sink(sink)?.run()?`.
+    /// Writes the output to a sink and passes it on: `plan.sink(sink)?.run()?`.
     ///
     /// # Errors
     /// [`PlanError::InputType`], [`PlanError::WritesItsInput`].

@@ -1,8 +1,8 @@
-//! Samples that code makes: an iterator as a recording.
+//! Generated samples: a function that returns segments, as a recording.
 //!
-//! A pass calls `begin` and then takes segments from what that gives, until there are none. Where a segment begins
-//! tells what lies before it: at the end of the one before it continues, further on there is a gap, further back is an
-//! error. Segments longer than asked for are cut, by reference.
+//! A pass calls `begin` and takes segments from the generator that it returns, until there are none. A segment that starts at
+//! the end of the one before continues it; a later start is a gap, an earlier one an error. Longer segments than asked for are
+//! cut, by reference.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -11,17 +11,17 @@ use isochrony_segment::{DType, SigSeg, StreamId};
 use isochrony_time::{Fixed, Rate, Stamp};
 use serde_json::{Map, Value};
 
-use super::segment_cutter::Cut;
+use super::segment_cutter::SegmentCutter;
 use crate::{
     Cause, Clock, OpError, OpErrorKind, PortType, Recording, Resource, Source, SourceItem,
 };
 
-/// One pass: the next segment, or none at the end.
+/// Returns the next segment of a pass, or None at the end.
 pub type SegmentGenerator = Box<dyn FnMut() -> Result<Option<SigSeg>, OpError> + Send>;
-/// Begins a pass.
+/// Begins a pass: returns its generator.
 pub type GeneratorFactory = Arc<dyn Fn() -> Result<SegmentGenerator, OpError> + Send + Sync>;
 
-/// Samples that code makes.
+/// A recording of samples that a function generates.
 ///
 /// ```
 /// use isochrony_flow::{GeneratedRecording, Plan};
@@ -47,13 +47,13 @@ pub struct GeneratedRecording {
     dtype: DType,
     stream: StreamId,
     begin: GeneratorFactory,
-    clock: Option<Arc<Nominal>>,
+    clock: Option<Arc<NominalClock>>,
     saved: Option<Map<String, Value>>,
     needs: Resource,
 }
 
 impl GeneratedRecording {
-    /// Segments of a dtype and stream; `begin` is called for each run.
+    /// Segments of one dtype and stream; `begin` is called once for each pass.
     pub fn new(
         dtype: DType,
         stream: StreamId,
@@ -69,22 +69,22 @@ impl GeneratedRecording {
         }
     }
 
-    /// States the civil time of index 0, in nanoseconds; the rest follows at the stream's rate.
+    /// Sets the civil time of index 0, in nanoseconds; other times follow at the stream's rate.
     #[must_use]
     pub fn starting(mut self, start: Fixed) -> Self {
         let rate = self.stream.get().rate;
-        self.clock = Some(Arc::new(Nominal { start, rate }));
+        self.clock = Some(Arc::new(NominalClock { start, rate }));
         self
     }
 
-    /// States how a saved plan names it.
+    /// Sets its form in a saved plan.
     #[must_use]
     pub fn saved_as(mut self, saved: Map<String, Value>) -> Self {
         self.saved = Some(saved);
         self
     }
 
-    /// It occupies the Python interpreter.
+    /// The generator occupies the Python interpreter.
     #[must_use]
     pub fn in_interpreter(mut self) -> Self {
         self.needs = Resource::Interpreter;
@@ -92,14 +92,14 @@ impl GeneratedRecording {
     }
 }
 
-/// A clock of one stated start and rate.
+/// A clock with a given start and rate.
 #[derive(Debug, Clone, Copy)]
-struct Nominal {
+struct NominalClock {
     start: Fixed,
     rate: Rate,
 }
 
-impl Clock for Nominal {
+impl Clock for NominalClock {
     fn times(&self, indices: &[i64], out: &mut [i64]) -> Result<(), Cause> {
         for (out, &index) in out.iter_mut().zip(indices) {
             let time = self.stamp(index).and_then(|stamp| stamp.civil.round_i64());
@@ -123,12 +123,12 @@ impl Recording for GeneratedRecording {
     }
 
     fn open(&self, range: Option<Range<i64>>, segment: u64) -> Result<Box<dyn Source>, OpError> {
-        Ok(Box::new(Pass {
-            made: (self.begin)()?,
+        Ok(Box::new(GeneratedPass {
+            generator: (self.begin)()?,
             dtype: self.dtype,
             stream: self.stream,
             range: range.unwrap_or(i64::MIN..i64::MAX),
-            cut: Cut::new(segment),
+            cut: SegmentCutter::new(segment),
             end: None,
             anchor: 0,
             clock: self.clock(),
@@ -149,13 +149,13 @@ impl Recording for GeneratedRecording {
     }
 }
 
-struct Pass {
-    made: SegmentGenerator,
+struct GeneratedPass {
+    generator: SegmentGenerator,
     dtype: DType,
     stream: StreamId,
     range: Range<i64>,
-    cut: Cut,
-    /// End of what was made.
+    cut: SegmentCutter,
+    /// End of the last generated segment.
     end: Option<i64>,
     anchor: i64,
     clock: Option<Arc<dyn Clock>>,
@@ -165,11 +165,12 @@ fn refused(why: String) -> OpError {
     OpErrorKind::Failed(Cause::from(why)).into()
 }
 
-impl Pass {
-    /// The next segment's part in the range; what to announce before it.
+impl GeneratedPass {
+    /// Takes the next segment's share of the range; gives the `RangeStart` before a contiguous one.
     fn enter(&mut self) -> Result<Option<SourceItem>, OpError> {
         loop {
-            let Some(made) = (self.made)()?.filter(|made| made.start() < self.range.end) else {
+            let Some(made) = (self.generator)()?.filter(|made| made.start() < self.range.end)
+            else {
                 return Ok(Some(SourceItem::End));
             };
             if made.dtype() != self.dtype || made.stream_id() != self.stream {
@@ -204,7 +205,7 @@ impl Pass {
     }
 }
 
-impl Source for Pass {
+impl Source for GeneratedPass {
     fn pull(&mut self) -> Result<SourceItem, OpError> {
         if self.cut.is_empty()
             && let Some(first) = self.enter()?

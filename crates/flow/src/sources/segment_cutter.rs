@@ -1,19 +1,19 @@
-//! Stretches cut into segments.
+//! Cuts the samples that were read into segments of the length that the plan asks for.
 
 use isochrony_segment::SigSeg;
 
 use crate::{Break, OpError, SourceItem};
 
-/// What is left of the samples read last, given away in segments of the length that was asked for, by reference.
-pub(crate) struct Cut {
+/// The rest of the samples read last, given out in segments by reference.
+pub(crate) struct SegmentCutter {
     rest: Option<SigSeg>,
     segment: i64,
     /// End of the last segment given.
     end: Option<i64>,
 }
 
-impl Cut {
-    /// Segments of at most so many samples.
+impl SegmentCutter {
+    /// Cuts segments of at most `segment` samples.
     pub(crate) fn new(segment: u64) -> Self {
         Self {
             rest: None,
@@ -30,8 +30,7 @@ impl Cut {
         self.rest.is_none()
     }
 
-    /// Takes in samples; what is to be announced before them, unless they continue the last ones. What lies between is
-    /// a gap.
+    /// Takes in samples; gives the `RangeStart` before them unless they continue the last ones. Indices between are a gap.
     pub(crate) fn enter(&mut self, samples: SigSeg, anchor: i64) -> Option<SourceItem> {
         let from = samples.start();
         self.rest = Some(samples);
@@ -42,7 +41,7 @@ impl Cut {
         Some(SourceItem::RangeStart { anchor, why })
     }
 
-    /// Takes in samples that are announced elsewhere.
+    /// Takes in samples whose `RangeStart` was given elsewhere.
     pub(crate) fn put(&mut self, samples: SigSeg) {
         self.rest = Some(samples);
     }

@@ -5,6 +5,7 @@ mod plan;
 
 use std::ops::Range;
 
+pub(crate) use operator::store_error;
 pub use operator::{OpError, OpErrorKind};
 pub use plan::PlanError;
 

@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use isochrony_segment::SegmentError;
+use isochrony_store::StoreError;
 
 use super::Cause;
 
@@ -183,4 +184,9 @@ impl<E: Into<OpErrorKind>> From<E> for OpError {
     fn from(error: E) -> Self {
         Self(Box::new(error.into()))
     }
+}
+
+/// An error of a store as that of the operator or source that met it.
+pub(crate) fn store_error(error: StoreError) -> OpError {
+    OpErrorKind::Failed(Cause::from(error)).into()
 }

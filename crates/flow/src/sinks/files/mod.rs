@@ -1,17 +1,17 @@
-//! What flows, kept in files: WAV ([`WavSink`]), and batches of columns for formats that others write ([`BatchEncoder`]).
+//! Files as sinks: WAV ([`WavSink`]), and record batches for formats that other libraries write ([`BatchEncoder`]).
 //!
-//! A file is there as a whole or not at all. A run writes beside it, under a name that begins with a dot, and gives it
-//! its own name when all is written and synced; a run that fails or is interrupted removes what it wrote, or, where that
-//! was asked for, leaves it as a whole file under a name that says `partial`. So a name that is asked for never holds half
-//! a result, and what was there before stays until then.
+//! A file is complete or absent. It is written beside its place under a name that begins with a dot, synced and renamed at the
+//! end. An execution that fails or is interrupted removes it, or on request leaves it as a valid file named `partial`. So the
+//! requested name never holds half a result, and an existing file stays until it is replaced.
 
-mod batches;
-mod part;
+mod batch_encoder;
+mod part_file;
 mod wav;
 mod wav_format;
-mod wav_out;
+mod wav_writer;
 
-pub use batches::BatchEncoder;
-pub use part::{PartFile, partial_name};
-pub use wav::{WavGaps, WavSink};
+pub use batch_encoder::BatchEncoder;
+pub use part_file::{PartFile, partial_name};
+pub use wav::WavSink;
 pub use wav_format::WavFormat;
+pub use wav_writer::WavGaps;

@@ -1,9 +1,8 @@
-//! Samples as WAV files.
+//! WAV files as a sink.
 //!
-//! WAV has neither gaps nor times. A gap is therefore an error, unless it was said what to make of it: zeros, as many as
-//! indices are missing, or a file for every gap-free stretch. A clock step ends a file, or is an error; silence of an
-//! unknown length is nothing to write. What cannot be held, a sample beyond full scale or a rate that is no whole number
-//! of Hz, is an error and never clipped or rounded.
+//! WAV has neither gaps nor times. A gap is an error unless [`WavGaps`] says what to write: zeros for the missing indices, or
+//! one file per gap-free range. A clock step ends a file or is an error, because the length of the silence is not known. A
+//! sample beyond full scale, or a rate that is no whole number of Hz, is an error; nothing is clipped or rounded.
 
 use std::path::{Path, PathBuf};
 
@@ -11,51 +10,29 @@ use isochrony_segment::DType;
 use serde_json::{Map, Value, json};
 
 use super::wav_format::{Header, WavFormat};
-use super::wav_out::WavOut;
+use super::wav_writer::{WavGaps, WavWriter};
 use crate::operators::wrong_input;
 use crate::{
     OpError, OpErrorKind, PlanError, PortType, SharedFactory, SharedRecording, Sink, SinkFactory,
     SinkWriter,
 };
 
-/// What becomes of a gap.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum WavGaps {
-    /// It ends the run.
-    #[default]
-    Error,
-    /// Zeros, as many as indices are missing.
-    Zeros,
-    /// Every gap-free stretch has a file of its own.
-    Split,
-}
-
-impl WavGaps {
-    /// All of them, by name.
-    pub const ALL: [(&'static str, Self); 3] = [
-        ("error", Self::Error),
-        ("zeros", Self::Zeros),
-        ("split", Self::Split),
-    ];
-}
-
-/// Samples kept in a WAV file.
+/// Writes samples to WAV files.
 #[derive(Debug, Clone, PartialEq)]
 pub struct WavSink {
-    pub(super) path: PathBuf,
-    /// None: the one that holds all values of the dtype.
+    path: PathBuf,
+    /// None: the smallest that holds all values of the dtype.
     format: Option<WavFormat>,
-    pub(super) gaps: WavGaps,
-    pub(super) keep_partial: bool,
+    gaps: WavGaps,
+    keep_partial: bool,
 }
 
 impl WavSink {
-    /// The name under which plans save it.
+    /// Its name in saved plans.
     pub const NAME: &'static str = "sink_wav";
 
-    /// To a file. `format`: None for the one that holds all values of the dtype. `keep_partial`: a run that fails leaves
-    /// what it wrote, under a name that says `partial`.
+    /// Writes to a path. `format`: None for the one that holds all values of the dtype. `keep_partial`: after a failure,
+    /// leave what was written under a name with `partial` ([`partial_name`](super::partial_name)).
     pub fn new(
         path: impl AsRef<Path>,
         format: Option<WavFormat>,
@@ -71,7 +48,7 @@ impl WavSink {
         }
     }
 
-    /// The target that a saved plan names.
+    /// The sink of a saved plan.
     ///
     /// # Errors
     /// [`PlanError::Unreadable`].
@@ -96,12 +73,12 @@ impl WavSink {
             .ok_or_else(|| unreadable("sink_wav has an unknown gaps="))?
             .1;
         let keep_partial = saved.get("keep_partial") == Some(&Value::Bool(true));
-        let target = Self::new(path, format, gaps, keep_partial);
-        Ok(SharedFactory::new(SinkFactory::new(target)))
+        let sink = Self::new(path, format, gaps, keep_partial);
+        Ok(SharedFactory::new(SinkFactory::new(sink)))
     }
 }
 
-/// Channels, where what flows through a port is sound.
+/// Number of channels; None if the items are no audio.
 fn channels(port: &PortType) -> Option<u16> {
     match *port {
         PortType::Samples { .. } => Some(1),
@@ -171,10 +148,17 @@ impl Sink for WavSink {
             channels,
             rate: stream.rate.num() as u32,
             name: stream.name.to_string(),
-            begins: None,
+            start_time: None,
         };
         let clock = reads.and_then(|recording| recording.clock_of(stream));
-        Ok(Box::new(WavOut::open(self.clone(), dtype, header, clock)?))
+        Ok(Box::new(WavWriter::open(
+            self.path.clone(),
+            self.gaps,
+            self.keep_partial,
+            dtype,
+            header,
+            clock,
+        )?))
     }
 
     fn saved(&self) -> Result<Map<String, Value>, PlanError> {

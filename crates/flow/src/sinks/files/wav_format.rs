@@ -1,23 +1,23 @@
-//! Samples as WAV has them, and the chunks around them.
+//! The WAV format: how samples are encoded, and the chunks before them.
 //!
 //! ```text
 //! "RIFF" size "WAVE"
-//! "JUNK" 28                    room for the sizes of a large file: then "ds64", and "RF64" instead of "RIFF"
+//! "JUNK" 28                    reserved for the sizes of a large file: then "ds64", and "RF64" instead of "RIFF"
 //! "fmt " 16 | 18               format, channels, rate, bytes a second, bytes a frame, bits
 //! "fact" 4                     frames, of floating-point samples
 //! "LIST" "INFO" "INAM" "ICRD"  name of the signal, civil time of the first sample
 //! "data" size                  samples, little-endian; one byte more where their number is odd
 //! ```
 //!
-//! Sizes are 32 bits. What is longer is RF64 (EBU Tech 3306), which has them in 64 bits in the chunk that was kept free.
+//! Sizes have 32 bits. A longer file is RF64 (EBU Tech 3306), with 64-bit sizes in the chunk that was reserved for them.
 
 use isochrony_segment::DType;
 
-/// How a sample lies in a WAV file.
+/// Encoding of a sample in a WAV file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum WavFormat {
-    /// 8 bits, without sign: 128 is zero.
+    /// 8 bits, unsigned: 128 is zero.
     Int8,
     /// 16 bits.
     Int16,
@@ -32,7 +32,7 @@ pub enum WavFormat {
 }
 
 impl WavFormat {
-    /// All of them, by name.
+    /// Names and values.
     pub const ALL: [(&'static str, Self); 6] = [
         ("int8", Self::Int8),
         ("int16", Self::Int16),
@@ -49,7 +49,7 @@ impl WavFormat {
         own.map_or("int16", |(name, _)| name)
     }
 
-    /// The one that holds all values of a dtype as they are, if there is one.
+    /// The format that holds all values of a dtype exactly, if there is one.
     #[must_use]
     pub fn of(dtype: DType) -> Option<Self> {
         Some(match dtype {
@@ -79,28 +79,28 @@ impl WavFormat {
         matches!(self, Self::Float32 | Self::Float64)
     }
 
-    /// Values from -2^k to 2^k - 1 fit.
-    fn bits(self) -> u32 {
+    /// Bits without the sign: values from -2^k to 2^k - 1 fit.
+    fn magnitude_bits(self) -> u32 {
         8 * self.size() as u32 - 1
     }
 }
 
-/// A sample that the format cannot hold.
+/// A sample that exceeds the format's range.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Unfit {
-    /// Its place among those that were given.
+pub(super) struct OutOfRange {
+    /// Its position among the samples passed in.
     pub(super) at: usize,
     pub(super) value: f64,
 }
 
-/// Appends samples in a format. Integers keep their values between integer formats and are divided by their dtype's
-/// full scale for floats; floats are relative to a full scale of 1.
+/// Encodes samples. Integers keep their values in integer formats and are divided by their dtype's full scale for floats;
+/// floats have a full scale of 1.
 pub(super) fn encode(
     samples: &[u8],
     dtype: DType,
     format: WavFormat,
     out: &mut Vec<u8>,
-) -> Result<(), Unfit> {
+) -> Result<(), OutOfRange> {
     macro_rules! ints {
         ($type:ty) => {{
             let values = samples.chunks_exact(size_of::<$type>());
@@ -109,7 +109,7 @@ pub(super) fn encode(
                 value.copy_from_slice(bytes);
                 i64::from(<$type>::from_ne_bytes(value))
             });
-            whole(values, 8 * size_of::<$type>() as u32 - 1, format, out)
+            encode_integers(values, 8 * size_of::<$type>() as u32 - 1, format, out)
         }};
     }
     macro_rules! floats {
@@ -120,7 +120,7 @@ pub(super) fn encode(
                 value.copy_from_slice(bytes);
                 f64::from(<$type>::from_ne_bytes(value))
             });
-            real(values, format, out)
+            encode_floats(values, format, out)
         }};
     }
     match dtype {
@@ -131,79 +131,79 @@ pub(super) fn encode(
         DType::U16 => ints!(u16),
         DType::F32 => floats!(f32),
         DType::F64 => floats!(f64),
-        // Refused when the plan was made.
+        // `accepts` refuses these.
         DType::I64 | DType::Bool | DType::C64 | DType::C128 => Ok(()),
     }
 }
 
-fn put(value: i64, format: WavFormat, out: &mut Vec<u8>) {
+fn put_integer(value: i64, format: WavFormat, out: &mut Vec<u8>) {
     match format {
         WavFormat::Int8 => out.push((value + 128) as u8),
         _ => out.extend(&value.to_le_bytes()[..format.size()]),
     }
 }
 
-fn whole(
+fn encode_integers(
     values: impl Iterator<Item = i64>,
     bits: u32,
     format: WavFormat,
     out: &mut Vec<u8>,
-) -> Result<(), Unfit> {
+) -> Result<(), OutOfRange> {
     let scale = (0.5f64).powi(bits as i32);
-    let most = 1i64 << format.bits().min(62);
+    let most = 1i64 << format.magnitude_bits().min(62);
     for (at, value) in values.enumerate() {
         match format {
             WavFormat::Float32 => out.extend(((value as f64 * scale) as f32).to_le_bytes()),
             WavFormat::Float64 => out.extend((value as f64 * scale).to_le_bytes()),
-            _ if (-most..most).contains(&value) => put(value, format, out),
+            _ if (-most..most).contains(&value) => put_integer(value, format, out),
             _ => {
                 let value = value as f64;
-                return Err(Unfit { at, value });
+                return Err(OutOfRange { at, value });
             }
         }
     }
     Ok(())
 }
 
-fn real(
+fn encode_floats(
     values: impl Iterator<Item = f64>,
     format: WavFormat,
     out: &mut Vec<u8>,
-) -> Result<(), Unfit> {
-    let most = (1i64 << format.bits().min(62)) as f64;
+) -> Result<(), OutOfRange> {
+    let most = (1i64 << format.magnitude_bits().min(62)) as f64;
     for (at, value) in values.enumerate() {
         match format {
             WavFormat::Float32 => out.extend((value as f32).to_le_bytes()),
             WavFormat::Float64 => out.extend(value.to_le_bytes()),
-            // 1 itself is the greatest number that there is, 2^-k below it.
+            // 1.0 becomes the greatest integer, 2^-k below full scale.
             _ if (-1.0..=1.0).contains(&value) => {
-                put(
+                put_integer(
                     (value * most).round_ties_even().min(most - 1.0) as i64,
                     format,
                     out,
                 );
             }
-            _ => return Err(Unfit { at, value }),
+            _ => return Err(OutOfRange { at, value }),
         }
     }
     Ok(())
 }
 
-/// What stands before and behind the samples.
+/// The content of a file's header.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Header {
     pub(super) format: WavFormat,
     pub(super) channels: u16,
     pub(super) rate: u32,
     pub(super) name: String,
-    pub(super) begins: Option<String>,
+    pub(super) start_time: Option<String>,
 }
 
-/// Most bytes of a file whose sizes are 32 bits; they do not count the first eight.
-pub(super) const LARGEST: u64 = u32::MAX as u64 + 8;
+/// Most bytes of a file with 32-bit sizes, which do not count the first eight.
+pub(super) const MAX_RIFF_BYTES: u64 = u32::MAX as u64 + 8;
 
 impl Header {
-    /// The bytes before the samples, of a file with so many of these; in 64 bits if the file is larger than `largest`.
+    /// The bytes before `data` bytes of samples; RF64 if the file is larger than `largest`.
     pub(super) fn bytes(&self, data: u64, largest: u64) -> Vec<u8> {
         let mut chunks = Vec::new();
         let align = u64::from(self.channels) * self.format.size() as u64;
@@ -226,7 +226,7 @@ impl Header {
         format.extend((align as u16).to_le_bytes());
         format.extend((8 * self.format.size() as u16).to_le_bytes());
         if float {
-            // Nothing follows, which formats other than integers have to say.
+            // Size of the extension, which non-integer formats must state.
             format.extend([0, 0]);
         }
         chunk(b"fmt ", &format);
@@ -235,12 +235,15 @@ impl Header {
             chunk(b"fact", &frames.to_le_bytes());
         }
         let mut info = b"INFO".to_vec();
-        let texts = [(b"INAM", Some(&self.name)), (b"ICRD", self.begins.as_ref())];
+        let texts = [
+            (b"INAM", Some(&self.name)),
+            (b"ICRD", self.start_time.as_ref()),
+        ];
         for (name, text) in texts {
             let Some(text) = text.filter(|text| !text.is_empty()) else {
                 continue;
             };
-            // Ended by a zero, and of even length.
+            // Zero-terminated, of even length.
             let mut text: Vec<u8> = text.bytes().chain([0]).collect();
             text.resize(text.len().next_multiple_of(2), 0);
             info.extend(name);
@@ -262,7 +265,7 @@ impl Header {
         for number in sizes.map(|number| if large { number } else { 0 }) {
             out.extend(number.to_le_bytes());
         }
-        // No further chunk is that large.
+        // No table of other large chunks.
         out.extend([0; 4]);
         out.extend(chunks);
         out.extend(b"data");
@@ -279,7 +282,7 @@ mod tests {
         samples: &[T],
         dtype: DType,
         format: WavFormat,
-    ) -> Result<Vec<u8>, Unfit> {
+    ) -> Result<Vec<u8>, OutOfRange> {
         let mut out = Vec::new();
         encode(bytemuck::cast_slice(samples), dtype, format, &mut out).map(|()| out)
     }
@@ -329,15 +332,15 @@ mod tests {
             channels: 2,
             rate: 48_000,
             name: "mic".into(),
-            begins: Some("2026-01-01T00:00:00Z".into()),
+            start_time: Some("2026-01-01T00:00:00Z".into()),
         };
-        let small = header.bytes(600, LARGEST);
+        let small = header.bytes(600, MAX_RIFF_BYTES);
         assert_eq!(&small[..4], b"RIFF");
         assert_eq!(number(&small, 4, 4), small.len() as u64 + 600 - 8);
         assert_eq!(&small[12..16], b"JUNK");
         // Five hours of six bytes at 48 kHz.
         let data = 5 * 3600 * 48_000 * 6;
-        let large = header.bytes(data, LARGEST);
+        let large = header.bytes(data, MAX_RIFF_BYTES);
         assert_eq!(large.len(), small.len());
         assert_eq!(
             (&large[..4], &large[12..16]),
@@ -354,8 +357,8 @@ mod tests {
         );
         assert_eq!(number(&large, large.len() - 4, 4), 0xffff_ffff);
         // The first size that is too large, and the last that is not.
-        let most = LARGEST - small.len() as u64;
-        assert_eq!(&header.bytes(most - 1, LARGEST)[..4], b"RIFF");
-        assert_eq!(&header.bytes(most + 2, LARGEST)[..4], b"RF64");
+        let most = MAX_RIFF_BYTES - small.len() as u64;
+        assert_eq!(&header.bytes(most - 1, MAX_RIFF_BYTES)[..4], b"RIFF");
+        assert_eq!(&header.bytes(most + 2, MAX_RIFF_BYTES)[..4], b"RF64");
     }
 }

@@ -1,34 +1,33 @@
-//! What flows as a signal of a store.
+//! A signal of a store as a sink.
 //!
-//! Samples, and windows that are samples still, keep their rate. Windows of one computed value become a signal with one
-//! sample every hop. What a filter removed leaves a gap there, as a gap does: a signal has no other way to say that
-//! there is nothing at a time.
-//!
-//! [`out`] says what becomes of gaps, clock steps and times.
+//! Samples, and windows that still hold all samples, keep their rate. Windows with one computed value become a signal with one
+//! sample every hop. Where a filter removed samples, the signal has a gap: it cannot express their absence otherwise.
+//! [`writer`] defines what becomes of gaps, clock steps and times.
 
-mod out;
+mod calibration;
+mod writer;
 
-use isochrony_segment::Calibration;
-use isochrony_store::{CreateOptions, Signal, Store};
+use isochrony_store::{CreateOptions, Store};
 use isochrony_time::Rate;
 use serde_json::{Map, Value, json};
 
-use super::store_location::{SignalLocation, failed};
+use super::signal_location::SignalLocation;
 use crate::operators::wrong_input;
+use crate::plan::error::store_error;
 use crate::{
-    Cause, OpError, OpErrorKind, PlanError, PortType, SharedFactory, SharedRecording, Sink,
-    SinkWriter,
+    OpError, OpErrorKind, PlanError, PortType, SharedFactory, SharedRecording, Sink, SinkWriter,
 };
-use out::{CopySource, SignalOut};
+use calibration::{check_calibration, refused};
+use writer::{CopySource, SignalSinkWriter};
 
-/// What happens where the signal exists.
+/// What to do if the signal exists.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum IfExists {
-    /// The run fails and changes nothing.
+    /// Fail and change nothing.
     Refuse,
-    /// It is removed with the first commit, and made anew.
+    /// Replace it at the first commit.
     Overwrite,
-    /// Samples are added to it: those of the same dtype and rate.
+    /// Append samples of the same dtype and rate.
     Append,
 }
 
@@ -40,7 +39,7 @@ impl IfExists {
     ];
 }
 
-/// A signal of a store as a target.
+/// Writes samples to a signal of a store.
 ///
 /// ```no_run
 /// use isochrony_flow::{IfExists, SignalLocation, Plan, StoredRecording, SignalSink};
@@ -54,21 +53,24 @@ impl IfExists {
 /// ```
 #[derive(Debug, Clone)]
 pub struct SignalSink {
-    place: SignalLocation,
+    location: SignalLocation,
     if_exists: IfExists,
 }
 
 impl SignalSink {
-    /// The name under which plans save it.
+    /// Its name in saved plans.
     pub const NAME: &'static str = "sink";
 
-    /// A signal there.
+    /// Writes to the signal at a location.
     #[must_use]
-    pub fn new(place: SignalLocation, if_exists: IfExists) -> Self {
-        Self { place, if_exists }
+    pub fn new(location: SignalLocation, if_exists: IfExists) -> Self {
+        Self {
+            location,
+            if_exists,
+        }
     }
 
-    /// The target that a saved plan names, in the store that it names or in another one.
+    /// The sink of a saved plan, in the store named there or in `store`.
     ///
     /// # Errors
     /// [`PlanError::Unreadable`].
@@ -84,14 +86,14 @@ impl SignalSink {
                 why: format!("if_exists is {word:?}, not one of refuse, overwrite, append"),
             });
         };
-        let place = SignalLocation::resolve(saved, store)?;
+        let location = SignalLocation::resolve(saved, store)?;
         Ok(SharedFactory::new(crate::SinkFactory::new(Self::new(
-            place, if_exists,
+            location, if_exists,
         ))))
     }
 }
 
-/// How windows become samples: source indices from one sample to the next, and samples that each window gives.
+/// How windows become samples: source indices from one sample to the next, and samples per window.
 fn shape(port: &PortType) -> Option<(u64, usize)> {
     match *port {
         PortType::Samples { .. } => Some((1, 1)),
@@ -114,7 +116,7 @@ impl Sink for SignalSink {
             IfExists::Overwrite => ", overwrite=True",
             IfExists::Append => ", append=True",
         };
-        format!("sink({}{how})", self.place.signal())
+        format!("sink({}{how})", self.location.signal())
     }
 
     fn accepts(&self, port: &PortType) -> Result<(), PlanError> {
@@ -143,15 +145,15 @@ impl Sink for SignalSink {
         };
         let is_samples = matches!(port, PortType::Samples { .. });
         let rate = over(stream.rate, step)?;
-        let store = self.place.open()?;
-        let name = self.place.signal();
-        let exists = store.contains(name).map_err(failed)?;
-        // That of a stored signal is in the stream; its attributes stay with it.
+        let store = self.location.open()?;
+        let name = self.location.signal();
+        let exists = store.contains(name).map_err(store_error)?;
+        // A stored signal has its calibration in the stream, and its attributes are not copied.
         let feed = reads.filter(|reads| reads.0.stored().is_none());
         let described = feed.and_then(SharedRecording::description);
         let appends = exists && self.if_exists == IfExists::Append;
         let writer = if appends {
-            let signal = store.signal(name).map_err(failed)?;
+            let signal = store.signal(name).map_err(store_error)?;
             if signal.dtype() != dtype || signal.rate() != rate {
                 return Err(refused(format!(
                     "{name:?} has {} at {} Hz and cannot take {dtype} at {rate} Hz; choose another name",
@@ -162,7 +164,7 @@ impl Sink for SignalSink {
             if let Some(described) = &described {
                 check_calibration(&signal, &described.calibration)?;
             }
-            store.writer(name).map_err(failed)?
+            store.writer(name).map_err(store_error)?
         } else {
             let mut options = CreateOptions::new(dtype, rate);
             let calibration = match &described {
@@ -177,23 +179,23 @@ impl Sink for SignalSink {
                 options.attributes = described.attributes.clone();
             }
             options.overwrite = self.if_exists == IfExists::Overwrite;
-            store.create(name, &options).map_err(failed)?
+            store.create(name, &options).map_err(store_error)?
         };
         let clock = reads.and_then(|recording| recording.clock_of(stream));
         let copied = CopySource {
-            // What operators made of samples has edges, which are no gaps.
+            // Computed samples lack edges, which are no gaps.
             reads: reads
                 .filter(|reads| is_samples && reads.0.gives_own_samples())
                 .cloned(),
             is_feed: feed.is_some(),
             awaits_description: feed.is_some() && described.is_none() && !appends,
         };
-        let out = SignalOut::new(store, writer, (step, per_window), clock, copied)?;
+        let out = SignalSinkWriter::new(store, writer, (step, per_window), clock, copied)?;
         Ok(Box::new(out))
     }
 
     fn saved(&self) -> Result<Map<String, Value>, PlanError> {
-        let mut saved = self.place.saved();
+        let mut saved = self.location.saved();
         let word = IfExists::ALL
             .iter()
             .find(|(_, how)| *how == self.if_exists)
@@ -203,34 +205,11 @@ impl Sink for SignalSink {
     }
 
     fn writes(&self, recording: &Map<String, Value>) -> bool {
-        self.place.is_read_by(recording)
+        self.location.is_read_by(recording)
     }
 }
 
-/// Refuses samples of a stated calibration to a signal that has another one.
-pub(super) fn check_calibration(signal: &Signal, stated: &Calibration) -> Result<(), OpError> {
-    let unstated = Calibration::default();
-    let own = signal.calibration();
-    if own == stated || *own == unstated || *stated == unstated {
-        return Ok(());
-    }
-    let words = |one: &Calibration| match (one.is_identity(), one.unit()) {
-        (true, unit) => format!("unit {unit:?}"),
-        (false, unit) => format!(
-            "unit {unit:?}, scale {} and offset {}",
-            one.scale(),
-            one.offset()
-        ),
-    };
-    Err(refused(format!(
-        "{:?} has {}, and the samples that come have {}; choose another name",
-        signal.name(),
-        words(own),
-        words(stated)
-    )))
-}
-
-/// A rate over a number of samples.
+/// A rate divided by a number of samples.
 fn over(rate: Rate, step: u64) -> Result<Rate, OpError> {
     let den = rate.den().checked_mul(step);
     let made = den.and_then(|den| Rate::new(rate.num(), den).ok());
@@ -239,8 +218,4 @@ fn over(rate: Rate, step: u64) -> Result<Rate, OpError> {
             "{rate} Hz over {step} samples is no rate that a signal can have; make the hop shorter"
         ))
     })
-}
-
-fn refused(why: String) -> OpError {
-    OpErrorKind::Failed(Cause::from(why)).into()
 }

@@ -1,4 +1,4 @@
-//! The clock of a stored signal, as the run that reads it sees it.
+//! The clock of a stored signal at the commit that the last pass reads.
 
 use std::sync::{PoisonError, RwLock};
 
@@ -7,12 +7,12 @@ use isochrony_time::{Fixed, Stamp, TimeError};
 
 use crate::{Cause, Clock};
 
-/// The signal as the last pass reads it.
+/// The signal as the last pass reads it; replaced when the next one begins.
 #[derive(Debug)]
 pub(crate) struct StoredClock(pub(crate) RwLock<Signal>);
 
-/// Times that are looked up together.
-const TIMES: usize = 1 << 12;
+/// Indices of one lookup.
+const LOOKUP_LEN: usize = 1 << 12;
 
 impl Clock for StoredClock {
     fn stamp(&self, index: i64) -> Option<Stamp> {
@@ -23,20 +23,20 @@ impl Clock for StoredClock {
 
     fn times(&self, indices: &[i64], out: &mut [i64]) -> Result<(), Cause> {
         let signal = self.0.read().unwrap_or_else(PoisonError::into_inner);
-        let mut exact = vec![Fixed::ZERO; indices.len().min(TIMES)];
+        let mut exact = vec![Fixed::ZERO; indices.len().min(LOOKUP_LEN)];
         let ns = |time: Fixed| {
             time.round_i64().ok_or(TimeError::Overflow {
                 what: "a time in ns since 1970",
             })
         };
-        for (indices, out) in indices.chunks(TIMES).zip(out.chunks_mut(TIMES)) {
+        for (indices, out) in indices.chunks(LOOKUP_LEN).zip(out.chunks_mut(LOOKUP_LEN)) {
             match signal.civil_many(indices, &mut exact) {
                 Ok(()) => {
                     for (out, &time) in out.iter_mut().zip(&exact) {
                         *out = ns(time)?;
                     }
                 }
-                // Some of the runs have no times: the others' are looked up one by one.
+                // Some runs have no civil time: look up the others one by one.
                 Err(StoreError::NoCivilTime { .. }) => {
                     for (out, &index) in out.iter_mut().zip(indices) {
                         *out = match signal.time_of(index) {
@@ -53,8 +53,8 @@ impl Clock for StoredClock {
     }
 }
 
-/// In what the clocks of two signals differ, where their indices are said to be the same times.
-pub(crate) fn differ(signal: &Signal, other: &Signal) -> Option<String> {
+/// Why two signals cannot have been sampled by one clock; None if they can.
+pub(crate) fn clock_difference(signal: &Signal, other: &Signal) -> Option<String> {
     let rates = [signal, other].map(|signal| signal.stream().get().rate);
     if rates[0] != rates[1] {
         return Some(format!("its rate is {} Hz, not {} Hz", rates[0], rates[1]));
@@ -62,7 +62,7 @@ pub(crate) fn differ(signal: &Signal, other: &Signal) -> Option<String> {
     let begin = signal.start_index().max(other.start_index());
     let end = signal.end_index().min(other.end_index());
     let period = 1e9 / rates[0].to_f64();
-    // What has no civil time says nothing against it.
+    // Without civil time there is no evidence against it.
     let time = |signal: &Signal, index| Some(signal.time_of(index).ok()?.value);
     [begin, end - 1].into_iter().filter(|_| begin < end).find_map(|index| {
         let apart = time(signal, index)?.checked_sub(time(other, index)?)?.to_f64();

@@ -1,18 +1,20 @@
 //! Stored signals as recordings.
 //!
-//! A [`StoredRecording`] names a signal of a store and, where not all of it is wanted, ranges of its indices in the order in
-//! which they are read: those of a selection by civil time need not be in index order. A pass reads the signal as it
-//! is when the run begins, also what was appended after the plan was written.
+//! A [`StoredRecording`] names a signal of a store, or ranges of its indices in read order: a selection by civil time need not
+//! be in index order. A pass reads the signal at the newest commit, including what was appended after the plan was built.
 //!
-//! A pass walks *parts*, the ranges' shares of one run each, and in each the *stretches* between gaps. Runs and gaps
-//! are looked up as they are reached, O(log n) each, so a signal with a million gaps costs no list of a million
-//! stretches. Samples are read in pieces of some MiB, of which segments are cut; a stretch never crosses a gap or a
-//! clock step, and its anchor is the first sample after the last of them, whatever range is read (rule R6).
+//! A pass walks *parts*, each the share of a range in one run, and in each part the contiguous ranges between gaps. Runs and
+//! gaps are looked up when they are reached, O(log n) each, so a million gaps need no list. Samples are read in pieces of some
+//! MiB, which are cut into segments. The anchor of a contiguous range is the first sample after the last gap or clock step,
+//! whatever range is read: so windows do not depend on where a scan starts.
+//!
+//! This file and `snapshot` import each other: a recording makes the snapshot, and the snapshot opens passes with the
+//! recording's options.
 
 mod clock;
 mod pass;
-mod portions;
-mod readahead;
+mod prefetch;
+mod snapshot;
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -23,14 +25,15 @@ use isochrony_store::machine::{choose, estimate};
 use isochrony_store::{Mode, Signal, SignalReader, Store, StoreError, Strategy, Stretch};
 use serde_json::{Map, Value, json};
 
-use super::segment_cutter::Cut;
+use super::segment_cutter::SegmentCutter;
+use crate::plan::error::store_error;
 use crate::{
-    Cause, Clock, OpError, OpErrorKind, OuterGaps, PlanError, PortType, Recording, SharedRecording,
-    SignalDescription, Snapshot, Source,
+    Clock, OpError, OuterGaps, PlanError, PortType, Recording, SharedRecording, SignalDescription,
+    Snapshot, Source,
 };
-use clock::{StoredClock, differ};
-use pass::{Before, Pass};
-use portions::StoredPortions;
+use clock::{StoredClock, clock_difference};
+use pass::{PreviousEnd, StoredPass};
+use snapshot::StoredSnapshot;
 
 /// A signal of a store, or ranges of it, that can be scanned.
 ///
@@ -48,18 +51,18 @@ use portions::StoredPortions;
 pub struct StoredRecording {
     store: PathBuf,
     signal: Signal,
-    /// Index ranges in the order of reading; None: all, also what is appended later.
+    /// Index ranges in read order; None: all, including what is appended later.
     ranges: Option<Vec<Range<i64>>>,
-    /// None of a signal without civil time.
+    /// None if the signal has no civil time.
     clock: Option<Arc<StoredClock>>,
-    /// The signal whose clock it is, where that is another.
+    /// The other signal whose clock it is read with.
     clocked_by: Option<Signal>,
-    /// How it is to be read; None: as is best.
+    /// None: the strategy with the lowest estimated cost.
     io: Option<Strategy>,
 }
 
 impl StoredRecording {
-    /// A signal of the store at a path, which is what saved plans name it by.
+    /// A signal of the store at a path; saved plans name it by both.
     pub fn new(store: impl AsRef<Path>, signal: Signal) -> Self {
         let timed = !signal.state().fit.is_empty();
         Self {
@@ -72,21 +75,21 @@ impl StoredRecording {
         }
     }
 
-    /// The same samples, read by a stated [`Strategy`] instead of what is held to be best.
+    /// The same samples, read by this [`Strategy`] instead of the one with the lowest estimated cost.
     #[must_use]
     pub fn io(mut self, strategy: Strategy) -> Self {
         self.io = Some(strategy);
         self
     }
 
-    /// The same samples on the timebase of another signal: the two were sampled by one clock, so that equal indices are
-    /// equal times, as channels of one converter are. They can meet index by index then.
+    /// The same samples on the timebase of another signal that was sampled by the same clock, as channels of one converter
+    /// are: equal indices are equal times, so the two can be combined index by index.
     ///
     /// # Errors
-    /// [`PlanError::OtherClock`]: their rates differ, or their civil times at the ends of what both have, by half a
-    /// sample or more. Where one of them has no civil time, the caller is believed.
+    /// [`PlanError::OtherClock`] if the rates differ, or the civil times at the ends of the common range differ by half a
+    /// sample or more. Not checked where one of them has no civil time.
     pub fn with_clock_of(mut self, other: &Signal) -> Result<Self, PlanError> {
-        if let Some(why) = differ(&self.signal, other) {
+        if let Some(why) = clock_difference(&self.signal, other) {
             return Err(PlanError::OtherClock {
                 signal: self.signal.name().into(),
                 other: other.name().into(),
@@ -112,14 +115,14 @@ impl StoredRecording {
         stream.intern()
     }
 
-    /// The same signal, but only these indices, in this order.
+    /// Only these indices of the signal, in this order.
     #[must_use]
     pub fn ranges(mut self, ranges: impl IntoIterator<Item = Range<i64>>) -> Self {
         self.ranges = Some(ranges.into_iter().collect());
         self
     }
 
-    /// What a selection selects.
+    /// The ranges of a selection.
     pub fn selection(store: impl AsRef<Path>, selection: &isochrony_store::Selection) -> Self {
         let stored = Self::new(store, selection.signal().clone());
         match selection.index_range() {
@@ -128,10 +131,10 @@ impl StoredRecording {
         }
     }
 
-    /// A pass over indices of the signal as a handle shows it, which goes on from where another pass ended.
+    /// A pass over indices of the signal at the commit of a handle, which continues another pass.
     ///
-    /// `before`: end and run of the last samples of that pass, so that what lies between is announced; None: there was
-    /// none. Ranges of this recording do not count here.
+    /// `before`: end and run of the last samples of that pass, so that the break between is announced; None: there was none.
+    /// Ignores the ranges of this recording.
     ///
     /// # Errors
     /// Indices outside the signal.
@@ -142,72 +145,72 @@ impl StoredRecording {
         before: Option<(i64, u32)>,
         segment: u64,
     ) -> Result<Box<dyn Source>, OpError> {
-        let parts = signal.select(range).map_err(failed)?.parts().to_vec();
+        let parts = signal.select(range).map_err(store_error)?.parts().to_vec();
         self.read_as(&signal)?;
         Ok(Box::new(self.pass_over(signal, parts, before, segment)?))
     }
 
-    /// From now on times are looked up in the signal as a handle shows it.
+    /// Looks up times at the commit of a handle from now on.
     fn read_as(&self, signal: &Signal) -> Result<(), OpError> {
         if let Some(clock) = &self.clock {
             let mut newest = clock.0.write().unwrap_or_else(PoisonError::into_inner);
             match &self.clocked_by {
                 None => *newest = signal.clone(),
                 Some(_) => {
-                    newest.refresh().map_err(failed)?;
+                    newest.refresh().map_err(store_error)?;
                 }
             }
         }
         Ok(())
     }
 
-    /// The signal as it is now, and the parts of it that are asked for, in the order of reading.
+    /// The signal at its newest commit, and the parts to read, in read order.
     fn now(&self, range: Option<Range<i64>>) -> Result<(Signal, Vec<Stretch>), OpError> {
         let mut signal = self.signal.clone();
-        signal.refresh().map_err(failed)?;
-        let parts = self.parts(&signal, range).map_err(failed)?;
+        signal.refresh().map_err(store_error)?;
+        let parts = self.parts(&signal, range).map_err(store_error)?;
         self.read_as(&signal)?;
         Ok((signal, parts))
     }
 
-    /// A pass over parts of the signal as a handle shows it.
+    /// A pass over parts of the signal at the commit of a handle.
     pub(crate) fn pass_over(
         &self,
         signal: Signal,
         parts: Vec<Stretch>,
-        before: Before,
+        before: PreviousEnd,
         segment: u64,
-    ) -> Result<Pass, OpError> {
+    ) -> Result<StoredPass, OpError> {
         let (strategy, piece) = self.pieces(&signal, &parts, segment);
-        let reader = SignalReader::new(&signal, &parts, piece, strategy).map_err(failed)?;
-        Ok(self.pass_by(reader, signal, parts, before, segment))
+        let reader = SignalReader::new(&signal, &parts, piece, strategy).map_err(store_error)?;
+        Ok(self.pass_with(reader, signal, parts, before, segment))
     }
 
-    /// The same by a reader.
-    pub(crate) fn pass_by(
+    /// The same with a given reader.
+    pub(crate) fn pass_with(
         &self,
         reader: SignalReader,
         signal: Signal,
         parts: Vec<Stretch>,
-        before: Before,
+        before: PreviousEnd,
         segment: u64,
-    ) -> Pass {
-        Pass {
+    ) -> StoredPass {
+        StoredPass {
             at: parts.first().map_or(0, |part| part.range.start),
             reader,
-            cut: Cut::new(segment),
+            cut: SegmentCutter::new(segment),
             stream: self.stream(),
             signal,
             parts,
             part: 0,
-            stretch: 0..0,
+            contiguous: 0..0,
             before,
-            begins: None,
-            tells_all: false,
+            pending: None,
+            announces_start: false,
         }
     }
 
-    /// How parts of the signal are read, and in pieces of how many samples.
+    /// The I/O strategy for parts of the signal, and the samples of a piece.
     pub(crate) fn pieces(
         &self,
         signal: &Signal,
@@ -216,13 +219,13 @@ impl StoredRecording {
     ) -> (Strategy, i64) {
         let strategy = (self.io).unwrap_or_else(|| choose(signal, parts));
         let wanted = (strategy.piece_bytes() / signal.dtype().size() as u64) as i64;
-        // Whole segments, so that where they are cut does not depend on how they are read.
-        let segment = Cut::new(segment).segment();
+        // Whole segments, so that the cuts do not depend on the strategy.
+        let segment = SegmentCutter::new(segment).segment();
         let piece = (wanted / segment).max(1).saturating_mul(segment);
         (strategy, piece)
     }
 
-    /// The recording that a saved plan names, in the store that it names or in another one.
+    /// The recording that a saved plan names, in the store named there or in `store`.
     ///
     /// # Errors
     /// [`PlanError::NoRecording`], [`PlanError::DamagedRecording`], [`PlanError::Unreadable`].
@@ -270,7 +273,7 @@ impl StoredRecording {
 }
 
 impl StoredRecording {
-    /// The shares of runs that a scan of a signal, within a range, reads.
+    /// The parts that a scan of a range reads.
     fn parts(
         &self,
         signal: &Signal,
@@ -309,10 +312,10 @@ impl Recording for StoredRecording {
 
     fn snapshot(&self, range: Option<Range<i64>>) -> Result<Option<Arc<dyn Snapshot>>, OpError> {
         let (signal, parts) = self.now(range)?;
-        // Chosen for all of it, not for each portion.
+        // One strategy for the whole scan, not one per portion.
         let strategy = (self.io).unwrap_or_else(|| choose(&signal, &parts));
         let stored = self.clone().io(strategy);
-        Ok(Some(StoredPortions::new(stored, signal, parts)))
+        Ok(Some(StoredSnapshot::new(stored, signal, parts)))
     }
 
     fn is_splittable(&self) -> bool {
@@ -321,12 +324,12 @@ impl Recording for StoredRecording {
 
     fn within(&self) -> Option<Range<i64>> {
         let Some(ranges) = self.ranges.as_deref() else {
-            // It may grow.
+            // It can be appended to.
             return Some(self.signal.start_index()..i64::MAX);
         };
         let starts = ranges.iter().map(|range| range.start);
         let ends = ranges.iter().map(|range| range.end);
-        // Of no range no samples.
+        // Without ranges there are no samples.
         Some(starts.min().unwrap_or(0)..ends.max().unwrap_or(0))
     }
 
@@ -362,7 +365,7 @@ impl Recording for StoredRecording {
 
     fn outer_gaps(&self) -> OuterGaps {
         let mut signal = self.signal.clone();
-        // What cannot be looked up anew is as it was.
+        // If the store cannot be read, the last known gaps are used.
         let _ = signal.refresh();
         match self.ranges.as_deref() {
             None => OuterGaps::within(&signal, 0..signal.end_index()),
@@ -394,8 +397,4 @@ impl Recording for StoredRecording {
         }
         Some(saved)
     }
-}
-
-pub(crate) fn failed(error: StoreError) -> OpError {
-    OpErrorKind::Failed(Cause::from(error)).into()
 }

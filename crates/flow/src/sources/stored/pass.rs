@@ -6,48 +6,48 @@ use isochrony_segment::StreamId;
 use isochrony_store::{Reading, Signal, SignalReader, Stretch};
 use isochrony_time::{RunId, civil};
 
-use super::failed;
-use crate::sources::segment_cutter::Cut;
+use crate::plan::error::store_error;
+use crate::sources::segment_cutter::SegmentCutter;
 use crate::{Break, OpError, Source, SourceItem};
 
-/// End and run of the stretch before.
-pub(crate) type Before = Option<(i64, u32)>;
+/// End and run of the samples before.
+pub(crate) type PreviousEnd = Option<(i64, u32)>;
 
 /// One pass over the parts.
-pub(crate) struct Pass {
+pub(crate) struct StoredPass {
     pub(super) signal: Signal,
     pub(super) reader: SignalReader,
     pub(super) stream: StreamId,
     pub(super) parts: Vec<Stretch>,
-    /// The part that is read, and from where on.
+    /// The part being read, and the index from which on.
     pub(super) part: usize,
     pub(super) at: i64,
-    /// What is left of the stretch that is read.
-    pub(super) stretch: Range<i64>,
-    /// Its piece that was read last.
-    pub(super) cut: Cut,
-    pub(super) before: Before,
-    /// The stretch that begins next, where it was said that it lies before what was given.
-    pub(super) begins: Option<SourceItem>,
-    /// Whether a stretch that continues what was before the pass is announced, too.
-    pub(super) tells_all: bool,
+    /// The rest of the contiguous range being read.
+    pub(super) contiguous: Range<i64>,
+    /// The piece of it that was read last.
+    pub(super) cut: SegmentCutter,
+    pub(super) before: PreviousEnd,
+    /// The `RangeStart` that follows a `Rewind`.
+    pub(super) pending: Option<SourceItem>,
+    /// Whether the first range is announced even if it continues the samples before the pass.
+    pub(super) announces_start: bool,
 }
 
-impl Pass {
-    /// Announces its first stretch also where that continues what was before.
-    pub(crate) fn telling_all(self) -> Self {
+impl StoredPass {
+    /// Announces its first range even if that continues the samples before.
+    pub(crate) fn announcing_start(self) -> Self {
         Self {
-            tells_all: true,
+            announces_start: true,
             ..self
         }
     }
 
-    /// Enters the next stretch and says so, unless it continues the one before; then, and at the end, None.
+    /// Goes to the next contiguous range and announces it; None if it continues the one before, and at the end.
     fn enter(&mut self) -> Option<SourceItem> {
         while let Some(part) = self.parts.get(self.part) {
             let (run, end) = (part.run, part.range.end);
             let gap = self.signal.gaps().first_within(self.at..end);
-            let stretch = self.at..gap.map_or(end, |gap| gap.start);
+            let range = self.at..gap.map_or(end, |gap| gap.start);
             match gap {
                 Some(gap) if gap.end() < end => self.at = gap.end(),
                 _ => {
@@ -56,31 +56,31 @@ impl Pass {
                     self.at = next.map_or(0, |part| part.range.start);
                 }
             }
-            if stretch.is_empty() {
+            if range.is_empty() {
                 continue;
             }
-            let before = self.before.replace((stretch.end, run));
-            let continues = before == Some((stretch.start, run));
+            let before = self.before.replace((range.end, run));
+            let continues = before == Some((range.start, run));
             let why = before.filter(|_| !continues);
-            let why = why.map(|before| self.between(before, stretch.start, run));
-            let told = std::mem::take(&mut self.tells_all) || !continues;
-            let anchor = first_of_stretch(&self.signal, stretch.start, run);
-            self.stretch = stretch;
-            // Ranges may touch inside a run: nothing to announce there.
-            if !told {
+            let why = why.map(|before| self.between(before, range.start, run));
+            let announced = std::mem::take(&mut self.announces_start) || !continues;
+            let anchor = first_contiguous(&self.signal, range.start, run);
+            self.contiguous = range;
+            // Selected ranges can be adjacent: that is no break.
+            if !announced {
                 return None;
             }
-            let begins = SourceItem::RangeStart { anchor, why };
-            if before.is_none_or(|(end, _)| self.stretch.start >= end) {
-                return Some(begins);
+            let start = SourceItem::RangeStart { anchor, why };
+            if before.is_none_or(|(end, _)| self.contiguous.start >= end) {
+                return Some(start);
             }
-            self.begins = Some(begins);
+            self.pending = Some(start);
             return Some(SourceItem::Rewind);
         }
         None
     }
 
-    /// What lies between two stretches.
+    /// The break between two contiguous ranges.
     fn between(&self, (end, old): (i64, u32), start: i64, new: u32) -> Break {
         if old != new {
             return Break::ClockStep {
@@ -88,30 +88,30 @@ impl Pass {
                 new: RunId(new),
             };
         }
-        // Samples that exist and were not asked for are no gap.
+        // Samples that exist but were not selected are no gap.
         match self.signal.gaps().at(end) {
             Some(gap) if gap.end() == start => Break::Gap(end..start),
             _ => Break::Removed,
         }
     }
 
-    /// The next segment of the stretch.
+    /// Reads the next segment of the contiguous range.
     fn read(&mut self) -> Result<Option<SourceItem>, OpError> {
-        if self.cut.is_empty() && !self.stretch.is_empty() {
-            let piece = self.reader.next_piece(&self.stretch);
-            self.stretch.start = piece.end;
+        if self.cut.is_empty() && !self.contiguous.is_empty() {
+            let piece = self.reader.next_piece(&self.contiguous);
+            self.contiguous.start = piece.end;
             let start = piece.start;
-            let piece = self.reader.read(piece).map_err(failed)?;
+            let piece = self.reader.read(piece).map_err(store_error)?;
             self.cut.put(piece.relabelled(start, self.stream)?);
         }
         self.cut.pull()
     }
 }
 
-impl Source for Pass {
+impl Source for StoredPass {
     fn pull(&mut self) -> Result<SourceItem, OpError> {
-        if let Some(begins) = self.begins.take() {
-            return Ok(begins);
+        if let Some(start) = self.pending.take() {
+            return Ok(start);
         }
         if let Some(item) = self.read()? {
             return Ok(item);
@@ -136,8 +136,8 @@ impl Source for Pass {
     }
 }
 
-/// First sample after the last gap or clock step at or before an index.
-pub(crate) fn first_of_stretch(signal: &Signal, index: i64, run: u32) -> i64 {
+/// First sample after the last gap or clock step at or before an index: the anchor.
+pub(crate) fn first_contiguous(signal: &Signal, index: i64, run: u32) -> i64 {
     let run = signal.state().runs.by_id(run);
     let gaps = signal.gaps();
     let before = gaps.overlapping(0..index).end.checked_sub(1);

@@ -1,14 +1,15 @@
-//! What flows as record batches of Arrow, for files of columns.
+//! Items as Arrow record batches, for columnar files.
 //!
-//! - rows: as they are;
-//! - samples: `index`, `time` where the recording knows civil time, and a column called as the signal is, by the last part
-//!   of its name;
-//! - windows: `start`, `end`, `time`, and `value`, or `values`, a list, where a window has several;
-//! - ranges: `start`, `end`, `time`.
+//! | items | columns |
+//! |---|---|
+//! | rows | the fields |
+//! | samples | `index`, `time`, and one named by the last part of the signal's name |
+//! | windows | `start`, `end`, `time`, and `value`, or a list `values` if a window has several |
+//! | ranges | `start`, `end`, `time` |
 //!
-//! Times are timestamps in ns, UTC. The schema's metadata says what was recorded: `isochrony.signal`, `isochrony.rate`
-//! (exact, in Hz), `isochrony.timebase`, `isochrony.unit`, and where stored samples are counts, `isochrony.scale` and
-//! `isochrony.offset` that make values of them. A column's metadata has its `unit`, as tables of rows do.
+//! Times are timestamps in ns, UTC; without civil time there is no such column. The schema's metadata has `isochrony.signal`,
+//! `isochrony.rate` (exact, in Hz), `isochrony.timebase`, `isochrony.unit` and, if samples are counts, `isochrony.scale` and
+//! `isochrony.offset`. A column's metadata has its `unit`.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -23,10 +24,10 @@ use crate::plan::rows::columns::{column, lists};
 use crate::plan::rows::{END, START, TIME, integer, times};
 use crate::{Clock, Fields, Frames, Item, OpError, OpErrorKind, PlanError, PortType};
 
-/// Indices of samples, where they are no rows.
+/// Column of sample indices.
 const INDEX: &str = "index";
 
-/// Makes record batches of what flows through a port.
+/// Converts the items of a port to record batches.
 pub struct BatchEncoder {
     schema: SchemaRef,
     port: PortType,
@@ -34,7 +35,7 @@ pub struct BatchEncoder {
 }
 
 impl BatchEncoder {
-    /// Whether what flows through a port has columns.
+    /// Checks that the items of a port have columns.
     ///
     /// # Errors
     /// [`PlanError::InputType`] of a count, which is one number.
@@ -50,7 +51,7 @@ impl BatchEncoder {
         }
     }
 
-    /// For what flows through a port; `clock` is that of the recording whose indices it has.
+    /// For the items of a port; `clock` is that of the recording whose indices they have.
     #[must_use]
     pub fn new(port: &PortType, clock: Option<Arc<dyn Clock>>) -> Self {
         let stream = port.stream();
@@ -107,16 +108,16 @@ impl BatchEncoder {
         }
     }
 
-    /// The columns, and what they are of.
+    /// The columns and their metadata.
     #[must_use]
     pub fn schema(&self) -> &SchemaRef {
         &self.schema
     }
 
-    /// An item as a batch; None if there is nothing in it.
+    /// Converts an item; None if it is empty.
     ///
     /// # Errors
-    /// A time that cannot be said in ns since 1970.
+    /// A time outside the range of nanoseconds since 1970.
     pub fn batch(&self, item: &Item) -> Result<Option<RecordBatch>, OpError> {
         let columns = match item {
             Item::Rows(rows) => rows.batch().columns().to_vec(),
@@ -169,7 +170,7 @@ impl BatchEncoder {
             return Err(wrong());
         };
         if (frames.dtype(), frames.width()) != (dtype, width) {
-            // A last window that is shorter than the others has no place in a column.
+            // A shorter last window does not fit into a column of fixed-size lists.
             return Err(wrong());
         }
         let (row, stride) = (width * dtype.size(), frames.stride() * dtype.size());
@@ -199,7 +200,7 @@ fn wrong() -> OpError {
     .into()
 }
 
-/// Whether what flows are counts of which a calibration makes values.
+/// Whether the items are counts, which a calibration turns into values.
 fn counts(port: &PortType, stream: Option<&Stream>) -> bool {
     let stored = matches!(port, PortType::Samples { .. } | PortType::Frames { .. });
     stored && stream.is_some_and(|stream| !stream.calibration.is_identity())

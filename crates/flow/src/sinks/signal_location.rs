@@ -1,19 +1,20 @@
-//! A signal of a store as something to write to: the user's open store, or a path that is opened when a plan runs.
+//! Names the signal that a sink writes to: in the user's open store, or in a store that is opened when a plan is executed.
 
 use std::collections::HashMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, LazyLock, Mutex, PoisonError, Weak};
 
-use isochrony_store::{Mode, Store, StoreError};
+use isochrony_store::{Mode, Store};
 use serde_json::{Map, Value, json};
 
-use crate::{Cause, OpError, OpErrorKind, PlanError};
+use crate::plan::error::store_error;
+use crate::{OpError, PlanError};
 
-/// Stores that running plans opened by their path: one store has one writer, and a plan may keep several things in one.
-static OPEN: LazyLock<Mutex<HashMap<PathBuf, Weak<Store>>>> = LazyLock::new(Mutex::default);
+/// Stores opened by path for executions in progress. A store has one writer, and several sinks can share it.
+static OPEN_STORES: LazyLock<Mutex<HashMap<PathBuf, Weak<Store>>>> = LazyLock::new(Mutex::default);
 
-/// A signal of a store, by name; the store is open already, or is opened for writing when a plan runs.
+/// A signal of a store, by name. The store is open already, or is opened for writing when a plan is executed.
 #[derive(Clone)]
 pub struct SignalLocation {
     path: PathBuf,
@@ -22,7 +23,7 @@ pub struct SignalLocation {
 }
 
 impl SignalLocation {
-    /// A signal of a store that is open for writing. What a run commits there includes what else waits for a commit.
+    /// A signal of a store that is open for writing. Commits of the sink include whatever else is uncommitted there.
     pub fn new(store: &Store, signal: impl Into<String>) -> Self {
         Self {
             path: store.path().to_owned(),
@@ -31,7 +32,7 @@ impl SignalLocation {
         }
     }
 
-    /// A signal of the store at a path, which each run opens and closes again.
+    /// A signal of the store at a path, which each execution opens and closes.
     pub fn at(store: impl AsRef<Path>, signal: impl Into<String>) -> Self {
         let path = store.as_ref();
         Self {
@@ -58,17 +59,17 @@ impl SignalLocation {
         if let Some(store) = &self.open {
             return Ok(Arc::new(store.clone()));
         }
-        let mut open = OPEN.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut open = OPEN_STORES.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(store) = open.get(&self.path).and_then(Weak::upgrade) {
             return Ok(store);
         }
-        let store = Arc::new(Store::open(&self.path, Mode::ReadWrite).map_err(failed)?);
+        let store = Arc::new(Store::open(&self.path, Mode::ReadWrite).map_err(store_error)?);
         open.retain(|_, store| store.strong_count() > 0);
         open.insert(self.path.clone(), Arc::downgrade(&store));
         Ok(store)
     }
 
-    /// As saved plans have it.
+    /// Its form in a saved plan.
     pub(crate) fn saved(&self) -> Map<String, Value> {
         let mut saved = Map::new();
         saved.insert("store".into(), json!(self.path.to_string_lossy()));
@@ -76,7 +77,7 @@ impl SignalLocation {
         saved
     }
 
-    /// The place that a saved plan names, in the store that it names or in another one.
+    /// The location that a saved plan names, in the store named there or in `store`.
     pub(crate) fn resolve(
         saved: &Map<String, Value>,
         store: Option<&Store>,
@@ -104,9 +105,4 @@ impl fmt::Debug for SignalLocation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}/{}", self.path.display(), self.signal)
     }
-}
-
-/// A store's error as an operator's.
-pub(crate) fn failed(error: StoreError) -> OpError {
-    OpErrorKind::Failed(Cause::from(error)).into()
 }

@@ -1,4 +1,4 @@
-//! A file that is being written, under another name than it will have.
+//! A file that is written under a temporary name and renamed when it is complete.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -8,22 +8,22 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::{Cause, OpError, OpErrorKind};
 
-/// Files that this process began.
-static BEGUN: AtomicU64 = AtomicU64::new(0);
+/// Number of files that this process began.
+static FILES_BEGUN: AtomicU64 = AtomicU64::new(0);
 
-/// A name under which a file is written, and no other run's.
-fn part_name(path: &Path) -> PathBuf {
-    let (run, file) = (process::id(), BEGUN.fetch_add(1, Ordering::Relaxed));
-    named(path, |stem| format!(".{stem}.{run}-{file}.part"))
+/// A temporary name that no other execution uses.
+fn temporary_name(path: &Path) -> PathBuf {
+    let (run, file) = (process::id(), FILES_BEGUN.fetch_add(1, Ordering::Relaxed));
+    renamed(path, |stem| format!(".{stem}.{run}-{file}.part"))
 }
 
-/// The name of what a run that failed left of a file.
+/// The name under which a failed execution leaves its file on request.
 #[must_use]
 pub fn partial_name(path: &Path) -> PathBuf {
-    named(path, |stem| format!("{stem}.partial"))
+    renamed(path, |stem| format!("{stem}.partial"))
 }
 
-fn named(path: &Path, name: impl FnOnce(&str) -> String) -> PathBuf {
+fn renamed(path: &Path, name: impl FnOnce(&str) -> String) -> PathBuf {
     let text = |part: Option<&std::ffi::OsStr>| {
         part.map_or(String::new(), |part| part.to_string_lossy().into_owned())
     };
@@ -34,7 +34,7 @@ fn named(path: &Path, name: impl FnOnce(&str) -> String) -> PathBuf {
     path.with_file_name(name(&text(path.file_stem())) + &extension)
 }
 
-/// A file that is being written. Dropped before it is [kept](Self::keep), it is removed.
+/// A file in progress. If it is dropped before it is [kept](Self::keep), it is removed.
 #[derive(Debug)]
 pub struct PartFile {
     path: PathBuf,
@@ -47,7 +47,7 @@ impl PartFile {
     /// Begins a file.
     ///
     /// # Errors
-    /// The path lies inside a store, or what the system says: no folder, no right to write there.
+    /// The path lies inside a store, or the operating system's error.
     pub fn create(path: &Path) -> Result<Self, OpError> {
         if let Some(store) = store_around(path) {
             let text = format!(
@@ -66,10 +66,10 @@ impl PartFile {
                 "it is no file: choose another name",
             ));
         }
-        let part = part_name(path);
+        let part = temporary_name(path);
         let mut how = OpenOptions::new();
         let file = how.write(true).create_new(true).open(&part);
-        let file = file.map_err(|why| failed("create", path, &why, CHECK))?;
+        let file = file.map_err(|why| failed("create", path, &why, REMEDY))?;
         Ok(Self {
             path: path.to_owned(),
             part,
@@ -84,22 +84,22 @@ impl PartFile {
         &self.file
     }
 
-    /// The path that it will have.
+    /// Its final path.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// An error of the system as one that names the file.
+    /// An operating system's error with the file's name.
     #[must_use]
     pub fn failed(&self, why: &io::Error) -> OpError {
-        failed("write", &self.path, why, CHECK)
+        failed("write", &self.path, why, REMEDY)
     }
 
-    /// Makes it durable and gives it its name; where it is a part only, one that says so.
+    /// Syncs and renames it: to its final name if `whole`, otherwise to its [`partial_name`].
     ///
     /// # Errors
-    /// What the system says.
+    /// The operating system's error.
     pub fn keep(&mut self, whole: bool) -> Result<(), OpError> {
         self.file.sync_all().map_err(|why| self.failed(&why))?;
         let name = if whole {
@@ -107,29 +107,28 @@ impl PartFile {
         } else {
             partial_name(&self.path)
         };
-        std::fs::rename(&self.part, &name).map_err(|why| failed("rename", &name, &why, CHECK))?;
+        std::fs::rename(&self.part, &name).map_err(|why| failed("rename", &name, &why, REMEDY))?;
         self.kept = true;
-        // The name is durable once its folder is.
+        // The rename is durable once the folder is synced.
         let folder = name
             .parent()
             .filter(|folder| !folder.as_os_str().is_empty());
         let folder = File::open(folder.unwrap_or(Path::new(".")));
         let synced = folder.and_then(|folder| folder.sync_all());
-        synced.map_err(|why| failed("make durable", &name, &why, CHECK))
+        synced.map_err(|why| failed("make durable", &name, &why, REMEDY))
     }
 }
 
 impl Drop for PartFile {
     fn drop(&mut self) {
         if !self.kept {
-            // What cannot be removed is in nobody's way.
+            // A leftover temporary file does no harm.
             let _ = std::fs::remove_file(&self.part);
         }
     }
 }
 
-/// The store that a path lies in, also by way of links. Files that a user asks for are no part of one, and could replace
-/// those that are.
+/// The store that a path lies in, links resolved. An output file there could replace the store's own files.
 fn store_around(path: &Path) -> Option<PathBuf> {
     let folder = match path.parent() {
         Some(folder) if !folder.as_os_str().is_empty() => folder,
@@ -145,8 +144,8 @@ fn store_around(path: &Path) -> Option<PathBuf> {
         .map(Path::to_path_buf)
 }
 
-/// What helps with most of what systems say.
-const CHECK: &str = "check the path, its permissions and the space on its disk";
+/// Remedy for most errors of the operating system.
+const REMEDY: &str = "check the path, its permissions and the space on its disk";
 
 fn failed(doing: &str, path: &Path, why: &io::Error, mend: &str) -> OpError {
     let text = format!("cannot {doing} {}: {why}; {mend}", path.display());

@@ -1,4 +1,4 @@
-//! What one run writes as WAV: files one after the other, and what becomes of gaps and clock steps between samples.
+//! Writes the samples of one execution to WAV files, and handles gaps and clock steps between them.
 
 use std::io::{BufWriter, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
@@ -7,43 +7,64 @@ use std::sync::Arc;
 use isochrony_segment::DType;
 use isochrony_time::civil;
 
-use super::part::PartFile;
-use super::wav::{WavGaps, WavSink};
-use super::wav_format::{Header, LARGEST, WavFormat, encode};
+use super::part_file::PartFile;
+use super::wav_format::{Header, MAX_RIFF_BYTES, WavFormat, encode};
 use crate::{Break, Cause, Clock, Item, OpError, OpErrorKind, SinkWriter};
 
-/// Samples that are converted at a time.
-const PIECE: usize = 1 << 14;
-/// Bytes that are written at a time.
-const BUFFER: usize = 1 << 18;
-/// Samples of the longest gap that is filled: a day at 48 kHz. A wrong stamp could fill a disk.
-const MOST_ZEROS: u64 = 1 << 32;
+/// What a WAV file does with gaps.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum WavGaps {
+    /// Fail.
+    #[default]
+    Error,
+    /// Write zeros for the missing indices.
+    Zeros,
+    /// Write one file for each gap-free range.
+    Split,
+}
+
+impl WavGaps {
+    /// Names and values.
+    pub const ALL: [(&'static str, Self); 3] = [
+        ("error", Self::Error),
+        ("zeros", Self::Zeros),
+        ("split", Self::Split),
+    ];
+}
+
+/// Samples converted at a time.
+const BLOCK_SAMPLES: usize = 1 << 14;
+/// Bytes of one write.
+const BUFFER_BYTES: usize = 1 << 18;
+/// Longest gap in samples that is filled: a day at 48 kHz. A wrong stamp could fill the disk.
+const MAX_ZEROS: u64 = 1 << 32;
 
 fn refused(why: String) -> OpError {
     OpErrorKind::Failed(Cause::from(why)).into()
 }
 
-/// A file that is being written.
-struct Writing {
+/// A WAV file in progress.
+struct OpenWavFile {
     part: PartFile,
     out: BufWriter<std::fs::File>,
     header: Header,
     /// Bytes of samples.
-    data: u64,
+    data_bytes: u64,
 }
 
-impl Writing {
+impl OpenWavFile {
     fn begin(path: &Path, header: Header) -> Result<Self, OpError> {
         let part = PartFile::create(path)?;
         let file = part.file().try_clone().map_err(|why| part.failed(&why))?;
         let mut writing = Self {
-            out: BufWriter::with_capacity(BUFFER, file),
+            out: BufWriter::with_capacity(BUFFER_BYTES, file),
             part,
             header,
-            data: 0,
+            data_bytes: 0,
         };
-        // Its size does not depend on what it says.
-        let header = writing.header.bytes(0, LARGEST);
+        // The header has the same size at the end, when it is overwritten.
+        let header = writing.header.bytes(0, MAX_RIFF_BYTES);
         writing.put(&header)?;
         Ok(writing)
     }
@@ -54,12 +75,12 @@ impl Writing {
             .map_err(|why| self.part.failed(&why))
     }
 
-    /// Writes the sizes and gives the file its name.
+    /// Writes the final header and renames the file.
     fn end(&mut self, whole: bool) -> Result<(), OpError> {
-        if self.data % 2 == 1 {
+        if self.data_bytes % 2 == 1 {
             self.put(&[0])?;
         }
-        let header = self.header.bytes(self.data, LARGEST);
+        let header = self.header.bytes(self.data_bytes, MAX_RIFF_BYTES);
         let written = self
             .out
             .seek(SeekFrom::Start(0))
@@ -70,63 +91,69 @@ impl Writing {
     }
 }
 
-/// What one run writes.
-pub(super) struct WavOut {
-    target: WavSink,
+/// Writes samples to one WAV file after another.
+pub(super) struct WavWriter {
+    path: PathBuf,
+    gaps: WavGaps,
+    keep_partial: bool,
     dtype: DType,
-    /// Of the next file.
+    /// Header of the next file.
     header: Header,
     clock: Option<Arc<dyn Clock>>,
-    file: Option<Writing>,
-    /// Files that were begun.
+    file: Option<OpenWavFile>,
+    /// Number of files begun.
     files: usize,
-    /// Index that would continue what was written.
+    /// Index of the next sample if there is no gap.
     expected: Option<i64>,
-    /// The clock was set since.
-    set: bool,
+    /// A clock step came since the last sample.
+    clock_step: bool,
     encoded: Vec<u8>,
 }
 
-impl WavOut {
-    /// Prepares for samples of a dtype. `header`: of the first file, but for when it begins.
+impl WavWriter {
+    /// Prepares for samples of a dtype. `header`: that of the first file, without its start time.
     pub(super) fn open(
-        target: WavSink,
+        path: PathBuf,
+        gaps: WavGaps,
+        keep_partial: bool,
         dtype: DType,
         header: Header,
         clock: Option<Arc<dyn Clock>>,
     ) -> Result<Self, OpError> {
         let mut out = Self {
-            target,
+            path,
+            gaps,
+            keep_partial,
             dtype,
             header,
             clock,
             file: None,
             files: 0,
             expected: None,
-            set: false,
+            clock_step: false,
             encoded: Vec::new(),
         };
-        if out.target.gaps != WavGaps::Split {
-            // A path that cannot be written to is known before anything is computed.
+        if out.gaps != WavGaps::Split {
+            // Fail early if the path is not writable.
             out.begin(None)?;
         }
         Ok(out)
     }
 
-    /// Begins a file, whose first sample has an index, if it is known.
+    /// Begins a file. `start`: index of its first sample, if known.
     fn begin(&mut self, start: Option<i64>) -> Result<(), OpError> {
         self.files += 1;
-        let path = match self.target.gaps {
-            WavGaps::Split => numbered(&self.target.path, self.files),
-            _ => self.target.path.clone(),
+        let path = match self.gaps {
+            WavGaps::Split => numbered(&self.path, self.files),
+            _ => self.path.clone(),
         };
         let mut header = self.header.clone();
-        let begins = start.zip(self.clock.as_ref());
-        let begins = begins.and_then(|(start, clock)| clock.stamp(start));
-        // As long as any, so that a header that is written before the time is known has room for it.
-        let begins = begins.map_or(" ".repeat(TIME), |stamp| time(stamp.civil));
-        header.begins = self.clock.is_some().then_some(begins);
-        self.file = Some(Writing::begin(&path, header)?);
+        let start_time = start.zip(self.clock.as_ref());
+        let start_time = start_time.and_then(|(start, clock)| clock.stamp(start));
+        // Spaces reserve room in a header that is written before the time is known.
+        let start_time = start_time.map_or(" ".repeat(TIME_LEN), |stamp| padded_time(stamp.civil));
+        header.start_time = self.clock.is_some().then_some(start_time);
+        self.file = Some(OpenWavFile::begin(&path, header)?);
         Ok(())
     }
 
@@ -137,27 +164,29 @@ impl WavOut {
         }
     }
 
-    /// Before samples at an index: what to make of what is missing.
+    /// Handles a gap or clock step before samples at an index.
     fn enter(&mut self, start: i64) -> Result<(), OpError> {
-        let set = std::mem::take(&mut self.set);
+        let clock_step = std::mem::take(&mut self.clock_step);
         let missing = self
             .expected
             .map_or(0, |expected| start.saturating_sub(expected));
-        let path = self.target.path.display();
-        match (self.target.gaps, self.expected) {
-            (_, Some(_)) if !set && missing == 0 => {}
+        let path = self.path.display();
+        match (self.gaps, self.expected) {
+            (_, Some(_)) if !clock_step && missing == 0 => {}
             (WavGaps::Split, _) => {
                 self.end()?;
                 self.begin(Some(start))?;
             }
             (_, None) => {
-                let begins = self.clock.as_ref().and_then(|clock| clock.stamp(start));
-                if let (Some(file), Some(stamp)) = (&mut self.file, begins) {
-                    file.header.begins = Some(time(stamp.civil));
+                let start_time = self.clock.as_ref().and_then(|clock| clock.stamp(start));
+                if let (Some(file), Some(stamp)) = (&mut self.file, start_time) {
+                    file.header.start_time = Some(padded_time(stamp.civil));
                 }
             }
-            (WavGaps::Zeros, Some(_)) if !set && missing > 0 => self.zeros(missing as u64)?,
-            _ if set || missing < 0 => {
+            (WavGaps::Zeros, Some(_)) if !clock_step && missing > 0 => {
+                self.zeros(missing as u64)?
+            }
+            _ if clock_step || missing < 0 => {
                 return Err(refused(format!(
                     "the clock was set before index {start}, which {path} cannot tell; write a file for every stretch with gaps=\"split\""
                 )));
@@ -172,9 +201,9 @@ impl WavOut {
     }
 
     fn zeros(&mut self, mut samples: u64) -> Result<(), OpError> {
-        if samples > MOST_ZEROS {
+        if samples > MAX_ZEROS {
             return Err(refused(format!(
-                "a gap of {samples} samples lies before this; gaps=\"zeros\" fills up to {MOST_ZEROS}: write \
+                "a gap of {samples} samples lies before this; gaps=\"zeros\" fills up to {MAX_ZEROS}: write \
                  gaps=\"split\", a file for each stretch"
             )));
         }
@@ -184,36 +213,37 @@ impl WavOut {
         } else {
             0
         };
-        let zeros = vec![zero; PIECE * size];
+        let zeros = vec![zero; BLOCK_SAMPLES * size];
         let Some(file) = &mut self.file else {
             return Ok(());
         };
         while samples > 0 {
-            let now = samples.min(PIECE as u64);
+            let now = samples.min(BLOCK_SAMPLES as u64);
             file.put(&zeros[..now as usize * size])?;
-            file.data += now * size as u64;
+            file.data_bytes += now * size as u64;
             samples -= now;
         }
         Ok(())
     }
 
-    /// Samples, the first at an index.
+    /// Writes samples; `start` is the index of the first.
     fn samples(&mut self, start: i64, bytes: &[u8]) -> Result<(), OpError> {
         let size = self.dtype.size();
-        for (piece, bytes) in bytes.chunks(PIECE * size).enumerate() {
+        for (piece, bytes) in bytes.chunks(BLOCK_SAMPLES * size).enumerate() {
             self.encoded.clear();
             let encoded = encode(bytes, self.dtype, self.header.format, &mut self.encoded);
-            if let Err(unfit) = encoded {
-                let at = (piece * PIECE + unfit.at) / usize::from(self.header.channels);
+            if let Err(out_of_range) = encoded {
+                let at =
+                    (piece * BLOCK_SAMPLES + out_of_range.at) / usize::from(self.header.channels);
                 let index = start.saturating_add_unsigned(at as u64);
-                let (value, format) = (unfit.value, self.header.format.name());
+                let (value, format) = (out_of_range.value, self.header.format.name());
                 return Err(refused(format!(
                     "sample {index} is {value}, which {format} cannot hold (floats are relative to a full scale of 1); scale it with map, or choose another format="
                 )));
             }
             if let Some(file) = &mut self.file {
                 file.put(&self.encoded)?;
-                file.data += self.encoded.len() as u64;
+                file.data_bytes += self.encoded.len() as u64;
             }
         }
         Ok(())
@@ -221,15 +251,15 @@ impl WavOut {
 }
 
 /// Characters of a time.
-const TIME: usize = "2026-01-01T00:00:00.000000000Z".len();
+const TIME_LEN: usize = "2026-01-01T00:00:00.000000000Z".len();
 
-/// A time with as many characters as any: to the nanosecond at most.
-fn time(time: isochrony_time::Fixed) -> String {
+/// A time to the nanosecond, padded to a fixed length.
+fn padded_time(time: isochrony_time::Fixed) -> String {
     let whole = isochrony_time::Fixed::from_int(time.round_i64().unwrap_or(0));
-    format!("{:TIME$.TIME$}", civil::format(whole))
+    format!("{:TIME_LEN$.TIME_LEN$}", civil::format(whole))
 }
 
-/// The name of one of several files.
+/// The path of the n-th of several files.
 fn numbered(path: &Path, number: usize) -> PathBuf {
     let stem = path.file_stem().unwrap_or_default().to_string_lossy();
     let extension = path
@@ -239,7 +269,7 @@ fn numbered(path: &Path, number: usize) -> PathBuf {
     path.with_file_name(format!("{stem}-{number}{extension}"))
 }
 
-impl SinkWriter for WavOut {
+impl SinkWriter for WavWriter {
     fn write(&mut self, item: &Item) -> Result<u64, OpError> {
         match item {
             Item::Samples(samples) if samples.is_empty() => return Ok(0),
@@ -275,12 +305,12 @@ impl SinkWriter for WavOut {
                 .into());
             }
         }
-        // There is nothing to commit before the end.
+        // A file is committed only at the end.
         Ok(0)
     }
 
     fn on_break(&mut self, why: &Break) -> Result<(), OpError> {
-        self.set |= matches!(why, Break::ClockStep { .. });
+        self.clock_step |= matches!(why, Break::ClockStep { .. });
         Ok(())
     }
 
@@ -293,12 +323,12 @@ impl SinkWriter for WavOut {
     }
 }
 
-impl Drop for WavOut {
+impl Drop for WavWriter {
     fn drop(&mut self) {
-        if self.target.keep_partial
-            && let Some(mut file) = self.file.take_if(|file| file.data > 0)
+        if self.keep_partial
+            && let Some(mut file) = self.file.take_if(|file| file.data_bytes > 0)
         {
-            // The run has failed already, and says why.
+            // The execution has failed already; its error is reported.
             let _ = file.end(false);
         }
     }

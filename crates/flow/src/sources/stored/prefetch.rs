@@ -1,40 +1,37 @@
-//! A stored signal as the tasks of a run read it: what is read ahead of one task is the next one's, whoever does that.
+//! Read-ahead across tasks: while one task is computed, the data of the next are read, whichever worker gets it.
 
 use std::sync::Arc;
 
 use isochrony_store::Readers;
 
-use super::failed;
-use super::portions::StoredPortions;
+use super::snapshot::StoredSnapshot;
+use crate::plan::error::store_error;
 use crate::{OpError, PlannedReads, Portion, PortionOpener, PortionOverlap, Source};
 
-/// What opens tasks' portions by readers that have one reading ahead in common.
-pub(crate) struct StoredAhead {
-    portions: Arc<StoredPortions>,
+/// Opens the portions of tasks with readers that share one read-ahead.
+pub(crate) struct PrefetchingOpener {
+    portions: Arc<StoredSnapshot>,
     readers: Arc<Readers>,
     reach: PortionOverlap,
     segment: u64,
 }
 
-impl StoredAhead {
-    pub(crate) fn new(
-        portions: Arc<StoredPortions>,
-        foreseen: PlannedReads,
-    ) -> Result<Self, OpError> {
+impl PrefetchingOpener {
+    pub(crate) fn new(portions: Arc<StoredSnapshot>, reads: PlannedReads) -> Result<Self, OpError> {
         let PlannedReads {
             reach,
             segment,
             at_once,
             portions: coming,
-        } = foreseen;
-        let foreseen = portions.clone();
+        } = reads;
+        let snapshot = portions.clone();
         let tasks = coming.map(move |portion| {
-            let parts = portion.map(|portion| foreseen.around(&portion, reach).0);
+            let parts = portion.map(|portion| snapshot.around(&portion, reach).0);
             parts.unwrap_or_default()
         });
         let readers = portions.readers(segment, at_once, Box::new(tasks));
         Ok(Self {
-            readers: readers.map_err(failed)?,
+            readers: readers.map_err(store_error)?,
             portions,
             reach,
             segment,
@@ -42,14 +39,14 @@ impl StoredAhead {
     }
 }
 
-impl PortionOpener for StoredAhead {
+impl PortionOpener for PrefetchingOpener {
     fn open(
         &self,
         task: u64,
         portion: Option<&Portion>,
     ) -> Result<Option<Box<dyn Source>>, OpError> {
         let Some(portion) = portion else {
-            // So that what is ahead of it is looked for.
+            // A task that reads nothing still lets the read-ahead move on.
             drop(self.readers.begin(task, &[]));
             return Ok(None);
         };

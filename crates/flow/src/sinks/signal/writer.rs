@@ -1,50 +1,50 @@
-//! What one run writes: where samples go in the new signal, and their times.
+//! Writes the samples of one execution to a signal: where they go, and their times.
 //!
-//! *Gaps* take as many samples of the new signal as fit their length on the index axis, at least one; where the
-//! recording's clock says that the gap lasted something else, as one does whose length is address space only, it takes
-//! what its duration says. *Clock steps* begin a run. *Time*: the first sample of every stretch is stamped with the
-//! recording's civil time. Where the gap before it lasts no whole number of new samples, as where windows are counted
-//! anew behind a gap, the new signal's line begins anew there. One sample a minute is stamped, too, at fixed numbers of
-//! samples from there, so that the new signal follows the recording's clock and nothing depends on how items were cut.
-//!
-//! A *copy*, of a recording's own samples, also has the gaps at its ends and before clock steps.
+//! - *Gap*: as many samples of the new signal as its length in indices, at least one. If the recording's clock gives another
+//!   duration (a gap's length may be mere address space), the duration counts.
+//! - *Clock step*: begins a run.
+//! - *Time*: the first sample of each contiguous range is stamped with the recording's civil time, and then one sample a
+//!   minute, at fixed distances from it: the new signal follows the recording's clock, and nothing depends on how items
+//!   were cut. If the gap before lasts no whole number of new samples, as where windows are counted anew after it, the new
+//!   signal's fit starts a new line there.
+//! - *Copy* of a recording's own samples: also has the gaps at its ends and before clock steps.
 
 use std::sync::Arc;
 
 use isochrony_store::{SignalWriter, Store};
 use isochrony_time::{Fixed, Placement, Rate, Stamp};
 
-use super::check_calibration;
-use crate::sinks::store_location::failed;
+use super::calibration::check_calibration;
+use crate::plan::error::store_error;
 use crate::{
     Break, Clock, Frames, Item, OpError, OpErrorKind, OuterGaps, SharedRecording, SinkWriter,
 };
 
-/// What one run writes.
-pub(super) struct SignalOut {
+/// Writes the samples of one execution.
+pub(super) struct SignalSinkWriter {
     store: Arc<Store>,
     writer: SignalWriter,
     rate: Rate,
     /// Source indices from one sample to the next.
     step: i64,
-    /// Samples that each window gives.
+    /// Samples per window.
     per_window: usize,
     size: usize,
     clock: Option<Arc<dyn Clock>>,
     /// Samples from one stamp to the next, and since the last one.
     stamp_every: u64,
     since_stamp: u64,
-    /// Source index that would continue what was written.
+    /// Source index of the next sample if there is no break.
     expected: Option<i64>,
-    /// Civil time at which the samples end to which a run adds.
+    /// Civil time of the signal's end, when samples are appended to it.
     ends: Option<Fixed>,
-    /// Samples of the longest gap whose length on the axis is its duration, and what a longer one takes there.
+    /// Longest gap in samples whose length is its duration, and the length that a longer one gets.
     max_gap: f64,
     long_gap: i64,
-    /// The clock was set since.
+    /// A clock step came since the last sample.
     new_run: bool,
     copied: CopySource,
-    /// Another sender may have begun, or the sender may have described its samples since the last check.
+    /// Another sender may have begun, or the sender may have sent its description, since the last check.
     is_unchecked: bool,
     /// The signal has no samples and no gaps yet.
     is_empty: bool,
@@ -52,24 +52,23 @@ pub(super) struct SignalOut {
 
 /// The recording that samples come from.
 pub(super) struct CopySource {
-    /// None where windows come.
+    /// None if the items are windows.
     pub(super) reads: Option<SharedRecording>,
-    /// Its samples come from senders, which may describe them at any time.
+    /// A live feed, whose senders may send a description at any time.
     pub(super) is_feed: bool,
-    /// A description that its sender gives later is that of the new signal.
+    /// The new signal takes the description that the sender gives later.
     pub(super) awaits_description: bool,
 }
 
 /// A gap of the new signal.
-struct Nothing {
+struct NewGap {
     samples: i64,
-    /// It lasts something else than so many samples: what follows has a line of its own.
+    /// Its duration is not that of so many samples: the fit starts a new line after it.
     restarts: bool,
 }
 
-impl SignalOut {
-    /// Writes to the end of a signal. `shape`: source indices from one sample to the next, and samples that each window
-    /// gives.
+impl SignalSinkWriter {
+    /// Writes to the end of a signal. The pair: source indices from one sample to the next, and samples per window.
     pub(super) fn new(
         store: Arc<Store>,
         writer: SignalWriter,
@@ -77,7 +76,7 @@ impl SignalOut {
         clock: Option<Arc<dyn Clock>>,
         copied: CopySource,
     ) -> Result<Self, OpError> {
-        let signal = writer.signal().map_err(failed)?;
+        let signal = writer.signal().map_err(store_error)?;
         let end = signal.end_index();
         let ends = (end > 0).then(|| signal.time_of(end).ok()).flatten();
         let (rate, meta) = (signal.rate(), &signal.state().meta);
@@ -106,13 +105,13 @@ impl SignalOut {
         self.clock.as_ref()?.stamp(index)
     }
 
-    /// Samples that follow one another, the first at a source index.
-    fn piece(&mut self, start: i64, mut bytes: &[u8]) -> Result<(), OpError> {
+    /// Appends contiguous samples, the first at a source index.
+    fn append(&mut self, start: i64, mut bytes: &[u8]) -> Result<(), OpError> {
         if bytes.is_empty() {
             return Ok(());
         }
         let count = (bytes.len() / self.size) as u64;
-        let mut gap = self.enter(start, count)?;
+        let mut gap = self.gap_before(start, count)?;
         self.expected =
             Some(start.saturating_add_unsigned(count.saturating_mul(self.step.unsigned_abs())));
         let mut at = start;
@@ -123,7 +122,7 @@ impl SignalOut {
             let stamp = (self.since_stamp == 0).then(|| self.stamp(at)).flatten();
             let restarts = gap.take_if(|gap| gap.restarts);
             if let Some(gap) = gap.take() {
-                self.writer.append_gap(gap.samples).map_err(failed)?;
+                self.writer.append_gap(gap.samples).map_err(store_error)?;
             }
             match (stamp, restarts) {
                 (Some(stamp), Some(gap)) => {
@@ -132,7 +131,7 @@ impl SignalOut {
                 (Some(stamp), None) => self.writer.append_bytes_at(now, &stamp, None),
                 (None, _) => self.writer.append_bytes(now),
             }
-            .map_err(failed)?;
+            .map_err(store_error)?;
             at = at.saturating_add_unsigned(take.saturating_mul(self.step.unsigned_abs()));
             self.since_stamp = (self.since_stamp + take) % self.stamp_every;
             bytes = rest;
@@ -140,19 +139,19 @@ impl SignalOut {
         Ok(())
     }
 
-    /// Before samples at a source index: begins a run, or says what gap lies before them.
-    fn enter(&mut self, start: i64, count: u64) -> Result<Option<Nothing>, OpError> {
+    /// Before samples at a source index: begins a run, or gives the gap before them.
+    fn gap_before(&mut self, start: i64, count: u64) -> Result<Option<NewGap>, OpError> {
         let Some(expected) = self.expected else {
             let before = self.gaps().map_or(0, |gaps| gaps.until(start));
             self.append_gap(if self.is_empty { before } else { 0 })?;
-            return self.go_on(start, count);
+            return self.resume_signal(start, count);
         };
         let gap = if self.new_run || start < expected {
             self.new_run = false;
             if self.copied.reads.is_some() {
                 self.append_gap(start.saturating_sub(expected).max(0).unsigned_abs())?;
             }
-            self.writer.begin_run().map_err(failed)?;
+            self.writer.begin_run().map_err(store_error)?;
             None
         } else if expected < start {
             Some(self.gap(expected, start))
@@ -163,33 +162,36 @@ impl SignalOut {
         Ok(gap)
     }
 
-    /// Before the first samples of a run that adds to a signal. What its clock takes for samples that follow on may be
-    /// those of another phase, as windows are that were counted from elsewhere: off by parts of a sample, but by whole
-    /// source samples.
-    fn go_on(&mut self, start: i64, count: u64) -> Result<Option<Nothing>, OpError> {
+    /// Before the first samples that are appended to an existing signal. To its clock they may seem to continue the signal
+    /// although their phase differs, as with windows that were counted from another anchor: off by a fraction of a new sample
+    /// but by whole source samples.
+    fn resume_signal(&mut self, start: i64, count: u64) -> Result<Option<NewGap>, OpError> {
         self.new_run = false;
         let ends = self.ends.take().filter(|_| self.step > 1);
         let Some((stamp, ends)) = self.stamp(start).zip(ends) else {
             return Ok(None);
         };
         let count = count.cast_signed();
-        let meant = self.writer.placement(count, &stamp, None).map_err(failed)?;
+        let meant = self
+            .writer
+            .placement(count, &stamp, None)
+            .map_err(store_error)?;
         let off = self.samples_between(ends, stamp.civil).unwrap_or(0.0);
         if meant != Placement::Contiguous || off.abs() * self.step as f64 <= 0.5 {
             return Ok(None);
         }
         if off > 0.0 {
-            return Ok(Some(Nothing {
+            return Ok(Some(NewGap {
                 samples: (off.round() as i64).max(1),
                 restarts: true,
             }));
         }
-        self.writer.begin_run().map_err(failed)?;
+        self.writer.begin_run().map_err(store_error)?;
         Ok(None)
     }
 
-    /// Refuses samples whose sender states another calibration than the signal has. Looks after each break, behind which
-    /// another sender may have begun, and after each commit.
+    /// Rejects samples whose sender states another calibration than the signal has. Checked after each break, since another
+    /// sender may have begun, and after each commit.
     fn check_description(&mut self) -> Result<(), OpError> {
         let is_due = std::mem::take(&mut self.is_unchecked);
         if !is_due || !self.copied.is_feed || self.copied.awaits_description {
@@ -201,43 +203,43 @@ impl SignalOut {
             .as_ref()
             .and_then(SharedRecording::description);
         described.map_or(Ok(()), |described| {
-            let signal = self.writer.signal().map_err(failed)?;
+            let signal = self.writer.signal().map_err(store_error)?;
             check_calibration(&signal, &described.calibration)
         })
     }
 
-    /// Gaps at the ends of the recording, of which this is a copy.
+    /// Outer gaps of the recording that is copied.
     fn gaps(&self) -> Option<OuterGaps> {
         self.copied.reads.as_ref().map(SharedRecording::outer_gaps)
     }
 
-    /// Appends a gap, unless it is empty.
+    /// Appends a gap unless it is empty.
     fn append_gap(&mut self, samples: u64) -> Result<(), OpError> {
         if samples > 0 {
             let samples = i64::try_from(samples).unwrap_or(i64::MAX);
-            self.writer.append_gap(samples).map_err(failed)?;
+            self.writer.append_gap(samples).map_err(store_error)?;
             self.is_empty = false;
         }
         Ok(())
     }
 
-    /// Samples of the new signal from one time to another.
+    /// Samples of the new signal between two times.
     fn samples_between(&self, from: Fixed, to: Fixed) -> Option<f64> {
         Some(to.checked_sub(from)?.to_f64() * self.rate.to_f64() / 1e9)
     }
 
-    /// What lies between two source indices.
-    fn gap(&self, from: i64, to: i64) -> Nothing {
+    /// The gap between two source indices.
+    fn gap(&self, from: i64, to: i64) -> NewGap {
         let by_axis = ((to.saturating_sub(from) + self.step / 2) / self.step).max(1);
         let times = self.stamp(from).zip(self.stamp(to));
         let lasted = times.and_then(|(from, to)| self.samples_between(from.civil, to.civil));
         let Some(lasted) = lasted else {
-            return Nothing {
+            return NewGap {
                 samples: by_axis,
                 restarts: false,
             };
         };
-        // A few samples off is the clock's own; more is a gap whose length on the axis is no duration.
+        // A difference of a few samples is clock drift; more means that the gap's length is no duration.
         let samples = if (lasted - by_axis as f64).abs() <= 2.5 || lasted <= 0.0 {
             by_axis
         } else if lasted <= self.max_gap {
@@ -245,14 +247,14 @@ impl SignalOut {
         } else {
             self.long_gap
         };
-        Nothing {
+        NewGap {
             samples,
             restarts: (lasted - samples as f64).abs() > 0.01,
         }
     }
 
-    /// Windows of samples that do not overlap, or of one value each.
-    fn frames(&mut self, frames: &Frames) -> Result<(), OpError> {
+    /// Appends windows that do not overlap, or have one value each.
+    fn append_frames(&mut self, frames: &Frames) -> Result<(), OpError> {
         let row = frames.width() * self.size;
         let stride = frames.stride() * self.size;
         let bytes = frames.buffer().bytes();
@@ -261,30 +263,30 @@ impl SignalOut {
             _ => frames.hop() == frames.window(),
         };
         if together && row == stride {
-            return self.piece(frames.start(), bytes);
+            return self.append(frames.start(), bytes);
         }
         for k in 0..frames.count() {
             let at = k as usize * stride;
-            self.piece(frames.window_start(k), &bytes[at..at + row])?;
+            self.append(frames.window_start(k), &bytes[at..at + row])?;
         }
         Ok(())
     }
 }
 
-impl SinkWriter for SignalOut {
+impl SinkWriter for SignalSinkWriter {
     fn write(&mut self, item: &Item) -> Result<u64, OpError> {
         self.check_description()?;
         match item {
             Item::Samples(samples) => {
                 let mut at = samples.start();
                 for buffer in samples.buffers() {
-                    self.piece(at, buffer.bytes())?;
+                    self.append(at, buffer.bytes())?;
                     at = at.saturating_add_unsigned((buffer.len() / self.size) as u64);
                 }
                 Ok(samples.len() * self.size as u64)
             }
             Item::Frames(frames) => {
-                self.frames(frames)?;
+                self.append_frames(frames)?;
                 Ok(frames.count() * (frames.width() * self.size) as u64)
             }
             other => Err(OpErrorKind::WrongItem {
@@ -310,12 +312,12 @@ impl SinkWriter for SignalOut {
             let scale =
                 (!calibration.is_identity()).then(|| (calibration.scale(), calibration.offset()));
             let set = self.writer.set_calibration(calibration.unit(), scale);
-            set.map_err(failed)?;
+            set.map_err(store_error)?;
             let set = self.writer.set_attributes(&described.attributes);
-            set.map_err(failed)?;
+            set.map_err(store_error)?;
         }
         self.is_unchecked = true;
-        self.store.commit(true).map(drop).map_err(failed)
+        self.store.commit(true).map(drop).map_err(store_error)
     }
 
     fn finish(&mut self) -> Result<(), OpError> {

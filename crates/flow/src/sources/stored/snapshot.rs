@@ -1,4 +1,4 @@
-//! Stored signals in portions: see [`Snapshot`].
+//! A stored signal at one commit, in portions for several workers.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -6,24 +6,24 @@ use std::sync::Arc;
 use isochrony_store::{Readers, Signal, SignalReader, StoreError, Stretch, Tasks};
 use isochrony_time::civil;
 
-use super::pass::{Before, Pass, first_of_stretch, samples_in};
-use super::readahead::StoredAhead;
-use crate::sources::snapshot::on_grain;
+use super::pass::{PreviousEnd, StoredPass, first_contiguous, samples_in};
+use super::prefetch::PrefetchingOpener;
+use crate::sources::snapshot::align_to_grain;
 use crate::{
     IndexedSnapshot, OpError, PlannedReads, Portion, PortionOpener, PortionOverlap, RangePortion,
     Snapshot, Source, StoredRecording,
 };
 
-/// A stored signal as it was when a run began.
-pub(crate) struct StoredPortions {
+/// A stored signal at the commit at which an execution began.
+pub(crate) struct StoredSnapshot {
     stored: StoredRecording,
     signal: Signal,
     parts: Vec<Stretch>,
 }
 
-impl StoredPortions {
+impl StoredSnapshot {
     pub(crate) fn new(stored: StoredRecording, signal: Signal, asked: Vec<Stretch>) -> Arc<Self> {
-        // What touches inside a run is read as one, as one pass does.
+        // Adjacent ranges of a run are read as one part, as in a single pass.
         let mut parts: Vec<Stretch> = Vec::new();
         for part in asked {
             match parts.last_mut() {
@@ -40,7 +40,7 @@ impl StoredPortions {
         })
     }
 
-    /// An index, or the first sample behind it if it lies in a gap.
+    /// An index, or the end of the gap that it lies in.
     fn first_sample(&self, mut index: i64) -> i64 {
         while let Some(gap) = self.signal.gaps().at(index) {
             index = gap.end();
@@ -48,7 +48,7 @@ impl StoredPortions {
         index
     }
 
-    /// An index, or the end of the last samples before it if it lies behind or in a gap.
+    /// An index, or the start of the gap that it lies in or ends.
     fn samples_end(&self, mut index: i64) -> i64 {
         while let Some(gap) = self.signal.gaps().at(index - 1) {
             index = gap.start;
@@ -56,7 +56,7 @@ impl StoredPortions {
         index
     }
 
-    /// The end of the last samples before an index, and their part; for parts in the order of indices.
+    /// End of the last samples before an index, and their part. Parts must be in index order.
     fn last_before(&self, index: i64) -> Option<(i64, &Stretch)> {
         let begun = self.parts.partition_point(|part| part.range.start < index);
         let begun = self.parts[..begun].iter().rev();
@@ -64,15 +64,15 @@ impl StoredPortions {
         ends.find(|(end, part)| *end > part.range.start)
     }
 
-    /// The part that an index lies in.
+    /// The part that contains an index.
     fn part_of(&self, index: i64) -> Option<(usize, &Stretch)> {
         let at = self.parts.partition_point(|part| part.range.end <= index);
         let part = self.parts.get(at)?;
         (part.range.start <= index).then_some((at, part))
     }
 
-    /// The stretch around a sample of a part.
-    fn stretch(&self, index: i64, part: &Stretch) -> Range<i64> {
+    /// The contiguous range around a sample of a part.
+    fn contiguous(&self, index: i64, part: &Stretch) -> Range<i64> {
         let gaps = self.signal.gaps();
         let last = gaps.overlapping(0..index).end.checked_sub(1);
         let before = last.and_then(|position| gaps.get(position));
@@ -82,25 +82,27 @@ impl StoredPortions {
     }
 }
 
-impl StoredPortions {
-    /// What is read for a portion, and end and run of what lies before that.
+impl StoredSnapshot {
+    /// What is read for a portion with its overlap, and end and run of the samples before.
     pub(crate) fn around(
         &self,
         portion: &Portion,
-        reach: PortionOverlap,
-    ) -> (Vec<Stretch>, Before) {
+        overlap: PortionOverlap,
+    ) -> (Vec<Stretch>, PreviousEnd) {
         let part = &self.parts[portion.part];
         let Range { start, end } = portion.range;
-        let end = end.saturating_add_unsigned(reach.after).min(part.range.end);
+        let end = end
+            .saturating_add_unsigned(overlap.after)
+            .min(part.range.end);
         let mut before = portion.before;
         let mut from = start;
-        // The samples before the portion belong to it as far as they go on in it.
+        // Overlap before the portion only as far as the samples continue into it.
         let goes_on = start > part.range.start && self.first_sample(start) == start;
         if goes_on && before == Some((start, part.run)) {
-            let stretch = self.stretch(start, part);
+            let whole = self.contiguous(start, part);
             from = start
-                .saturating_sub_unsigned(reach.before)
-                .max(stretch.start);
+                .saturating_sub_unsigned(overlap.before)
+                .max(whole.start);
             before = Some((from, part.run));
         }
         let range = from..end;
@@ -108,7 +110,7 @@ impl StoredPortions {
         (vec![Stretch { run, range }], before)
     }
 
-    /// The readers of tasks of it.
+    /// Readers for its tasks, which share one read-ahead.
     pub(crate) fn readers(
         &self,
         segment: u64,
@@ -119,22 +121,22 @@ impl StoredPortions {
         Readers::new(&self.signal, &self.parts, piece, strategy, at_once, tasks)
     }
 
-    /// A pass over parts of it by a reader.
+    /// A pass over parts of it with a reader.
     pub(crate) fn pass(
         &self,
         reader: SignalReader,
         parts: Vec<Stretch>,
-        before: Before,
+        before: PreviousEnd,
         segment: u64,
-    ) -> Pass {
+    ) -> StoredPass {
         let pass = self
             .stored
-            .pass_by(reader, self.signal.clone(), parts, before, segment);
-        pass.telling_all()
+            .pass_with(reader, self.signal.clone(), parts, before, segment);
+        pass.announcing_start()
     }
 }
 
-impl IndexedSnapshot for StoredPortions {
+impl IndexedSnapshot for StoredSnapshot {
     fn sample_from(&self, index: i64) -> Option<i64> {
         let behind = self.parts.partition_point(|part| part.range.end <= index);
         let parts = self.parts[behind..].iter();
@@ -143,17 +145,17 @@ impl IndexedSnapshot for StoredPortions {
         Some(first)
     }
 
-    fn part_behind(&self, index: i64) -> Option<i64> {
+    fn next_part_start(&self, index: i64) -> Option<i64> {
         let next = self.parts.partition_point(|part| part.range.start <= index);
         Some(self.parts.get(next)?.range.start)
     }
 
-    fn on_grain(&self, index: i64, grain: u64) -> i64 {
+    fn align_to_grain(&self, index: i64, grain: u64) -> i64 {
         let in_gap = self.first_sample(index) != index || self.samples_end(index) != index;
         match self.part_of(index) {
             Some((_, part)) if !in_gap && part.range.start < index => {
-                let stretch = self.stretch(index, part);
-                on_grain(index, stretch.start, stretch.end, grain)
+                let whole = self.contiguous(index, part);
+                align_to_grain(index, whole.start, whole.end, grain)
             }
             _ => index,
         }
@@ -163,10 +165,10 @@ impl IndexedSnapshot for StoredPortions {
         let last = self.last_before(range.start);
         let first = self.sample_from(range.start);
         let anchor = match (last, first) {
-            (Some((end, part)), _) => Some(first_of_stretch(&self.signal, end - 1, part.run)),
+            (Some((end, part)), _) => Some(first_contiguous(&self.signal, end - 1, part.run)),
             (None, Some(first)) => {
                 let part = self.part_of(first);
-                part.map(|(_, part)| first_of_stretch(&self.signal, first, part.run))
+                part.map(|(_, part)| first_contiguous(&self.signal, first, part.run))
             }
             (None, None) => None,
         };
@@ -183,11 +185,11 @@ impl IndexedSnapshot for StoredPortions {
     }
 }
 
-impl Snapshot for StoredPortions {
+impl Snapshot for StoredSnapshot {
     fn portion_after(&self, last: Option<&Portion>, samples: u64, grain: u64) -> Option<Portion> {
         let mut at = last.map_or(0, |last| last.part);
         let mut from = last.map(|last| last.range.end);
-        // Portions end behind a sample, so this is the end of the samples before.
+        // A portion ends right after a sample, so its end is the end of the samples before.
         let before = last.map(|last| (last.range.end, self.parts[last.part].run));
         loop {
             let part = self.parts.get(at)?;
@@ -200,8 +202,8 @@ impl Snapshot for StoredPortions {
             let wanted = first.saturating_add_unsigned(samples.max(1));
             let mut end = self.samples_end(wanted.min(part.range.end)).max(first + 1);
             if end == wanted {
-                let stretch = self.stretch(end - 1, part);
-                end = on_grain(end, stretch.start, stretch.end, grain);
+                let whole = self.contiguous(end - 1, part);
+                end = align_to_grain(end, whole.start, whole.end, grain);
             }
             return Some(Portion {
                 range: from..end,
@@ -214,21 +216,21 @@ impl Snapshot for StoredPortions {
     fn open(
         &self,
         portion: &Portion,
-        reach: PortionOverlap,
+        overlap: PortionOverlap,
         segment: u64,
     ) -> Result<Box<dyn Source>, OpError> {
-        let (parts, before) = self.around(portion, reach);
+        let (parts, before) = self.around(portion, overlap);
         let pass = self
             .stored
             .pass_over(self.signal.clone(), parts, before, segment)?;
-        Ok(Box::new(pass.telling_all()))
+        Ok(Box::new(pass.announcing_start()))
     }
 
     fn portion_opener(
         self: Arc<Self>,
         tasks: PlannedReads,
     ) -> Result<Option<Arc<dyn PortionOpener>>, OpError> {
-        Ok(Some(Arc::new(StoredAhead::new(self, tasks)?)))
+        Ok(Some(Arc::new(PrefetchingOpener::new(self, tasks)?)))
     }
 
     fn total(&self) -> u64 {

@@ -1,0 +1,275 @@
+//! Segments in memory as a recording.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use isochrony_segment::SigSeg;
+
+use super::segment_cutter::SegmentCutter;
+use super::snapshot::align_to_grain;
+use crate::{
+    Break, IndexedSnapshot, OpError, PortType, Portion, PortionOverlap, RangePortion, Recording,
+    Snapshot, Source, SourceItem,
+};
+
+/// Segments in memory as a recording, in index order and of one stream and dtype. Missing indices between them are gaps.
+#[derive(Debug, Clone)]
+pub struct Segments {
+    segments: Arc<[SigSeg]>,
+    port: PortType,
+}
+
+impl Segments {
+    /// None if there is no segment, if they differ in stream or dtype, or if they are not in index order.
+    #[must_use]
+    pub fn new(segments: impl IntoIterator<Item = SigSeg>) -> Option<Self> {
+        let segments: Arc<[SigSeg]> = segments.into_iter().collect();
+        let first = segments.first()?;
+        let alike = segments.windows(2).all(|pair| {
+            pair[0].stream_id() == pair[1].stream_id()
+                && pair[0].dtype() == pair[1].dtype()
+                && pair[0].end() <= pair[1].start()
+        });
+        let port = PortType::Samples {
+            dtype: first.dtype(),
+            stream: first.stream_id(),
+        };
+        alike.then_some(Self { segments, port })
+    }
+}
+
+impl Recording for Segments {
+    fn port(&self) -> PortType {
+        self.port
+    }
+
+    fn open(&self, range: Option<Range<i64>>, segment: u64) -> Result<Box<dyn Source>, OpError> {
+        Ok(Box::new(SegmentPass {
+            segments: self.segments.clone(),
+            at: 0,
+            range: range.unwrap_or(i64::MIN..i64::MAX),
+            cut: SegmentCutter::new(segment),
+            anchor: 0,
+        }))
+    }
+
+    fn snapshot(&self, range: Option<Range<i64>>) -> Result<Option<Arc<dyn Snapshot>>, OpError> {
+        let all = MemorySnapshot::new(self.clone(), &self.segments, range);
+        Ok(Some(Arc::new(all)))
+    }
+
+    fn is_splittable(&self) -> bool {
+        true
+    }
+
+    fn within(&self) -> Option<Range<i64>> {
+        Some(self.segments.first()?.start()..self.segments.last()?.end())
+    }
+}
+
+struct SegmentPass {
+    segments: Arc<[SigSeg]>,
+    at: usize,
+    range: Range<i64>,
+    cut: SegmentCutter,
+    anchor: i64,
+}
+
+impl SegmentPass {
+    /// Takes the next segment's share of the range; gives a `RangeStart` before a contiguous one.
+    fn enter(&mut self) -> Result<Option<SourceItem>, OpError> {
+        while let Some(segment) = self.segments.get(self.at) {
+            let continues = self.at > 0 && self.segments[self.at - 1].end() == segment.start();
+            if !continues {
+                self.anchor = segment.start();
+            }
+            self.at += 1;
+            let from = segment.start().max(self.range.start);
+            let to = segment.end().min(self.range.end);
+            if from >= to {
+                continue;
+            }
+            return Ok(self.cut.enter(segment.subseg(from..to)?, self.anchor));
+        }
+        Ok(Some(SourceItem::End))
+    }
+}
+
+impl Source for SegmentPass {
+    fn pull(&mut self) -> Result<SourceItem, OpError> {
+        if self.cut.is_empty()
+            && let Some(first) = self.enter()?
+        {
+            return Ok(first);
+        }
+        Ok(self.cut.pull()?.unwrap_or(SourceItem::End))
+    }
+
+    fn total(&self) -> Option<u64> {
+        let within = |segment: &SigSeg| {
+            let from = segment.start().max(self.range.start);
+            let to = segment.end().min(self.range.end);
+            if from < to { from.abs_diff(to) } else { 0 }
+        };
+        Some(self.segments.iter().map(within).sum())
+    }
+}
+
+/// The segments as contiguous ranges, for several workers.
+#[derive(Debug)]
+pub(crate) struct MemorySnapshot {
+    segments: Segments,
+    contiguous: Vec<Range<i64>>,
+    /// First sample of each contiguous range, also where the scanned range begins later.
+    anchors: Vec<i64>,
+}
+
+impl MemorySnapshot {
+    pub(crate) fn new(segments: Segments, all: &[SigSeg], range: Option<Range<i64>>) -> Self {
+        let range = range.unwrap_or(i64::MIN..i64::MAX);
+        let mut contiguous: Vec<Range<i64>> = Vec::new();
+        let mut anchors = Vec::new();
+        // End of the segment before, and the first sample after the last gap.
+        let mut whole: Option<(i64, i64)> = None;
+        for segment in all {
+            let goes_on = whole.filter(|(end, _)| *end == segment.start());
+            let anchor = goes_on.map_or(segment.start(), |(_, anchor)| anchor);
+            whole = Some((segment.end(), anchor));
+            let part = segment.start().max(range.start)..segment.end().min(range.end);
+            if part.is_empty() {
+                continue;
+            }
+            match contiguous.last_mut() {
+                Some(last) if last.end == part.start => last.end = part.end,
+                _ => {
+                    contiguous.push(part);
+                    anchors.push(anchor);
+                }
+            }
+        }
+        Self {
+            segments,
+            contiguous,
+            anchors,
+        }
+    }
+
+    /// Position of the first contiguous range that ends after an index.
+    fn range_at(&self, index: i64) -> usize {
+        self.contiguous.partition_point(|one| one.end <= index)
+    }
+}
+
+impl IndexedSnapshot for MemorySnapshot {
+    fn sample_from(&self, index: i64) -> Option<i64> {
+        let range = self.contiguous.get(self.range_at(index))?;
+        Some(index.max(range.start))
+    }
+
+    fn next_part_start(&self, index: i64) -> Option<i64> {
+        let next = self.contiguous.partition_point(|one| one.start <= index);
+        Some(self.contiguous.get(next)?.start)
+    }
+
+    fn align_to_grain(&self, index: i64, grain: u64) -> i64 {
+        match self.contiguous.get(self.range_at(index)) {
+            Some(one) if one.start < index => align_to_grain(index, one.start, one.end, grain),
+            _ => index,
+        }
+    }
+
+    fn within(&self, range: &Range<i64>) -> RangePortion {
+        let part = self.range_at(range.start);
+        // Those that contain the start or end before it.
+        let begun = self
+            .contiguous
+            .partition_point(|one| one.start < range.start);
+        let anchor = self.anchors.get(begun.saturating_sub(1)).copied();
+        let before = part.checked_sub(1).map(|last| self.contiguous[last].end);
+        let portion = self.contiguous.get(part).and_then(|whole| {
+            let range = range.start.max(whole.start)..range.end.min(whole.end);
+            let goes_on = range.start > whole.start;
+            let before = if goes_on { Some(range.start) } else { before };
+            (!range.is_empty()).then(|| Portion {
+                before: before.map(|end| (end, 0)),
+                range,
+                part,
+            })
+        });
+        RangePortion { portion, anchor }
+    }
+}
+
+impl Snapshot for MemorySnapshot {
+    fn portion_after(&self, last: Option<&Portion>, samples: u64, grain: u64) -> Option<Portion> {
+        let mut part = last.map_or(0, |last| last.part);
+        let mut from = last.map_or(i64::MIN, |last| last.range.end);
+        let before = last.map(|last| (last.range.end, 0));
+        if last.is_some_and(|last| self.contiguous[last.part].end == last.range.end) {
+            part += 1;
+        }
+        let range = self.contiguous.get(part)?;
+        from = from.max(range.start);
+        let end = from.saturating_add_unsigned(samples.max(1));
+        Some(Portion {
+            range: from..align_to_grain(end, range.start, range.end, grain),
+            before,
+            part,
+        })
+    }
+
+    fn open(
+        &self,
+        portion: &Portion,
+        overlap: PortionOverlap,
+        segment: u64,
+    ) -> Result<Box<dyn Source>, OpError> {
+        let whole = self.contiguous.get(portion.part).unwrap_or(&portion.range);
+        let Range { start, end } = portion.range;
+        let from = start.saturating_sub_unsigned(overlap.before);
+        let to = end.saturating_add_unsigned(overlap.after);
+        let range = from.max(whole.start)..to.min(whole.end);
+        Ok(Box::new(PortionPass {
+            // The overlap that is read before the portion continues in it.
+            before: portion.before.map(|(end, _)| end.min(range.start)),
+            start: range.start,
+            source: Recording::open(&self.segments, Some(range), segment)?,
+        }))
+    }
+
+    fn total(&self) -> u64 {
+        let lengths = self
+            .contiguous
+            .iter()
+            .map(|one| one.start.abs_diff(one.end));
+        lengths.sum()
+    }
+
+    fn indexed(&self) -> Option<&dyn IndexedSnapshot> {
+        Some(self)
+    }
+}
+
+/// A pass over a portion, which announces the gap before its first range.
+struct PortionPass {
+    source: Box<dyn Source>,
+    before: Option<i64>,
+    start: i64,
+}
+
+impl Source for PortionPass {
+    fn pull(&mut self) -> Result<SourceItem, OpError> {
+        let pulled = self.source.pull()?;
+        Ok(match (pulled, self.before.take()) {
+            (SourceItem::RangeStart { anchor, why: None }, Some(before))
+                if before != self.start =>
+            {
+                SourceItem::RangeStart {
+                    anchor,
+                    why: Some(Break::Gap(before..self.start)),
+                }
+            }
+            (pulled, _) => pulled,
+        })
+    }
+}
