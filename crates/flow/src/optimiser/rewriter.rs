@@ -1,72 +1,86 @@
-//! A graph while it is rewritten, and where there may be something left to rewrite.
+//! A graph being rewritten, with a work list of nodes to try.
 
 use std::collections::{BTreeSet, HashMap};
 use std::fmt;
 use std::rc::Rc;
 
 use isochrony_expr::{Expr, Op as ExprOp};
-use serde_json::json;
+use serde_json::{Value, json};
 
-use super::{is, param, stateless};
-use crate::Declared;
 use crate::plan::Op;
-use crate::plan::graph::{Edge, Graph};
+use crate::plan::graph::{Edge, Graph, GraphNode};
+use crate::{Contract, Declared};
 
-/// Operations of an expression that what was done shows in full.
-const SHOWN: usize = 64;
+/// Longer expressions are described by their number of operations.
+const MAX_SHOWN_OPERATIONS: usize = 64;
 
-/// An expression of a node, with what would take long to find out again of a large one.
+/// An expression of a node, with properties that are slow to compute for large expressions.
 pub(super) struct Expression {
     pub(super) expr: Expr,
-    /// Operations, those of shared parts as often as they were written.
+    /// Number of operations; a shared part counts each time it is used.
     pub(super) operations: usize,
-    /// Whether it is computed of the input.
+    /// Whether it uses the input.
     pub(super) has_input: bool,
 }
 
 impl fmt::Display for Expression {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.operations {
-            ..=SHOWN => self.expr.fmt(f),
+            ..=MAX_SHOWN_OPERATIONS => self.expr.fmt(f),
             many => write!(f, "{many} operations"),
         }
     }
 }
 
-/// What takes an output: number of the node, number of its input.
-type Taker = (usize, usize);
+/// A consumer of an output: node and input port.
+type Consumer = (usize, usize);
 
 pub(super) struct Rewriter<'a> {
     graph: &'a mut Graph,
-    takers: HashMap<Edge, BTreeSet<Taker>>,
-    /// What comes out of the graph.
+    consumers: HashMap<Edge, BTreeSet<Consumer>>,
+    /// Outputs of the graph.
     outputs: BTreeSet<Edge>,
-    /// Of each node whether it was taken out.
+    /// For each node, whether it was removed.
     removed: Vec<bool>,
-    /// Expressions of nodes that were asked for, and of those that changed by which parameter.
+    /// Parsed expressions by node, and the parameter to write back if the expression changed.
     expressions: HashMap<usize, (Rc<Expression>, Option<&'static str>)>,
-    /// Rewrites, and nodes to try them at.
-    open: BTreeSet<(usize, usize)>,
+    /// Work list: rewrites and the nodes to try them at.
+    pending: BTreeSet<(usize, usize)>,
     rewrites: usize,
 }
 
+pub(super) fn is_operator<O: Declared>(node: &GraphNode) -> bool {
+    node.op.name() == O::DECLARATION.name
+}
+
+pub(super) fn is_stateless(node: &GraphNode) -> bool {
+    node.bound.contract == Contract::Stateless
+}
+
+pub(super) fn param<'a>(node: &'a GraphNode, name: &str) -> Option<&'a Value> {
+    match &node.op {
+        Op::Apply { params, .. } => params.get(name),
+        _ => None,
+    }
+}
+
 impl<'a> Rewriter<'a> {
-    /// All of `rewrites` rewrites are to be tried at all nodes.
+    /// Queues all rewrites at all nodes.
     pub(super) fn new(graph: &'a mut Graph, rewrites: usize) -> Self {
-        let mut takers: HashMap<Edge, BTreeSet<Taker>> = HashMap::new();
+        let mut consumers: HashMap<Edge, BTreeSet<Consumer>> = HashMap::new();
         for (at, node) in graph.nodes.iter().enumerate() {
             for (port, &edge) in node.inputs.iter().enumerate() {
-                takers.entry(edge).or_default().insert((at, port));
+                consumers.entry(edge).or_default().insert((at, port));
             }
         }
         let nodes = graph.nodes.len();
         let all = (0..rewrites).flat_map(|rewrite| (0..nodes).map(move |node| (rewrite, node)));
         Self {
-            takers,
+            consumers,
             outputs: graph.outputs.iter().copied().collect(),
             removed: vec![false; nodes],
             expressions: HashMap::new(),
-            open: all.collect(),
+            pending: all.collect(),
             rewrites,
             graph,
         }
@@ -80,9 +94,9 @@ impl<'a> Rewriter<'a> {
         self.graph
     }
 
-    /// What to try next, and where.
+    /// The next rewrite to try, and its node.
     pub(super) fn next(&mut self) -> Option<(usize, usize)> {
-        while let Some((rewrite, node)) = self.open.pop_first() {
+        while let Some((rewrite, node)) = self.pending.pop_first() {
             if !self.removed[node] {
                 return Some((rewrite, node));
             }
@@ -90,23 +104,23 @@ impl<'a> Rewriter<'a> {
         None
     }
 
-    /// A node was changed, or taken out: what is next to it is tried again.
-    pub(super) fn look_around(&mut self, node: usize) {
-        // What a node was taken out for now takes from its input.
+    /// Queues a changed node and its neighbours.
+    pub(super) fn requeue_neighbours(&mut self, node: usize) {
+        // The consumers of a removed node now read from its input.
         let node = match self.removed[node] {
             true => self.graph.nodes[node].inputs[0].0,
             false => node,
         };
         let before = self.graph.nodes[node].inputs.iter().map(|&(from, _)| from);
-        let behind = self.takers.get(&(node, 0)).into_iter().flatten();
+        let behind = self.consumers.get(&(node, 0)).into_iter().flatten();
         let near: Vec<usize> = before.chain(behind.map(|&(at, _)| at)).collect();
         for at in near.into_iter().chain([node]) {
-            self.open
+            self.pending
                 .extend((0..self.rewrites).map(|rewrite| (rewrite, at)));
         }
     }
 
-    /// The node that alone gives a node what it takes, and gives it to nobody else.
+    /// The only input of a node, if that has no other consumer.
     pub(super) fn only_input(&self, node: usize) -> Option<usize> {
         let &[(first, 0)] = self.graph.nodes[node].inputs.as_slice() else {
             return None;
@@ -114,21 +128,24 @@ impl<'a> Rewriter<'a> {
         (self.only_consumer(first) == Some(node)).then_some(first)
     }
 
-    /// The node that alone takes output 0 of a node.
+    /// The only consumer of output 0 of a node.
     pub(super) fn only_consumer(&self, node: usize) -> Option<usize> {
-        let takers = self.takers.get(&(node, 0))?;
-        let alone = takers.len() == 1 && !self.outputs.contains(&(node, 0));
-        takers.first().filter(|_| alone).map(|&(taker, _)| taker)
+        let consumers = self.consumers.get(&(node, 0))?;
+        let alone = consumers.len() == 1 && !self.outputs.contains(&(node, 0));
+        consumers
+            .first()
+            .filter(|_| alone)
+            .map(|&(consumer, _)| consumer)
     }
 
-    /// The expression that a node that remembers nothing computes of one input.
+    /// The expression of a stateless node of one input.
     pub(super) fn expression<O: Declared>(
         &mut self,
         node: usize,
         name: &str,
     ) -> Option<Rc<Expression>> {
         let found = &self.graph.nodes[node];
-        if !is::<O>(found) || !stateless(found) || found.inputs.len() != 1 {
+        if !is_operator::<O>(found) || !is_stateless(found) || found.inputs.len() != 1 {
             return None;
         }
         if let Some((known, _)) = self.expressions.get(&node) {
@@ -146,24 +163,24 @@ impl<'a> Rewriter<'a> {
         Some(expression)
     }
 
-    /// Gives a node another expression.
+    /// Replaces a node's expression.
     pub(super) fn set(&mut self, node: usize, name: &'static str, expression: Expression) {
         self.expressions
             .insert(node, (Rc::new(expression), Some(name)));
     }
 
-    /// Takes a node out; who takes from it takes from its input instead.
+    /// Removes a node and connects its consumers to its input.
     pub(super) fn bypass(&mut self, node: usize) {
         self.removed[node] = true;
         self.expressions.remove(&node);
         let input = self.graph.nodes[node].inputs[0];
-        let takers = self.takers.remove(&(node, 0)).unwrap_or_default();
-        for &(taker, port) in &takers {
-            self.graph.nodes[taker].inputs[port] = input;
+        let consumers = self.consumers.remove(&(node, 0)).unwrap_or_default();
+        for &(consumer, port) in &consumers {
+            self.graph.nodes[consumer].inputs[port] = input;
         }
-        let of_input = self.takers.entry(input).or_default();
+        let of_input = self.consumers.entry(input).or_default();
         of_input.remove(&(node, 0));
-        of_input.extend(takers);
+        of_input.extend(consumers);
         if self.outputs.remove(&(node, 0)) {
             self.outputs.insert(input);
             let outputs = self.graph.outputs.iter_mut();
@@ -172,7 +189,7 @@ impl<'a> Rewriter<'a> {
         }
     }
 
-    /// Writes changed expressions, and leaves out nodes that were taken out.
+    /// Writes changed expressions back and drops removed nodes.
     pub(super) fn finish(self) {
         for (node, (expression, changed)) in self.expressions {
             if let (Some(name), Op::Apply { params, .. }) =

@@ -1,7 +1,5 @@
-//! Operators at the boundary of a replica: [`TrimOverlap`] drops results that belong to a neighbouring task, and
-//! [`RecordOutput`] records what leaves by an exit.
-//!
-//! They make a task look like a whole execution to the operators between them.
+//! Operators at the boundary of a replica: [`TrimOverlap`] drops results of neighbouring tasks, [`RecordOutput`]
+//! records what leaves by an exit. To the operators between them a task looks like a whole execution.
 
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -82,7 +80,7 @@ impl Operator for RecordOutput {
 
     fn progress(&mut self, _: Port, upto: i64) -> i64 {
         let mut logged = self.0.lock();
-        // Samples read before the portion give marks before its beginning.
+        // Samples before the portion give earlier marks.
         logged.upto = logged.upto.max(Some(upto));
         // Of consecutive marks only the last is needed.
         match logged.events.last_mut() {
@@ -93,7 +91,7 @@ impl Operator for RecordOutput {
     }
 
     fn begins(&mut self, anchor: i64, why: Option<&Break>) {
-        // The empty break at the end of a task only resets operators; it is not part of the output.
+        // The empty break at the end of a task only resets operators.
         let over = matches!(why, Some(Break::Dropped(range)) if range.is_empty());
         if !over {
             let why = why.cloned();
@@ -105,7 +103,7 @@ impl Operator for RecordOutput {
     }
 }
 
-/// The range of input indices that passes in the current task. Used by one thread and set before each task.
+/// The range of input indices that passes in the current task. Used by one thread.
 #[derive(Debug, Default, Clone)]
 pub(super) struct TrimRange(Arc<Mutex<Range<i64>>>);
 
@@ -120,7 +118,7 @@ impl TrimRange {
     }
 }
 
-/// The trimming operator: passes samples inside of a range, and windows that begin in it.
+/// Passes samples inside a range, and windows that begin in it.
 #[derive(Debug)]
 pub(super) struct TrimOverlap(pub(super) TrimRange);
 

@@ -1,22 +1,27 @@
-//! Describes a plan for [`Plan::explain`]: as written, how it is rewritten, and how it will run.
+//! Renders a plan for [`Plan::explain`]: as written, its rewrites, and how it will run, including which operators run
+//! in tasks of what size and why the others do not.
 //!
-//! The text stays readable, and its length bounded, however many operators a plan has: repeated entries are counted,
-//! long lists show their beginning and end, and long entries are cut.
+//! The text is bounded for any number of operators: repeated entries are counted, long lists show both ends, long
+//! entries are cut.
 
-use crate::Plan;
+use super::scan_groups::subgraph_plans;
+use super::subgraph::SubgraphPlan;
+use super::task_contract::placements;
+use super::task_size::TaskSize;
+use crate::engine::RunOptions;
 use crate::optimiser::optimise;
 use crate::plan::Op;
 use crate::plan::graph::Graph;
-use crate::scheduler;
+use crate::{Plan, PortionOverlap};
 
-/// Entries alike in a row from which on they are written once, with their number.
-const REPEATED: usize = 8;
-/// Entries of a list that are all written.
-const LISTED: usize = 100;
-/// Of a longer list, those that are written at either end.
-const AT_ENDS: usize = 40;
-/// Characters of an entry.
-const ENTRY: usize = 4000;
+/// This many equal consecutive entries are written once, with their number.
+const MIN_COLLAPSED: usize = 8;
+/// A longer list is shortened.
+const MAX_LISTED: usize = 100;
+/// Entries written at each end of a shortened list.
+const LISTED_PER_END: usize = 40;
+/// Characters of an entry; the rest is cut.
+const MAX_ENTRY_CHARS: usize = 4000;
 
 fn indent(text: &str) -> String {
     text.lines()
@@ -25,17 +30,16 @@ fn indent(text: &str) -> String {
         .join("\n")
 }
 
-/// Cuts a long text; says how long it is.
-fn cut(text: String) -> String {
-    match text.char_indices().nth(ENTRY) {
+/// Cuts a long text and states its length.
+fn truncate(text: String) -> String {
+    match text.char_indices().nth(MAX_ENTRY_CHARS) {
         None => text,
         Some((at, _)) => format!("{} ... ({} bytes in all)", &text[..at], text.len()),
     }
 }
 
-/// Entries in bounded length: `times` writes one that comes so many times in a row, `what` names them where some are left
-/// out.
-pub(crate) fn abridged(
+/// Shortens a list. `times` writes a repeated entry, `what` names the omitted ones.
+fn abridge(
     entries: impl Iterator<Item = String>,
     times: impl Fn(&str, usize) -> String,
     what: &str,
@@ -47,18 +51,18 @@ pub(crate) fn abridged(
             _ => runs.push((entry, 1)),
         }
     }
-    let mut left_out = 0;
-    if runs.len() > LISTED {
-        let middle = runs.drain(AT_ENDS..runs.len() - AT_ENDS);
-        left_out = middle.map(|(_, count)| count).sum();
+    let mut omitted = 0;
+    if runs.len() > MAX_LISTED {
+        let middle = runs.drain(LISTED_PER_END..runs.len() - LISTED_PER_END);
+        omitted = middle.map(|(_, count)| count).sum();
     }
     let mut written = Vec::with_capacity(runs.len());
     for (at, (entry, count)) in runs.into_iter().enumerate() {
-        if at == AT_ENDS && left_out > 0 {
-            written.push(format!("... {left_out} more {what} ..."));
+        if at == LISTED_PER_END && omitted > 0 {
+            written.push(format!("... {omitted} more {what} ..."));
         }
-        let entry = cut(entry);
-        if count < REPEATED {
+        let entry = truncate(entry);
+        if count < MIN_COLLAPSED {
             written.extend(std::iter::repeat_n(entry, count));
         } else {
             written.push(times(&entry, count));
@@ -67,17 +71,16 @@ pub(crate) fn abridged(
     written
 }
 
-/// A graph as it prints, in bounded length.
-fn shown(graph: &Graph) -> String {
+fn render_graph(graph: &Graph) -> String {
     let times = |entry: &str, count: usize| format!("{entry} ({count} times)");
     match graph.as_chain() {
-        Some(labels) => abridged(labels, times, "operators").join(" -> "),
-        None => abridged(graph.lines(), times, "operators").join("\n"),
+        Some(labels) => abridge(labels, times, "operators").join(" -> "),
+        None => abridge(graph.lines(), times, "operators").join("\n"),
     }
 }
 
-/// What comes out of each node and how it may be run, a line each; nodes alike in a row on one.
-fn nodes(graph: &Graph) -> String {
+/// One line per node, or per run of equal nodes: output types and contract.
+fn render_nodes(graph: &Graph) -> String {
     let line = |at: usize| {
         let node = &graph.nodes[at];
         let types: Vec<String> = node.bound.outputs.iter().map(ToString::to_string).collect();
@@ -91,7 +94,7 @@ fn nodes(graph: &Graph) -> String {
         let first = line(at);
         let alike = (at + 1..graph.nodes.len()).take_while(|&next| line(next) == first);
         let count = 1 + alike.count();
-        if count < REPEATED {
+        if count < MIN_COLLAPSED {
             lines.push(format!("{at} {first}"));
             at += 1;
         } else {
@@ -99,36 +102,122 @@ fn nodes(graph: &Graph) -> String {
             at += count;
         }
     }
-    for line in abridged(lines.into_iter(), |line, _| line.into(), "operators") {
+    for line in abridge(lines.into_iter(), |line, _| line.into(), "operators") {
         text += &format!("  {line}\n");
     }
     text
 }
 
+fn explain_tasks(graph: &Graph) -> String {
+    let options = RunOptions {
+        workers: 2,
+        ..RunOptions::default()
+    };
+    let subgraph_plans = subgraph_plans(graph, &options);
+    let lines = subgraph_plans.iter().map(|plan| describe(plan, graph));
+    let spread = subgraph_plans
+        .iter()
+        .filter(|plan| plan.task_size(graph, &options).is_some());
+    let spread = spread.flat_map(|plan| plan.nodes.iter().map(|one| one.node));
+    let placements = placements(graph, &options, &spread.collect::<Vec<_>>()).into_iter();
+    lines
+        .chain(placements.map(|placement| placement + "\n"))
+        .collect()
+}
+
+fn describe(plan: &SubgraphPlan, graph: &Graph) -> String {
+    let names = operator_names(plan, graph);
+    let PortionOverlap { before, after } = plan.reach;
+    let more = match plan.trims.is_empty() {
+        true => String::new(),
+        false => format!(", read with {before} before and {after} behind them"),
+    };
+    let why = plan.reasons.join("; ");
+    let each = if plan.scans.len() > 1 {
+        " of each scan"
+    } else {
+        ""
+    };
+    match plan.task_size(graph, &RunOptions::default()) {
+        None if plan.reduces() => {
+            format!("{names} in order: it is done sooner than handed over\n")
+        }
+        None => format!("{names} in order: {why}\n"),
+        Some(TaskSize { samples, .. }) if plan.reduces() => format!(
+            "{names} in tasks of up to {samples} samples{each}{more}, whose partial results are combined in order\n"
+        ),
+        Some(TaskSize { samples, .. }) => {
+            format!(
+                "{names} in tasks of up to {samples} samples{each}{more}, then in order: {why}\n"
+            )
+        }
+    }
+}
+
+/// Operator names of a chain; a branching subgraph becomes several chains with node numbers.
+fn operator_names(plan: &SubgraphPlan, graph: &Graph) -> String {
+    let mut consumers = vec![Vec::new(); plan.nodes.len()];
+    for (position, one) in plan.nodes.iter().enumerate() {
+        for &(from, _) in &one.inputs {
+            consumers[from].push(position);
+        }
+    }
+    let times = |name: &str, count: usize| format!("{name} ({count} times)");
+    let name = |position: usize| graph.nodes[plan.nodes[position].node].op.name();
+    let follows = |position: usize, from: usize| plan.nodes[position].inputs == [(from, 0)];
+    let is_chain = (1..plan.nodes.len()).all(|position| follows(position, position - 1));
+    if is_chain {
+        let names = (0..plan.nodes.len()).map(|position| name(position).to_owned());
+        return abridge(names, times, "operators").join(" -> ");
+    }
+    let numbered = |position: usize| format!("{} {}", plan.nodes[position].node, name(position));
+    let mut chains: Vec<String> = Vec::new();
+    let mut written = vec![false; plan.nodes.len()];
+    for first in 0..plan.nodes.len() {
+        if std::mem::replace(&mut written[first], true) {
+            continue;
+        }
+        let from = plan.nodes[first].inputs.iter();
+        let from: Vec<String> = from
+            .map(|&(from, _)| plan.nodes[from].node.to_string())
+            .collect();
+        let mut chain = match from.is_empty() {
+            true => numbered(first),
+            false => format!("{} -> {}", from.join(" and "), numbered(first)),
+        };
+        let mut last = first;
+        while let [next] = consumers[last][..]
+            && follows(next, last)
+        {
+            written[next] = true;
+            chain += &format!(" -> {}", numbered(next));
+            last = next;
+        }
+        chains.push(chain);
+    }
+    abridge(chains.into_iter(), times, "chains").join(", ")
+}
+
 impl Plan {
-    /// The plan as written and as it will run, and which rewrites lie between; reads nothing. Of plans of very many
-    /// operators some are left out.
+    /// The plan as written, its rewrites, and how it will run; reads nothing. Very large plans are shortened.
     #[must_use]
     pub fn explain(&self) -> String {
         let mut graph = Graph::new(self);
-        let mut text = format!("plan\n{}\n", indent(&shown(&graph)));
+        let mut text = format!("plan\n{}\n", indent(&render_graph(&graph)));
         let times = |what: &str, count: usize| format!("{what} ({count} times)");
-        for what in abridged(optimise(&mut graph).into_iter(), times, "rewrites") {
+        for what in abridge(optimise(&mut graph).into_iter(), times, "rewrites") {
             text += &format!("rewrite\n{}\n", indent(&what));
         }
-        text += &format!("runs as\n{}\n", indent(&shown(&graph)));
-        text += &nodes(&graph);
-        text += &format!(
-            "on several workers\n{}\n",
-            indent(&scheduler::explain(&graph))
-        );
+        text += &format!("runs as\n{}\n", indent(&render_graph(&graph)));
+        text += &render_nodes(&graph);
+        text += &format!("on several workers\n{}\n", indent(&explain_tasks(&graph)));
         let reads = graph.nodes.iter().filter_map(|node| match &node.op {
             Op::Scan {
                 recording, range, ..
             } => recording.0.reads(range.clone()),
             _ => None,
         });
-        let reads = abridged(reads, times, "recordings");
+        let reads = abridge(reads, times, "recordings");
         if !reads.is_empty() {
             text += &format!("reads\n{}\n", indent(&reads.join("\n")));
         }
@@ -141,7 +230,7 @@ mod tests {
     use super::*;
 
     fn shortened(entries: impl Iterator<Item = String>) -> Vec<String> {
-        abridged(entries, |one, count| format!("{one} x {count}"), "things")
+        abridge(entries, |one, count| format!("{one} x {count}"), "things")
     }
 
     #[test]

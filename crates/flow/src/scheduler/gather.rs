@@ -1,9 +1,8 @@
-//! Feeds the sequential part with the workers' results: one source for each exit, and an operator that combines partial
+//! Feeds the workers' results to the sequential part: a source for each exit, and an operator that combines partial
 //! results.
 //!
-//! The exits of a subgraph are emptied in step: the results of a task are taken exit after exit, and all of them before those
-//! of the next task. So at most one task's results wait here, and the order between exits does not depend on which source
-//! was asked first.
+//! Exits of a subgraph are emptied in order, all of a task before those of the next. So the results of at most one
+//! task wait here, and the order does not depend on which source is asked first.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -14,7 +13,7 @@ use isochrony_store::Signal;
 use serde_json::{Map, Value};
 
 use super::boundary::ExitEvent;
-use super::split::ParallelSubgraph;
+use super::parallel_subgraph::ParallelSubgraph;
 use super::task_output::{
     ExitOutput, ExitState, NextOutput, TaskFailure, TaskOutput, TaskScheduler,
 };
@@ -34,7 +33,7 @@ pub(super) struct ExitQueues {
     exits: Arc<Mutex<Vec<ExitQueue>>>,
     /// End of the portion consumed last.
     end: Arc<AtomicI64>,
-    /// The plan asks sources block by block (it has a `limit`), so exits are not emptied one after the other.
+    /// The plan asks sources block by block (it has a `limit`), so exits are not emptied in order.
     by_block: bool,
     /// The execution has failed.
     failed: Arc<AtomicBool>,
@@ -44,7 +43,7 @@ pub(super) struct ExitQueues {
 struct ExitQueue {
     ready: VecDeque<SourceItem>,
     state: ExitState,
-    /// Events already delivered of a failed task. If the task is retried, these are skipped.
+    /// Events delivered of a failed task; a retry skips them.
     delivered: usize,
     /// Anchor announced last.
     announced: Option<i64>,
@@ -53,8 +52,7 @@ struct ExitQueue {
 }
 
 impl ExitQueue {
-    /// Queues the events of a task as one pass would give them: a valid range that continues from the last task is not
-    /// announced again.
+    /// Queues the events of a task. A valid range that continues from the last task is not announced again.
     fn push_events(&mut self, events: impl Iterator<Item = ExitEvent>) {
         let mut continues_at = None;
         for event in events {
@@ -120,7 +118,7 @@ impl ExitQueues {
     fn pull(&self, exit: usize, given: &mut u64) -> Result<SourceItem, Option<TaskFailure>> {
         loop {
             let mut exits = self.lock();
-            // Exit after exit, so that the order between them does not depend on which source is asked first.
+            // The first exit that has something, so that the order does not depend on the caller.
             let first = exits.iter().position(|exit| !exit.ready.is_empty());
             if (self.by_block || first == Some(exit))
                 && let Some(ready) = exits[exit].ready.pop_front()
@@ -128,7 +126,7 @@ impl ExitQueues {
                 return Ok(ready);
             }
             if first.is_some() {
-                // The source whose turn it is may have been asked when it had nothing: make the driver ask again.
+                // The source of that exit may have been asked when it had nothing: make the engine ask again.
                 std::thread::current().unpark();
                 return Ok(SourceItem::Idle);
             }
@@ -147,7 +145,7 @@ impl ExitQueues {
         }
     }
 
-    /// Distributes a task's output. What a failed task gave is remembered, because a retry gives it again.
+    /// Distributes a task's output. Output of a failed task is counted, because a retry gives it again.
     fn put(&self, task_output: TaskOutput) {
         let failed = task_output.failed;
         let mut exits = self.lock();
@@ -175,7 +173,7 @@ impl ExitQueues {
     }
 }
 
-/// An exit of a subgraph as a recording that the sequential part scans.
+/// An exit of a subgraph, as a recording that the sequential part scans.
 pub(super) struct ExitRecording {
     pub(super) queues: ExitQueues,
     pub(super) exit: usize,
@@ -188,7 +186,7 @@ pub(super) struct ExitRecording {
     pub(super) total: u64,
     /// Samples that leave by this exit, where known.
     pub(super) expects: Option<u64>,
-    /// What leaves is not all that the recording has: operators of the subgraph changed it, or a range of it was read.
+    /// Not all samples of the recording leave: operators changed them, or a range was read.
     pub(super) is_processed: bool,
 }
 
@@ -247,7 +245,7 @@ struct ExitSource {
     total: u64,
     expects: Option<u64>,
     given: u64,
-    /// The error of a task, reported instead of the error of pulling.
+    /// The error of a task, which replaces the error of pulling.
     failure: Option<TaskFailure>,
 }
 
@@ -262,7 +260,7 @@ impl Source for ExitSource {
 
     fn close(&mut self) {
         let mut exits = self.queues.lock();
-        // After a failure all sources are closed, which must not make errors of other tasks irrelevant.
+        // After a failure all sources are closed; errors of other tasks must stay relevant.
         if !self.queues.failed.load(Ordering::Relaxed) {
             exits[self.exit].state.close();
         }
@@ -278,7 +276,7 @@ impl Source for ExitSource {
     fn is_awaited(&self) -> bool {
         let exits = self.queues.lock();
         let first = exits.iter().position(|exit| !exit.ready.is_empty());
-        // While exits are emptied in order another exit may have fetched output for this one; otherwise it is not its turn.
+        // When exits are emptied in order, output for this one may be fetched by another only if this is the first.
         first.is_none_or(|first| !self.queues.by_block && first == self.exit)
     }
 
@@ -313,7 +311,7 @@ impl Source for ExitSource {
     }
 }
 
-/// Combines the partial results of tasks, in read order. Replaces a reducing operator in the sequential part.
+/// Replaces a reducing operator in the sequential part: combines partial results in read order.
 pub(super) struct CombinePartials(pub(super) Op);
 
 impl OperatorFactory for CombinePartials {

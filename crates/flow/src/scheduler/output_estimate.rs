@@ -1,4 +1,4 @@
-//! Estimates what it costs to pass the output of operators from workers to the caller's thread. Pure.
+//! Estimates the bytes that operators pass from workers to the caller's thread. Pure.
 
 use crate::plan::graph::Edge;
 use crate::{Contract, OperatorProperties, PortType};

@@ -1,26 +1,11 @@
-//! Plans the overlap of tasks: what each reads beyond its portion, and where the surplus is trimmed. Pure.
+//! Plans what a task reads beyond its portion, and where the surplus is trimmed. Pure.
 //!
-//! Operators that need neighbouring samples would give wrong results at the edges of a portion; and what they give for
-//! samples outside of it belongs to another task.
+//! Without overlap, operators that need neighbouring samples would be wrong at the edges of a portion; without trims,
+//! they would give results of other tasks.
 
-use isochrony_time::Ratio;
-
-use super::subgraph::{SubgraphExit, SubgraphNode};
+use super::subgraph::{OverlapTrim, SubgraphExit, SubgraphNode};
 use crate::PortionOverlap;
 use crate::plan::graph::Edge;
-
-/// A trim between an operator that overproduces and consumers that need exact input.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct OverlapTrim {
-    /// The trimmed edge, by positions.
-    pub(super) edge: Edge,
-    /// How much around the portion passes, in indices of the edge.
-    pub(super) kept: PortionOverlap,
-    /// Positions of the consumers behind the trim.
-    pub(super) consumers: Vec<usize>,
-    /// Whether the exit reads behind the trim.
-    pub(super) exit: bool,
-}
 
 /// The overlap of a subgraph.
 pub(super) struct OverlapPlan {
@@ -36,11 +21,9 @@ pub(super) fn union_reach(a: PortionOverlap, b: PortionOverlap) -> PortionOverla
     }
 }
 
-/// Plans how much is read around a portion so that all results that leave are right, and where the surplus is trimmed.
-///
-/// Needs propagate from the exits to the scans: a consumer's need, through its ratio and reach, is the need of its input, and
-/// a node must satisfy the largest need of its consumers. Surplus input does no harm to an operator that overproduces anyway;
-/// it is trimmed behind that operator. Before any other operator, and before exits, it is trimmed.
+/// Needs propagate from the exits to the scans: a consumer's need, through its ratio and reach, becomes the need of
+/// its input; a node satisfies the largest need of its consumers. Surplus input is harmless to an operator that
+/// overproduces anyway, and is trimmed behind it; before any other operator, and before exits, it is trimmed at once.
 pub(super) fn plan_overlap(nodes: &[SubgraphNode], exits: &[SubgraphExit]) -> OverlapPlan {
     let mut needs = vec![PortionOverlap::default(); nodes.len()];
     // Whether surplus input would reach an exit untrimmed.
@@ -104,44 +87,4 @@ fn add_trim(
     };
     position.exit |= consumer.is_none();
     position.consumers.extend(consumer);
-}
-
-/// The index ratios of the operators from a scan to an edge. Indices are rounded at each ratio, as progress marks are.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub(super) struct RatioChain(Vec<Ratio>);
-
-impl RatioChain {
-    /// Appends the ratio of another operator.
-    pub(super) fn then(mut self, ratio: Ratio) -> Self {
-        if !ratio.is_one() {
-            self.0.push(ratio);
-        }
-        self
-    }
-
-    /// The first output index that does not lie before a read index.
-    pub(super) fn map(&self, read: i64) -> i64 {
-        let next = |index, ratio: &Ratio| ratio.first_from(index).unwrap_or(i64::MAX);
-        self.0.iter().fold(read, next)
-    }
-
-    /// Output samples for a number of read samples.
-    pub(super) fn count(&self, read: u64) -> u64 {
-        i64::try_from(read).map_or(read, |read| self.map(read).unsigned_abs())
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn indices_are_rounded_at_each_ratio() {
-        let ratio = |up, down| Ratio::new(up, down).unwrap();
-        let both = RatioChain::default().then(ratio(1, 10)).then(Ratio::ONE);
-        let both = both.then(ratio(2, 3));
-        // 31 lies behind 3 of every tenth, so at 4; 4 * 2 / 3 lies behind 2.
-        assert_eq!((both.map(31), both.map(30), both.map(-31)), (3, 2, -2));
-        assert_eq!(both.count(1000), 67);
-    }
 }

@@ -1,10 +1,10 @@
-//! Partitions the recordings of a subgraph into the inputs of tasks, and lists these in advance for read-ahead.
+//! Partitions the recordings of a subgraph into task inputs, and lists these in advance for read-ahead.
 //!
-//! One recording is cut as its snapshot says ([`Snapshot::portion_after`]). Several that are read together are cut at the
-//! same indices: from the first sample that any of them has, a fixed number of samples further. A cut also lies wherever a
-//! part of any of them begins, since a task reads at most one part of each recording. A recording may have a gap where a task
-//! begins, or no samples in the whole task. The task then gets the anchor of that recording's last valid range, because
-//! operators behind a fan-in count from the latest anchor of all inputs.
+//! One recording is cut by its snapshot ([`Snapshot::portion_after`]). Several that are read together are cut at equal
+//! indices: a fixed number of samples after the first sample that any of them has, and wherever a part of any begins,
+//! since a task reads at most one part of each. Where a recording has a gap at the start of a task, or no samples in
+//! it, the task gets the anchor of the recording's last valid range: operators behind a fan-in count from the latest
+//! anchor of all inputs.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -16,7 +16,6 @@ use crate::{IndexedSnapshot, Portion, RangePortion, Snapshot};
 /// The input of a task.
 #[derive(Debug, Clone)]
 pub(super) struct TaskInput {
-    /// The indices whose results the task gives.
     pub(super) range: Range<i64>,
     /// What each recording of the subgraph has in that range, in the order of the scans.
     pub(super) reads: Vec<RangePortion>,
@@ -121,8 +120,8 @@ impl TaskCursor {
 
 /// The portions of one recording in task order, for read-ahead. None: the task reads nothing of it.
 ///
-/// The iterators of one subgraph share a cursor, so that each border is looked up once; inputs are kept until the slowest
-/// iterator has passed them.
+/// The iterators of a subgraph share a cursor, so each border is looked up once; inputs are kept until the slowest has
+/// passed.
 pub(super) struct UpcomingPortions {
     cursor: Arc<Mutex<TaskCursor>>,
     recording: usize,
@@ -139,7 +138,7 @@ impl UpcomingPortions {
             first: 0,
             next: vec![0; recordings],
         }));
-        // Made together, since an iterator that did not exist yet would not hold inputs back.
+        // Made together: an iterator made later would have missed inputs.
         let all: Vec<Self> = (0..recordings)
             .map(|recording| Self {
                 cursor: cursor.clone(),

@@ -1,13 +1,19 @@
-//! Hands out tasks in read order and returns their results in the same order. Works as a bounded reorder buffer: at most
-//! `window` tasks per subgraph are in flight or buffered.
+//! Hands out tasks in read order and returns their results in the same order. Works as a bounded reorder buffer: at
+//! most `window` tasks per subgraph are in flight or buffered.
 //!
-//! Buffered results also count against a share of the memory budget. The oldest task is always handed out, whatever the
-//! bounds say, so there is no deadlock. Of several subgraphs the one with the fewest tasks in its queue is served first. One
-//! mutex suffices, since a task takes milliseconds.
+//! Buffered results also count against a share of the memory budget. The oldest task is handed out whatever the bounds
+//! say, so there is no deadlock. The subgraph with the fewest queued tasks is served first. One mutex suffices, since
+//! a task takes milliseconds.
 //!
-//! When a task is refused memory, it is returned and retried later; buffered results are discarded and recomputed, workers
-//! release what they do not need, and fewer tasks run at a time, in the end one. The consumer (the caller's thread) gets
-//! memory in the same way. So no thread waits for memory while it holds some, and a task that fits alone completes.
+//! ```text
+//!  worker   waits for work_available: no task allowed by window, bytes or concurrency limit
+//!  consumer waits for progress:       oldest task not finished, at most one POLL_INTERVAL
+//!  memory refused to a task:          retry_later -> fewer in flight, in the end one; buffered results are discarded
+//!                                     and recomputed; every worker releases what it does not need
+//!  memory refused to the consumer:    reclaim_memory -> as above, nothing handed out until resume
+//! ```
+//!
+//! So no thread waits for memory while it holds some, and a task that fits alone completes.
 //!
 //! This module does not know what a task computes, so that a model checker can try all interleavings
 //! (`tests/loom_order.rs`).
@@ -36,8 +42,8 @@ pub(super) struct Registration {
     registered: bool,
 }
 
-struct State<Part, G: TaskResult> {
-    queues: Vec<TaskQueue<Part, G>>,
+struct State<Part, R: TaskResult> {
+    queues: Vec<TaskQueue<Part, R>>,
     stopped: bool,
     /// A worker ended unexpectedly; its task will not complete.
     worker_lost: bool,
@@ -56,7 +62,7 @@ struct State<Part, G: TaskResult> {
     release_round: u64,
 }
 
-impl<Part, G: TaskResult> State<Part, G> {
+impl<Part, R: TaskResult> State<Part, R> {
     fn in_flight(&self) -> usize {
         self.queues.iter().map(TaskQueue::in_flight).sum()
     }
@@ -72,21 +78,21 @@ impl<Part, G: TaskResult> State<Part, G> {
 }
 
 /// A scheduler of tasks with one reorder buffer per subgraph.
-pub(super) struct ReorderScheduler<C: Partitioner, G: TaskResult> {
-    state: Mutex<State<C::Part, G>>,
+pub(super) struct ReorderScheduler<P: Partitioner, R: TaskResult> {
+    state: Mutex<State<P::Part, R>>,
     /// Signalled when a task may be available.
     work_available: Condvar,
     /// Signalled when a task completes or a worker has released memory.
     progress: Condvar,
-    partitioners: Vec<C>,
+    partitioners: Vec<P>,
     window: usize,
     memory: u64,
 }
 
-impl<C: Partitioner, G: TaskResult> ReorderScheduler<C, G> {
-    /// `window`: most tasks of a subgraph in flight or buffered; `memory`: buffered bytes, including estimates for tasks in
-    /// flight, above which only the oldest task is handed out.
-    pub(super) fn new(partitioners: Vec<C>, window: usize, memory: u64) -> Self {
+impl<P: Partitioner, R: TaskResult> ReorderScheduler<P, R> {
+    /// `window`: most tasks of a subgraph in flight or buffered. `memory`: bytes buffered or estimated, above which
+    /// only the oldest task is handed out.
+    pub(super) fn new(partitioners: Vec<P>, window: usize, memory: u64) -> Self {
         let queues = partitioners.iter().map(|_| TaskQueue::new()).collect();
         Self {
             state: Mutex::new(State {
@@ -110,18 +116,17 @@ impl<C: Partitioner, G: TaskResult> ReorderScheduler<C, G> {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, State<C::Part, G>> {
+    fn lock(&self) -> MutexGuard<'_, State<P::Part, R>> {
         // The only call under the lock that may panic is `part_after`, which changes no state.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits for a task; None when there are no more. `release_memory` is called when memory is short and frees what the
-    /// worker does not need.
+    /// Waits for a task; None at the end. `release_memory` frees what the worker does not need.
     pub(super) fn next_task(
         &self,
         registration: &mut Registration,
         mut release_memory: impl FnMut(),
-    ) -> Option<Task<C::Part>> {
+    ) -> Option<Task<P::Part>> {
         let mut state = self.lock();
         if !std::mem::replace(&mut registration.registered, true) {
             state.workers += 1;
@@ -186,7 +191,7 @@ impl<C: Partitioner, G: TaskResult> ReorderScheduler<C, G> {
     }
 
     /// The queue from which a task may be handed out: the one with the fewest slots.
-    fn choose_queue(&self, state: &State<C::Part, G>) -> Option<usize> {
+    fn choose_queue(&self, state: &State<P::Part, R>) -> Option<usize> {
         let in_flight = state.in_flight();
         if state.paused || in_flight >= state.concurrency_limit {
             return None;
@@ -214,16 +219,15 @@ impl<C: Partitioner, G: TaskResult> ReorderScheduler<C, G> {
             .map(|(at, _)| at)
     }
 
-    /// Whether a task handed out now has the whole budget but for what the consumer holds and the results of failed tasks,
-    /// which are never discarded.
-    fn would_run_alone(&self, state: &State<C::Part, G>) -> bool {
+    /// Whether a task handed out now has the whole budget, except what the consumer and results of failed tasks hold.
+    fn would_run_alone(&self, state: &State<P::Part, R>) -> bool {
         state.concurrency_limit == 1
             && state.in_flight() == 0
             && !state.queues.iter().any(TaskQueue::has_discardable)
     }
 
-    /// Returns a task that was refused memory, to be retried with fewer in flight; false if it has been retried alone too often.
-    pub(super) fn retry_later(&self, task: &Task<C::Part>) -> bool {
+    /// Schedules a retry of a task that was refused memory; false if it was retried alone too often.
+    pub(super) fn retry_later(&self, task: &Task<P::Part>) -> bool {
         let mut state = self.lock();
         state.lone_retries += u32::from(task.alone);
         if state.lone_retries > MAX_LONE_RETRIES {
@@ -238,7 +242,7 @@ impl<C: Partitioner, G: TaskResult> ReorderScheduler<C, G> {
     }
 
     /// Stores the result of a task. No task after a failed one is handed out.
-    pub(super) fn complete(&self, task: &Task<C::Part>, result: G) {
+    pub(super) fn complete(&self, task: &Task<P::Part>, result: R) {
         let mut state = self.lock();
         let queue = &mut state.queues[task.subgraph];
         let first = queue.handed_out - queue.slots.len() as u64;
@@ -259,7 +263,7 @@ impl<C: Partitioner, G: TaskResult> ReorderScheduler<C, G> {
         }
     }
 
-    fn set_slot(&self, state: &mut State<C::Part, G>, task: &Task<C::Part>, slot: SlotState<G>) {
+    fn set_slot(&self, state: &mut State<P::Part, R>, task: &Task<P::Part>, slot: SlotState<R>) {
         let queue = &mut state.queues[task.subgraph];
         let first = queue.handed_out - queue.slots.len() as u64;
         if let Some(queue) = queue.slots.get_mut((task.number - first) as usize) {
@@ -267,7 +271,7 @@ impl<C: Partitioner, G: TaskResult> ReorderScheduler<C, G> {
         }
     }
 
-    fn notify_consumer(&self, state: &State<C::Part, G>) {
+    fn notify_consumer(&self, state: &State<P::Part, R>) {
         self.progress.notify_all();
         if let Some(consumer) = &state.consumer {
             consumer.unpark();
@@ -275,17 +279,17 @@ impl<C: Partitioner, G: TaskResult> ReorderScheduler<C, G> {
     }
 
     /// The next result of a subgraph; waits for it for one poll interval.
-    pub(super) fn next_result(&self, subgraph: usize) -> NextResult<G> {
+    pub(super) fn next_result(&self, subgraph: usize) -> NextResult<R> {
         let mut state = self.lock();
         let mut waited = false;
         loop {
             let (worker_lost, short) = (state.worker_lost, state.concurrency_limit == 1);
             let queue = &mut state.queues[subgraph];
             if let Some((part, error)) = queue.failure.take() {
-                if G::is_relevant(&error) {
+                if R::is_relevant(&error) {
                     return NextResult::Failed(Some(error));
                 }
-                // All exits behind the failed operator have been closed since: retry the task without them.
+                // All exits behind the failed operator are closed by now: retry without them.
                 queue.slots.push_front((part, SlotState::Retry));
                 queue.exhausted = false;
                 self.work_available.notify_all();
@@ -320,9 +324,9 @@ impl<C: Partitioner, G: TaskResult> ReorderScheduler<C, G> {
         }
     }
 
-    /// Frees memory for the consumer: workers finish or give up their tasks and buffered results are discarded. Nothing is
-    /// handed out until [`resume`](Self::resume). Waits a few seconds at most, because a worker may itself wait for
-    /// something that the consumer holds, such as the interpreter's lock.
+    /// Frees memory for the consumer: workers finish or give up their tasks, buffered results are discarded, and
+    /// nothing is handed out until [`resume`](Self::resume). Waits a few seconds at most: a worker may wait for
+    /// something the consumer holds, such as the interpreter's lock.
     pub(super) fn reclaim_memory(&self) {
         let mut state = self.lock();
         state.paused = true;
@@ -382,10 +386,10 @@ impl<C: Partitioner, G: TaskResult> ReorderScheduler<C, G> {
     }
 
     /// Takes the errors whose preceding results have all been consumed.
-    pub(super) fn take_failures(&self) -> Vec<G::Error> {
+    pub(super) fn take_failures(&self) -> Vec<R::Error> {
         let mut state = self.lock();
         let failed = state.queues.iter_mut();
         let failed = failed.filter_map(|queue| Some(queue.failure.take()?.1));
-        failed.filter(G::is_relevant).collect()
+        failed.filter(R::is_relevant).collect()
     }
 }

@@ -1,8 +1,7 @@
-//! A plan that is run again and again, over one range of its recordings after another: what tasklets do with plans.
+//! Runs a plan repeatedly over different ranges of its recordings; tasklets do this with plans.
 //!
-//! What does not depend on the range is done once: the graph is made and rewritten, operators that make what they give of each
-//! item alone go from one run to the next, and so does memory. All others are made anew, so that nothing of one run reaches
-//! another.
+//! The graph is built and rewritten once. Stateless operators and memory are reused; all other operators are made
+//! anew, so no state passes from one run to the next.
 
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -10,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use isochrony_segment::Buffer;
 use isochrony_time::TimebaseId;
 
-use super::ParallelExecution;
+use super::parallel::ParallelExecution;
 use crate::engine::{Remains, RunOptions};
 use crate::operators::Collect;
 use crate::plan::Op;
@@ -20,10 +19,10 @@ use crate::{
     Plan, PlanError, PlanOutput, Port, PortType, Report, RunError, SharedRecording,
 };
 
-/// A plan over one range of its recordings after another.
+/// A plan that is run over one range of its recordings after another.
 ///
-/// A range says of a stored signal, by its timebase, which indices are read where the plan scans all of it. Scans of stated
-/// ranges, and of what is no stored signal, read what they read in any case.
+/// A range applies to the stored signal of that timebase, if the plan scans all of it. Scans of stated ranges, and of
+/// other recordings, always read what the plan says.
 ///
 /// ```
 /// # use isochrony_flow::{Plan, RepeatedPlan, RunOptions, Segments};
@@ -40,68 +39,62 @@ use crate::{
 /// ```
 pub struct RepeatedPlan {
     plan: Plan,
-    /// For the next run; None before the first, and after one that failed.
-    ready: Option<Ready>,
+    /// None before the first run and after one that failed.
+    prepared: Option<PreparedGraph>,
 }
 
-/// A graph that ends in a sink.
-struct Ready {
+/// A rewritten graph that ends in a sink.
+struct PreparedGraph {
     graph: Graph,
-    /// The scans of whole signals: node, timebase, and what is read where nothing else is said.
+    /// Scans of whole signals: node, timebase, and the range read by default.
     scans: Vec<(usize, TimebaseId, Option<Range<i64>>)>,
-    /// What takes the samples; None: they are collected.
-    fills: Option<Memory>,
+    /// Receives the samples; None: they are collected.
+    fills: Option<OutputBlock>,
     remains: Option<Remains>,
 }
 
 impl RepeatedPlan {
-    /// Nothing is read or made before the first run.
+    /// Reads and builds nothing before the first run.
     #[must_use]
     pub fn new(plan: &Plan) -> Self {
         Self {
             plan: plan.clone(),
-            ready: None,
+            prepared: None,
         }
     }
 
-    /// What the plan gives, as [`Plan::collect_with`] gathers it.
-    ///
-    /// # Errors
-    /// [`RunError`].
+    /// Runs the plan and gathers its result as [`Plan::collect_with`] does.
     pub fn collect(
         &mut self,
         ranges: &[(TimebaseId, Range<i64>)],
         options: &RunOptions<'_>,
     ) -> Result<(PlanOutput, Report), RunError> {
-        let mut ready = self.ready(false, options)?;
-        ready.narrow(ranges);
+        let mut ready = self.prepare(false, options)?;
+        ready.set_ranges(ranges);
         let mut ran = ready.run(options)?;
         let graph = ran.sequential.as_ref().unwrap_or(&ready.graph);
         let (node, _) = graph.outputs[0];
         let operator = graph.nodes[node].op.name();
         let gathered = ran.run.result(node);
-        let report = self.keep(ready, ran);
+        let report = self.keep_for_next(ready, ran);
         let gathered = gathered.ok_or(RunError::NoResult { operator, node })?;
         Ok((gathered, report))
     }
 
-    /// Copies the samples or windows that the plan gives to the beginning of a block that nobody else refers to, and gives it
-    /// back; with it how many bytes came, of which those that are more than its length were left out.
-    ///
-    /// # Errors
-    /// [`RunError`]; where it gives neither samples nor windows, a [`PlanError`].
+    /// Copies the plan's samples or windows to the beginning of an unshared block. Returns the block and the number of
+    /// bytes the plan gave, of which those beyond the length of the block were dropped.
     pub fn fill(
         &mut self,
         ranges: &[(TimebaseId, Range<i64>)],
         block: Buffer,
         options: &RunOptions<'_>,
     ) -> Result<(Buffer, u64), RunError> {
-        let mut ready = self.ready(true, options)?;
+        let mut ready = self.prepare(true, options)?;
         let memory = ready.fills.clone().unwrap_or_default();
         memory.begin(block);
-        ready.narrow(ranges);
+        ready.set_ranges(ranges);
         let ran = ready.run(options)?;
-        self.keep(ready, ran);
+        self.keep_for_next(ready, ran);
         let node = 0;
         memory.take().ok_or(RunError::NoResult {
             operator: "fill",
@@ -109,43 +102,46 @@ impl RepeatedPlan {
         })
     }
 
-    fn ready(&mut self, fills: bool, options: &RunOptions<'_>) -> Result<Ready, RunError> {
-        match self.ready.take() {
+    fn prepare(
+        &mut self,
+        fills: bool,
+        options: &RunOptions<'_>,
+    ) -> Result<PreparedGraph, RunError> {
+        match self.prepared.take() {
             Some(ready) if ready.fills.is_some() == fills => Ok(ready),
-            _ => Ready::new(&self.plan, fills, options),
+            _ => PreparedGraph::new(&self.plan, fills, options),
         }
     }
 
-    /// Keeps what the next run uses.
-    fn keep(&mut self, mut ready: Ready, ran: ParallelExecution) -> Report {
-        // Of what was done in tasks nothing is left.
+    fn keep_for_next(&mut self, mut ready: PreparedGraph, ran: ParallelExecution) -> Report {
+        // Execution in tasks leaves nothing to reuse.
         let whole = ran.sequential.is_none();
         ready.remains = whole.then(|| ran.run.remains(&ready.graph));
-        self.ready = Some(ready);
+        self.prepared = Some(ready);
         ran.report
     }
 }
 
-impl Ready {
+impl PreparedGraph {
     fn new(plan: &Plan, fills: bool, options: &RunOptions<'_>) -> Result<Self, RunError> {
         let sink = match (fills, plan.port()) {
             (true, _) | (_, PortType::Count) => plan.clone(),
             _ => plan.then::<Collect>(serde_json::Map::new())?,
         };
-        let mut graph = super::run::prepared(std::slice::from_ref(&sink), options)?;
+        let mut graph = super::run::prepare(std::slice::from_ref(&sink), options)?;
         let fills = match fills {
-            true => Some(Memory::behind(&mut graph)?),
+            true => Some(OutputBlock::append_sink(&mut graph)?),
             false => None,
         };
         Ok(Self {
-            scans: whole(&graph),
+            scans: whole_signal_scans(&graph),
             graph,
             fills,
             remains: None,
         })
     }
 
-    fn narrow(&mut self, ranges: &[(TimebaseId, Range<i64>)]) {
+    fn set_ranges(&mut self, ranges: &[(TimebaseId, Range<i64>)]) {
         for (node, timebase, all) in &self.scans {
             if let Op::Scan { range, .. } = &mut self.graph.nodes[*node].op {
                 let stated = ranges.iter().find(|(of, _)| of == timebase);
@@ -167,8 +163,7 @@ impl Ready {
     }
 }
 
-/// The scans of whole stored signals.
-fn whole(graph: &Graph) -> Vec<(usize, TimebaseId, Option<Range<i64>>)> {
+fn whole_signal_scans(graph: &Graph) -> Vec<(usize, TimebaseId, Option<Range<i64>>)> {
     let nodes = graph.nodes.iter().enumerate();
     let scans = nodes.filter_map(|(at, node)| match &node.op {
         Op::Scan {
@@ -182,26 +177,26 @@ fn whole(graph: &Graph) -> Vec<(usize, TimebaseId, Option<Range<i64>>)> {
     scans.collect()
 }
 
-/// Memory that a run fills; used by one thread, and shared by the ends of its run.
+/// A block that an execution fills. Used by one thread; shared by the sink and its owner.
 #[derive(Debug, Default, Clone)]
-struct Memory(Arc<Mutex<Filled>>);
+struct OutputBlock(Arc<Mutex<BlockState>>);
 
 #[derive(Debug, Default)]
-struct Filled {
+struct BlockState {
     block: Option<Buffer>,
-    /// Bytes that came.
+    /// Bytes received.
     bytes: u64,
 }
 
-impl Memory {
-    /// Ends a graph of one output in it.
-    fn behind(graph: &mut Graph) -> Result<Self, PlanError> {
+impl OutputBlock {
+    /// Appends a sink that fills a block to a graph of one output.
+    fn append_sink(graph: &mut Graph) -> Result<Self, PlanError> {
         let memory = Self::default();
         let from = graph.outputs[0];
         let port = graph.nodes[from.0].bound.outputs[usize::from(from.1)];
-        let bound = Fill(memory.clone()).bind(&[port])?;
+        let bound = FillBlock(memory.clone()).bind(&[port])?;
         graph.nodes.push(GraphNode {
-            op: Op::Hold(crate::SharedFactory::new(Fill(memory.clone()))),
+            op: Op::Hold(crate::SharedFactory::new(FillBlock(memory.clone()))),
             inputs: vec![from],
             bound,
         });
@@ -209,13 +204,13 @@ impl Memory {
         Ok(memory)
     }
 
-    fn lock(&self) -> MutexGuard<'_, Filled> {
+    fn lock(&self) -> MutexGuard<'_, BlockState> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn begin(&self, block: Buffer) {
         let block = Some(block);
-        *self.lock() = Filled { block, bytes: 0 };
+        *self.lock() = BlockState { block, bytes: 0 };
     }
 
     fn take(&self) -> Option<(Buffer, u64)> {
@@ -224,10 +219,10 @@ impl Memory {
     }
 }
 
-/// The end of a plan that fills memory.
-struct Fill(Memory);
+/// The sink that fills a block.
+struct FillBlock(OutputBlock);
 
-impl OperatorFactory for Fill {
+impl OperatorFactory for FillBlock {
     fn name(&self) -> &'static str {
         "fill"
     }
@@ -237,7 +232,7 @@ impl OperatorFactory for Fill {
     }
 }
 
-impl Filled {
+impl BlockState {
     fn append(&mut self, more: &[u8]) -> Result<(), OpError> {
         let at = usize::try_from(self.bytes).unwrap_or(usize::MAX);
         self.bytes += more.len() as u64;
@@ -253,7 +248,7 @@ impl Filled {
     }
 }
 
-impl Operator for Fill {
+impl Operator for FillBlock {
     fn bind(&mut self, inputs: &[PortType]) -> Result<OperatorProperties, PlanError> {
         match inputs {
             [PortType::Samples { .. } | PortType::Frames { .. }] => {
@@ -311,7 +306,7 @@ mod tests {
         let scan = Plan::scan(Segments::new([samples]).unwrap());
         let mut repeated = RepeatedPlan::new(&scan.rewindow(8).unwrap().fft().unwrap());
         repeated.collect(&[], &RunOptions::default()).unwrap();
-        let ready = repeated.ready.as_ref().unwrap();
+        let ready = repeated.prepared.as_ref().unwrap();
         let remains = ready.remains.as_ref().unwrap().operators.iter();
         let kept = remains.zip(&ready.graph.nodes);
         let kept: Vec<_> = kept

@@ -1,5 +1,5 @@
-//! A worker's replica of a subgraph: its own operators, with trimming operators where results overlap and a recording operator
-//! at each exit.
+//! A worker's replica of a subgraph: its own operators, trims where results overlap, and a recording operator at each
+//! exit.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -7,8 +7,8 @@ use isochrony_store::Reading;
 
 use super::boundary::{ExitEvent, OutputLog, RecordOutput};
 use super::boundary::{TrimOverlap, TrimRange};
+use super::parallel_subgraph::{ParallelSubgraph, with_plan_node};
 use super::scan_input::{PortionReader, PortionSource};
-use super::split::{ParallelSubgraph, with_plan_node};
 use super::task_output::{ExitOutput, ExitState, Task};
 use crate::engine::pool::Pool;
 use crate::engine::report::Report;
@@ -171,8 +171,8 @@ impl Replica {
         exits.collect()
     }
 
-    /// The exits downstream of the operator that failed in the last task. Empty if the operator is unknown or all these exits
-    /// were closed before: then the error always counts.
+    /// The exits downstream of the operator that failed. Empty if unknown, or if all were closed before: the error
+    /// then counts.
     pub(super) fn affected_exits(
         &self,
         subgraph: &ParallelSubgraph,
@@ -289,8 +289,7 @@ impl ReplicaBuilder {
         }
     }
 
-    /// The edge from which a consumer of `edge` reads: the edge itself, or a trimming operator behind it. `consumer` None: the
-    /// exit.
+    /// The edge from which a consumer of `edge` reads: itself, or a trim behind it. `consumer` None: the exit.
     fn source_of(
         &mut self,
         subgraph: &ParallelSubgraph,

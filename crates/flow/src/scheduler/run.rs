@@ -1,14 +1,15 @@
-//! Runs plans: [`Plan::collect`] and [`Plan::run`] prepare a graph and give it to the workers, or to the engine in this thread.
+//! Runs plans: [`Plan::collect`] and [`Plan::run`] prepare a graph, then execute it with workers or in the caller's
+//! thread.
 
-use super::ParallelExecution;
+use super::parallel::{self, ParallelExecution};
+use super::task_contract::placements;
 use crate::engine::{Remains, Run, RunOptions};
 use crate::operators::Collect;
 use crate::optimiser::optimise;
 use crate::plan::graph::Graph;
-use crate::scheduler;
 use crate::{Plan, PlanError, PlanOutput, Report, RunError};
 
-pub(crate) fn prepared(plans: &[Plan], options: &RunOptions<'_>) -> Result<Graph, RunError> {
+pub(crate) fn prepare(plans: &[Plan], options: &RunOptions<'_>) -> Result<Graph, RunError> {
     let mut graph = Graph::of(plans);
     graph.check_loops()?;
     for (at, node) in graph.nodes.iter().enumerate() {
@@ -25,8 +26,8 @@ pub(crate) fn prepared(plans: &[Plan], options: &RunOptions<'_>) -> Result<Graph
     Ok(graph)
 }
 
-/// Runs what was prepared, on as many cores as is asked for and as it can be spread over. `remains`: of a
-/// run of the same graph with the same options, for one that takes place in this thread.
+/// Executes a prepared graph, with workers where possible. `reused`: parts of an earlier execution of the same graph
+/// with the same options, used if this one runs in the caller's thread.
 pub(crate) fn run(
     graph: &Graph,
     options: &RunOptions<'_>,
@@ -36,13 +37,13 @@ pub(crate) fn run(
         let workers = options.workers;
         return Err(PlanError::ControlNeedsOneWorker { workers }.into());
     }
-    if let Some(ran) = scheduler::run(graph, options)? {
+    if let Some(ran) = parallel::run(graph, options)? {
         return Ok(ran);
     }
     let ran = Run::after(graph, options, remains).and_then(|mut run| {
         let mut report = run.run(options)?;
         if options.workers > 1 {
-            report.places = scheduler::placements(graph, options, &[]);
+            report.places = placements(graph, options, &[]);
         }
         Ok((run, report))
     });
@@ -59,10 +60,7 @@ pub(crate) fn run(
 }
 
 impl Plan {
-    /// Runs the plan and gathers what comes out: samples and windows as an array, rows as a table, a count as a number.
-    ///
-    /// # Errors
-    /// [`RunError`].
+    /// Runs the plan and gathers its results: samples and windows as an array, rows as a table, a count as a number.
     pub fn collect(&self) -> Result<PlanOutput, RunError> {
         self.collect_with(&RunOptions::default())
             .map(|(gathered, _)| gathered)
@@ -78,11 +76,7 @@ impl Plan {
         Ok((gathered.swap_remove(0), report))
     }
 
-    /// Runs several plans as one and gathers what comes out of each: what they have in common is read and computed
-    /// once.
-    ///
-    /// # Errors
-    /// [`RunError`].
+    /// Runs several plans as one and gathers the results of each. Common parts are read and computed once.
     pub fn collect_all(
         plans: &[Self],
         options: &RunOptions<'_>,
@@ -95,7 +89,7 @@ impl Plan {
             }
         };
         let sinks: Vec<Self> = plans.iter().map(sink).collect();
-        let graph = prepared(&sinks, options)?;
+        let graph = prepare(&sinks, options)?;
         let ParallelExecution {
             mut run,
             sequential,
@@ -104,7 +98,7 @@ impl Plan {
         let graph = sequential.unwrap_or(graph);
         let mut gathered: Vec<PlanOutput> = Vec::with_capacity(plans.len());
         for (at, &(node, _)) in graph.outputs.iter().enumerate() {
-            // Equal plans end in one node, which gives its result once.
+            // Equal plans share a node, whose result can be taken once.
             let same = graph.outputs[..at].iter().position(|&(n, _)| n == node);
             let result = match same {
                 Some(same) => Some(gathered[same].clone()),
@@ -118,10 +112,7 @@ impl Plan {
         Ok((gathered, report))
     }
 
-    /// Runs the plan for its effects and drops what comes out.
-    ///
-    /// # Errors
-    /// [`RunError`].
+    /// Runs the plan for its effects and drops its results.
     pub fn run(&self) -> Result<Report, RunError> {
         self.run_with(&RunOptions::default())
     }
@@ -134,12 +125,9 @@ impl Plan {
         Self::run_all(std::slice::from_ref(self), options)
     }
 
-    /// Runs several plans as one for their effects: what they have in common is read and computed once.
-    ///
-    /// # Errors
-    /// [`RunError`].
+    /// Runs several plans as one for their effects. Common parts are read and computed once.
     pub fn run_all(plans: &[Self], options: &RunOptions<'_>) -> Result<Report, RunError> {
-        let graph = prepared(plans, options)?;
+        let graph = prepare(plans, options)?;
         run(&graph, options, None).map(|ran| ran.report)
     }
 }

@@ -1,12 +1,13 @@
 //! Groups scans that are read together, so that their streams can meet in tasks. Pure.
 //!
-//! Scans are grouped if their streams meet at an operator that can run in tasks, by equal indices or in turn. An operator that
-//! holds code of this process does not group scans whose results depend on cuts: one worker runs such operators
-//! sequentially, and must cut the recordings in the same places.
+//! Scans are grouped if their streams meet, by equal indices or in turn, at an operator that can run in tasks. An
+//! operator that holds code of this process does not group scans whose results depend on cuts: one worker runs it
+//! sequentially and must cut in the same places.
 
 use std::collections::HashMap;
 
-use super::subgraph::{Consumers, SubgraphBuilder, SubgraphNode, SubgraphPlan};
+use super::subgraph::{SubgraphNode, SubgraphPlan};
+use super::subgraph_builder::{Consumers, SubgraphBuilder};
 use crate::engine::RunOptions;
 use crate::plan::Op;
 use crate::plan::graph::Graph;

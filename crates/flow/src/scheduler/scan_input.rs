@@ -1,7 +1,7 @@
-//! Reads the recordings of a subgraph, one portion for each task.
+//! Reads the recordings of a subgraph, one portion per task.
 //!
-//! [`ScanInput`] belongs to the subgraph and opens portions; [`PortionSource`] belongs to one worker and presents one portion
-//! after another as a single recording, so that operators are not made anew for each task.
+//! [`ScanInput`] belongs to the subgraph and opens portions. [`PortionSource`] belongs to a worker and presents its
+//! portions as one recording, so that operators survive from task to task.
 
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -110,13 +110,13 @@ fn scan_error(node: usize, error: OpError) -> RunError {
 #[derive(Default)]
 pub(super) struct PortionReader {
     source: Option<Box<dyn Source>>,
-    /// The anchor to announce before the first event, where the portion does not begin inside of a valid range.
+    /// Anchor to announce first, if the portion does not begin inside a valid range.
     pending_anchor: Option<i64>,
     /// An event already pulled and not given yet.
     lookahead: Option<SourceItem>,
     /// How the last portion that had samples was read.
     reading: Option<Reading>,
-    /// The portion. Samples read around it only complete its results.
+    /// The portion; samples around it only complete its results.
     range: Range<i64>,
     /// All that is read begins before this index.
     upto: i64,
@@ -187,7 +187,7 @@ impl PortionReader {
     }
 }
 
-/// All portions of a recording that a worker processes, as one source that a replica opens once.
+/// All portions that a worker processes, as one source that a replica opens once.
 pub(super) struct PortionSource {
     reader: Arc<Mutex<PortionReader>>,
     recording: SharedRecording,
@@ -253,7 +253,7 @@ impl Source for PortionSource {
             other => return Ok(other),
         }
         reader.finished = true;
-        // An empty break: operators emit what they buffer and reset, and no samples are reported as dropped. The largest
+        // An empty break: operators emit what they buffer and reset, and no samples count as dropped. The largest
         // anchor lets other inputs of a fan-in finish the portion first.
         let end = reader.range.end;
         Ok(SourceItem::RangeStart {

@@ -1,4 +1,4 @@
-//! The sequential part of a plan: what is left for the caller's thread, with a source for each exit of a subgraph.
+//! The part of a plan that the caller's thread executes, with a source for each exit of a subgraph.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -6,18 +6,17 @@ use std::sync::Arc;
 
 use super::gather::CombinePartials;
 use super::gather::{ExitQueues, ExitRecording};
-use super::split::ParallelSubgraph;
+use super::parallel_subgraph::ParallelSubgraph;
 use super::task_output::TaskScheduler;
 use crate::plan::Op;
 use crate::plan::graph::{Edge, Graph, GraphNode};
 use crate::{OperatorProperties, SharedRecording};
 
-/// The part of a plan that the caller's thread executes.
 pub(super) struct SequentialPart {
     pub(super) graph: Graph,
     /// For each of its nodes, the node of the plan.
     pub(super) plan_node: Vec<usize>,
-    /// For each node, the scan of the plan that decides its rank when several sources are equally far.
+    /// For each node, the scan whose number ranks it among sources that are equally far.
     pub(super) source_order: Vec<usize>,
 }
 
@@ -72,7 +71,7 @@ impl SequentialPart {
                     is_processed: !gives_all(graph, subgraph.plan.nodes[exit.edge.0].node),
                 };
                 let output = usize::from(exit.edge.1);
-                // Results of several scans are available when the last of them has been asked.
+                // Results of several scans are complete when the last is.
                 let scans = &subgraph.plan.nodes[exit.edge.0].scans;
                 builder
                     .source_order

@@ -1,25 +1,11 @@
-//! Decides which operators behind a scan, or several, run in tasks. Pure.
-//!
-//! Starting at the scans, an operator is added if all of its inputs are in the subgraph and its declaration allows it to work
-//! on portions ([`task_contract`](super::task_contract)). So a subgraph is a chain, a tree, or branches that meet again. Each
-//! edge that leaves it is an exit. The samples that a task reads beyond its portion add up from the exits to the scans, and
-//! surplus results are trimmed ([`overlap`](super::overlap)). Operators that do not fit into memory are removed
-//! ([`memory_fit`](super::memory_fit)). A subgraph ends before operators that keep state and behind those that reduce; an
-//! operator that holds code of this process is added only if it says so ([`Parallelism`](crate::Parallelism)).
+//! A subgraph of a plan that can run in tasks: nodes, exits, and where surplus results are trimmed. Data only;
+//! [`subgraph_builder`](super::subgraph_builder) decides what it contains.
 
-use std::collections::{BTreeSet, HashMap};
+use isochrony_time::Ratio;
 
-use super::output_estimate::output_bytes_per_sample;
-use super::overlap::RatioChain;
-use super::overlap::{OverlapPlan, OverlapTrim, plan_overlap, union_reach};
-use super::task_contract::{TaskContract, combines_inexactly, interleaves, reduces, task_contract};
-use crate::engine::RunOptions;
-use crate::plan::Op;
+use super::task_contract::{TaskContract, combines_inexactly};
+use crate::PortionOverlap;
 use crate::plan::graph::{Edge, Graph};
-use crate::{PortType, PortionOverlap};
-
-/// For each node of a graph, the nodes that read from it.
-pub(super) type Consumers = Vec<Vec<usize>>;
 
 /// A node that runs in tasks.
 #[derive(Debug, Clone, PartialEq)]
@@ -32,15 +18,15 @@ pub(super) struct SubgraphNode {
     /// The ratios from read indices to its own.
     pub(super) ratios: RatioChain,
     /// Bound on the difference from one pass, relative to the largest value; 0: bit-identical.
-    rel_err: f64,
+    pub(super) rel_err: f64,
     /// Whether it, or a node upstream, holds code of this process.
     pub(super) held: bool,
     /// Whether it gives several streams in turn.
-    interleaved: bool,
+    pub(super) interleaved: bool,
     /// The scans upstream, by their numbers in the plan, in order.
     pub(super) scans: Vec<usize>,
     /// Whether one of these scans leaves out samples between others.
-    skips_samples: bool,
+    pub(super) leaves_out: bool,
 }
 
 /// A scan of a subgraph.
@@ -79,241 +65,17 @@ pub(super) struct SubgraphPlan {
     pub(super) reproducible_samples: Option<u64>,
 }
 
-/// Builds the plan of a subgraph.
-pub(super) struct SubgraphBuilder<'a> {
-    pub(super) graph: &'a Graph,
-    consumers: &'a Consumers,
-    pub(super) options: &'a RunOptions<'a>,
-    /// For each node of the plan, its position in the subgraph. All None between two builds.
-    pub(super) positions: &'a mut Vec<Option<usize>>,
-    pub(super) nodes: Vec<SubgraphNode>,
-    pub(super) reasons: Vec<String>,
-    /// Why nodes behind the subgraph were rejected.
-    pub(super) rejected: HashMap<usize, String>,
-    /// Whether operators that hold code of this process are left out.
-    pub(super) without_held: bool,
-    /// Nodes that were rejected when all scans were tried together, and why.
-    pub(super) excluded: &'a HashMap<usize, String>,
-}
-
-impl<'a> SubgraphBuilder<'a> {
-    /// Starts with some scans, in order.
-    pub(super) fn new(
-        graph: &'a Graph,
-        consumers: &'a Consumers,
-        options: &'a RunOptions<'a>,
-        positions: &'a mut Vec<Option<usize>>,
-        scans: &[usize],
-        excluded: &'a HashMap<usize, String>,
-    ) -> Self {
-        let mut growing = Self {
-            graph,
-            consumers,
-            options,
-            positions,
-            nodes: Vec::new(),
-            reasons: Vec::new(),
-            rejected: HashMap::new(),
-            without_held: false,
-            excluded,
-        };
-        for &scan in scans {
-            let recording = graph.nodes[scan].op.recording();
-            growing.positions[scan] = Some(growing.nodes.len());
-            growing.nodes.push(SubgraphNode {
-                node: scan,
-                inputs: Vec::new(),
-                contract: TaskContract::stateless(),
-                ratios: RatioChain::default(),
-                rel_err: 0.0,
-                held: false,
-                interleaved: false,
-                scans: vec![scan],
-                skips_samples: recording.is_some_and(|recording| recording.0.skips_samples()),
-            });
-        }
-        growing
-    }
-
-    /// Adds every operator behind the scans that can run in tasks.
-    pub(super) fn grow(mut self) -> Self {
-        let again = |one: &SubgraphNode| {
-            let recording = self.graph.nodes[one.node].op.recording();
-            recording.is_some_and(|recording| recording.0.is_splittable())
-        };
-        match self.nodes.iter().all(again) {
-            true => self.add_reachable(),
-            false => self.reasons = vec!["it can be read only once".into()],
-        }
-        self
-    }
-
-    fn add_reachable(&mut self) {
-        // In plan order, so that the inputs of a node are decided before the node.
-        let scans = self.nodes.iter().flat_map(|one| &self.consumers[one.node]);
-        let mut open: BTreeSet<usize> = scans.copied().collect();
-        while let Some(at) = open.pop_first() {
-            match self.check_node(at) {
-                Ok(nodes) => {
-                    self.positions[at] = Some(self.nodes.len());
-                    self.nodes.push(nodes);
-                    open.extend(&self.consumers[at]);
-                }
-                Err(why) => {
-                    self.rejected.insert(at, why.clone());
-                    self.add_reason(why);
-                }
-            }
-        }
-        if self.reasons.is_empty() {
-            self.reasons.push("nothing takes what it gives".into());
-        }
-    }
-
-    pub(super) fn add_reason(&mut self, why: String) {
-        if !self.reasons.contains(&why) {
-            self.reasons.push(why);
-        }
-    }
-
-    /// Checks whether a node can run in tasks; the error says why not.
-    fn check_node(&self, at: usize) -> Result<SubgraphNode, String> {
-        let node = &self.graph.nodes[at];
-        let name = node.op.name();
-        if self.without_held && matches!(node.op, Op::Hold(_)) {
-            return Err("is called here".into());
-        }
-        let inputs = node.inputs.iter();
-        let inputs = inputs.map(|&(from, output)| Some((self.positions[from]?, output)));
-        let Some(inputs) = inputs.collect::<Option<Vec<Edge>>>() else {
-            let why = || format!("{name} takes also what is not in tasks of this scan");
-            return Err(self.excluded.get(&at).cloned().unwrap_or_else(why));
-        };
-        let before = || inputs.iter().map(|&(position, _)| &self.nodes[position]);
-        let gatherer = before().find(|one| reduces(&self.graph.nodes[one.node]));
-        if let Some(one) = gatherer {
-            let first = self.graph.nodes[one.node].op.name();
-            return Err(format!("{first} is complete at the end"));
-        }
-        let ports = inputs.iter().map(|&(position, output)| {
-            let from = &self.graph.nodes[self.nodes[position].node];
-            from.bound.outputs[usize::from(output)]
-        });
-        let ports: Vec<PortType> = ports.collect();
-        let contract =
-            task_contract(node, &ports, self.options).map_err(|why| format!("{name} {why}"))?;
-        let skips_samples = before().any(|one| one.skips_samples);
-        if !contract.ratio.is_one() && skips_samples {
-            let why = "must know what it gave before what the selection leaves out";
-            return Err(format!("{name} {why}"));
-        }
-        let meets = inputs.len() > 1;
-        if meets && skips_samples {
-            return Err(format!(
-                "{name} lets streams meet of ranges that may go back"
-            ));
-        }
-        let interleaved = before().any(|one| one.interleaved);
-        if interleaved && (meets || contract.needs_continuity) {
-            return Err(format!("{name} is behind streams that go on in turn"));
-        }
-        let ratios = self.nodes[inputs.first().map_or(0, |&(position, _)| position)]
-            .ratios
-            .clone();
-        if before().any(|one| one.ratios != ratios) {
-            return Err(format!(
-                "{name} takes indices that were made in several ways"
-            ));
-        }
-        let held = before().any(|one| one.held) || matches!(node.op, Op::Hold(_));
-        if held && (contract.rel_err > 0.0 || combines_inexactly(node)) {
-            // One worker runs process code sequentially, so its cuts would lie elsewhere.
-            return Err(format!(
-                "{name} shows where the recording is cut, and is behind what one worker does not do in tasks"
-            ));
-        }
-        let rel_err = before().map(|one| one.rel_err).sum::<f64>() + contract.rel_err;
-        if rel_err > self.options.tolerance.max(0.0) {
-            return Err(format!(
-                "{name} settles: in tasks it would be within {rel_err:.0e} of one pass, which tolerance= has to grant"
-            ));
-        }
-        let mut scans: Vec<usize> = before().flat_map(|one| &one.scans).copied().collect();
-        scans.sort_unstable();
-        scans.dedup();
-        Ok(SubgraphNode {
-            node: at,
-            inputs: inputs.clone(),
-            contract,
-            ratios: ratios.then(contract.ratio),
-            rel_err,
-            held,
-            interleaved: interleaved || interleaves(node),
-            scans,
-            skips_samples,
-        })
-    }
-
-    /// The plan of the nodes added so far.
-    pub(super) fn build(&self, reproducible_samples: Option<u64>) -> SubgraphPlan {
-        let exits = self.exits();
-        let OverlapPlan { needs, trims } = plan_overlap(&self.nodes, &exits);
-        let scans = self
-            .nodes
-            .iter()
-            .enumerate()
-            .filter(|(_, one)| one.is_scan());
-        let scans = scans.map(|(position, _)| Scan {
-            position,
-            reach: needs[position],
-        });
-        let scans: Vec<Scan> = scans.collect();
-        let given = self.bytes_per_sample();
-        let bytes = exits.iter().map(|exit| given[exit.edge.0]).sum::<f64>();
-        SubgraphPlan {
-            nodes: self.nodes.clone(),
-            exits,
-            reach: scans.iter().fold(PortionOverlap::default(), |all, scan| {
-                union_reach(all, scan.reach)
-            }),
-            scans,
-            trims,
-            reasons: self.reasons.clone(),
-            bytes_per_sample: bytes.max(1e-9),
-            reproducible_samples,
-        }
-    }
-
-    /// Estimated output bytes of each node per sample read.
-    pub(super) fn bytes_per_sample(&self) -> Vec<f64> {
-        let nodes = self.nodes.iter();
-        output_bytes_per_sample(
-            nodes.map(|one| (&one.inputs[..], &self.graph.nodes[one.node].bound)),
-        )
-    }
-
-    /// Edges that a node outside reads, or no node at all.
-    pub(super) fn exits(&self) -> Vec<SubgraphExit> {
-        let mut exits = Vec::new();
-        for (position, one) in self.nodes.iter().enumerate() {
-            let node = &self.graph.nodes[one.node];
-            let reduces = reduces(node);
-            let outside = |output: u16| {
-                let edge = (one.node, output);
-                let takes = |&at: &usize| self.graph.nodes[at].inputs.contains(&edge);
-                let mut consumers = self.consumers[one.node].iter().filter(|at| takes(at));
-                consumers.any(|&at| self.positions[at].is_none())
-                    || self.graph.outputs.contains(&edge)
-            };
-            let outputs = 0..node.bound.outputs.len().max(1) as u16;
-            let leaf = reduces || self.consumers[one.node].is_empty();
-            for output in outputs.filter(|&output| outside(output) || leaf && output == 0) {
-                let edge = (position, output);
-                exits.push(SubgraphExit { edge, reduces });
-            }
-        }
-        exits
-    }
+/// A trim between an operator that overproduces and consumers that need exact input.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct OverlapTrim {
+    /// The trimmed edge, by positions.
+    pub(super) edge: Edge,
+    /// How much around the portion passes, in indices of the edge.
+    pub(super) kept: PortionOverlap,
+    /// Positions of the consumers behind the trim.
+    pub(super) consumers: Vec<usize>,
+    /// Whether the exit reads behind the trim.
+    pub(super) exit: bool,
 }
 
 impl SubgraphNode {
@@ -337,5 +99,45 @@ impl SubgraphPlan {
     /// Whether only partial results leave.
     pub(super) fn reduces(&self) -> bool {
         self.exits.iter().all(|exit| exit.reduces)
+    }
+}
+
+/// The index ratios of the operators from a scan to an edge. Indices are rounded at each ratio, as progress marks are.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(super) struct RatioChain(Vec<Ratio>);
+
+impl RatioChain {
+    /// Appends the ratio of another operator.
+    pub(super) fn then(mut self, ratio: Ratio) -> Self {
+        if !ratio.is_one() {
+            self.0.push(ratio);
+        }
+        self
+    }
+
+    /// The first output index that does not lie before a read index.
+    pub(super) fn map(&self, read: i64) -> i64 {
+        let next = |index, ratio: &Ratio| ratio.first_from(index).unwrap_or(i64::MAX);
+        self.0.iter().fold(read, next)
+    }
+
+    /// Output samples for a number of read samples.
+    pub(super) fn count(&self, read: u64) -> u64 {
+        i64::try_from(read).map_or(read, |read| self.map(read).unsigned_abs())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn indices_are_rounded_at_each_ratio() {
+        let ratio = |up, down| Ratio::new(up, down).unwrap();
+        let both = RatioChain::default().then(ratio(1, 10)).then(Ratio::ONE);
+        let both = both.then(ratio(2, 3));
+        // 31 lies behind 3 of every tenth, so at 4; 4 * 2 / 3 lies behind 2.
+        assert_eq!((both.map(31), both.map(30), both.map(-31)), (3, 2, -2));
+        assert_eq!(both.count(1000), 67);
     }
 }

@@ -2,10 +2,10 @@
 
 use isochrony_time::Ratio;
 
+use crate::Parallelism;
 use crate::engine::RunOptions;
 use crate::plan::Op;
-use crate::plan::graph::GraphNode;
-use crate::plan::held::Parallelism;
+use crate::plan::graph::{Graph, GraphNode};
 use crate::{Alignment, Contract, PortType, PortionOverlap, Resource};
 
 /// What an operator needs in order to run in tasks, and what its results are worth.
@@ -72,7 +72,7 @@ pub(super) fn task_contract(
 ) -> Result<TaskContract, String> {
     let held = match &node.op {
         Op::Hold(kept) => match kept.0.parallelism(options) {
-            // A single worker only exists for plans whose bits depend on cuts; it does not call process code.
+            // One worker uses tasks only for plans whose bits depend on cuts, and calls process code sequentially.
             Parallelism::Workers(_) if options.workers < 2 => return Err("is called here".into()),
             Parallelism::Workers(_) => true,
             Parallelism::CallingThread(why) => return Err(why),
@@ -156,4 +156,26 @@ fn declared_contract(node: &GraphNode, inputs: &[PortType]) -> Result<TaskContra
             Err((bound.sequential_because).unwrap_or("remembers what came before"))
         }
     }
+}
+
+/// Where each operator works that holds code of this process, and why. `spread`: the nodes that run in tasks.
+pub(crate) fn placements(graph: &Graph, options: &RunOptions<'_>, spread: &[usize]) -> Vec<String> {
+    let place = |at: usize| {
+        let node = &graph.nodes[at];
+        let Op::Hold(kept) = &node.op else {
+            return None;
+        };
+        let label = kept.0.label();
+        match kept.0.parallelism(options) {
+            Parallelism::Workers(how) if spread.contains(&at) => Some(format!("{label} {how}")),
+            Parallelism::Workers(_) => Some(format!(
+                "{label} in the caller's thread: it is in no chain that is done in tasks"
+            )),
+            Parallelism::CallingThread(why) if node.bound.needs == Resource::Interpreter => {
+                Some(format!("{label} in the caller's thread: it {why}"))
+            }
+            Parallelism::CallingThread(_) => None,
+        }
+    };
+    (0..graph.nodes.len()).filter_map(place).collect()
 }

@@ -1,6 +1,4 @@
-//! The results of tasks, and the scheduler instantiated for plans.
-//!
-//! [`reorder`](super::reorder) decides the order and knows nothing of plans; this file says what it carries.
+//! The results of tasks, and the scheduler of [`reorder`](super::reorder) instantiated for plans.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -68,9 +66,9 @@ pub(super) struct TaskOutput {
 #[derive(Debug)]
 pub(super) struct TaskFailure {
     pub(super) error: Box<RunError>,
-    /// Time, on the axis of the recording, of the block that failed. Orders errors of several tasks.
+    /// Time of the block that failed, which orders the errors of several tasks.
     pub(super) time: f64,
-    /// Exits downstream of the failed operator. If all are closed the error is irrelevant; if empty it always counts.
+    /// Exits downstream of the failed operator. The error is irrelevant if all are closed; if empty it always counts.
     exits: Vec<ExitState>,
 }
 

@@ -46,38 +46,38 @@ pub(super) struct Task<Part> {
 
 /// The answer to a request for the next result.
 #[derive(Debug)]
-pub(super) enum NextResult<G: TaskResult> {
-    Ready(G),
+pub(super) enum NextResult<R: TaskResult> {
+    Ready(R),
     Pending,
     /// A task failed and nothing follows. None: a worker ended unexpectedly.
-    Failed(Option<G::Error>),
+    Failed(Option<R::Error>),
     End,
 }
 
 /// The state of a task that was handed out.
-pub(super) enum SlotState<G> {
+pub(super) enum SlotState<R> {
     InFlight,
-    Finished(G),
+    Finished(R),
     /// To be processed again, because there was no memory for the task or for its result.
     Retry,
 }
 
 /// The tasks of a subgraph and their buffered results.
-pub(super) struct TaskQueue<Part, G: TaskResult> {
+pub(super) struct TaskQueue<Part, R: TaskResult> {
     pub(super) last_part: Option<Part>,
     /// All parts have been handed out at least once.
     pub(super) exhausted: bool,
     pub(super) handed_out: u64,
     /// Slots from the oldest unconsumed task on.
-    pub(super) slots: VecDeque<(Part, SlotState<G>)>,
+    pub(super) slots: VecDeque<(Part, SlotState<R>)>,
     /// The part consumed last and the error it ended with. Nothing follows as long as the error is relevant.
-    pub(super) failure: Option<(Part, G::Error)>,
+    pub(super) failure: Option<(Part, R::Error)>,
     pub(super) buffered_bytes: u64,
     /// The consumer has asked for a result that was not there.
     pub(super) consumer_waits: bool,
 }
 
-impl<Part, G: TaskResult> TaskQueue<Part, G> {
+impl<Part, R: TaskResult> TaskQueue<Part, R> {
     pub(super) fn new() -> Self {
         Self {
             last_part: None,
@@ -96,7 +96,7 @@ impl<Part, G: TaskResult> TaskQueue<Part, G> {
     }
 
     pub(super) fn in_flight(&self) -> usize {
-        let is = |(_, slot): &&(Part, SlotState<G>)| matches!(slot, SlotState::InFlight);
+        let is = |(_, slot): &&(Part, SlotState<R>)| matches!(slot, SlotState::InFlight);
         self.slots.iter().filter(is).count()
     }
 
@@ -107,13 +107,13 @@ impl<Part, G: TaskResult> TaskQueue<Part, G> {
 
     /// Whether there are buffered results that may be discarded.
     pub(super) fn has_discardable(&self) -> bool {
-        let is = |(_, slot): &(Part, SlotState<G>)| matches!(slot, SlotState::Finished(result) if !result.has_failed() && result.bytes() > 0);
+        let is = |(_, slot): &(Part, SlotState<R>)| matches!(slot, SlotState::Finished(result) if !result.has_failed() && result.bytes() > 0);
         self.slots.iter().any(is)
     }
 
     /// The slot of the oldest task to be retried.
     pub(super) fn next_retry(&self) -> Option<usize> {
-        let is = |(_, slot): &(Part, SlotState<G>)| matches!(slot, SlotState::Retry);
+        let is = |(_, slot): &(Part, SlotState<R>)| matches!(slot, SlotState::Retry);
         self.slots.iter().position(is)
     }
 

@@ -1,17 +1,20 @@
-//! Chooses the size of the tasks of a subgraph. Pure.
+//! Chooses the size of a subgraph's tasks, and removes operators until its tasks fit into the memory budget. Pure.
 //!
-//! The size depends on the plan and the memory budget, never on the number of workers; where cuts change results it depends
-//! on the plan alone, so that results are reproducible.
+//! The size depends on the plan and the memory budget, never on the number of workers. Where cuts change results it
+//! depends on the plan alone: operators and size are chosen with the default budget, first without operators that hold
+//! code of this process, which one worker runs sequentially; these are added if tasks of that size have memory for
+//! them.
 
-use super::subgraph::SubgraphPlan;
+use super::subgraph::{SubgraphNode, SubgraphPlan};
+use super::subgraph_builder::SubgraphBuilder;
 use super::task_output::TASKS_PER_WORKER;
 use crate::engine::{MEMORY, RunOptions};
+use crate::plan::Op;
 use crate::plan::graph::Graph;
 
 /// A task reads at most one part in so many of the memory budget.
 const MEMORY_FRACTION: u64 = 256;
-/// The results of so many tasks fit into the reorder buffer. Constant, because the number of workers must not change where
-/// a recording is cut.
+/// So many results fit into the reorder buffer. Constant, because the number of workers must not move cuts.
 const BUFFERED_TASKS: u64 = TASKS_PER_WORKER as u64 * 4;
 /// A portion is at least so many times as long as the overlap of its task.
 const MIN_REACH_MULTIPLE: u64 = 4;
@@ -19,6 +22,10 @@ const MIN_REACH_MULTIPLE: u64 = 4;
 const MIN_PORTIONS: u64 = 16;
 /// Below this size of a portion, passing results between threads costs more than workers gain.
 const MIN_PORTION_BYTES: u64 = 16 << 10;
+
+/// Operators that hold code of this process may multiply the output of a fixed-size task by this factor: results of
+/// one worker's tasks then still fit into the reorder buffer.
+const HELD_OUTPUT_FACTOR: u64 = 4;
 
 /// The size of a task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,8 +50,8 @@ impl SubgraphPlan {
         wanted.min(self.max_samples(options.memory)).max(1)
     }
 
-    /// The task size where cuts change bits, which must not depend on the memory budget: the output is no larger than the
-    /// nominal input of a task. With too little memory for several tasks, they run one after the other.
+    /// The task size where cuts change bits, independent of the memory budget: the output is no larger than the
+    /// nominal input. With too little memory for several tasks, they run one after the other.
     pub(super) fn reproducible_samples(&self, graph: &Graph, options: &RunOptions<'_>) -> u64 {
         let given = (options.task as f64 / self.bytes_per_sample) as u64;
         let wanted = given.min(options.task / self.bytes_read_per_sample(graph));
@@ -68,8 +75,8 @@ impl SubgraphPlan {
         Some(TaskSize { samples, bytes })
     }
 
-    /// The size of a task for a recording of `total` samples: smaller for a short recording, so that several workers have
-    /// work, unless cuts change bits.
+    /// The size for a recording of `total` samples: smaller for a short one, so that several workers have work, unless
+    /// cuts change bits.
     pub(super) fn task_size_for(&self, size: TaskSize, total: u64, graph: &Graph) -> TaskSize {
         if self.reproducible_samples.is_some() {
             return size;
@@ -92,5 +99,153 @@ impl SubgraphPlan {
             port.dtype().map_or(8, |dtype| dtype.size() as u64)
         });
         bytes.sum()
+    }
+}
+
+impl SubgraphBuilder<'_> {
+    /// The plan of the subgraph without the operators that do not fit.
+    pub(super) fn fit_to_memory(mut self) -> SubgraphPlan {
+        let plan = match self.nodes.iter().any(|one| one.exposes_cuts(self.graph)) {
+            true => self.fit_reproducibly(),
+            false => self.fit(false),
+        };
+        for one in &self.nodes {
+            self.positions[one.node] = None;
+        }
+        plan
+    }
+
+    /// Fits a subgraph whose results depend on cuts, with the cuts that one worker makes.
+    fn fit_reproducibly(&mut self) -> SubgraphPlan {
+        let all = self.nodes.clone();
+        let held = all.iter().any(|one| one.held);
+        if held {
+            self.retain(all.clone(), |one| !one.held);
+        }
+        let mut plan = self.fit(true);
+        let shows = plan.exposes_cuts(self.graph);
+        plan.reproducible_samples =
+            shows.then(|| plan.reproducible_samples(self.graph, self.options));
+        if shows && !held {
+            return plan;
+        }
+        let positions = self.positions.clone();
+        self.retain(all, |one| one.held || positions[one.node].is_some());
+        match plan.reproducible_samples {
+            Some(samples) => self.fit_with_held(samples),
+            None => self.fit(false),
+        }
+    }
+
+    /// Removes the operators of the largest reach until the rest fits. `reproducible`: with the default budget.
+    fn fit(&mut self, reproducible: bool) -> SubgraphPlan {
+        let (memory, mend) = match reproducible {
+            true => (MEMORY, ", whatever memory= is, since where it is cut shows"),
+            false => (self.options.memory, "; give more of it"),
+        };
+        loop {
+            let plan = self.build(None);
+            let (most, needed) = (plan.max_samples(memory), plan.reach.samples());
+            if needed < most || self.nodes.iter().all(SubgraphNode::is_scan) {
+                return plan;
+            }
+            let name = self.remove(self.largest_reach());
+            self.reasons.clear();
+            self.add_reason(format!(
+                "for {name} a task needs {needed} samples beside its own and has memory for {most}{mend}"
+            ));
+        }
+    }
+
+    /// Removes the operators that hold code of this process and give most, until tasks of this size fit.
+    fn fit_with_held(&mut self, samples: u64) -> SubgraphPlan {
+        loop {
+            let plan = self.build(Some(samples));
+            let most = plan
+                .max_samples(self.options.memory)
+                .saturating_mul(HELD_OUTPUT_FACTOR);
+            let held = self.largest_held_output();
+            let (Some(held), true) = (held, most <= samples.max(plan.reach.samples())) else {
+                return plan;
+            };
+            let name = self.remove(held);
+            self.add_reason(format!(
+                "{name} would make too much of tasks of {samples} samples, which are one worker's, too; give more memory"
+            ));
+        }
+    }
+
+    /// The position of the operator with the largest reach, in read samples.
+    fn largest_reach(&self) -> usize {
+        let mut needs: Vec<f64> = Vec::with_capacity(self.nodes.len());
+        // Samples read per output index.
+        let mut scales: Vec<f64> = Vec::with_capacity(self.nodes.len());
+        for one in &self.nodes {
+            let of = |values: &[f64], none: f64| {
+                let before = one.inputs.iter().map(|&(from, _)| values[from]);
+                before.fold(none, f64::max)
+            };
+            let scale = if one.is_scan() { 1.0 } else { of(&scales, 0.0) };
+            needs.push(of(&needs, 0.0) + one.contract.reach.samples() as f64 * scale);
+            scales.push(scale * one.contract.ratio.down() as f64 / one.contract.ratio.up() as f64);
+        }
+        let behind = needs.iter().enumerate();
+        let behind = behind.filter(|&(position, _)| !self.nodes[position].is_scan());
+        let most = behind.max_by(|a, b| a.1.total_cmp(b.1));
+        most.map_or(0, |(position, _)| position)
+    }
+
+    /// The position of the operator that holds code of this process and has the largest output; None if there is none.
+    fn largest_held_output(&self) -> Option<usize> {
+        let (bytes, exits) = (self.bytes_per_sample(), self.exits());
+        let held = self.nodes.iter().enumerate();
+        let held = held.filter(|(_, one)| matches!(self.graph.nodes[one.node].op, Op::Hold(_)));
+        let leaving = held.map(|(position, _)| {
+            let behind = self.downstream_of(position);
+            let leaving = exits.iter().filter(|exit| behind[exit.edge.0]);
+            let leaving: f64 = leaving.map(|exit| bytes[exit.edge.0]).sum();
+            (position, leaving)
+        });
+        let most = leaving.max_by(|a, b| a.1.total_cmp(&b.1));
+        most.map(|(position, _)| position)
+    }
+
+    /// For each position, whether it is `first` or downstream of it.
+    fn downstream_of(&self, first: usize) -> Vec<bool> {
+        let mut behind = vec![false; self.nodes.len()];
+        behind[first] = true;
+        for position in first + 1..behind.len() {
+            let inputs = &self.nodes[position].inputs;
+            behind[position] = inputs.iter().any(|&(from, _)| behind[from]);
+        }
+        behind
+    }
+
+    /// Removes an operator and all downstream of it; gives its name.
+    fn remove(&mut self, position: usize) -> &'static str {
+        let node = self.nodes[position].node;
+        let nodes = std::mem::take(&mut self.nodes);
+        self.retain(nodes, |one| one.node != node);
+        self.graph.nodes[node].op.name()
+    }
+
+    /// Keeps only wanted nodes whose inputs are kept.
+    fn retain(&mut self, nodes: Vec<SubgraphNode>, wanted: impl Fn(&SubgraphNode) -> bool) {
+        let mut at: Vec<Option<usize>> = Vec::with_capacity(nodes.len());
+        self.nodes.clear();
+        for mut one in nodes {
+            let inputs = one.inputs.iter();
+            let inputs = inputs.map(|&(from, output)| Some((at[from]?, output)));
+            let inputs: Option<Vec<_>> = inputs.collect();
+            let position = inputs.filter(|_| wanted(&one)).map(|inputs| {
+                one.inputs = inputs;
+                self.nodes.len()
+            });
+            at.push(position);
+            self.positions[one.node] = position;
+            if position.is_some() {
+                self.nodes.push(one);
+            }
+        }
     }
 }

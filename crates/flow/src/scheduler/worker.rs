@@ -1,7 +1,7 @@
 //! A worker thread: runs its own replica of every subgraph on one task after another.
 //!
-//! Operators are made once per worker and subgraph, not once per task. A break behind each portion makes them emit what they
-//! buffer and reset, so that the next task finds them as new. Memory of one task is reused by the next.
+//! Operators are made once per worker. A break behind each portion makes them emit what they buffer and reset; memory
+//! of one task is reused by the next.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::PoisonError;
@@ -10,10 +10,10 @@ use std::time::{Duration, Instant};
 use isochrony_runtime::WorkerReport;
 use isochrony_store::Reading;
 
+use super::parallel_subgraph::ParallelSubgraph;
 use super::reorder::Registration;
 use super::replica::Replica;
 use super::scan_input::PortionReader;
-use super::split::ParallelSubgraph;
 use super::task_output::{Task, TaskFailure, TaskOutput, TaskScheduler};
 use crate::engine::pool::Pool;
 use crate::engine::report::{OperatorReport, PlanWorkerReport, TaskReport};
@@ -148,7 +148,7 @@ impl<'a> Worker<'a> {
         }
     }
 
-    /// Drops a replica whose operators failed or buffer memory; its report and pool are kept.
+    /// Drops a replica; its report and pool are kept.
     fn drop_replica(&mut self, subgraph: usize) {
         let Some(replica) = self.replicas[subgraph].take() else {
             return;
@@ -175,7 +175,7 @@ impl<'a> Worker<'a> {
         }
     }
 
-    /// The output of a task, whole or up to an error. A replica that failed is not used again.
+    /// The output of a task, whole or up to an error. A replica that failed is dropped.
     fn task_output(&mut self, task: &Task, error: Option<RunError>) -> TaskOutput {
         let subgraph = &self.subgraphs[task.subgraph];
         let slot = &mut self.replicas[task.subgraph];
@@ -254,7 +254,7 @@ impl Drop for LossGuard<'_> {
     }
 }
 
-/// Pins the thread to one of the cores that the process may use. Does nothing where the system refuses.
+/// Pins the thread to one of the allowed cores, where the system permits.
 pub(super) fn pin(number: usize) {
     use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
     let Ok(allowed) = sched_getaffinity(None) else {

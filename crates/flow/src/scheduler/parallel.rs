@@ -1,0 +1,159 @@
+//! Executes a plan with workers: one thread each, and the sequential part in the caller's thread.
+
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::Arc;
+
+use isochrony_runtime::Interrupt;
+
+use super::split::SplitPlan;
+use super::task_contract::combines_inexactly;
+use super::worker::{Worker, WorkerResult, pin};
+use crate::engine::axis::met_first;
+use crate::engine::budget::{ExecutionMemory, MemoryHandle, MemoryReclaimer};
+use crate::engine::report::{Report, TaskReport};
+use crate::engine::{Run, RunOptions};
+use crate::plan::graph::Graph;
+use crate::{OpErrorKind, RunError};
+
+/// A finished execution: the engine of the caller's thread, which has the results, and the report.
+pub(crate) struct ParallelExecution {
+    pub(crate) run: Run,
+    /// The graph that the caller's thread executed, if it is not the whole plan.
+    pub(crate) sequential: Option<Graph>,
+    pub(crate) report: Report,
+}
+
+/// Executes a plan with workers; None if no part of it can be replicated.
+pub(crate) fn run(
+    graph: &Graph,
+    options: &RunOptions<'_>,
+) -> Result<Option<ParallelExecution>, RunError> {
+    let workers = options.workers.max(1);
+    // One worker uses tasks only where cuts change bits. Checked first, since splitting a large plan takes time.
+    let exposes_cuts = || options.tolerance > 0.0 || graph.nodes.iter().any(combines_inexactly);
+    if options.control.is_some() || workers < 2 && !exposes_cuts() {
+        return Ok(None);
+    }
+    let interrupt = Interrupt::default();
+    let Some(split) = SplitPlan::of(graph, options)? else {
+        return Ok(None);
+    };
+    let SplitPlan {
+        subgraphs,
+        sequential,
+        ..
+    } = &split;
+    let scheduler = &split.scheduler;
+    let memory = Arc::new(ExecutionMemory::new(options.memory));
+    let reclaimers = [
+        Some(Arc::clone(scheduler) as Arc<dyn MemoryReclaimer>),
+        None,
+    ];
+    let [first, others] = reclaimers.map(|reclaimer| MemoryHandle {
+        memory: Arc::clone(&memory),
+        reclaimer,
+    });
+    let own = RunOptions {
+        shared_memory: Some(&first),
+        ..*options
+    };
+    let theirs = RunOptions {
+        shared_memory: Some(&others),
+        progress: None,
+        interrupt: Some(&interrupt),
+        watch: None,
+        control: None,
+        ..*options
+    };
+    let mut reports = Vec::new();
+    let mut done = None;
+    std::thread::scope(|scope| {
+        let begin = |number: usize| {
+            let theirs = RunOptions {
+                worker: Some(number),
+                ..theirs
+            };
+            let work = move || {
+                if options.pin {
+                    pin(number);
+                }
+                Worker::new(number, subgraphs, &theirs).work(scheduler)
+            };
+            let thread = std::thread::Builder::new().name(format!("isochrony-{number}"));
+            thread.spawn_scoped(scope, work)
+        };
+        let begun: Vec<_> = (0..workers)
+            .map_while(|number| begin(number).ok())
+            .collect();
+        let ran = match begun.is_empty() {
+            true => Ok(Err(no_thread())),
+            false => catch_unwind(AssertUnwindSafe(|| {
+                let mut run = Run::new(&sequential.graph, &own)?
+                    .by_block(graph.ends_before_sources())
+                    .asks_by(&sequential.source_order);
+                let report = run.run(&own)?;
+                Ok((run, report))
+            })),
+        };
+        // Workers check it between operator calls.
+        interrupt.request();
+        scheduler.stop();
+        reports.extend(begun.into_iter().filter_map(|worker| worker.join().ok()));
+        done = Some(ran);
+    });
+    let ran = match done {
+        Some(Ok(ran)) => ran,
+        Some(Err(panic)) => resume_unwind(panic),
+        None => Err(no_thread()),
+    };
+    let (run, mut report) = ran.map_err(|error| {
+        // A task's error may come earlier in the recording than the error of the sequential part.
+        let failed = scheduler.take_failures().into_iter();
+        let failed = failed.map(|failure| *failure.error);
+        failed.fold(error, |one, other| met_first(graph, one, other))
+    })?;
+    report.operators = split.operator_reports(&reports, report.operators);
+    let read = |subgraph: usize, recording: usize| {
+        let theirs = |one: &WorkerResult| one.reads.get(subgraph)?.get(recording)?.clone();
+        reports.iter().find_map(theirs)
+    };
+    for (at, subgraph) in subgraphs.iter().enumerate() {
+        let recordings = 0..subgraph.inputs.len();
+        let reads = recordings.filter_map(|recording| read(at, recording));
+        report.reads.extend(reads);
+    }
+    report.tasks = task_reports(&mut reports);
+    if workers > 1 {
+        report.places = split.placements(graph, options);
+    }
+    report.workers = reports.iter().map(|one| one.summary()).collect();
+    report.peak_bytes = memory.peak();
+    Ok(Some(ParallelExecution {
+        run,
+        sequential: Some(split.sequential.graph),
+        report,
+    }))
+}
+
+/// No worker thread could be started.
+fn no_thread() -> RunError {
+    RunError::Operator {
+        operator: "scan",
+        node: 0,
+        range: None,
+        time: None,
+        error: OpErrorKind::NoThread.into(),
+    }
+}
+
+/// The reports of all tasks, in read order.
+fn task_reports(reports: &mut [WorkerResult]) -> Vec<TaskReport> {
+    let all = reports
+        .iter_mut()
+        .flat_map(|one| std::mem::take(&mut one.tasks));
+    let mut all: Vec<_> = all.collect();
+    // A retried task is reported once.
+    all.sort_by_key(|(order, _)| *order);
+    all.dedup_by_key(|(order, _)| *order);
+    all.into_iter().map(|(_, task)| task).collect()
+}

@@ -1,0 +1,144 @@
+//! A subgraph of a plan that every worker replicates, with the recordings that its tasks read.
+
+use super::partition::{RecordingPartitioner, UpcomingPortions};
+use super::scan_input::ScanInput;
+use super::subgraph::{RatioChain, SubgraphExit, SubgraphPlan};
+use super::task_output::ExitState;
+use super::task_size::TaskSize;
+use crate::engine::axis::Axis;
+use crate::plan::graph::{Edge, GraphNode};
+use crate::{PortType, RunError};
+
+/// A subgraph that every worker replicates: one scan, or several that are read together, and operators behind them.
+pub(super) struct ParallelSubgraph {
+    pub(super) plan: SubgraphPlan,
+    /// Its nodes, by position.
+    pub(super) operators: Vec<GraphNode>,
+    pub(super) size: TaskSize,
+    /// The recordings, in the order of the scans.
+    pub(super) inputs: Vec<ScanInput>,
+    /// For each exit, whether it is open.
+    pub(super) exit_states: Vec<ExitState>,
+    /// Whether sources must be asked block by block, because something in the plan may end early.
+    pub(super) by_block: bool,
+}
+
+impl ParallelSubgraph {
+    pub(super) fn node(&self, position: usize) -> &GraphNode {
+        &self.operators[position]
+    }
+
+    /// The input that the scan at a position reads.
+    pub(super) fn input_of(&self, position: usize) -> Option<usize> {
+        let node = self.plan.nodes[position].node;
+        self.inputs.iter().position(|one| one.node == node)
+    }
+
+    /// The input that gives an edge its indices and times: of the inputs upstream the one of the same name and clock, else
+    /// one of the same clock.
+    pub(super) fn reference_input(&self, edge: Edge) -> &ScanInput {
+        let before = &self.plan.nodes[edge.0].scans;
+        let before = || self.inputs.iter().filter(|one| before.contains(&one.node));
+        let (port, _) = self.output_of(edge);
+        let wanted = port.stream();
+        let own = |one: &&ScanInput| one.recording.0.port().stream();
+        let clock = before().find(|one| {
+            let both = own(one).zip(wanted);
+            both.is_some_and(|(a, b)| a.timebase.origin().0 == b.timebase.origin().0)
+        });
+        let name = before().find(|one| {
+            let both = own(one).zip(wanted);
+            both.is_some_and(|(a, b)| {
+                a.name == b.name && a.timebase.origin().0 == b.timebase.origin().0
+            })
+        });
+        name.or(clock).unwrap_or(&self.inputs[0])
+    }
+
+    /// The partitioner of its inputs.
+    pub(super) fn partitioner(&self) -> RecordingPartitioner {
+        let inputs = self.inputs.iter();
+        let reads = inputs.map(|one| (one.snapshot.clone(), one.segment));
+        RecordingPartitioner {
+            reads: reads.collect(),
+            samples: self.size.samples,
+            bytes: self.size.bytes,
+        }
+    }
+
+    /// Starts read-ahead for its inputs.
+    pub(super) fn start_read_ahead(
+        &mut self,
+        partitioner: &RecordingPartitioner,
+        workers: usize,
+    ) -> Result<(), RunError> {
+        let inputs = self
+            .inputs
+            .iter_mut()
+            .zip(UpcomingPortions::of(partitioner));
+        inputs
+            .into_iter()
+            .try_for_each(|(one, tasks)| one.start_read_ahead(tasks, workers))
+    }
+
+    /// Samples of all inputs.
+    pub(super) fn total(&self) -> u64 {
+        self.inputs.iter().map(|one| one.snapshot.total()).sum()
+    }
+
+    /// The type of an edge, and the ratios from read indices to its own.
+    pub(super) fn output_of(&self, (position, output): Edge) -> (PortType, &RatioChain) {
+        let port = self.operators[position].bound.outputs[usize::from(output)];
+        (port, &self.plan.nodes[position].ratios)
+    }
+
+    /// The time at which the block begins that an operator failed with.
+    pub(super) fn failure_time(&self, error: &RunError) -> Option<f64> {
+        let RunError::Operator {
+            node,
+            range: Some(range),
+            ..
+        } = error
+        else {
+            return None;
+        };
+        let position = self.plan.nodes.iter().position(|one| one.node == *node)?;
+        let first_input = self.plan.nodes[position].inputs.first();
+        let (port, _) = self.output_of(first_input.copied().unwrap_or((position, 0)));
+        Some(Axis::of(Some(&port)).time(range.start))
+    }
+
+    /// The exits downstream of a node of the plan.
+    pub(super) fn exits_after(&self, node: usize) -> impl Iterator<Item = usize> {
+        let mut downstream: Vec<bool> = Vec::new();
+        for one in &self.plan.nodes {
+            let follows = one.inputs.iter().any(|&(from, _)| downstream[from]);
+            downstream.push(one.node == node || follows);
+        }
+        let exits = self.plan.exits.iter().enumerate();
+        exits.filter_map(move |(nth, exit)| downstream[exit.edge.0].then_some(nth))
+    }
+
+    /// How many samples leave by an exit, where known.
+    pub(super) fn expected_count(&self, exit: &SubgraphExit) -> Option<u64> {
+        let mut position = exit.edge.0;
+        while let Some(&(from, _)) = self.plan.nodes[position].inputs.first() {
+            self.operators[position].bound.ratio?;
+            position = from;
+        }
+        let (_, ratios) = self.output_of(exit.edge);
+        let read = &self.inputs[self.input_of(position)?];
+        (!exit.reduces).then(|| ratios.count(read.snapshot.total()))
+    }
+}
+
+pub(super) fn with_plan_node(mut error: RunError, origin: &[usize]) -> RunError {
+    if let RunError::Operator { node, .. } | RunError::NoResult { node, .. } = &mut error {
+        *node = origin
+            .get(*node)
+            .or(origin.last())
+            .copied()
+            .unwrap_or(*node);
+    }
+    error
+}
