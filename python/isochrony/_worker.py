@@ -1,12 +1,11 @@
 """A worker process: calls Python functions over blocks of windows, or inputs of tasklets, that lie in shared memory.
 
-It is started fresh (``sys.executable -c``, never forked) by `isochrony._native` with one end of a Unix socket as its
-standard input. Over that come messages: the shared memory, as a descriptor; functions; and calls, each of which says
-where in the shared memory a block lies and where its result is to be written. Samples never go over the socket. The
-parent owns the memory and waits while a call is under way, so there is nothing to lock. When the socket closes, the
-process ends: so does it when the parent is killed.
+`isochrony._native` starts it fresh (``sys.executable -c``, never forked), with one end of a Unix socket as standard
+input. Messages carry the shared memory as a descriptor, functions, and calls, which say where in the shared memory
+samples lie and where results go. The parent owns the memory and waits during a call, so there is nothing to lock. When
+the socket closes, also because the parent was killed, the process ends.
 
-Both sides are of one installation, so messages have no version: a kind and a length, then as many bytes.
+Both sides belong to one installation, so messages have no version: a kind, a length and a body.
 """
 
 from __future__ import annotations
@@ -36,29 +35,29 @@ import numpy.typing as npt
 from ._native import end_with
 from .raised import dumps, pickled, said
 
-# Kind of a message, and how many bytes of it follow. Kinds and fields are those of crates/workers/src/wire.rs.
+# Kind and body length of a message. Kinds and fields are those of crates/workers/src/wire.rs.
 HEADER = struct.Struct("=IQ")
-MEMORY, FUNCTION, CALL, RUN, FORGET = 1, 2, 3, 4, 5
-READY, LOADED, DONE, KEPT, SHAPE, RAISED, BROUGHT = 1, 2, 3, 4, 5, 6, 7
-# Number of the function, rows, values of a row (-1: single values), values from one row to the next, where the result
-# lies, bytes of the memory, values of a row of the result (-1: single values), types of both.
-WORK = struct.Struct("=QQqQQQq16s16s")
-# Number of the function, bytes of the memory; the tasklet as JSON follows.
-REMOTE_CALL = struct.Struct("=QQ")
-# Whether the function keeps what it was given (or there is no memory), lengths of a traceback, a class, a message; they
-# follow, and the exception, pickled.
-RAISED_WITH = struct.Struct("=?QQQ")
-# Whether the function keeps what it was given, whether it returned anything, how many parts of outputs it wrote; these
-# follow (output, first and last sample), and what it returned, pickled.
-RETURNED = struct.Struct("=??Q")
-WRITTEN = struct.Struct("=QQQ")
+MEMORY, LOAD_FUNCTION, CALL_BLOCK, CALL_TASKLET, FORGET_FUNCTIONS = 1, 2, 3, 4, 5
+READY, LOADED, BLOCK_DONE, BLOCK_DONE_KEEPING, WRONG_SHAPE, RAISED, TASKLET_DONE = 1, 2, 3, 4, 5, 6, 7
+# Function number, rows, columns (-1: single values), stride, offset of the result, memory size, columns of the result,
+# dtypes of both.
+BLOCK_CALL = struct.Struct("=QQqQQQq16s16s")
+# Function number, memory size; then the tasklet as JSON.
+TASKLET_CALL = struct.Struct("=QQ")
+# Whether the function keeps its input (or there is no memory), lengths of traceback, class and message; then these, and
+# the pickled exception.
+EXCEPTION = struct.Struct("=?QQQ")
+# Whether the function keeps its input, whether it returned anything, number of written ranges; then these (output,
+# start, end), and what it returned, pickled.
+TASKLET_RESULT = struct.Struct("=??Q")
+WRITTEN_RANGE = struct.Struct("=QQQ")
 BY_NAME, BY_VALUE = 0, 1
-# Seconds that a process may take to end in order once its parent is gone; one that is there waits for less.
-GRACE = 10.0
-# Functions of so many bytes are forgotten before cycles are looked for, in which they or what they enclose may be.
-MUCH = 16 << 20
-# Calls between two looks for cycles at most, where those before were in vain.
-RARELY = 63
+# Time to exit in order once the parent is gone. A parent that lives waits for less.
+EXIT_TIMEOUT_S = 10.0
+# Payload of forgotten functions after which garbage is collected, since they may be in cycles.
+MAX_FORGOTTEN_BYTES = 16 << 20
+# Most calls between two collections, if the last ones freed nothing.
+MAX_PAUSE = 63
 
 
 class _Worker:
@@ -66,12 +65,12 @@ class _Worker:
         self.parent = parent
         self.functions: dict[int, Callable[..., Any]] = {}
         self.memory = -1
-        # No other name is given to it, by which it would look held.
+        # The only reference: others would count as held by the function.
         self.mapped: Any = None
-        # By the functions' numbers: bytes that they came in.
+        # Payload bytes by function number.
         self.sizes: dict[int, int] = {}
         self.forgotten = 0
-        # Calls until cycles are looked for again, and how many that was the last time.
+        # Calls until the next collection, and that number the last time.
         self.pause = self.last_pause = 0
 
     def serve(self) -> Never:
@@ -80,17 +79,17 @@ class _Worker:
             kind, length = HEADER.unpack(self.exactly(HEADER.size))
             if kind == MEMORY:
                 self.take_memory()
-            elif kind == FUNCTION:
+            elif kind == LOAD_FUNCTION:
                 self.load(self.exactly(length))
-            elif kind == FORGET:
+            elif kind == FORGET_FUNCTIONS:
                 self.forget(self.exactly(length))
             else:
                 message = self.exactly(length)
-                if kind == RUN:
+                if kind == CALL_TASKLET:
                     self.run(message)
                 else:
                     self.call(message)
-                # Killed later on, it has said what it had to say.
+                # It may be killed later.
                 _flush()
 
     def exactly(self, length: int) -> bytearray:
@@ -107,11 +106,11 @@ class _Worker:
         self.parent.sendall(b"".join((HEADER.pack(kind, sum(map(len, parts))), *parts)))
 
     def take_memory(self) -> None:
-        """A descriptor of memory comes with the next byte; what an older one shows stays with who keeps it."""
+        """Take the descriptor that comes with the next byte; arrays keep what an older one maps."""
         _, descriptors, _, _ = socket.recv_fds(self.parent, 1, 1)
         if self.memory >= 0:
             os.close(self.memory)
-        # None comes where this process may have no more: the next call says so.
+        # None comes if this process has too many open files; the next call reports it.
         self.memory = descriptors[0] if descriptors else -1
         self.mapped = None
 
@@ -132,12 +131,12 @@ class _Worker:
         for (number,) in struct.iter_unpack("=Q", message):
             self.functions.pop(number, None)
             self.forgotten += self.sizes.pop(number, 0)
-        if self.forgotten >= MUCH:
+        if self.forgotten >= MAX_FORGOTTEN_BYTES:
             self.forgotten = 0
             gc.collect()
 
     def call(self, message: bytearray) -> None:
-        number, rows, columns, stride, place, size, wanted, given, promised = WORK.unpack(message)
+        number, rows, columns, stride, place, size, wanted, given, promised = BLOCK_CALL.unpack(message)
         if not self.shared(size):
             return
         before = self.held()
@@ -148,10 +147,10 @@ class _Worker:
             dtype = _dtype(promised)
             if native == dtype and result.shape in legal:
                 np.ndarray(result.shape, dtype, self.mapped, place)[...] = result
-                reply, parts = DONE, b""
+                reply, parts = BLOCK_DONE, b""
             else:
-                reply, parts = SHAPE, "\n".join((native.name, *map(str, result.shape))).encode()
-            # Where the result looks into the block it must not count as kept.
+                reply, parts = WRONG_SHAPE, "\n".join((native.name, *map(str, result.shape))).encode()
+            # A view of the input must not count as kept.
             result = None
         except BaseException as error:
             result, raised = None, _described(error)
@@ -160,17 +159,17 @@ class _Worker:
         if raised:
             self.raised(raised, self.keeps(before))
             return
-        if reply == DONE and self.keeps(before):
-            reply = KEPT
+        if reply == BLOCK_DONE and self.keeps(before):
+            reply = BLOCK_DONE_KEEPING
         self.answer(reply, parts)
 
     def shared(self, size: int) -> bool:
-        """Whether there is memory of so many bytes; if not, the parent is told so."""
+        """Map that much memory; on failure tell the parent and return False."""
         if self.mapped is None or len(self.mapped) < size:
             try:
                 if self.memory < 0:
                     raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
-                # An array that somebody keeps keeps the mapping that it looks into.
+                # Arrays that are kept keep the old mapping.
                 self.mapped = mmap.mmap(self.memory, size)
             except OSError as error:
                 self.raised(_described(_refused(error, size)), True)
@@ -181,19 +180,19 @@ class _Worker:
         return sys.getrefcount(self.mapped)
 
     def keeps(self, before: int) -> bool:
-        """Whether the function keeps what it was given: if so, the memory is its own from here on.
+        """Whether the function keeps its input; if so, the memory is its own from here on.
 
         An array that is left in a cycle is kept by nobody, but looks so: ``except ... as error: last = error`` is one.
         """
         if self.held() <= before:
             return False
-        # Those that have just been made are found at once.
+        # Finds cycles that were just created.
         gc.collect(1)
         if self.held() > before:
             if self.pause == 0:
                 gc.collect()
                 vain = self.held() > before
-                self.last_pause = self.pause = min(2 * self.last_pause + 1, RARELY) if vain else 0
+                self.last_pause = self.pause = min(2 * self.last_pause + 1, MAX_PAUSE) if vain else 0
             else:
                 self.pause -= 1
         if self.held() <= before:
@@ -204,8 +203,8 @@ class _Worker:
     def run(self, message: bytearray) -> None:
         from . import _remote_call
 
-        number, size = REMOTE_CALL.unpack_from(message)
-        about = json.loads(message[REMOTE_CALL.size :])
+        number, size = TASKLET_CALL.unpack_from(message)
+        about = json.loads(message[TASKLET_CALL.size :])
         if not self.shared(size):
             return
         before = self.held()
@@ -223,17 +222,17 @@ class _Worker:
         if raised:
             self.raised(raised, keeps)
             return
-        parts = b"".join(WRITTEN.pack(*one) for one in written)
-        self.answer(BROUGHT, RETURNED.pack(keeps, is_any, len(written)), parts, returned)
+        parts = b"".join(WRITTEN_RANGE.pack(*one) for one in written)
+        self.answer(TASKLET_DONE, TASKLET_RESULT.pack(keeps, is_any, len(written)), parts, returned)
 
     def raised(self, described: tuple[bytes, ...], keeps: bool = False) -> None:
         text, name, said, _ = described
-        self.answer(RAISED, RAISED_WITH.pack(keeps, len(text), len(name), len(said)), *described)
+        self.answer(RAISED, EXCEPTION.pack(keeps, len(text), len(name), len(said)), *described)
 
 
 def _described(error: BaseException) -> tuple[bytes, ...]:
     """An exception as text, its class, its message, and itself if it can be pickled."""
-    # Not the frames of this file.
+    # Without this file's frame.
     frames = error.__traceback__.tb_next if error.__traceback__ else None
     text = "".join(traceback.format_exception(type(error), error, frames)).encode(errors="replace")
     message = said(error).encode(errors="replace")
@@ -242,7 +241,7 @@ def _described(error: BaseException) -> tuple[bytes, ...]:
 
 
 def _refused(error: OSError, size: int) -> OSError:
-    """What is said where the memory that samples come in cannot be had."""
+    """The error where shared memory cannot be mapped."""
     if error.errno != errno.EMFILE:
         return OSError(error.errno, f"{size} bytes of shared memory cannot be mapped ({error.strerror})")
     most, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -265,7 +264,7 @@ def _dtype(name: bytes) -> np.dtype[Any]:
 
 
 def _rows(mapped: mmap.mmap, dtype: np.dtype[Any], rows: int, columns: int, stride: int) -> npt.NDArray[Any]:
-    """A block as the function sees it: read-only, rows that overlap share their values."""
+    """A block as a read-only array; overlapping rows share values."""
     size = dtype.itemsize
     shape, strides = ((rows,), (size,)) if columns < 0 else ((rows, columns), (stride * size, size))
     block: npt.NDArray[Any] = np.ndarray(shape, dtype, mapped, 0, strides)
@@ -283,7 +282,7 @@ def imported(name: str) -> Any:
 
 
 def _end_what_is_left(parent: int) -> None:
-    """Ends what functions started and left behind; a parent that is there does that itself."""
+    """Kill what functions left behind, if the parent is gone and cannot."""
     if os.getppid() != parent and os.getpgrp() == os.getpid():
         _flush()
         os.killpg(0, signal.SIGKILL)
@@ -296,11 +295,11 @@ def main() -> None:
     os.dup2(null, 0)
     os.close(null)
     with contextlib.suppress(Exception):
-        # A crash of a library says where.
+        # Shows where a library crashes.
         faulthandler.enable()
-    # Also in the midst of a call that never lets go of the interpreter.
-    end_with(parent.fileno(), GRACE)
-    # The first that is registered comes last.
+    # Works also during a call that never releases the interpreter.
+    end_with(parent.fileno(), EXIT_TIMEOUT_S)
+    # Registered first, called last.
     atexit.register(_end_what_is_left, os.getppid())
     with contextlib.suppress(EOFError, ConnectionError):
         _Worker(parent).serve()

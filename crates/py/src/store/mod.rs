@@ -2,6 +2,7 @@
 
 pub(crate) mod attrs;
 pub(crate) mod backup;
+mod commits;
 pub(crate) mod gather;
 pub(crate) mod handle;
 pub(crate) mod ingest;
@@ -15,7 +16,7 @@ use std::sync::Arc;
 
 use isochrony_store::Mode;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyList, PyTuple};
+use pyo3::types::{PyList, PyTuple};
 
 use crate::errors::{PackageError, Result};
 use crate::signal::Signal;
@@ -83,8 +84,6 @@ impl Store {
     fn is_stale(&self) -> bool {
         self.shared.store.is_stale()
     }
-
-    // --- mapping ---
 
     /// Names of all signals, or of those that fit a pattern as in `find`, sorted. No signal is opened for it.
     #[pyo3(signature = (pattern=None))]
@@ -170,8 +169,6 @@ impl Store {
     fn __iter__<'py>(&self, py: Python<'py>) -> Result<Bound<'py, PyAny>> {
         Ok(PyList::new(py, self.keys(None)?)?.try_iter()?.into_any())
     }
-
-    // --- signals ---
 
     /// A new signal, durable with the next commit.
     ///
@@ -276,73 +273,6 @@ impl Store {
     /// Removes a signal and its samples with the next commit; views of its samples stay valid.
     fn delete(&self, name: &str) -> Result<()> {
         Ok(self.shared.store.remove(name)?)
-    }
-
-    // --- commits ---
-
-    /// Makes all changes since the last commit durable, all or none.
-    ///
-    /// Parameters:
-    ///     publish: show them to other Zarr readers at once, else within a second. Isochrony's readers see them anyway.
-    ///
-    /// Returns:
-    ///     The commit's number.
-    ///
-    /// Raises:
-    ///     isochrony.StoreError: the disk is full or failing (also OSError): the store is then as last committed.
-    #[pyo3(signature = (*, publish=true))]
-    fn commit(&self, py: Python<'_>, publish: bool) -> Result<u64> {
-        Ok(crate::interpreter::detach(py, || {
-            self.shared.store.commit(publish)
-        })?)
-    }
-
-    /// Makes deferred changes visible to other Zarr readers now; the same as `commit()`.
-    fn publish(&self, py: Python<'_>) -> Result<u64> {
-        self.commit(py, true)
-    }
-
-    /// Whether anything waits for a commit.
-    #[getter]
-    fn has_pending(&self) -> bool {
-        self.shared.store.has_pending()
-    }
-
-    /// Takes in what another process committed since; whether there was anything. Signals follow.
-    fn refresh(&self, py: Python<'_>) -> Result<bool> {
-        crate::interpreter::detach(py, || self.shared.refresh())
-    }
-
-    /// Writes all tables and starts a new log; happens by itself at closing and when the log grows long.
-    fn checkpoint(&self, py: Python<'_>) -> Result<()> {
-        Ok(crate::interpreter::detach(py, || {
-            self.shared.store.checkpoint()
-        })?)
-    }
-
-    /// Makes a consistent copy of what is committed, or brings an earlier one up to date: `isochrony.backup` of this
-    /// store, which has the details.
-    ///
-    /// Parameters:
-    ///     dest: the copy's folder: missing, empty, or an earlier backup of this store.
-    ///     progress: as of `isochrony.backup`.
-    ///
-    /// Returns:
-    ///     The dict of `isochrony.backup`.
-    ///
-    /// Raises:
-    ///     isochrony.StoreError: as `isochrony.backup`.
-    #[pyo3(signature = (dest, *, progress=None))]
-    fn backup<'py>(
-        &self,
-        py: Python<'py>,
-        dest: PathBuf,
-        progress: Option<Py<PyAny>>,
-    ) -> Result<Bound<'py, PyDict>> {
-        let path = self.shared.store.path();
-        // For the error of a closed store.
-        self.shared.store.sequence()?;
-        crate::store::backup::run(py, path, &dest, progress.as_ref())
     }
 
     /// Closes the store; views of its samples stay valid. Closing again does nothing.
