@@ -1,5 +1,5 @@
-//! The queue of n-buffering under every interleaving of a few threads with at most two preemptions: who is inside,
-//! in which order, and that all end. loom reports a deadlock itself.
+//! Checks `TurnLock` under every interleaving of a few threads with at most two preemptions: one holder at a time, in order, and
+//! all threads end. loom itself reports deadlocks.
 
 /// What `turns` finds as `crate::sync`.
 mod sync {
@@ -54,7 +54,7 @@ impl Model {
         }
     }
 
-    /// One buffer in one stage; alone there.
+    /// Passes one buffer through a stage; fails if another is in it.
     fn pass(&self, stage: usize, buffer: u64) {
         assert_eq!(
             self.inside[stage].fetch_add(1, Ordering::SeqCst),
@@ -74,7 +74,7 @@ impl Model {
         }
     }
 
-    /// What a worker does, as `worker::work` has it; `fails` is the buffer that cannot be executed.
+    /// A worker, as in `worker`. The buffer `fails` cannot be executed.
     fn work(&self, execute: Stage, write: Stage, fails: Option<u64>) {
         loop {
             let buffer = {
@@ -98,7 +98,7 @@ impl Model {
                     self.pass(1, buffer);
                 }
                 if fails == Some(buffer) {
-                    // Before the turn is given up.
+                    // Before the turn is passed on.
                     self.stop(buffer);
                     return;
                 }
@@ -113,7 +113,7 @@ impl Model {
 
 fn check(workers: usize, buffers: u64, execute: Stage, write: Stage, fails: Option<u64>) {
     let mut builder = loom::model::Builder::new();
-    // Every interleaving with so many preemptions, which is where such errors are.
+    // Most concurrency errors need few preemptions; checking more takes far longer.
     builder.preemption_bound = Some(2);
     builder.check(move || {
         let model = Arc::new(Model::new(workers, buffers));
@@ -145,7 +145,7 @@ fn check(workers: usize, buffers: u64, execute: Stage, write: Stage, fails: Opti
             }
             return;
         };
-        // What comes before the error is done, nothing behind it where there is an order.
+        // Buffers before the error are written; later ones are not, if there is an order.
         if execute == Stage::Ordered {
             assert_eq!(executed, digits(failed + 1));
         }
@@ -155,10 +155,9 @@ fn check(workers: usize, buffers: u64, execute: Stage, write: Stage, fails: Opti
     });
 }
 
-/// Workers that come to a queue one after another while somebody is inside, the second as soon as the first waits; who
-/// is inside comes again, behind both.
+/// Two workers arrive one after the other while the lock is held; then its holder arrives again, behind both.
 #[test]
-fn a_queue_serves_those_who_wait_in_the_order_in_which_they_came() {
+fn serves_waiting_workers_in_the_order_of_arrival() {
     let mut builder = loom::model::Builder::new();
     builder.preemption_bound = Some(2);
     builder.check(|| {
@@ -214,7 +213,7 @@ fn both_orders_hold_together() {
 }
 
 #[test]
-fn after_an_error_all_end_and_what_came_before_is_written() {
+fn after_an_error_all_threads_end_and_earlier_buffers_are_written() {
     for execute in [Stage::Free, Stage::Ordered] {
         for write in [Stage::Queue, Stage::Ordered] {
             check(2, 3, execute, write, Some(1));

@@ -1,4 +1,4 @@
-//! The memory limit, as the system counts it. Alone in its process, so that nothing else is counted.
+//! The memory limit, measured by the system. Alone in its process, so that nothing else is measured.
 
 #[path = "suite/common/mod.rs"]
 mod common;
@@ -11,7 +11,7 @@ use std::time::Duration;
 use common::ORDERS;
 use isochrony_nbuf::{BufferOutput, Framing, Input, Options, Output, PerRecord, run};
 
-/// Bytes of this process that are its own and in memory.
+/// Resident private bytes of this process.
 fn own() -> u64 {
     let status = fs::read_to_string("/proc/self/status").expect("it is there");
     let of = |name: &str| {
@@ -25,8 +25,8 @@ fn own() -> u64 {
     of("RssAnon") + of("RssShmem")
 }
 
-/// What a run gave, and the most bytes that were the process's own meanwhile. Somebody else than the run looks: it calls
-/// its own watcher far too seldom.
+/// The result of `run`, and the peak of resident private bytes meanwhile. Measured by another thread: the watch of an execution is
+/// called too rarely.
 fn watched<T>(run: impl FnOnce() -> T) -> (T, u64) {
     let (done, most) = (AtomicBool::new(false), AtomicU64::new(own()));
     let gave = thread::scope(|scope| {
@@ -55,7 +55,7 @@ fn memory_does_not_grow_beyond_the_limit_and_sixteen_megabytes() {
     });
     let before = own();
     for order in ORDERS {
-        // Never found: all of the file is one record, until the memory ends. One worker may use all of it.
+        // Never found: the file is one record, up to the memory limit, all of which one worker may use.
         let endless = || Framing::Delimited(b"#".to_vec());
         for (framing, buffer, workers) in [
             (Framing::Stride(1000), None, 5),

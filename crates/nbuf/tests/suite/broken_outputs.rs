@@ -1,23 +1,23 @@
-//! Outputs and processors that break while output is written: nothing before is lost, nothing behind is written where
-//! there is an order, and nobody waits for ever.
+//! Outputs and processors that fail while output is written: earlier output is complete, with an order no later output is written,
+//! and no thread hangs.
 
 use std::io::{self, Write};
 use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use crate::common::{ORDERS, RECORD, ignored, numbered, numbers, options};
+use crate::common::{ORDERS, RECORD, numbered, numbers, options, run_unwatched};
 use isochrony_nbuf::{
     BlockProcessor, BufferOutput, Cause, Input, NbufError, Order, Output, PerRecord, RecordBlock,
 };
 
-/// Puts more than may be staged, so that outputs are written to while a buffer is executed; or nothing but what it lends.
-struct Lending {
+/// Writes more than may be staged, so that outputs are written while a buffer is executed; or has only trailing output.
+struct TrailingOutput {
     early: bool,
     panics: bool,
 }
 
-impl BlockProcessor for Lending {
+impl BlockProcessor for TrailingOutput {
     type Scratch = Vec<u8>;
 
     fn new_scratch(&self) -> Vec<u8> {
@@ -60,14 +60,14 @@ impl BlockProcessor for Lending {
     }
 }
 
-/// Takes some bytes, then panics or fails: while it writes, or when it is flushed.
-struct RottenSink {
+/// Takes some bytes, then panics or fails in `write` or `flush`.
+struct FailingWriter {
     taken: Arc<Mutex<Vec<u8>>>,
     most: usize,
     panics: bool,
 }
 
-impl Write for RottenSink {
+impl Write for FailingWriter {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let mut taken = self.taken.lock().expect("no panic while it is locked");
         if taken.len() + bytes.len() > self.most {
@@ -84,7 +84,7 @@ impl Write for RottenSink {
     }
 }
 
-/// What it gives, or a failure if it does not come to its end.
+/// The result of `work`; fails if it does not end in time.
 fn ended<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
     let (send, receive) = channel();
     std::thread::spawn(move || send.send(work()));
@@ -94,23 +94,23 @@ fn ended<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
 }
 
 #[test]
-fn outputs_that_panic_or_fail_lose_nothing_before_and_nothing_hangs() {
+fn outputs_that_panic_or_fail_keep_earlier_output_and_do_not_hang() {
     for order in ORDERS {
         for early in [false, true] {
             for (most, panics) in [(50 * RECORD, true), (50 * RECORD, false), (1 << 20, true)] {
                 let taken = Arc::new(Mutex::new(Vec::new()));
-                let sink = RottenSink {
+                let sink = FailingWriter {
                     taken: Arc::clone(&taken),
                     most,
                     panics,
                 };
                 let failure = ended(move || {
                     let input = numbered(200);
-                    let processor = Lending {
+                    let processor = TrailingOutput {
                         early,
                         panics: false,
                     };
-                    ignored(
+                    run_unwatched(
                         &options(order, 3, 1),
                         vec![Input::bytes(&input)],
                         &processor,
@@ -138,16 +138,16 @@ fn outputs_that_panic_or_fail_lose_nothing_before_and_nothing_hangs() {
 }
 
 #[test]
-fn lent_output_that_panics_is_an_error_at_its_buffer() {
+fn trailing_output_that_panics_is_an_error_at_its_buffer() {
     for order in ORDERS {
         let (done, output) = ended(move || {
             let (input, mut output) = (numbered(200), Vec::new());
-            let processor = Lending {
+            let processor = TrailingOutput {
                 early: false,
                 panics: true,
             };
             let sinks = vec![Output::writer(&mut output)];
-            let done = ignored(
+            let done = run_unwatched(
                 &options(order, 3, 1),
                 vec![Input::bytes(&input)],
                 &processor,
@@ -165,9 +165,9 @@ fn lent_output_that_panics_is_an_error_at_its_buffer() {
 }
 
 #[test]
-fn what_an_earlier_run_told_stops_no_later_one_silently() {
+fn an_error_kept_from_an_earlier_execution_does_not_stop_a_later_one_silently() {
     let full = || {
-        Output::writer(RottenSink {
+        Output::writer(FailingWriter {
             taken: Arc::default(),
             most: 0,
             panics: false,
@@ -182,7 +182,7 @@ fn what_an_earlier_run_told_stops_no_later_one_silently() {
     });
     let input = numbered(10);
     let inputs = || vec![Input::bytes(&input)];
-    let _ = ignored(
+    let _ = run_unwatched(
         &options(Order::Both, 1, 1),
         inputs(),
         &keeping,
@@ -193,7 +193,7 @@ fn what_an_earlier_run_told_stops_no_later_one_silently() {
         let stale = ended(move || {
             let stale = PerRecord(move |_: &[u8], _: &mut BufferOutput<'_>| Err(told.into()));
             let input = numbered(10);
-            ignored(
+            run_unwatched(
                 &options(order, 3, 1),
                 vec![Input::bytes(&input)],
                 &stale,

@@ -1,4 +1,4 @@
-//! A source that fails in the middle of a record: the whole records before it are processed, and the rest is none.
+//! An input that fails in the middle of a record: the whole records before it are processed, the incomplete one is not.
 
 use std::io::{self, Read, Write};
 
@@ -6,9 +6,9 @@ use isochrony_nbuf::{
     BufferOutput, Framing, Input, NbufError, Options, Order, Output, PerRecord, StreamFailure,
 };
 
-use crate::common::{ignored, numbered, options};
+use crate::common::{numbered, options, run_unwatched};
 
-/// Gives its bytes, then fails.
+/// Reads its bytes, then fails.
 struct Failing<'a>(&'a [u8]);
 
 impl Read for Failing<'_> {
@@ -27,13 +27,13 @@ fn unfinished(failure: &StreamFailure) -> u64 {
     }
 }
 
-/// Records as a function saw them, one a line.
+/// The records that a function was called with, one per line.
 fn lines(options: &Options, source: Input<'_>) -> (String, StreamFailure) {
     let mut output = Vec::new();
     let shown = PerRecord(|record: &[u8], out: &mut BufferOutput<'_>| {
         Ok(out.write(0, format!("{}\n", record.escape_ascii()).as_bytes())?)
     });
-    let done = ignored(
+    let done = run_unwatched(
         options,
         vec![source],
         &shown,
@@ -44,7 +44,7 @@ fn lines(options: &Options, source: Input<'_>) -> (String, StreamFailure) {
 }
 
 #[test]
-fn a_line_that_was_not_read_whole_is_no_line() {
+fn an_incomplete_line_is_not_processed() {
     for (text, whole, cut) in [
         ("123.45\n67.8", "123.45\\n\n", 4),
         ("12", "", 2),
@@ -65,7 +65,7 @@ fn a_line_that_was_not_read_whole_is_no_line() {
 }
 
 #[test]
-fn a_record_of_fixed_length_that_was_not_read_whole_is_none() {
+fn an_incomplete_record_of_fixed_length_is_not_processed() {
     let bytes = numbered(3);
     let (seen, failure) = lines(
         &options(Order::Both, 2, 2),
@@ -79,7 +79,7 @@ fn a_record_of_fixed_length_that_was_not_read_whole_is_none() {
 }
 
 #[test]
-fn of_a_file_that_shrinks_whole_records_are_processed() {
+fn whole_records_of_a_file_that_shrinks_are_processed() {
     let mut file = tempfile::tempfile().expect("a file");
     file.write_all(&numbered(1000)).expect("disk space");
     io::Seek::rewind(&mut file).expect("a file");
@@ -102,6 +102,6 @@ fn the_last_record_of_an_input_that_ends_may_be_short() {
     let mut output = Vec::new();
     let copy = PerRecord(|record: &[u8], out: &mut BufferOutput<'_>| Ok(out.write(0, record)?));
     let sinks = vec![Output::writer(&mut output)];
-    ignored(&options, vec![Input::bytes(b"1\n23")], &copy, sinks).expect("no error");
+    run_unwatched(&options, vec![Input::bytes(b"1\n23")], &copy, sinks).expect("no error");
     assert_eq!(output, b"1\n23");
 }

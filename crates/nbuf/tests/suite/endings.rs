@@ -1,5 +1,4 @@
-//! How a run ends that does not come to its end: once, with place and cause, threads joined, and the part before the
-//! error written.
+//! Executions that fail: one error with place and cause, joined threads, and the output before the error.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Write};
@@ -7,7 +6,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
-use crate::common::{ORDERS, RECORD, ignored, numbered, numbers, options};
+use crate::common::{ORDERS, RECORD, numbered, numbers, options, run_unwatched};
 use isochrony_nbuf::{
     BlockProcessor, BufferOutput, Cause, Identity, Input, NbufError, Options, Order, Output,
     PerRecord, RecordBlock, StreamFailure, run,
@@ -28,7 +27,7 @@ fn failing(
 }
 
 #[test]
-fn what_fails_in_a_function_surfaces_with_its_place_and_what_comes_before_is_written() {
+fn an_error_of_a_function_has_its_place_and_earlier_output_is_written() {
     let input = numbered(1000);
     for order in ORDERS {
         for workers in [1, 2, 5] {
@@ -39,7 +38,7 @@ fn what_fails_in_a_function_surfaces_with_its_place_and_what_comes_before_is_wri
                     ramp: false,
                     ..options(order, workers, 10)
                 };
-                let done = ignored(
+                let done = run_unwatched(
                     &options,
                     vec![Input::reader(&*input)],
                     &failing(at, panics),
@@ -55,7 +54,7 @@ fn what_fails_in_a_function_surfaces_with_its_place_and_what_comes_before_is_wri
                     panic!("{error}")
                 };
                 let first = at / 10 * 10;
-                // A panic does not say at which record it was.
+                // The record of a panic is not known.
                 let (begin, records) = if panics { (first, 10) } else { (at, 1) };
                 let record = RECORD as u64;
                 assert_eq!((offset, length), (begin * record, records * record));
@@ -78,10 +77,10 @@ fn what_fails_in_a_function_surfaces_with_its_place_and_what_comes_before_is_wri
     }
 }
 
-/// Panics where no processor has business to.
-struct Rotten(&'static str);
+/// Panics in the method of this name.
+struct PanickingProcessor(&'static str);
 
-impl BlockProcessor for Rotten {
+impl BlockProcessor for PanickingProcessor {
     type Scratch = ();
 
     fn new_scratch(&self) {
@@ -118,9 +117,9 @@ impl BlockProcessor for Rotten {
     }
 }
 
-struct RottenPipe;
+struct PanickingPipe;
 
-impl Read for RottenPipe {
+impl Read for PanickingPipe {
     fn read(&mut self, _: &mut [u8]) -> io::Result<usize> {
         panic!("rotten")
     }
@@ -133,18 +132,18 @@ fn a_panic_anywhere_is_an_error_and_nothing_hangs() {
         for place in ["worker", "join", "finish"] {
             let mut output = Vec::new();
             let sinks = vec![Output::writer(&mut output)];
-            let done = ignored(
+            let done = run_unwatched(
                 &options(order, 3, 10),
                 vec![Input::bytes(&input)],
-                &Rotten(place),
+                &PanickingProcessor(place),
                 sinks,
             );
             let error = done.expect_err(place).error;
             assert!(error.to_string().contains("rotten"), "{place}: {error}");
         }
-        let done = ignored(
+        let done = run_unwatched(
             &options(order, 3, 10),
-            vec![Input::reader(RottenPipe)],
+            vec![Input::reader(PanickingPipe)],
             &Identity,
             vec![],
         );
@@ -157,10 +156,10 @@ fn a_panic_anywhere_is_an_error_and_nothing_hangs() {
     }
 }
 
-/// Gives some bytes, then an error.
-struct Breaking<'a>(&'a [u8]);
+/// Reads some bytes, then fails.
+struct FailingReader<'a>(&'a [u8]);
 
-impl Read for Breaking<'_> {
+impl Read for FailingReader<'_> {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         if self.0.is_empty() {
             return Err(io::Error::from_raw_os_error(libc::EIO));
@@ -170,13 +169,13 @@ impl Read for Breaking<'_> {
 }
 
 #[test]
-fn an_input_that_breaks_is_named_with_how_far_it_was_read() {
+fn an_input_that_fails_is_named_with_the_offset_of_the_failure() {
     let input = numbered(105);
     for order in ORDERS {
         let mut output = Vec::new();
         let sinks = vec![Output::writer(&mut output)];
-        let source = Input::reader(Breaking(&input)).named("tape 7");
-        let done = ignored(
+        let source = Input::reader(FailingReader(&input)).named("tape 7");
+        let done = run_unwatched(
             &Options {
                 ramp: false,
                 ..options(order, 3, 10)
@@ -199,7 +198,7 @@ fn an_input_that_breaks_is_named_with_how_far_it_was_read() {
         assert!(!report.inputs[0].ended);
         let told = StreamFailure { error, report }.to_string();
         if order.writes_in_turn() {
-            // All that was read before it broke.
+            // All that was read before it failed.
             assert_eq!(numbers(&output), (0..105).collect::<Vec<_>>());
             let part = "; what was written is a part of the output: 840 bytes in writer";
             assert!(told.ends_with(part), "{told}");
@@ -216,7 +215,7 @@ fn a_full_disk_is_named_with_how_much_was_written() {
             .open("/dev/full")
             .expect("it is there");
         let sink = Output::file(full).expect("a device").named("/dev/full");
-        let done = ignored(
+        let done = run_unwatched(
             &options(order, 3, 100),
             vec![Input::bytes(&input)],
             &Identity,
@@ -234,7 +233,7 @@ fn a_full_disk_is_named_with_how_much_was_written() {
             "{error}"
         );
         assert_eq!(report.outputs[0].bytes, 0);
-        // Nothing was written, and nothing is said of it.
+        // Nothing was written, so no partial output is named.
         let text = StreamFailure { error, report }.to_string();
         assert!(!text.contains("part of the output"), "{text}");
     }
@@ -245,7 +244,7 @@ fn file(end: impl Into<OwnedFd>) -> File {
 }
 
 #[test]
-fn a_reader_that_goes_away_ends_the_run() {
+fn a_closed_pipe_ends_the_execution() {
     let input = numbered(400_000);
     for order in ORDERS {
         for socket in [false, true] {
@@ -261,7 +260,7 @@ fn a_reader_that_goes_away_ends_the_run() {
                 (&reader).read_exact(&mut some).expect("the run writes");
             });
             let sink = Output::file(writer).expect("a pipe");
-            let done = ignored(
+            let done = run_unwatched(
                 &options(order, 3, 1000),
                 vec![Input::bytes(&input)],
                 &Identity,
@@ -282,7 +281,7 @@ fn a_reader_that_goes_away_ends_the_run() {
     }
 }
 
-/// Interrupts a run as soon as it has been under way for a moment, and says how long it took to end.
+/// Interrupts an execution shortly after its start; returns how long it took to end.
 fn interrupted(inputs: Vec<Input<'_>>, outputs: Vec<Output<'_>>, order: Order) -> Duration {
     let mut asked = None;
     let done = run(
@@ -301,7 +300,7 @@ fn interrupted(inputs: Vec<Input<'_>>, outputs: Vec<Output<'_>>, order: Order) -
 }
 
 #[test]
-fn waiting_for_others_can_be_interrupted() {
+fn waiting_for_inputs_and_outputs_can_be_interrupted() {
     let input = numbered(1_000_000);
     for order in ORDERS {
         // Nobody writes into the pipe.
@@ -323,7 +322,7 @@ fn waiting_for_others_can_be_interrupted() {
 }
 
 #[test]
-fn an_error_ends_a_run_whose_input_is_silent() {
+fn an_error_ends_an_execution_whose_input_is_silent() {
     let (silent, mut keep) = io::pipe().expect("a pipe");
     keep.write_all(&numbered(100)).expect("room");
     let source = Input::file(file(silent)).expect("a pipe");
@@ -331,7 +330,7 @@ fn an_error_ends_a_run_whose_input_is_silent() {
         eager: true,
         ..options(Order::Both, 2, 10)
     };
-    let done = ignored(&options, vec![source], &failing(3, false), vec![]);
+    let done = run_unwatched(&options, vec![source], &failing(3, false), vec![]);
     // The other worker waits for bytes that never come.
     let error = done.expect_err("a record is bad").error;
     assert!(matches!(error, NbufError::Process { .. }), "{error}");
@@ -347,7 +346,7 @@ fn a_file_that_shrinks_is_an_error() {
     file.set_len(4000).expect("a file");
     let mut output = Vec::new();
     let sinks = vec![Output::writer(&mut output)];
-    let done = ignored(
+    let done = run_unwatched(
         &options(Order::Both, 2, 300),
         vec![source],
         &Identity,
@@ -374,7 +373,7 @@ fn an_output_that_does_not_exist_is_an_error() {
     let (mut one, mut two) = (Vec::new(), Vec::new());
     let sinks = vec![Output::writer(&mut one), Output::writer(&mut two)];
     let input = numbered(10);
-    let done = ignored(
+    let done = run_unwatched(
         &options(Order::Both, 2, 5),
         vec![Input::bytes(&input)],
         &lost,
@@ -388,10 +387,10 @@ fn an_output_that_does_not_exist_is_an_error() {
 }
 
 #[test]
-fn with_output_off_what_is_put_is_dropped() {
+fn with_output_off_what_is_written_is_dropped() {
     let input = numbered(10);
     let put = PerRecord(|record: &[u8], out: &mut BufferOutput<'_>| Ok(out.write(7, record)?));
-    let report = ignored(
+    let report = run_unwatched(
         &options(Order::Both, 2, 5),
         vec![Input::bytes(&input)],
         &put,
@@ -401,9 +400,9 @@ fn with_output_off_what_is_put_is_dropped() {
     assert_eq!((report.records, report.outputs.len()), (10, 0));
 }
 
-/// What a record gave before it failed is taken back, also where it went to several outputs in parts.
+/// Output of a record that fails is discarded, also if it went to several outputs in parts.
 #[test]
-fn of_the_record_that_fails_nothing_is_written() {
+fn output_of_a_record_that_fails_is_discarded() {
     let input = numbered(1000);
     for order in ORDERS {
         let halves = PerRecord(|record: &[u8], out: &mut BufferOutput<'_>| {
@@ -416,7 +415,7 @@ fn of_the_record_that_fails_nothing_is_written() {
         });
         let (mut one, mut two) = (Vec::new(), Vec::new());
         let sinks = vec![Output::writer(&mut one), Output::writer(&mut two)];
-        let done = ignored(
+        let done = run_unwatched(
             &options(order, 3, 10),
             vec![Input::bytes(&input)],
             &halves,
@@ -430,7 +429,7 @@ fn of_the_record_that_fails_nothing_is_written() {
     }
 }
 
-/// Says that it did more than it was asked to.
+/// Claims to have read or written more bytes than it was given.
 struct OverstatingStream;
 
 impl Write for OverstatingStream {
@@ -450,11 +449,11 @@ impl Read for OverstatingStream {
 }
 
 #[test]
-fn streams_that_count_more_than_there_is_are_not_believed() {
+fn counts_of_readers_and_writers_are_checked() {
     let input = numbered(100);
     for order in ORDERS {
         let sinks = vec![Output::writer(OverstatingStream)];
-        let done = ignored(
+        let done = run_unwatched(
             &options(order, 2, 10),
             vec![Input::bytes(&input)],
             &Identity,
@@ -462,7 +461,7 @@ fn streams_that_count_more_than_there_is_are_not_believed() {
         );
         let error = done.expect_err("it overstates").error;
         assert!(error.to_string().contains("where it was given"), "{error}");
-        let done = ignored(
+        let done = run_unwatched(
             &options(order, 2, 10),
             vec![Input::reader(OverstatingStream)],
             &Identity,

@@ -1,16 +1,16 @@
-//! Any stream, framing, size of buffers and pieces gives the records of a naive division.
+//! For any stream, framing and sizes of buffers and reads, the records are those of a naive division.
 
 use std::io::Read;
 use std::sync::Mutex;
 
-use crate::common::{Dice, Unsteady, ignored};
+use crate::common::{ChunkedReader, Random, run_unwatched};
 use isochrony_nbuf::{
     BlockProcessor, BufferOutput, Cause, Framing, Input, NbufError, Options, Order, Output,
     PerRecord, Prefix, RecordBlock,
 };
 use proptest::prelude::*;
 
-/// The records of a stream, told byte by byte.
+/// The records of a stream, found byte by byte.
 fn naive(framing: &Framing, bytes: &[u8]) -> Vec<Vec<u8>> {
     let mut records = Vec::new();
     let mut record = Vec::new();
@@ -80,15 +80,15 @@ proptest! {
             eager,
             ..Options::default()
         };
-        // Buffers of a few records; those that are larger grow, for lengths of two bytes up to 64 KiB.
+        // Buffers of a few records; they grow for longer records, up to 64 KiB.
         let options = Options { buffer: framing_buffer(&framing), ..options };
         let mut output = Vec::new();
         let input = if lent {
             Input::bytes(&bytes)
         } else {
-            Input::reader(Unsteady { bytes: &bytes, dice: Dice::new(seed) })
+            Input::reader(ChunkedReader { bytes: &bytes, random: Random::new(seed) })
         };
-        let done = ignored(&options, vec![input], &note, vec![Output::writer(&mut output)]);
+        let done = run_unwatched(&options, vec![input], &note, vec![Output::writer(&mut output)]);
         let report = done.map_err(|failure| TestCaseError::fail(failure.to_string()))?;
         let wanted = naive(&framing, &bytes);
         prop_assert_eq!(report.records, wanted.len() as u64);
@@ -97,7 +97,7 @@ proptest! {
     }
 }
 
-/// Small where records are.
+/// Small buffers for small records.
 fn framing_buffer(framing: &Framing) -> Option<usize> {
     match framing {
         Framing::Stride(stride) => Some(stride * 3 + 1),
@@ -117,7 +117,7 @@ fn failure(framing: Framing, buffer: Option<usize>, memory: usize, bytes: &[u8])
         ..Options::default()
     };
     let nothing = PerRecord(|_: &[u8], _: &mut BufferOutput<'_>| Ok(()));
-    ignored(&options, vec![Input::reader(bytes)], &nothing, vec![])
+    run_unwatched(&options, vec![Input::reader(bytes)], &nothing, vec![])
         .expect_err("it fits in no buffer")
         .error
 }
@@ -157,7 +157,7 @@ fn a_record_larger_than_a_buffer_is_an_error_that_names_it() {
 }
 
 #[test]
-fn a_record_larger_than_usual_gets_the_memory_that_is_left() {
+fn a_long_record_may_use_the_memory_that_is_left() {
     let mut lines = b"short\n".repeat(5);
     lines.resize(lines.len() + 3_000_000, b'x');
     lines.push(b'\n');
@@ -176,7 +176,7 @@ fn a_record_larger_than_usual_gets_the_memory_that_is_left() {
             framing,
             ..Options::default()
         };
-        ignored(&options, vec![Input::reader(&*lines)], &note, vec![]).expect("it fits");
+        run_unwatched(&options, vec![Input::reader(&*lines)], &note, vec![]).expect("it fits");
         let mut lengths = std::mem::take(&mut *count.lock().expect("no panic"));
         lengths.sort_unstable();
         assert_eq!(lengths, [6, 6, 6, 6, 6, 3_000_001]);
@@ -184,7 +184,7 @@ fn a_record_larger_than_usual_gets_the_memory_that_is_left() {
 }
 
 #[test]
-fn options_that_cannot_be_are_refused() {
+fn illegal_options_are_refused() {
     let prefix = |bytes| {
         Framing::Prefixed(Prefix {
             bytes,
@@ -206,7 +206,7 @@ fn options_that_cannot_be_are_refused() {
             ..Options::default()
         };
         let nothing = PerRecord(|_: &[u8], _: &mut BufferOutput<'_>| Ok(()));
-        let error = ignored(&options, vec![], &nothing, vec![])
+        let error = run_unwatched(&options, vec![], &nothing, vec![])
             .expect_err("refused")
             .error;
         assert_eq!(error.code(), "nbuf_option", "{error}");
@@ -214,9 +214,9 @@ fn options_that_cannot_be_are_refused() {
 }
 
 /// Needs as much memory as a buffer has bytes.
-struct Copying;
+struct CopyingProcessor;
 
-impl BlockProcessor for Copying {
+impl BlockProcessor for CopyingProcessor {
     type Scratch = ();
 
     fn new_scratch(&self) {}
@@ -241,7 +241,7 @@ impl BlockProcessor for Copying {
 }
 
 #[test]
-fn a_lent_record_is_as_large_as_processors_have_memory_for() {
+fn a_record_in_memory_is_limited_by_the_memory_of_processors() {
     let options = Options {
         workers: Some(2),
         memory: 40_000,
@@ -251,13 +251,24 @@ fn a_lent_record_is_as_large_as_processors_have_memory_for() {
     };
     let line = |length: usize| [&vec![b'x'; length - 1][..], b"\n"].concat();
     let lines = [line(10), line(20_000), line(500), line(800), line(19_000)].concat();
-    let report = ignored(&options, vec![Input::bytes(&lines)], &Copying, vec![]).expect("it fits");
+    let report = run_unwatched(
+        &options,
+        vec![Input::bytes(&lines)],
+        &CopyingProcessor,
+        vec![],
+    )
+    .expect("it fits");
     assert_eq!(report.records, 5);
     assert!(report.complete);
-    // Also where no end is found.
+    // Also if no record end is found.
     for end in [&b"\n"[..], b""] {
         let lines = [&line(10)[..], &vec![b'x'; 20_001 - end.len()], end].concat();
-        let done = ignored(&options, vec![Input::bytes(&lines)], &Copying, vec![]);
+        let done = run_unwatched(
+            &options,
+            vec![Input::bytes(&lines)],
+            &CopyingProcessor,
+            vec![],
+        );
         let text = done.expect_err("it is too large").to_string();
         assert!(
             text.contains("the record at byte 10 has 20001 bytes and a buffer 20000"),

@@ -1,17 +1,16 @@
-//! The paper's figures 2 to 5 as predictions that runs keep to, step by step.
+//! The paper's figures 2 to 5 as predictions that executions follow step by step.
 //!
-//! A model of a few lines says at which tick each buffer is in which state, if these take a known number of ticks. A run is
-//! then led through them: whoever reads, executes or writes stays there until the tick at which the model has it leave,
-//! and the next tick comes only when all whom the model has in a state are there. So nothing is measured: a run that does
-//! less at the same time than predicted never gets there (a wait with a bound), and one that does more, or in another
-//! order, begins something before its tick.
+//! A small model predicts at which tick each buffer is in which state, given the ticks that states take. An execution is then led
+//! through it: each buffer stays in its state until the tick at which the model ends it, and a tick comes only when all buffers
+//! are in their predicted states. So nothing is timed: an execution with less parallelism than predicted never reaches the tick (a
+//! wait with a timeout), and one with more, or in another order, begins a state before its tick.
 
 use std::collections::BTreeSet;
 use std::io::{self, Read, Write};
 use std::sync::{Condvar, Mutex, MutexGuard};
 use std::thread;
 
-use crate::common::{PATIENCE, RECORD, ignored, numbered, options};
+use crate::common::{RECORD, TIMEOUT, numbered, options, run_unwatched};
 use isochrony_nbuf::{BlockProcessor, BufferOutput, Cause, Input, Order, Output, RecordBlock};
 
 /// Ticks in the states read, execute and write.
@@ -19,11 +18,11 @@ type Times = [u64; 3];
 
 const STATES: [&str; 3] = ["read", "executed", "written"];
 
-/// When a buffer is in each of its states: the ticks at which it begins and ends.
+/// For each state of a buffer, the ticks at which it begins and ends.
 type Course = [(u64, u64); 3];
 
-/// The course of so many buffers: each state of a buffer begins when its worker is there and, where one at a time is
-/// inside, the buffer before has left. A worker reads again when it has written.
+/// The prediction: a state of a buffer begins when its worker is free and, if the state admits one buffer at a time, the previous
+/// buffer has left it. A worker reads again after it has written.
 fn predicted(times: Times, in_turn: bool, workers: usize, buffers: usize) -> Vec<Course> {
     let mut workers = vec![0; workers];
     let (mut read, mut executed, mut written) = (0, 0, 0);
@@ -41,12 +40,12 @@ fn predicted(times: Times, in_turn: bool, workers: usize, buffers: usize) -> Vec
     (0..buffers).map(course).collect()
 }
 
-/// The tick at which all is written.
+/// The tick at which everything is written.
 fn end(plan: &[Course]) -> u64 {
     plan.last().map_or(0, |course| course[2].1)
 }
 
-/// Ticks in which nobody is in a state, between the first and the last buffer of it.
+/// Ticks in which no buffer is in a state, between its first and its last.
 fn idle(plan: &[Course], state: usize) -> u64 {
     let gaps = plan
         .windows(2)
@@ -66,7 +65,7 @@ fn most(plan: &[Course], states: &[usize]) -> usize {
     (0..end(plan)).map(inside).max().unwrap_or(0)
 }
 
-/// What leads a run through its plan.
+/// Leads an execution through its prediction.
 struct Stage {
     plan: Vec<Course>,
     now: Mutex<Now>,
@@ -78,7 +77,7 @@ struct Now {
     tick: u64,
     /// (buffer, state) of all that began.
     begun: BTreeSet<(usize, usize)>,
-    /// What was not as predicted; then nobody is kept any more.
+    /// The first deviation. After it no buffer is held back.
     wrong: Option<String>,
 }
 
@@ -113,7 +112,7 @@ impl Stage {
         drop(over.expect("no panic"));
     }
 
-    /// Lets the ticks come, each when all is as it was to be until then.
+    /// Advances the ticks, each when all buffers are in their predicted states.
     fn lead(&self) {
         let all = || {
             let buffers = self.plan.iter().enumerate();
@@ -132,7 +131,7 @@ impl Stage {
             self.changed.notify_all();
             let (mut now, waited) = self
                 .changed
-                .wait_timeout_while(now, PATIENCE, |now| {
+                .wait_timeout_while(now, TIMEOUT, |now| {
                     !now.begun.is_superset(&due) && now.wrong.is_none()
                 })
                 .expect("no panic");
@@ -198,12 +197,12 @@ impl BlockProcessor for Executing<'_> {
     }
 }
 
-/// Leads a run through its plan.
+/// Runs an execution along its prediction.
 fn follow(what: &str, plan: Vec<Course>, order: Order, workers: usize) {
     let bytes = numbered(plan.len() as u64);
     let stage = Stage::new(plan);
     if !order.writes_in_turn() {
-        // Who comes first at an output is first there; that two come at one tick would leave it open.
+        // Two buffers that reach an output at the same tick would have no defined order.
         let waits = stage.plan.iter().any(|course| course[2].0 > course[1].1);
         assert!(!waits, "{what}: the plan has waits for an output");
     }
@@ -212,7 +211,7 @@ fn follow(what: &str, plan: Vec<Course>, order: Order, workers: usize) {
         let source = Input::reader(Source(&bytes, 0, &stage));
         let sink = Output::writer(Sink(&stage));
         let options = options(order, workers, 1);
-        let report = ignored(&options, vec![source], &Executing(&stage), vec![sink]);
+        let report = run_unwatched(&options, vec![source], &Executing(&stage), vec![sink]);
         assert_eq!(report.expect("no error").records, stage.plan.len() as u64);
     });
     let wrong = stage.now.into_inner().expect("no panic").wrong;

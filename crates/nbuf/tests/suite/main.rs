@@ -1,4 +1,4 @@
-//! Streams through workers, in one binary: each file of a folder of tests would be linked by itself.
+//! Tests of whole executions, in one binary: each would otherwise be linked by itself.
 
 mod broken_outputs;
 mod common;

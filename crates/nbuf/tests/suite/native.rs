@@ -1,6 +1,6 @@
-//! NativeProcessors processors through workers: published digests and naive counts, for any order, number of workers and buffers.
+//! Native processors: published digests and naive counts, for any order, number of workers and size of buffers.
 
-use crate::common::{Dice, ORDERS, Unsteady, ignored};
+use crate::common::{ChunkedReader, ORDERS, Random, run_unwatched};
 use isochrony_bytes::Outcome;
 use isochrony_nbuf::{
     BlockProcessor, Framing, Input, NativeProcessors, NbufError, Options, Order, Output,
@@ -16,7 +16,7 @@ fn options(order: Order, workers: usize, buffer: usize) -> Options {
     }
 }
 
-/// What decompression may need: the largest window.
+/// The memory of the largest decompression window.
 const WINDOW: usize = 200_000_000;
 
 fn field(outcome: &Outcome, name: &str) -> String {
@@ -36,18 +36,18 @@ fn digests_are_those_that_were_published() {
             for lent in [true, false] {
                 let native = NativeProcessors::parse(&["sha256", "crc32c", "md5"])
                     .expect("there are such processors");
-                let dice = Dice::new(buffer as u64);
+                let random = Random::new(buffer as u64);
                 let input = if lent {
                     Input::bytes(&million)
                 } else {
-                    Input::reader(Unsteady {
+                    Input::reader(ChunkedReader {
                         bytes: &million,
-                        dice,
+                        random,
                     })
                 };
                 let mut copy = Vec::new();
                 let outputs = vec![Output::writer(&mut copy)];
-                ignored(
+                run_unwatched(
                     &options(order, workers, buffer),
                     vec![input],
                     &native,
@@ -67,8 +67,8 @@ fn digests_are_those_that_were_published() {
 
 #[test]
 fn matches_that_span_buffers_are_found_once() {
-    let mut dice = Dice::new(5);
-    let text: Vec<u8> = (0..50_000).map(|_| b'a' + dice.below(2) as u8).collect();
+    let mut random = Random::new(5);
+    let text: Vec<u8> = (0..50_000).map(|_| b'a' + random.below(2) as u8).collect();
     let naive = |needle: &[u8]| {
         let (mut count, mut at) = (0, 0);
         while at + needle.len() <= text.len() {
@@ -83,7 +83,7 @@ fn matches_that_span_buffers_are_found_once() {
     };
     for (workers, buffer) in [(1, 50_000), (2, 1), (3, 7), (4, 4096)] {
         let native = NativeProcessors::parse(&["count:abba"]).expect("there is such a processor");
-        ignored(
+        run_unwatched(
             &options(Order::None, workers, buffer),
             vec![Input::bytes(&text)],
             &native,
@@ -98,9 +98,9 @@ fn matches_that_span_buffers_are_found_once() {
 }
 
 #[test]
-fn compression_goes_back_to_what_it_was_in_bounded_memory() {
-    let mut dice = Dice::new(8);
-    let data: Vec<u8> = (0..400_000).map(|_| b'a' + dice.below(3) as u8).collect();
+fn compression_round_trips_in_bounded_memory() {
+    let mut random = Random::new(8);
+    let data: Vec<u8> = (0..400_000).map(|_| b'a' + random.below(3) as u8).collect();
     let through = |name: &str, bytes: &[u8], workers| {
         let native = NativeProcessors::parse(&[name]).expect("there is such a processor");
         let mut out = Vec::new();
@@ -108,7 +108,7 @@ fn compression_goes_back_to_what_it_was_in_bounded_memory() {
             memory: WINDOW,
             ..options(Order::Both, workers, 50_000)
         };
-        let report = ignored(
+        let report = run_unwatched(
             &options,
             vec![Input::reader(bytes)],
             &native,
@@ -132,14 +132,14 @@ fn compression_goes_back_to_what_it_was_in_bounded_memory() {
 }
 
 #[test]
-fn what_a_processor_cannot_read_is_named_with_its_place() {
+fn malformed_input_of_a_processor_is_named_with_its_offset() {
     let native = NativeProcessors::parse(&["unzstd"]).expect("there is such a processor");
     let garbage = vec![7; 10_000];
     let options = Options {
         memory: WINDOW,
         ..options(Order::Both, 3, 1000)
     };
-    let done = ignored(&options, vec![Input::bytes(&garbage)], &native, vec![]);
+    let done = run_unwatched(&options, vec![Input::bytes(&garbage)], &native, vec![]);
     let error = done.expect_err("it is no zstd").error;
     assert!(matches!(error, NbufError::Process { .. }), "{error}");
     assert!(NativeProcessors::parse(&["sha265"]).is_err());
@@ -153,7 +153,7 @@ fn memory_for_processors_is_counted_to_the_limit() {
         memory: 3 * needs,
         ..options(Order::Both, 4, 100_000)
     };
-    let done = ignored(&options, vec![Input::bytes(b"abc")], &native, vec![]);
+    let done = run_unwatched(&options, vec![Input::bytes(b"abc")], &native, vec![]);
     assert!(matches!(
         done.expect_err("four workers").error,
         NbufError::Memory { .. }
@@ -161,7 +161,7 @@ fn memory_for_processors_is_counted_to_the_limit() {
 }
 
 #[test]
-fn one_stream_for_several_outputs_is_refused_and_a_copy_beside_a_digest_is_not() {
+fn several_outputs_are_refused_for_compression_and_not_for_a_digest() {
     for (name, refused) in [("zstd", true), ("gunzip", true), ("sha256", false)] {
         let native = NativeProcessors::parse(&[name]).expect("there is such a processor");
         let (mut one, mut two) = (Vec::new(), Vec::new());
@@ -170,7 +170,7 @@ fn one_stream_for_several_outputs_is_refused_and_a_copy_beside_a_digest_is_not()
             memory: WINDOW,
             ..options(Order::Both, 2, 1000)
         };
-        let done = ignored(&options, vec![Input::bytes(b"abc")], &native, outputs);
+        let done = run_unwatched(&options, vec![Input::bytes(b"abc")], &native, outputs);
         if refused {
             let error = done.expect_err("one stream").error;
             assert!(error.to_string().contains("dst=2 destinations"), "{error}");

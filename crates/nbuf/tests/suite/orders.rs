@@ -1,4 +1,4 @@
-//! What each configuration of table 2 promises, for any number of workers, however slow anybody is.
+//! The guarantees of each configuration of table 2, for any number of workers and random delays.
 
 use std::io::{Read, Write};
 use std::sync::Mutex;
@@ -7,27 +7,26 @@ use std::thread;
 use std::time::Duration;
 
 use crate::common::{
-    Dice, ORDERS, RECORD, Reluctant, Unsteady, ignored, numbered, numbers, options,
+    ChunkedReader, ChunkedWriter, ORDERS, RECORD, Random, numbered, numbers, options, run_unwatched,
 };
 use isochrony_nbuf::{
     BlockProcessor, BufferOutput, Cause, Identity, Input, Options, Order, Output, PerRecord,
     RecordBlock,
 };
 
-/// Notes in which order buffers are executed, whether two are at once, and in which order they are joined; puts each
-/// record out.
-struct Watching {
-    dice: Mutex<Dice>,
+/// Records the order of execution and of joins, and whether executions overlap; writes each record.
+struct OrderRecorder {
+    random: Mutex<Random>,
     inside: AtomicUsize,
     most_inside: AtomicUsize,
     executed: Mutex<Vec<u64>>,
     joined: [Mutex<Vec<u64>>; 2],
 }
 
-impl Watching {
+impl OrderRecorder {
     fn new(seed: u64) -> Self {
         Self {
-            dice: Mutex::new(Dice::new(seed)),
+            random: Mutex::new(Random::new(seed)),
             inside: AtomicUsize::new(0),
             most_inside: AtomicUsize::new(0),
             executed: Mutex::default(),
@@ -36,12 +35,12 @@ impl Watching {
     }
 
     fn pause(&self) {
-        let number = self.dice.lock().expect("no panic").below(1 << 40);
-        Dice::new(number).pause();
+        let number = self.random.lock().expect("no panic").below(1 << 40);
+        Random::new(number).pause();
     }
 }
 
-impl BlockProcessor for Watching {
+impl BlockProcessor for OrderRecorder {
     type Scratch = Vec<u64>;
 
     fn new_scratch(&self) -> Vec<u64> {
@@ -88,18 +87,18 @@ impl BlockProcessor for Watching {
 
 fn stress(order: Order, workers: usize, records: u64, per_buffer: usize, seed: u64) {
     let input = numbered(records);
-    let watching = Watching::new(seed);
+    let watching = OrderRecorder::new(seed);
     let mut output = Vec::new();
-    let source = Unsteady {
+    let source = ChunkedReader {
         bytes: &input,
-        dice: Dice::new(seed + 1),
+        random: Random::new(seed + 1),
     };
-    let sink = Reluctant {
+    let sink = ChunkedWriter {
         bytes: &mut output,
-        dice: Dice::new(seed + 2),
+        random: Random::new(seed + 2),
     };
     let options = options(order, workers, per_buffer);
-    let report = ignored(
+    let report = run_unwatched(
         &options,
         vec![Input::reader(source)],
         &watching,
@@ -169,7 +168,7 @@ fn thousands_of_tiny_buffers() {
                     Input::reader(bytes)
                 }
             };
-            let report = ignored(
+            let report = run_unwatched(
                 &options,
                 vec![input_of(&input)],
                 &Identity,
@@ -187,7 +186,7 @@ fn thousands_of_tiny_buffers() {
 }
 
 #[test]
-fn nothing_and_one_record() {
+fn empty_streams_and_single_records() {
     for order in ORDERS {
         for records in [0, 1] {
             for workers in [1, 5] {
@@ -195,8 +194,8 @@ fn nothing_and_one_record() {
             }
         }
     }
-    let report =
-        ignored(&Options::default(), vec![], &Identity, vec![]).expect("no input is no error");
+    let report = run_unwatched(&Options::default(), vec![], &Identity, vec![])
+        .expect("no input is no error");
     assert_eq!(
         (
             report.bytes,
@@ -217,7 +216,7 @@ fn a_short_last_record_is_passed_with_its_length() {
     });
     let bytes = [7; 3 * RECORD + 5];
     for input in [Input::bytes(&bytes), Input::reader(&bytes[..])] {
-        let report = ignored(&options(Order::Both, 3, 2), vec![input], &note, vec![])
+        let report = run_unwatched(&options(Order::Both, 3, 2), vec![input], &note, vec![])
             .expect("it is no error");
         assert_eq!(report.inputs[0].short_record, Some(5));
         assert_eq!(report.records, 4);
@@ -230,10 +229,10 @@ fn a_short_last_record_is_passed_with_its_length() {
 
 #[test]
 fn output_that_is_larger_than_memory_keeps_its_order() {
-    // Each record becomes 1,000: far more than a buffer may stage.
+    // Each record is written 1,000 times, far more than a buffer may stage.
     let blow_up = PerRecord(|record: &[u8], out: &mut BufferOutput<'_>| {
         (0..1000).try_for_each(|_| out.write(0, record))?;
-        // And one piece that is larger than all that may be staged.
+        // And one write that exceeds the staging memory.
         Ok(out.write(0, &record.repeat(700))?)
     });
     let input = numbered(40);
@@ -244,7 +243,7 @@ fn output_that_is_larger_than_memory_keeps_its_order() {
             memory: 20_000,
             ..options(order, 4, 3)
         };
-        let report = ignored(
+        let report = run_unwatched(
             &options,
             vec![Input::reader(&*input)],
             &blow_up,
@@ -268,7 +267,7 @@ fn pipe() -> (std::fs::File, std::fs::File) {
 }
 
 #[test]
-fn producers_and_consumers_may_be_slower_than_the_run() {
+fn slow_inputs_and_outputs_are_waited_for() {
     let bytes = numbered(30_000);
     for (slow_producer, slow_consumer) in
         [(false, false), (true, false), (false, true), (true, true)]
@@ -301,7 +300,7 @@ fn producers_and_consumers_may_be_slower_than_the_run() {
                 });
                 let input = Input::file(from).expect("a pipe");
                 let output = Output::file(to).expect("a pipe");
-                let report = ignored(
+                let report = run_unwatched(
                     &options(order, 3, 500),
                     vec![input],
                     &Identity,
@@ -320,7 +319,7 @@ fn producers_and_consumers_may_be_slower_than_the_run() {
 }
 
 #[test]
-fn an_eager_run_hands_on_what_there_is() {
+fn eager_executions_process_what_there_is() {
     let (from, mut into) = pipe();
     let (mut result, to) = pipe();
     thread::scope(|scope| {
@@ -334,10 +333,10 @@ fn an_eager_run_hands_on_what_there_is() {
                 Input::file(from).expect("a pipe"),
                 Output::file(to).expect("a pipe"),
             );
-            ignored(&options, vec![input], &Identity, vec![output]).expect("no error");
+            run_unwatched(&options, vec![input], &Identity, vec![output]).expect("no error");
         });
         for number in 0..50_u64 {
-            // Answered one by one, though a buffer could hold thousands; the end of a record comes later than its begin.
+            // Answered one by one, though a buffer holds thousands. The end of a record comes after its beginning.
             let record = number.to_le_bytes();
             into.write_all(&record[..3]).expect("the run reads");
             into.write_all(&record[3..]).expect("the run reads");
@@ -350,7 +349,7 @@ fn an_eager_run_hands_on_what_there_is() {
 }
 
 #[test]
-fn files_are_read_at_their_places_and_left_at_their_end() {
+fn files_are_read_from_their_position_and_left_at_their_end() {
     use std::io::{Seek, SeekFrom};
     let bytes = numbered(50_000);
     let mut file = tempfile::tempfile().expect("a file");
@@ -359,7 +358,7 @@ fn files_are_read_at_their_places_and_left_at_their_end() {
         file.seek(SeekFrom::Start(start)).expect("a file");
         let input = Input::file(file.try_clone().expect("a file")).expect("a file");
         let mut output = Vec::new();
-        let report = ignored(
+        let report = run_unwatched(
             &options(Order::Output, workers, 999),
             vec![input],
             &Identity,
@@ -373,11 +372,11 @@ fn files_are_read_at_their_places_and_left_at_their_end() {
 }
 
 #[test]
-fn a_file_that_the_system_makes_up_is_read_to_its_end() {
-    // It says that it has 0 bytes.
+fn a_generated_file_is_read_to_its_end() {
+    // Its metadata says 0 bytes.
     let input = Input::open("/proc/self/status").expect("it is there");
     let mut output = Vec::new();
-    ignored(
+    run_unwatched(
         &options(Order::Both, 2, 3),
         vec![input],
         &Identity,

@@ -6,7 +6,7 @@ use std::os::fd::OwnedFd;
 use std::sync::Mutex;
 
 use crate::common::{
-    Dice, ORDERS, RECORD, Reluctant, Unsteady, ignored, numbered, numbers, options,
+    ChunkedReader, ChunkedWriter, ORDERS, RECORD, Random, numbered, numbers, options, run_unwatched,
 };
 use isochrony_nbuf::{
     BlockProcessor, BufferOutput, Cause, Framing, Identity, Input, Merge, Options, Order, Output,
@@ -21,13 +21,13 @@ fn inputs_in_order_are_one_after_another_and_share_no_record() {
             Input::bytes(&first),
             Input::reader(&second[..]),
             Input::bytes(&[]),
-            Input::reader(Unsteady {
+            Input::reader(ChunkedReader {
                 bytes: &first,
-                dice: Dice::new(1),
+                random: Random::new(1),
             }),
         ];
         let mut output = Vec::new();
-        let report = ignored(
+        let report = run_unwatched(
             &options(Order::Both, workers, 17),
             inputs,
             &Identity,
@@ -45,7 +45,7 @@ fn inputs_in_order_are_one_after_another_and_share_no_record() {
     }
 }
 
-/// Notes of which input each buffer is.
+/// Records the input of each buffer.
 #[derive(Default)]
 struct Inputs(Mutex<Vec<(usize, u64, u64)>>);
 
@@ -81,7 +81,7 @@ fn fair_inputs_take_turns_until_each_ends() {
             ..options(order, 1, 10)
         };
         let inputs = vec![Input::bytes(&long), Input::bytes(&short)];
-        ignored(&options, inputs, &noted, outputs).expect("no error");
+        run_unwatched(&options, inputs, &noted, outputs).expect("no error");
         assert!(one == long && two == short, "{order:?}");
         let turns: Vec<_> = noted.0.into_inner().expect("no panic");
         let which: Vec<_> = turns.iter().map(|(input, ..)| *input).collect();
@@ -108,9 +108,9 @@ fn a_silent_input_does_not_keep_the_others_waiting() {
                 merge: Merge::Fair,
                 ..options(Order::Both, 2, 100)
             };
-            ignored(&options, inputs, &Identity, vec![done]).expect("no error")
+            run_unwatched(&options, inputs, &Identity, vec![done]).expect("no error")
         });
-        // Half a record, and then nothing.
+        // Half a record, then nothing.
         late.write_all(&7_u64.to_le_bytes()[..4]).expect("room");
         now.write_all(&numbered(50)).expect("room");
         let mut reader = reader;
@@ -144,19 +144,19 @@ fn records_are_routed_and_the_full_stream_is_kept_beside_the_filtered() {
         });
         let outputs = vec![
             Output::writer(&mut all),
-            Output::writer(Reluctant {
+            Output::writer(ChunkedWriter {
                 bytes: &mut odd,
-                dice: Dice::new(4),
+                random: Random::new(4),
             }),
             Output::writer(&mut threes),
         ];
-        // Little may be staged, so that workers take turns at all outputs at once, too.
+        // Little staging memory, so that workers also hold the turns of all outputs at once.
         let options = Options {
             memory: 6000,
             ..options(order, 4, 60)
         };
         let report =
-            ignored(&options, vec![Input::bytes(&input)], &route, outputs).expect("no error");
+            run_unwatched(&options, vec![Input::bytes(&input)], &route, outputs).expect("no error");
         let written: u64 = report.outputs.iter().map(|output| output.bytes).sum();
         assert_eq!(written as usize, all.len() + odd.len() + threes.len());
         let sorted = |bytes: &[u8]| {
@@ -185,7 +185,7 @@ fn records_are_routed_and_the_full_stream_is_kept_beside_the_filtered() {
 }
 
 #[test]
-fn a_buffer_that_is_handed_on_keeps_its_place_among_what_is_put() {
+fn a_forwarded_block_keeps_its_place_among_other_output() {
     struct Framed;
     impl BlockProcessor for Framed {
         type Scratch = ();
@@ -212,7 +212,7 @@ fn a_buffer_that_is_handed_on_keeps_its_place_among_what_is_put() {
         ..Options::default()
     };
     let outputs = vec![Output::writer(&mut one), Output::writer(&mut two)];
-    ignored(&options, vec![Input::bytes(b"aabbc")], &Framed, outputs).expect("no error");
+    run_unwatched(&options, vec![Input::bytes(b"aabbc")], &Framed, outputs).expect("no error");
     assert_eq!((&*one, &*two), (&b"aa|aa\nbb|bb\nc|c\n"[..], &b"abc"[..]));
 }
 
@@ -223,13 +223,13 @@ fn a_copy_goes_to_every_output() {
         let (mut one, mut two, mut three) = (Vec::new(), Vec::new(), Vec::new());
         let outputs = vec![
             Output::writer(&mut one),
-            Output::writer(Reluctant {
+            Output::writer(ChunkedWriter {
                 bytes: &mut two,
-                dice: Dice::new(4),
+                random: Random::new(4),
             }),
             Output::writer(&mut three),
         ];
-        let report = ignored(
+        let report = run_unwatched(
             &options(order, 3, 100),
             vec![Input::bytes(&input)],
             &Identity,

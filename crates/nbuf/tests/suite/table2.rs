@@ -1,28 +1,28 @@
-//! What distinguishes the four configurations of table 2: what each makes possible, and what it forbids.
+//! The differences of the four configurations of table 2: what each permits and what it forbids.
 //!
-//! What is possible is shown by a buffer that waits until it has come about (with a bound, so that an engine that forbids
-//! it fails instead of hanging). What is forbidden is invited: everybody is where it would happen, and has time for it.
+//! What is permitted is shown by a buffer that waits until it has happened, with a timeout. What is forbidden is provoked: all
+//! workers are where it would happen, and have time for it.
 
 use std::io::{self, Read, Write};
 use std::sync::{Condvar, Mutex};
 use std::thread::sleep;
 use std::time::Duration;
 
-use crate::common::{PATIENCE, RECORD, ignored, numbered, numbers, options};
+use crate::common::{RECORD, TIMEOUT, numbered, numbers, options, run_unwatched};
 use isochrony_nbuf::{BlockProcessor, BufferOutput, Cause, Input, Order, Output, RecordBlock};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Event {
-    /// The buffer's bytes are being handed to its worker.
+    /// The buffer is being read.
     Read(u64),
     /// It is being executed.
     Begun(u64),
-    /// It is executed and about to be written.
+    /// It was executed and is about to be written.
     Arrived(u64),
     Written(u64),
 }
 
-/// What has happened, in order.
+/// The events so far, in order.
 #[derive(Default)]
 struct Events {
     all: Mutex<Vec<Event>>,
@@ -35,14 +35,14 @@ impl Events {
         self.changed.notify_all();
     }
 
-    /// Waits until something has happened.
+    /// Waits for an event.
     fn wait(&self, event: Event) -> Result<(), Cause> {
         let all = self.all.lock().expect("no panic");
         let waited = self
             .changed
-            .wait_timeout_while(all, PATIENCE, |all| !all.contains(&event));
+            .wait_timeout_while(all, TIMEOUT, |all| !all.contains(&event));
         if waited.expect("no panic").1.timed_out() {
-            return Err(format!("waited {PATIENCE:?} in vain for {event:?}").into());
+            return Err(format!("waited {TIMEOUT:?} in vain for {event:?}").into());
         }
         Ok(())
     }
@@ -78,7 +78,7 @@ impl Write for Sink<'_> {
     }
 }
 
-/// Does something while a buffer is executed, and something when it is executed and not yet written.
+/// Calls a hook while a buffer is executed, and another before it is written.
 struct Hooks<'a, E, A> {
     events: &'a Events,
     executing: E,
@@ -117,7 +117,7 @@ where
     }
 }
 
-/// A run of buffers of one record; the order in which they were executed and written.
+/// Executes buffers of one record; returns the order in which they were executed and written.
 fn carried(
     order: Order,
     workers: usize,
@@ -134,7 +134,7 @@ fn carried(
     };
     let input = Input::reader(Source(&bytes, events));
     let output = Output::writer(Sink(events));
-    let done = ignored(
+    let done = run_unwatched(
         &options(order, workers, 1),
         vec![input],
         &hooks,
@@ -157,7 +157,7 @@ fn nothing(_: u64) -> Result<(), Cause> {
     Ok(())
 }
 
-/// Long enough that whoever may go on does.
+/// Gives other workers the time to proceed if they may.
 fn invite() {
     sleep(Duration::from_millis(30));
 }
@@ -211,7 +211,7 @@ fn figures_7_and_9_one_executes_at_a_time_in_the_order_of_reading() {
     for order in [Order::Execution, Order::Both] {
         let events = Events::default();
         let alone = |number: u64| {
-            // The others have read theirs, and would execute them if they could.
+            // The others have read their buffers and would execute them if they could.
             let others = number + 1..(number + WORKERS).min(BUFFERS);
             others
                 .clone()
@@ -227,7 +227,7 @@ fn figures_7_and_9_one_executes_at_a_time_in_the_order_of_reading() {
                 None => Ok(()),
             }
         };
-        // That a worker comes back to read needs that it has written: not kept by anybody.
+        // A worker reads again only after it has written, so that no buffer may be held back.
         let (begun, _) = carried(order, WORKERS as usize, BUFFERS, &events, alone, nothing);
         assert!(begun.into_iter().eq(0..BUFFERS), "{order:?}");
     }
@@ -238,7 +238,7 @@ fn figures_7_and_8_what_is_done_last_first_is_written_in_the_order_of_reading() 
     const WORKERS: u64 = 3;
     for order in [Order::Output, Order::Both] {
         let events = Events::default();
-        // Of each three buffers, the last comes to the output first.
+        // Of each three buffers, the last reaches the output first.
         let reversed = |number: u64| {
             if number % WORKERS < WORKERS - 1 {
                 events.wait(Event::Arrived(number + 1))?;

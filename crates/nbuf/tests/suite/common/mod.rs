@@ -1,4 +1,4 @@
-//! What several tests need: streams of numbered records, sources and sinks that are slow, and runs that nobody watches.
+//! Shared by the tests: streams of numbered records, slow inputs and outputs, and executions without a watch.
 #![allow(dead_code)] // Not every test needs all of it.
 
 use std::io::{self, Read, Write};
@@ -10,8 +10,8 @@ use isochrony_nbuf::{
 
 pub(crate) const ORDERS: [Order; 4] = [Order::None, Order::Output, Order::Execution, Order::Both];
 
-/// How long a test waits for what must come about: it fails, instead of hanging, where it does not.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
+/// After which a test that waits fails instead of hanging.
+pub(crate) const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Bytes of a numbered record.
 pub(crate) const RECORD: usize = 8;
@@ -40,7 +40,7 @@ pub(crate) fn options(order: Order, workers: usize, records_per_buffer: usize) -
     }
 }
 
-pub(crate) fn ignored<P: BlockProcessor>(
+pub(crate) fn run_unwatched<P: BlockProcessor>(
     options: &Options,
     inputs: Vec<Input<'_>>,
     processor: &P,
@@ -49,10 +49,10 @@ pub(crate) fn ignored<P: BlockProcessor>(
     run(options, inputs, processor, outputs, &mut |_| true)
 }
 
-/// Small numbers that look random, the same in every run.
-pub(crate) struct Dice(u64);
+/// Pseudo-random numbers, reproducible by their seed.
+pub(crate) struct Random(u64);
 
-impl Dice {
+impl Random {
     pub(crate) fn new(seed: u64) -> Self {
         Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
     }
@@ -73,23 +73,23 @@ impl Dice {
     }
 }
 
-/// Gives bytes in pieces of any size, at any time.
-pub(crate) struct Unsteady<'a> {
+/// Reads bytes in chunks of random size with random delays.
+pub(crate) struct ChunkedReader<'a> {
     pub(crate) bytes: &'a [u8],
-    pub(crate) dice: Dice,
+    pub(crate) random: Random,
 }
 
-impl Read for Unsteady<'_> {
+impl Read for ChunkedReader<'_> {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
-        self.dice.pause();
-        if self.dice.below(10) == 0 {
+        self.random.pause();
+        if self.random.below(10) == 0 {
             return Err(io::ErrorKind::Interrupted.into());
         }
         let most = into.len().min(self.bytes.len());
         let count = if most == 0 {
             0
         } else {
-            1 + self.dice.below(most as u64) as usize
+            1 + self.random.below(most as u64) as usize
         };
         into[..count].copy_from_slice(&self.bytes[..count]);
         self.bytes = &self.bytes[count..];
@@ -97,16 +97,16 @@ impl Read for Unsteady<'_> {
     }
 }
 
-/// Takes bytes in pieces of any size, at any time.
-pub(crate) struct Reluctant<'a> {
+/// Writes bytes in chunks of random size with random delays.
+pub(crate) struct ChunkedWriter<'a> {
     pub(crate) bytes: &'a mut Vec<u8>,
-    pub(crate) dice: Dice,
+    pub(crate) random: Random,
 }
 
-impl Write for Reluctant<'_> {
+impl Write for ChunkedWriter<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.dice.pause();
-        let count = 1 + self.dice.below(bytes.len() as u64) as usize;
+        self.random.pause();
+        let count = 1 + self.random.below(bytes.len() as u64) as usize;
         self.bytes.extend_from_slice(&bytes[..count]);
         Ok(count)
     }
