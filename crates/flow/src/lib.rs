@@ -34,13 +34,14 @@ pub use engine::report::{OperatorReport, ProcessReport, Report, TaskReport, Work
 pub use engine::{MEMORY, Progress, RunOptions, TASK, Watch};
 pub use operators::Stat;
 pub use plan::catalog::Catalog;
-pub use plan::declaration::{Build, Declaration, Declared, Inputs, Param};
+pub use plan::declaration::{Agreement, Build, Declaration, Declared, Inputs, OperatorBuilder};
 pub use plan::error::{Cause, OpError, OpErrorKind, PlanError, RunError};
 pub use plan::held::{Held, Kept, Revive, Spread};
 pub use plan::item::{Break, Frames, Item, Ranges};
 pub use plan::operator::{
     Align, Applied, Bound, Columns, Contract, Extent, Needs, Next, Operator, Port,
 };
+pub use plan::parameter::{Param, Unit};
 pub use plan::partial::Partial;
 pub use plan::port_type::PortType;
 pub use plan::rows::{Clock, Fields, Rows};
@@ -68,3 +69,7 @@ pub mod arrow {
 
 #[doc(hidden)]
 pub use serde_json::json;
+
+/// A JSON object, for [`operator!`].
+#[doc(hidden)]
+pub type JsonObject = serde_json::Map<String, serde_json::Value>;
