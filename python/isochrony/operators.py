@@ -330,6 +330,13 @@ class OperatorSteps(Chain):
         Raises:
             PlanError: it is no such class, it refuses its inputs, or ``meet = "index"`` of inputs that do not have
                 samples or windows alike, of one timebase.
+
+        >>> import numpy as np, isochrony as iso
+        >>> class Doubled(iso.Operator):
+        ...     def process(self, block, emit):
+        ...         emit(2 * block.values)
+        >>> iso.scan(np.array([1.0, 2.0]), rate=10).apply(Doubled).collect()
+        array([2., 4.])
         """
         given: Any = operator
         if not callable(given) or isinstance(given, Operator):

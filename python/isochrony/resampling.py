@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import Literal, Self
 
 from .chain import Chain
-from .filters import number
 from .native_errors import OptionError
-from .options import choice, whole
+from .options import choice, finite, whole
 
 __all__ = ["ResamplingSteps"]
 
@@ -36,8 +35,9 @@ class ResamplingSteps(Chain):
     ) -> Self:
         """Give samples at another rate, without delay: a lowpass at half the lower rate, evaluated at the new places.
 
-        Samples in; samples out: float32 of float32, in single precision, float64 of all other real samples, and the
-        parts of complex ones each by itself.
+        Returns:
+            Samples at the new rate, with indices of their own: float32 for float32, in single precision, complex ones
+            by their parts, otherwise float64. Edges: as `edges` says, at both ends of each gap-free range. No delay.
 
         Parameters:
             rate_hz: the new rate, above 0 Hz; its ratio to the signal's nominal rate is taken exactly, whatever it is.
@@ -80,9 +80,9 @@ class ResamplingSteps(Chain):
             "resample",
             up=None if up is None else whole("resample up=", up, "samples"),
             down=None if down is None else whole("resample down=", down, "samples"),
-            rate_hz=None if rate_hz is None else number("resample rate_hz=", rate_hz, "Hz"),
-            attenuation_db=number("resample attenuation_db=", attenuation_db, "dB"),
-            passband=number("resample passband=", passband, ""),
+            rate_hz=None if rate_hz is None else finite("resample rate_hz=", rate_hz, "Hz"),
+            attenuation_db=finite("resample attenuation_db=", attenuation_db, "dB"),
+            passband=finite("resample passband=", passband, ""),
             edges=edges,
         )
 
@@ -97,6 +97,9 @@ class ResamplingSteps(Chain):
         """Keep every so-many-th sample, those whose index is a multiple of `factor`, after a lowpass against aliases.
 
         The lowpass has no recursion and no delay; this is ``resample(up=1, down=factor)``, see there.
+
+        Returns:
+            As `resample`: samples at the lower rate, with indices of their own, without delay.
 
         Parameters:
             factor: how many samples become one, from 1.

@@ -18,6 +18,7 @@ mod attrs;
 mod backup;
 mod conversion;
 mod counts;
+mod declarations;
 mod descriptor;
 mod errors;
 mod events;
@@ -63,15 +64,19 @@ mod timebase;
 mod view;
 mod writing;
 
+pub use declarations::add_operators;
+
 /// The native half of Isochrony; import `isochrony` instead.
 #[pymodule]
-mod _native {
+pub mod _native {
     use pyo3::prelude::*;
 
     #[pymodule_export]
     use crate::backup::backup;
     #[pymodule_export]
     use crate::counts::Counts;
+    #[pymodule_export]
+    use crate::declarations::operator_declarations;
     #[pymodule_export]
     use crate::events::{Event, Events};
     #[pymodule_export]

@@ -3,7 +3,7 @@
 //! A [`NativePlan`] wraps a plan of the engine. Operators are added by their names and parameters, so that one new
 //! operator needs no code here. Runs go in the calling thread, see [`running`].
 
-use isochrony_flow::{Catalog, Kept, Live, Plan, PortType, SEGMENT, Segments, Stored};
+use isochrony_flow::{Kept, Live, Plan, PortType, SEGMENT, Segments, Stored};
 use isochrony_segment::{Calibration, SigSeg, Stream};
 use isochrony_store::{StoreError, Strategy};
 use isochrony_time::TimebaseId;
@@ -12,6 +12,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use serde_json::{Map, Value, json};
 
+use crate::declarations::catalog;
 use crate::errors::{Raised, Result};
 use crate::expr::{Expr, traced};
 use crate::interpreter::detach;
@@ -125,7 +126,7 @@ impl NativePlan {
         others: &[PyRef<'_, Self>],
     ) -> Result<Self> {
         let plans = &self.all(others)[1..];
-        let catalog = Catalog::standard();
+        let catalog = catalog();
         let plan = self.plan.apply(catalog.get(name)?, params, plans)?;
         self.of_inputs(py, plan, others, &owner::ObjectKeeper::default())
     }

@@ -11,6 +11,7 @@ use super::function::PythonOperator;
 use super::jit::JitOperator;
 use super::owner::ObjectKeeper;
 use super::{follow, generate, listen, table_file};
+use crate::declarations;
 use crate::errors::{Raised, Result};
 use crate::handle::Shared;
 
@@ -108,7 +109,7 @@ impl Imports {
 fn catalog(store: Option<&Arc<Shared>>, imports: &Imports) -> Catalog {
     let (signals, events) = (store.cloned(), store.cloned());
     let [py, each, jit, operator] = [(); 4].map(|()| imports.clone());
-    Catalog::standard()
+    declarations::catalog()
         .reviving(ToSignal::NAME, move |saved, _| {
             ToSignal::resolve(saved, signals.as_ref().map(|shared| &shared.store))
         })
