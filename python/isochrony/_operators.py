@@ -1,4 +1,4 @@
-"""Methods of `isochrony.Plan` that only pass parameters: written by `make generate` from their declarations."""
+"""Methods of `isochrony.Plan` that only pass parameters: `make generate` writes them from declarations."""
 
 from __future__ import annotations
 
@@ -156,7 +156,7 @@ class GeneratedOperators(Chain):
         Parameters:
             gain: Factor by which values are multiplied; not 0.
             offset: Added after that, in the new unit.
-            unit: Unit of the result. Left out: the unit stays as it is.
+            unit (the name of a unit): Unit of the result. Left out: the unit stays as it is.
 
         Conventions:
             Nothing is computed or rounded: counts stay counts. Operators compute with values; `collect` gives the
@@ -175,7 +175,7 @@ class GeneratedOperators(Chain):
             "calibrate",
             gain=finite("calibrate gain=", gain, ""),
             offset=finite("calibrate offset=", offset, ""),
-            unit=None if unit is None else text("calibrate unit=", unit),
+            unit=None if unit is None else text("calibrate unit=", unit, "the name of a unit"),
         )
 
     def cfar(
@@ -650,7 +650,7 @@ class GeneratedOperators(Chain):
             "join",
             (other,),
             tolerance=None if tolerance is None else seconds("join tolerance=", tolerance),
-            suffix=text("join suffix=", suffix),
+            suffix=text("join suffix=", suffix, ""),
         )
 
     def merge(self, *others: Plan) -> Self:
@@ -1159,7 +1159,7 @@ class GeneratedOperators(Chain):
             The same samples, shape (n,), of the same dtype, with the calibration of the new unit. No edges, no delay.
 
         Parameters:
-            unit: Unit to convert to.
+            unit (the name of a unit): Unit to convert to.
 
         Conventions:
             As for `calibrate`, nothing is computed or rounded. A unit is a product of names with powers, such as `m/s`,
@@ -1175,7 +1175,7 @@ class GeneratedOperators(Chain):
         >>> cold.to_unit("degF").map(lambda s: s + 0.0).collect().round(9)
         array([14., 32.])
         """
-        return self._then("to_unit", unit=text("to_unit unit=", unit))
+        return self._then("to_unit", unit=text("to_unit unit=", unit, "the name of a unit"))
 
     def triggers(self, on: float, off: float | None = None, *, min_length: float = 0.0, merge: float = 0.0) -> Self:
         """Detects ranges with a two-threshold trigger: a range starts where the value reaches `on` and ends before it

@@ -86,7 +86,7 @@ mod despike {
     use isochrony_native::_native;
 
     #[pymodule_init]
-    fn init(_: &Bound<'_, PyModule>) -> PyResult<()> {
+    fn init(_module: &Bound<'_, PyModule>) -> PyResult<()> {
         isochrony_native::add_operators(&[Despike::DECLARATION]);
         Ok(())
     }
