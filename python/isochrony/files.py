@@ -144,8 +144,8 @@ class FileSteps(Chain):
             path: of the file; one that exists is replaced at the end.
             format: of its samples; default: the one that holds all values of the samples' type as they are.
             gaps: WAV knows none. ``"error"`` ends the run at one; ``"zeros"`` writes as many zeros as indices are
-                missing; ``"split"`` writes a file for every gap-free stretch, numbered from 1 (``NAME-1.wav``), each of
-                which has its name when its stretch ends. A clock step is an error, but for ``"split"``.
+                missing; ``"split"`` writes a file for every gap-free range, numbered from 1 (``NAME-1.wav``), each of
+                which has its name when its range ends. A clock step is an error, but for ``"split"``.
             keep_partial: leave what a run that fails has written; see above.
 
         Raises:

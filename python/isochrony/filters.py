@@ -103,21 +103,20 @@ class FilterSteps(GeneratedOperators):
             ones if "causal", none if "centred".
 
         Parameters:
-            taps: the taps themselves, or their number, to be designed.
-            band: what passes, of a design by a window.
-            cutoff_hz: of such a design the corner, or for a band both, where the gain is a half.
-            window: "hamming" stops by 53 dB, "hann" by 44, "blackman" by 74, "boxcar" by 21, "kaiser" by
+            taps: the taps themselves, or their number if they are to be designed.
+            band: passband type of a window design.
+            cutoff_hz: corner of a window design, or both corners of a band: the gain there is one half.
+            window: "hamming" attenuates by 53 dB, "hann" by 44, "blackman" by 74, "boxcar" by 21, "kaiser" by
                 `attenuation_db`.
-            attenuation_db: of a Kaiser window, above 0 dB.
-            width_hz: of a Kaiser window, instead of the number of taps: the width from passing to stopping.
-            edges_hz: of a design for equal ripple, where each band begins and ends, ascending from 0 to half the rate.
-            gains: the gain in each of these bands.
-            weights: how much an error counts in each of them, above 0; default: alike.
-            delay: "causal": result i is of sample i and those before it, zeros before the stretch, as ``lfilter`` does
-                it; "centred": no delay, as an odd number of symmetric or antisymmetric taps can have it, and results
-                only where all taps lie in the stretch.
+            attenuation_db: stopband attenuation of a Kaiser window, above 0 dB.
+            width_hz: transition width of a Kaiser window, instead of the number of taps.
+            edges_hz: start and end of each band of an equiripple design, ascending from 0 to half the rate.
+            gains: gain in each of these bands.
+            weights: weight of the error in each of them, above 0; default: equal.
+            delay: "causal": result i depends on sample i and those before it, as in ``lfilter``; "centred": no delay;
+                needs an odd number of symmetric or antisymmetric taps.
             method: "direct" adds products; "fft" multiplies spectra of blocks, so that results come up to two blocks
-                later and rounding errors are a part of the largest samples of a block; "auto": direct below 80 taps.
+                later and rounding errors are relative to the largest samples of a block; "auto": direct below 80 taps.
 
         Conventions:
             Designs are those of ``scipy.signal.firwin`` and ``remez``, taps symmetric, with a gain of 1 in the middle

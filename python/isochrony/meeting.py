@@ -55,10 +55,10 @@ class MeetingSteps(Chain):
         other, and so on.
 
         Returns:
-            One plan for this one and for each of the others.
+            One plan for this one and for each of the others, each with its own dtype and shape. No edges, no delay.
 
         Raises:
-            PlanError: the plans differ in what flows or in their timebase.
+            PlanError: the plans differ in what they carry, or in their timebase.
 
         >>> import numpy as np, isochrony as iso
         >>> quiet = iso.scan(np.arange(9), rate=100).rewindow(3).filter(lambda s: s.max() < 6)
@@ -76,15 +76,16 @@ class MeetingSteps(Chain):
         ``around, = iso.scan(signal).sync(on=detected.ranges(before=100))``. Samples wait, without a copy, until no
         range can ask for them any more.
 
+        Returns:
+            One plan for this one and for each of the others: samples within the ranges, shape (n,), of the same dtype.
+            No edges, no delay.
+
         Parameters:
             others: samples of the same timebase.
             on: ranges, as `ranges` gives them.
 
-        Returns:
-            One plan for this one and for each of the others.
-
         Raises:
-            PlanError: the plans are no samples, or `on` gives no ranges.
+            PlanError: an input is not samples, or `on` has no ranges.
 
         >>> import numpy as np, isochrony as iso
         >>> signal = iso.scan(np.array([0, 1, 6, 7, 1, 0, 0]), rate=100)
@@ -103,7 +104,7 @@ class MeetingSteps(Chain):
         initial: npt.ArrayLike = 0.0,
         delay: int = 1,
     ) -> Plan:
-        """Compute with what came out before: a loop.
+        """Feed results back: a loop.
 
         Returns:
             What `body` gives to go on: for each window (or sample) that comes in, one, with its indices. Edges: the
@@ -113,14 +114,14 @@ class MeetingSteps(Chain):
             body: is called once, with this plan and with what it feeds back, `delay` windows (or samples) later; gives
                 the plan that goes on, which is also fed back, or a pair of what goes on and what is fed back. That
                 has a value for each window that comes in, so filters stand behind the loop, not in it.
-            initial: what the first windows of every gap-free stretch get: a number, or a window's values. Its dtype is
-                that of what is fed back.
+            initial: first value fed back in every gap-free range: a number, or a window's values. Its dtype is that of
+                the feedback.
             delay: windows (or samples) from 1. Windows go through the loop `delay` at a time, so that a long delay is
                 faster than a short one.
 
         Raises:
             OptionError: an option without a legal value.
-            PlanError: what is fed back is not as `initial`, may lack windows, or is used outside of the loop.
+            PlanError: the feedback has not the type of `initial`, may lack windows, or is used outside the loop.
 
         An echo, and a gain that follows the loudness of what came out:
 

@@ -77,16 +77,16 @@ class Plan(
             gap.
 
         Parameters:
-            predicate: gives one bool a window, as ``lambda s: s.std() > 10``, or a row, as
-                ``lambda r: (r.mean > 3) & (r["std"] < 2)``; traced once. A row of which a field is unknown (a null)
-                does not pass; a civil time is its nanoseconds since 1970. Or `isochrony.py` or `isochrony.jit` of
+            predicate: one bool per window, as ``lambda s: s.std() > 10``, or per row, as
+                ``lambda r: (r.mean > 3) & (r["std"] < 2)``; traced once. A row with an unknown field (null) does
+                not pass; a civil time is its nanoseconds since 1970. Or `isochrony.py` or `isochrony.jit` of
                 a function that runs on blocks of windows.
             others: plans of equal windows and the same timebase, whose windows at the same indices are the function's
                 further arguments, as in `map`.
 
         Raises:
-            PlanError: it cannot be traced, gives one bool a sample, names a field that there is not, or its types do
-                not fit; or the plans differ in what flows.
+            PlanError: it cannot be traced, gives one bool per sample, names a field that does not exist, or its types
+                do not fit; or the plans differ in what they carry.
 
         >>> import numpy as np, isochrony as iso
         >>> windows = iso.scan(np.arange(12) % 5, rate=100).rewindow(4)
@@ -105,13 +105,13 @@ class Plan(
             samples, shape (n,). The dtype is NumPy's for the expression. No edges, no delay.
 
         Parameters:
-            expression: as ``lambda s: s - s.mean()``; traced once. One value a window gives rows of one value. Or
+            expression: as ``lambda s: s - s.mean()``; traced once. Or
                 `isochrony.py` or `isochrony.jit` of a function that runs on blocks of windows.
             others: plans of equal windows (or of samples) and the same timebase: ``a.map(lambda x, y: x - y, b)``. What
                 not all plans have at the same indices is left out. A row of one value meets every sample of a window.
 
         Raises:
-            PlanError: it cannot be traced, or its types do not fit; or the plans differ in what flows.
+            PlanError: it cannot be traced, or its types do not fit; or the plans differ in what they carry.
 
         >>> import numpy as np, isochrony as iso
         >>> x, y = iso.scan(np.arange(6), rate=100), iso.scan(np.arange(6)[::-1], rate=100)
@@ -180,7 +180,7 @@ class Plan(
             append: add to a signal of that name, of the same dtype and rate.
 
         Raises:
-            PlanError: what comes out is no signal, or the plan reads the signal that it would write.
+            PlanError: the results are not samples or windows, or the plan reads the signal that it would write.
             StoreError: the store is open for reading. When the plan runs, also: the signal exists (as `RunError`).
 
         >>> import tempfile, numpy as np, isochrony as iso
@@ -217,7 +217,7 @@ class Plan(
                 ``peak=lambda s: abs(s).max()``, which give one value each.
 
         Raises:
-            PlanError: neither windows nor ranges come, or a function cannot be traced.
+            PlanError: the input is neither windows nor ranges, or a function cannot be traced.
             StoreError: the store is open for reading.
 
         >>> import tempfile, numpy as np, isochrony as iso

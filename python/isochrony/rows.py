@@ -26,16 +26,17 @@ class RowSteps(Chain):
     def rows(self, **fields: Callable[[Expr], Expr] | Expr) -> Self:
         """Make a row of each window, or of each range.
 
+        Returns:
+            Rows: "start" and "end" (int64), "time" (of the first sample, where the signal knows civil time), then the
+            fields, of NumPy's dtypes. No edges, no delay.
+
         Parameters:
             fields: by name, each as ``lambda s: s.max()``; traced once. One value a window is a number, several are a
                 list. Ranges have no samples and take none.
 
-        Returns:
-            A plan of rows: "start" and "end" (indices), "time" (of the first sample, where the signal knows civil
-            time), then the fields.
-
         Raises:
-            PlanError: one cannot be traced, its types do not fit, two fields have one name, or no windows come in.
+            PlanError: one cannot be traced, its types do not fit, two fields have one name, or the input has neither
+                windows nor ranges.
 
         >>> import numpy as np, isochrony as iso
         >>> windows = iso.scan(np.arange(6), rate=100).rewindow(3)
@@ -58,7 +59,7 @@ class RowSteps(Chain):
             fields: further ones by name, each as ``lambda r: r.std / r.mean``; traced once.
 
         Raises:
-            PlanError: a field that there is not, two fields of one name, or no rows come in.
+            PlanError: a field that does not exist, two fields of one name, or input that is not rows.
 
         >>> import numpy as np, isochrony as iso
         >>> rows = iso.scan(np.arange(6), rate=100).rewindow(3).stats("min", "max")
@@ -71,14 +72,14 @@ class RowSteps(Chain):
         return type(self)(self._native.traced_fields("select", json.dumps({"names": names}), fields))
 
     def group_by(self, *keys: str, most: int = 1_000_000) -> Groups[Self]:
-        """Group rows with equal fields; say what to make of the groups with `Groups.agg`.
+        """Group rows with equal fields; `Groups.agg` aggregates the groups.
 
         Returns:
             Groups, whose `agg` gives rows: the keys, then the aggregates, one row per group at the end of the run.
 
         Parameters:
             keys: names of the fields; none: all rows are one group. Other keys, as hours, are made by `select`.
-            most: groups that there may be; more end the run.
+            most: largest number of groups; more end the run with an error.
 
         >>> import numpy as np, isochrony as iso
         >>> rows = iso.scan(np.arange(8) % 3, rate=100).rewindow(2).stats("max")
@@ -115,7 +116,7 @@ class Groups(Generic[_Plan]):
                 "mean", "std" (of the population), "first", "last". Nulls are left out.
 
         Raises:
-            PlanError: a field or an aggregate that there is not, or two columns of one name.
+            PlanError: a field or an aggregate that does not exist, or two columns of one name.
 
         >>> import numpy as np, isochrony as iso
         >>> rows = iso.scan(np.arange(8) % 3, rate=100).rewindow(2).stats("min", "max")

@@ -18,15 +18,15 @@ __all__ = ["SpectrumSteps"]
 
 
 class SpectrumSteps(GeneratedOperators):
-    """Spectra of windows."""
+    """Of `isochrony.Plan`: spectra over time, and back."""
 
     __slots__ = ()
 
     def ifft(self) -> Self:
         """Transform every row of `fft` back into its window, as `numpy.fft.irfft`, of complex samples as `ifft`.
 
-        Rows of N // 2 + 1 numbers of windows of N samples give real samples, rows of N numbers complex ones. Where N is
-        1 or 2, so that both are as long, what `fft` was computed of decides.
+        Rows of N // 2 + 1 numbers give N real samples, rows of N numbers complex ones. Where both have the same length
+        (N is 1 or 2), the type of the samples before `fft` decides.
 
         Returns:
             Rows of N samples, shape (n, N): real for spectra of real windows, otherwise complex; single precision for
@@ -53,11 +53,10 @@ class SpectrumSteps(GeneratedOperators):
         scaling: Literal["none", "spectrum", "psd"] = "spectrum",
         detrend: Literal["none", "constant", "linear"] = "none",
     ) -> Self:
-        """Short-time Fourier transform of samples: `rewindow`, then `fft`, with the conventions of `scipy.signal.stft`.
+        """Compute the short-time Fourier transform: `rewindow`, then `fft`, as `scipy.signal.stft` does.
 
-        Only windows that lie wholly in a gap-free stretch count (SciPy's ``boundary=None, padded=False``), so row k
-        of a stretch is of the `nfft` samples from ``k * hop`` on. `isochrony.adds_up` says whether taper and hop allow
-        to put the signal together again.
+        This is SciPy's ``boundary=None, padded=False``: row k of a gap-free range is computed from the `nfft` samples
+        from ``k * hop`` on. `isochrony.adds_up` tells whether the signal can be reconstructed with this taper and hop.
 
         Returns:
             Rows of complex numbers: shape (windows, nfft // 2 + 1) for real samples, (windows, nfft) for complex ones;
@@ -91,10 +90,10 @@ class SpectrumSteps(GeneratedOperators):
         scaling: Literal["density", "spectrum"] = "density",
         detrend: Literal["none", "constant", "linear"] = "constant",
     ) -> Self:
-        """Power spectra of samples over time: `rewindow`, then `power`, as `scipy.signal.spectrogram` (transposed).
+        """Compute power spectra over time: `rewindow`, then `power`; `scipy.signal.spectrogram`, transposed.
 
-        `frequencies` gives the axis of a row; ``.rows(power=lambda s: s)`` behind it puts each row's start, end and
-        time beside it.
+        `frequencies` gives the axis of a row; ``.rows(power=lambda s: s)`` after it adds each row's start,
+        end and time.
 
         Returns:
             Rows of real numbers: shape (windows, nfft // 2 + 1) for real samples, (windows, nfft) for complex ones;
