@@ -53,12 +53,12 @@ class ResamplingSteps(Chain):
                 first and last sample, continued outside.
 
         Conventions:
-            With ``edges="zeros"`` there are as many samples as from ``scipy.signal.resample_poly``, and they agree with
-            it, given a lowpass of this passband and attenuation as its ``window``, to within `attenuation_db`; its
-            default window is shorter and has a narrower passband. A ratio of 1 copies samples. Constants are preserved.
-            NaN and infinities reach as far as the lowpass, which never reaches across a gap, a clock step or what a filter
-            removed. Up to 2**17 weights (most ratios of small numbers) are exact; beyond, they are interpolated by
-            cubics to within `attenuation_db`. Large ratios are done in stages.
+            With ``edges="zeros"`` there are as many samples as from ``scipy.signal.resample_poly``, and they agree
+            with it, given a lowpass of this passband and attenuation as its ``window``, to within `attenuation_db`;
+            its default window is shorter and has a narrower passband. A ratio of 1 copies samples. Constants are
+            preserved. NaN and infinities reach as far as the lowpass, which never reaches across a gap, a clock step
+            or what a filter removed. Up to 2**17 weights (most ratios of small numbers) are exact; beyond, they are
+            interpolated by cubics to within `attenuation_db`. Large ratios are done in stages.
 
         Raises:
             OptionError: an option without a legal value.
