@@ -894,7 +894,7 @@ class GeneratedOperators(Chain):
 
         Returns:
             Rows of one number, shape (n, 1), in the unit of the window; of complex samples that of the magnitudes.
-            float32 for float32, otherwise float64. No edges, no delay.
+            float32 for float32 and complex64, otherwise float64. No edges, no delay.
 
         Conventions:
             NaN and infinities count; `stats("rms")` leaves them out.
