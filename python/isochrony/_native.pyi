@@ -65,6 +65,7 @@ __all__ = [
     "makes_output",
     "nbuffer",
     "open",
+    "operator_declarations",
     "predict_scan",
     "prefetch",
     "run_tasklets",
