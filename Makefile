@@ -5,6 +5,7 @@
 #   make demo    build for speed, make an hour of recordings, import, find, draw
 #   make test    every test, Rust and Python
 #   make lint    formatting, lints and types of both
+#   make generate  methods of plans and the operator reference, from the operators' declarations
 #   make bench   measured ratios against bare loops and peers
 #   make fuzz    every fuzz target for FUZZ_SECONDS (60)
 #   make soak    a live feed with faults for SOAK_SECONDS (3600)
@@ -40,8 +41,8 @@ TEST_PROFILE := tested
 # the same: with it dependencies have the features that the extension asks for, and are compiled once for both.
 CARGO_TEST := cargo test --locked --workspace --profile $(TEST_PROFILE)
 
-.PHONY: help demo test lint bench fuzz soak attack fmt lock clean
-.PHONY: build-release build-test test-rust test-python lint-rust lint-python
+.PHONY: help demo test lint generate bench fuzz soak attack fmt lock clean
+.PHONY: build-release build-test build-example test-rust test-python lint-rust lint-python
 
 help:
 	@sed -n 's/^#   \(make .*\)/\1/p' Makefile
@@ -75,6 +76,10 @@ build-release: $(VENV)/.demo-env
 build-test: $(VENV)/.test-env
 	$(DEVELOP) --profile $(TEST_PROFILE)
 
+# An extension module with an operator of another crate, for tests/test_rust_operators.py.
+build-example:
+	cargo build --locked --profile $(TEST_PROFILE) -p isochrony-example-operators
+
 # --- the main job -------------------------------------------------------------
 
 demo: build-release
@@ -88,7 +93,7 @@ test-rust:
 	$(CARGO_TEST)
 
 # File by file in two processes, since most tests use one core; then those whose result depends on how busy the machine is.
-test-python: build-test
+test-python: build-test build-example
 	@failed=0; \
 	$(BIN)/python -m pytest -n $(TEST_PROCESSES) --dist loadfile -m "not alone" || failed=1; \
 	$(BIN)/python -m pytest -m alone || failed=1; \
@@ -104,16 +109,19 @@ lint-rust:
 
 # stubtest imports the extension, so the stubs are checked against what was built.
 lint-python: build-test
-	$(BIN)/ruff check python tests bench
-	$(BIN)/ruff format --check python tests bench
+	$(BIN)/ruff check python tests bench tools
+	$(BIN)/ruff format --check python tests bench tools
 	$(BIN)/mypy
 	$(BIN)/python -m mypy.stubtest isochrony._native \
 	  --allowlist tests/stubtest_allowlist.txt --ignore-unused-allowlist
 
 fmt: $(VENV)/.test-env
 	cargo fmt --all
-	$(BIN)/ruff check --fix python tests bench
-	$(BIN)/ruff format python tests bench
+	$(BIN)/ruff check --fix python tests bench tools
+	$(BIN)/ruff format python tests bench tools
+
+generate: build-test
+	$(BIN)/python tools/generate.py
 
 # --- measuring and fuzzing ----------------------------------------------------
 

@@ -8,6 +8,7 @@ a thousand times. A public name that is in none of them fails `test_leaks.test_e
 from __future__ import annotations
 
 import contextlib
+import doctest
 import inspect
 import itertools
 from collections.abc import Callable
@@ -17,6 +18,7 @@ from typing import Any
 import numpy as np
 
 import isochrony as iso
+from isochrony.declarations import declared
 
 Drive = Callable[["World"], object]
 
@@ -153,19 +155,12 @@ CALLS: dict[str, Drive] = {
     "Operator.process": lambda w: w.samples.apply(Echo).count().collect(),
     "Port.of": lambda w: iso.Port("samples").of("f4", unit="V"),
     "Port.rows": lambda w: iso.Port("samples").rows(start="i8"),
-    "Plan.align": lambda w: w.samples.align(w.samples).count().collect(),
     "Plan.annotate": lambda w: w.windows.limit(1).annotate(w.grown, "seen").explain(),
     "Plan.apply": lambda w: w.windows.apply(Echo).collect(),
     "Plan.bandpass": lambda w: w.samples.bandpass(1, 5).count().collect(),
     "Plan.bandstop": lambda w: w.samples.bandstop(1, 5).count().collect(),
-    "Plan.between": lambda w: w.samples.between(3, 9).collect(),
-    "Plan.ca_cfar": lambda w: w.samples.ca_cfar(pfa=1e-3).count().collect(),
-    "Plan.cfar": lambda w: w.samples.cfar(pfa=1e-3).count().collect(),
-    "Plan.combine_packets": lambda w: _tried(lambda: w.windows.combine_packets(w.pair)),
     "Plan.decimate": lambda w: w.samples.decimate(2).count().collect(),
-    "Plan.delay": lambda w: w.windows.delay(w.pair, max_lag=10).collect(),
     "Plan.each": lambda w: w.windows.each(lambda values, start: None).run(),
-    "Plan.error_correlation": lambda w: _tried(lambda: w.windows.error_correlation(w.pair)),
     "Plan.feedback": lambda w: (
         w.samples.feedback(lambda x, back: x.map(lambda a, b: a + b / 2, back), delay=100).count().collect()
     ),
@@ -174,26 +169,14 @@ CALLS: dict[str, Drive] = {
     "Plan.frequencies": lambda w: w.windows.power().frequencies,
     "Plan.to_json": lambda w: iso.scan(w.reader["b"]).rewindow(10).to_json(),
     "Plan.from_json": lambda w: iso.Plan.from_json(iso.scan(w.reader["b"]).to_json()).count().collect(),
-    "Plan.gcc_phat": lambda w: w.windows.gcc_phat(w.pair, max_lag=10).collect(),
     "Plan.group_by": lambda w: w.rows.group_by("max").agg(n="count").collect(),
-    "Plan.haar": lambda w: w.samples.rewindow(64).haar(2).collect(),
     "Plan.highpass": lambda w: w.samples.highpass(5).count().collect(),
     "Plan.ifft": lambda w: w.windows.fft().ifft().collect(),
-    "Plan.iir": lambda w: w.samples.iir("butter", "lowpass", 5).count().collect(),
-    "Plan.join": lambda w: w.rows.join(w.rows).collect(),
     "Plan.limit": lambda w: w.windows.limit(1).collect(),
     "Plan.lowpass": lambda w: w.samples.lowpass(5).count().collect(),
     "Plan.map": lambda w: w.windows.map(lambda s: s + 1).collect(),
-    "Plan.merge": lambda w: w.windows.merge(w.windows).count().collect(),
-    "Plan.notch": lambda w: w.samples.notch(5, 30).count().collect(),
-    "Plan.quantile": lambda w: w.windows.quantile(0.5).collect(),
-    "Plan.ranges": lambda w: w.windows.ranges().collect(),
     "Plan.resample": lambda w: w.samples.resample(up=2).count().collect(),
-    "Plan.rewindow": lambda w: w.samples.rewindow(7).count().collect(),
     "Plan.rows": lambda w: w.windows.rows(peak=lambda s: s.max()).collect(),
-    "Plan.running_mean": lambda w: w.samples.running_mean(1.0).count().collect(),
-    "Plan.running_quantile": lambda w: w.samples.running_quantile(1.0, 0.5).count().collect(),
-    "Plan.running_rms": lambda w: w.samples.running_rms(1.0).count().collect(),
     "Plan.select": lambda w: w.rows.select("max").collect(),
     "Plan.send": lambda w: w.samples.send("udp://127.0.0.1:9", speed=None).explain(),
     "Plan.sink": lambda w: w.samples.sink(w.store, "sunk", overwrite=True).run(),
@@ -203,17 +186,9 @@ CALLS: dict[str, Drive] = {
         w.rows.sink_parquet(w.path(".parquet")).run(),
     ),
     "Plan.sink_wav": lambda w: (w.path(".wav").unlink(missing_ok=True), w.samples.sink_wav(w.path(".wav")).run()),
-    "Plan.spectral_score": lambda w: w.windows.spectral_score().collect(),
     "Plan.spectrogram": lambda w: w.samples.spectrogram(100).collect(),
-    "Plan.stalta": lambda w: w.samples.stalta(sta=0.1, lta=1).count().collect(),
-    "Plan.stats": lambda w: w.windows.stats("mean").collect(),
     "Plan.stft": lambda w: w.samples.stft(100).count().collect(),
     "Plan.sync": lambda w: w.samples.sync(on=w.windows.ranges())[0].count().collect(),
-    "Plan.triggers": lambda w: w.samples.triggers(on=3, off=1).collect(),
-    "Plan.trim_peak": lambda w: w.windows.trim_peak().collect(),
-    "Plan.welch": lambda w: w.windows.welch(50).collect(),
-    "Plan.xcorr": lambda w: w.windows.xcorr(w.pair, max_lag=10).collect(),
-    "Plan.zero_phase": lambda w: w.samples.zero_phase("butter", "lowpass", 5).count().collect(),
     "Plan.zip": lambda w: w.windows.zip(w.windows)[0].count().collect(),
     "Segment.append": lambda w: w.reader["b"][:10].segments[0].append(w.reader["b"][10:20].segments[0]),
     "Segment.subseg": lambda w: w.reader["b"][:10].segments[0].subseg(2, 5),
@@ -250,8 +225,6 @@ CALLS: dict[str, Drive] = {
     "Store.close": lambda w: iso.open(w.folder / "changed.iso").close(),
     "backup": lambda w: iso.backup(w.folder / "changed.iso", w.path(".backup2")),
     "import_files": lambda w: iso.import_files(w.imported, w.csv),
-    "Plan.calibrate": lambda w: w.samples.calibrate(2.0, unit="Pa").count().collect(),
-    "Plan.to_unit": lambda w: w.samples.calibrate(2.0, unit="Pa").to_unit("kPa").count().collect(),
     "Store.find": lambda w: w.reader.find("*"),
     "Store.get": lambda w: w.reader.get("b"),
     "Store.commit": lambda w: (w.grown.append(np.arange(10, dtype="i2")), w.store.commit()),
@@ -270,6 +243,21 @@ CALLS: dict[str, Drive] = {
 _WRITES = "changes the store for good; driven by Signal.append, Store.commit and Store.create"
 _IMPORTS = "imports files, some milliseconds and a store each; tests/test_import_memory.py watches its memory"
 _OPTIONAL = "makes objects of a library that may not be installed"
+
+
+def _examples() -> dict[str, Drive]:
+    """Examples of the operators' declarations, by name."""
+    drives: dict[str, Drive] = {}
+    for one in declared():
+        parsed = doctest.DocTestParser().get_examples(one["sections"]["example"])
+        if parsed:
+            code = compile("".join(example.source for example in parsed), one["name"], "exec")
+            drives[one["name"]] = lambda _, code=code: exec(code, {})
+    return drives
+
+
+#: How operators are driven that are no more than their declaration.
+EXAMPLES = _examples()
 
 #: What is not called, and why.
 UNCALLED: dict[str, str] = {
@@ -322,6 +310,9 @@ def public() -> dict[str, Drive | None]:
 
 
 def _member(make: Drive, member: str) -> Drive:
+    if make is SAMPLES["Plan"] and member in EXAMPLES:
+        return EXAMPLES[member]
+
     def drive(world: World) -> object:
         made = make(world)
         got = getattr(made, member)

@@ -12,9 +12,22 @@ command line's help, cost nothing.
 from __future__ import annotations
 
 import importlib
+import os
+import sys
 from typing import TYPE_CHECKING, Any
 
 from .errors import BadSourceError, IsochronyError, MissingExtraError, UsageError
+
+if _extension := os.environ.get("ISOCHRONY_NATIVE"):
+    # An extension module that has the native half, and operators of other crates.
+    try:
+        sys.modules[f"{__name__}._native"] = importlib.import_module(_extension)._native
+    except ImportError as _error:
+        raise ImportError(f"ISOCHRONY_NATIVE={_extension} cannot be imported ({_error}); name a module") from _error
+    except AttributeError:
+        raise ImportError(
+            f"ISOCHRONY_NATIVE: {_extension} has no _native; name an extension module that exports it"
+        ) from None
 
 if TYPE_CHECKING:
     from ._native import (

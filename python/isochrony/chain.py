@@ -40,15 +40,33 @@ class Chain:
         return self._native.kind
 
     def explain(self) -> str:
-        """The plan as written, what is rewritten and why, and the plan as it will run; reads nothing."""
+        """Describe the plan as written, what is rewritten and why, and the plan as it will run; reads nothing.
+
+        Returns:
+            Text of several lines.
+
+        >>> import numpy as np, isochrony as iso
+        >>> print(iso.scan(np.zeros(3), rate=100).lowpass(10).explain().splitlines()[1])
+          scan(array) -> iir(band="lowpass", cutoff_hz=10.0)
+        """
         return self._native.explain()
 
     def to_json(self) -> str:
-        """The plan as JSON text: operators by name, signals by store and name, expressions as graphs.
+        """Save the plan as JSON text: operators by name, signals by store and name, expressions as graphs.
+
+        Returns:
+            JSON text, which `from_json` and `isochrony run` read.
 
         Raises:
             PlanError: it scans an array, which exists in this process only, or calls a function that cannot be
                 imported by name.
+
+        >>> import tempfile, numpy as np, isochrony as iso
+        >>> store = iso.open(tempfile.mkdtemp() + "/a.iso", "x")
+        >>> _ = store.create("p", dtype="f8", rate=100).append(np.arange(4.0)), store.commit()
+        >>> text = iso.scan(store["p"]).limit(2).to_json()
+        >>> print(iso.Plan.from_json(text, store=store))
+        scan(p) -> limit(count=2)
         """
         return self._native.to_json()
 
@@ -60,7 +78,10 @@ class Chain:
         store: Store | None = None,
         allow_functions: bool | Iterable[str] = False,
     ) -> Self:
-        """A plan that `to_json` saved.
+        """Read a plan that `to_json` saved.
+
+        Returns:
+            The plan, equal to the one that was saved.
 
         Parameters:
             saved: the text, or the object that it stands for.
@@ -73,6 +94,13 @@ class Chain:
             PlanError: it is no plan, a signal is not there, or it calls functions that are not allowed (code
                 "functions_not_allowed").
             OptionError: `allow_functions` has no legal value.
+
+        >>> import tempfile, numpy as np, isochrony as iso
+        >>> store = iso.open(tempfile.mkdtemp() + "/a.iso", "x")
+        >>> _ = store.create("p", dtype="f8", rate=100).append(np.arange(4.0)), store.commit()
+        >>> plan = iso.scan(store["p"]).limit(2)
+        >>> iso.Plan.from_json(plan.to_json(), store=store) == plan
+        True
         """
         from ._native import NativePlan
 

@@ -52,6 +52,9 @@ class FileSteps(Chain):
         ``isochrony.unit``, of counts ``isochrony.scale`` and ``isochrony.offset``, of windows ``isochrony.window`` and
         ``isochrony.hop``; a column's metadata its ``unit``.
 
+        Returns:
+            The same items, unchanged. No edges, no delay; the file has its name when the run ends.
+
         Parameters:
             path: of the file; one that exists is replaced at the end.
             compression: of the columns.
@@ -85,6 +88,9 @@ class FileSteps(Chain):
         Columns, metadata and the rest are those of `sink_parquet`. Without compression readers map it instead of
         reading it.
 
+        Returns:
+            The same items, unchanged. No edges, no delay; the file has its name when the run ends.
+
         Parameters:
             path: of the file; one that exists is replaced at the end.
             compression: of the columns.
@@ -94,6 +100,12 @@ class FileSteps(Chain):
         Raises:
             PlanError: a count comes in. OptionError: an option is refused.
             MissingExtraError: pyarrow is not installed (extra `table`).
+
+        >>> import tempfile, numpy as np, pyarrow.feather, isochrony as iso
+        >>> path = tempfile.mkdtemp() + "/levels.arrow"
+        >>> _ = iso.scan(np.arange(6), rate=100).rewindow(3).stats("max").sink_ipc(path).run()
+        >>> pyarrow.feather.read_table(path).to_pydict()
+        {'start': [0, 3], 'end': [3, 6], 'max': [2, 5]}
         """
         choice("sink_ipc compression", compression, _IPC)
         require("pyarrow.ipc", "writing Arrow files")
@@ -125,12 +137,15 @@ class FileSteps(Chain):
         ICRD). Integers keep their values between integer formats, and are divided by their type's full scale for
         floats; floats are relative to a full scale of 1. What does not fit ends the run: nothing is clipped.
 
+        Returns:
+            The same samples, shape (n,), unchanged. No edges, no delay; the file has its name when the run ends.
+
         Parameters:
             path: of the file; one that exists is replaced at the end.
             format: of its samples; default: the one that holds all values of the samples' type as they are.
             gaps: WAV knows none. ``"error"`` ends the run at one; ``"zeros"`` writes as many zeros as indices are
-                missing; ``"split"`` writes a file for every gap-free stretch, numbered from 1 (``NAME-1.wav``), each of
-                which has its name when its stretch ends. A clock step is an error, but for ``"split"``.
+                missing; ``"split"`` writes a file for every gap-free range, numbered from 1 (``NAME-1.wav``), each of
+                which has its name when its range ends. A clock step is an error, but for ``"split"``.
             keep_partial: leave what a run that fails has written; see above.
 
         Raises:

@@ -271,11 +271,14 @@ class LiveSteps(Chain):
         jitter: float = 0.0,
         seed: int = 1,
     ) -> Self:
-        """Send samples to whoever listens, and pass them on: ``plan.send("udp://127.0.0.1:9000").run()``.
+        """Send samples over the network, and pass them on: ``plan.send("udp://127.0.0.1:9000").run()``.
 
         Frames say the index and civil time of their first sample, so whoever listens finds gaps and clock steps where
         they were; what a filter removed is a gap there. Unit and calibration are sent, too, and of a signal's own
         samples its attributes and the gaps at its ends. Their bytes are described in ``crates/live/src/frame.rs``.
+
+        Returns:
+            The same samples, shape (n,), unchanged. No edges, no delay.
 
         Parameters:
             address: ``"udp://HOST:PORT"``, ``"tcp://HOST:PORT"``, or ``"-"`` for standard output.
@@ -290,5 +293,9 @@ class LiveSteps(Chain):
 
         Raises:
             PlanError: no samples come in. OptionError: a parameter is refused.
+
+        >>> import numpy as np, isochrony as iso
+        >>> print(iso.scan(np.zeros(8), rate=100).send("udp://127.0.0.1:9"))
+        scan(array) -> send(udp://127.0.0.1:9)
         """
         return type(self)(self._native.send(address, speed, frame, loss, twice, jitter, seed))

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import numpy.typing as npt
 
 from .chain import Chain
 from .native_errors import OptionError, PlanError
-from .options import choice, whole
+from .options import whole
 
 if TYPE_CHECKING:
     from ._native import NativePlan
@@ -55,10 +55,10 @@ class MeetingSteps(Chain):
         other, and so on.
 
         Returns:
-            One plan for this one and for each of the others.
+            One plan for this one and for each of the others, each with its own dtype and shape. No edges, no delay.
 
         Raises:
-            PlanError: the plans differ in what flows or in their timebase.
+            PlanError: the plans differ in what they carry, or in their timebase.
 
         >>> import numpy as np, isochrony as iso
         >>> quiet = iso.scan(np.arange(9), rate=100).rewindow(3).filter(lambda s: s.max() < 6)
@@ -70,64 +70,32 @@ class MeetingSteps(Chain):
         zipped = self._native.then("zip", "{}", [other._native for other in others])
         return tuple(type(self)(zipped.output(port)) for port in range(1 + len(others)))
 
-    def merge(self, *others: Plan) -> Self:
-        """Take items of this and of others in the order of time.
-
-        Over ranges that go back first what ascends of all of them comes, then what follows.
-
-        Raises:
-            PlanError: the plans differ in what flows.
-        """
-        return self._then("merge", others)
-
     def sync(self, *others: Plan, on: Plan) -> tuple[Self, ...]:
-        """The samples of this plan and of others in the ranges that a third gives; the rest is dropped.
+        """Cut samples of this plan and of others to the ranges of a third.
 
         ``around, = iso.scan(signal).sync(on=detected.ranges(before=100))``. Samples wait, without a copy, until no
         range can ask for them any more.
+
+        Returns:
+            One plan for this one and for each of the others: samples within the ranges, shape (n,), of the same dtype.
+            No edges, no delay.
 
         Parameters:
             others: samples of the same timebase.
             on: ranges, as `ranges` gives them.
 
-        Returns:
-            One plan for this one and for each of the others.
-
         Raises:
-            PlanError: the plans are no samples, or `on` gives no ranges.
+            PlanError: an input is not samples, or `on` has no ranges.
+
+        >>> import numpy as np, isochrony as iso
+        >>> signal = iso.scan(np.array([0, 1, 6, 7, 1, 0, 0]), rate=100)
+        >>> (around,) = signal.sync(on=signal.triggers(on=5))
+        >>> around.collect()
+        array([6, 7])
         """
         inputs = [*(other._native for other in others), on._native]
         synced = self._native.then("sync", "{}", inputs)
         return tuple(type(self)(synced.output(port)) for port in range(1 + len(others)))
-
-    def align(self, to: Plan, *, method: Literal["linear", "cubic"] = "cubic") -> Self:
-        """This plan's samples at the times of another's, with the other's indices: then both can be zipped.
-
-        Signals of one store have clocks of their own; times are those of both clocks, to the nanosecond. Between
-        samples values are interpolated, in double precision and this signal's unit.
-
-        Parameters:
-            to: samples whose times are taken.
-            method: "linear": the line through the two samples around each time; "cubic": through four.
-
-        Conventions:
-            A sine of amplitude A and w radians a sample (2 pi f / rate) is off by at most A w² / 8 ("linear") or
-            3 A w⁴ / 128 ("cubic"): at a hundredth of the rate 5e-4 and 4e-7 of A. Values that need samples beyond a
-            gap, a clock step or an end are left out, and the other's gaps stay. NaN reaches the values that need it.
-            Frequencies above half the other's rate are not taken out: use `lowpass` first. Cut windows behind the zip:
-            it knows where the other's stretches begin.
-
-        Raises:
-            OptionError: an option without a legal value. PlanError: no real samples come in, or the two have no time in
-                common.
-
-        >>> import numpy as np, isochrony as iso
-        >>> here, there = iso.scan(np.arange(5.0) ** 2, rate=10), iso.scan(np.zeros(9), rate=10)
-        >>> here.align(there, method="linear").collect()
-        array([ 0.,  1.,  4.,  9., 16.])
-        """
-        choice("method", method, ("linear", "cubic"))
-        return self._then("align", (to,), method=method)
 
     def feedback(
         self,
@@ -136,20 +104,24 @@ class MeetingSteps(Chain):
         initial: npt.ArrayLike = 0.0,
         delay: int = 1,
     ) -> Plan:
-        """Compute with what came out before: a loop.
+        """Feed results back: a loop.
+
+        Returns:
+            What `body` gives to go on: for each window (or sample) that comes in, one, with its indices. Edges: the
+            loop starts anew with `initial` in each gap-free range. No delay.
 
         Parameters:
             body: is called once, with this plan and with what it feeds back, `delay` windows (or samples) later; gives
                 the plan that goes on, which is also fed back, or a pair of what goes on and what is fed back. That
                 has a value for each window that comes in, so filters stand behind the loop, not in it.
-            initial: what the first windows of every gap-free stretch get: a number, or a window's values. Its dtype is
-                that of what is fed back.
+            initial: first value fed back in every gap-free range: a number, or a window's values. Its dtype is that of
+                the feedback.
             delay: windows (or samples) from 1. Windows go through the loop `delay` at a time, so that a long delay is
                 faster than a short one.
 
         Raises:
             OptionError: an option without a legal value.
-            PlanError: what is fed back is not as `initial`, may lack windows, or is used outside of the loop.
+            PlanError: the feedback has not the type of `initial`, may lack windows, or is used outside the loop.
 
         An echo, and a gain that follows the loudness of what came out:
 

@@ -2,15 +2,30 @@
 
 from __future__ import annotations
 
+import math
 import operator
 import re
-from typing import Any
+from typing import Any, SupportsIndex
 
 import numpy as np
 
 from .native_errors import OptionError, SegmentTypeError
 
-__all__ = ["byte_count", "choice", "flag", "function_or_none", "is_auto", "number", "sample_dtype", "whole"]
+__all__ = [
+    "byte_count",
+    "choice",
+    "finite",
+    "finite_or_list",
+    "flag",
+    "function_or_none",
+    "index",
+    "is_auto",
+    "number",
+    "sample_dtype",
+    "seconds",
+    "text",
+    "whole",
+]
 
 
 def whole(step: str, value: object, unit: str, least: int = 1) -> int:
@@ -19,6 +34,50 @@ def whole(step: str, value: object, unit: str, least: int = 1) -> int:
     if count is None:
         raise OptionError(f"{step}({value!r}) is refused; give a whole number of {unit}, from {least}")
     return count
+
+
+def index(step: str, value: SupportsIndex) -> int:  # noqa: ARG001 - as its siblings
+    """A whole number that may be negative."""
+    return operator.index(value)
+
+
+def finite(step: str, value: object, unit: str) -> float:
+    """A finite number, or `OptionError`."""
+    not_a_number = bool | str | np.bool_ | np.complexfloating
+    try:
+        found = math.nan if isinstance(value, not_a_number) else float(value)  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        found = math.nan
+    if not math.isfinite(found):
+        of = unit and f" {unit if unit.startswith('of ') else f'of {unit}'}"
+        raise OptionError(f"{step}{value!r} is refused; give a finite number{of}")
+    return found
+
+
+def seconds(step: str, value: object) -> float:
+    """Finite seconds, of a float32 the decimal that it prints as, or `OptionError`."""
+    try:
+        return finite(step, float(str(value)) if isinstance(value, np.floating) else value, "seconds")
+    except OptionError:
+        raise OptionError(f"{step}{value!r} is refused; give a finite number of seconds") from None
+
+
+def finite_or_list(step: str, value: object, unit: str) -> float | list[float]:
+    """One finite number, or a list of them, or `OptionError`."""
+    if getattr(value, "ndim", 1) == 0 or isinstance(value, str):
+        return finite(step, value, unit)
+    try:
+        several = list(value)  # type: ignore[call-overload]
+    except TypeError:
+        return finite(step, value, unit)
+    return [finite(step, one, unit) for one in several]
+
+
+def text(step: str, value: object, what: str) -> str:
+    """A text, or `OptionError`."""
+    if not isinstance(value, str):
+        raise OptionError(f"{step}{value!r} is refused; give {what or 'text'}")
+    return value
 
 
 def number(name: str, value: object, least: int, legal: str) -> int:
@@ -89,10 +148,11 @@ def byte_count(name: str, value: object, least: int = 1, other: str = "") -> int
     return number(name, value, least, f"a whole number of bytes, from {least}{other}")
 
 
-def choice(name: str, value: object, legal: tuple[str, ...]) -> None:
+def choice(name: str, value: object, legal: tuple[str, ...]) -> str:
     """One of `legal`, or `OptionError`."""
     if not isinstance(value, str) or value not in legal:
         raise OptionError(f"{name}={value!r} is refused; give {' or '.join(map(repr, legal))}")
+    return value
 
 
 def flag(name: str, value: object, other: str = "") -> bool:

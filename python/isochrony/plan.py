@@ -12,15 +12,13 @@ they are called once, with an `isochrony.Expr`, and what they return is compiled
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Literal, Self, Unpack
 
 import numpy.typing as npt
 
-from .calibration import CalibrationSteps
-from .correlations import CorrelationSteps
-from .detectors import DetectorSteps
+from ._operators import GeneratedOperators
+from .declarations import add_methods
 from .features import FeatureSteps
 from .files import FileSteps
 from .filters import FilterSteps
@@ -29,8 +27,7 @@ from .live import LiveSteps
 from .meeting import MeetingSteps, alone, takes_plans
 from .native_errors import OptionError
 from .operators import OperatorSteps
-from .options import choice, whole
-from .packets import PacketSteps
+from .options import whole
 from .report import RunResult
 from .resampling import ResamplingSteps
 from .rows import RowSteps
@@ -49,15 +46,12 @@ class Plan(
     MeetingSteps,
     FilterSteps,
     ResamplingSteps,
-    CalibrationSteps,
     SpectrumSteps,
     FeatureSteps,
-    CorrelationSteps,
-    DetectorSteps,
     LiveSteps,
-    PacketSteps,
     FileSteps,
     OperatorSteps,
+    GeneratedOperators,
 ):
     """Operators over the samples of one or more signals; made by `isochrony.scan`.
 
@@ -75,47 +69,29 @@ class Plan(
 
     __slots__ = ()
 
-    def rewindow(
-        self,
-        window: int,
-        hop: int | None = None,
-        *,
-        tail: Literal["drop", "keep"] = "drop",
-        anchor: Literal["run", "range"] = "run",
-    ) -> Self:
-        """Cut every gap-free stretch into windows.
-
-        Parameters:
-            window: samples a window, from 1. A window never spans a gap or a clock step.
-            hop: samples from the start of one window to the next, from 1; default: `window`.
-            tail: "drop" a last window that is left short, or "keep" it.
-            anchor: "run": scanning a part of a signal gives those of the signal's own windows that lie wholly
-                inside; "range": windows begin at the part's first sample.
-
-        Raises:
-            OptionError: an option without a legal value.
-            PlanError: no samples come in.
-        """
-        samples = whole("rewindow", window, "samples")
-        every = None if hop is None else whole("rewindow hop=", hop, "samples")
-        choice("tail", tail, ("drop", "keep"))
-        choice("anchor", anchor, ("run", "range"))
-        return self._then("rewindow", window=samples, hop=every, tail=tail, anchor=anchor)
-
     def filter(self, predicate: Callable[..., Expr] | Expr | PythonFunction | JitFunction, *others: Plan) -> Self:
-        """Let those windows or rows pass for which an expression is true.
+        """Pass windows or rows for which an expression is true.
+
+        Returns:
+            The windows or rows that pass, unchanged and without a copy. No edges, no delay; what is removed is not a
+            gap.
 
         Parameters:
-            predicate: gives one bool a window, as ``lambda s: s.std() > 10``, or a row, as
-                ``lambda r: (r.mean > 3) & (r["std"] < 2)``; traced once. A row of which a field is unknown (a null)
-                does not pass; a civil time is its nanoseconds since 1970. Or `isochrony.py` or `isochrony.jit` of
+            predicate: one bool per window, as ``lambda s: s.std() > 10``, or per row, as
+                ``lambda r: (r.mean > 3) & (r["std"] < 2)``; traced once. A row with an unknown field (null) does
+                not pass; a civil time is its nanoseconds since 1970. Or `isochrony.py` or `isochrony.jit` of
                 a function that runs on blocks of windows.
             others: plans of equal windows and the same timebase, whose windows at the same indices are the function's
                 further arguments, as in `map`.
 
         Raises:
-            PlanError: it cannot be traced, gives one bool a sample, names a field that there is not, or its types do
-                not fit; or the plans differ in what flows.
+            PlanError: it cannot be traced, gives one bool per sample, names a field that does not exist, or its types
+                do not fit; or the plans differ in what they carry.
+
+        >>> import numpy as np, isochrony as iso
+        >>> windows = iso.scan(np.arange(12) % 5, rate=100).rewindow(4)
+        >>> windows.filter(lambda s: s.std() > 1.5).collect()
+        array([[3, 4, 0, 1]])
         """
         if isinstance(predicate, PythonFunction | JitFunction):
             return type(self)(predicate._add(alone("filter", self, others), "filter"))
@@ -124,14 +100,18 @@ class Plan(
     def map(self, expression: Callable[..., Expr] | Expr | PythonFunction | JitFunction, *others: Plan) -> Self:
         """Compute an expression of each window, or of each sample.
 
+        Returns:
+            One row per window: one value, shape (n, 1), or as many as the window has samples, shape (n, N); of samples,
+            samples, shape (n,). The dtype is NumPy's for the expression. No edges, no delay.
+
         Parameters:
-            expression: as ``lambda s: s - s.mean()``; traced once. One value a window gives rows of one value. Or
+            expression: as ``lambda s: s - s.mean()``; traced once. Or
                 `isochrony.py` or `isochrony.jit` of a function that runs on blocks of windows.
             others: plans of equal windows (or of samples) and the same timebase: ``a.map(lambda x, y: x - y, b)``. What
                 not all plans have at the same indices is left out. A row of one value meets every sample of a window.
 
         Raises:
-            PlanError: it cannot be traced, or its types do not fit; or the plans differ in what flows.
+            PlanError: it cannot be traced, or its types do not fit; or the plans differ in what they carry.
 
         >>> import numpy as np, isochrony as iso
         >>> x, y = iso.scan(np.arange(6), rate=100), iso.scan(np.arange(6)[::-1], rate=100)
@@ -154,7 +134,10 @@ class Plan(
         return type(self)(self._native.traced(step, parameter, function, [other._native for other in others]))
 
     def each(self, function: Callable[[npt.NDArray[Any], int], object], *, counts: bool = False) -> Self:
-        """Show every block to a Python function and pass it on: ``plan.each(print).run()``.
+        """Call a Python function with every block, and pass the block on: ``plan.each(print).run()``.
+
+        Returns:
+            The same items, unchanged. No edges, no delay.
 
         Parameters:
             function: is called as ``f(values, start)`` in order, in the run's thread, with values as `isochrony.py` has
@@ -180,12 +163,15 @@ class Plan(
     def sink(
         self, to: Store | Signal, name: str | None = None, *, overwrite: bool = False, append: bool = False
     ) -> Self:
-        """Keep what comes out as a signal, and pass it on: ``plan.sink(store, "stn_10/mean").run()``.
+        """Store results as a signal, and pass them on: ``plan.sink(store, "stn_10/mean").run()``.
 
         Samples, and windows that do not overlap, keep their rate; windows of one computed value become a signal with
         one sample every hop. Gaps stay gaps, clock steps begin runs, and times follow the source's clock; what a filter
         removed becomes a gap, too. Commits once a second or every 64 MiB, and at the end; a run that fails keeps what
         was committed. A commit includes what else waits for one in that store.
+
+        Returns:
+            The same items, unchanged. No edges, no delay.
 
         Parameters:
             to: a store that is open for writing; or one of its signals, to which samples are added.
@@ -194,8 +180,14 @@ class Plan(
             append: add to a signal of that name, of the same dtype and rate.
 
         Raises:
-            PlanError: what comes out is no signal, or the plan reads the signal that it would write.
+            PlanError: the results are not samples or windows, or the plan reads the signal that it would write.
             StoreError: the store is open for reading. When the plan runs, also: the signal exists (as `RunError`).
+
+        >>> import tempfile, numpy as np, isochrony as iso
+        >>> store = iso.open(tempfile.mkdtemp() + "/results.iso", "x")
+        >>> _ = iso.scan(np.arange(6.0), rate=100).rewindow(2).map(lambda s: s.mean()).sink(store, "mean").run()
+        >>> store["mean"].values(), store["mean"].rate
+        (array([0.5, 2.5, 4.5]), 50.0)
         """
         from ._native import Store
 
@@ -209,10 +201,13 @@ class Plan(
         return type(self)(self._native.append(to))
 
     def annotate(self, signal: Signal, kind: str, **fields: Any) -> Self:
-        """Add an event to a signal for each window or range that comes, and pass it on.
+        """Store an event in a signal for each window or range, and pass the items on.
 
         ``windows.filter(...).ranges().annotate(signal, "voiced").run()``. Events are durable as samples of `sink` are.
         One that the signal has already, of the same kind, range and fields, is not added again: a plan may run twice.
+
+        Returns:
+            The same items, unchanged. No edges, no delay.
 
         Parameters:
             signal: of a store that is open for writing; where it is not the signal that the plan reads, ranges are
@@ -222,62 +217,34 @@ class Plan(
                 ``peak=lambda s: abs(s).max()``, which give one value each.
 
         Raises:
-            PlanError: neither windows nor ranges come, or a function cannot be traced.
+            PlanError: the input is neither windows nor ranges, or a function cannot be traced.
             StoreError: the store is open for reading.
+
+        >>> import tempfile, numpy as np, isochrony as iso
+        >>> store = iso.open(tempfile.mkdtemp() + "/events.iso", "x")
+        >>> signal = store.create("pressure", dtype="f8", rate=100)
+        >>> _ = signal.append(np.array([0.0, 0, 5, 7, 0, 0])), store.commit()
+        >>> _ = iso.scan(signal).triggers(on=4).annotate(signal, "burst").run()
+        >>> [(event.start, event.end) for event in signal.events]
+        [(2, 4)]
         """
         return type(self)(self._native.annotate(signal, kind, fields))
 
-    def ranges(self, *, join: int = 0, before: int = 0, after: int = 0) -> Self:
-        """The stretches that windows cover, as ranges of indices: those that touch or overlap become one.
-
-        `collect` gives them as rows of start and end; `sync` and `annotate` take them.
-
-        Parameters:
-            join: ranges with no more samples than this between them become one, but never across a gap.
-            before: samples that each begins earlier.
-            after: samples that each ends later.
-
-        >>> import numpy as np, isochrony as iso
-        >>> loud = iso.scan(np.arange(12) % 6, rate=100).rewindow(2).filter(lambda s: s.max() > 1)
-        >>> loud.ranges().collect()
-        array([[ 2,  6],
-               [ 8, 12]])
-        """
-        widths = {"join": join, "before": before, "after": after}
-        checked = {name: whole(f"ranges {name}=", value, "samples", 0) for name, value in widths.items()}
-        return self._then("ranges", (), **checked)
-
-    def passthrough(self) -> Self:
-        """Let everything pass as it is: an operator that the optimiser does not see into."""
-        return self._then("passthrough")
-
     def limit(self, count: int) -> Self:
-        """Let the first `count` windows or rows pass (samples, where there are neither), then stop what is before.
+        """Pass the first `count` windows or rows (samples, where there are neither), then stop what is before.
+
+        Returns:
+            The first items, unchanged. No edges, no delay.
 
         Raises:
             OptionError: `count` is no whole number from 1.
-        """
-        return self._then("limit", count=whole("limit", count, "windows or samples"))
-
-    def between(self, start: int, end: int) -> Self:
-        """Let pass what has indices from `start` to before `end`: samples, or windows that lie wholly inside.
-
-        Where it can, the optimiser makes this the range of the scan, so that nothing else is read; see `explain`.
-
-        Raises:
-            PlanError: neither samples nor windows come in.
 
         >>> import numpy as np, isochrony as iso
-        >>> iso.scan(np.arange(12), rate=100).rewindow(4).between(3, 12).collect()
-        array([[ 4,  5,  6,  7],
-               [ 8,  9, 10, 11]])
+        >>> iso.scan(np.arange(12), rate=100).rewindow(4).limit(2).collect()
+        array([[0, 1, 2, 3],
+               [4, 5, 6, 7]])
         """
-        bounds = (operator.index(start), operator.index(end))
-        return self._then("between", start=bounds[0], end=bounds[1])
-
-    def count(self) -> Self:
-        """Count windows or rows, or samples where there are neither; `collect` then gives an integer."""
-        return self._then("count")
+        return self._then("limit", count=whole("limit", count, "windows or samples"))
 
     @takes_run_options
     def collect(self, **options: Unpack[RunKeywords]) -> Any:
@@ -309,3 +276,7 @@ class Plan(
             A `RunResult`: its `report` says what each operator did.
         """
         return run(self, **options)
+
+
+# Operators of other crates that are linked into the extension.
+add_methods(Plan)

@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import Literal, Self
 
 from .chain import Chain
-from .filters import number
 from .native_errors import OptionError
-from .options import choice, whole
+from .options import choice, finite, whole
 
 __all__ = ["ResamplingSteps"]
 
@@ -15,11 +14,11 @@ _EDGES = ("inside", "zeros", "steady")
 
 
 class ResamplingSteps(Chain):
-    """Of `isochrony.Plan`: samples at another rate, on a grid of their own.
+    """Of `isochrony.Plan`: samples at another rate, with indices of their own.
 
-    Sample ``j`` of what comes out lies at index ``j * down / up`` of what goes in, whatever is scanned and wherever a
-    stretch begins, and has the civil time of that place. What comes of one signal by one ratio shares its indices, by
-    whatever way, and can be zipped; `align` brings signals of different clocks together.
+    Output sample ``j`` lies at input index ``j * down / up``, whatever range is scanned, and has the civil time of that
+    instant. Results of one signal at one ratio share their indices and can be zipped; `align` brings signals with
+    different clocks together.
     """
 
     __slots__ = ()
@@ -34,32 +33,32 @@ class ResamplingSteps(Chain):
         passband: float = 0.9,
         edges: Literal["inside", "zeros", "steady"] = "inside",
     ) -> Self:
-        """Give samples at another rate, without delay: a lowpass at half the lower rate, evaluated at the new places.
+        """Resample to another rate without delay: a lowpass at half the lower rate, evaluated at the new instants.
 
-        Samples in; samples out: float32 of float32, in single precision, float64 of all other real samples, and the
-        parts of complex ones each by itself.
+        Returns:
+            Samples at the new rate, with indices of their own: float32 for float32, in single precision, complex ones
+            by their parts, otherwise float64. Edges: as `edges` says, at both ends of each gap-free range. No delay.
 
         Parameters:
             rate_hz: the new rate, above 0 Hz; its ratio to the signal's nominal rate is taken exactly, whatever it is.
-            up, down: instead of it, so many samples for each `down` of the signal, from 1; one left out is 1.
-            attenuation_db: from half the lower rate on frequencies are weakened by so much, so that what aliases or
-                mirrors is as weak; 20 to 160 dB. Of float32 samples roundings are 120 to 130 dB down.
-            passband: what passes, as a part of half the lower rate, 0.05 to 0.99: within ``10**(-attenuation_db / 20)``
-                or so of 1.
-            edges: near the ends of each gap-free stretch "inside" gives only what is of samples in it alone, so that
-                about ``(attenuation_db - 8) / (14 * (1 - passband))`` samples at the lower rate and up to four more
-                are left out on each side, 66 to 70 by default, and up to half as many again where a large ratio is
-                done in stages (85 for ``up=100``); "zeros" and "steady" give a sample for each place in the stretch,
-                as if zeros, or its first and last sample, went on outside.
+            up, down: instead of it, `up` output samples for each `down` input samples, from 1; one left out is 1.
+            attenuation_db: attenuation of aliases and images, from half the lower rate on; 20 to 160 dB. Rounding of
+                float32 samples is 120 to 130 dB down.
+            passband: passband as a share of half the lower rate, 0.05 to 0.99: the gain is within about
+                ``10**(-attenuation_db / 20)`` of 1.
+            edges: at the ends of each gap-free range "inside" gives only results that depend on its own samples, which
+                leaves out about ``(attenuation_db - 8) / (14 * (1 - passband))`` samples at the lower rate and up to
+                four more on each side, 66 to 70 by default, and up to half as many again where a large ratio is done in
+                stages (85 for ``up=100``); "zeros" and "steady" give a result for each instant, as if zeros, or the
+                first and last sample, continued outside.
 
         Conventions:
-            With ``edges="zeros"`` there are as many samples as ``scipy.signal.resample_poly`` gives, and they are those
-            that it gives with a lowpass of this passband and attenuation as its ``window``, to within
-            `attenuation_db`; its own, default window is shorter and passes less. A ratio of 1 gives samples as they
-            are. Constants stay what they are. NaN and infinities reach as far as the lowpass.
-            A gap, a clock step and what was removed are reached across by nothing, and are the same behind. Up to
-            2**17 weights (most ratios of small numbers) are exact; beyond, they are cubics between phases, and as exact
-            as `attenuation_db` says. Large ratios are done in stages.
+            With ``edges="zeros"`` there are as many samples as from ``scipy.signal.resample_poly``, and they agree
+            with it, given a lowpass of this passband and attenuation as its ``window``, to within `attenuation_db`;
+            its default window is shorter and has a narrower passband. A ratio of 1 copies samples. Constants are
+            preserved. NaN and infinities reach as far as the lowpass, which never reaches across a gap, a clock step
+            or what a filter removed. Up to 2**17 weights (most ratios of small numbers) are exact; beyond, they are
+            interpolated by cubics to within `attenuation_db`. Large ratios are done in stages.
 
         Raises:
             OptionError: an option without a legal value.
@@ -80,9 +79,9 @@ class ResamplingSteps(Chain):
             "resample",
             up=None if up is None else whole("resample up=", up, "samples"),
             down=None if down is None else whole("resample down=", down, "samples"),
-            rate_hz=None if rate_hz is None else number("resample rate_hz=", rate_hz, "Hz"),
-            attenuation_db=number("resample attenuation_db=", attenuation_db, "dB"),
-            passband=number("resample passband=", passband, ""),
+            rate_hz=None if rate_hz is None else finite("resample rate_hz=", rate_hz, "Hz"),
+            attenuation_db=finite("resample attenuation_db=", attenuation_db, "dB"),
+            passband=finite("resample passband=", passband, ""),
             edges=edges,
         )
 
@@ -94,12 +93,15 @@ class ResamplingSteps(Chain):
         passband: float = 0.9,
         edges: Literal["inside", "zeros", "steady"] = "inside",
     ) -> Self:
-        """Keep every so-many-th sample, those whose index is a multiple of `factor`, after a lowpass against aliases.
+        """Reduce the rate by a whole factor: samples whose index is a multiple of it, after an anti-aliasing lowpass.
 
-        The lowpass has no recursion and no delay; this is ``resample(up=1, down=factor)``, see there.
+        The lowpass has linear phase and no delay; this is ``resample(up=1, down=factor)``, see there.
+
+        Returns:
+            As `resample`: samples at the lower rate, with indices of their own, without delay.
 
         Parameters:
-            factor: how many samples become one, from 1.
+            factor: input samples per output sample, from 1.
             attenuation_db, passband, edges: as in `resample`.
 
         Raises:

@@ -11,7 +11,6 @@ from .options import whole
 
 if TYPE_CHECKING:
     from ._native import Expr, Row
-    from .plan import Plan
 
 __all__ = ["STATS", "Groups", "RowSteps"]
 
@@ -24,36 +23,20 @@ class RowSteps(Chain):
 
     __slots__ = ()
 
-    def stats(self, *names: str) -> Self:
-        """Compute statistics of the finite samples of each window, in the signal's unit: a row each.
-
-        Parameters:
-            names: of "min", "max", "count", "mean", "std" (population, as NumPy's), "var" and "rms"; each once. Of
-                complex samples they are those of the magnitude.
-
-        Returns:
-            A plan of rows: "start" and "end" (indices), "time" (of the first sample, where the signal knows civil
-            time), then the statistics; int64 where they are exact, else float64 with NaN for a window without finite
-            samples.
-
-        Raises:
-            PlanError: an unknown or repeated name, none, or no windows come in.
-        """
-        return self._then("stats", names=list(names))
-
     def rows(self, **fields: Callable[[Expr], Expr] | Expr) -> Self:
         """Make a row of each window, or of each range.
+
+        Returns:
+            Rows: "start" and "end" (int64), "time" (of the first sample, where the signal knows civil time), then the
+            fields, of NumPy's dtypes. No edges, no delay.
 
         Parameters:
             fields: by name, each as ``lambda s: s.max()``; traced once. One value a window is a number, several are a
                 list. Ranges have no samples and take none.
 
-        Returns:
-            A plan of rows: "start" and "end" (indices), "time" (of the first sample, where the signal knows civil
-            time), then the fields.
-
         Raises:
-            PlanError: one cannot be traced, its types do not fit, two fields have one name, or no windows come in.
+            PlanError: one cannot be traced, its types do not fit, two fields have one name, or the input has neither
+                windows nor ranges.
 
         >>> import numpy as np, isochrony as iso
         >>> windows = iso.scan(np.arange(6), rate=100).rewindow(3)
@@ -68,37 +51,45 @@ class RowSteps(Chain):
     def select(self, *names: str, **fields: Callable[[Row], Expr] | Expr) -> Self:
         """Keep some fields of rows, in this order, and add others.
 
+        Returns:
+            Rows with the named fields in this order, then the computed ones, of NumPy's dtypes. No edges, no delay.
+
         Parameters:
             names: of fields that are kept. Without "start" and "end" rows cannot be joined.
             fields: further ones by name, each as ``lambda r: r.std / r.mean``; traced once.
 
         Raises:
-            PlanError: a field that there is not, two fields of one name, or no rows come in.
+            PlanError: a field that does not exist, two fields of one name, or input that is not rows.
+
+        >>> import numpy as np, isochrony as iso
+        >>> rows = iso.scan(np.arange(6), rate=100).rewindow(3).stats("min", "max")
+        >>> rows.select("start", span=lambda r: r.max - r.min).collect()
+         start  span
+             0     2
+             3     2
+        [2 rows]
         """
         return type(self)(self._native.traced_fields("select", json.dumps({"names": names}), fields))
 
     def group_by(self, *keys: str, most: int = 1_000_000) -> Groups[Self]:
-        """Group rows with equal fields; say what to make of the groups with `Groups.agg`.
+        """Group rows with equal fields; `Groups.agg` aggregates the groups.
+
+        Returns:
+            Groups, whose `agg` gives rows: the keys, then the aggregates, one row per group at the end of the run.
 
         Parameters:
             keys: names of the fields; none: all rows are one group. Other keys, as hours, are made by `select`.
-            most: groups that there may be; more end the run.
+            most: largest number of groups; more end the run with an error.
+
+        >>> import numpy as np, isochrony as iso
+        >>> rows = iso.scan(np.arange(8) % 3, rate=100).rewindow(2).stats("max")
+        >>> rows.group_by("max").agg(n="count").collect()
+         max  n
+           1  2
+           2  2
+        [2 rows]
         """
         return Groups(self, keys, whole("group_by most=", most, "groups"))
-
-    def join(self, other: Plan, *, tolerance: float | None = None, suffix: str = "_right") -> Self:
-        """Put rows together with another plan's rows of the same time: a row for each pair.
-
-        Parameters:
-            other: a plan of rows or ranges. Rows of one timebase meet by indices, others by civil time.
-            tolerance: seconds; each row then meets at most one, whose start is nearest and no further away. None:
-                all whose ranges overlap.
-            suffix: put behind names of the other's fields that this one has, too.
-
-        Raises:
-            PlanError: no rows with "start" and "end" come in, or they have no time in common.
-        """
-        return self._then("join", (other,), tolerance=tolerance, suffix=suffix)
 
 
 _Plan = TypeVar("_Plan", bound=RowSteps)
@@ -117,12 +108,15 @@ class Groups(Generic[_Plan]):
     def agg(self, **aggregates: str | tuple[str, str]) -> _Plan:
         """One row for each group, at the end of the run, in the order of the groups' first rows.
 
+        Returns:
+            Rows: the keys, then the aggregates, one row per group. No indices, so they cannot be joined.
+
         Parameters:
             aggregates: names of columns, and what they are: "count", or a field and one of "sum", "min", "max",
                 "mean", "std" (of the population), "first", "last". Nulls are left out.
 
         Raises:
-            PlanError: a field or an aggregate that there is not, or two columns of one name.
+            PlanError: a field or an aggregate that does not exist, or two columns of one name.
 
         >>> import numpy as np, isochrony as iso
         >>> rows = iso.scan(np.arange(8) % 3, rate=100).rewindow(2).stats("min", "max")

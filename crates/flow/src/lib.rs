@@ -36,7 +36,7 @@ pub use isochrony_runtime::{Interrupt, Progress, Watch, WorkerReport};
 pub use isochrony_workers::ProcessReport;
 pub use operators::Stat;
 pub use plan::catalog::Catalog;
-pub use plan::declaration::{Build, Declaration, Declared, Inputs, Param};
+pub use plan::declaration::{Agreement, Build, Declaration, Declared, Inputs, OperatorBuilder};
 pub use plan::error::{Cause, OpError, OpErrorKind, PlanError, RunError};
 pub use plan::held::{FactoryResolver, OperatorFactory, Parallelism, SharedFactory};
 pub use plan::item::{Break, Frames, Item, Ranges};
@@ -44,6 +44,7 @@ pub use plan::operator::{
     Alignment, Contract, Extent, Next, Operator, OperatorProperties, ParameterUpdate, Port,
     Resource, RowAxis,
 };
+pub use plan::parameter::{Param, Unit};
 pub use plan::partial::PartialResult;
 pub use plan::port_type::PortType;
 pub use plan::rows::{Clock, Fields, Rows};
@@ -75,3 +76,7 @@ pub mod arrow {
 
 #[doc(hidden)]
 pub use serde_json::json;
+
+/// A JSON object, for [`operator!`].
+#[doc(hidden)]
+pub type JsonObject = serde_json::Map<String, serde_json::Value>;

@@ -15,7 +15,7 @@ operator! {
     /// Fails or panics at a sample.
     pub struct Fail = "fail" (Inputs::Exactly(1)) {
         /// Index of the sample.
-        at: i64 = "integer" { unit: "samples", range: (0.0, 1e9) },
+        at: i64 = "integer" { unit: Samples, range: (0.0, 1e9) },
         /// "error" or "panic".
         how: String = "text" { choices: &["error", "panic"], default: || json!("error") },
     }

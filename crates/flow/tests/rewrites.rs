@@ -18,7 +18,7 @@ use proptest::test_runner::TestRunner;
 use serde_json::json;
 
 use noise::recording;
-use plans::{Step, around, filters, named, plan, plans, prefix, settling, steps};
+use plans::{Step, around, filters, maps, named, plan, plans, prefix, settling, steps};
 
 const CASES: u32 = 300;
 
@@ -177,7 +177,7 @@ proptest! {
 
     #[test]
     fn what_needs_what_is_around_is_done_in_tasks_to_the_same_bits(
-        first in (0usize..8, 0usize..9), steps in steps(), gap in 0i64..60, len in 1i64..500, cut in 1i64..200,
+        first in (0..around().len(), 0..maps(&Expr::input()).len()), steps in steps(), gap in 0i64..60, len in 1i64..500, cut in 1i64..200,
         segment in 1u64..300, workers in 2usize..5, task in 2u64..600, range in prop::option::of((0i64..700, 0i64..900)),
     ) {
         let stretches = [5..5 + len, 5 + len + gap..700 + len + gap];
@@ -194,7 +194,7 @@ proptest! {
     /// Of steps that carry an error on without making it larger.
     #[test]
     fn what_settles_is_within_its_tolerance_and_the_same_bits_for_any_number_of_workers(
-        first in 0usize..8, second in (any::<bool>(), 0usize..8), window in 1u64..30, hop in 1u64..40, gap in 0i64..60,
+        first in 0..settling().len(), second in (any::<bool>(), any::<prop::sample::Index>()), window in 1u64..30, hop in 1u64..40, gap in 0i64..60,
         len in 1i64..500, cut in 1i64..200, segment in 1u64..300, tasks in (2u64..600, 1usize..5),
         range in prop::option::of((0i64..700, 0i64..900)),
     ) {
@@ -204,8 +204,8 @@ proptest! {
         // Powers, since ratios of sums that cancel are of no use.
         let plan = named(&scan.map(&(Expr::input().abs() + 1.5)).unwrap(), &settling()[first]).unwrap();
         let more = match second.0 {
-            true => around()[second.1].clone(),
-            false => settling()[second.1].clone(),
+            true => second.1.get(&around()).clone(),
+            false => second.1.get(&settling()).clone(),
         };
         // Ratios of what is nearly nothing carry no error on as it is.
         let plan = match more.0 {

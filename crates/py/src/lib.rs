@@ -13,6 +13,7 @@
 
 use pyo3::prelude::*;
 
+mod declarations;
 mod descriptor;
 mod errors;
 mod expr;
@@ -31,11 +32,15 @@ mod tasklets;
 mod time;
 mod workers;
 
+pub use declarations::add_operators;
+
 /// The native half of Isochrony; import `isochrony` instead.
 #[pymodule]
-mod _native {
+pub mod _native {
     use pyo3::prelude::*;
 
+    #[pymodule_export]
+    use crate::declarations::operator_declarations;
     #[pymodule_export]
     use crate::expr::Expr;
     #[pymodule_export]

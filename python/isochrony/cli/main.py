@@ -34,6 +34,7 @@ COMMANDS = (
     "backup",
     "scan",
     "run",
+    "operators",
     "plot",
     "export",
     "send",

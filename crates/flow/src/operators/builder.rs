@@ -8,7 +8,7 @@ use super::{
     Between, Count, Delayed, Feedback, Fft, Filter, GroupBy, Join, Limit, Map, Merge, Passthrough,
     Power, Rewindow, Select, Stat, Stats, Sync, ToRows, Zip,
 };
-use crate::{Declared, Plan, PlanError};
+use crate::{Declared, OperatorBuilder, Plan, PlanError};
 
 /// Parameters from a JSON object.
 fn params(value: Value) -> serde_json::Map<String, Value> {
@@ -27,6 +27,38 @@ fn named<'a>(fields: impl IntoIterator<Item = (&'a str, Expr)>) -> serde_json::M
 }
 
 impl Plan {
+    /// Adds an operator of one input with the parameters that its builder was given.
+    ///
+    /// ```
+    /// # use isochrony_flow::{Plan, Segments, operators::StaLta};
+    /// # use isochrony_segment::{SigSeg, Stream};
+    /// # use isochrony_time::{Rate, TimebaseId};
+    /// # let stream = Stream::new("noise", TimebaseId(0), Rate::new(100, 1)?).intern();
+    /// # let noise = Segments::new([SigSeg::from_slice(&[0.5f32; 40], 0, stream)?]).expect("in order");
+    /// let plan = Plan::scan(noise).add(StaLta::builder().sta(0.1).lta(0.3))?;
+    /// assert_eq!(plan.to_string(), "scan(noise) -> stalta(lta=0.3, sta=0.1)");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`apply`](Self::apply).
+    pub fn add(&self, operator: impl OperatorBuilder) -> Result<Self, PlanError> {
+        self.add_with(operator, &[])
+    }
+
+    /// Adds an operator whose inputs are this plan and others.
+    ///
+    /// # Errors
+    /// As [`apply`](Self::apply).
+    pub fn add_with(
+        &self,
+        operator: impl OperatorBuilder,
+        others: &[Self],
+    ) -> Result<Self, PlanError> {
+        let (declaration, params) = operator.into_parts();
+        self.apply(&declaration, params, others)
+    }
+
     /// [`Passthrough`].
     ///
     /// # Errors

@@ -32,17 +32,22 @@ impl Catalog {
     #[must_use]
     pub fn standard() -> Self {
         Self {
-            declared: operators::ALL.to_vec(),
+            declared: operators::FAMILIES.concat(),
             held: Vec::new(),
         }
     }
 
     /// Adds an operator, also one of the user's own crate; one of the same name is replaced.
     #[must_use]
-    pub fn with<O: Declared>(mut self) -> Self {
-        self.declared
-            .retain(|known| known.name != O::DECLARATION.name);
-        self.declared.push(O::DECLARATION);
+    pub fn with<O: Declared>(self) -> Self {
+        self.with_declaration(O::DECLARATION)
+    }
+
+    /// Adds an operator by its declaration; one of the same name is replaced.
+    #[must_use]
+    pub fn with_declaration(mut self, declaration: Declaration) -> Self {
+        self.declared.retain(|known| known.name != declaration.name);
+        self.declared.push(declaration);
         self
     }
 

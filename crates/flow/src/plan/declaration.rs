@@ -1,9 +1,10 @@
-//! Operators are declared once: one struct with its parameters and one `process`; name, documentation, validation,
-//! JSON form and command-line help come from the declaration that [`operator!`](super::operator) writes from it.
+//! An operator is declared once, by [`operator!`](super::operator): validation, JSON form, the typed builder, the method in
+//! Python with its docstring, the operator reference and the command line's help come from this declaration.
 
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
+use super::parameter::Param;
 use crate::{Operator, PlanError};
 
 /// How many inputs an operator takes.
@@ -15,26 +16,13 @@ pub enum Inputs {
     AtLeast(usize),
 }
 
-/// A parameter.
-#[derive(Debug, Clone, Copy)]
-pub struct Param {
-    /// Its name, in Rust, Python, JSON and on the command line.
-    pub name: &'static str,
-    /// What it is.
-    pub doc: &'static str,
-    /// Type of its value: `integer`, `number`, `text`, `bool`, `list`, `expression`,
-    /// `expressions` (by name), `aggregates` (by name), `numbers` (one or a list).
-    pub kind: &'static str,
-    /// Unit; empty if it has none.
-    pub unit: &'static str,
-    /// Least and greatest legal value.
-    pub range: Option<(f64, f64)>,
-    /// Legal texts; empty if any.
-    pub choices: &'static [&'static str],
-    /// Value where none is given; None: it must be given.
-    pub default: Option<fn() -> Value>,
-    /// Whether it may change between bursts of a running plan.
-    pub adjustable: bool,
+/// How close the results of an alternative implementation are to those of an operator's usual one.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Agreement {
+    /// The same bits.
+    BitIdentical,
+    /// They differ by at most this part of the largest values that go into them, in double precision.
+    Tolerance(f64),
 }
 
 /// Makes an operator of checked parameters.
@@ -45,12 +33,16 @@ pub type Build = fn(&Map<String, Value>) -> Result<Box<dyn Operator>, PlanError>
 pub struct Declaration {
     /// Its name.
     pub name: &'static str,
-    /// First sentence, conventions, source.
+    /// Its documentation: a sentence, then what [`section`](Self::section) lists.
     pub doc: &'static str,
+    /// Path of the module that declares it.
+    pub module: &'static str,
     /// How many inputs it takes.
     pub inputs: Inputs,
     /// Its parameters, in order.
     pub params: &'static [Param],
+    /// Names of further implementations that give the same results, and how close they come.
+    pub alternatives: &'static [(&'static str, Agreement)],
     /// Makes one of checked parameters.
     pub build: Build,
 }
@@ -61,151 +53,10 @@ pub trait Declared: Operator + 'static {
     const DECLARATION: Declaration;
 }
 
-/// Kinds of parameters, and what they are called in errors.
-const KINDS: [(&str, &str); 9] = [
-    ("integer", "an integer"),
-    ("number", "a finite number"),
-    ("numbers", "a number or a list of numbers"),
-    ("bool", "true or false"),
-    ("text", "a text"),
-    ("list", "a list of names"),
-    ("expression", "an expression"),
-    ("expressions", "expressions by name"),
-    ("aggregates", "aggregates by name"),
-];
-
-const fn is_kind(kind: &str) -> bool {
-    let mut nth = 0;
-    while nth < KINDS.len() {
-        let (known, kind) = (KINDS[nth].0.as_bytes(), kind.as_bytes());
-        let mut at = 0;
-        while at < kind.len() && at < known.len() && kind[at] == known[at] {
-            at += 1;
-        }
-        if at == kind.len() && at == known.len() {
-            return true;
-        }
-        nth += 1;
-    }
-    false
-}
-
-impl Param {
-    /// A parameter that must be given.
-    ///
-    /// # Panics
-    /// If there is no such `kind`: while the declaration is compiled.
-    #[must_use]
-    pub const fn new(name: &'static str, doc: &'static str, kind: &'static str) -> Self {
-        assert!(
-            is_kind(kind),
-            "a parameter's kind is integer, number, numbers, bool, text, list, expression, expressions or aggregates"
-        );
-        Self {
-            name,
-            doc,
-            kind,
-            unit: "",
-            range: None,
-            choices: &[],
-            default: None,
-            adjustable: false,
-        }
-    }
-
-    /// Sets the unit.
-    #[must_use]
-    pub const fn unit(mut self, unit: &'static str) -> Self {
-        self.unit = unit;
-        self
-    }
-
-    /// Sets the least and greatest legal value.
-    #[must_use]
-    pub const fn range(mut self, range: (f64, f64)) -> Self {
-        self.range = Some(range);
-        self
-    }
-
-    /// Sets the legal texts.
-    #[must_use]
-    pub const fn choices(mut self, choices: &'static [&'static str]) -> Self {
-        self.choices = choices;
-        self
-    }
-
-    /// Sets the value where none is given.
-    #[must_use]
-    pub const fn default(mut self, default: fn() -> Value) -> Self {
-        self.default = Some(default);
-        self
-    }
-
-    /// Sets whether it may change between bursts of a running plan.
-    #[must_use]
-    pub const fn adjustable(mut self, adjustable: bool) -> Self {
-        self.adjustable = adjustable;
-        self
-    }
-
-    /// What is legal, in words.
-    #[must_use]
-    pub fn legal(&self) -> String {
-        let unit = if self.unit.is_empty() {
-            String::new()
-        } else {
-            format!(" {}", self.unit)
-        };
-        match (self.range, self.choices) {
-            (Some((low, high)), _) if high >= 9e18 => {
-                format!("{}, at least {low}{unit}", self.article())
-            }
-            (Some((low, high)), _) => format!("{} from {low} to {high}{unit}", self.article()),
-            (None, []) => self.article().into(),
-            (None, choices) => format!("one of {}", choices.join(", ")),
-        }
-    }
-
-    fn article(&self) -> &'static str {
-        let mut kinds = KINDS.iter();
-        kinds
-            .find(|(kind, _)| *kind == self.kind)
-            .map_or("", |(_, article)| article)
-    }
-
-    fn check(&self, operator: &'static str, value: &Value) -> Result<(), PlanError> {
-        let fits = match self.kind {
-            "integer" => value.is_i64() || value.is_u64(),
-            "number" => value.as_f64().is_some_and(f64::is_finite),
-            "bool" => value.is_boolean(),
-            "list" => value.is_array(),
-            "expression" | "expressions" | "aggregates" => value.is_object(),
-            "numbers" => match value {
-                Value::Array(list) => list.iter().all(Value::is_number),
-                one => one.is_number(),
-            },
-            _ => value.is_string(),
-        };
-        let in_range = self
-            .range
-            .is_none_or(|(low, high)| value.as_f64().is_some_and(|x| (low..=high).contains(&x)));
-        let known = |text: &Value| {
-            self.choices.is_empty() || text.as_str().is_some_and(|t| self.choices.contains(&t))
-        };
-        let chosen = match value {
-            Value::Array(values) => values.iter().all(known),
-            other => known(other),
-        };
-        if fits && in_range && chosen {
-            return Ok(());
-        }
-        Err(PlanError::Parameter {
-            operator,
-            parameter: self.name,
-            got: value.to_string(),
-            legal: self.legal(),
-        })
-    }
+/// Parameters of an operator on their way into a plan; implemented by the builders that [`operator!`](super::operator) writes.
+pub trait OperatorBuilder {
+    /// The operator's declaration, and the parameters that were set.
+    fn into_parts(self) -> (Declaration, Map<String, Value>);
 }
 
 impl Declaration {
@@ -264,69 +115,4 @@ impl Declaration {
             legal: format!("of its type ({why})"),
         })
     }
-}
-
-/// Declares an operator: a struct with its parameters and its state.
-///
-/// ```
-/// use isochrony_flow::{
-///     OperatorProperties, Inputs, Item, Next, OpError, Operator, Out, PlanError, Port, PortType, json, operator,
-/// };
-///
-/// operator! {
-///     /// Lets every n-th item pass.
-///     pub struct Thin = "thin" (Inputs::Exactly(1)) {
-///         /// One item in so many passes.
-///         every: u64 = "integer" { unit: "items", range: (1.0, 1e9), default: || json!(2) },
-///     }
-///     state {
-///         seen: u64,
-///     }
-/// }
-///
-/// impl Operator for Thin {
-///     fn bind(&mut self, inputs: &[PortType]) -> Result<OperatorProperties, PlanError> {
-///         Ok(OperatorProperties::new(inputs.iter().copied()).data_dependent())
-///     }
-///
-///     fn process(&mut self, _: Port, _: &mut Item, _: &mut Out<'_>) -> Result<Next, OpError> {
-///         self.seen += 1;
-///         Ok(if self.seen % self.every == 0 { Next::Forward } else { Next::Consumed })
-///     }
-/// }
-/// ```
-#[macro_export]
-macro_rules! operator {
-    (
-        $(#[doc = $doc:literal])*
-        $vis:vis struct $Name:ident = $name:literal ($inputs:expr) {
-            $(
-                $(#[doc = $pdoc:literal])*
-                $param:ident : $type:ty = $kind:literal { $($key:ident : $value:expr),* $(,)? }
-            ),* $(,)?
-        }
-        state { $( $(#[$sattr:meta])* $state:ident : $stype:ty ),* $(,)? }
-    ) => {
-        $(#[doc = $doc])*
-        #[derive(Default)]
-        $vis struct $Name {
-            $( $(#[doc = $pdoc])* pub $param: $type, )*
-            $( $(#[$sattr])* $state: $stype, )*
-        }
-
-        impl $crate::Declared for $Name {
-            const DECLARATION: $crate::Declaration = $crate::Declaration {
-                name: $name,
-                doc: concat!($($doc, "\n"),*),
-                inputs: $inputs,
-                params: &[$(
-                    $crate::Param::new(stringify!($param), concat!($($pdoc, "\n"),*), $kind)$(.$key($value))*
-                ),*],
-                build: |_params| Ok(Box::new(Self {
-                    $( $param: $crate::Declaration::read($name, stringify!($param), _params)?, )*
-                    $( $state: Default::default(), )*
-                })),
-            };
-        }
-    };
 }

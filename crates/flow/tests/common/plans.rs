@@ -122,10 +122,10 @@ pub(crate) fn settling() -> Vec<(&'static str, Value)> {
 pub(crate) fn steps() -> impl Strategy<Value = Vec<Step>> {
     let step = prop_oneof![
         Just(Step::Pass),
-        (0usize..9).prop_map(Step::Map),
-        (0usize..9).prop_map(Step::Map),
-        (0usize..5).prop_map(Step::Filter),
-        (0usize..5).prop_map(Step::Filter),
+        (0..maps(&Expr::input()).len()).prop_map(Step::Map),
+        (0..maps(&Expr::input()).len()).prop_map(Step::Map),
+        (0..filters(&Expr::input()).len()).prop_map(Step::Filter),
+        (0..filters(&Expr::input()).len()).prop_map(Step::Filter),
         (-20i64..900, 0i64..700).prop_map(|(a, len)| Step::Between(a, a + len)),
         (1u64..40, 1u64..50).prop_map(|(window, hop)| Step::Windows(window, hop)),
         Just(Step::Power),
@@ -134,9 +134,9 @@ pub(crate) fn steps() -> impl Strategy<Value = Vec<Step>> {
         Just(Step::TrimPeak),
         (0u64..60).prop_map(Step::Limit),
         any::<bool>().prop_map(Step::Groups),
-        (0usize..8).prop_map(Step::Around),
-        (0usize..8).prop_map(Step::Around),
-        (0usize..8).prop_map(Step::Settling),
+        (0..around().len()).prop_map(Step::Around),
+        (0..around().len()).prop_map(Step::Around),
+        (0..settling().len()).prop_map(Step::Settling),
         (0usize..6).prop_map(Step::Zip),
         (0usize..6).prop_map(Step::Merge),
         (1usize..6).prop_map(Step::Other),
@@ -212,7 +212,7 @@ pub(crate) fn plans(scan: Plan, steps: &[Step]) -> Vec<Plan> {
 pub(crate) fn prefix() -> impl Strategy<Value = Vec<Step>> {
     let step = prop_oneof![
         (0usize..2).prop_map(Step::Map),
-        (0usize..8).prop_map(Step::Around),
+        (0..around().len()).prop_map(Step::Around),
         (1u64..40, 1u64..50).prop_map(|(window, hop)| Step::Windows(window, hop)),
     ];
     prop::collection::vec(step, 1..4)

@@ -174,7 +174,7 @@ operator! {
     /// Names the windows that begin at a multiple.
     pub struct Detect = "detect" (Inputs::Exactly(1)) {
         /// Of this.
-        every: i64 = "integer" { unit: "samples", range: (1.0, 1e6) },
+        every: i64 = "integer" { unit: Samples, range: (1.0, 1e6) },
     }
     state {}
 }

@@ -4,8 +4,7 @@
 //! here. Runs use the calling thread ([`running`]).
 
 use isochrony_flow::{
-    Catalog, Plan, PortType, SEGMENT_SAMPLES, Segments, SharedFactory, SharedRecording,
-    StoredRecording,
+    Plan, PortType, SEGMENT_SAMPLES, Segments, SharedFactory, SharedRecording, StoredRecording,
 };
 use isochrony_segment::{Calibration, SigSeg, Stream};
 use isochrony_store::{StoreError, Strategy};
@@ -15,6 +14,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use serde_json::{Map, Value, json};
 
+use crate::declarations::catalog;
 use crate::errors::{PackageError, Result};
 use crate::expr::row::Row;
 use crate::expr::{Expr, traced};
@@ -132,7 +132,7 @@ impl NativePlan {
         others: &[PyRef<'_, Self>],
     ) -> Result<Self> {
         let plans = &self.all(others)[1..];
-        let catalog = Catalog::standard();
+        let catalog = catalog();
         let plan = self.plan.apply(catalog.get(name)?, params, plans)?;
         self.of_inputs(py, plan, others, &owner::ObjectKeeper::default())
     }

@@ -14,6 +14,7 @@ use super::jit::JitOperator;
 use super::owner::ObjectKeeper;
 use super::python_operator::PythonOperator;
 use super::{drive, follow, generate, table_file};
+use crate::declarations;
 use crate::errors::{PackageError, Result};
 use crate::store::handle::OpenStore;
 
@@ -44,7 +45,7 @@ pub(super) fn parameters(operator: &str, text: &str) -> Result<Map<String, Value
 fn catalog(store: Option<&Arc<OpenStore>>, imports: &Imports) -> Catalog {
     let (signals, events) = (store.cloned(), store.cloned());
     let [py, each, jit, operator] = [(); 4].map(|()| imports.clone());
-    Catalog::standard()
+    declarations::catalog()
         .with_factory(SignalSink::NAME, move |saved, _| {
             SignalSink::resolve(saved, signals.as_ref().map(|shared| &shared.store))
         })

@@ -11,17 +11,35 @@ use crate::{
 };
 
 operator! {
-    /// Says what samples mean: values become `value * gain + offset`, in a unit. The samples stay as they are.
+    /// Sets the calibration of samples: values become `value * gain + offset`, in a unit.
     ///
-    /// No pass over them and nothing is rounded: counts stay counts, and scale and offset of their calibration change.
-    /// Whatever computes, sees values; `collect` and a kept signal have the counts, the signal with its calibration.
+    /// # Inputs
+    /// Samples of any type, shape (n,).
+    ///
+    /// # Returns
+    /// The same samples, shape (n,), of the same dtype, with another scale, offset and unit. No edges, no delay.
+    ///
+    /// # Conventions
+    /// Nothing is computed or rounded: counts stay counts. Operators compute with values; `collect` gives the counts,
+    /// and a stored signal has them with their calibration.
+    ///
+    /// # Errors
+    /// The input is not samples; a gain of 0, or one by which a count is not a finite number of units.
+    ///
+    /// # Example
+    /// ```python
+    /// >>> import numpy as np, isochrony as iso
+    /// >>> volts = iso.scan(np.array([0, 100, 200], "i2"), rate=100).calibrate(0.01, unit="V")
+    /// >>> volts.calibrate(250, -50, "kPa").map(lambda s: s + 0.0).collect()
+    /// array([-50., 200., 450.])
+    /// ```
     pub struct Calibrate = "calibrate" (Inputs::Exactly(1)) {
-        /// What values are multiplied by; not 0.
-        gain: f64 = "number" { default: || json!(1.0) },
-        /// What is added then, in the new unit.
-        offset: f64 = "number" { default: || json!(0.0) },
-        /// The unit of the result; left out: as it was.
-        unit: Option<String> = "text" { default: || json!(null) },
+        /// Factor by which values are multiplied; not 0.
+        gain: f64 = "number" { default: || json!(1.0), positional: true },
+        /// Added after that, in the new unit.
+        offset: f64 = "number" { default: || json!(0.0), positional: true },
+        /// Unit of the result. Left out: the unit stays as it is.
+        unit: Option<String> = "text" { unit: Of("the name of a unit"), default: || json!(null), positional: true },
     }
     state {
         stream: Option<StreamId>,
@@ -29,13 +47,32 @@ operator! {
 }
 
 operator! {
-    /// The same values in another unit, as `"kPa"` to `"mH2O"`: another calibration, as by `calibrate`.
+    /// Converts values to another unit of the same quantity, such as kPa to mH2O.
     ///
-    /// Units are products of SI units, their prefixes and some others (`m/s`, `m s-2`, `mm/s^2`, `degC`, `bar`, `psi`, `g0`,
-    /// `deg`, `rpm`); one that is not known, or measures something else, is an error.
+    /// # Inputs
+    /// Samples in a known unit, shape (n,).
+    ///
+    /// # Returns
+    /// The same samples, shape (n,), of the same dtype, with the calibration of the new unit. No edges, no delay.
+    ///
+    /// # Conventions
+    /// As for `calibrate`, nothing is computed or rounded. A unit is a product of names with powers, such as `m/s`, `m
+    /// s-2`, `mm/s^2` or `mV/Pa`: SI units with prefixes from f to P, and bar, atm, psi, mmHg, mH2O, g0 (standard
+    /// gravity), min, h, d, L, deg, rpm, degC, degF, in, ft, %, ppm, counts.
+    ///
+    /// # Errors
+    /// The input is not samples; a unit that is not known; two units that measure different quantities.
+    ///
+    /// # Example
+    /// ```python
+    /// >>> import numpy as np, isochrony as iso
+    /// >>> cold = iso.scan(np.array([-10.0, 0.0]), rate=1, unit="degC")
+    /// >>> cold.to_unit("degF").map(lambda s: s + 0.0).collect().round(9)
+    /// array([14., 32.])
+    /// ```
     pub struct ToUnit = "to_unit" (Inputs::Exactly(1)) {
-        /// The unit to convert to.
-        unit: String = "text" {},
+        /// Unit to convert to.
+        unit: String = "text" { unit: Of("the name of a unit") },
     }
     state {
         stream: Option<StreamId>,

@@ -2,3 +2,7 @@
 
 pub(crate) mod calibrate;
 mod units;
+
+register! {
+    calibrate: Calibrate, ToUnit;
+}

@@ -2,3 +2,8 @@
 
 pub(crate) mod cross_correlation;
 pub(crate) mod packets;
+
+register! {
+    cross_correlation: Delay, GccPhat, Xcorr;
+    packets: CombinePackets, ErrorCorrelation;
+}

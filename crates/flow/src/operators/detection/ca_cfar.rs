@@ -11,27 +11,52 @@ use crate::{
 };
 
 operator! {
-    /// How far each power stands out of those around it, as its ratio to a threshold above which noise is with a stated
-    /// probability: 1 and more is detected. `triggers(on=1)` makes ranges of it.
+    /// Compares each power with those around it (cell-averaging CFAR): a level of 1 or more is a detection.
     ///
-    /// Powers, not negative: samples, or windows of one number each. The threshold is a factor times the mean of the training
-    /// cells (cell averaging), or times the one of a rank among them (ordered statistic, which other targets do not
-    /// mask). Numbers that lack training cells, at the beginning of a stretch and, where there are cells on both sides, at its
-    /// end, have no level. NaN reaches the levels in whose cells it is. Finn and Johnson (1968), Rohling (1983).
+    /// # Inputs
+    /// Real, non-negative powers: samples, shape (n,), or windows of one number each.
+    ///
+    /// # Returns
+    /// Levels of the same shape, float32 for float32, otherwise float64: each power divided by its detection threshold.
+    /// `triggers(on=1)` makes ranges of them. Edges: numbers without all their training cells give no level, which are
+    /// training + guard at the beginning of each gap-free range and, with both sides, at its end. Delay: training +
+    /// guard with both sides, otherwise none.
+    ///
+    /// # Conventions
+    /// Noise exceeds the threshold with probability `pfa`, whatever its power. With averaged cells and `degrees` of 2
+    /// the factor is N (pfa^(-1/N) - 1), for other degrees it follows from the F distribution; with an order statistic
+    /// it is Rohling's. NaN spreads to the levels whose cells contain it.
+    ///
+    /// # Errors
+    /// The input is not real; `order` with degrees other than 2.
+    ///
+    /// # Source
+    /// H. M. Finn and R. S. Johnson (1968); H. Rohling, "Radar CFAR thresholding in clutter and multiple target
+    /// situations" (1983).
+    ///
+    /// # Example
+    /// ```python
+    /// >>> import numpy as np, isochrony as iso
+    /// >>> power = np.random.default_rng(1).exponential(size=2000)
+    /// >>> power[700] = 60.0
+    /// >>> iso.scan(power, rate=100).ca_cfar(1e-6).triggers(on=1).collect()
+    /// array([[700, 701]])
+    /// ```
     pub struct CaCfar = "ca_cfar" (Inputs::Exactly(1)) {
-        /// Probability that noise is detected.
-        pfa: f64 = "number" { unit: "of numbers", range: (1e-15, 0.1) },
-        /// Training cells on each side.
-        training: u64 = "integer" { unit: "numbers", range: (1.0, 268435456.0), default: || json!(16) },
-        /// Cells next to the one under test, on each side, that are left out.
-        guard: u64 = "integer" { unit: "numbers", range: (0.0, 268435456.0), default: || json!(2) },
-        /// Where training cells are: on both sides, or before, which has no delay.
+        /// Probability that noise is detected (false alarm).
+        pfa: f64 = "number" { range: (1e-15, 0.1) },
+        /// Training cells on each side, from which the noise power is estimated.
+        training: u64 = "integer" { unit: Of("numbers"), range: (1.0, 268435456.0), default: || json!(16) },
+        /// Cells next to the one under test that are left out, on each side.
+        guard: u64 = "integer" { unit: Of("numbers"), range: (0.0, 268435456.0), default: || json!(2) },
+        /// Training cells on both sides, or only before, which has no delay.
         sides: String = "text" { choices: &["both", "before"], default: || json!("both") },
-        /// Part of the training cells, in order, below the one that stands for noise; null: their mean does.
-        order: Option<f64> = "number" { unit: "of the training cells", range: (0.0, 1.0), default: || json!(null) },
-        /// How many squares of Gaussian numbers a power is the mean of: 2 of complex samples or bins of a spectrum, 1 of
-        /// squares of real samples; more of averages. `order` needs 2.
-        degrees: u32 = "integer" { unit: "degrees of freedom", range: (1.0, 1e6), default: || json!(2) },
+        /// Estimates the noise by the cell above this share of the sorted training cells, such as 0.75, which other
+        /// targets do not mask. Left out: by their mean.
+        order: Option<f64> = "number" { unit: Of("of the training cells"), range: (0.0, 1.0), default: || json!(null) },
+        /// Number of squared Gaussian values of which a power is the mean: 2 for complex samples and bins of a
+        /// spectrum, 1 for squares of real samples, n for their mean over n samples.
+        degrees: u32 = "integer" { unit: Of("degrees of freedom"), range: (1.0, 1e6), default: || json!(2) },
     }
     state {
         numbers: Numbers,

@@ -11,22 +11,46 @@ use crate::{
 };
 
 operator! {
-    /// How far each number stands out of the noise before it, as its distance from the noise's mean over the distance at
-    /// which it is a detection: 1 and more is detected. `triggers(on=1)` makes ranges of it.
+    /// Compares each number with the noise before it: a level of 1 or more is a detection.
     ///
-    /// Real samples, or windows of one number each (a score); as many levels, without delay. Noise is Gaussian, its mean and
-    /// deviation are exponentially weighted; the first `memory` numbers of every stretch are learned from and have the level 0.
-    /// What is detected does not become noise, until `timeout` numbers in a row were: then all are learned from, until one is
-    /// not detected. NaN has the level NaN and is not learned from. XStream, section II-A.
+    /// # Inputs
+    /// Real samples, shape (n,), or windows of one number each, such as a score.
+    ///
+    /// # Returns
+    /// Levels of the same shape, float32 for float32, otherwise float64: the distance from the mean of the noise,
+    /// divided by the distance at which a number is detected. `triggers(on=1)` makes ranges of them. Edges: the first
+    /// `memory` levels of each gap-free range are 0. No delay.
+    ///
+    /// # Conventions
+    /// Noise is Gaussian; its mean and deviation are exponentially weighted. With `pfa` the distance is that of
+    /// Student's t distribution, because mean and deviation are estimates; the bias of leaving out detections is
+    /// corrected. NaN has the level NaN and does not count as noise.
+    ///
+    /// # Errors
+    /// Both or neither of `pfa` and `deviations`; the input is not real.
+    ///
+    /// # Source
+    /// L. Girod et al., "XStream: a signal-oriented data stream management system" (2008), section II-A.
+    ///
+    /// # Example
+    /// ```python
+    /// >>> import numpy as np, isochrony as iso
+    /// >>> signal = np.random.default_rng(1).normal(size=(500, 32))
+    /// >>> signal[400] *= 3
+    /// >>> loudness = iso.scan(signal.ravel(), rate=48_000).rewindow(32).map(lambda s: (s * s).mean())
+    /// >>> loudness.cfar(deviations=6, memory=100).triggers(on=1).collect() // 32
+    /// array([[400, 401]])
+    /// ```
     pub struct Cfar = "cfar" (Inputs::Exactly(1)) {
-        /// Probability that a number that is noise is detected; or give `deviations`.
-        pfa: Option<f64> = "number" { unit: "of numbers", range: (1e-15, 0.1), default: || json!(null) },
-        /// Standard deviations above the mean from which a number is detected; or give `pfa`.
-        deviations: Option<f64> = "number" { unit: "standard deviations", range: (1.0, 1000.0), default: || json!(null) },
-        /// Time constant of the noise's mean and deviation.
-        memory: u64 = "integer" { unit: "numbers", range: (8.0, 4503599627370495.0), default: || json!(1000) },
-        /// Detections in a row after which noise is learned from them.
-        timeout: u64 = "integer" { unit: "numbers", range: (1.0, 4503599627370495.0), default: || json!(1000) },
+        /// Probability that noise is detected (false alarm). Give this or `deviations`.
+        pfa: Option<f64> = "number" { range: (1e-15, 0.1), default: || json!(null), positional: true },
+        /// Standard deviations above the mean from which a number is detected.
+        deviations: Option<f64> = "number" { unit: Of("standard deviations"), range: (1.0, 1000.0), default: || json!(null) },
+        /// Time constant of the mean and deviation of the noise. This many numbers are learned from first.
+        memory: u64 = "integer" { unit: Of("numbers"), range: (8.0, 4503599627370495.0), default: || json!(1000) },
+        /// Detections in a row after which they count as noise until a number is not detected, so that a lasting step
+        /// is followed.
+        timeout: u64 = "integer" { unit: Of("numbers"), range: (1.0, 4503599627370495.0), default: || json!(1000) },
     }
     state {
         numbers: Numbers,

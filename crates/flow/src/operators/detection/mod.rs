@@ -5,3 +5,11 @@ pub(crate) mod cfar;
 pub(crate) mod ranges;
 pub(crate) mod stalta;
 pub(crate) mod triggers;
+
+register! {
+    ca_cfar: CaCfar;
+    cfar: Cfar;
+    ranges: ToRanges;
+    stalta: StaLta;
+    triggers: Triggers;
+}

@@ -11,17 +11,36 @@ use crate::{
 };
 
 operator! {
-    /// The stretches of time that windows cover: those that touch or overlap become one range.
+    /// Merges windows that touch or overlap into ranges of indices.
     ///
-    /// Ranges that come close to one another are joined if asked, and all are widened if asked; none is joined across a
-    /// gap or a clock step. Widened ranges may reach into a gap, and begin at index 0 at the earliest.
+    /// # Inputs
+    /// Windows of any kind, or ranges.
+    ///
+    /// # Returns
+    /// Ranges, shape (n, 2): start and end (exclusive) in samples, int64. `sync`, `rows` and `annotate` take them. No
+    /// edges; a range is known when the next one does not join it.
+    ///
+    /// # Conventions
+    /// Ranges never join across a gap or a clock step. Widened ranges may reach into a gap; none starts before index 0.
+    ///
+    /// # Errors
+    /// The input is neither windows nor ranges.
+    ///
+    /// # Example
+    /// ```python
+    /// >>> import numpy as np, isochrony as iso
+    /// >>> loud = iso.scan(np.arange(12) % 6, rate=100).rewindow(2).filter(lambda s: s.max() > 1)
+    /// >>> loud.ranges().collect()
+    /// array([[ 2,  6],
+    ///        [ 8, 12]])
+    /// ```
     pub struct ToRanges = "ranges" (Inputs::Exactly(1)) {
-        /// Ranges that have no more samples than this between them become one.
-        join: u64 = "integer" { unit: "samples", range: (0.0, 70368744177664.0), default: || json!(0) },
-        /// Samples that a range begins earlier.
-        before: u64 = "integer" { unit: "samples", range: (0.0, 70368744177664.0), default: || json!(0) },
-        /// Samples that it ends later.
-        after: u64 = "integer" { unit: "samples", range: (0.0, 70368744177664.0), default: || json!(0) },
+        /// Ranges with this many samples or fewer between them become one.
+        join: u64 = "integer" { unit: Samples, range: (0.0, 70368744177664.0), default: || json!(0) },
+        /// Samples by which each range starts earlier.
+        before: u64 = "integer" { unit: Samples, range: (0.0, 70368744177664.0), default: || json!(0) },
+        /// Samples by which each range ends later.
+        after: u64 = "integer" { unit: Samples, range: (0.0, 70368744177664.0), default: || json!(0) },
     }
     state {
         /// The last range, which may grow.

@@ -11,18 +11,41 @@ use crate::{
 };
 
 operator! {
-    /// Ratio of the mean square of a short time to that of a long time, both ending at each sample: a trigger of onsets.
+    /// Computes the ratio of short-term to long-term average power (STA/LTA), for triggering on onsets.
     ///
-    /// Real samples, or windows of one number each; as many ratios, without delay. The first ones of every stretch are 0, until
-    /// the long window is full; of silence the ratio is 0, too. "classic" takes plain means of the last samples (NaN
-    /// reaches as far as the long window; months of samples leave no rounding errors behind), "recursive" exponentially
-    /// weighted ones with these time constants (NaN stays to the end of the stretch). Conventions are ObsPy's.
+    /// # Inputs
+    /// Real samples, shape (n,), or windows of one number each.
+    ///
+    /// # Returns
+    /// Ratios of the same shape, float32 for float32, otherwise float64. Edges: 0 until the long window is full, in
+    /// each gap-free range. No delay: both windows end at each sample.
+    ///
+    /// # Conventions
+    /// Those of ObsPy's `classic_sta_lta` and `recursive_sta_lta`. The ratio of silence is 0. Classic sums keep no
+    /// rounding errors of samples that have left the window. NaN reaches as far as the long window; with the recursive
+    /// method, to the end of its gap-free range.
+    ///
+    /// # Errors
+    /// `lta` not longer than `sta`; a window shorter than half a sample; input that is not real.
+    ///
+    /// # Source
+    /// R. V. Allen, "Automatic earthquake recognition and timing from single traces" (1978).
+    ///
+    /// # Example
+    /// ```python
+    /// >>> import numpy as np, isochrony as iso
+    /// >>> signal = np.random.default_rng(1).normal(size=5000)
+    /// >>> signal[3000:3100] *= 20
+    /// >>> ratio = iso.scan(signal, rate=100).stalta(0.2, 10)
+    /// >>> ratio.triggers(on=5, off=1).collect().round(-1)
+    /// array([[3000, 3120]])
+    /// ```
     pub struct StaLta = "stalta" (Inputs::Exactly(1)) {
-        /// Length of the short time.
-        sta: f64 = "number" { unit: "s", range: (0.0, 1e9) },
-        /// Length of the long time.
-        lta: f64 = "number" { unit: "s", range: (0.0, 1e9) },
-        /// Plain means, or exponentially weighted ones.
+        /// Length of the short window, to the nearest sample.
+        sta: f64 = "number" { unit: Seconds, range: (0.0, 1e9) },
+        /// Length of the long window, longer than `sta`.
+        lta: f64 = "number" { unit: Seconds, range: (0.0, 1e9) },
+        /// "classic" takes plain means, "recursive" exponentially weighted ones with these time constants.
         method: String = "text" { choices: &["classic", "recursive"], default: || json!("classic") },
     }
     state {

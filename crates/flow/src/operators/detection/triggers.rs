@@ -22,21 +22,40 @@ use crate::{
 const TILE: usize = 2048;
 
 operator! {
-    /// Ranges in which a stream of numbers has gone to `on` or above and stayed at `off` or above.
+    /// Detects ranges with a two-threshold trigger: a range starts where the value reaches `on` and ends before it
+    /// falls below `off`.
     ///
-    /// Real samples, or windows of one number each, which stand for all samples of the window. Ranges that lie no further
-    /// apart than `merge` become one; then those shorter than `min_length` are left out. A range ends with its stretch:
-    /// at a gap, a clock step or what a filter removed. NaN is not above anything. Onsets are those of ObsPy's
-    /// `trigger_onset`; ends are the index behind the last that it names.
+    /// # Inputs
+    /// Real samples, shape (n,), or windows of one number each; a range then covers whole windows.
+    ///
+    /// # Returns
+    /// Ranges, shape (n, 2): start and end (exclusive) in samples, int64. `sync`, `rows` and `annotate` take them.
+    /// Edges: a range ends with its gap-free range, and where a filter removed windows. Delay: until the range has
+    /// ended and no other can merge with it.
+    ///
+    /// # Conventions
+    /// ObsPy's `trigger_onset` names the last index of a range where this gives the index after it. NaN is below both
+    /// thresholds. Ranges are merged before short ones are dropped.
+    ///
+    /// # Errors
+    /// `off` above `on`; a negative time; input that is not real.
+    ///
+    /// # Example
+    /// ```python
+    /// >>> import numpy as np, isochrony as iso
+    /// >>> iso.scan(np.array([0, 4, 3, 2, 0, 5, 0]), rate=1).triggers(on=4, off=3).collect()
+    /// array([[1, 3],
+    ///        [5, 6]])
+    /// ```
     pub struct Triggers = "triggers" (Inputs::Exactly(1)) {
-        /// A range begins with a number that is this or more.
-        on: f64 = "number" { unit: "of the numbers' unit", range: (-1e300, 1e300), adjustable: true },
-        /// It ends before one that is less than this; null: than `on`.
-        off: Option<f64> = "number" { unit: "of the numbers' unit", range: (-1e300, 1e300), default: || json!(null), adjustable: true },
-        /// Shorter ranges are left out.
-        min_length: f64 = "number" { unit: "s", range: (0.0, 1e9), default: || json!(0.0) },
-        /// Ranges with no more time than this between them become one.
-        merge: f64 = "number" { unit: "s", range: (0.0, 1e9), default: || json!(0.0) },
+        /// Threshold at which a range starts.
+        on: f64 = "number" { unit: Of("of the numbers' unit"), range: (-1e300, 1e300), adjustable: true },
+        /// Threshold below which it ends. Left out: `on`.
+        off: Option<f64> = "number" { unit: Of("of the numbers' unit"), range: (-1e300, 1e300), default: || json!(null), adjustable: true, positional: true },
+        /// Drops ranges shorter than this.
+        min_length: f64 = "number" { unit: Seconds, range: (0.0, 1e9), default: || json!(0.0) },
+        /// Merges ranges with this much time or less between them.
+        merge: f64 = "number" { unit: Seconds, range: (0.0, 1e9), default: || json!(0.0) },
     }
     state {
         values: Compiled,

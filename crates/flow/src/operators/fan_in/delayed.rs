@@ -12,14 +12,21 @@ use crate::{
 };
 
 operator! {
-    /// What `feedback` was given so many windows, or samples, before; made with it by `Plan.feedback`.
+    /// Repeats what `feedback` received so many windows or samples before; part of `Plan.feedback`.
     ///
-    /// The first ones of every gap-free stretch are `initial`. Windows are those of the input, with as many values as
-    /// `initial` has: one number, or a list.
+    /// # Inputs
+    /// Samples, or windows, that drive the loop.
+    ///
+    /// # Returns
+    /// For each input window the values fed back `by` windows earlier, of the stated dtype, shape (n, N); for samples
+    /// shape (n,). Edges: the first ones of each gap-free range are `initial`.
+    ///
+    /// # Errors
+    /// The input is neither samples nor windows; `initial` of another length than what is fed back.
     pub struct Delayed = "delayed" (Inputs::Exactly(1)) {
-        /// How much later.
-        by: u64 = "integer" { unit: "windows or samples", range: (1.0, 1e9), default: || Value::from(1) },
-        /// What the first ones are: a number, or of windows a list of as many as each has.
+        /// Delay of the loop.
+        by: u64 = "integer" { unit: Of("windows or samples"), range: (1.0, 1e9), default: || Value::from(1) },
+        /// First values: a number, or one for each value of a window.
         initial: Value = "numbers" { default: || Value::from(0.0) },
         /// Type of the values.
         dtype: Option<DType> = "text" {

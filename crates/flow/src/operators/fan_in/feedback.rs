@@ -8,9 +8,21 @@ use crate::{
 };
 
 operator! {
-    /// Lets its first input pass and feeds the second back to `delayed`, which is the third; made by `Plan.feedback`.
+    /// Closes a loop: passes its first input on, and feeds the second back to `delayed`, its third; part of
+    /// `Plan.feedback`.
     ///
-    /// What is fed back has a window, or a sample, for each that came in: the loop goes on when it has come round.
+    /// # Inputs
+    /// What goes on.
+    ///
+    /// `fed`: what is fed back: a window, or a sample, for each that came in.
+    ///
+    /// `back`: the output of `delayed`.
+    ///
+    /// # Returns
+    /// The first input, unchanged. No edges, no delay.
+    ///
+    /// # Errors
+    /// What is fed back is not of the announced type, or may lack windows.
     pub struct Feedback = "feedback" (Inputs::Exactly(3)) {}
     state {}
 }

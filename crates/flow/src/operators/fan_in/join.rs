@@ -11,18 +11,39 @@ use crate::{
 };
 
 operator! {
-    /// Rows of the first input with those of the second at the same time: those whose ranges overlap, or the nearest.
+    /// Joins rows with those of another plan at the same time: where their ranges overlap, or the nearest.
     ///
-    /// A row comes out for each pair, in the order of the first input's rows and, for one of these, of the second's. It
-    /// has the fields of both; those of the second whose names the first has, too, get the suffix. Rows of one timebase
-    /// meet by their indices; others meet by civil time, which both must know (rows whose time is not known meet nobody).
-    /// With a tolerance each row of the first input meets at most one of the second, whose start is nearest to its own and
-    /// no further away; of two as near, the earlier. Rows without a partner are left out. Inputs may also be ranges. Rows
-    /// wait only as long as a partner can come; a stream that goes back in time, where a clock was set back, is an error.
+    /// # Inputs
+    /// Rows with `start` and `end`, or ranges.
+    ///
+    /// `other`: rows or ranges. Rows of one timebase meet by their indices, others by civil time.
+    ///
+    /// # Returns
+    /// Rows, one for each pair, with the fields of both, in the order of this plan's rows and then of the other's. Rows
+    /// without a partner are left out. No edges; a row waits only as long as a partner can follow.
+    ///
+    /// # Conventions
+    /// With a tolerance, each row meets at most one of the other plan, whose start is nearest to its own and no further
+    /// away; of two equally near ones the earlier. Rows whose time is not known meet none. A stream that goes back in
+    /// time, as after a clock step, ends the run with an error.
+    ///
+    /// # Errors
+    /// An input without `start` and `end`; inputs without a common time; two fields of one name.
+    ///
+    /// # Example
+    /// ```python
+    /// >>> import numpy as np, isochrony as iso
+    /// >>> windows = iso.scan(np.arange(8), rate=100).rewindow(4)
+    /// >>> windows.stats("max").join(windows.stats("min"), tolerance=0.01).select("max", "min").collect()
+    ///  max  min
+    ///    3    0
+    ///    7    4
+    /// [2 rows]
+    /// ```
     pub struct Join = "join" (Inputs::Exactly(2)) {
-        /// How far the nearest row's start may be; null: ranges overlap.
-        tolerance: Option<f64> = "number" { unit: "s", range: (0.0, 1e12), default: || json!(null) },
-        /// What is put behind names of the second input's fields that the first input has, too.
+        /// Largest distance of two rows' starts; each row then meets at most one. Left out: rows whose ranges overlap.
+        tolerance: Option<f64> = "number" { unit: Seconds, range: (0.0, 1e12), default: || json!(null) },
+        /// Appended to names of the other plan's fields that this one has, too.
         suffix: String = "text" { default: || json!("_right") },
     }
     state {

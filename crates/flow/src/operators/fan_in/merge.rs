@@ -8,10 +8,33 @@ use crate::{
 };
 
 operator! {
-    /// All samples, windows, rows or ranges of all inputs, those that begin first first; the lower input first where two begin together.
+    /// Merges items of several plans in the order of their indices.
     ///
-    /// Where inputs overlap they are taken in turn, one window or sample at a time, however they came.
-    /// Where they go back, as ranges of a selection may, first what ascends of all of them, then what follows.
+    /// # Inputs
+    /// Samples, windows, rows or ranges.
+    ///
+    /// `others`: plans of the same type and timebase.
+    ///
+    /// # Returns
+    /// All items of all inputs, of the same type, ordered by their first index; where two begin together, the first
+    /// plan's comes first. No edges; an item waits until no earlier one can follow.
+    ///
+    /// # Conventions
+    /// Where inputs overlap, single windows or samples alternate, however they arrived in blocks. Where inputs go back,
+    /// as ranges of a selection may, the first ascending part of all inputs comes first, then what follows.
+    ///
+    /// # Errors
+    /// The plans differ in what they carry.
+    ///
+    /// # Example
+    /// ```python
+    /// >>> import numpy as np, isochrony as iso
+    /// >>> windows = iso.scan(np.arange(9), rate=100).rewindow(3)
+    /// >>> low, high = windows.filter(lambda s: s.max() < 3), windows.filter(lambda s: s.min() > 5)
+    /// >>> high.merge(low).collect()
+    /// array([[0, 1, 2],
+    ///        [6, 7, 8]])
+    /// ```
     pub struct Merge = "merge" (Inputs::AtLeast(1)) {}
     state {}
 }

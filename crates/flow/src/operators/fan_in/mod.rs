@@ -9,3 +9,13 @@ pub(crate) mod merge;
 pub(crate) mod pairs;
 pub(crate) mod sync;
 pub(crate) mod zip;
+
+register! {
+    align: AlignTo;
+    delayed: Delayed;
+    feedback: Feedback;
+    join: Join;
+    merge: Merge;
+    sync: Sync;
+    zip: Zip;
+}

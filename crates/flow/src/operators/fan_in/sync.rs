@@ -9,11 +9,25 @@ use crate::{
 };
 
 operator! {
-    /// For every range of the last input, the samples of each of the others in it, on an output each; the rest is dropped.
+    /// Cuts samples of several plans to the ranges of another plan.
     ///
-    /// Samples wait until it is known that no range will ask for them, by reference: they are not copied. A range
-    /// that has a gap in it gives several segments. Windows behind it are counted from each range's first sample; ranges
-    /// that touch are one. XStream, section III-D.
+    /// # Inputs
+    /// Samples, shape (n,).
+    ///
+    /// `others`: samples of the same timebase; the last input, `on` in Python, gives the ranges.
+    ///
+    /// # Returns
+    /// One output per plan of samples: its samples within each range, of the same dtype; a range with a gap in it gives
+    /// several segments. No edges, no delay; samples wait, without a copy, until no range can ask for them.
+    ///
+    /// # Conventions
+    /// Windows cut afterwards are counted from the first sample of each range; ranges that touch are one.
+    ///
+    /// # Errors
+    /// An input is not samples; the last input has no ranges.
+    ///
+    /// # Source
+    /// L. Girod et al., "XStream: a signal-oriented data stream management system" (2008), section III-D.
     pub struct Sync = "sync" (Inputs::AtLeast(2)) {}
     state {
         /// Where what is given on each output goes on; None before the first samples of a stretch.

@@ -8,10 +8,23 @@ use crate::{
 };
 
 operator! {
-    /// What all inputs have over the same indices, each on its own output; what one of them lacks is left out of all.
+    /// Keeps what all plans have at the same indices, each on its own output.
     ///
-    /// Where inputs go back, as ranges of a selection may, they meet within what ascends: the first part of one with the
-    /// first of the other, and so on.
+    /// # Inputs
+    /// Samples or windows.
+    ///
+    /// `others`: samples or windows of the same timebase, windows of the same length and hop.
+    ///
+    /// # Returns
+    /// One output per input, with its own dtype and shape: the items at indices that all inputs have. No edges, no
+    /// delay.
+    ///
+    /// # Conventions
+    /// Where inputs go back, as ranges of a selection may, they meet within ascending parts: the first part of one with
+    /// the first of the other, and so on.
+    ///
+    /// # Errors
+    /// The plans differ in what they carry, or in their timebase.
     pub struct Zip = "zip" (Inputs::AtLeast(2)) {}
     state {}
 }

@@ -16,41 +16,56 @@ use crate::{
 };
 
 operator! {
-    /// A filter without recursion, by its taps: given, or designed by a window or for equal ripple.
+    /// Filters samples with a finite impulse response: taps that are given, or designed by a window or for equal
+    /// ripple.
     ///
-    /// Samples in, samples out with their indices; float32 of float32, computed in single precision, double of all
-    /// other real samples, both parts of complex ones by themselves. Each stretch begins anew: a gap, a clock step or
-    /// what a filter removed is never reached across. NaN and infinities reach as far as the taps do. Many taps are
-    /// applied by transforms of blocks: results then come a block later, and their rounding errors are of the size of
-    /// the largest samples of the block.
+    /// # Inputs
+    /// Samples of any type, shape (n,).
+    ///
+    /// # Returns
+    /// Samples with their indices, shape (n,): float32 for float32, computed in single precision, complex64 and
+    /// complex128 by their parts, otherwise float64. Edges: "causal" gives as many as come in and assumes zeros before
+    /// each gap-free range; "centred" leaves out half the taps at both ends of it. Delay: half the taps for symmetric
+    /// ones if "causal", none if "centred".
+    ///
+    /// # Conventions
+    /// Designs are those of `scipy.signal.firwin` and `remez`: symmetric taps, and a gain of 1 in the middle of the
+    /// passband of a window design. NaN and infinities reach as far as the taps. Results of "fft" come up to two blocks
+    /// later, and their rounding errors are relative to the largest samples of a block.
+    ///
+    /// # Errors
+    /// Parameters that exclude each other; a frequency outside 0 Hz to half the rate; an equiripple design that does
+    /// not converge; input that is not samples.
     pub struct Fir = "fir" (Inputs::Exactly(1)) {
-        /// The taps themselves, a list; or their number, to be designed; left out for a Kaiser window of `width_hz`.
-        taps: Value = "numbers" { default: || json!(null) },
-        /// What passes, of a design by a window.
-        band: Option<String> = "text" { choices: &["lowpass", "highpass", "bandpass", "bandstop"], default: || json!(null) },
-        /// The corner, or both corners of a band, of a design by a window: where the gain is a half.
-        cutoff_hz: Value = "numbers" { unit: "Hz", default: || json!(null) },
-        /// The window of a design.
+        /// The taps themselves, or their number if they are to be designed. Left out for a Kaiser window of `width_hz`.
+        taps: Value = "numbers" { default: || json!(null), positional: true },
+        /// Passband type of a window design.
+        band: Option<String> = "text" { choices: &["lowpass", "highpass", "bandpass", "bandstop"], default: || json!(null), positional: true },
+        /// Corner of a window design, or both corners of a band: the gain there is one half.
+        cutoff_hz: Value = "numbers" { unit: Hertz, default: || json!(null), positional: true },
+        /// Window of a design: "hamming" attenuates by 53 dB, "hann" by 44, "blackman" by 74, "boxcar" by 21, "kaiser"
+        /// by `attenuation_db`.
         window: String = "text" { choices: &["hamming", "hann", "blackman", "boxcar", "kaiser"], default: || json!("hamming") },
-        /// By how much a Kaiser window stops.
-        attenuation_db: Option<f64> = "number" { unit: "dB", range: (1e-6, 600.0), default: || json!(null) },
-        /// Width from passing to stopping, from which the number of taps of a Kaiser window follows.
-        width_hz: Option<f64> = "number" { unit: "Hz", default: || json!(null) },
-        /// Where each band of an equiripple design begins and ends, from 0 to half the rate.
-        edges_hz: Value = "numbers" { unit: "Hz", default: || json!(null) },
-        /// The gain in each of these bands.
+        /// Stopband attenuation of a Kaiser window.
+        attenuation_db: Option<f64> = "number" { unit: Decibels, range: (1e-6, 600.0), default: || json!(null) },
+        /// Transition width of a Kaiser window, from which the number of taps follows.
+        width_hz: Option<f64> = "number" { unit: Hertz, default: || json!(null) },
+        /// Start and end of each band of an equiripple design, ascending from 0 to half the rate.
+        edges_hz: Value = "numbers" { unit: Hertz, default: || json!(null) },
+        /// Gain in each of these bands.
         gains: Value = "numbers" { default: || json!(null) },
-        /// How much an error counts in each of them; alike, if not given.
+        /// Weight of the error in each of them. Left out: equal.
         weights: Value = "numbers" { default: || json!(null) },
-        /// "causal": a result for each sample, of it and those before it, zeros before the stretch; "centred": no delay,
-        /// an odd number of symmetric taps, results only where all taps lie in the stretch.
+        /// "causal": result i depends on sample i and those before it, as in `lfilter`. "centred": no delay; needs an
+        /// odd number of symmetric or antisymmetric taps.
         delay: String = "text" { choices: &["causal", "centred"], default: || json!("causal") },
-        /// How it is computed: "direct" is products and sums, "fft" transforms, "auto" the faster one.
+        /// "direct" adds products, "fft" multiplies spectra of blocks, "auto" takes "direct" below 80 taps.
         method: String = "text" { choices: &["auto", "direct", "fft"], default: || json!("auto") },
     }
     state {
         filter: Streamed,
     }
+    alternatives { "direct": BitIdentical, "fft": Tolerance(ROUNDED) }
 }
 
 /// What transforms round, against the largest samples of a block.

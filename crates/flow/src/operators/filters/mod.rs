@@ -10,3 +10,13 @@ pub(crate) mod sampled;
 pub(crate) mod stream_envelope;
 pub(crate) mod streamed;
 pub(crate) mod zero_phase;
+
+register! {
+    fir: Fir;
+    iir: Iir;
+    notch: Notch;
+    resample: Resample;
+    running: RunningMean, RunningQuantile, RunningRms;
+    stream_envelope: StreamEnvelope;
+    zero_phase: ZeroPhase;
+}

@@ -12,16 +12,36 @@ use crate::{
 };
 
 operator! {
-    /// Takes one frequency out, as mains hum: a recursive filter of the second order.
+    /// Removes one frequency, such as mains hum, with a second-order recursive filter.
     ///
-    /// Samples in, as many samples out, as with `iir`. What lies within `hz / q` around the frequency is weakened by 3 dB
-    /// or more; constants pass as they are.
+    /// # Inputs
+    /// Samples of any type, shape (n,).
+    ///
+    /// # Returns
+    /// Samples with their indices, shape (n,): float32 for float32, complex64 and complex128 by their parts, otherwise
+    /// float64. Edges and delay as for `iir`.
+    ///
+    /// # Conventions
+    /// The design is `scipy.signal.iirnotch(hz, q)`: a band of width `hz / q` is attenuated by 3 dB or more; constants
+    /// pass unchanged. NaN and infinities make all that follows in their gap-free range NaN.
+    ///
+    /// # Errors
+    /// A frequency outside 0 Hz to half the rate; a band wider than half the rate; input that is not samples.
+    ///
+    /// # Example
+    /// ```python
+    /// >>> import numpy as np, isochrony as iso
+    /// >>> hum = np.sin(2 * np.pi * 50 * np.arange(4000) / 1000)
+    /// >>> left = iso.scan(hum + 3.0, rate=1000).notch(50, q=10, initial="steady").collect()
+    /// >>> bool(abs(left[2000:] - 3.0).max() < 1e-3)
+    /// True
+    /// ```
     pub struct Notch = "notch" (Inputs::Exactly(1)) {
-        /// The frequency: between 0 and half the rate.
-        hz: f64 = "number" { unit: "Hz" },
-        /// How narrow: the frequency over the width that is weakened by 3 dB or more.
-        q: f64 = "number" { default: || json!(30.0) },
-        /// What lies before a stretch: "zero", or "steady": its first sample, since ever.
+        /// Frequency to remove, between 0 and half the rate.
+        hz: f64 = "number" { unit: Hertz },
+        /// Quality factor: the frequency divided by the width of the band that is attenuated by 3 dB or more.
+        q: f64 = "number" { default: || json!(30.0), positional: true },
+        /// State at the start of each gap-free range, as in `iir`.
         initial: String = "text" { choices: &["zero", "steady"], default: || json!("zero") },
     }
     state {

@@ -11,14 +11,31 @@ use crate::{
 };
 
 operator! {
-    /// Mean of the samples of the last time, for every sample.
+    /// Computes the mean over a sliding window that ends at each sample.
     ///
-    /// Real samples, or windows of one number each; as many means, in their unit. A window ends at its sample; at the
-    /// beginning of a stretch it has the samples that there are. NaN and infinities reach as far as the window. No rounding
-    /// errors are left behind by what has left it.
+    /// # Inputs
+    /// Real samples, shape (n,), or windows of one number each.
+    ///
+    /// # Returns
+    /// Means of the same shape, in the same unit, float32 for float32, otherwise float64. Edges: at the start of each
+    /// gap-free range the window has the samples that there are. Delay: the window ends at its sample.
+    ///
+    /// # Conventions
+    /// NaN and infinities reach as far as the window and no further; no rounding error of samples that have left it
+    /// remains.
+    ///
+    /// # Errors
+    /// A window shorter than half a sample; input that is not real.
+    ///
+    /// # Example
+    /// ```python
+    /// >>> import numpy as np, isochrony as iso
+    /// >>> iso.scan(np.array([1.0, 3.0, 5.0, 1.0]), rate=100).running_mean(0.02).collect()
+    /// array([1., 2., 4., 3.])
+    /// ```
     pub struct RunningMean = "running_mean" (Inputs::Exactly(1)) {
         /// Length of the window, to the nearest sample.
-        window: f64 = "number" { unit: "s", range: (0.0, 1e9) },
+        window: f64 = "number" { unit: Seconds, range: (0.0, 1e9) },
     }
     state {
         numbers: Numbers,
@@ -26,14 +43,31 @@ operator! {
 }
 
 operator! {
-    /// Root mean square of the samples of the last time, for every sample.
+    /// Computes the root mean square over a sliding window that ends at each sample.
     ///
-    /// Real samples, or windows of one number each; as many values, in their unit. A window ends at its sample; at the
-    /// beginning of a stretch it has the samples that there are. NaN and infinities reach as far as the window. No rounding
-    /// errors are left behind by what has left it.
+    /// # Inputs
+    /// Real samples, shape (n,), or windows of one number each.
+    ///
+    /// # Returns
+    /// Root mean squares of the same shape, in the same unit, float32 for float32, otherwise float64. Edges: at the
+    /// start of each gap-free range the window has the samples that there are. Delay: the window ends at its sample.
+    ///
+    /// # Conventions
+    /// NaN and infinities reach as far as the window and no further; no rounding error of samples that have left it
+    /// remains.
+    ///
+    /// # Errors
+    /// A window shorter than half a sample; input that is not real.
+    ///
+    /// # Example
+    /// ```python
+    /// >>> import numpy as np, isochrony as iso
+    /// >>> iso.scan(np.array([3.0, -3.0, 4.0, 4.0]), rate=100).running_rms(0.02).collect().round(2)
+    /// array([3.  , 3.  , 3.54, 4.  ])
+    /// ```
     pub struct RunningRms = "running_rms" (Inputs::Exactly(1)) {
         /// Length of the window, to the nearest sample.
-        window: f64 = "number" { unit: "s", range: (0.0, 1e9) },
+        window: f64 = "number" { unit: Seconds, range: (0.0, 1e9) },
     }
     state {
         numbers: Numbers,
@@ -41,16 +75,34 @@ operator! {
 }
 
 operator! {
-    /// Quantile of the samples of the last time, for every sample.
+    /// Computes a quantile, such as the median, over a sliding window that ends at each sample.
     ///
-    /// Real samples, or windows of one number each; as many values, in their unit. A window ends at its sample; at the
-    /// beginning of a stretch it has the samples that there are. Between two samples in order it is interpolated linearly, as
-    /// NumPy's `quantile`. NaN reaches as far as the window; infinities are in order with the rest.
+    /// # Inputs
+    /// Real samples, shape (n,), or windows of one number each.
+    ///
+    /// # Returns
+    /// Quantiles of the same shape, in the same unit, float32 for float32, otherwise float64. Edges: at the start of
+    /// each gap-free range the window has the samples that there are. Delay: the window ends at its sample.
+    ///
+    /// # Conventions
+    /// Between sorted samples values are interpolated linearly, as in `numpy.quantile`. NaN reaches as far as the
+    /// window; infinities are sorted with the rest.
+    ///
+    /// # Errors
+    /// A window shorter than half a sample; input that is not real.
+    ///
+    /// # Example
+    /// ```python
+    /// >>> import numpy as np, isochrony as iso
+    /// >>> spiky = iso.scan(np.array([1.0, 2.0, 90.0, 3.0, 2.0]), rate=100)
+    /// >>> spiky.running_quantile(0.03, 0.5).collect()
+    /// array([1. , 1.5, 2. , 3. , 3. ])
+    /// ```
     pub struct RunningQuantile = "running_quantile" (Inputs::Exactly(1)) {
         /// Length of the window, to the nearest sample.
-        window: f64 = "number" { unit: "s", range: (0.0, 1e9) },
-        /// Which quantile: 0 is the least sample, 0.5 the median, 1 the greatest.
-        q: f64 = "number" { unit: "of the samples", range: (0.0, 1.0) },
+        window: f64 = "number" { unit: Seconds, range: (0.0, 1e9) },
+        /// Quantile: 0 is the minimum, 0.5 the median, 1 the maximum.
+        q: f64 = "number" { unit: Of("of the samples"), range: (0.0, 1.0) },
     }
     state {
         numbers: Numbers,

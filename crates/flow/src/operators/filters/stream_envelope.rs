@@ -12,20 +12,31 @@ use crate::{
 };
 
 operator! {
-    /// The envelope of samples: the magnitude of each and of what a Hilbert transformer makes of those around it.
+    /// Computes the envelope of continuous samples with a Hilbert transformer; `Plan.envelope` adds it to samples.
     ///
-    /// Real samples in; samples out with their indices and unit, float32 of float32, in single precision, double of all
-    /// others; without delay. A sine of a frequency from `low_hz` to half the rate less `low_hz` gives its amplitude within
-    /// `10^(-attenuation_db / 20)` of it; slower ones, and an offset, show as they are: put a highpass before. Given only
-    /// where all taps lie in the stretch, about `(attenuation_db - 2) / 58 * rate / low_hz` samples from its ends, or a few more. NaN and
-    /// infinities reach as far as the taps do.
+    /// # Inputs
+    /// Real samples, shape (n,).
     ///
-    /// Source: A. V. Oppenheim and R. W. Schafer, "Discrete-Time Signal Processing", 3rd edition, 12.4.
+    /// # Returns
+    /// Magnitudes of the analytic signal with the indices and unit of the samples, shape (n,): float32 for float32, in
+    /// single precision, otherwise float64. Edges: about (attenuation_db - 2) / 58 * rate / low_hz samples, or a few
+    /// more, are left out at both ends of each gap-free range. No delay.
+    ///
+    /// # Conventions
+    /// A sine between `low_hz` and half the rate less `low_hz` gives its amplitude within 10^(-attenuation_db / 20) of
+    /// it. Lower frequencies and an offset appear as they are: use `highpass` first. NaN and infinities reach as far as
+    /// the taps.
+    ///
+    /// # Errors
+    /// A frequency outside 0 Hz to a quarter of the rate; input that is not real samples.
+    ///
+    /// # Source
+    /// A. V. Oppenheim and R. W. Schafer, "Discrete-Time Signal Processing", 3rd edition, 12.4.
     pub struct StreamEnvelope = "stream_envelope" (Inputs::Exactly(1)) {
-        /// The lowest frequency of which the envelope is right, below a quarter of the rate.
-        low_hz: f64 = "number" { unit: "Hz" },
-        /// How right it is there.
-        attenuation_db: f64 = "number" { unit: "dB", range: (20.0, 160.0), default: || json!(60.0) },
+        /// Lowest frequency of which the envelope is accurate, below a quarter of the rate.
+        low_hz: f64 = "number" { unit: Hertz },
+        /// Accuracy of the envelope in the band.
+        attenuation_db: f64 = "number" { unit: Decibels, range: (20.0, 160.0), default: || json!(60.0) },
     }
     state {
         envelope: Streamed,

@@ -7,15 +7,33 @@ use crate::{
 };
 
 operator! {
-    /// Lets pass what lies in a range of the signal's indices: samples, or windows that lie wholly inside.
+    /// Passes samples in a range of indices, or windows that lie wholly inside.
     ///
-    /// Where everything before it works on each sample or window alone, the optimiser makes the range the scan's, so that
-    /// only those samples are read. Windows are still counted from the first sample after a break.
+    /// # Inputs
+    /// Samples, shape (n,), or windows, shape (n, N).
+    ///
+    /// # Returns
+    /// The same items inside the range, of the same dtype. No edges, no delay.
+    ///
+    /// # Conventions
+    /// Where it can, the optimiser makes this the range of the scan, so that nothing else is read; see `explain`.
+    /// Windows are still counted from the first sample after a break.
+    ///
+    /// # Errors
+    /// The input is neither samples nor windows.
+    ///
+    /// # Example
+    /// ```python
+    /// >>> import numpy as np, isochrony as iso
+    /// >>> iso.scan(np.arange(12), rate=100).rewindow(4).between(3, 12).collect()
+    /// array([[ 4,  5,  6,  7],
+    ///        [ 8,  9, 10, 11]])
+    /// ```
     pub struct Between = "between" (Inputs::Exactly(1)) {
         /// First index.
-        start: i64 = "integer" { unit: "samples", range: (-9.2e18, 9.2e18) },
+        start: i64 = "integer" { unit: Samples, range: (-9.2e18, 9.2e18) },
         /// Index after the last.
-        end: i64 = "integer" { unit: "samples", range: (-9.2e18, 9.2e18) },
+        end: i64 = "integer" { unit: Samples, range: (-9.2e18, 9.2e18) },
     }
     state {}
 }

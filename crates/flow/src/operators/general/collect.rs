@@ -11,7 +11,17 @@ use crate::{
 };
 
 operator! {
-    /// Gathers all samples, all windows one after another, all ranges, or all rows as one table, in memory.
+    /// Gathers results in memory; part of `Plan.collect`.
+    ///
+    /// # Inputs
+    /// Anything.
+    ///
+    /// # Returns
+    /// Samples as one array, shape (n,); windows, shape (n, N); ranges, shape (n, 2); rows as one table. No edges, no
+    /// delay.
+    ///
+    /// # Errors
+    /// None.
     pub struct Collect = "collect" (Inputs::Exactly(1)) {}
     state {
         gathered: Option<PlanOutput>,

@@ -7,7 +7,23 @@ use crate::{
 };
 
 operator! {
-    /// Counts windows, where the input is windows, else samples, ranges or rows.
+    /// Counts windows, ranges or rows, or samples where there are none of these.
+    ///
+    /// # Inputs
+    /// Anything.
+    ///
+    /// # Returns
+    /// One integer; `collect` gives it as an `int`. No edges; known at the end.
+    ///
+    /// # Errors
+    /// None.
+    ///
+    /// # Example
+    /// ```python
+    /// >>> import numpy as np, isochrony as iso
+    /// >>> iso.scan(np.arange(10), rate=100).rewindow(4).count().collect()
+    /// 2
+    /// ```
     pub struct Count = "count" (Inputs::Exactly(1)) {}
     state {
         count: u64,

@@ -17,15 +17,24 @@ use crate::{
 };
 
 operator! {
-    /// Lets the windows, or rows, pass of which an expression is true; what it removes is no gap.
+    /// Passes windows or rows for which an expression is true.
     ///
-    /// The expression gives one bool per window, as `s.std() > 10`, of values in the signal's unit. Windows are not
-    /// copied. One that remembers earlier windows (running means, hysteresis) forgets them at a break. Of rows the
-    /// expression is one of their fields, as `r.mean > 3`; a row of which a field is unknown (a null) does not pass.
+    /// # Inputs
+    /// Windows, shape (n, N), or rows.
     ///
-    /// Of several inputs the expression is one of all of them; windows of the first pass, where all have the same indices.
+    /// `others`: windows of the same length, hop and timebase, as further arguments of the expression.
+    ///
+    /// # Returns
+    /// The windows or rows that pass, unchanged and without a copy. No edges, no delay; what is removed is not a gap.
+    ///
+    /// # Conventions
+    /// Values are in the signal's unit. An expression that remembers earlier windows starts anew at a break. A row of
+    /// which a field is unknown (null) does not pass.
+    ///
+    /// # Errors
+    /// An expression that does not give one bool per window or row; a field that does not exist; input of another kind.
     pub struct Filter = "filter" (Inputs::AtLeast(1)) {
-        /// One bool per window or row.
+        /// One bool per window, such as `s.std() > 10`, or per row, such as `r.mean > 3`.
         predicate: Option<Expr> = "expression" { adjustable: true },
     }
     state {

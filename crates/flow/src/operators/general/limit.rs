@@ -8,10 +8,19 @@ use crate::{
 };
 
 operator! {
-    /// Lets the first windows or rows pass, where the input is windows or rows, else the first samples, and then stops what is before it.
+    /// Passes the first windows or rows, or samples where there are neither, and then stops what is before it.
+    ///
+    /// # Inputs
+    /// Anything.
+    ///
+    /// # Returns
+    /// The first items, unchanged. No edges, no delay.
+    ///
+    /// # Errors
+    /// None.
     pub struct Limit = "limit" (Inputs::Exactly(1)) {
-        /// How many pass.
-        count: u64 = "integer" { unit: "windows, rows or samples", range: (0.0, 9.3e18) },
+        /// Number of items that pass.
+        count: u64 = "integer" { unit: Of("windows, rows or samples"), range: (0.0, 9.3e18) },
     }
     state {
         passed: u64,

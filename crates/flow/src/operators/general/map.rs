@@ -13,15 +13,25 @@ use crate::{
 };
 
 operator! {
-    /// Computes an expression of every window, or of every sample where it asks for no windows.
+    /// Computes an expression of each window, or of each sample.
     ///
-    /// Of windows it gives one row each: a single value, as of `s.max()`, or as many as the window has samples, as of
-    /// `s - s.mean()`. Of samples it gives samples. Dtypes are NumPy's; calibrated counts are values in their unit.
+    /// # Inputs
+    /// Windows, shape (n, N), or samples, shape (n,).
     ///
-    /// Of several inputs it computes an expression of all of them where all have the same indices; a row of one value,
-    /// as a gain, meets every sample of the others' windows.
+    /// `others`: windows (or samples) of the same timebase, as further arguments of the expression.
+    ///
+    /// # Returns
+    /// One row per window: one value, shape (n, 1), or as many as the window has samples, shape (n, N). Of samples,
+    /// samples, shape (n,). The dtype is NumPy's for the expression. No edges, no delay.
+    ///
+    /// # Conventions
+    /// Calibrated counts are values in their unit. What not all inputs have at the same indices is left out; a row of
+    /// one value meets every sample of another input's window.
+    ///
+    /// # Errors
+    /// An expression that does not fit the types of its inputs; inputs that differ in what they carry.
     pub struct Map = "map" (Inputs::AtLeast(1)) {
-        /// What to compute.
+        /// What to compute, such as `s - s.mean()`.
         expression: Option<Expr> = "expression" { adjustable: true },
     }
     state {

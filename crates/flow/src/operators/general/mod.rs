@@ -10,3 +10,13 @@ pub(crate) mod limit;
 pub(crate) mod map;
 pub(crate) mod pass;
 pub(crate) mod passthrough;
+
+register! {
+    between: Between;
+    collect: Collect;
+    count: Count;
+    filter: Filter;
+    limit: Limit;
+    map: Map;
+    passthrough: Passthrough;
+}

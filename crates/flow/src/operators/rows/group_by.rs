@@ -17,20 +17,32 @@ use crate::{
 };
 
 operator! {
-    /// One row for each group of rows with equal keys, at the end, groups in the order of their first rows.
+    /// Aggregates rows with equal keys: one row per group.
     ///
-    /// Columns are the keys, then the aggregates. `count` is the number of rows; `sum` of integers is int64 and wraps, as
-    /// in NumPy, other sums, `mean` and `std` (population) are float64; `min`, `max`, `first` and `last` keep the field's
-    /// type, and minimum and maximum of floats are NaN if one is. Unknown values (nulls) are left out of aggregates; as a
-    /// key they are one group, as NaN is, and -0.0 is 0.0. Rows of groups belong to no indices. Memory is that of the
-    /// groups: more of them than `most` end the run.
+    /// # Inputs
+    /// Rows.
+    ///
+    /// # Returns
+    /// Rows: the keys, then the aggregates, at the end, groups in the order of their first rows. Rows of groups have no
+    /// indices. No edges.
+    ///
+    /// # Conventions
+    /// "count" is the number of rows; "sum" of integers is int64 and wraps, as in NumPy; other sums, "mean" and "std"
+    /// (population) are float64; "min", "max", "first" and "last" keep the field's type, and minimum and maximum of
+    /// floats are NaN if one is. Unknown values (nulls) are left out of aggregates; as a key they form one group, as
+    /// NaN does, and -0.0 equals 0.0. Memory is that of the groups.
+    ///
+    /// # Errors
+    /// A field or an aggregate that does not exist; two columns of one name; more groups than `most`, when the plan
+    /// runs.
     pub struct GroupBy = "group_by" (Inputs::Exactly(1)) {
-        /// Fields by which rows are grouped; none: all rows are one group.
+        /// Fields by which rows are grouped. None: all rows are one group.
         keys: Vec<String> = "list" {},
-        /// Names of the columns and what they are: "count", or a field and one of sum, min, max, mean, std, first, last.
+        /// Names of the columns, and what they are: "count", or a field and one of sum, min, max, mean, std, first,
+        /// last.
         aggregates: Map<String, Value> = "aggregates" { default: || json!({}) },
-        /// How many groups there may be.
-        most: u64 = "integer" { unit: "groups", range: (1.0, 9e18), default: || json!(1_000_000) },
+        /// Largest number of groups.
+        most: u64 = "integer" { unit: Of("groups"), range: (1.0, 9e18), default: || json!(1_000_000) },
     }
     state {
         ready: Option<Ready>,

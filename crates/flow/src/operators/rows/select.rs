@@ -14,14 +14,24 @@ use crate::{
 };
 
 operator! {
-    /// Keeps the named fields of rows, in this order, and adds fields computed of each row.
+    /// Keeps named fields of rows, in this order, and adds computed ones.
     ///
-    /// Dtypes of what is computed are NumPy's; a civil time is its ns since 1970. What is computed of something unknown
-    /// (a null) is unknown. `start` and `end` are kept only if they are named; without them rows cannot be joined.
+    /// # Inputs
+    /// Rows.
+    ///
+    /// # Returns
+    /// Rows with the fields that were named, then those that are computed, of NumPy's dtypes. No edges, no delay.
+    ///
+    /// # Conventions
+    /// A civil time is its nanoseconds since 1970. What is computed from an unknown value (null) is unknown. Without
+    /// `start` and `end` rows cannot be joined.
+    ///
+    /// # Errors
+    /// A field that does not exist; two fields of one name; input that is not rows.
     pub struct Select = "select" (Inputs::Exactly(1)) {
         /// Fields that are kept, in their order.
         names: Vec<String> = "list" { default: || json!([]) },
-        /// Names of further fields, and what each is: expressions of the row.
+        /// Further fields by name, each an expression of the row.
         fields: Map<String, Value> = "expressions" { default: || json!({}) },
     }
     state {

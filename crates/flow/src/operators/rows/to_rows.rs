@@ -18,13 +18,23 @@ use crate::{
 };
 
 operator! {
-    /// Makes a row of each window, or of each range: its fields are expressions of the window.
+    /// Makes a row of each window, or of each range.
     ///
-    /// Columns are `start`, `end`, `time` where it is known, then a column for each expression: one value a window, as
-    /// of `s.max()`, or a list of as many as the window has samples, as of `s - s.mean()`. Dtypes are NumPy's; calibrated
-    /// counts are values in their unit. A row of a range has no fields but these three.
+    /// # Inputs
+    /// Windows, shape (n, N), or ranges, shape (n, 2).
+    ///
+    /// # Returns
+    /// Rows: `start`, `end` (int64), `time` where the signal knows civil time, then a column for each expression: one
+    /// value, or a list of as many as the window has samples. A row of a range has no further fields. No edges, no
+    /// delay.
+    ///
+    /// # Conventions
+    /// Dtypes are NumPy's; calibrated counts are values in their unit.
+    ///
+    /// # Errors
+    /// An expression that does not fit the types; two fields of one name; input of another kind.
     pub struct ToRows = "rows" (Inputs::Exactly(1)) {
-        /// Names of the fields and what each of them is.
+        /// Fields by name, each an expression of the window.
         fields: Map<String, Value> = "expressions" { default: || json!({}) },
     }
     state {

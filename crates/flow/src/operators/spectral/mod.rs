@@ -4,3 +4,9 @@ mod frequencies;
 pub(crate) mod score;
 pub(crate) mod spectrum;
 pub(crate) mod welch;
+
+register! {
+    score: SpectralScore;
+    spectrum: Fft, Power;
+    welch: Welch;
+}

@@ -13,20 +13,42 @@ use crate::{
 };
 
 operator! {
-    /// A weighted sum of the magnitudes of every window's frequencies, one number each: XStream's detection score.
+    /// Computes a weighted sum of the magnitudes of every window's spectrum: one score per window.
     ///
-    /// Magnitudes are those of `fft`, not scaled; frequencies k times rate / N. The source is DETECTAUDIO in Girod et al.,
-    /// XStream (2008), section II.
+    /// # Inputs
+    /// Windows, shape (n, N), real or complex.
+    ///
+    /// # Returns
+    /// Rows of one number, shape (n, 1): float32 for float32 and complex64, otherwise float64. No edges, no delay.
+    ///
+    /// # Conventions
+    /// Magnitudes are those of `fft`, not scaled. NaN spreads to its window's row. With "total" and weights from 0 to 1
+    /// the score is a share; a window of zeros has 0.
+    ///
+    /// # Errors
+    /// Input that is not windows of samples; another number of weights than of frequencies; a band out of range.
+    ///
+    /// # Source
+    /// DETECTAUDIO of L. Girod et al., "XStream: a signal-oriented data stream management system" (2008), section II.
+    ///
+    /// # Example
+    /// ```python
+    /// >>> import numpy as np, isochrony as iso
+    /// >>> windows = iso.scan(np.array([2.0, 0.0, -2.0, 0.0, 1.0, 1.0, 1.0, 1.0]), rate=100).rewindow(4)
+    /// >>> windows.spectral_score(band_hz=(20, 30), normalise="total").collect()
+    /// array([[1.],
+    ///        [0.]])
+    /// ```
     pub struct SpectralScore = "spectral_score" (Inputs::Exactly(1)) {
-        /// A weight for each frequency, or one for all.
-        weights: Value = "numbers" { default: || json!(1.0) },
-        /// Two frequencies in Hz: those outside of them count nothing; both are inside. Of complex samples frequencies may be negative.
+        /// Weight of each frequency, at `numpy.fft.rfftfreq(N, 1 / rate)` Hz, or one for all.
+        weights: Value = "numbers" { default: || json!(1.0), positional: true },
+        /// Lowest and highest frequency that count; negative ones exist for complex samples. Left out: all.
         band_hz: Value = "numbers" { default: || json!([]) },
-        /// What the sum is divided by: nothing, or the sum of all magnitudes ("total").
+        /// "total" divides by the sum of all magnitudes.
         normalise: String = "text" { choices: &Normalise::NAMES, default: || json!("none") },
-        /// Factors by which the window's samples are multiplied first, periodic.
-        taper: String = "text" { default: || json!("boxcar") },
-        /// What is taken from the window's samples first: their mean ("constant"), the line that fits them best, or nothing.
+        /// Taper by which windows are multiplied, as in `isochrony.taper_factors`, periodic.
+        taper: String = "taper" { default: || json!("boxcar") },
+        /// What is subtracted from each window: its mean ("constant"), its regression line ("linear"), or nothing.
         detrend: String = "text" { choices: &Detrend::NAMES, default: || json!("none") },
     }
     state {

@@ -12,17 +12,36 @@ use crate::{
 };
 
 operator! {
-    /// The discrete Fourier transform of every window, one row of complex numbers each.
+    /// Computes the discrete Fourier transform of every window.
     ///
-    /// Windows of N real samples give N / 2 + 1 numbers, frequency k times rate / N; complex ones give N, in NumPy's
-    /// order. Single precision for float32 and complex64, double for all else. Calibrated counts are values in their unit.
+    /// # Inputs
+    /// Windows, shape (n, N), real or complex.
+    ///
+    /// # Returns
+    /// Rows of complex numbers: shape (n, N // 2 + 1) for real samples, at `numpy.fft.rfftfreq(N, 1 / rate)` Hz, shape
+    /// (n, N) in NumPy's order for complex ones; `Plan.frequencies` has the frequencies. complex64 for float32 and
+    /// complex64, otherwise complex128. No edges, no delay.
+    ///
+    /// # Conventions
+    /// As `numpy.fft.rfft` and `fft`. Calibrated counts are values in their unit. NaN spreads to its window's row. The
+    /// window is detrended first, then tapered.
+    ///
+    /// # Errors
+    /// Input that is not windows of samples; a taper's parameter out of range.
+    ///
+    /// # Example
+    /// ```python
+    /// >>> import numpy as np, isochrony as iso
+    /// >>> iso.scan(np.array([1.0, 0.0, -1.0, 0.0]), rate=100).rewindow(4).fft().collect().real
+    /// array([[0., 2., 0.]])
+    /// ```
     pub struct Fft = "fft" (Inputs::Exactly(1)) {
-        /// Factors by which the window's samples are multiplied first, periodic.
-        taper: String = "text" { default: || json!("boxcar") },
-        /// What the numbers mean: sums ("none"); amplitudes, where a sine of amplitude A has A/2 ("spectrum"); or roots of densities, whose
-        /// squared magnitudes are power a hertz, two-sided ("psd").
+        /// Taper by which windows are multiplied, as in `isochrony.taper_factors`, periodic.
+        taper: String = "taper" { default: || json!("boxcar") },
+        /// "none"; "spectrum", in which a sine of amplitude A has A/2; "psd", whose squared magnitudes are power per
+        /// Hz, two-sided (both as `scipy.signal.stft`).
         scaling: String = "text" { choices: &["none", "spectrum", "psd"], default: || json!("none") },
-        /// What is taken from the window's samples first: their mean ("constant"), the line that fits them best, or nothing.
+        /// What is subtracted from each window: its mean ("constant"), its regression line ("linear"), or nothing.
         detrend: String = "text" { choices: &Detrend::NAMES, default: || json!("none") },
     }
     state {
@@ -31,17 +50,37 @@ operator! {
 }
 
 operator! {
-    /// The power spectrum of every window (a periodogram), one row of real numbers each.
+    /// Computes the power spectrum of every window (periodogram).
     ///
-    /// Windows of N real samples give N / 2 + 1 values, one-sided: frequency k times rate / N; complex ones give N,
-    /// two-sided, in NumPy's order. A density has the unit squared per hertz, and its sum times rate / N is the mean square of the
-    /// tapered window; a spectrum has the unit squared, and a sine of amplitude A peaks at A²/2.
+    /// # Inputs
+    /// Windows, shape (n, N), real or complex.
+    ///
+    /// # Returns
+    /// Rows of real numbers: shape (n, N // 2 + 1), one-sided, for real samples, shape (n, N), two-sided in NumPy's
+    /// order, for complex ones; `Plan.frequencies` has the frequencies. float32 for float32 and complex64, otherwise
+    /// float64. No edges, no delay.
+    ///
+    /// # Conventions
+    /// As `scipy.signal.periodogram`. The sum of a density times rate / N is the mean square of the tapered window. NaN
+    /// spreads to its window's row.
+    ///
+    /// # Errors
+    /// Input that is not windows of samples; a taper's parameter out of range.
+    ///
+    /// # Example
+    /// ```python
+    /// >>> import numpy as np, isochrony as iso
+    /// >>> sine = 2 * np.sin(2 * np.pi * 25 * np.arange(8) / 100)
+    /// >>> iso.scan(sine, rate=100).rewindow(8).power(taper="boxcar", scaling="spectrum").collect().round(6)
+    /// array([[0., 0., 2., 0., 0.]])
+    /// ```
     pub struct Power = "power" (Inputs::Exactly(1)) {
-        /// Factors by which the window's samples are multiplied first, periodic.
-        taper: String = "text" { default: || json!("hann") },
-        /// What the values mean.
+        /// Taper by which windows are multiplied, as in `isochrony.taper_factors`, periodic.
+        taper: String = "taper" { default: || json!("hann") },
+        /// "density", in the unit squared per Hz; "spectrum", in the unit squared, in which a sine of amplitude A peaks
+        /// at A²/2.
         scaling: String = "text" { choices: &Scaling::NAMES, default: || json!("density") },
-        /// What is taken from the window's samples first: their mean ("constant"), the line that fits them best, or nothing.
+        /// What is subtracted from each window: its mean ("constant"), its regression line ("linear"), or nothing.
         detrend: String = "text" { choices: &Detrend::NAMES, default: || json!("constant") },
     }
     state {

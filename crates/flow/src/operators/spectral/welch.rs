@@ -12,22 +12,46 @@ use crate::{
 };
 
 operator! {
-    /// The power spectrum of every window, averaged over parts of it (Welch's method), one row of real numbers each.
+    /// Computes the power spectrum of every window, averaged over overlapping parts of it (Welch's method).
     ///
-    /// Parts are `nfft` samples long, one every `hop`, the first at the window's beginning; what no whole part has is left
-    /// out. Values and frequencies are those of `power` of windows of `nfft` samples.
+    /// # Inputs
+    /// Windows, shape (n, N), real or complex.
+    ///
+    /// # Returns
+    /// Rows of real numbers: shape (n, nfft // 2 + 1) for real samples, shape (n, nfft) for complex ones;
+    /// `Plan.frequencies` has the frequencies. float32 for float32 and complex64, otherwise float64. No edges; samples
+    /// after the last whole part are not used. No delay.
+    ///
+    /// # Conventions
+    /// As `scipy.signal.welch`; values are those of `power`.
+    ///
+    /// # Errors
+    /// Input that is not windows of samples; `nfft` above the window's length; a taper's parameter out of range.
+    ///
+    /// # Source
+    /// P. D. Welch, "The use of fast Fourier transform for the estimation of power spectra" (1967).
+    ///
+    /// # Example
+    /// ```python
+    /// >>> import numpy as np, isochrony as iso
+    /// >>> noise = np.random.default_rng(1).standard_normal(100_000)
+    /// >>> density = iso.scan(noise, rate=100).rewindow(100_000).welch(256).collect()
+    /// >>> (density[0, 1:-1].mean() * 50).round(1)  # white noise of one unit, up to 50 Hz
+    /// np.float64(1.0)
+    /// ```
     pub struct Welch = "welch" (Inputs::Exactly(1)) {
-        /// Samples of a part.
-        nfft: u64 = "integer" { unit: "samples", range: (1.0, 1099511627776.0) },
-        /// Samples from the start of one part to the next; half a part (rounded up), if not given.
-        hop: Option<u64> = "integer" { unit: "samples", range: (1.0, 1099511627776.0), default: || json!(null) },
-        /// Factors by which a part's samples are multiplied first, periodic.
-        taper: String = "text" { default: || json!("hann") },
-        /// What the values mean.
+        /// Samples of a part, up to the window's.
+        nfft: u64 = "integer" { unit: Samples, range: (1.0, 1099511627776.0) },
+        /// Samples from the start of one part to the next. Left out: half a part, rounded up.
+        hop: Option<u64> = "integer" { unit: Samples, range: (1.0, 1099511627776.0), default: || json!(null), positional: true },
+        /// Taper by which parts are multiplied, as in `isochrony.taper_factors`, periodic.
+        taper: String = "taper" { default: || json!("hann") },
+        /// "density", in the unit squared per Hz; "spectrum", in the unit squared, in which a sine of amplitude A peaks
+        /// at A²/2.
         scaling: String = "text" { choices: &Scaling::NAMES, default: || json!("density") },
-        /// What is taken from a part's samples first: their mean ("constant"), the line that fits them best, or nothing.
+        /// What is subtracted from each part: its mean ("constant"), its regression line ("linear"), or nothing.
         detrend: String = "text" { choices: &Detrend::NAMES, default: || json!("constant") },
-        /// How the parts' spectra become one: their mean, or their median over its bias for noise.
+        /// "mean", or "median" divided by its bias for noise, which ignores a short disturbance.
         average: String = "text" { choices: &Average::NAMES, default: || json!("mean") },
     }
     state {

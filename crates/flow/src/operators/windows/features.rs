@@ -16,10 +16,22 @@ use crate::{
 };
 
 operator! {
-    /// The envelope of every window: magnitudes of its analytic signal, by its Fourier transform.
+    /// Computes the envelope of every window: the magnitude of its analytic signal.
     ///
-    /// As long as the window, in its unit. Real samples. Each window is taken as one period of a periodic signal: where its
-    /// end does not continue into its beginning, values near both ends show it.
+    /// # Inputs
+    /// Windows of real samples, shape (n, N).
+    ///
+    /// # Returns
+    /// Rows as long as the window, shape (n, N), in its unit: float32 for float32, otherwise float64. Edges: each
+    /// window is treated as one period of a periodic signal, so values near both ends are affected where the end does
+    /// not continue into the beginning. No delay.
+    ///
+    /// # Conventions
+    /// As `abs(scipy.signal.hilbert(window))`. An offset counts: remove it with `detrend`. NaN spreads to its window's
+    /// row.
+    ///
+    /// # Errors
+    /// Input that is not windows of real samples.
     pub struct Envelope = "envelope" (Inputs::Exactly(1)) {}
     state {
         rows: Rowwise,
@@ -27,9 +39,27 @@ operator! {
 }
 
 operator! {
-    /// The root of the mean square of every window, one number each, in its unit; of complex samples that of magnitudes.
+    /// Computes the root mean square of every window.
     ///
-    /// NaN and infinities count: the result is NaN or infinite (`stats("rms")` leaves them out).
+    /// # Inputs
+    /// Windows, shape (n, N), real or complex.
+    ///
+    /// # Returns
+    /// Rows of one number, shape (n, 1), in the unit of the window; of complex samples that of the magnitudes. float32
+    /// for float32 and complex64, otherwise float64. No edges, no delay.
+    ///
+    /// # Conventions
+    /// NaN and infinities count; `stats("rms")` leaves them out.
+    ///
+    /// # Errors
+    /// Input that is not windows of samples.
+    ///
+    /// # Example
+    /// ```python
+    /// >>> import numpy as np, isochrony as iso
+    /// >>> iso.scan(np.array([3.0, -4.0, 0.0, 0.0]), rate=100).rewindow(4).rms().collect()
+    /// array([[2.5]])
+    /// ```
     pub struct Rms = "rms" (Inputs::Exactly(1)) {}
     state {
         rows: Rowwise,
@@ -37,9 +67,26 @@ operator! {
 }
 
 operator! {
-    /// How often the sign changes from one sample of a window to the next that has one, one number each.
+    /// Counts the zero crossings of every window.
     ///
-    /// Real samples. Zeros and NaN have no sign and are passed over.
+    /// # Inputs
+    /// Windows of real samples, shape (n, N).
+    ///
+    /// # Returns
+    /// Rows of one number, shape (n, 1): float32 for float32, otherwise float64. No edges, no delay.
+    ///
+    /// # Conventions
+    /// Zeros of either sign and NaN have no sign and are skipped: 1, 0, -1 is one crossing, 1, 0, 1 is none.
+    ///
+    /// # Errors
+    /// Input that is not windows of real samples.
+    ///
+    /// # Example
+    /// ```python
+    /// >>> import numpy as np, isochrony as iso
+    /// >>> iso.scan(np.array([1, 0, -1, 2, 0, 3]), rate=100).rewindow(6).zero_crossings().collect()
+    /// array([[2.]])
+    /// ```
     pub struct ZeroCrossings = "zero_crossings" (Inputs::Exactly(1)) {}
     state {
         rows: Rowwise,
@@ -47,15 +94,35 @@ operator! {
 }
 
 operator! {
-    /// The orthonormal Haar wavelet transform of every window: energies of its frequency bands, or coefficients.
+    /// Computes the orthonormal Haar wavelet transform of every window: band energies, or coefficients.
     ///
-    /// Real samples. Energies are those of the details of levels 1, 2 ... and of what the last leaves: `levels` + 1
-    /// numbers that add up to the sum of the squared samples. Level l sees about rate / 2^(l + 1) to rate / 2^l.
+    /// # Inputs
+    /// Windows of real samples, shape (n, N), where N is a multiple of 2^levels.
+    ///
+    /// # Returns
+    /// Rows: "energies" of the details of levels 1, 2 ... and of the last approximation, shape (n, levels + 1), which
+    /// add up to the sum of the squared samples; the "details" of the last level, shape (n, N / 2^levels); or all
+    /// "coefficients", shape (n, N). float32 for float32, otherwise float64. No edges, no delay.
+    ///
+    /// # Conventions
+    /// Coefficients are ordered as in `np.concatenate(pywt.wavedec(window, "haar", level=levels))`: the approximation,
+    /// then details from the last level to the first. Level l covers about rate / 2^(l + 1) to rate / 2^l Hz. NaN
+    /// spreads to its window's row.
+    ///
+    /// # Errors
+    /// Input that is not windows of real samples of such a length.
+    ///
+    /// # Example
+    /// ```python
+    /// >>> import numpy as np, isochrony as iso
+    /// >>> steps = iso.scan(np.array([1.0, 1.0, 3.0, 3.0]), rate=100).rewindow(4)
+    /// >>> steps.haar(2).collect().round(6)
+    /// array([[ 0.,  4., 16.]])
+    /// ```
     pub struct Haar = "haar" (Inputs::Exactly(1)) {
-        /// How often the window is halved; its length is a multiple of 2^levels.
-        levels: u64 = "integer" { unit: "levels", range: (1.0, 62.0) },
-        /// What is given: "energies"; the "details" of the last level, window / 2^levels numbers; or all "coefficients", the
-        /// approximation first and then details from the last level to the first.
+        /// Number of times the window is halved.
+        levels: u64 = "integer" { unit: Of("levels"), range: (1.0, 62.0) },
+        /// "energies", "details" of the last level, or all "coefficients".
         output: String = "text" { choices: &HaarOutput::NAMES, default: || json!("energies") },
     }
     state {
@@ -64,11 +131,29 @@ operator! {
 }
 
 operator! {
-    /// Quantiles of every window, a number for each, in its unit.
+    /// Computes quantiles of every window.
     ///
-    /// Real samples, by NumPy's default (linear) method; NaN of windows that have NaN.
+    /// # Inputs
+    /// Windows of real samples, shape (n, N).
+    ///
+    /// # Returns
+    /// Rows of one number for each quantile, shape (n, q), in the unit of the window: float32 for float32, otherwise
+    /// float64. No edges, no delay.
+    ///
+    /// # Conventions
+    /// By the linear method of `numpy.quantile`. NaN for a window that has NaN.
+    ///
+    /// # Errors
+    /// Input that is not windows of real samples; a quantile outside 0 to 1.
+    ///
+    /// # Example
+    /// ```python
+    /// >>> import numpy as np, isochrony as iso
+    /// >>> iso.scan(np.array([4, 1, 2, 3]), rate=100).rewindow(4).quantile([0.5, 1]).collect()
+    /// array([[2.5, 4. ]])
+    /// ```
     pub struct Quantile = "quantile" (Inputs::Exactly(1)) {
-        /// One or more numbers from 0 (the minimum) to 1 (the maximum).
+        /// One or more numbers from 0 (minimum) to 1 (maximum).
         at: serde_json::Value = "numbers" {},
     }
     state {

@@ -14,18 +14,39 @@ use crate::{
 const MOST_VALUES: u64 = 1 << 22;
 
 operator! {
-    /// Cuts every gap-free stretch into windows of equal length at equal distances.
+    /// Cuts every gap-free range into windows of equal length.
     ///
-    /// Windows are counted from the stretch's first sample, whatever the segments or the range that is read, unless
-    /// the anchor says otherwise. Samples are not copied, except where a window lies across two pieces of memory.
+    /// # Inputs
+    /// Samples of any type, shape (n,).
+    ///
+    /// # Returns
+    /// Windows, shape (n, window), of the samples' dtype, without a copy where memory allows. Edges: a window never
+    /// spans a gap or a clock step; a last, short one is treated as `tail` says. No delay beyond the window.
+    ///
+    /// # Conventions
+    /// Windows are counted from the first sample of the gap-free range, whatever range is read, unless `anchor` says
+    /// otherwise.
+    ///
+    /// # Errors
+    /// The input is not samples.
+    ///
+    /// # Example
+    /// ```python
+    /// >>> import numpy as np, isochrony as iso
+    /// >>> iso.scan(np.arange(7), rate=100).rewindow(3, hop=2).collect()
+    /// array([[0, 1, 2],
+    ///        [2, 3, 4],
+    ///        [4, 5, 6]])
+    /// ```
     pub struct Rewindow = "rewindow" (Inputs::Exactly(1)) {
-        /// Samples of a window.
-        window: u64 = "integer" { unit: "samples", range: (1.0, 70368744177664.0) },
-        /// Samples from the start of one window to the next; the window, if not given.
-        hop: Option<u64> = "integer" { unit: "samples", range: (1.0, 70368744177664.0), default: || json!(null) },
-        /// What happens to a last window that a break or the end leaves short: "drop" or "keep".
+        /// Samples per window.
+        window: u64 = "integer" { unit: Samples, range: (1.0, 70368744177664.0) },
+        /// Samples from the start of one window to the next. Left out: `window`.
+        hop: Option<u64> = "integer" { unit: Samples, range: (1.0, 70368744177664.0), default: || json!(null), positional: true },
+        /// Drops or keeps a last window that a break or the end leaves short.
         tail: String = "text" { choices: &["drop", "keep"], default: || json!("drop") },
-        /// Where windows are counted from: the "run"'s first sample after a break, or the first that is read ("range").
+        /// "run": a scan of a part of a signal gives those of the signal's own windows that lie wholly inside. "range":
+        /// windows start at the first sample that is read.
         anchor: String = "text" { choices: &["run", "range"], default: || json!("run") },
     }
     state {

@@ -15,13 +15,30 @@ use crate::{
 };
 
 operator! {
-    /// Multiplies the samples of every window by the factors of a taper.
+    /// Multiplies the samples of every window by a taper.
     ///
-    /// float32 and complex64 stay, all else becomes double. Calibrated counts are values in their unit.
+    /// # Inputs
+    /// Windows, shape (n, N), real or complex.
+    ///
+    /// # Returns
+    /// Windows of the same shape: float32 and complex64 stay, otherwise float64 or complex128. No edges, no delay.
+    ///
+    /// # Conventions
+    /// Factors are those of `isochrony.taper_factors`. Calibrated counts are values in their unit.
+    ///
+    /// # Errors
+    /// Input that is not windows of samples; the taper's parameter out of range.
+    ///
+    /// # Example
+    /// ```python
+    /// >>> import numpy as np, isochrony as iso
+    /// >>> iso.scan(np.ones(4), rate=100).rewindow(4).taper("hann").collect()
+    /// array([[0. , 0.5, 1. , 0.5]])
+    /// ```
     pub struct Taper = "taper" (Inputs::Exactly(1)) {
-        /// The taper: its name, with its parameter in brackets if it has one.
-        taper: String = "text" { default: || json!("hann") },
-        /// Whether its period is the window, as spectra need it, or its ends are alike.
+        /// Name of the taper, or its name and its parameter.
+        taper: String = "taper" { default: || json!("hann"), positional: true },
+        /// Whether both ends are alike; otherwise the window is its period, as spectra need it.
         symmetric: bool = "bool" { default: || json!(false) },
     }
     state {
@@ -30,12 +47,29 @@ operator! {
 }
 
 operator! {
-    /// Takes from the samples of every window their mean, or the line with the least squared distance from them.
+    /// Subtracts from every window its mean or its regression line.
     ///
-    /// float32 and complex64 stay, all else becomes double. Calibrated counts are values in their unit.
+    /// # Inputs
+    /// Windows, shape (n, N), real or complex.
+    ///
+    /// # Returns
+    /// Windows of the same shape: float32 and complex64 stay, otherwise float64 or complex128. No edges, no delay.
+    ///
+    /// # Conventions
+    /// As `scipy.signal.detrend`. Calibrated counts are values in their unit. NaN spreads to its window.
+    ///
+    /// # Errors
+    /// Input that is not windows of samples.
+    ///
+    /// # Example
+    /// ```python
+    /// >>> import numpy as np, isochrony as iso
+    /// >>> iso.scan(np.array([1.0, 3.0, 2.0, 4.0]), rate=100).rewindow(4).detrend("linear").collect().round(6)
+    /// array([[-0.3,  0.9, -0.9,  0.3]])
+    /// ```
     pub struct Detrend = "detrend" (Inputs::Exactly(1)) {
-        /// The mean ("constant") or the line ("linear").
-        kind: String = "text" { choices: &["constant", "linear"], default: || json!("constant") },
+        /// The mean ("constant") or the regression line ("linear").
+        kind: String = "text" { choices: &["constant", "linear"], default: || json!("constant"), positional: true },
     }
     state {
         rows: Rowwise,
@@ -43,15 +77,23 @@ operator! {
 }
 
 operator! {
-    /// The inverse discrete Fourier transform of every row, divided by the number of samples: what `fft` made of a window
-    /// becomes that window again.
+    /// Transforms every row of `fft` back into its window.
     ///
-    /// Rows of N / 2 + 1 numbers of windows of N samples give real samples, rows of N complex ones. The imaginary parts of the
-    /// first number and, of an even N, of the last are left out, as real windows have none.
+    /// # Inputs
+    /// Rows of complex numbers: N // 2 + 1 for windows of N real samples, N for complex ones.
     ///
-    /// Rows of windows of one or two samples are as long for real samples as for complex ones; `complex` tells them apart.
+    /// # Returns
+    /// Rows of N samples, shape (n, N): float32 for complex64 and float64 for complex128 if the windows were real,
+    /// otherwise complex. No edges, no delay.
+    ///
+    /// # Conventions
+    /// As `numpy.fft.irfft` and `ifft`, divided by N. Imaginary parts of the first number and, for even N, of the last
+    /// are ignored, because real windows have none.
+    ///
+    /// # Errors
+    /// Rows of another length, or that are not complex.
     pub struct Ifft = "ifft" (Inputs::Exactly(1)) {
-        /// Rows of windows of one or two samples are those of complex samples.
+        /// Rows of windows of one or two samples, whose length does not tell, are those of complex samples.
         complex: bool = "bool" { default: || json!(false) },
     }
     state {

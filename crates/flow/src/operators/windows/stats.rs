@@ -93,14 +93,35 @@ fn refused(got: &str) -> PlanError {
 }
 
 operator! {
-    /// Statistics of the finite samples of each window, a row each, in one pass.
+    /// Computes statistics of the finite samples of each window.
     ///
-    /// Values are in the signal's unit; of complex samples they are those of the magnitudes. Counts, and minimum and
-    /// maximum of integers without calibration, are int64, everything else is float64, NaN where a window has no finite
-    /// sample. Sums of integers up to 32 bits are exact, floats are added in fixed lanes: the same bits however the
-    /// samples are cut and whatever the CPU. Columns are `start`, `end`, `time` where it is known, then those asked for.
+    /// # Inputs
+    /// Windows, shape (n, N), real or complex.
+    ///
+    /// # Returns
+    /// Rows: `start`, `end` (int64), `time` where the signal knows civil time, then the statistics in the order of
+    /// their names: int64 where exact (counts; minimum and maximum of integers without calibration), otherwise float64;
+    /// NaN for a window without finite samples. No edges, no delay.
+    ///
+    /// # Conventions
+    /// Values are in the signal's unit; for complex samples they are those of the magnitudes. "std" and "var" are those
+    /// of the population. Sums of integers up to 32 bits are exact, floats are added in fixed lanes: the same bits
+    /// however the samples are cut and whatever the CPU.
+    ///
+    /// # Errors
+    /// An unknown or repeated name, or none; input that is not windows.
+    ///
+    /// # Example
+    /// ```python
+    /// >>> import numpy as np, isochrony as iso
+    /// >>> iso.scan(np.arange(6), rate=100).rewindow(3).stats("min", "mean").collect()
+    ///  start  end  min  mean
+    ///      0    3    0     1
+    ///      3    6    3     4
+    /// [2 rows]
+    /// ```
     pub struct Stats = "stats" (Inputs::Exactly(1)) {
-        /// Names of statistics, each once, in the order of their columns: "std" and "var" are those of the population.
+        /// Names of statistics, each once.
         names: Vec<String> = "list" { choices: &Stat::NAMES },
     }
     state {

@@ -23,20 +23,42 @@ use crate::{
 const TILE_VALUES: usize = 2048;
 
 operator! {
-    /// Peaks of every window, or of what was computed of it: a row with the extreme value and its place, then those of the rest
-    /// behind it, and so on.
+    /// Finds the peaks of every window: its extreme value, then that of the rest after it, and so on.
     ///
-    /// Real values. Columns are `start`, `end`, `time` where it is known, then `peak` (float64, in the values' unit) and `at` (the index
-    /// of its sample, int64), `peak_2` and `at_2` and so on; unknown (null) where nothing is left or nothing but NaN. A row of
-    /// fewer values than the window has samples is spread over it evenly, and `at` is the first sample that a value covers.
-    /// The source is XStream's `trimpeak` (Girod et al. 2008, figure 3), which gives a peak and the rest behind it.
+    /// # Inputs
+    /// Windows of real values, shape (n, N), or rows computed from windows.
+    ///
+    /// # Returns
+    /// Rows: `start`, `end` (int64), `time` where the signal knows civil time, then `peak` (float64, in the values'
+    /// unit) and `at` (int64, the index of its sample), `peak_2`, `at_2` and so on; unknown (null) where nothing is
+    /// left or nothing but NaN. No edges, no delay.
+    ///
+    /// # Conventions
+    /// Of equal values the first is the peak; NaN never is. A row of fewer values than the window has samples is spread
+    /// over it evenly, and `at` is the first sample that a value covers.
+    ///
+    /// # Errors
+    /// Input that is not windows of real values.
+    ///
+    /// # Source
+    /// `trimpeak` of L. Girod et al., "XStream: a signal-oriented data stream management system" (2008), figure 3.
+    ///
+    /// # Example
+    /// ```python
+    /// >>> import numpy as np, isochrony as iso
+    /// >>> echo = iso.scan(np.array([0, 7, 6, 0, 4, 1]), rate=100).rewindow(6)
+    /// >>> echo.trim_peak(count=2, skip=2).collect()
+    ///  start  end  peak  at  peak_2  at_2
+    ///      0    6     7   1       4     4
+    /// [1 rows]
+    /// ```
     pub struct TrimPeak = "trim_peak" (Inputs::Exactly(1)) {
-        /// Which value is the peak: the largest, the smallest, or the one furthest from zero. Of equal ones the first.
-        extreme: String = "text" { choices: &Extreme::NAMES, default: || json!("max") },
+        /// Which value is the peak: the largest, the smallest, or the one furthest from zero.
+        extreme: String = "text" { choices: &Extreme::NAMES, default: || json!("max"), positional: true },
         /// Number of peaks.
-        count: u64 = "integer" { unit: "peaks", range: (1.0, 64.0), default: || json!(1) },
-        /// The rest begins so many values behind a peak.
-        skip: u64 = "integer" { unit: "values", range: (1.0, 9e18), default: || json!(1) },
+        count: u64 = "integer" { unit: Of("peaks"), range: (1.0, 64.0), default: || json!(1) },
+        /// Number of values from a peak to where the rest begins.
+        skip: u64 = "integer" { unit: Of("values"), range: (1.0, 9e18), default: || json!(1) },
     }
     state {
         ready: Option<Ready>,

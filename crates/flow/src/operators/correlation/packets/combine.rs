@@ -19,21 +19,50 @@ use crate::{
 const ALIKE: f64 = 0.01;
 
 operator! {
-    /// The packets that were sent, from the copies of several receivers, some of them with bit errors.
+    /// Recovers the packets that were sent from the copies of several receivers, some of them with bit errors.
     ///
-    /// Inputs are windows of uint8, each a packet that ends with the CRC-32 of its other bytes, little-endian; what begins at
-    /// one index are copies of one packet. Out come the bytes of every packet that is intact or could be mended, at its
-    /// index; others leave a gap. An intact copy is taken as it is. Else bits on which copies differ are voted on: within a
-    /// cluster by weights ln((1 - p) / p), p a receiver's error rate, and clusters with one vote each, as strong as its best
-    /// receiver's, since receivers of a cluster err together. Where the vote does not agree with the check, the bits with the
-    /// closest votes are tried both ways (Chase 1972). A wrong packet passes once in 2^(32 - search) of such tries.
+    /// # Inputs
+    /// Windows of uint8 that do not overlap, shape (n, bytes): packets that end with the CRC-32 of their other bytes,
+    /// little-endian. Windows at the same index are copies of one packet; a receiver that missed it has a gap.
+    ///
+    /// `others`: the packets of the other receivers, of the same length and timebase. None: intact packets only.
+    ///
+    /// # Returns
+    /// Samples of uint8, shape (n,): the bytes of every packet that is intact or could be corrected, at its index; a
+    /// gap where a packet is lost. No edges, no delay.
+    ///
+    /// # Conventions
+    /// An intact copy is taken as it is. Otherwise each bit on which copies differ is decided by vote: within a cluster
+    /// with weights ln((1 - p) / p), where p is a receiver's error rate, and each cluster has one vote as strong as
+    /// that of its best receiver, because receivers of a cluster err together (`error_correlation` shows which do). If
+    /// the result does not agree with the CRC, the bits with the closest votes are tried both ways, and the likeliest
+    /// combination that agrees is taken. A wrong packet passes once in 2^(32 - search) such searches.
+    ///
+    /// # Errors
+    /// Windows that are not uint8, overlap, differ, or are shorter than 5 bytes; lists without a number for each
+    /// receiver.
+    ///
+    /// # Source
+    /// D. Chase, "A class of algorithms for decoding block codes with channel measurement information" (1972).
+    ///
+    /// # Example
+    /// ```python
+    /// >>> import zlib, numpy as np, isochrony as iso
+    /// >>> text = b"all quiet"
+    /// >>> sent = np.frombuffer(text + zlib.crc32(text).to_bytes(4, "little"), "u1")
+    /// >>> heard = [sent ^ (np.arange(13) == k) for k in (3, 3, 8)]
+    /// >>> first, *others = (iso.scan(copy.astype("u1"), rate=100).rewindow(13) for copy in heard)
+    /// >>> bytes(first.combine_packets(*others, clusters=[0, 0, 1]).collect()[:9])
+    /// b'all quiet'
+    /// ```
     pub struct CombinePackets = "combine_packets" (Inputs::AtLeast(1)) {
-        /// The number of each receiver's cluster; none: each is one of its own.
-        clusters: Value = "numbers" { default: || json!([]) },
-        /// The share of each receiver's bits that is wrong, from 0 to below 0.5; none: all are alike.
+        /// Cluster number of each receiver, this plan's first. Left out: each receiver is its own cluster.
+        clusters: Value = "integers" { unit: Of("clusters"), default: || json!([]) },
+        /// Share of wrong bits of each receiver, from 0 to below 0.5; below 1e-9 it counts as that. Left out: all are
+        /// alike.
         error_rates: Value = "numbers" { default: || json!([]) },
-        /// Bits that are tried both ways at most.
-        search: u32 = "integer" { unit: "bits", range: (0.0, 20.0), default: || json!(10) },
+        /// Most bits that are tried both ways.
+        search: u32 = "integer" { unit: Of("bits"), range: (0.0, 20.0), default: || json!(10) },
     }
     state {
         ready: Option<Ready>,

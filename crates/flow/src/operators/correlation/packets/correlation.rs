@@ -11,17 +11,42 @@ use crate::{
 };
 
 operator! {
-    /// How much the bit errors of receivers are correlated: a square of numbers for every so many packets.
+    /// Measures how strongly the bit errors of several receivers are correlated.
     ///
-    /// Inputs are windows of uint8, each a packet that ends with the CRC-32 of its other bytes, little-endian; what begins at
-    /// one index are copies of one packet, and a receiver that did not hear it has a gap. Where one copy agrees with its check,
-    /// the errors of the others are known; other packets are not counted. Rows have a number for each pair of receivers, row
-    /// by row: on the diagonal the share of the receiver's bits that are wrong, elsewhere the phi coefficient of two receivers'
-    /// errors over the packets that both have, from -1 to 1; NaN where there are no such packets, or no errors. A row is
-    /// of the packets from one multiple of `every` packets' bytes to the next, counted from index 0.
+    /// # Inputs
+    /// Windows of uint8 that do not overlap, shape (n, bytes): packets that end with the CRC-32 of their other bytes,
+    /// little-endian. Windows at the same index are copies of one packet.
+    ///
+    /// `others`: the packets of the other receivers, of the same length and timebase.
+    ///
+    /// # Returns
+    /// Rows of r * r numbers for r receivers, shape (n, r * r), float64: one row for every so many packets, counted
+    /// from index 0, the last one of those that remain. `rows.reshape(-1, r, r)[k, i, j]` is the phi coefficient of the
+    /// bit errors of receivers i and j, -1 to 1, over the packets that both have; on the diagonal it is the share of
+    /// wrong bits. No edges.
+    ///
+    /// # Conventions
+    /// Errors are known where one receiver's copy agrees with its CRC; other packets are not counted. NaN where there
+    /// is no such packet, or one of both receivers has no errors.
+    ///
+    /// # Errors
+    /// Fewer than two inputs; windows that are not uint8, overlap, differ, or are shorter than 5 bytes.
+    ///
+    /// # Example
+    /// ```python
+    /// >>> import zlib, numpy as np, isochrony as iso
+    /// >>> text = b"all quiet"
+    /// >>> sent = np.frombuffer(text + zlib.crc32(text).to_bytes(4, "little"), "u1")
+    /// >>> heard = [sent, sent ^ (np.arange(13) == 3), sent ^ 3 * (np.arange(13) == 3)]
+    /// >>> first, *others = (iso.scan(copy.astype("u1"), rate=100).rewindow(13) for copy in heard)
+    /// >>> first.error_correlation(*others).collect().reshape(3, 3).round(2)
+    /// array([[0.  ,  nan,  nan],
+    ///        [ nan, 0.01, 0.7 ],
+    ///        [ nan, 0.7 , 0.02]])
+    /// ```
     pub struct ErrorCorrelation = "error_correlation" (Inputs::AtLeast(2)) {
-        /// Packets of a row.
-        every: u64 = "integer" { unit: "packets", range: (1.0, 1e9), default: || json!(1000) },
+        /// Packets per row.
+        every: u64 = "integer" { unit: Of("packets"), range: (1.0, 1e9), default: || json!(1000) },
     }
     state {
         ready: Option<Ready>,

@@ -21,28 +21,42 @@ use parts::{Kernels, Parts, either, failed};
 const MOST_RESULTS: u64 = 1 << 17;
 
 operator! {
-    /// Samples at another rate: a grid of its own on the same axis, without delay.
+    /// Resamples to another rate without delay: a lowpass at half the lower rate, evaluated at the new instants.
     ///
-    /// Index `j` of what comes out lies at index `j * down / up` of what goes in, whatever is scanned; both have the same
-    /// civil time there. float32 of float32, in single precision, double of all other real samples, both parts of complex
-    /// ones by themselves. A lowpass keeps what passes and takes out what would alias, or mirror: linear in phase, centred.
-    /// Each stretch is by itself: nothing reaches across a gap, a clock step or what was removed. NaN and infinities reach
-    /// as far as the lowpass does.
+    /// # Inputs
+    /// Samples of any type, shape (n,).
     ///
-    /// Source: A. V. Oppenheim and R. W. Schafer, "Discrete-Time Signal Processing", 3rd edition, 4.6 and 7.5.
+    /// # Returns
+    /// Samples at the new rate, with indices of their own: float32 for float32, in single precision, complex64 and
+    /// complex128 by their parts, otherwise float64. Index j lies at input index j * down / up, at the same civil time.
+    /// Edges: as `edges` says, at both ends of each gap-free range. No delay.
+    ///
+    /// # Conventions
+    /// With "zeros" there are as many samples as from `scipy.signal.resample_poly`, and they agree with it, given a
+    /// lowpass of this passband and attenuation, to within `attenuation_db`. A ratio of 1 copies samples. Constants are
+    /// preserved. NaN and infinities reach as far as the lowpass. Up to 2**17 weights are exact; beyond, they are
+    /// interpolated by cubics to within `attenuation_db`.
+    ///
+    /// # Errors
+    /// Not exactly one of `rate_hz` and `up` or `down`; rates more than 2**20 apart; input that is not samples.
+    ///
+    /// # Source
+    /// A. V. Oppenheim and R. W. Schafer, "Discrete-Time Signal Processing", 3rd edition, 4.6 and 7.5.
     pub struct Resample = "resample" (Inputs::Exactly(1)) {
-        /// Samples of what comes out for each `down` of what goes in.
-        up: Option<u64> = "integer" { range: (1.0, 9e15), default: || json!(null) },
-        /// Samples of what goes in for each `up` of what comes out.
-        down: Option<u64> = "integer" { range: (1.0, 9e15), default: || json!(null) },
-        /// Instead of these the rate of what comes out: its ratio to the signal's nominal rate, exactly.
-        rate_hz: Option<f64> = "number" { unit: "Hz", range: (1e-9, 1e12), default: || json!(null) },
-        /// By how much it is weakened what aliases or mirrors; what passes is kept as well.
-        attenuation_db: f64 = "number" { unit: "dB", range: (20.0, 160.0), default: || json!(100.0) },
-        /// What passes, as a part of half the lower rate.
+        /// Output samples for each `down` input samples. Left out: 1.
+        up: Option<u64> = "integer" { unit: Samples, range: (1.0, 9e15), default: || json!(null) },
+        /// Input samples for each `up` output samples. Left out: 1.
+        down: Option<u64> = "integer" { unit: Samples, range: (1.0, 9e15), default: || json!(null) },
+        /// The new rate, instead of `up` and `down`; its ratio to the signal's nominal rate is taken exactly.
+        rate_hz: Option<f64> = "number" { unit: Hertz, range: (1e-9, 1e12), default: || json!(null) },
+        /// Attenuation of aliases and images, and accuracy of the passband. Rounding of float32 samples is 120 to 130
+        /// dB down.
+        attenuation_db: f64 = "number" { unit: Decibels, range: (20.0, 160.0), default: || json!(100.0) },
+        /// Passband, as a share of half the lower rate.
         passband: f64 = "number" { range: (0.05, 0.99), default: || json!(0.9) },
-        /// Near the ends of a stretch: "inside": nothing but what is of samples that lie in it; "zeros", "steady": a result
-        /// for each place in it, as if zeros, or its first and last sample, went on outside.
+        /// "inside" gives only results that depend on samples of the gap-free range alone, which leaves out about
+        /// (attenuation_db - 8) / (14 (1 - passband)) samples at the lower rate, and a few more, at both ends; "zeros"
+        /// and "steady" give a result for each instant, as if zeros, or the first and last sample, continued outside.
         edges: String = "text" { choices: &["inside", "zeros", "steady"], default: || json!("inside") },
     }
     state {

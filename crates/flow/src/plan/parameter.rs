@@ -1,0 +1,235 @@
+//! Parameters of operators as they are declared: type, unit, legal values and default.
+
+use std::fmt;
+
+use serde_json::Value;
+
+use crate::PlanError;
+
+/// The unit of a parameter.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Unit {
+    /// A pure number, a text or a name.
+    #[default]
+    Unitless,
+    /// Samples.
+    Samples,
+    /// Seconds, taken as the decimal that they are written as: 0.07 is seven hundredths.
+    Seconds,
+    /// Hertz.
+    Hertz,
+    /// Decibels.
+    Decibels,
+    /// What it counts or refers to, in words.
+    Of(&'static str),
+}
+
+impl fmt::Display for Unit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Unitless => "",
+            Self::Samples => "samples",
+            Self::Seconds => "s",
+            Self::Hertz => "Hz",
+            Self::Decibels => "dB",
+            Self::Of(what) => what,
+        })
+    }
+}
+
+/// A parameter.
+#[derive(Debug, Clone, Copy)]
+pub struct Param {
+    /// Its name, in Rust, Python, JSON and on the command line.
+    pub name: &'static str,
+    /// What it is.
+    pub doc: &'static str,
+    /// Type of its value: `integer`, `integers` (a list), `number`, `numbers` (one or a list), `bool`, `text`, `taper` (a text),
+    /// `list` (of names), `expression`, `expressions` (by name), `aggregates` (by name).
+    pub kind: &'static str,
+    /// Unit.
+    pub unit: Unit,
+    /// Least and greatest legal value.
+    pub range: Option<(f64, f64)>,
+    /// Legal texts; empty if any.
+    pub choices: &'static [&'static str],
+    /// Value where none is given; None: it must be given.
+    pub default: Option<fn() -> Value>,
+    /// Whether it may change between bursts of a running plan.
+    pub adjustable: bool,
+    /// Whether Python also takes it without its name, although it has a default.
+    pub positional: bool,
+    /// Whether Python asks for it, although saved plans may leave it out.
+    pub explicit: bool,
+}
+
+/// Kinds of parameters, and what they are called in errors.
+const KINDS: [(&str, &str); 11] = [
+    ("integer", "an integer"),
+    ("integers", "a list of whole numbers"),
+    ("number", "a finite number"),
+    ("numbers", "a number or a list of numbers"),
+    ("bool", "true or false"),
+    ("text", "a text"),
+    ("taper", "a text"),
+    ("list", "a list of names"),
+    ("expression", "an expression"),
+    ("expressions", "expressions by name"),
+    ("aggregates", "aggregates by name"),
+];
+
+const fn is_kind(kind: &str) -> bool {
+    let mut nth = 0;
+    while nth < KINDS.len() {
+        let (known, kind) = (KINDS[nth].0.as_bytes(), kind.as_bytes());
+        let mut at = 0;
+        while at < kind.len() && at < known.len() && kind[at] == known[at] {
+            at += 1;
+        }
+        if at == kind.len() && at == known.len() {
+            return true;
+        }
+        nth += 1;
+    }
+    false
+}
+
+impl Param {
+    /// A parameter that must be given.
+    ///
+    /// # Panics
+    /// If there is no such `kind`: while the declaration is compiled.
+    #[must_use]
+    pub const fn new(name: &'static str, doc: &'static str, kind: &'static str) -> Self {
+        assert!(
+            is_kind(kind),
+            "a parameter's kind is one of those that `Param::kind` lists"
+        );
+        Self {
+            name,
+            doc,
+            kind,
+            unit: Unit::Unitless,
+            range: None,
+            choices: &[],
+            default: None,
+            adjustable: false,
+            positional: false,
+            explicit: false,
+        }
+    }
+
+    /// Sets the unit.
+    #[must_use]
+    pub const fn unit(mut self, unit: Unit) -> Self {
+        self.unit = unit;
+        self
+    }
+
+    /// Sets the least and greatest legal value.
+    #[must_use]
+    pub const fn range(mut self, range: (f64, f64)) -> Self {
+        self.range = Some(range);
+        self
+    }
+
+    /// Sets the legal texts.
+    #[must_use]
+    pub const fn choices(mut self, choices: &'static [&'static str]) -> Self {
+        self.choices = choices;
+        self
+    }
+
+    /// Sets the value where none is given.
+    #[must_use]
+    pub const fn default(mut self, default: fn() -> Value) -> Self {
+        self.default = Some(default);
+        self
+    }
+
+    /// Sets whether it may change between bursts of a running plan.
+    #[must_use]
+    pub const fn adjustable(mut self, adjustable: bool) -> Self {
+        self.adjustable = adjustable;
+        self
+    }
+
+    /// Sets whether Python also takes it without its name, although it has a default.
+    #[must_use]
+    pub const fn positional(mut self, positional: bool) -> Self {
+        self.positional = positional;
+        self
+    }
+
+    /// Sets whether Python asks for it, although saved plans may leave it out.
+    #[must_use]
+    pub const fn explicit(mut self, explicit: bool) -> Self {
+        self.explicit = explicit;
+        self
+    }
+
+    /// What is legal, in words.
+    #[must_use]
+    pub fn legal(&self) -> String {
+        let unit = match self.unit {
+            Unit::Unitless => String::new(),
+            unit => format!(" {unit}"),
+        };
+        match (self.range, self.choices) {
+            (Some((low, high)), _) if high >= 9e18 => {
+                format!("{}, at least {low}{unit}", self.article())
+            }
+            (Some((low, high)), _) => format!("{} from {low} to {high}{unit}", self.article()),
+            (None, []) => self.article().into(),
+            (None, choices) => format!("one of {}", choices.join(", ")),
+        }
+    }
+
+    fn article(&self) -> &'static str {
+        let mut kinds = KINDS.iter();
+        kinds
+            .find(|(kind, _)| *kind == self.kind)
+            .map_or("", |(_, article)| article)
+    }
+
+    pub(super) fn check(&self, operator: &'static str, value: &Value) -> Result<(), PlanError> {
+        let fits = match self.kind {
+            "integer" => is_whole(value),
+            "integers" => value
+                .as_array()
+                .is_some_and(|list| list.iter().all(is_whole)),
+            "number" => value.as_f64().is_some_and(f64::is_finite),
+            "bool" => value.is_boolean(),
+            "list" => value.is_array(),
+            "expression" | "expressions" | "aggregates" => value.is_object(),
+            "numbers" => match value {
+                Value::Array(list) => list.iter().all(Value::is_number),
+                one => one.is_number(),
+            },
+            _ => value.is_string(),
+        };
+        let in_range = self
+            .range
+            .is_none_or(|(low, high)| value.as_f64().is_some_and(|x| (low..=high).contains(&x)));
+        let known = |text: &Value| {
+            self.choices.is_empty() || text.as_str().is_some_and(|t| self.choices.contains(&t))
+        };
+        let chosen = match value {
+            Value::Array(values) => values.iter().all(known),
+            other => known(other),
+        };
+        if fits && in_range && chosen {
+            return Ok(());
+        }
+        Err(PlanError::Parameter {
+            operator,
+            parameter: self.name,
+            got: value.to_string(),
+            legal: self.legal(),
+        })
+    }
+}
+
+fn is_whole(value: &Value) -> bool {
+    value.is_i64() || value.is_u64()
+}

@@ -1,0 +1,101 @@
+//! What declarations tell people: their sections, and all of it as JSON for generators.
+
+use serde_json::{Value, json};
+
+use super::declaration::{Agreement, Declaration, Inputs};
+use super::parameter::Param;
+
+/// Sections of an operator's documentation, in their order.
+pub(crate) const SECTIONS: [&str; 6] = [
+    "Inputs",
+    "Returns",
+    "Conventions",
+    "Errors",
+    "Source",
+    "Example",
+];
+
+impl Declaration {
+    /// The first sentence.
+    #[must_use]
+    pub fn summary(&self) -> String {
+        let text = self.doc.lines().take_while(|line| !line.trim().is_empty());
+        text.map(str::trim).collect::<Vec<_>>().join(" ")
+    }
+
+    /// A section of the documentation without its heading: `Inputs`, `Returns`, `Conventions`, `Errors`, `Source` or
+    /// `Example`; empty if there is none.
+    #[must_use]
+    pub fn section(&self, heading: &str) -> String {
+        let is_heading = |line: &&str| line.trim().strip_prefix("# ") == Some(heading);
+        let lines = self
+            .doc
+            .lines()
+            .skip_while(|line| !is_heading(line))
+            .skip(1);
+        let lines = lines.take_while(|line| !line.trim().starts_with("# "));
+        let lines = lines.filter(|line| !line.trim().starts_with("```"));
+        let lines: Vec<&str> = lines
+            .map(|line| line.strip_prefix(' ').unwrap_or(line))
+            .collect();
+        lines.join("\n").trim().to_owned()
+    }
+
+    /// The folder that it is declared in: the family of a built-in operator, the crate of another.
+    #[must_use]
+    pub fn family(&self) -> &'static str {
+        let mut parts = self.module.split("::");
+        let crate_name = parts.next().unwrap_or_default();
+        let mut inner = parts.skip_while(|part| *part != "operators").skip(1);
+        match inner.next() {
+            Some(family) if crate_name == "isochrony_flow" => family,
+            _ => crate_name,
+        }
+    }
+
+    /// All of it as JSON, for generators of documentation and of bindings.
+    #[must_use]
+    pub fn to_json(&self) -> Value {
+        let (least, exact) = match self.inputs {
+            Inputs::Exactly(count) => (count, true),
+            Inputs::AtLeast(count) => (count, false),
+        };
+        let sections =
+            SECTIONS.map(|heading| (heading.to_lowercase(), json!(self.section(heading))));
+        let alternatives = self
+            .alternatives
+            .iter()
+            .map(|(name, agreement)| match agreement {
+                Agreement::BitIdentical => json!([name, null]),
+                Agreement::Tolerance(tolerance) => json!([name, tolerance]),
+            });
+        json!({
+            "name": self.name,
+            "family": self.family(),
+            "summary": self.summary(),
+            "inputs": {"least": least, "exact": exact},
+            "params": self.params.iter().map(Param::to_json).collect::<Vec<_>>(),
+            "alternatives": alternatives.collect::<Vec<_>>(),
+            "sections": sections.into_iter().collect::<serde_json::Map<_, _>>(),
+        })
+    }
+}
+
+impl Param {
+    fn to_json(&self) -> Value {
+        let lines: Vec<&str> = self.doc.lines().map(str::trim).collect();
+        json!({
+            "name": self.name,
+            "doc": lines.join(" ").trim(),
+            "kind": self.kind,
+            "unit": self.unit.to_string(),
+            "range": self.range,
+            "choices": self.choices,
+            "required": self.default.is_none(),
+            "default": self.default.map(|default| default()),
+            "adjustable": self.adjustable,
+            "positional": self.positional,
+            "explicit": self.explicit,
+        })
+    }
+}

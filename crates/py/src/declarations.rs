@@ -1,0 +1,39 @@
+//! Declarations of operators, for the generated methods of `isochrony.Plan`, and those that other crates add.
+
+use std::sync::{PoisonError, RwLock};
+
+use isochrony_flow::{Catalog, Declaration};
+use pyo3::prelude::*;
+use serde_json::Value;
+
+/// Operators of other crates that are linked into this extension.
+static ADDED: RwLock<Vec<Declaration>> = RwLock::new(Vec::new());
+
+/// Adds operators of another crate; one of the same name is replaced. Call it when the extension is initialised.
+pub fn add_operators(declarations: &[Declaration]) {
+    let mut added = ADDED.write().unwrap_or_else(PoisonError::into_inner);
+    added.extend_from_slice(declarations);
+}
+
+/// The engine's operators, and those that were added.
+pub(crate) fn catalog() -> Catalog {
+    let added = ADDED.read().unwrap_or_else(PoisonError::into_inner);
+    let standard = Catalog::standard();
+    added
+        .iter()
+        .copied()
+        .fold(standard, Catalog::with_declaration)
+}
+
+/// Declarations as a JSON list: of all operators, or of those that were added to the engine's.
+#[pyfunction]
+#[pyo3(signature = (added=false))]
+pub(crate) fn operator_declarations(added: bool) -> String {
+    let listed: Vec<Value> = if added {
+        let added = ADDED.read().unwrap_or_else(PoisonError::into_inner);
+        added.iter().map(Declaration::to_json).collect()
+    } else {
+        catalog().iter().map(Declaration::to_json).collect()
+    };
+    Value::Array(listed).to_string()
+}

@@ -1,0 +1,147 @@
+"""Writes what follows from the declarations of operators: run `make generate`.
+
+`python/isochrony/_operators.py` has the methods of `Plan`, `docs/operators.md` the operator reference. Both are
+committed; `tests/test_generated.py` fails if they are not what the built extension declares.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from isochrony.declarations import declared, legal_values, method, others, signature
+
+ROOT = Path(__file__).resolve().parents[1]
+
+#: Operators whose method of `Plan` is written by hand, and why.
+BY_HAND = {
+    "filter": "traces a lambda, or takes a Python function",
+    "fir": "taps are a count or the taps themselves",
+    "group_by": "its aggregates are given to Groups.agg",
+    "ifft": "short rows are told apart by what fft was computed of",
+    "limit": "refuses 0, which saved plans may have",
+    "map": "traces a lambda, or takes a Python function",
+    "resample": "takes rate_hz, or up and down",
+    "rows": "traces lambdas by name",
+    "select": "traces lambdas by name",
+    "envelope": "is stream_envelope for samples",
+    "stream_envelope": "is envelope of samples",
+    "sync": "gives several plans",
+    "zip": "gives several plans",
+}
+#: Operators that have no method of their own, and what adds them.
+INTERNAL = {"collect": "collect", "delayed": "feedback", "feedback": "feedback"}
+
+MODULE = '''"""Methods of `isochrony.Plan` that only pass parameters: `make generate` writes them from declarations."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Literal, Self
+
+import numpy.typing as npt
+
+from .chain import Chain
+from .options import choice, finite, finite_or_list, index, seconds, text, whole
+from .tapers import taper_text
+
+if TYPE_CHECKING:
+    from .plan import Plan
+    from .tapers import Taper
+
+__all__ = ["GeneratedOperators"]
+
+
+class GeneratedOperators(Chain):
+    """Of `isochrony.Plan`: operators whose parameters are checked here and passed on."""
+
+    __slots__ = ()
+
+'''
+
+REFERENCE = """# Operators
+
+Written by `make generate` from the operators' declarations; each is a method of `isochrony.Plan`. Samples have the
+shape (n,), windows (n, N), ranges (n, 2). *Edges* says what happens at the ends of each gap-free range, *delay* by
+how much results lag behind their input. `isochrony operators NAME` prints an entry.
+"""
+
+
+def methods(declarations: Iterable[Mapping[str, Any]]) -> str:
+    """The module with the generated methods."""
+    generated = [one for one in declarations if one["name"] not in BY_HAND | INTERNAL]
+    source = MODULE + "\n".join(method(one) for one in sorted(generated, key=lambda one: one["name"]))
+    command = [sys.executable, "-m", "ruff", "format", "--stdin-filename", "_operators.py", "-"]
+    return subprocess.run(command, input=source, capture_output=True, text=True, check=True, cwd=ROOT).stdout
+
+
+def reference(declarations: Iterable[Mapping[str, Any]]) -> str:
+    """The operator reference."""
+    families: dict[str, list[Mapping[str, Any]]] = {}
+    for one in declarations:
+        if one["name"] not in INTERNAL:
+            families.setdefault(one["family"], []).append(one)
+    text = REFERENCE
+    for family in sorted(families):
+        text += f"\n## {family.replace('_', '-').capitalize()}\n"
+        text += "".join(_entry(one) for one in sorted(families[family], key=lambda one: one["name"]))
+    return text
+
+
+def _entry(declaration: Mapping[str, Any]) -> str:
+    name, sections = declaration["name"], declaration["sections"]
+    text = f"\n### {name}\n\n"
+    if name not in BY_HAND:
+        text += f"`{name}({signature(declaration)})`\n\n"
+    text += f"{declaration['summary']}\n"
+    for title in ("inputs", "returns"):
+        text += f"\n**{title.capitalize()}.** {_flat(sections[title])}\n"
+    rows = [(f"`{plan}`", "", "", what) for plan, what in others(declaration).items() if name not in BY_HAND]
+    rows += [_row(param) for param in declaration["params"]]
+    if rows:
+        text += "\n| parameter | unit, legal values | default | meaning |\n|---|---|---|---|\n"
+        text += "".join(f"| {' | '.join(cells)} |\n" for cells in rows)
+    for title in ("conventions", "errors", "source"):
+        if sections[title] and sections[title] != "None.":
+            text += f"\n**{title.capitalize()}.** {_flat(sections[title])}\n"
+    if declaration["alternatives"]:
+        given = (f"{other} ({_agreement(tolerance)})" for other, tolerance in declaration["alternatives"])
+        text += f"\n**Implementations.** {', '.join(given)}.\n"
+    if sections["example"]:
+        text += f"\n```pycon\n{sections['example']}\n```\n"
+    elif name in BY_HAND:
+        text += f"\nThe docstring of `Plan.{'envelope' if name == 'stream_envelope' else name}` has an example.\n"
+    return text
+
+
+def _row(param: Mapping[str, Any]) -> tuple[str, str, str, str]:
+    legal = legal_values(param) + ("; adjustable" if param["adjustable"] else "")
+    default = "" if param["required"] else f"`{param['default']!r}`" if param["default"] not in (None, []) else "none"
+    return f"`{param['name']}`", legal.lstrip("; "), default, param["doc"]
+
+
+def _flat(text: str) -> str:
+    paragraphs = [" ".join(part.split()) for part in text.split("\n\n")]
+    return " ".join(part for part in paragraphs if not part.startswith("`") or ": " not in part[:20])
+
+
+def _agreement(tolerance: float | None) -> str:
+    return "the same bits" if tolerance is None else f"within {tolerance:g} of the largest input"
+
+
+def outputs() -> dict[Path, str]:
+    """What every generated file should have."""
+    declarations = declared()
+    return {
+        ROOT / "python/isochrony/_operators.py": methods(declarations),
+        ROOT / "docs/operators.md": reference(declarations),
+    }
+
+
+if __name__ == "__main__":
+    for path, wanted in outputs().items():
+        path.write_text(wanted, encoding="utf-8")
+        print(path.relative_to(ROOT))
