@@ -24,7 +24,7 @@ class GeneratedOperators(Chain):
     __slots__ = ()
 
     def align(self, to: Plan, *, method: Literal["linear", "cubic"] = "cubic") -> Self:
-        """Resamples this plan's samples at the times of another's, so that both can be zipped.
+        """Resample this plan's samples at the times of another's, so that both can be zipped.
 
         Inputs:
             Real samples, shape (n,).
@@ -56,7 +56,7 @@ class GeneratedOperators(Chain):
         return self._then("align", (to,), method=choice("method", method, ("linear", "cubic")))
 
     def between(self, start: int, end: int) -> Self:
-        """Passes samples in a range of indices, or windows that lie wholly inside.
+        """Pass samples in a range of indices, or windows that lie wholly inside.
 
         Inputs:
             Samples, shape (n,), or windows, shape (n, N).
@@ -93,7 +93,7 @@ class GeneratedOperators(Chain):
         order: float | None = None,
         degrees: int = 2,
     ) -> Self:
-        """Compares each power with those around it (cell-averaging CFAR): a level of 1 or more is a detection.
+        """Compare each power with those around it (cell-averaging CFAR): a level of 1 or more is a detection.
 
         Inputs:
             Real, non-negative powers: samples, shape (n,), or windows of one number each.
@@ -145,7 +145,7 @@ class GeneratedOperators(Chain):
         )
 
     def calibrate(self, gain: float = 1.0, offset: float = 0.0, unit: str | None = None) -> Self:
-        """Sets the calibration of samples: values become `value * gain + offset`, in a unit.
+        """Set the calibration of samples: values become `value * gain + offset`, in a unit.
 
         Inputs:
             Samples of any type, shape (n,).
@@ -181,7 +181,7 @@ class GeneratedOperators(Chain):
     def cfar(
         self, pfa: float | None = None, *, deviations: float | None = None, memory: int = 1000, timeout: int = 1000
     ) -> Self:
-        """Compares each number with the noise before it: a level of 1 or more is a detection.
+        """Compare each number with the noise before it: a level of 1 or more is a detection.
 
         Inputs:
             Real samples, shape (n,), or windows of one number each, such as a score.
@@ -234,7 +234,7 @@ class GeneratedOperators(Chain):
         error_rates: npt.ArrayLike | None = None,
         search: int = 10,
     ) -> Self:
-        """Recovers the packets that were sent from the copies of several receivers, some of them with bit errors.
+        """Recover the packets that were sent from the copies of several receivers, some of them with bit errors.
 
         Inputs:
             Windows of uint8 that do not overlap, shape (n, bytes): packets that end with the CRC-32 of their other
@@ -288,7 +288,7 @@ class GeneratedOperators(Chain):
         )
 
     def count(self) -> Self:
-        """Counts windows, ranges or rows, or samples where there are none of these.
+        """Count windows, ranges or rows, or samples where there are none of these.
 
         Inputs:
             Anything.
@@ -312,7 +312,7 @@ class GeneratedOperators(Chain):
         band_hz: npt.ArrayLike | None = None,
         regularise: float = 0.001,
     ) -> Self:
-        """Measures by how many seconds the windows of another plan lag behind those of this one.
+        """Measure by how many seconds the windows of another plan lag behind those of this one.
 
         Inputs:
             Windows of real samples, shape (n, N).
@@ -363,7 +363,7 @@ class GeneratedOperators(Chain):
         )
 
     def detrend(self, kind: Literal["constant", "linear"] = "constant") -> Self:
-        """Subtracts from every window its mean or its regression line.
+        """Subtract from every window its mean or its regression line.
 
         Inputs:
             Windows, shape (n, N), real or complex.
@@ -388,7 +388,7 @@ class GeneratedOperators(Chain):
         return self._then("detrend", kind=choice("kind", kind, ("constant", "linear")))
 
     def error_correlation(self, *others: Plan, every: int = 1000) -> Self:
-        """Measures how strongly the bit errors of several receivers are correlated.
+        """Measure how strongly the bit errors of several receivers are correlated.
 
         Inputs:
             Windows of uint8 that do not overlap, shape (n, bytes): packets that end with the CRC-32 of their other
@@ -431,7 +431,7 @@ class GeneratedOperators(Chain):
         scaling: Literal["none", "spectrum", "psd"] = "none",
         detrend: Literal["none", "constant", "linear"] = "none",
     ) -> Self:
-        """Computes the discrete Fourier transform of every window.
+        """Compute the discrete Fourier transform of every window.
 
         Inputs:
             Windows, shape (n, N), real or complex.
@@ -470,7 +470,7 @@ class GeneratedOperators(Chain):
     def gcc_phat(
         self, other: Plan, max_lag: int, *, band_hz: npt.ArrayLike | None = None, regularise: float = 0.001
     ) -> Self:
-        """Cross-correlates the phases of windows with those of another plan (GCC-PHAT).
+        """Cross-correlate the phases of windows with those of another plan (GCC-PHAT).
 
         Inputs:
             Windows of real samples, shape (n, N).
@@ -515,7 +515,7 @@ class GeneratedOperators(Chain):
         )
 
     def haar(self, levels: int, *, output: Literal["energies", "details", "coefficients"] = "energies") -> Self:
-        """Computes the orthonormal Haar wavelet transform of every window: band energies, or coefficients.
+        """Compute the orthonormal Haar wavelet transform of every window: band energies, or coefficients.
 
         Inputs:
             Windows of real samples, shape (n, N), where N is a multiple of 2^levels.
@@ -561,7 +561,7 @@ class GeneratedOperators(Chain):
         attenuation_db: float | None = None,
         initial: Literal["zero", "steady"] = "zero",
     ) -> Self:
-        """Filters samples recursively: a Butterworth, Chebyshev or elliptic filter in second-order sections.
+        """Filter samples recursively: a Butterworth, Chebyshev or elliptic filter in second-order sections.
 
         Inputs:
             Samples of any type, shape (n,).
@@ -614,7 +614,7 @@ class GeneratedOperators(Chain):
         )
 
     def join(self, other: Plan, *, tolerance: float | None = None, suffix: str = "_right") -> Self:
-        """Joins rows with those of another plan at the same time: where their ranges overlap, or the nearest.
+        """Join rows with those of another plan at the same time: where their ranges overlap, or the nearest.
 
         Inputs:
             Rows with `start` and `end`, or ranges.
@@ -654,7 +654,7 @@ class GeneratedOperators(Chain):
         )
 
     def merge(self, *others: Plan) -> Self:
-        """Merges items of several plans in the order of their indices.
+        """Merge items of several plans in the order of their indices.
 
         Inputs:
             Samples, windows, rows or ranges.
@@ -683,7 +683,7 @@ class GeneratedOperators(Chain):
         return self._then("merge", others)
 
     def notch(self, hz: float, q: float = 30.0, *, initial: Literal["zero", "steady"] = "zero") -> Self:
-        """Removes one frequency, such as mains hum, with a second-order recursive filter.
+        """Remove one frequency, such as mains hum, with a second-order recursive filter.
 
         Inputs:
             Samples of any type, shape (n,).
@@ -720,7 +720,7 @@ class GeneratedOperators(Chain):
         )
 
     def passthrough(self) -> Self:
-        """Passes everything unchanged, and stops the optimiser from moving operators across.
+        """Pass everything unchanged; the optimiser moves no operator across it.
 
         Inputs:
             Anything.
@@ -741,7 +741,7 @@ class GeneratedOperators(Chain):
         scaling: Literal["density", "spectrum"] = "density",
         detrend: Literal["none", "constant", "linear"] = "constant",
     ) -> Self:
-        """Computes the power spectrum of every window (periodogram).
+        """Compute the power spectrum of every window (periodogram).
 
         Inputs:
             Windows, shape (n, N), real or complex.
@@ -779,7 +779,7 @@ class GeneratedOperators(Chain):
         )
 
     def quantile(self, at: npt.ArrayLike) -> Self:
-        """Computes quantiles of every window.
+        """Compute quantiles of every window.
 
         Inputs:
             Windows of real samples, shape (n, N).
@@ -805,7 +805,7 @@ class GeneratedOperators(Chain):
         return self._then("quantile", at=finite_or_list("quantile at=", at, ""))
 
     def ranges(self, *, join: int = 0, before: int = 0, after: int = 0) -> Self:
-        """Merges windows that touch or overlap into ranges of indices.
+        """Merge windows that touch or overlap into ranges of indices.
 
         Inputs:
             Windows of any kind, or ranges.
@@ -848,7 +848,7 @@ class GeneratedOperators(Chain):
         tail: Literal["drop", "keep"] = "drop",
         anchor: Literal["run", "range"] = "run",
     ) -> Self:
-        """Cuts every gap-free range into windows of equal length.
+        """Cut every gap-free range into windows of equal length.
 
         Inputs:
             Samples of any type, shape (n,).
@@ -887,7 +887,7 @@ class GeneratedOperators(Chain):
         )
 
     def rms(self) -> Self:
-        """Computes the root mean square of every window.
+        """Compute the root mean square of every window.
 
         Inputs:
             Windows, shape (n, N), real or complex.
@@ -909,7 +909,7 @@ class GeneratedOperators(Chain):
         return self._then("rms")
 
     def running_mean(self, window: float) -> Self:
-        """Computes the mean over a sliding window that ends at each sample.
+        """Compute the mean over a sliding window that ends at each sample.
 
         Inputs:
             Real samples, shape (n,), or windows of one number each.
@@ -936,7 +936,7 @@ class GeneratedOperators(Chain):
         return self._then("running_mean", window=seconds("running_mean window=", window))
 
     def running_quantile(self, window: float, q: float) -> Self:
-        """Computes a quantile, such as the median, over a sliding window that ends at each sample.
+        """Compute a quantile, such as the median, over a sliding window that ends at each sample.
 
         Inputs:
             Real samples, shape (n,), or windows of one number each.
@@ -969,7 +969,7 @@ class GeneratedOperators(Chain):
         )
 
     def running_rms(self, window: float) -> Self:
-        """Computes the root mean square over a sliding window that ends at each sample.
+        """Compute the root mean square over a sliding window that ends at each sample.
 
         Inputs:
             Real samples, shape (n,), or windows of one number each.
@@ -1005,7 +1005,7 @@ class GeneratedOperators(Chain):
         taper: Taper = "boxcar",
         detrend: Literal["none", "constant", "linear"] = "none",
     ) -> Self:
-        """Computes a weighted sum of the magnitudes of every window's spectrum: one score per window.
+        """Compute a weighted sum of the magnitudes of every window's spectrum: one score per window.
 
         Inputs:
             Windows, shape (n, N), real or complex.
@@ -1050,7 +1050,7 @@ class GeneratedOperators(Chain):
         )
 
     def stalta(self, sta: float, lta: float, *, method: Literal["classic", "recursive"] = "classic") -> Self:
-        """Computes the ratio of short-term to long-term average power (STA/LTA), for triggering on onsets.
+        """Compute the ratio of short-term to long-term average power (STA/LTA), for triggering on onsets.
 
         Inputs:
             Real samples, shape (n,), or windows of one number each.
@@ -1092,7 +1092,7 @@ class GeneratedOperators(Chain):
         )
 
     def stats(self, *names: str) -> Self:
-        """Computes statistics of the finite samples of each window.
+        """Compute statistics of the finite samples of each window.
 
         Inputs:
             Windows, shape (n, N), real or complex.
@@ -1124,7 +1124,7 @@ class GeneratedOperators(Chain):
         return self._then("stats", names=list(names))
 
     def taper(self, taper: Taper = "hann", *, symmetric: bool = False) -> Self:
-        """Multiplies the samples of every window by a taper.
+        """Multiply the samples of every window by a taper.
 
         Inputs:
             Windows, shape (n, N), real or complex.
@@ -1150,7 +1150,7 @@ class GeneratedOperators(Chain):
         return self._then("taper", taper=taper_text(taper), symmetric=bool(symmetric))
 
     def to_unit(self, unit: str) -> Self:
-        """Converts values to another unit of the same quantity, such as kPa to mH2O.
+        """Convert values to another unit of the same quantity, such as kPa to mH2O.
 
         Inputs:
             Samples in a known unit, shape (n,).
@@ -1178,7 +1178,7 @@ class GeneratedOperators(Chain):
         return self._then("to_unit", unit=text("to_unit unit=", unit, "the name of a unit"))
 
     def triggers(self, on: float, off: float | None = None, *, min_length: float = 0.0, merge: float = 0.0) -> Self:
-        """Detects ranges with a two-threshold trigger: a range starts where the value reaches `on` and ends before it
+        """Detect ranges with a two-threshold trigger: a range starts where the value reaches `on` and ends before it
         falls below `off`.
 
         Inputs:
@@ -1217,7 +1217,7 @@ class GeneratedOperators(Chain):
         )
 
     def trim_peak(self, extreme: Literal["max", "min", "abs"] = "max", *, count: int = 1, skip: int = 1) -> Self:
-        """Finds the peaks of every window: its extreme value, then that of the rest after it, and so on.
+        """Find the peaks of every window: its extreme value, then that of the rest after it, and so on.
 
         Inputs:
             Windows of real values, shape (n, N), or rows computed from windows.
@@ -1268,7 +1268,7 @@ class GeneratedOperators(Chain):
         detrend: Literal["none", "constant", "linear"] = "constant",
         average: Literal["mean", "median"] = "mean",
     ) -> Self:
-        """Computes the power spectrum of every window, averaged over overlapping parts of it (Welch's method).
+        """Compute the power spectrum of every window, averaged over overlapping parts of it (Welch's method).
 
         Inputs:
             Windows, shape (n, N), real or complex.
@@ -1317,7 +1317,7 @@ class GeneratedOperators(Chain):
         )
 
     def xcorr(self, other: Plan, max_lag: int, *, normalise: Literal["none", "coeff"] = "none") -> Self:
-        """Cross-correlates windows with those of another plan.
+        """Cross-correlate windows with those of another plan.
 
         Inputs:
             Windows of real samples, shape (n, N).
@@ -1357,7 +1357,7 @@ class GeneratedOperators(Chain):
         )
 
     def zero_crossings(self) -> Self:
-        """Counts the zero crossings of every window.
+        """Count the zero crossings of every window.
 
         Inputs:
             Windows of real samples, shape (n, N).
@@ -1387,7 +1387,7 @@ class GeneratedOperators(Chain):
         ripple_db: float | None = None,
         attenuation_db: float | None = None,
     ) -> Self:
-        """Filters samples forward and backward: no frequency is delayed, and the gain is that of `iir` squared.
+        """Filter samples forward and backward: no frequency is delayed, and the gain is that of `iir` squared.
 
         Inputs:
             Samples of any type, shape (n,).

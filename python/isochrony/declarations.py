@@ -75,7 +75,7 @@ def method(declaration: Declaration) -> str:
 def docstring(declaration: Declaration) -> str:
     """The method's docstring: sections in the order of every docstring of the package."""
     sections = declaration["sections"]
-    text = textwrap.fill(declaration["summary"], _WIDTH - 3) + "\n"
+    text = textwrap.fill(_imperative(declaration["summary"]), _WIDTH - 3) + "\n"
     text += "".join(_section("Inputs", paragraph) for paragraph in _paragraphs(sections["inputs"])[:1])
     text += _section("Returns", sections["returns"])
     plans = others(declaration)
@@ -124,6 +124,15 @@ def add_methods(plan: type) -> None:
         function = names[declaration["name"]]
         function.__qualname__ = f"{plan.__name__}.{declaration['name']}"
         setattr(plan, declaration["name"], function)
+
+
+def _imperative(summary: str) -> str:
+    """A sentence as Python's docstrings begin: "Computes ..." is "Compute ..."."""
+    verb, space, rest = summary.partition(" ")
+    for ending, instead in (("ies", "y"), ("sses", "ss"), ("ches", "ch"), ("s", "")):
+        if verb.endswith(ending):
+            return verb.removesuffix(ending) + instead + space + rest
+    return summary
 
 
 def _paragraphs(text: str) -> list[str]:

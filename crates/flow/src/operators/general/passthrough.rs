@@ -7,7 +7,7 @@ use crate::{
 };
 
 operator! {
-    /// Passes everything unchanged, and stops the optimiser from moving operators across.
+    /// Passes everything unchanged; the optimiser moves no operator across it.
     ///
     /// # Inputs
     /// Anything.
