@@ -1,4 +1,4 @@
-//! What a run did: per operator and in all.
+//! Reports what an execution did, per operator, worker and task.
 
 use std::fmt;
 use std::ops::Range;
@@ -6,24 +6,24 @@ use std::time::Duration;
 
 use isochrony_store::Reading;
 
-/// What an operator did in a run.
+/// What an operator did.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct OperatorReport {
     /// Its name.
     pub name: &'static str,
-    /// Items that it was given.
+    /// Items of input.
     pub items: u64,
-    /// Samples that it was given; of windows those that no other has.
+    /// Samples of input; overlapping windows count each sample once.
     pub samples: u64,
-    /// Gaps that it met.
+    /// Gaps in its input.
     pub gaps: u64,
-    /// Time spent in it, estimated from the first items of bursts.
+    /// Time spent in it, estimated from timed items.
     pub useful: Duration,
 }
 
 impl OperatorReport {
-    /// Of an operator that was given nothing.
+    /// The report of an operator without input.
     pub(crate) fn none(name: &'static str) -> Self {
         Self {
             name,
@@ -34,7 +34,7 @@ impl OperatorReport {
         }
     }
 
-    /// Adds what another of its kind did.
+    /// Adds the report of another instance.
     pub(crate) fn add(&mut self, other: &Self) {
         self.items += other.items;
         self.samples += other.samples;
@@ -43,50 +43,50 @@ impl OperatorReport {
     }
 }
 
-/// What a worker of a run on several cores did.
+/// What a worker did.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct WorkerReport {
     /// Its number, from 0 on.
     pub number: usize,
-    /// Tasks that it did.
+    /// Tasks it finished.
     pub tasks: u64,
-    /// Samples that it read for them; those that complete windows of one task at the beginning of the next count twice.
+    /// Samples it read; samples of the overlap of two tasks count twice.
     pub samples: u64,
     /// Time spent on them.
     pub busy: Duration,
 }
 
-/// A task of a run on several cores.
+/// What a task did.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct TaskReport {
-    /// Indices of the portion of the recording, with the gaps in it and before it.
+    /// Indices of the portion, with the gaps in and before it.
     pub range: Range<i64>,
-    /// Number of the worker that did it.
+    /// The worker.
     pub worker: usize,
     /// How long it took.
     pub elapsed: Duration,
 }
 
-/// A worker process, which did what a worker asked of it.
+/// What a worker process did.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ProcessReport {
-    /// Number of the worker; None: of the caller's thread.
+    /// Number of its worker; None: the caller's thread.
     pub worker: Option<usize>,
-    /// By which the system knows it.
+    /// Process id.
     pub pid: u32,
-    /// Blocks that it did.
+    /// Blocks it processed.
     pub blocks: u64,
-    /// Time spent on them, asking and answering included.
+    /// Time spent on them, with communication.
     pub busy: Duration,
-    /// How it ended, if before the run did.
+    /// How it ended, if before the execution did.
     pub ended: Option<String>,
 }
 
 impl ProcessReport {
-    /// One that has done nothing yet.
+    /// The report of a process that has done nothing yet.
     #[must_use]
     pub fn new(worker: Option<usize>, pid: u32) -> Self {
         Self {
@@ -99,25 +99,25 @@ impl ProcessReport {
     }
 }
 
-/// What a run did.
+/// What an execution did.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Report {
-    /// Operators in the order in which they ran.
+    /// Operators in execution order.
     pub operators: Vec<OperatorReport>,
-    /// How signals were read, in the order of their scans.
+    /// How signals were read, by scan.
     pub reads: Vec<Reading>,
-    /// Bursts that the sources gave.
+    /// Bursts of the sources.
     pub bursts: u64,
     /// Time from start to end.
     pub elapsed: Duration,
-    /// Most bytes in pooled blocks and queues at once.
+    /// Most bytes in pool blocks and queues at once.
     pub peak_bytes: u64,
-    /// What workers did; none where all was done in the caller's thread.
+    /// Workers; empty if only the caller's thread worked.
     pub workers: Vec<WorkerReport>,
-    /// Their tasks, scan by scan in the order of reading.
+    /// Their tasks, in read order.
     pub tasks: Vec<TaskReport>,
-    /// Where operators worked that hold something of this process, and why.
+    /// Where operators that hold code of this process were called, and why.
     pub places: Vec<String>,
     /// Worker processes, by worker, in the order in which they ended.
     pub processes: Vec<ProcessReport>,

@@ -24,7 +24,6 @@ use crate::{
     PlanError, Port, PortType, Pulled, Recording, RunError, SignalDescription, Snapshot, Source,
 };
 
-/// Queues of the exits of one subgraph, shared by their sources.
 #[derive(Clone)]
 pub(super) struct ExitQueues {
     scheduler: Arc<TaskScheduler>,
@@ -38,7 +37,6 @@ pub(super) struct ExitQueues {
     failed: Arc<AtomicBool>,
 }
 
-/// What waits at one exit.
 struct ExitQueue {
     ready: VecDeque<Pulled>,
     state: ExitState,
@@ -113,7 +111,7 @@ impl ExitQueues {
         self.exits.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The next event of an exit. The samples of a task are counted for the source that fetches its output.
+    /// The next event of an exit. The samples of a task count for the source that fetches its output.
     fn pull(&self, exit: usize, given: &mut u64) -> Result<Pulled, Option<TaskFailure>> {
         loop {
             let mut exits = self.lock();
