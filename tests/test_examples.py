@@ -54,7 +54,7 @@ def test_statfilter_finds_what_numpy_finds() -> None:
     expected = rows[(rows.std(axis=1) > 10) & (rows.mean(axis=1) < 0)]
     assert 0 < len(expected) < len(rows)
     np.testing.assert_array_equal(plan.collect(), expected)
-    assert "one pass a window" in plan.explain()
+    assert "filter fusion" in plan.explain()
 
 
 @pytest.mark.parametrize("speaker", ["george", "jackson", "nicolas"])

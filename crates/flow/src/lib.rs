@@ -27,7 +27,7 @@ mod sinks;
 mod sources;
 
 pub use engine::control::Control;
-pub use engine::drive::Out;
+pub use engine::dispatch::Out;
 pub use engine::gathered::{Array, PlanOutput};
 pub use engine::pool::Block;
 pub use engine::report::{OperatorReport, PlanWorkerReport, Report, TaskReport};

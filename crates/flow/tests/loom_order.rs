@@ -79,10 +79,10 @@ fn work(scheduler: &Model, fails: Option<u64>, done: &AtomicU64) {
 type Ended = Result<(), Option<(u64, bool)>>;
 
 /// Consumes a subgraph until its end.
-fn gathered(scheduler: &Model, front: usize) -> (Vec<u64>, Ended) {
+fn gathered(scheduler: &Model, subgraph: usize) -> (Vec<u64>, Ended) {
     let mut all = Vec::new();
     loop {
-        match scheduler.next_result(front) {
+        match scheduler.next_result(subgraph) {
             NextResult::Ready(done) => all.push(done.0),
             NextResult::Pending => thread::yield_now(),
             NextResult::End => return (all, Ok(())),

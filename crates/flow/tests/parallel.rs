@@ -105,7 +105,7 @@ fn the_report_says_who_did_which_task_and_counts_what_one_thread_would() {
     assert!(alone.workers.is_empty() && alone.tasks.is_empty());
 }
 
-/// Says how far the front is, and is slow to take; may wait with its first item until a task behind that was computed.
+/// Records how far the subgraph is, and is slow; may hold its first item until a later task was computed.
 struct Slow(Arc<AtomicI64>, Arc<AtomicI64>, bool);
 
 impl OperatorFactory for Slow {

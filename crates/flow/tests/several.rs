@@ -28,8 +28,8 @@ fn run_all(plans: &[Plan], workers: usize, task: u64) -> (Vec<PlanOutput>, Repor
     Plan::collect_all(plans, &options).unwrap()
 }
 
-/// What `explain` says of each front.
-fn fronts(plan: &Plan) -> Vec<String> {
+/// What `explain` says of each replicated subgraph.
+fn subgraphs(plan: &Plan) -> Vec<String> {
     let text = plan.explain();
     let (_, behind) = text.split_once("on several workers\n").unwrap();
     let lines = behind.lines().take_while(|line| line.starts_with("  "));
@@ -42,7 +42,7 @@ fn reads_several(plan: &Plan) -> bool {
         let names = line.split(" in tasks of ").next().unwrap_or_default();
         line.contains(" in tasks of ") && names.matches(" scan").count() > 1
     };
-    fronts(plan).iter().any(several)
+    subgraphs(plan).iter().any(several)
 }
 
 /// Gap-free stretches up to about 800, from three lengths and what lies between.
@@ -76,7 +76,7 @@ fn kept() -> impl Strategy<Value = [Vec<Range<i64>>; 3]> {
 }
 
 /// What channels give that went the same way, and what comes where some of them meet; some of these.
-fn meeting(
+fn joined_plans(
     scans: [Plan; 3],
     common: &[Step],
     own: &[Vec<Step>; 3],
@@ -135,7 +135,7 @@ fn scans_that_meet_give_the_same_bits_on_any_number_of_workers() {
                 Plan::scan_part(live, range, segments[nth])
             };
             let own = [first, second, behind];
-            let plans = meeting([0, 1, 2].map(scan), &common, &own, how, wanted | 1);
+            let plans = joined_plans([0, 1, 2].map(scan), &common, &own, how, wanted | 1);
             if plans.is_empty() {
                 return Ok(());
             }
@@ -243,7 +243,7 @@ fn with_little_memory_scans_that_meet_give_the_same_bits_on_many_workers() {
         |((kept, common, first, second, behind), (how, wanted, task), (cut, workers, memory))| {
             let scan = |nth: usize| Plan::scan_part(channel(nth as i64, &kept[nth], cut), None, 64);
             let own = [first, second, behind];
-            let plans = meeting([0, 1, 2].map(scan), &common, &own, how, wanted);
+            let plans = joined_plans([0, 1, 2].map(scan), &common, &own, how, wanted);
             let mut options = RunOptions::default();
             options.memory = memory;
             let Ok((one, _)) = Plan::collect_all(&plans, &options) else {
@@ -271,7 +271,7 @@ fn explain_says_which_scans_are_read_together_and_why_others_are_not() {
         .map_with(&(&s - Expr::input_at(1)), std::slice::from_ref(&b))
         .unwrap();
     assert_eq!(
-        fronts(&apart.limit(4).unwrap()),
+        subgraphs(&apart.limit(4).unwrap()),
         [
             "0 scan, 1 scan, 0 and 1 -> 2 map in tasks of up to 1048576 samples of each scan, then in order: limit remembers what came before"
         ]
@@ -281,7 +281,7 @@ fn explain_says_which_scans_are_read_together_and_why_others_are_not() {
     let apart = limited
         .map_with(&(&s - Expr::input_at(1)), std::slice::from_ref(&b))
         .unwrap();
-    let said = fronts(&apart.limit(4).unwrap());
+    let said = subgraphs(&apart.limit(4).unwrap());
     assert_eq!(said.len(), 2);
     assert!(
         said[1].starts_with("scan in order: map takes also what is not in tasks of this scan"),

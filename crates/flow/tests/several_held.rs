@@ -50,7 +50,7 @@ impl Operator for Free {
 }
 
 /// What two scans give that meet behind a held operator, the second filtered first if asked.
-fn meeting(kept: &[Vec<Range<i64>>; 2], settles: bool, straight: bool) -> Plan {
+fn joined_plan(kept: &[Vec<Range<i64>>; 2], settles: bool, straight: bool) -> Plan {
     let scan = |nth: usize| Plan::scan_part(channel(nth as i64, &kept[nth], 50), None, 64);
     let [a, b] = [scan(0), scan(1)];
     let s = Expr::input();
@@ -78,7 +78,7 @@ proptest! {
     fn where_cuts_show_they_are_those_of_one_worker_whatever_meets_behind_held_operators(
         kept in [stretches(), stretches()], settles: bool, straight: bool, task in 2u64..600, workers in 2usize..5,
     ) {
-        let plan = meeting(&kept, settles, straight);
+        let plan = joined_plan(&kept, settles, straight);
         let mut options = RunOptions::default();
         (options.task, options.tolerance, options.workers) = (task, 1e-8, 1);
         let (one, report) = plan.collect_with(&options).unwrap();
@@ -93,14 +93,14 @@ proptest! {
 #[test]
 fn what_is_held_brings_scans_together_that_do_not_show_cuts() {
     let kept = [vec![0..5000], vec![0..5000]];
-    let fronts = |plan: &Plan| {
+    let subgraphs = |plan: &Plan| {
         let text = plan.explain();
         text.split_once("on several workers\n")
             .unwrap()
             .1
             .to_owned()
     };
-    let text = fronts(&meeting(&kept, false, false));
+    let text = subgraphs(&joined_plan(&kept, false, false));
     assert!(
         text.contains(
             "0 scan -> 1 free, 2 scan -> 3 map, 1 and 3 -> 4 map, 4 and 1 -> 5 map in tasks of"
@@ -109,7 +109,9 @@ fn what_is_held_brings_scans_together_that_do_not_show_cuts() {
     );
     let mut options = RunOptions::default();
     (options.task, options.tolerance, options.workers) = (2000, 1e-8, 3);
-    let (_, report) = meeting(&kept, true, false).collect_with(&options).unwrap();
+    let (_, report) = joined_plan(&kept, true, false)
+        .collect_with(&options)
+        .unwrap();
     // Of each scan by itself: both from the first sample on.
     assert_eq!(
         report
@@ -119,7 +121,9 @@ fn what_is_held_brings_scans_together_that_do_not_show_cuts() {
             .count(),
         2
     );
-    let (_, report) = meeting(&kept, true, true).collect_with(&options).unwrap();
+    let (_, report) = joined_plan(&kept, true, true)
+        .collect_with(&options)
+        .unwrap();
     assert_eq!(
         report
             .tasks

@@ -1,9 +1,9 @@
-//! Parameters that change while a plan runs.
+//! Changes parameters while a plan is executed.
 //!
-//! A [`Control`] is shared by a run and by whoever changes it, in any thread. A change names the plan that ends in the
-//! operator, as it was written. It is checked where it is asked for: the written plan with the change is rewritten
-//! again, and operators that now differ from those that run are made, ready to take their place. The run looks once a
-//! burst whether any wait, so that all items of a burst see the same parameters.
+//! A [`Control`] is shared by the execution and by whoever changes it, in any thread. A change names the plan that
+//! ends in the operator, as it was written, and is checked at once: the written plan with the change is rewritten
+//! again, and replacements for operators that now differ are made. The execution takes changes once a burst, so all
+//! items of a burst see the same parameters.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -17,7 +17,7 @@ use crate::{Operator, Plan, PlanError, PortType};
 
 /// Changes parameters of a running plan; given to it in [`RunOptions::control`](crate::RunOptions::control).
 ///
-/// A control serves one run after another: of two at the same time the second ends in [`PlanError::ControlInUse`].
+/// A control serves one execution after another; a second at the same time ends in [`PlanError::ControlInUse`].
 ///
 /// ```
 /// use isochrony_expr::Expr;
@@ -38,32 +38,31 @@ use crate::{Operator, Plan, PlanError, PortType};
 #[derive(Default)]
 pub struct Control {
     state: Mutex<State>,
-    /// Whether operators wait to take their places.
+    /// Whether changes are waiting.
     waits: AtomicBool,
 }
 
 #[derive(Default)]
 struct State {
     run: Option<Running>,
-    /// Asked for before the run began.
+    /// Requested before the execution began.
     early: Vec<(Plan, Map<String, Value>)>,
     waiting: Vec<Change>,
 }
 
 struct Running {
-    /// As written at first: what changes are named by.
+    /// The plan as written, by which changes are named.
     written: Graph,
-    /// With the changes so far, as written and as it runs.
+    /// With all changes so far, before and after rewriting.
     changed: Graph,
     runs: Graph,
     optimised: bool,
 }
 
-/// An operator of the running plan that is to have other parameters.
+/// A change of one operator of the running plan.
 pub(crate) struct Change {
     pub(crate) node: usize,
     pub(crate) params: Map<String, Value>,
-    /// One that has them, bound to its inputs.
     pub(crate) fresh: Box<dyn Operator>,
 }
 
@@ -78,21 +77,15 @@ impl std::fmt::Debug for Control {
 }
 
 impl Control {
-    /// A panic elsewhere leaves nothing half done here.
+    /// No call under the lock leaves it inconsistent.
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Gives parameters of the last operator of `at` other values, from the next burst on. Before a run it changes how
-    /// that begins.
+    /// Sets parameters of the last operator of `at`, from the next burst on, or before an execution begins.
     ///
-    /// What an operator remembers stays where it can: an expression's running means and states do, of parts that are
+    /// An operator keeps its state where it can: an expression keeps running means and states of parts that are
     /// written as before.
-    ///
-    /// # Errors
-    /// [`PlanError::NotAdjustable`], [`PlanError::Parameter`], [`PlanError::Expression`]; [`PlanError::NotRunning`] if
-    /// the operator is none of the plan that runs, [`PlanError::ChangesPlan`] if something else would have to change
-    /// with it.
     pub fn set<'a>(
         &self,
         at: &Plan,
@@ -124,11 +117,11 @@ impl Control {
         Ok(())
     }
 
-    /// A run begins: of a plan as written; how it runs, with what was asked for before.
+    /// Begins an execution of a written plan; returns the rewritten graph with all earlier changes.
     pub(crate) fn begin(&self, written: &Graph, optimised: bool) -> Result<Graph, PlanError> {
         let mut state = self.state();
         if state.run.is_some() {
-            // Changes name operators of one run by their numbers.
+            // Changes name operators of one execution by number.
             return Err(PlanError::ControlInUse);
         }
         let mut run = Running {
@@ -147,14 +140,12 @@ impl Control {
         Ok(runs)
     }
 
-    /// The run has ended.
     pub(crate) fn end(&self) {
         let mut state = self.state();
         state.run = None;
         state.waiting.clear();
     }
 
-    /// What is to change now.
     #[inline]
     pub(crate) fn take(&self) -> Vec<Change> {
         if !self.waits.load(Ordering::Acquire) {
@@ -174,7 +165,6 @@ fn rewritten(written: &Graph, optimised: bool) -> Graph {
     runs
 }
 
-/// Whether these are parameters of the last operator that may change.
 fn adjustable(at: &Plan, params: &Map<String, Value>) -> Result<(), PlanError> {
     let refused = |parameter: &str, may: String| PlanError::NotAdjustable {
         operator: at.node.op.name(),
@@ -194,7 +184,7 @@ fn adjustable(at: &Plan, params: &Map<String, Value>) -> Result<(), PlanError> {
     }
 }
 
-/// An operator with other parameters, bound: all of them, and the operator.
+/// All parameters of a node with some changed, and its binding.
 fn with(
     graph: &Graph,
     node: usize,
@@ -236,7 +226,7 @@ fn inputs(graph: &Graph, node: &crate::plan::graph::GraphNode) -> Vec<PortType> 
 }
 
 impl Running {
-    /// Operators that take the places of running ones.
+    /// The changes of running operators that follow from a change of the written plan.
     fn change(&mut self, at: &Plan, params: &Map<String, Value>) -> Result<Vec<Change>, PlanError> {
         let operator = at.node.op.name();
         let named = self.written.find(&Graph::new(at));

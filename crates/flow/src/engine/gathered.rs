@@ -1,11 +1,11 @@
-//! What `collect` gives.
+//! Results of `collect`.
 
 use std::ops::Range;
 
 use arrow_array::RecordBatch;
 use isochrony_segment::{DType, Sample};
 
-/// An array, row after row, and where each row or stretch begins.
+/// An array in row order, and the ranges it was gathered from.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Array {
     /// Type of the values.
@@ -14,7 +14,7 @@ pub struct Array {
     pub shape: Vec<u64>,
     /// The values, in native byte order.
     pub bytes: Vec<u8>,
-    /// Rows (windows, or samples) that are next to one another: indices of their first samples and how many there are.
+    /// Consecutive rows (windows or samples): index of the first sample, and number of rows.
     pub parts: Vec<(i64, u64)>,
 }
 
@@ -26,17 +26,17 @@ impl Array {
     }
 }
 
-/// What a run gathered.
+/// The result of a plan.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum PlanOutput {
     /// Samples or rows.
     Array(Array),
-    /// Windows or samples counted.
+    /// Number of windows or samples.
     Count(u64),
     /// Ranges of indices.
     Ranges(Vec<Range<i64>>),
-    /// Rows as one table.
+    /// A table.
     Rows(RecordBatch),
 }
 

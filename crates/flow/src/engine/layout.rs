@@ -1,4 +1,4 @@
-//! Lays the operators of a graph out for a run.
+//! Lays the operators of a graph out as an [`Executor`], and takes it apart into what the next one can reuse.
 
 use std::collections::VecDeque;
 use std::time::Instant;
@@ -6,32 +6,44 @@ use std::time::Instant;
 use isochrony_runtime::Watch;
 use isochrony_time::Ratio;
 
-use super::axis::Axis;
-use super::drive::Out;
+use super::context::{ExecutionContext, NO_RANGE};
+use super::dispatch::Out;
+use super::executor::Executor;
 use super::fan_in::FanIn;
-use super::feed::{Burst, Feed};
-use super::pool::Pool;
-use super::shared::{NOWHERE, Shared};
-use super::slot::{self, Cold, FRESH, MANY, Slot, To};
-use super::{Remains, Run, RunOptions};
-use crate::plan;
+use super::options::RunOptions;
+use super::pool::OutputPool;
+use super::slot::{self, InputPort, NO_EXPECTED_INDEX, NOT_CHAINED, NodeState, Slot};
+use super::source_order::{BurstSize, OpenSource, SourceQueue};
+use super::time_axis::TimeAxis;
 use crate::plan::graph::{Graph, LOOP};
-use crate::{Alignment, OpError, OpErrorKind, RunError};
+use crate::plan::{self, Op};
+use crate::{Alignment, Contract, OpError, OpErrorKind, Operator, RunError};
 
-impl Run {
-    /// Opens what the graph reads and makes its operators.
+/// Most pool memory that is kept for the next execution of the same graph.
+const MAX_KEPT_BYTES: u64 = 16 << 20;
+
+/// What an execution leaves for the next one of the same graph with the same options.
+pub(crate) struct ReusableParts {
+    /// For each node its operator, if that keeps no state.
+    pub(crate) operators: Vec<Option<Box<dyn Operator>>>,
+    /// Memory that the processor's cache may still hold.
+    pool: OutputPool,
+}
+
+impl Executor {
+    /// Opens the sources of a graph and makes its operators.
     pub(crate) fn new(graph: &Graph, options: &RunOptions<'_>) -> Result<Self, RunError> {
-        Self::after(graph, options, None)
+        Self::with_reused(graph, options, None)
     }
 
-    /// The same with what a run of the same graph and options has left.
-    pub(crate) fn after(
+    /// Like [`new`](Self::new), with parts of an earlier execution.
+    pub(crate) fn with_reused(
         graph: &Graph,
         options: &RunOptions<'_>,
-        remains: Option<Remains>,
+        reused: Option<ReusableParts>,
     ) -> Result<Self, RunError> {
-        let (mut made, pool) = match remains {
-            Some(Remains { operators, pool }) => (operators, Some(pool)),
+        let (mut reused, pool) = match reused {
+            Some(ReusableParts { operators, pool }) => (operators, Some(pool)),
             None => (Vec::new(), None),
         };
         let failed = |node: usize, error: OpError| RunError::Operator {
@@ -41,139 +53,171 @@ impl Run {
             time: None,
             error,
         };
-        let mut edges: Vec<Vec<Vec<To>>> = graph
-            .nodes
-            .iter()
-            .map(|node| vec![Vec::new(); node.bound.outputs.len().max(1)])
-            .collect();
-        for (at, node) in graph.nodes.iter().enumerate() {
-            for (port, &(from, output)) in node.inputs.iter().enumerate() {
-                if graph.loop_begin(at) == Some(from) && port == LOOP {
-                    // Says which loop it ends, and takes nothing.
-                    continue;
-                }
-                edges[from][usize::from(output)].push(To {
-                    node: at as u32,
-                    port: port as u16,
-                });
-            }
-        }
-        let (mut slots, mut cold, mut feeds) = (Vec::new(), Vec::new(), Vec::new());
+        let mut edges = edges(graph);
+        let (mut slots, mut nodes, mut sources) = (Vec::new(), Vec::new(), Vec::new());
         for (at, node) in graph.nodes.iter().enumerate() {
             if let Some(source) = plan::open(&node.op) {
-                let recording = node.op.recording();
-                feeds.push(Feed {
-                    source: source.map_err(|error| failed(at, error))?,
-                    node: at,
-                    upto: i64::MIN,
-                    kept: None,
-                    backs: 0,
-                    time: f64::NEG_INFINITY,
-                    axis: Axis::given(graph, at),
-                    ended: false,
-                    idle: false,
-                    stored: recording.is_some_and(|recording| recording.0.is_splittable()),
-                    counted: 0,
-                });
+                let source = source.map_err(|error| failed(at, error))?;
+                sources.push(open_source(graph, at, source));
             }
-            let op = match made.get_mut(at).and_then(Option::take) {
+            let op = match reused.get_mut(at).and_then(Option::take) {
                 Some(op) => op,
-                None => fresh(graph, at, options).map_err(|error| failed(at, error))?,
+                None => make_operator(graph, at, options).map_err(|error| failed(at, error))?,
             };
+            let edges = std::mem::take(&mut edges[at]);
+            // Along a chain items are counted once; sources and fan-ins begin one.
             let fan_in = node.bound.align != Alignment::Single;
-            let from = node.inputs.iter().map(|&(n, o)| {
-                let stream = graph.nodes[n].bound.outputs[usize::from(o)].stream_id();
-                let (name, number) = graph.called(n);
-                let name = format!("{name} (node {number})");
-                (name, stream.and_then(crate::plan::rows::clock_of))
-            });
-            // What is fed back comes without an edge.
-            let looped = matches!(node.bound.align, Alignment::Loop { .. });
-            let from = from.chain(looped.then(|| ("what is fed back".into(), None)));
-            let mut queues = fan_in.then(|| Box::new(FanIn::new(node.bound.align, from)));
-            let loop_begins = graph.loop_begin(at).is_some();
-            if let Some(queues) = queues.as_mut().filter(|_| loop_begins) {
-                queues.silence(LOOP);
-            }
-            // Along a chain items are counted once: sources and fan-ins begin one.
             let chained = !fan_in && !node.inputs.is_empty();
-            let next = match edges[at].first().map(Vec::as_slice) {
-                Some(&[To { node, .. }]) if chained && single(graph, node) => node,
-                _ => MANY,
+            let next = match edges.first().map(Vec::as_slice) {
+                Some(&[InputPort { node, .. }]) if chained && has_one_edge(graph, node) => node,
+                _ => NOT_CHAINED,
             };
             slots.push(Slot {
                 op,
-                expected: FRESH,
+                expected: NO_EXPECTED_INDEX,
                 next,
                 followers: 0,
                 ended: false,
                 fan_in,
             });
-            let edges = std::mem::take(&mut edges[at]);
             let begin = graph.loop_begin(at);
             let inputs = node.inputs.len() - usize::from(begin.is_some());
             let in_step = node.bound.in_step && chained;
-            let mut one = Cold::new(node.op.name(), in_step, edges, inputs, queues);
-            one.loop_begin = begin.map(|begin| begin as u32);
-            one.ratio = ratio(graph, at).unwrap_or(Ratio::ONE);
-            cold.push(one);
+            let queues = fan_in.then(|| Box::new(fan_in_queues(graph, at)));
+            let mut state = NodeState::new(node.op.name(), in_step, edges, inputs, queues);
+            state.loop_begin = begin.map(|begin| begin as u32);
+            state.ratio = index_ratio(graph, at).unwrap_or(Ratio::ONE);
+            nodes.push(state);
         }
-        slot::fall_in(&mut slots, &cold);
-        for (node, slot) in slots.iter_mut().enumerate() {
-            let ends = cold[node].edges.iter().all(Vec::is_empty);
-            if let Some(samples) = ends.then(|| expected(graph, &feeds, node)).flatten() {
+        slot::link_followers(&mut slots, &nodes);
+        for (at, slot) in slots.iter_mut().enumerate() {
+            let is_sink = nodes[at].edges.iter().all(Vec::is_empty);
+            let expected = is_sink.then(|| expected_samples(graph, &sources, at));
+            if let Some(samples) = expected.flatten() {
                 slot.op.expect(samples);
             }
         }
-        let count = slots.len();
-        let sources = feeds.len();
+        let burst_bytes = BurstSize::max_bytes(options.memory, sources.len());
+        let all = 0..graph.nodes.len();
         Ok(Self {
-            slots,
-            feeds,
-            shared: Shared {
-                cold,
+            context: ExecutionContext {
+                nodes,
                 pool: match pool {
                     Some(pool) => pool.into_next(options.memory_handle()),
-                    None => Pool::new(options.memory_handle()),
+                    None => OutputPool::new(options.memory_handle()),
                 },
-                queued: 0,
-                back: VecDeque::new(),
-                current: 0,
-                range: NOWHERE,
+                queued_bytes: 0,
+                feedback: VecDeque::new(),
+                current_node: 0,
+                item_range: NO_RANGE,
                 interrupt: options.interrupt.cloned(),
                 watch: options.watch.map(Watch::start),
                 timed: false,
                 since: Instant::now(),
-                useful_ns: vec![0; count],
-                ends: 0,
-                failures: Vec::new(),
+                useful_ns: vec![0; slots.len()],
+                done_count: 0,
+                other_errors: Vec::new(),
             },
-            called: (0..graph.nodes.len()).map(|at| graph.called(at)).collect(),
-            axes: (0..graph.nodes.len())
-                .map(|at| Axis::given(graph, at))
-                .collect(),
-            by_block: graph.ends_before_sources(),
-            ends: 0,
+            slots,
+            queue: SourceQueue {
+                sources,
+                by_block: graph.ends_before_sources(),
+            },
+            plan_nodes: all.clone().map(|at| graph.called(at)).collect(),
+            axes: all.map(|at| TimeAxis::of_node_input(graph, at)).collect(),
+            done_seen: 0,
             bursts: 0,
-            round: Burst::default(),
-            timing: 0,
-            burst_bytes: Burst::most(options.memory, sources),
-            given: 0,
+            round: BurstSize::default(),
+            timed_items_left: 0,
+            burst_bytes,
+            items: 0,
             timed_samples: 0,
-            until: None,
+            error_time: None,
         })
+    }
+
+    /// Keeps what the next execution of the same graph with the same options can use.
+    pub(crate) fn into_reusable(self, graph: &Graph) -> ReusableParts {
+        let nodes = self.slots.into_iter().zip(&graph.nodes);
+        let operators = nodes.map(|(slot, node)| {
+            let bound = &node.bound;
+            let alone = bound.contract == Contract::Stateless && bound.delay == 0;
+            // Operators that hold code of this process are made for one execution.
+            let made_of_parameters = matches!(node.op, Op::Apply { .. });
+            let in_place = matches!(bound.ratio, None | Some((1, 1)));
+            let stateless = alone && in_place && bound.align == Alignment::Single;
+            (made_of_parameters && stateless).then_some(slot.op)
+        });
+        ReusableParts {
+            operators: operators.collect(),
+            pool: self.context.pool.kept_up_to(MAX_KEPT_BYTES),
+        }
     }
 }
 
-/// The operator of a node, made for a run.
-fn fresh(
+/// For each node, the consumers of each output.
+fn edges(graph: &Graph) -> Vec<Vec<Vec<InputPort>>> {
+    let nodes = graph.nodes.iter();
+    let outputs = nodes.map(|node| vec![Vec::new(); node.bound.outputs.len().max(1)]);
+    let mut edges: Vec<Vec<Vec<InputPort>>> = outputs.collect();
+    for (at, node) in graph.nodes.iter().enumerate() {
+        for (port, &(from, output)) in node.inputs.iter().enumerate() {
+            if graph.loop_begin(at) == Some(from) && port == LOOP {
+                // Only names the loop that this node ends; no items take it.
+                continue;
+            }
+            edges[from][usize::from(output)].push(InputPort {
+                node: at as u32,
+                port: port as u16,
+            });
+        }
+    }
+    edges
+}
+
+fn open_source(graph: &Graph, node: usize, source: Box<dyn crate::Source>) -> OpenSource {
+    let recording = graph.nodes[node].op.recording();
+    OpenSource {
+        source,
+        node,
+        progress: i64::MIN,
+        deferred: None,
+        rewinds: 0,
+        time: f64::NEG_INFINITY,
+        axis: TimeAxis::of_node_input(graph, node),
+        ended: false,
+        idle: false,
+        stored: recording.is_some_and(|recording| recording.0.is_splittable()),
+        reported: 0,
+    }
+}
+
+fn fan_in_queues(graph: &Graph, at: usize) -> FanIn {
+    let node = &graph.nodes[at];
+    let inputs = node.inputs.iter().map(|&(from, output)| {
+        let stream = graph.nodes[from].bound.outputs[usize::from(output)].stream_id();
+        let (name, number) = graph.called(from);
+        let name = format!("{name} (node {number})");
+        (name, stream.and_then(plan::rows::clock_of))
+    });
+    // Feedback has no edge.
+    let is_loop = matches!(node.bound.align, Alignment::Loop { .. });
+    let inputs = inputs.chain(is_loop.then(|| ("what is fed back".into(), None)));
+    let mut queues = FanIn::new(node.bound.align, inputs);
+    if graph.loop_begin(at).is_some() {
+        queues.set_silent(LOOP);
+    }
+    queues
+}
+
+fn make_operator(
     graph: &Graph,
     at: usize,
     options: &RunOptions<'_>,
-) -> Result<Box<dyn crate::Operator>, OpError> {
+) -> Result<Box<dyn Operator>, OpError> {
     let node = &graph.nodes[at];
     let Some(made) = node.op.make(graph.reads(at).as_ref(), options) else {
-        return Ok(Box::new(Nothing));
+        return Ok(Box::new(SourcePlaceholder));
     };
     let types: Vec<_> = node
         .inputs
@@ -184,37 +228,37 @@ fn fresh(
     made.map_err(|error| OpErrorKind::Failed(error.into()).into())
 }
 
-/// Samples that will reach a sink, if it is at the end of a chain that leaves none out.
-fn expected(graph: &Graph, feeds: &[Feed], node: usize) -> Option<u64> {
+/// The samples that a sink will get, if it ends a chain in which their number does not depend on the data.
+fn expected_samples(graph: &Graph, sources: &[OpenSource], node: usize) -> Option<u64> {
     let (mut now, mut all) = (node, Ratio::ONE);
     while let [(from, _)] = graph.nodes[now].inputs[..] {
         if now != node {
-            all = all.then(ratio(graph, now)?).ok()?;
+            all = all.then(index_ratio(graph, now)?).ok()?;
         }
         now = from;
     }
-    let feed = feeds.iter().find(|feed| feed.node == now)?;
-    let total = (now != node).then(|| feed.source.expects()).flatten()?;
+    let source = sources.iter().find(|source| source.node == now)?;
+    let total = (now != node).then(|| source.source.expects()).flatten()?;
     all.first_from(i64::try_from(total).ok()?)
         .map(i64::unsigned_abs)
 }
 
-/// Indices that a node gives for those that it takes; None where that depends on the data.
-fn ratio(graph: &Graph, node: usize) -> Option<Ratio> {
+/// Output indices per input index; None if that depends on the data.
+fn index_ratio(graph: &Graph, node: usize) -> Option<Ratio> {
     let (given, taken) = graph.nodes[node].bound.ratio?;
     Ratio::new(given, taken).ok()
 }
 
-/// Whether a node takes items from one edge only.
-fn single(graph: &Graph, node: u32) -> bool {
+/// Whether a node has one input edge.
+fn has_one_edge(graph: &Graph, node: u32) -> bool {
     let node = &graph.nodes[node as usize];
     node.bound.align == Alignment::Single && node.inputs.len() == 1
 }
 
-/// Stands in the place of a source, which is not an operator.
-struct Nothing;
+/// Fills the slot of a source, which is not an operator.
+struct SourcePlaceholder;
 
-impl crate::Operator for Nothing {
+impl Operator for SourcePlaceholder {
     fn bind(
         &mut self,
         _: &[crate::PortType],

@@ -1,9 +1,8 @@
-//! Memory for operators' outputs: blocks that are used again once nobody refers to them any more.
+//! The buffer pool for operators' outputs.
 //!
-//! The pool keeps a reference to every block it gave away. A block whose other references are gone is free; the rest
-//! are queued somewhere or were kept by somebody ("escaped"), and all of them together stay below one cap.
-//!
-//! A task's results wait until it ends, so that many thousand blocks may be in use: finding a free one looks at few of them.
+//! The pool keeps a reference to every block it gave away; a block without other references is free. All blocks count
+//! against the memory budget. Results of a task may keep many thousand blocks, so a search for a free one probes only
+//! a few.
 
 use std::array::from_fn;
 use std::collections::VecDeque;
@@ -13,44 +12,44 @@ use isochrony_segment::{Buffer, BufferMut, Sample, give_pages_back};
 use super::budget::{MemoryHandle, PoolReservation};
 use crate::{OpError, OpErrorKind};
 
-/// Memory that an operator fills; [`Out::seal`](crate::Out::seal) makes it shareable.
+/// Memory that an operator fills. [`Out::seal`](crate::Out::seal) makes it shareable.
 #[derive(Debug)]
 pub struct Block {
-    /// The whole allocation, with no other reference.
+    /// The whole allocation; no other reference exists.
     memory: Buffer,
     bytes: usize,
 }
 
 impl Block {
-    /// The memory for writing: old bytes, until they are overwritten.
+    /// The memory for writing. It holds old bytes.
     #[must_use]
     pub fn bytes_mut(&mut self) -> &mut [u8] {
         // Nobody else has a reference.
         &mut self.memory.get_mut().unwrap_or_default()[..self.bytes]
     }
 
-    /// The memory as samples for writing: old values, until they are overwritten.
+    /// The memory as samples for writing. It holds old values.
     #[must_use]
     pub fn samples_mut<T: Sample>(&mut self) -> &mut [T] {
         let bytes = self.bytes / size_of::<T>() * size_of::<T>();
-        // Nobody else has a reference, and owned memory is aligned for every sample.
+        // Owned memory is aligned for every sample.
         let memory = self.memory.get_mut().unwrap_or_default();
         bytemuck::try_cast_slice_mut(&mut memory[..bytes]).unwrap_or_default()
     }
 }
 
-/// Blocks that are looked at from the oldest on for one that is free.
-const LOOKS: usize = 4;
+/// How many of the oldest blocks are probed for a free one.
+const MAX_PROBES: usize = 4;
 
 #[derive(Debug)]
-pub(crate) struct Pool {
-    /// Of each power of two, those that were given away.
+pub(crate) struct OutputPool {
+    /// Blocks given away, by power of two.
     blocks: [VecDeque<Buffer>; usize::BITS as usize],
     bytes: u64,
     reservation: PoolReservation,
 }
 
-impl Pool {
+impl OutputPool {
     pub(crate) fn new(memory: MemoryHandle) -> Self {
         Self {
             blocks: from_fn(|_| VecDeque::new()),
@@ -59,22 +58,22 @@ impl Pool {
         }
     }
 
-    /// Most that was taken at once, by all that share the memory.
+    /// Most bytes used at once by all that share the budget.
     pub(crate) fn peak(&self) -> u64 {
         self.reservation.peak()
     }
 
-    /// A block of `bytes`, used before or new.
+    /// A block of `bytes`, reused or new.
     pub(crate) fn take(&mut self, bytes: usize, queued: u64) -> Result<Block, OpError> {
-        // Sizes in powers of two, so that blocks fit again.
+        // Powers of two, so that blocks fit again.
         let size = bytes
             .max(64)
             .checked_next_power_of_two()
             .unwrap_or(usize::MAX);
-        if let Some(memory) = free(&mut self.blocks[size.ilog2() as usize]) {
+        if let Some(memory) = find_free(&mut self.blocks[size.ilog2() as usize]) {
             return Ok(Block { memory, bytes });
         }
-        self.count(queued, size as u64)?;
+        self.charge(queued, size as u64)?;
         self.bytes += size as u64;
         Ok(Block {
             memory: BufferMut::zeroed(size)?.freeze(),
@@ -82,9 +81,9 @@ impl Pool {
         })
     }
 
-    /// Counts bytes more beside those in use to the cap; blocks that nobody uses make room for them.
-    pub(crate) fn count(&mut self, queued: u64, more: u64) -> Result<(), OpError> {
-        if self.holds(queued.saturating_add(more)) {
+    /// Charges `more` bytes beside `queued` to the budget; drops free blocks if that makes room.
+    pub(crate) fn charge(&mut self, queued: u64, more: u64) -> Result<(), OpError> {
+        if self.reserve(queued.saturating_add(more)) {
             return Ok(());
         }
         self.reservation.try_resize(self.bytes + queued);
@@ -96,36 +95,36 @@ impl Pool {
         .into())
     }
 
-    /// Most bytes that may be in use and wait.
+    /// The memory budget.
     pub(crate) fn cap(&self) -> u64 {
         self.reservation.limit()
     }
 
-    /// Counts what is queued; whether there is memory for it. Bytes in queues and in all blocks, and the cap, if not.
-    pub(crate) fn queue(&mut self, queued: u64) -> Result<(), (u64, u64)> {
-        if self.holds(queued) {
+    /// Charges what is queued. The error has queued bytes and budget.
+    pub(crate) fn set_queued(&mut self, queued: u64) -> Result<(), (u64, u64)> {
+        if self.reserve(queued) {
             return Ok(());
         }
         Err((queued, self.reservation.limit()))
     }
 
-    /// Takes bytes beside those of blocks, if there is memory for them.
-    fn holds(&mut self, others: u64) -> bool {
+    /// Charges bytes beside those of blocks, if the budget has them.
+    fn reserve(&mut self, others: u64) -> bool {
         if self
             .reservation
             .try_resize(self.bytes.saturating_add(others))
         {
             return true;
         }
-        self.tidy();
+        self.drop_free_blocks();
         self.reservation.sweep();
         let bytes = self.bytes.saturating_add(others);
         self.reservation.try_resize(bytes) || self.reservation.reclaim_and_resize(bytes)
     }
 
-    /// Drops blocks that nobody uses. Their pages go back to the system: who is short of memory may be another thread, and
-    /// allocators keep what a thread has freed for that thread, so that each could come to hold as much as all may.
-    fn tidy(&mut self) {
+    /// Drops free blocks and returns their pages to the system, since an allocator would keep them for this thread
+    /// while another is short.
+    fn drop_free_blocks(&mut self) {
         let bytes = &mut self.bytes;
         for blocks in &mut self.blocks {
             blocks.retain_mut(|block| {
@@ -139,31 +138,31 @@ impl Pool {
         }
     }
 
-    /// Lets go of what it does not need where others may need it.
-    pub(crate) fn yield_rest(&mut self, queued: u64) {
+    /// Drops free blocks if other threads need memory.
+    pub(crate) fn shrink_if_short(&mut self, queued: u64) {
         if self.reservation.should_release() {
             self.shrink(queued);
         }
     }
 
-    /// Lets go of what it does not need beside what is queued.
+    /// Drops free blocks.
     pub(crate) fn shrink(&mut self, queued: u64) {
-        self.tidy();
+        self.drop_free_blocks();
         self.reservation.try_resize(self.bytes + queued);
     }
 
-    /// Keeps what nobody uses for another run, if all of it is no more than `most` bytes.
-    pub(crate) fn rest(mut self, most: u64) -> Self {
-        if self.bytes > most {
-            self.tidy();
-            // Nor does it hold on to what others do until they let go.
+    /// The pool for a later execution, emptied if above `max_bytes`.
+    pub(crate) fn kept_up_to(mut self, max_bytes: u64) -> Self {
+        if self.bytes > max_bytes {
+            self.drop_free_blocks();
+            // Also drops references to blocks that others still use.
             self.blocks.iter_mut().for_each(VecDeque::clear);
             self.bytes = 0;
         }
         self
     }
 
-    /// Goes on in another run, with what nobody uses: what somebody keeps is his, and counts no longer.
+    /// Moves free blocks to another execution; blocks in use are no longer counted.
     pub(crate) fn into_next(mut self, memory: MemoryHandle) -> Self {
         for blocks in &mut self.blocks {
             blocks.retain_mut(|block| block.get_mut().is_some());
@@ -175,9 +174,9 @@ impl Pool {
         self
     }
 
-    /// Shares a block's first bytes.
+    /// Shares the first bytes of a block.
     pub(crate) fn seal(&mut self, block: Block) -> Buffer {
-        // A block is at least as long as was asked for.
+        // A block is at least as long as requested.
         let shared = block
             .memory
             .slice(0..block.bytes)
@@ -187,13 +186,13 @@ impl Pool {
     }
 }
 
-/// A block that nobody uses: the last one that was given away, which the processor's cache may still hold, or one of the
-/// oldest. Those in use are put behind, so that in the end each is looked at.
-fn free(blocks: &mut VecDeque<Buffer>) -> Option<Buffer> {
+/// The block given away last, if free: the cache may still hold it. Else one of the oldest; used ones move to the end,
+/// so that all are probed in time.
+fn find_free(blocks: &mut VecDeque<Buffer>) -> Option<Buffer> {
     if blocks.back_mut()?.get_mut().is_some() {
         return blocks.pop_back();
     }
-    for _ in 0..LOOKS.min(blocks.len()) {
+    for _ in 0..MAX_PROBES.min(blocks.len()) {
         let mut block = blocks.pop_front()?;
         if block.get_mut().is_some() {
             return Some(block);
@@ -203,10 +202,10 @@ fn free(blocks: &mut VecDeque<Buffer>) -> Option<Buffer> {
     None
 }
 
-impl Drop for Pool {
+impl Drop for OutputPool {
     fn drop(&mut self) {
-        // Other threads of the run may go on, with what this one made.
-        self.tidy();
+        // Other threads may still use these blocks.
+        self.drop_free_blocks();
         let blocks = self.blocks.iter_mut().flat_map(std::mem::take);
         self.reservation.abandon(blocks);
     }
@@ -224,28 +223,28 @@ mod tests {
     }
 
     #[test]
-    fn what_rests_holds_no_block_that_somebody_has() {
+    fn a_kept_pool_holds_no_block_that_is_still_used() {
         let memory = MemoryHandle {
             memory: Arc::new(ExecutionMemory::new(1 << 20)),
             reclaimer: None,
         };
-        let mut pool = Pool::new(memory);
+        let mut pool = OutputPool::new(memory);
         let block = pool.take(1024, 0).unwrap();
         let mut kept = pool.seal(block);
         assert!(kept.get_mut().is_none());
-        let _resting = pool.rest(0);
+        let _kept_pool = pool.kept_up_to(0);
         assert!(kept.get_mut().is_some());
     }
 
     #[test]
-    fn of_many_blocks_in_use_few_are_looked_at_and_free_ones_are_found() {
+    fn few_of_many_used_blocks_are_probed_and_free_ones_are_found() {
         let many = 1 << 18;
         let mut used: VecDeque<Buffer> = VecDeque::new();
         let new = || BufferMut::zeroed(64).unwrap().freeze();
-        // Looking at all of them each time would take minutes.
+        // Probing all each time would take minutes.
         let mut held = Vec::with_capacity(many);
         for _ in 0..many {
-            assert!(free(&mut used).is_none());
+            assert!(find_free(&mut used).is_none());
             let made = new();
             held.push(made.clone());
             used.push_back(made);
@@ -253,15 +252,18 @@ mod tests {
         // The last.
         let last = held.pop().unwrap();
         let address = block(&last);
-        // Others were put behind it meanwhile: it is found when its turn comes.
+        // Others were moved behind it: it is found in time.
         drop(last);
-        let looks = (0..=many / LOOKS).find_map(|_| free(&mut used));
-        assert_eq!(looks.map(|found| block(&found)), Some(address));
-        // One that is given back at once is the next, as long as nothing comes between.
+        let found = (0..=many / MAX_PROBES).find_map(|_| find_free(&mut used));
+        assert_eq!(found.map(|found| block(&found)), Some(address));
+        // A block that is freed at once is the next one used.
         let made = new();
         let address = block(&made);
         used.push_back(made);
-        assert_eq!(free(&mut used).map(|found| block(&found)), Some(address));
+        assert_eq!(
+            find_free(&mut used).map(|found| block(&found)),
+            Some(address)
+        );
         assert_eq!(used.len(), many - 1);
     }
 }

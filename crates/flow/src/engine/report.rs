@@ -1,4 +1,4 @@
-//! What a run did: per operator and in all.
+//! Reports what an execution did, per operator, worker and task.
 
 use std::fmt;
 use std::ops::Range;
@@ -8,24 +8,24 @@ use isochrony_runtime::WorkerReport;
 use isochrony_store::Reading;
 use isochrony_workers::ProcessReport;
 
-/// What an operator did in a run.
+/// What an operator did.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct OperatorReport {
     /// Its name.
     pub name: &'static str,
-    /// Items that it was given.
+    /// Items of input.
     pub items: u64,
-    /// Samples that it was given; of windows those that no other has.
+    /// Samples of input; overlapping windows count each sample once.
     pub samples: u64,
-    /// Gaps that it met.
+    /// Gaps in its input.
     pub gaps: u64,
-    /// Time spent in it, estimated from the first items of bursts.
+    /// Time spent in it, estimated from timed items.
     pub useful: Duration,
 }
 
 impl OperatorReport {
-    /// Of an operator that was given nothing.
+    /// The report of an operator without input.
     pub(crate) fn none(name: &'static str) -> Self {
         Self {
             name,
@@ -36,7 +36,7 @@ impl OperatorReport {
         }
     }
 
-    /// Adds what another of its kind did.
+    /// Adds the report of another instance.
     pub(crate) fn add(&mut self, other: &Self) {
         self.items += other.items;
         self.samples += other.samples;
@@ -45,7 +45,7 @@ impl OperatorReport {
     }
 }
 
-/// What a worker of a run on several cores did.
+/// What a worker did.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct PlanWorkerReport {
@@ -53,41 +53,41 @@ pub struct PlanWorkerReport {
     pub number: usize,
     /// Its tasks.
     pub work: WorkerReport,
-    /// Samples that it read for them; those that complete windows of one task at the beginning of the next count twice.
+    /// Samples it read; samples of the overlap of two tasks count twice.
     pub samples: u64,
 }
 
-/// A task of a run on several cores.
+/// What a task did.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct TaskReport {
-    /// Indices of the portion of the recording, with the gaps in it and before it.
+    /// Indices of the portion, with the gaps in and before it.
     pub range: Range<i64>,
-    /// Number of the worker that did it.
+    /// The worker.
     pub worker: usize,
     /// How long it took.
     pub elapsed: Duration,
 }
 
-/// What a run did.
+/// What an execution did.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Report {
-    /// Operators in the order in which they ran.
+    /// Operators in execution order.
     pub operators: Vec<OperatorReport>,
-    /// How signals were read, in the order of their scans.
+    /// How signals were read, by scan.
     pub reads: Vec<Reading>,
-    /// Bursts that the sources gave.
+    /// Bursts of the sources.
     pub bursts: u64,
     /// Time from start to end.
     pub elapsed: Duration,
-    /// Most bytes in pooled blocks and queues at once.
+    /// Most bytes in pool blocks and queues at once.
     pub peak_bytes: u64,
-    /// What workers did; none where all was done in the caller's thread.
+    /// Workers; empty if only the caller's thread worked.
     pub workers: Vec<PlanWorkerReport>,
-    /// Their tasks, scan by scan in the order of reading.
+    /// Their tasks, in read order.
     pub tasks: Vec<TaskReport>,
-    /// Where operators worked that hold something of this process, and why.
+    /// Where operators that hold code of this process were called, and why.
     pub places: Vec<String>,
     /// Worker processes, by worker, in the order in which they ended.
     pub processes: Vec<ProcessReport>,

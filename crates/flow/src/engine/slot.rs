@@ -1,21 +1,19 @@
-//! Operators laid out for the driver: what every item touches is half a cache line, the rest lies elsewhere.
-//!
-//! In a chain of a thousand operators the slots themselves are what fills the first-level cache, so a [`Slot`] has only
-//! what the driver reads at every hop. Counters are not among it: see [`Cold::count`].
+//! Operators laid out for the driver loop: a [`Slot`] has only what every item touches, half a cache line. In a chain
+//! of a thousand operators the slots alone fill the first-level cache, so all else is in [`NodeState`].
 
 use isochrony_time::Ratio;
 
 use super::fan_in::FanIn;
 use crate::{Operator, Port};
 
-/// No single consumer: look at the lists of edges.
-pub(crate) const MANY: u32 = u32::MAX;
-/// Whatever comes next is the first of a stretch.
-pub(crate) const FRESH: i64 = i64::MIN;
+/// No single consumer: see [`NodeState::edges`].
+pub(crate) const NOT_CHAINED: u32 = u32::MAX;
+/// The next item is the first of a valid range.
+pub(crate) const NO_EXPECTED_INDEX: i64 = i64::MIN;
 
-/// Where an output goes.
+/// The destination of an edge.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct To {
+pub(crate) struct InputPort {
     pub(crate) node: u32,
     pub(crate) port: Port,
 }
@@ -24,12 +22,12 @@ pub(crate) struct To {
 #[repr(align(32))]
 pub(crate) struct Slot {
     pub(crate) op: Box<dyn Operator>,
-    /// Index at which what continues the last item begins, on the only input. Of a follower it only matters whether it is
-    /// [`FRESH`]: it is given what its leader was.
+    /// Index at which a continuing item begins, on the only input. Of a follower only whether it is
+    /// [`NO_EXPECTED_INDEX`] matters.
     pub(crate) expected: i64,
-    /// Consumer of output 0 if that is the only edge and takes items from nowhere else; [`MANY`] otherwise.
+    /// The consumer of output 0 if neither has another edge there; else [`NOT_CHAINED`].
     pub(crate) next: u32,
-    /// How many of the nodes right behind this one, each fed by the one before, keep step with it.
+    /// How many nodes right behind this one are in step with it.
     pub(crate) followers: u16,
     /// Whether it takes no more items.
     pub(crate) ended: bool,
@@ -39,36 +37,36 @@ pub(crate) struct Slot {
 
 const _: () = assert!(size_of::<Slot>() == 32);
 
-/// What items do not touch, but for what [`count`](Self::count) says.
-pub(crate) struct Cold {
+/// Everything of a node that items do not touch, apart from [`count_item`](Self::count_item).
+pub(crate) struct NodeState {
     pub(crate) name: &'static str,
-    /// Whether it promised to keep step with its input.
+    /// Whether its operator declared [`OperatorProperties::in_step`](crate::OperatorProperties::in_step).
     pub(crate) in_step: bool,
-    /// Indices that it gives for those that it takes, where these are others.
+    /// Output indices per input index, if they differ.
     pub(crate) ratio: Ratio,
     /// Consumers of each output.
-    pub(crate) edges: Vec<Vec<To>>,
-    /// First sample of the stretch.
+    pub(crate) edges: Vec<Vec<InputPort>>,
+    /// First sample of the valid range.
     pub(crate) anchor: i64,
     pub(crate) gaps: u64,
     pub(crate) open_ports: usize,
-    /// Not there while its items are being given away.
+    /// None while its items are given to the operator.
     pub(crate) queues: Option<Box<FanIn>>,
     /// Where the loop begins that this node ends.
     pub(crate) loop_begin: Option<u32>,
     /// Bytes that the operator said it holds.
-    pub(crate) holds: u64,
-    /// Progress that was passed on last.
+    pub(crate) held_bytes: u64,
+    /// The progress mark forwarded last.
     pub(crate) progress: i64,
     items: u64,
     samples: u64,
 }
 
-impl Cold {
+impl NodeState {
     pub(crate) fn new(
         name: &'static str,
         in_step: bool,
-        edges: Vec<Vec<To>>,
+        edges: Vec<Vec<InputPort>>,
         inputs: usize,
         queues: Option<Box<FanIn>>,
     ) -> Self {
@@ -82,70 +80,70 @@ impl Cold {
             open_ports: inputs,
             queues,
             loop_begin: None,
-            holds: 0,
+            held_bytes: 0,
             progress: i64::MIN,
             items: 0,
             samples: 0,
         }
     }
 
-    /// Whether a loop begins here.
     pub(crate) fn is_loop(&self) -> bool {
         self.queues.as_ref().is_some_and(|queues| queues.is_loop())
     }
 
-    /// An item came that did not come along a chain. What comes along a chain is counted once, at its head: what the
-    /// one before was given, this one was given, too, except for the differences noted here. So items that pass a
-    /// thousand operators as they are touch no counter but the first.
-    pub(crate) fn count(&mut self, samples: u64) {
+    /// Counts an item at the head of a chain. Nodes behind it count only differences, so an item that passes a
+    /// thousand operators unchanged touches one counter.
+    pub(crate) fn count_item(&mut self, samples: u64) {
         self.items = self.items.wrapping_add(1);
         self.samples = self.samples.wrapping_add(samples);
     }
 
-    /// An item that the one before in the chain was given did not come.
-    pub(crate) fn uncount(&mut self, samples: u64) {
+    /// An item of the node before did not arrive.
+    pub(crate) fn uncount_item(&mut self, samples: u64) {
         self.items = self.items.wrapping_sub(1);
         self.samples = self.samples.wrapping_sub(samples);
     }
 
-    /// An item came along the chain with other samples than the one before was given.
-    pub(crate) fn recount(&mut self, before: u64, now: u64) {
+    /// An item of the node before arrived with another number of samples.
+    pub(crate) fn adjust_samples(&mut self, before: u64, now: u64) {
         self.samples = self.samples.wrapping_add(now).wrapping_sub(before);
     }
 }
 
-/// Lets what keeps step follow its leader, see [`Slot::followers`].
-pub(crate) fn fall_in(hot: &mut [Slot], cold: &[Cold]) {
-    for node in (0..hot.len()).rev() {
+/// Sets [`Slot::followers`].
+pub(crate) fn link_followers(slots: &mut [Slot], nodes: &[NodeState]) {
+    for node in (0..slots.len()).rev() {
         let behind = node + 1;
-        if cold[node].in_step && hot[node].next == behind as u32 && cold[behind].in_step {
-            hot[node].followers = hot[behind].followers.saturating_add(1);
+        if nodes[node].in_step && slots[node].next == behind as u32 && nodes[behind].in_step {
+            slots[node].followers = slots[behind].followers.saturating_add(1);
         }
     }
 }
 
-/// A node all of whose consumers have ended is wanted no more, unless its result is what the run is for.
-/// `hot[0]` is node `base`: who takes from a node is behind it.
-pub(crate) fn end_upstream(hot: &mut [Slot], base: u32, cold: &[Cold]) {
-    for at in (0..hot.len()).rev() {
-        if is_unwanted(hot, base, &cold[base as usize + at]) {
-            hot[at].ended = true;
+/// Ends every node whose consumers have all ended. `slots[0]` is node `base`.
+pub(crate) fn end_upstream(slots: &mut [Slot], base: u32, nodes: &[NodeState]) {
+    for at in (0..slots.len()).rev() {
+        if all_consumers_ended(slots, base, &nodes[base as usize + at]) {
+            slots[at].ended = true;
         }
     }
 }
 
-/// Whether all have ended that take from a node, and there are some; `hot[0]` is node `base`, and they are among those.
-pub(crate) fn is_unwanted(hot: &[Slot], base: u32, cold: &Cold) -> bool {
-    let mut consumers = cold.edges.iter().flatten().peekable();
-    let ended = |to: &To| hot[(to.node - base) as usize].ended;
+/// Whether a node has consumers, and all of them have ended.
+pub(crate) fn all_consumers_ended(slots: &[Slot], base: u32, node: &NodeState) -> bool {
+    let mut consumers = node.edges.iter().flatten().peekable();
+    let ended = |to: &InputPort| slots[(to.node - base) as usize].ended;
     consumers.peek().is_some() && consumers.all(ended)
 }
 
-/// Items and samples that each node was given: heads of chains, and differences along them.
-pub(crate) fn counts(hot: &[Slot], cold: &[Cold]) -> Vec<(u64, u64)> {
-    let mut counts: Vec<_> = cold.iter().map(|cold| (cold.items, cold.samples)).collect();
-    for (node, slot) in hot.iter().enumerate() {
-        if slot.next != MANY {
+/// Items and samples that each node was given: heads of chains plus the differences along them.
+pub(crate) fn input_counts(slots: &[Slot], nodes: &[NodeState]) -> Vec<(u64, u64)> {
+    let mut counts: Vec<_> = nodes
+        .iter()
+        .map(|node| (node.items, node.samples))
+        .collect();
+    for (node, slot) in slots.iter().enumerate() {
+        if slot.next != NOT_CHAINED {
             let (items, samples) = counts[node];
             let next = &mut counts[slot.next as usize];
             *next = (next.0.wrapping_add(items), next.1.wrapping_add(samples));

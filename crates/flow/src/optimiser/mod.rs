@@ -4,11 +4,11 @@
 //! [`Plan::explain`](crate::Plan::explain) lists them, and an option switches them off. All require that the operators
 //! between the rewritten ones are stateless and have no other consumer.
 //!
-//! - *One pass a window*: two consecutive filters become one of both conditions, whose reductions share a pass.
-//! - *One expression*: an element-wise map merges into the map behind it, or into the condition of a filter whose
+//! - *Filter fusion*: two consecutive filters become one of both conditions, whose reductions share a pass.
+//! - *Map fusion*: an element-wise map merges into the map behind it, or into the condition of a filter whose
 //!   windows are only counted, so that intermediate values are never stored.
-//! - *Nothing for nobody*: values whose rows are only counted are not computed.
-//! - *Read what is wanted*: a range of indices moves into the scan.
+//! - *Dead-operator elimination*: values whose rows are only counted are not computed.
+//! - *Range pushdown*: a range of indices moves into the scan.
 //!
 //! Common sub-plans are one node already when the graph is built.
 //!
@@ -64,7 +64,9 @@ fn fuse_filters(rewriter: &mut Rewriter<'_>, second: usize) -> Option<String> {
         operations: a.operations + b.operations + 1,
         has_input: a.has_input || b.has_input,
     };
-    let what = format!("one pass a window: filter({a}) and filter({b}) become filter({both})");
+    let what = format!(
+        "filter fusion: filter({a}) and filter({b}) become filter({both}), one pass per window"
+    );
     rewriter.set(second, "predicate", both);
     rewriter.bypass(first);
     Some(what)
@@ -112,7 +114,7 @@ fn fuse_maps(rewriter: &mut Rewriter<'_>, second: usize) -> Option<String> {
         return None;
     }
     let both = compose(&b, &a)?;
-    let what = format!("one expression: map({a}) and map({b}) become map({both})");
+    let what = format!("map fusion: map({a}) and map({b}) become map({both})");
     rewriter.set(second, "expression", both);
     rewriter.bypass(first);
     Some(what)
@@ -132,7 +134,7 @@ fn fuse_map_into_filter(rewriter: &mut Rewriter<'_>, second: usize) -> Option<St
     }
     let both = compose(&b, &a)?;
     let what = format!(
-        "one expression: map({a}) and filter({b}) become filter({both}), whose windows are only counted"
+        "map fusion: map({a}) and filter({b}) become filter({both}), whose windows are only counted"
     );
     rewriter.set(second, "predicate", both);
     // The windows that pass now hold the samples themselves.
@@ -157,7 +159,7 @@ fn drop_unused_values(rewriter: &mut Rewriter<'_>, second: usize) -> Option<Stri
     let name = node.op.name();
     rewriter.bypass(first);
     Some(format!(
-        "nothing for nobody: {name} is not computed, since its rows are only counted"
+        "dead-operator elimination: dropped {name} (only the row count is used)"
     ))
 }
 
@@ -196,6 +198,6 @@ fn push_range(rewriter: &mut Rewriter<'_>, at: usize) -> Option<String> {
     *range = Some(start..end.max(start));
     rewriter.bypass(at);
     Some(format!(
-        "read what is wanted: the scan reads indices {start} to {end}"
+        "range pushdown: the scan reads indices {start} to {end}"
     ))
 }

@@ -25,7 +25,6 @@ use crate::{
     Snapshot, Source, SourceItem,
 };
 
-/// Queues of the exits of one subgraph, shared by their sources.
 #[derive(Clone)]
 pub(super) struct ExitQueues {
     scheduler: Arc<TaskScheduler>,
@@ -39,7 +38,6 @@ pub(super) struct ExitQueues {
     failed: Arc<AtomicBool>,
 }
 
-/// What waits at one exit.
 struct ExitQueue {
     ready: VecDeque<SourceItem>,
     state: ExitState,
@@ -114,7 +112,7 @@ impl ExitQueues {
         self.exits.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The next event of an exit. The samples of a task are counted for the source that fetches its output.
+    /// The next event of an exit. The samples of a task count for the source that fetches its output.
     fn pull(&self, exit: usize, given: &mut u64) -> Result<SourceItem, Option<TaskFailure>> {
         loop {
             let mut exits = self.lock();

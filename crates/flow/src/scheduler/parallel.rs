@@ -8,16 +8,16 @@ use isochrony_runtime::Interrupt;
 use super::split::SplitPlan;
 use super::task_contract::combines_inexactly;
 use super::worker::{Worker, WorkerResult, pin};
-use crate::engine::axis::met_first;
 use crate::engine::budget::{ExecutionMemory, MemoryHandle, MemoryReclaimer};
 use crate::engine::report::{Report, TaskReport};
-use crate::engine::{Run, RunOptions};
+use crate::engine::time_axis::first_error;
+use crate::engine::{Executor, RunOptions};
 use crate::plan::graph::Graph;
 use crate::{OpErrorKind, RunError};
 
 /// A finished execution: the engine of the caller's thread, which has the results, and the report.
 pub(crate) struct ParallelExecution {
-    pub(crate) run: Run,
+    pub(crate) run: Executor,
     /// The graph that the caller's thread executed, if it is not the whole plan.
     pub(crate) sequential: Option<Graph>,
     pub(crate) report: Report,
@@ -88,9 +88,9 @@ pub(crate) fn run(
         let ran = match begun.is_empty() {
             true => Ok(Err(no_thread())),
             false => catch_unwind(AssertUnwindSafe(|| {
-                let mut run = Run::new(&sequential.graph, &own)?
+                let mut run = Executor::new(&sequential.graph, &own)?
                     .by_block(graph.ends_before_sources())
-                    .asks_by(&sequential.source_order);
+                    .ordered_by(&sequential.source_order);
                 let report = run.run(&own)?;
                 Ok((run, report))
             })),
@@ -110,7 +110,7 @@ pub(crate) fn run(
         // A task's error may come earlier in the recording than the error of the sequential part.
         let failed = scheduler.take_failures().into_iter();
         let failed = failed.map(|failure| *failure.error);
-        failed.fold(error, |one, other| met_first(graph, one, other))
+        failed.fold(error, |one, other| first_error(graph, one, other))
     })?;
     report.operators = split.operator_reports(&reports, report.operators);
     let read = |subgraph: usize, recording: usize| {

@@ -5,7 +5,7 @@ use super::scan_input::ScanInput;
 use super::subgraph::{RatioChain, SubgraphExit, SubgraphPlan};
 use super::task_output::ExitState;
 use super::task_size::TaskSize;
-use crate::engine::axis::Axis;
+use crate::engine::time_axis::TimeAxis;
 use crate::plan::graph::{Edge, GraphNode};
 use crate::{PortType, RunError};
 
@@ -105,7 +105,7 @@ impl ParallelSubgraph {
         let position = self.plan.nodes.iter().position(|one| one.node == *node)?;
         let first_input = self.plan.nodes[position].inputs.first();
         let (port, _) = self.output_of(first_input.copied().unwrap_or((position, 0)));
-        Some(Axis::of(Some(&port)).time(range.start))
+        Some(TimeAxis::of_port(Some(&port)).time(range.start))
     }
 
     /// The exits downstream of a node of the plan.

@@ -21,7 +21,6 @@ pub(super) struct TaskInput {
     pub(super) reads: Vec<RangePortion>,
 }
 
-/// Divides the recordings of a subgraph into task inputs.
 #[derive(Clone)]
 pub(super) struct RecordingPartitioner {
     /// The recordings, and the number of samples in a segment of each.
@@ -55,13 +54,11 @@ impl Partitioner for RecordingPartitioner {
 }
 
 impl RecordingPartitioner {
-    /// The recordings by their indices.
     fn indexed(&self) -> impl Iterator<Item = (&dyn IndexedSnapshot, u64)> {
         let reads = self.reads.iter();
         reads.filter_map(|(snapshot, grain)| Some((snapshot.indexed()?, *grain)))
     }
 
-    /// The next input of several recordings that are read together.
     fn part_of_several(&self, last: Option<&TaskInput>) -> Option<TaskInput> {
         let from = last.map_or(i64::MIN, |last| last.range.end);
         let firsts = self.indexed().filter_map(|(one, _)| one.sample_from(from));
@@ -179,7 +176,7 @@ mod tests {
     use super::*;
     use crate::{Recording, Segments};
 
-    /// Channels with these stretches, cut into tasks of about so many samples.
+    /// Channels with these valid ranges, cut into tasks of about this many samples.
     fn channels(channels: &[&[Range<i64>]], samples: u64) -> RecordingPartitioner {
         let rate = Rate::new(100, 1).unwrap();
         let stream = Stream::new("p", TimebaseId(0), rate).intern();
@@ -187,8 +184,8 @@ mod tests {
             let zeros = vec![0_i16; range.clone().count()];
             SigSeg::from_slice(&zeros, range.start, stream).unwrap()
         };
-        let reads = channels.iter().map(|stretches| {
-            let segments = Segments::new(stretches.iter().map(segment)).unwrap();
+        let reads = channels.iter().map(|ranges| {
+            let segments = Segments::new(ranges.iter().map(segment)).unwrap();
             (segments.snapshot(None).unwrap().unwrap(), 7)
         });
         RecordingPartitioner {
@@ -199,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn each_recording_is_told_of_the_tasks_that_are_handed_out_and_what_all_passed_is_forgotten() {
+    fn upcoming_portions_are_those_of_the_tasks_and_passed_inputs_are_discarded() {
         let partitioner = channels(&[&[0..100, 130..400], &[20..300, 310..390]], 30);
         let mut inputs = Vec::new();
         while let Some(input) = partitioner.part_after(inputs.last()) {
@@ -215,7 +212,7 @@ mod tests {
             assert!(ahead[0].lock().inputs.is_empty());
         }
         assert_eq!(ahead[0].next(), None);
-        // One that reads nothing ahead keeps nothing for itself.
+        // A dropped iterator holds no inputs back.
         let mut ahead: Vec<UpcomingPortions> = UpcomingPortions::of(&partitioner).collect();
         drop(ahead.pop());
         assert_eq!(ahead[0].by_ref().count(), inputs.len());

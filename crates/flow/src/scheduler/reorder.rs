@@ -26,11 +26,11 @@ use super::task_queue::{NextResult, Partitioner, SlotState, Task, TaskQueue, Tas
 
 /// How long the consumer waits for a result before it returns to check for interrupts.
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
-/// How many poll intervals the consumer waits for workers to become idle when it needs their memory.
+/// Poll intervals that the consumer waits for workers when it needs their memory.
 const MAX_POLLS: u32 = 250;
 /// Completed tasks after which the concurrency limit rises by one.
 const COMPLETIONS_PER_INCREASE: u64 = 16;
-/// How often a task that ran alone is retried: the consumer may have used memory meanwhile.
+/// Retries of a task that ran alone: the consumer may have used memory meanwhile.
 const MAX_LONE_RETRIES: u32 = 2;
 
 /// A worker's registration with the scheduler.
@@ -48,15 +48,15 @@ struct State<Part, R: TaskResult> {
     /// A worker ended unexpectedly; its task will not complete.
     worker_lost: bool,
     consumer: Option<Thread>,
-    /// Most tasks in flight. Falls when memory is short, rises after `COMPLETIONS_PER_INCREASE` tasks.
+    /// Most tasks in flight: falls when memory is short, then rises slowly.
     concurrency_limit: usize,
     /// Tasks completed since the limit last changed.
     completions: u64,
     /// Consecutive times that a task was refused memory although it ran alone.
     lone_retries: u32,
-    /// Nothing is handed out, because the consumer needs memory.
+    /// The consumer needs memory: nothing is handed out.
     paused: bool,
-    /// Registered workers, and those of them that have released memory in this round.
+    /// Registered workers, and those that released memory in this round.
     workers: usize,
     released: usize,
     release_round: u64,
@@ -139,7 +139,7 @@ impl<P: Partitioner, R: TaskResult> ReorderScheduler<P, R> {
                 drop(state);
                 release_memory();
                 state = self.lock();
-                // The lock was released: a new round may have begun.
+                // A new round may have begun meanwhile.
                 state.released += usize::from(registration.release_round == state.release_round);
                 self.progress.notify_all();
                 self.work_available.notify_all();
@@ -241,7 +241,7 @@ impl<P: Partitioner, R: TaskResult> ReorderScheduler<P, R> {
         true
     }
 
-    /// Stores the result of a task. No task after a failed one is handed out.
+    /// Stores a result. No task after a failed one is handed out.
     pub(super) fn complete(&self, task: &Task<P::Part>, result: R) {
         let mut state = self.lock();
         let queue = &mut state.queues[task.subgraph];
@@ -348,7 +348,6 @@ impl<P: Partitioner, R: TaskResult> ReorderScheduler<P, R> {
             .for_each(TaskQueue::discard_finished);
     }
 
-    /// Hands out tasks again.
     pub(super) fn resume(&self) {
         self.lock().paused = false;
         self.work_available.notify_all();
@@ -366,26 +365,24 @@ impl<P: Partitioner, R: TaskResult> ReorderScheduler<P, R> {
         self.work_available.notify_all();
     }
 
-    /// Sets the thread to unpark when a result is available.
     pub(super) fn set_consumer(&self, consumer: &Thread) {
         self.lock().consumer = Some(consumer.clone());
     }
 
-    /// Stops: no more tasks are handed out.
     pub(super) fn stop(&self) {
         self.lock().stopped = true;
         self.work_available.notify_all();
         self.progress.notify_all();
     }
 
-    /// Records that a worker ended in the middle of a task, whose result will never arrive.
+    /// A worker ended in a task, whose result will never arrive.
     pub(super) fn report_lost_worker(&self) {
         let mut state = self.lock();
         state.worker_lost = true;
         self.notify_consumer(&state);
     }
 
-    /// Takes the errors whose preceding results have all been consumed.
+    /// Takes errors whose preceding results have been consumed.
     pub(super) fn take_failures(&self) -> Vec<R::Error> {
         let mut state = self.lock();
         let failed = state.queues.iter_mut();

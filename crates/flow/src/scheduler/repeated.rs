@@ -10,7 +10,7 @@ use isochrony_segment::Buffer;
 use isochrony_time::TimebaseId;
 
 use super::parallel::ParallelExecution;
-use crate::engine::{Remains, RunOptions};
+use crate::engine::{ReusableParts, RunOptions};
 use crate::operators::Collect;
 use crate::plan::Op;
 use crate::plan::graph::{Graph, GraphNode};
@@ -50,7 +50,7 @@ struct PreparedGraph {
     scans: Vec<(usize, TimebaseId, Option<Range<i64>>)>,
     /// Receives the samples; None: they are collected.
     fills: Option<OutputBlock>,
-    remains: Option<Remains>,
+    reusable: Option<ReusableParts>,
 }
 
 impl RepeatedPlan {
@@ -116,7 +116,7 @@ impl RepeatedPlan {
     fn keep_for_next(&mut self, mut ready: PreparedGraph, ran: ParallelExecution) -> Report {
         // Execution in tasks leaves nothing to reuse.
         let whole = ran.sequential.is_none();
-        ready.remains = whole.then(|| ran.run.remains(&ready.graph));
+        ready.reusable = whole.then(|| ran.run.into_reusable(&ready.graph));
         self.prepared = Some(ready);
         ran.report
     }
@@ -137,7 +137,7 @@ impl PreparedGraph {
             scans: whole_signal_scans(&graph),
             graph,
             fills,
-            remains: None,
+            reusable: None,
         })
     }
 
@@ -158,8 +158,8 @@ impl PreparedGraph {
     }
 
     fn run(&mut self, options: &RunOptions<'_>) -> Result<ParallelExecution, RunError> {
-        let remains = self.remains.take();
-        super::run::run(&self.graph, options, remains)
+        let reused = self.reusable.take();
+        super::run::run(&self.graph, options, reused)
     }
 }
 
@@ -307,8 +307,8 @@ mod tests {
         let mut repeated = RepeatedPlan::new(&scan.rewindow(8).unwrap().fft().unwrap());
         repeated.collect(&[], &RunOptions::default()).unwrap();
         let ready = repeated.prepared.as_ref().unwrap();
-        let remains = ready.remains.as_ref().unwrap().operators.iter();
-        let kept = remains.zip(&ready.graph.nodes);
+        let operators = ready.reusable.as_ref().unwrap().operators.iter();
+        let kept = operators.zip(&ready.graph.nodes);
         let kept: Vec<_> = kept
             .map(|(op, node)| (node.op.name(), op.is_some()))
             .collect();

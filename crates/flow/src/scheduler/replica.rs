@@ -10,9 +10,9 @@ use super::boundary::{TrimOverlap, TrimRange};
 use super::parallel_subgraph::{ParallelSubgraph, with_plan_node};
 use super::scan_input::{PortionReader, PortionSource};
 use super::task_output::{ExitOutput, ExitState, Task};
-use crate::engine::pool::Pool;
+use crate::engine::pool::OutputPool;
 use crate::engine::report::Report;
-use crate::engine::{Run, RunOptions};
+use crate::engine::{Executor, RunOptions};
 use crate::plan::Op;
 use crate::plan::graph::{Edge, Graph, GraphNode};
 use crate::{
@@ -22,7 +22,7 @@ use crate::{
 
 /// An instance of a subgraph, owned by one worker.
 pub(super) struct Replica {
-    pub(super) run: Run,
+    pub(super) run: Executor,
     /// The reader of each recording of the subgraph.
     pub(super) readers: Vec<Arc<Mutex<PortionReader>>>,
     /// Trimming operators: their range, the edge they trim, and how much around the portion passes.
@@ -56,7 +56,7 @@ impl Replica {
     pub(super) fn new(
         subgraph: &ParallelSubgraph,
         options: &RunOptions<'_>,
-        pool: Option<Pool>,
+        pool: Option<OutputPool>,
     ) -> Result<Self, RunError> {
         let readers: Vec<Arc<Mutex<PortionReader>>> =
             subgraph.inputs.iter().map(|_| Arc::default()).collect();
@@ -84,7 +84,7 @@ impl Replica {
             replica_node,
             plan_node,
         };
-        let run = Run::new(&graph, options);
+        let run = Executor::new(&graph, options);
         let run = run.map_err(|error| with_plan_node(error, &node_map.plan_node))?;
         Ok(Self {
             run: run.with_pool(pool).by_block(subgraph.by_block),
@@ -126,8 +126,8 @@ impl Replica {
             .collect();
         let closed = self.exit_nodes.iter().zip(&self.exit_closed);
         let closed = closed.filter(|(_, exit_closed)| **exit_closed);
-        self.run.end(closed.map(|(&node, _)| node));
-        let ran = self.run.task(options);
+        self.run.end_nodes(closed.map(|(&node, _)| node));
+        let ran = self.run.run_task(options);
         ran.map_err(|error| with_plan_node(error, &self.node_map.plan_node))
     }
 

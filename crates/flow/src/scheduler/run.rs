@@ -3,7 +3,7 @@
 
 use super::parallel::{self, ParallelExecution};
 use super::task_contract::placements;
-use crate::engine::{Remains, Run, RunOptions};
+use crate::engine::{Executor, ReusableParts, RunOptions};
 use crate::operators::Collect;
 use crate::optimiser::optimise;
 use crate::plan::graph::Graph;
@@ -31,7 +31,7 @@ pub(crate) fn prepare(plans: &[Plan], options: &RunOptions<'_>) -> Result<Graph,
 pub(crate) fn run(
     graph: &Graph,
     options: &RunOptions<'_>,
-    remains: Option<Remains>,
+    reused: Option<ReusableParts>,
 ) -> Result<ParallelExecution, RunError> {
     if options.control.is_some() && options.workers > 1 {
         let workers = options.workers;
@@ -40,7 +40,7 @@ pub(crate) fn run(
     if let Some(ran) = parallel::run(graph, options)? {
         return Ok(ran);
     }
-    let ran = Run::after(graph, options, remains).and_then(|mut run| {
+    let ran = Executor::with_reused(graph, options, reused).and_then(|mut run| {
         let mut report = run.run(options)?;
         if options.workers > 1 {
             report.places = placements(graph, options, &[]);

@@ -185,7 +185,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn groups_become_one_where_any_of_theirs_meet() {
+    fn groups_that_share_a_scan_merge() {
         let mut groups = ScanGroups::of([1, 4, 5, 7, 9].into_iter());
         groups.merge(&[4, 9]);
         groups.merge(&[7]);

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use isochrony_store::Reading;
 
 use super::partition::UpcomingPortions;
-use crate::engine::axis::Axis;
+use crate::engine::time_axis::TimeAxis;
 use crate::plan::Op;
 use crate::plan::graph::Graph;
 use crate::{
@@ -31,9 +31,9 @@ pub(super) struct ScanInput {
 }
 
 impl ScanInput {
-    /// The time of a sample on its [`Axis`].
+    /// The time of a sample on its [`TimeAxis`].
     pub(super) fn time(&self, index: i64) -> f64 {
-        Axis::of(Some(&self.recording.0.port())).time(index)
+        TimeAxis::of_port(Some(&self.recording.0.port())).time(index)
     }
 
     /// None if the recording can only be read once, or, where several are read together, has no indices.

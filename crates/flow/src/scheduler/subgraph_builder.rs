@@ -5,7 +5,7 @@
 //! that leaves it is an exit. Overlap and trims follow from the operators' reach ([`overlap`](super::overlap));
 //! operators that do not fit into memory are removed ([`task_size`](super::task_size)). Operators that keep state, and
 //! those behind a reduction, stay outside; an operator that holds code of this process is added only if it says so
-//! ([`Spread`](crate::Spread)).
+//! ([`Parallelism`](crate::Parallelism)).
 
 use std::collections::{BTreeSet, HashMap};
 

@@ -141,7 +141,7 @@ mod tests {
     use super::*;
     use crate::{OpErrorKind, Portion, Snapshot, Source};
 
-    /// So many portions of ten samples.
+    /// This many portions of ten samples.
     struct Tens(i64);
 
     impl Snapshot for Tens {
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn when_a_worker_is_lost_nobody_waits_for_what_it_had() {
+    fn a_lost_worker_ends_the_wait_for_its_task() {
         let scheduler = scheduler(&[5], 2);
         let tasks: Vec<Task> = (0..2).map_while(|_| next_task(&scheduler)).collect();
         scheduler.complete(&tasks[0], task_output(10, None));
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn any_workers_in_any_order_give_parcels_in_order_and_few_at_once() {
+    fn results_come_in_order_and_few_tasks_are_in_flight() {
         const PORTIONS: i64 = 400;
         let scheduler = scheduler(&[PORTIONS, 0, 7], 3);
         let most = AtomicU64::new(0);
@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn who_waits_for_work_is_let_go_when_nobody_wants_more() {
+    fn stop_wakes_waiting_workers() {
         let scheduler = scheduler(&[1000], 1);
         std::thread::scope(|scope| {
             let waiting = scope.spawn(|| {
@@ -268,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn the_error_that_would_have_been_met_first_is_the_one_that_counts() {
+    fn the_first_error_in_read_order_counts() {
         let scheduler = scheduler(&[3], 2);
         let tasks: Vec<Task> = (0..3).map_while(|_| next_task(&scheduler)).collect();
         let error = |items| Some(RunError::Interrupted { items });
@@ -276,7 +276,7 @@ mod tests {
         scheduler.complete(&tasks[1], task_output(20, error(1)));
         assert!(matches!(scheduler.next_result(0), NextOutput::Pending));
         scheduler.complete(&tasks[0], task_output(10, None));
-        // What came before the error comes first.
+        // Results before the error come first.
         assert!(matches!(scheduler.next_result(0), NextOutput::Ready(_)));
         assert!(matches!(scheduler.next_result(0), NextOutput::Ready(_)));
         let NextOutput::Failed(Some(failure)) = scheduler.next_result(0) else {
@@ -286,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn who_has_no_memory_beside_what_a_later_task_failed_with_is_not_tried_for_ever() {
+    fn a_task_without_memory_beside_a_failed_result_is_retried_a_few_times() {
         let scheduler = scheduler(&[3], 2);
         let mut registration = Registration::default();
         let mut take = || scheduler.next_task(&mut registration, || ()).unwrap();
@@ -309,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn when_much_waits_only_what_is_wanted_next_is_handed_out() {
+    fn above_the_byte_limit_only_the_oldest_task_is_handed_out() {
         let scheduler = within(&[10], 4, 0);
         let first = next_task(&scheduler).unwrap();
         scheduler.complete(&first, task_output(10, None));

@@ -12,15 +12,15 @@ use crate::engine::{MEMORY, RunOptions};
 use crate::plan::Op;
 use crate::plan::graph::Graph;
 
-/// A task reads at most one part in so many of the memory budget.
+/// A task reads at most one part in so many of the memory.
 const MEMORY_FRACTION: u64 = 256;
 /// So many results fit into the reorder buffer. Constant, because the number of workers must not move cuts.
 const BUFFERED_TASKS: u64 = TASKS_PER_WORKER as u64 * 4;
-/// A portion is at least so many times as long as the overlap of its task.
+/// Least length of a portion, in overlaps of its task.
 const MIN_REACH_MULTIPLE: u64 = 4;
-/// A short recording is cut into so many portions, unless they become smaller than `MIN_PORTION_BYTES`.
+/// Portions of a short recording, unless below `MIN_PORTION_BYTES`.
 const MIN_PORTIONS: u64 = 16;
-/// Below this size of a portion, passing results between threads costs more than workers gain.
+/// Below this, passing results costs more than workers gain.
 const MIN_PORTION_BYTES: u64 = 16 << 10;
 
 /// Operators that hold code of this process may multiply the output of a fixed-size task by this factor: results of
@@ -37,12 +37,11 @@ pub(super) struct TaskSize {
 }
 
 impl SubgraphPlan {
-    /// The largest task whose output fits: `BUFFERED_TASKS` of them take an eighth of the memory.
+    /// The largest task so that `BUFFERED_TASKS` results take an eighth of the memory.
     pub(super) fn max_samples(&self, memory: u64) -> u64 {
         ((memory / 8 / BUFFERED_TASKS) as f64 / self.bytes_per_sample) as u64
     }
 
-    /// The preferred number of samples of a task.
     fn preferred_samples(&self, graph: &Graph, options: &RunOptions<'_>) -> u64 {
         let wanted =
             options.task.min(options.memory / MEMORY_FRACTION) / self.bytes_read_per_sample(graph);
@@ -103,7 +102,7 @@ impl SubgraphPlan {
 }
 
 impl SubgraphBuilder<'_> {
-    /// The plan of the subgraph without the operators that do not fit.
+    /// Removes the operators that do not fit.
     pub(super) fn fit_to_memory(mut self) -> SubgraphPlan {
         let plan = match self.nodes.iter().any(|one| one.exposes_cuts(self.graph)) {
             true => self.fit_reproducibly(),
@@ -221,7 +220,7 @@ impl SubgraphBuilder<'_> {
         behind
     }
 
-    /// Removes an operator and all downstream of it; gives its name.
+    /// Removes an operator and all downstream of it; returns its name.
     fn remove(&mut self, position: usize) -> &'static str {
         let node = self.nodes[position].node;
         let nodes = std::mem::take(&mut self.nodes);

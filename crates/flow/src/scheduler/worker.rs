@@ -15,9 +15,9 @@ use super::reorder::Registration;
 use super::replica::Replica;
 use super::scan_input::PortionReader;
 use super::task_output::{Task, TaskFailure, TaskOutput, TaskScheduler};
-use crate::engine::pool::Pool;
+use crate::engine::pool::OutputPool;
 use crate::engine::report::{OperatorReport, PlanWorkerReport, TaskReport};
-use crate::engine::{RunOptions, panicked};
+use crate::engine::{RunOptions, panic_error};
 use crate::{OpError, OpErrorKind, RunError};
 
 /// What a worker did, for the report.
@@ -49,7 +49,7 @@ pub(super) struct Worker<'a> {
     options: &'a RunOptions<'a>,
     replicas: Vec<Option<Replica>>,
     /// For each subgraph, the buffer pool of a dropped replica, for its successor.
-    pools: Vec<Option<Pool>>,
+    pools: Vec<Option<OutputPool>>,
     /// For each subgraph, the reports of operators of dropped replicas.
     earlier: Vec<Option<Vec<OperatorReport>>>,
 }
@@ -86,7 +86,8 @@ impl<'a> Worker<'a> {
         while let Some(task) = scheduler.next_task(&mut registration, || self.release_memory()) {
             let begun = Instant::now();
             let ran = catch_unwind(AssertUnwindSafe(|| self.run_task(&task)));
-            let ran = ran.unwrap_or_else(|panic| Err(self.scan_error(&task, 0, panicked(&*panic))));
+            let ran =
+                ran.unwrap_or_else(|panic| Err(self.scan_error(&task, 0, panic_error(&*panic))));
             if ran.as_ref().is_err_and(is_short_of_memory) && scheduler.retry_later(&task) {
                 done.work.busy += begun.elapsed();
                 self.drop_replica(task.subgraph);
@@ -138,8 +139,8 @@ impl<'a> Worker<'a> {
         for subgraph in 0..self.replicas.len() {
             match &mut self.replicas[subgraph] {
                 // Buffers inside of operators are freed with the operators.
-                Some(replica) if replica.run.holds() => self.drop_replica(subgraph),
-                Some(replica) => replica.run.tidy(),
+                Some(replica) if replica.run.holds_memory() => self.drop_replica(subgraph),
+                Some(replica) => replica.run.release_memory(),
                 None => {}
             }
         }

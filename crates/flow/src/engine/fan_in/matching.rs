@@ -1,11 +1,11 @@
-//! Who meets whom: what of the inputs' items goes to the operator next.
+//! Matching: which items of the inputs the operator gets next.
 
 use std::ops::Range;
 
 use isochrony_segment::SigSeg;
 use smallvec::SmallVec;
 
-use super::parts::{begin_before, split, units};
+use super::item_split::{begin_before, split_item, unit_count};
 use super::{FanIn, Matched, Queue};
 use crate::{Item, OpError, Port, Ranges};
 
@@ -19,7 +19,8 @@ impl FanIn {
         Some(SmallVec::from_iter([(port as Port, item)]))
     }
 
-    /// The item that begins first, whole; the lower input first, once no other input can give an earlier one.
+    /// The whole item that begins first, of equals that of the lower input, once no other input can give an earlier
+    /// one.
     pub(super) fn pop_first(&mut self) -> Option<Matched> {
         let (port, _) = self.first()?;
         let item = self.take_front(port)?;
@@ -46,23 +47,27 @@ impl FanIn {
         }
     }
 
-    /// What begins first, of what begins together that of the lower input, once no other input can give an earlier
-    /// one. As much of an item as comes before all others': so the order does not depend on how inputs are cut.
+    /// The part of an item that begins before all other inputs, of equals that of the lower input, once no other input
+    /// can give an earlier one. So the order does not depend on how inputs are cut.
     pub(super) fn pop_earliest(&mut self) -> Result<Option<Matched>, OpError> {
         let Some((port, least)) = self.first() else {
             return Ok(None);
         };
-        // What begins before the others, or with those that come after it.
+        // Lower inputs win ties.
         let before = self.least_of(0..port);
         let behind = self.least_of(port + 1..self.queues.len());
         let limit = before.min(behind.saturating_add(1));
-        // A stretch is announced between the items before it and behind it, not where one of them happens to be cut.
-        let limit = limit.min(self.stretches.begins_behind(least).unwrap_or(i64::MAX));
+        // A range start is announced between items, not inside one that happens to span it.
+        let limit = limit.min(
+            self.range_starts
+                .first_start_after(least)
+                .unwrap_or(i64::MAX),
+        );
         let Some(front) = self.take_front(port) else {
             return Ok(None);
         };
         let count = begin_before(&front, limit).max(1);
-        let (first, rest) = split(front, count)?;
+        let (first, rest) = split_item(front, count)?;
         if let Some(rest) = rest {
             self.put_back(port, rest);
         }
@@ -74,10 +79,10 @@ impl FanIn {
         ))
     }
 
-    /// Parts of the front items that cover the same indices.
-    pub(super) fn pop_alike(&mut self) -> Result<Option<Matched>, OpError> {
+    /// Parts of the first items that cover the same indices.
+    pub(super) fn pop_aligned(&mut self) -> Result<Option<Matched>, OpError> {
         loop {
-            // Nothing before this index can still be matched.
+            // Nothing before this index can be matched any more.
             let Some(from) = self.queues.iter().map(Queue::bound).max() else {
                 return Ok(None);
             };
@@ -93,14 +98,14 @@ impl FanIn {
                 let Some(front) = queue.items.front() else {
                     return Ok(None);
                 };
-                common = common.min(units(front));
+                common = common.min(unit_count(front));
             }
             let mut matched = Matched::new();
             for port in 0..self.queues.len() {
                 let Some(front) = self.take_front(port) else {
                     return Ok(None);
                 };
-                let (first, rest) = split(front, common)?;
+                let (first, rest) = split_item(front, common)?;
                 if let Some(rest) = rest {
                     self.put_back(port, rest);
                 }
@@ -110,7 +115,7 @@ impl FanIn {
         }
     }
 
-    /// Drops what an input has before `from`; whether that was anything.
+    /// Drops items before `from`; returns whether there were any.
     fn drop_before(&mut self, port: usize, from: i64) -> Result<bool, OpError> {
         let Some(front) = self.queues[port].items.front() else {
             return Ok(false);
@@ -128,19 +133,19 @@ impl FanIn {
             Item::Frames(frames) => start.abs_diff(from).div_ceil(frames.hop()),
             _ => start.abs_diff(from),
         };
-        if let (_, Some(rest)) = split(front, before)? {
+        if let (_, Some(rest)) = split_item(front, before)? {
             self.put_back(port, rest);
         }
         Ok(true)
     }
 
-    /// The first range of the last input, and the other inputs' samples in it.
+    /// The first range of the control input (the last), and the samples of the other inputs in it.
     pub(super) fn pop_controlled(&mut self) -> Result<Option<Matched>, OpError> {
         let Some((control, data)) = self.queues.split_last_mut() else {
             return Ok(None);
         };
         let Some(Item::Ranges(ranges)) = control.items.front_mut() else {
-            // What lies before all that control can still ask for is not needed any more.
+            // Samples before all ranges that can still come are not needed.
             let upto = if control.ended {
                 i64::MAX
             } else {
@@ -150,7 +155,7 @@ impl FanIn {
                 while let Some(front) = queue.items.front()
                     && front.range().is_some_and(|range| range.end <= upto)
                 {
-                    self.released += front.bytes();
+                    self.released_bytes += front.bytes();
                     queue.items.pop_front();
                 }
             }
@@ -182,7 +187,7 @@ impl FanIn {
             while let Some(front) = queue.items.front()
                 && front.range().is_some_and(|r| r.end <= range.start)
             {
-                self.released += front.bytes();
+                self.released_bytes += front.bytes();
                 queue.items.pop_front();
             }
             let mut joined: Option<SigSeg> = None;

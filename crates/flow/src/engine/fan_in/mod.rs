@@ -1,30 +1,50 @@
-//! Where streams meet: items wait in one queue an input until those that belong together are all there.
+//! The queues of a fan-in: items wait in one queue per input until those that belong together are there.
 //!
-//! Queues are released by the least progress of the inputs: an item that can meet nobody any more is dropped (zip) or
-//! goes on (merge). What waits is counted to the run's cap, and over it the run stops with an error: the classic
-//! diamond, one branch of which removes what the other keeps, never hangs.
+//! Queues are released by the least progress of the inputs: an item that finds no partner any more is dropped (zip) or
+//! passed on (merge). What waits counts against the memory budget, and over it the execution ends with an error; so
+//! the classic diamond, one branch of which removes what the other keeps, never hangs.
+//!
+//! ```text
+//!  input 0 ──▶ [ 40..50 | 30..40 ]  progress 50 ─┐
+//!  input 1 ──▶ [ 30..35 ]           progress 35 ─┼─▶ bound 30: nothing that begins before it waits or can come
+//!  input 2 ──▶ [ ]                  progress 32 ─┘   merge: input 0 gives 30..31, input 1 ...; zip: all wait for input 2
+//! ```
 
-mod back;
-mod bounds;
-mod looped;
+mod bound_tree;
+mod feedback;
+mod item_split;
 mod matching;
-mod parts;
-mod stretches;
+mod range_starts;
+mod rewind;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
 
 use smallvec::SmallVec;
 
-pub(crate) use back::Held;
-pub(crate) use looped::BACK;
-
-use super::marks::Mark;
+use super::mark::Mark;
 use crate::{Alignment, Break, Clock, Item, OpError, OpErrorKind, Port};
-use bounds::{Bounds, MANY};
-use looped::Round;
-use parts::units;
-use stretches::Stretches;
+use bound_tree::{BoundTree, MIN_TREE_INPUTS};
+use item_split::unit_count;
+use range_starts::RangeStarts;
+
+/// The input for feedback; it has no edge.
+pub(crate) const FEEDBACK_PORT: Port = 1;
+
+/// Held back at an input that has rewound before the others.
+pub(crate) enum HeldBack {
+    Item(Item),
+    Mark(Mark),
+}
+
+/// How far a loop is.
+#[derive(Debug, Default)]
+struct LoopProgress {
+    /// Index up to which all was fed back.
+    fed_back: i64,
+    /// Index up to which all items have entered the loop.
+    entered: Option<i64>,
+}
 
 /// Items that belong together, by input.
 pub(crate) type Matched = SmallVec<[(Port, Item); 4]>;
@@ -34,18 +54,18 @@ struct Queue {
     /// Nothing that begins before this index follows.
     progress: i64,
     ended: bool,
-    /// It has gone back, and others have not.
-    ahead: bool,
-    /// Only says which loop ends here: nothing comes by it.
+    /// It has rewound and others have not.
+    rewound: bool,
+    /// Only names the loop that ends here; nothing arrives.
     silent: bool,
-    /// Who it comes from, for errors.
+    /// The operator before it, for errors.
     from: String,
-    /// What makes civil times of indices, where the inputs have nothing else in common.
+    /// Maps indices to civil time, for inputs that have only that in common.
     clock: Option<Arc<dyn Clock>>,
 }
 
 impl Queue {
-    /// Index before which nothing is to come or waits.
+    /// Index before which nothing waits or can come.
     fn bound(&self) -> i64 {
         let front = self
             .items
@@ -59,7 +79,7 @@ impl Queue {
         }
     }
 
-    /// An index on the axis by which inputs meet; one whose time is not known waits for nobody.
+    /// An index on the axis on which inputs are matched. An unknown time waits for nothing.
     fn on_axis(&self, index: i64) -> i64 {
         let Some(clock) = self.clock.as_ref().filter(|_| index != i64::MIN) else {
             return index;
@@ -74,19 +94,17 @@ impl Queue {
 pub(crate) struct FanIn {
     align: Alignment,
     queues: Vec<Queue>,
-    /// Of many inputs whose items go on in the order of their indices. Times of a clock may change, so of inputs that meet by
-    /// time there are none.
-    bounds: Option<Bounds>,
-    stretches: Stretches,
-    /// Of a loop.
-    round: Round,
-    /// What came by inputs that are ahead.
-    held: Vec<(Port, Held)>,
-    released: u64,
+    /// Bounds of many inputs that are matched by index. None by time: a clock may change.
+    bounds: Option<BoundTree>,
+    range_starts: RangeStarts,
+    loop_progress: LoopProgress,
+    /// Arrived at inputs that have rewound.
+    held_back: Vec<(Port, HeldBack)>,
+    released_bytes: u64,
 }
 
 impl FanIn {
-    /// `from` says of each input who it comes from, and which clock it has.
+    /// `from`: for each input its operator and clock.
     pub(crate) fn new(
         align: Alignment,
         from: impl IntoIterator<Item = (String, Option<Arc<dyn Clock>>)>,
@@ -95,7 +113,7 @@ impl FanIn {
             items: VecDeque::new(),
             progress: i64::MIN,
             ended: false,
-            ahead: false,
+            rewound: false,
             silent: false,
             from,
             clock: clock.filter(|_| matches!(align, Alignment::Civil | Alignment::Resampled)),
@@ -104,19 +122,20 @@ impl FanIn {
         let ordered = matches!(align, Alignment::Time | Alignment::Begin);
         Self {
             align,
-            bounds: (ordered && queues.len() >= MANY).then(|| Bounds::new(queues.len())),
+            bounds: (ordered && queues.len() >= MIN_TREE_INPUTS)
+                .then(|| BoundTree::new(queues.len())),
             queues,
-            stretches: Stretches::default(),
-            round: Round::default(),
-            held: Vec::new(),
-            released: 0,
+            range_starts: RangeStarts::default(),
+            loop_progress: LoopProgress::default(),
+            held_back: Vec::new(),
+            released_bytes: 0,
         }
     }
 
     pub(crate) fn push(&mut self, port: Port, item: Item) {
-        if units(&item) == 0 {
-            // Nothing, which meets nobody: it would wait for ever.
-            self.released += item.bytes();
+        if unit_count(&item) == 0 {
+            // An empty item finds no partner and would wait for ever.
+            self.released_bytes += item.bytes();
             return;
         }
         let queue = &mut self.queues[usize::from(port)];
@@ -127,7 +146,7 @@ impl FanIn {
         self.bound_changed(usize::from(port));
     }
 
-    /// What waits at an input, or how far it is, has changed.
+    /// Updates the tree after a queue or its progress changed.
     fn bound_changed(&mut self, port: usize) {
         if let Some(bounds) = &mut self.bounds {
             bounds.set(port, self.queues[port].bound());
@@ -143,119 +162,121 @@ impl FanIn {
         match mark {
             Mark::Progress(upto) => queue.progress = queue.progress.max(queue.on_axis(*upto)),
             Mark::End => queue.ended = true,
-            Mark::Stretch { anchor, why } => self.stretches.announce(port, *anchor, why.clone()),
-            // Told in another way.
-            Mark::Back => {}
+            Mark::RangeStart { anchor, why } => {
+                self.range_starts.announce(port, *anchor, why.clone())
+            }
+            // Handled by the caller.
+            Mark::Rewind => {}
         }
         self.bound_changed(usize::from(port));
     }
 
-    /// Nothing comes any more of what the inputs read now.
-    pub(crate) fn expect_no_more(&mut self) {
+    /// Nothing follows in this task or before the rewind.
+    pub(crate) fn mark_inputs_complete(&mut self) {
         self.queues
             .iter_mut()
             .for_each(|queue| queue.progress = i64::MAX);
         self.all_bounds_changed();
     }
 
-    /// Forgets what waits, and how far the inputs were.
-    pub(crate) fn forget(&mut self) {
+    /// Drops all items, and the progress of the inputs.
+    pub(crate) fn clear(&mut self) {
         for queue in &mut self.queues {
-            self.released += queue.items.drain(..).map(|item| item.bytes()).sum::<u64>();
+            self.released_bytes += queue.items.drain(..).map(|item| item.bytes()).sum::<u64>();
             queue.progress = i64::MIN;
         }
         self.all_bounds_changed();
-        self.stretches.forget();
-        self.round = Round::default();
+        self.range_starts.clear();
+        self.loop_progress = LoopProgress::default();
     }
 
-    /// Nothing comes by an input.
-    pub(crate) fn silence(&mut self, port: usize) {
+    pub(crate) fn set_silent(&mut self, port: usize) {
         self.queues[port].silent = true;
     }
 
-    /// Whether something waits that no other input let meet.
-    pub(crate) fn holds(&self) -> bool {
-        !self.held.is_empty()
+    /// Whether items of a rewound input still wait.
+    pub(crate) fn holds_back(&self) -> bool {
+        !self.held_back.is_empty()
     }
 
-    /// The next stretch that begins at or before an index, to be announced before what begins there.
-    pub(crate) fn due(&mut self, index: i64) -> Option<(i64, Option<Break>)> {
-        self.stretches.due(index)
+    /// The next valid range that begins at or before an index, to be announced before its first item.
+    pub(crate) fn next_start(&mut self, index: i64) -> Option<(i64, Option<Break>)> {
+        self.range_starts.next_start(index)
     }
 
-    /// Index before which nothing is to come or waits.
+    /// Index before which nothing waits or can come.
     pub(crate) fn bound(&self) -> i64 {
         if let Some(bounds) = &self.bounds {
             return bounds.first().1;
         }
-        // What is fed back has no progress of its own.
+        // Feedback has no progress of its own.
         let inputs = &self.queues[..if self.is_loop() { 1 } else { self.queues.len() }];
         inputs.iter().map(Queue::bound).min().unwrap_or(i64::MAX)
     }
 
-    /// Whether inputs have indices of their own, so that these do not say in which order stretches begin.
+    /// Whether inputs are matched by civil time, so that their indices do not say in which order ranges begin.
     pub(crate) fn by_civil_time(&self) -> bool {
         matches!(self.align, Alignment::Civil | Alignment::Resampled)
     }
 
-    /// Whether stretches of the inputs are none of what comes out.
-    pub(crate) fn has_own_stretches(&self) -> bool {
+    /// Whether the output has valid ranges of its own.
+    pub(crate) fn defines_own_ranges(&self) -> bool {
         self.align == Alignment::Resampled
     }
 
-    /// Whether a loop begins here.
     pub(crate) fn is_loop(&self) -> bool {
         matches!(self.align, Alignment::Loop { .. })
     }
 
-    /// Whether the end must wait until what is in the queues has gone round.
-    pub(crate) fn holds_end(&self) -> bool {
+    /// Whether the end must wait until all items have passed the loop.
+    pub(crate) fn defers_end(&self) -> bool {
         self.is_loop() && !self.queues[0].items.is_empty()
     }
 
-    /// Whether the end was held and waits no more.
-    pub(crate) fn ends(&self) -> bool {
+    /// Whether the deferred end is due now.
+    pub(crate) fn deferred_end_is_due(&self) -> bool {
         self.is_loop() && self.queues[0].ended && self.queues[0].items.is_empty()
     }
 
     /// Bytes that left the queues since the last call.
-    pub(crate) fn released(&mut self) -> u64 {
-        std::mem::take(&mut self.released)
+    pub(crate) fn take_released_bytes(&mut self) -> u64 {
+        std::mem::take(&mut self.released_bytes)
     }
 
-    /// The next items that belong together.
+    /// The next matched items.
     pub(crate) fn pop(&mut self) -> Result<Option<Matched>, OpError> {
         match self.align {
-            Alignment::Window => self.pop_alike(),
+            Alignment::Window => self.pop_aligned(),
             Alignment::Control => self.pop_controlled(),
             Alignment::Time => self.pop_earliest(),
             Alignment::Begin | Alignment::Civil | Alignment::Resampled => Ok(self.pop_first()),
             Alignment::Single | Alignment::Arrival => Ok(self.pop_any()),
-            Alignment::Loop { delay } => self.pop_looped(delay),
+            Alignment::Loop { delay } => self.pop_loop(delay),
         }
     }
 
     fn take_front(&mut self, port: usize) -> Option<Item> {
         let item = self.queues[port].items.pop_front()?;
-        self.released += item.bytes();
+        self.released_bytes += item.bytes();
         self.bound_changed(port);
         Some(item)
     }
 
-    /// Puts back what is left of an item that was taken.
+    /// Puts back the rest of an item.
     fn put_back(&mut self, port: usize, rest: Item) {
-        self.released = self.released.saturating_sub(rest.bytes());
+        self.released_bytes = self.released_bytes.saturating_sub(rest.bytes());
         self.queues[port].items.push_front(rest);
         self.bound_changed(port);
     }
 
     pub(crate) fn starved(&self, name: &str, queued: u64, cap: u64) -> OpError {
         let held = |port: usize| {
-            self.held.iter().filter_map(move |(of, held)| match held {
-                Held::Item(item) if usize::from(*of) == port => Some(item),
-                _ => None,
-            })
+            self.held_back
+                .iter()
+                .filter_map(move |(of, held)| match held {
+                    HeldBack::Item(item) if usize::from(*of) == port => Some(item),
+                    _ => None,
+                })
         };
         let weight = |port: usize| {
             let items = self.queues[port].items.iter();
@@ -271,7 +292,7 @@ impl FanIn {
         let last = self.queues[ahead].items.back().and_then(Item::range);
         let bound = self.queues[behind].bound().max(0);
         let skew = last.map_or(0, |range| range.end.saturating_sub(bound));
-        // What lies before what came is as far ahead as it is long.
+        // Items after the rewind are as far ahead as they are long.
         let held = held(ahead).filter_map(Item::range);
         let held = held.map(|range| range.end.saturating_sub(range.start));
         OpErrorKind::FanInStarved {

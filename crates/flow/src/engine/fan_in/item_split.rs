@@ -1,9 +1,8 @@
-//! Items in parts: how many samples, windows, rows or ranges one has, and cutting it between two of them.
+//! Counts and splits items by their units: samples, windows, rows or ranges.
 
 use crate::{Item, OpError, Ranges};
 
-/// Samples, windows, rows or ranges.
-pub(super) fn units(item: &Item) -> u64 {
+pub(super) fn unit_count(item: &Item) -> u64 {
     match item {
         Item::Samples(samples) => samples.len(),
         Item::Frames(frames) => frames.count(),
@@ -13,7 +12,7 @@ pub(super) fn units(item: &Item) -> u64 {
     }
 }
 
-/// How many of them begin before an index.
+/// The number of units that begin before an index.
 pub(super) fn begin_before(item: &Item, limit: i64) -> u64 {
     let ahead = |start: i64| u64::try_from(i128::from(limit) - i128::from(start)).unwrap_or(0);
     match item {
@@ -28,12 +27,12 @@ pub(super) fn begin_before(item: &Item, limit: i64) -> u64 {
     }
 }
 
-/// The first `at` of them, and the rest.
-pub(super) fn split(item: Item, at: u64) -> Result<(Option<Item>, Option<Item>), OpError> {
+/// The first `at` units, and the rest.
+pub(super) fn split_item(item: Item, at: u64) -> Result<(Option<Item>, Option<Item>), OpError> {
     if at == 0 {
         return Ok((None, Some(item)));
     }
-    if at >= units(&item) {
+    if at >= unit_count(&item) {
         return Ok((Some(item), None));
     }
     Ok(match item {

@@ -1,23 +1,21 @@
-//! The least of many inputs' bounds, found without looking at all of them.
+//! A tournament tree: the least of many inputs' bounds.
 //!
-//! A tournament tree: what changes at one input changes the nodes above it, so a merge of n inputs takes time in
-//! proportion to log n for each item instead of n.
+//! A change at one input changes only the nodes above it, so a merge of n inputs takes O(log n) per item.
 
 use std::ops::Range;
 
-/// Inputs from which on a tree is faster than looking at all.
-pub(super) const MANY: usize = 16;
+/// From this number of inputs on a tree is faster than a scan.
+pub(super) const MIN_TREE_INPUTS: usize = 16;
 
-/// Bounds of inputs, by their number.
-pub(super) struct Bounds {
+pub(super) struct BoundTree {
     /// Inputs, rounded up to a power of two.
     leaves: usize,
-    /// Node k has the least of nodes 2 k and 2 k + 1; the inputs are the last `leaves` nodes.
+    /// Node k is the least of nodes 2k and 2k + 1; inputs are the last `leaves` nodes.
     least: Vec<i64>,
 }
 
-impl Bounds {
-    /// Of so many inputs, of which nothing is known.
+impl BoundTree {
+    /// All bounds start at `i64::MIN`.
     pub(super) fn new(inputs: usize) -> Self {
         let leaves = inputs.next_power_of_two();
         let mut bounds = Self {
@@ -28,7 +26,6 @@ impl Bounds {
         bounds
     }
 
-    /// An input's bound changes.
     pub(super) fn set(&mut self, input: usize, bound: i64) {
         let mut node = self.leaves + input;
         self.least[node] = bound;
@@ -75,9 +72,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_finds_what_looking_at_all_finds() {
+    fn agrees_with_a_scan_of_all_bounds() {
         for inputs in [1, 2, 3, 16, 17, 100] {
-            let mut bounds = Bounds::new(inputs);
+            let mut bounds = BoundTree::new(inputs);
             let mut all = vec![i64::MIN; inputs];
             let mut seed = 1_u64;
             for _ in 0..500 {

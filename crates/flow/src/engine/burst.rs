@@ -1,0 +1,257 @@
+//! Bursts: a bounded number of items of one source, then marks; and what happens between bursts.
+
+use std::time::{Duration, Instant};
+
+use super::context::{ExecutionContext, NO_RANGE};
+use super::control::{Change, Control};
+use super::dispatch::{Out, broadcast_mark, drive, end_task, fan_out, split_at_node};
+use super::executor::Executor;
+use super::fan_in::FEEDBACK_PORT;
+use super::mark::Mark;
+use super::options::RunOptions;
+use super::slot::{self, InputPort, Slot};
+use super::source_order::BurstSize;
+use super::time_axis::TimeAxis;
+use crate::{Break, OpError, ParameterUpdate, SourceItem};
+
+/// The first bursts are all timed, so that short executions are measured, too.
+const TIMED_BURSTS: u64 = 16;
+/// Longest sleep while no source has items: how late an interrupt or a due commit may be noticed.
+pub(super) const IDLE_WAIT: Duration = Duration::from_millis(20);
+
+impl Executor {
+    /// Runs a burst; returns whether the source gave anything, its end included.
+    pub(super) fn burst(
+        &mut self,
+        current: usize,
+        options: &RunOptions<'_>,
+    ) -> Result<bool, OpError> {
+        let changes = options.control.map(Control::take).unwrap_or_default();
+        for change in changes {
+            self.change(change)?;
+        }
+        let next = self.queue.next_after(current);
+        self.begin_burst();
+        let Self {
+            slots,
+            queue,
+            context,
+            done_seen,
+            round,
+            burst_bytes,
+            items,
+            timed_samples,
+            error_time,
+            ..
+        } = self;
+        let by_block = queue.by_block;
+        let source = &mut queue.sources[current];
+        context.current_node = source.node as u32;
+        let node = source.node as u32;
+        let behind = source.node + 1;
+        let (mut size, mut gave) = (BurstSize::default(), false);
+        // Its consumers may have ended since its last burst.
+        source.ended |= slots[source.node].ended;
+        while !size.is_over(*burst_bytes) && !source.ended && !source.idle {
+            context.check_interrupt()?;
+            context.switch_to(node);
+            context.pool.shrink_if_short(context.queued_bytes);
+            let pulled = source.pull(next.as_ref())?;
+            gave |= !matches!(pulled, SourceItem::Idle);
+            match pulled {
+                pulled if begins_after(&pulled, *error_time, &source.axis) => source.ended = true,
+                SourceItem::Item(mut item) => {
+                    let samples = size.add_item(&item);
+                    *items += 1;
+                    source.progress = match item.extent() {
+                        Some((start, _)) if source.source.overlaps() => start,
+                        Some((_, next)) => next,
+                        None => source.progress,
+                    };
+                    context.nodes[source.node].count_item(samples);
+                    fan_out(&mut slots[behind..], node, 0, &mut item, context)?;
+                    drain_feedback(slots, context)?;
+                    if context.timed {
+                        context.switch_to(node);
+                        context.timed = false;
+                        *timed_samples += samples;
+                    }
+                }
+                SourceItem::RangeStart { anchor, why } => {
+                    let mark = Mark::RangeStart { anchor, why };
+                    broadcast_mark(&mut slots[behind..], node, &mark, context)?;
+                    drain_feedback(slots, context)?;
+                    source.begin_range(anchor, by_block);
+                }
+                SourceItem::ProgressMark(index) => source.progress = source.progress.max(index),
+                SourceItem::Rewind => {
+                    (source.progress, source.rewinds) = (i64::MIN, source.rewinds + 1);
+                    broadcast_mark(&mut slots[behind..], node, &Mark::Rewind, context)?;
+                    drain_feedback(slots, context)?;
+                    // Other sources may still have items from before the rewind.
+                    size.end();
+                }
+                SourceItem::Idle => source.idle = true,
+                SourceItem::End => source.ended = true,
+            }
+            if by_block {
+                source.time = source.position_time();
+                if error_time.is_none() && source.progress > i64::MIN {
+                    let progress = Mark::Progress(source.progress);
+                    broadcast_mark(&mut slots[behind..], node, &progress, context)?;
+                    drain_feedback(slots, context)?;
+                }
+            }
+            if end_unused(slots, context, done_seen) {
+                source.ended |= slots[source.node].ended;
+                // Another source may be unused now, and must learn that first.
+                break;
+            }
+            if source.is_after(next.as_ref()) {
+                break;
+            }
+        }
+        round.add(&size);
+        source.time = source.position_time();
+        if error_time.is_some() {
+            // After an error operators are not told of an end.
+            if source.ended {
+                source.source.close();
+            }
+            return Ok(gave);
+        }
+        if let Some(progress) = options.progress {
+            let samples = match source.source.given() {
+                Some(given) => given - std::mem::replace(&mut source.reported, given),
+                None => size.samples,
+            };
+            progress.advance(samples);
+        }
+        let progress = (source.progress > i64::MIN).then_some(Mark::Progress(source.progress));
+        let end = source.ended.then_some(Mark::End);
+        for mark in progress.into_iter().chain(end) {
+            broadcast_mark(&mut slots[behind..], node, &mark, context)?;
+            drain_feedback(slots, context)?;
+        }
+        end_unused(slots, context, done_seen);
+        context.switch_to(node);
+        if source.ended {
+            source.source.close();
+            source.deferred = None;
+            gave = true;
+        }
+        Ok(gave)
+    }
+
+    /// Starts a burst, or continues one that sources share block by block. The first item of early bursts and of every
+    /// fourth later one is timed: reading the clock takes as long as ten operators. Of a shared burst, each source's
+    /// first item.
+    fn begin_burst(&mut self) {
+        let continues = self.queue.by_block && !self.round.is_over(self.burst_bytes);
+        if !continues || self.bursts == 0 {
+            let due = self.bursts < TIMED_BURSTS || self.bursts.is_multiple_of(4);
+            let sources = match self.queue.by_block {
+                true => self.queue.sources.len(),
+                false => 1,
+            };
+            self.timed_items_left = if due { sources } else { 0 };
+            self.round = BurstSize::default();
+            self.bursts += 1;
+        }
+        self.context.timed = self.timed_items_left > 0;
+        self.timed_items_left = self.timed_items_left.saturating_sub(1);
+        if self.context.timed {
+            self.context.since = Instant::now();
+        }
+    }
+
+    /// Changes the parameters of an operator, or replaces it by one that has them.
+    fn change(&mut self, change: Change) -> Result<(), OpError> {
+        let node = change.node as u32;
+        self.context.switch_to(node);
+        self.context.item_range = NO_RANGE;
+        let (slot, later) = split_at_node(&mut self.slots, 0, node);
+        if slot.ended || slot.op.set(&change.params)? == ParameterUpdate::Applied {
+            return Ok(());
+        }
+        slot.op.on_break(
+            0,
+            &Break::Removed,
+            &mut Out::of(node, later, &mut self.context),
+        )?;
+        slot.op = change.fresh;
+        drain_feedback(&mut self.slots, &mut self.context)
+    }
+
+    /// Sleeps until a source has items, after operators have emitted what they batch.
+    pub(super) fn wait_for_sources(&mut self) -> Result<(), OpError> {
+        self.context.check_interrupt()?;
+        // Where the order of sources matters, blocks must not depend on how fast workers are.
+        if !(self.queue.by_block && self.queue.any_awaited()) {
+            self.flush(false)?;
+        }
+        std::thread::park_timeout(IDLE_WAIT);
+        self.queue.retry_idle();
+        Ok(())
+    }
+
+    /// Lets operators emit what they batch; at the end of a task fan-ins also release and forget what waits.
+    pub(super) fn flush(&mut self, task_ends: bool) -> Result<(), OpError> {
+        self.context.timed = false;
+        for node in 0..self.slots.len() as u32 {
+            self.context.switch_to(node);
+            self.context.item_range = NO_RANGE;
+            let (slot, later) = split_at_node(&mut self.slots, 0, node);
+            if task_ends {
+                end_task(slot, later, node, &mut self.context)?;
+            }
+            if !slot.ended {
+                (slot.op).idle(&mut Out::of(node, later, &mut self.context))?;
+            }
+        }
+        drain_feedback(&mut self.slots, &mut self.context)
+    }
+}
+
+/// Whether what was pulled, and so all that follows, begins after a time.
+fn begins_after(pulled: &SourceItem, time: Option<f64>, axis: &TimeAxis) -> bool {
+    let start = match pulled {
+        SourceItem::Item(item) => item.extent().map(|(start, _)| start),
+        SourceItem::RangeStart { anchor: start, .. } | SourceItem::ProgressMark(start) => {
+            Some(*start)
+        }
+        _ => None,
+    };
+    time.is_some_and(|time| start.is_some_and(|start| axis.time(start) > time))
+}
+
+/// Drives items that were fed back to the beginnings of loops, until none is left.
+fn drain_feedback(slots: &mut [Slot], context: &mut ExecutionContext) -> Result<(), OpError> {
+    while let Some((begin, mut item)) = context.feedback.pop_front() {
+        context.check_interrupt()?;
+        let to = InputPort {
+            node: begin,
+            port: FEEDBACK_PORT,
+        };
+        drive(&mut slots[begin as usize..], begin, to, &mut item, context)?;
+    }
+    Ok(())
+}
+
+/// Ends nodes without open consumers, if more operators are done than `seen`.
+fn end_unused(slots: &mut [Slot], context: &mut ExecutionContext, seen: &mut u64) -> bool {
+    if context.done_count == *seen {
+        return false;
+    }
+    *seen = context.done_count;
+    slot::end_upstream(slots, 0, &context.nodes);
+    for (slot, node) in slots.iter().zip(&mut context.nodes) {
+        if let Some(queues) = node.queues.as_mut().filter(|_| slot.ended) {
+            queues.clear();
+            context.queued_bytes = context
+                .queued_bytes
+                .saturating_sub(queues.take_released_bytes());
+        }
+    }
+    true
+}

@@ -1,0 +1,126 @@
+//! Calls fan-in operators: items wait in queues until those they belong with are there.
+
+use super::drive::fan_out;
+use super::marks::{announce_start, broadcast_mark};
+use super::out::Out;
+use crate::engine::context::{ExecutionContext, NO_RANGE};
+use crate::engine::fan_in::{FanIn, HeldBack};
+use crate::engine::mark::Mark;
+use crate::engine::slot::{InputPort, Slot, all_consumers_ended, end_upstream};
+use crate::{Item, Next, OpError};
+
+/// Queues an item and counts its bytes.
+#[cold]
+pub(super) fn enqueue(
+    slot: &mut Slot,
+    later: &mut [Slot],
+    to: InputPort,
+    item: &mut Item,
+    context: &mut ExecutionContext,
+) -> Result<(), OpError> {
+    if slot.ended {
+        return Ok(());
+    }
+    let item = item.take();
+    context.queued_bytes += item.bytes();
+    enqueue_counted(slot, later, to, item, context)
+}
+
+/// Queues an item that is counted already.
+pub(super) fn enqueue_counted(
+    slot: &mut Slot,
+    later: &mut [Slot],
+    to: InputPort,
+    item: Item,
+    context: &mut ExecutionContext,
+) -> Result<(), OpError> {
+    if let Some(queues) = &mut context.nodes[to.node as usize].queues {
+        match queues.has_rewound(to.port) {
+            true => queues.hold_back(to.port, HeldBack::Item(item)),
+            false => queues.push(to.port, item),
+        }
+    }
+    call_matched(slot, later, to.node, context)
+}
+
+/// Calls the operator with all items that are matched by now.
+pub(super) fn call_matched(
+    slot: &mut Slot,
+    later: &mut [Slot],
+    node: u32,
+    context: &mut ExecutionContext,
+) -> Result<(), OpError> {
+    // Taken out, so that the rest of the context can be borrowed: no item returns to this node meanwhile.
+    let Some(mut queues) = context.nodes[node as usize].queues.take() else {
+        return Ok(());
+    };
+    let called = call_operator(slot, &mut queues, later, node, context);
+    let called = called.and_then(|()| {
+        let name = context.nodes[node as usize].name;
+        let counted = context.pool.set_queued(context.queued_bytes);
+        counted.map_err(|(queued, cap)| queues.starved(name, queued, cap))
+    });
+    let ends = queues.deferred_end_is_due();
+    context.nodes[node as usize].queues = Some(queues);
+    called?;
+    if ends && !slot.ended {
+        // The end arrived while items were in the loop.
+        slot.ended = true;
+        slot.op.finish(0, &mut Out::of(node, later, context))?;
+        broadcast_mark(later, node, &Mark::End, context)?;
+    }
+    Ok(())
+}
+
+fn call_operator(
+    slot: &mut Slot,
+    queues: &mut FanIn,
+    later: &mut [Slot],
+    node: u32,
+    context: &mut ExecutionContext,
+) -> Result<(), OpError> {
+    while !slot.ended {
+        let matched = queues.pop()?;
+        context.queued_bytes = context
+            .queued_bytes
+            .saturating_sub(queues.take_released_bytes());
+        let Some(matched) = matched else {
+            break;
+        };
+        let start = matched.first().and_then(|(_, item)| item.range());
+        if let Some(start) = start.map(|range| range.start) {
+            while let Some((anchor, why)) = queues.next_start(start) {
+                announce_start(slot, later, node, anchor, why, context)?;
+            }
+        }
+        for (port, mut item) in matched {
+            let ends = context.done_count;
+            context.item_range = item.extent().unwrap_or(NO_RANGE);
+            let mut out = Out::of(node, later, context);
+            let answer = slot.op.process(port, &mut item, &mut out);
+            if answer.is_err() {
+                slot.ended = true;
+            }
+            match answer? {
+                Next::Consumed => {}
+                Next::Done => {
+                    slot.ended = true;
+                    context.done_count += 1;
+                    break;
+                }
+                Next::Forward => {
+                    fan_out(later, node, 0, &mut item, context)?;
+                    context.switch_to(node);
+                }
+            }
+            if context.done_count != ends {
+                end_upstream(later, node + 1, &context.nodes);
+                slot.ended |= all_consumers_ended(later, node + 1, &context.nodes[node as usize]);
+            }
+            if slot.ended {
+                break;
+            }
+        }
+    }
+    Ok(())
+}

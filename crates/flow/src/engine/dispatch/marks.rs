@@ -1,0 +1,385 @@
+//! Carries marks along edges, in order with items, and applies them to operators and fan-ins.
+
+use std::cmp::Ordering;
+use std::collections::VecDeque;
+
+use super::drive::{drive, split_at_node};
+use super::fan_in_calls::{call_matched, enqueue, enqueue_counted};
+use super::out::Out;
+use crate::engine::context::{ExecutionContext, NO_RANGE};
+use crate::engine::fan_in::{FEEDBACK_PORT, HeldBack};
+use crate::engine::mark::Mark;
+use crate::engine::slot::{InputPort, NO_EXPECTED_INDEX, Slot};
+use crate::{Break, OpError, OpErrorKind, Port};
+
+/// Sends a mark along every edge of a node; `later` are the slots behind it.
+pub(crate) fn broadcast_mark(
+    later: &mut [Slot],
+    node: u32,
+    what: &Mark,
+    context: &mut ExecutionContext,
+) -> Result<(), OpError> {
+    let (mut slots, mut from) = (later, node);
+    let mut what = what.clone();
+    // Chains are loops here, too: the last edge needs no stack.
+    loop {
+        let edges = |context: &ExecutionContext, nth| {
+            let edges = context.nodes[from as usize].edges.iter().flatten();
+            edges.copied().nth(nth)
+        };
+        let Some(mut to) = edges(context, 0) else {
+            return Ok(());
+        };
+        let mut nth = 1;
+        while let Some(next) = edges(context, nth) {
+            let mut one = what.clone();
+            let (slot, rest) = split_at_node(slots, from + 1, to.node);
+            if deliver(slot, rest, to, &mut one, context)? {
+                broadcast_mark(rest, to.node, &one, context)?;
+            }
+            (to, nth) = (next, nth + 1);
+        }
+        let (slot, rest) = split_at_node(slots, from + 1, to.node);
+        if !deliver(slot, rest, to, &mut what, context)? {
+            return Ok(());
+        }
+        // Operators in step hold nothing back: progress is the same behind all of them.
+        let skipped = match what {
+            Mark::Progress(_) => usize::from(slot.followers),
+            _ => 0,
+        };
+        (slots, from) = (&mut rest[skipped..], to.node + skipped as u32);
+    }
+}
+
+/// Sends a mark along the edges of one output.
+pub(crate) fn send_mark(
+    later: &mut [Slot],
+    node: u32,
+    port: Port,
+    what: &Mark,
+    context: &mut ExecutionContext,
+) -> Result<(), OpError> {
+    let mut nth = 0;
+    loop {
+        let edges = context.nodes[node as usize].edges.get(usize::from(port));
+        let Some(to) = edges.and_then(|edges| edges.get(nth).copied()) else {
+            return Ok(());
+        };
+        let mut one = what.clone();
+        let (slot, rest) = split_at_node(later, node + 1, to.node);
+        if deliver(slot, rest, to, &mut one, context)? {
+            broadcast_mark(rest, to.node, &one, context)?;
+        }
+        nth += 1;
+    }
+}
+
+/// Applies a mark to a node; returns whether it is forwarded, as changed.
+fn deliver(
+    slot: &mut Slot,
+    later: &mut [Slot],
+    to: InputPort,
+    mark: &mut Mark,
+    context: &mut ExecutionContext,
+) -> Result<bool, OpError> {
+    let node = to.node as usize;
+    context.switch_to(to.node);
+    context.item_range = NO_RANGE;
+    if slot.fan_in && !merge_at_fan_in(slot, later, to, mark, context)? {
+        return Ok(false);
+    }
+    match mark {
+        Mark::RangeStart { anchor, why } => {
+            begin_range(slot, later, to, *anchor, why.as_ref(), context)?;
+            let ratio = context.nodes[node].ratio;
+            if !ratio.is_one() {
+                let of = |index: i64| ratio.first_from(index).unwrap_or(i64::MAX);
+                *anchor = of(*anchor);
+                if let Some(Break::Gap(range) | Break::Dropped(range)) = why {
+                    *range = of(range.start)..of(range.end);
+                }
+            }
+        }
+        Mark::Progress(upto) => {
+            *upto = slot.op.progress(to.port, *upto);
+            let state = &mut context.nodes[node];
+            if *upto <= state.progress {
+                return Ok(false);
+            }
+            state.progress = *upto;
+        }
+        Mark::Rewind => {
+            reset_for_rewind(slot, later, to, context)?;
+        }
+        Mark::End => {
+            let state = &mut context.nodes[node];
+            state.open_ports = state.open_ports.saturating_sub(1);
+            let last = state.open_ports == 0;
+            if !slot.ended || last {
+                let result = slot
+                    .op
+                    .finish(to.port, &mut Out::of(to.node, later, context));
+                slot.ended |= result.is_err();
+                result?;
+            }
+            if !last {
+                rewind_fan_in(slot, later, to.node, context)?;
+                return Ok(false);
+            }
+            slot.ended = true;
+        }
+    }
+    Ok(true)
+}
+
+/// A mark at one input of a fan-in becomes what holds for all inputs. Returns whether it is forwarded.
+fn merge_at_fan_in(
+    slot: &mut Slot,
+    later: &mut [Slot],
+    to: InputPort,
+    mark: &mut Mark,
+    context: &mut ExecutionContext,
+) -> Result<bool, OpError> {
+    let node = to.node as usize;
+    let Some(queues) = &mut context.nodes[node].queues else {
+        return Ok(true);
+    };
+    if queues.has_rewound(to.port) {
+        queues.hold_back(to.port, HeldBack::Mark(mark.clone()));
+        return Ok(false);
+    }
+    if matches!(mark, Mark::Rewind) {
+        if queues.is_loop() {
+            rewind_loop(slot, later, to.node, context)?;
+            return Ok(true);
+        }
+        queues.set_rewound(to.port);
+        rewind_fan_in(slot, later, to.node, context)?;
+        return Ok(false);
+    }
+    let by_civil_time = queues.by_civil_time();
+    if matches!(mark, Mark::RangeStart { .. }) && by_civil_time {
+        return Ok(!queues.defines_own_ranges());
+    }
+    queues.mark(to.port, mark);
+    call_matched(slot, later, to.node, context)?;
+    let last = context.nodes[node].open_ports <= 1;
+    let Some(queues) = &mut context.nodes[node].queues else {
+        return Ok(true);
+    };
+    // Ranges whose items were all dropped are announced, too.
+    let upto = match mark {
+        // Announced before its first item.
+        Mark::RangeStart { .. } => return Ok(false),
+        Mark::Progress(upto) => {
+            *upto = queues.bound();
+            *upto
+        }
+        Mark::Rewind => return Ok(true),
+        Mark::End if queues.defers_end() => return Ok(false),
+        Mark::End if last => i64::MAX,
+        Mark::End => return Ok(true),
+    };
+    announce_starts(slot, later, to.node, upto, context)?;
+    Ok(true)
+}
+
+/// Announces the ranges that begin at or before an index, at a fan-in that is not being called.
+fn announce_starts(
+    slot: &mut Slot,
+    later: &mut [Slot],
+    node: u32,
+    upto: i64,
+    context: &mut ExecutionContext,
+) -> Result<(), OpError> {
+    let next = |context: &mut ExecutionContext| {
+        context.nodes[node as usize]
+            .queues
+            .as_mut()?
+            .next_start(upto)
+    };
+    while let Some((anchor, why)) = next(context) {
+        announce_start(slot, later, node, anchor, why, context)?;
+    }
+    Ok(())
+}
+
+/// At the end of a task: fan-ins release and forget what waits, and progress starts anew.
+pub(crate) fn end_task(
+    slot: &mut Slot,
+    later: &mut [Slot],
+    node: u32,
+    context: &mut ExecutionContext,
+) -> Result<(), OpError> {
+    context.nodes[node as usize].progress = i64::MIN;
+    if !slot.fan_in {
+        return Ok(());
+    }
+    release_all(slot, later, node, context)?;
+    if let Some(queues) = &mut context.nodes[node as usize].queues {
+        queues.clear();
+        context.queued_bytes = context
+            .queued_bytes
+            .saturating_sub(queues.take_released_bytes());
+    }
+    Ok(())
+}
+
+/// Releases what waits only for items that cannot come any more.
+fn release_all(
+    slot: &mut Slot,
+    later: &mut [Slot],
+    node: u32,
+    context: &mut ExecutionContext,
+) -> Result<(), OpError> {
+    if let Some(queues) = &mut context.nodes[node as usize].queues {
+        queues.mark_inputs_complete();
+    }
+    call_matched(slot, later, node, context)?;
+    announce_starts(slot, later, node, i64::MAX, context)
+}
+
+/// The next items of a node lie before the last ones: it emits what it holds and resets.
+fn reset_for_rewind(
+    slot: &mut Slot,
+    later: &mut [Slot],
+    to: InputPort,
+    context: &mut ExecutionContext,
+) -> Result<(), OpError> {
+    context.nodes[to.node as usize].progress = i64::MIN;
+    if slot.ended {
+        return Ok(());
+    }
+    let result = slot.op.on_break(
+        to.port,
+        &Break::Rewind,
+        &mut Out::of(to.node, later, context),
+    );
+    let result = result.and_then(|()| slot.op.idle(&mut Out::of(to.node, later, context)));
+    slot.ended |= result.is_err();
+    result
+}
+
+/// Passes what waits at the beginning of a loop through the loop, before a rewind.
+fn rewind_loop(
+    slot: &mut Slot,
+    later: &mut [Slot],
+    node: u32,
+    context: &mut ExecutionContext,
+) -> Result<(), OpError> {
+    let mut of_outer_loops = VecDeque::new();
+    while let Some((begin, mut item)) = context.feedback.pop_front() {
+        let to = InputPort {
+            node: begin,
+            port: FEEDBACK_PORT,
+        };
+        match begin.cmp(&node) {
+            Ordering::Less => of_outer_loops.push_back((begin, item)),
+            Ordering::Equal => enqueue(slot, later, to, &mut item, context)?,
+            Ordering::Greater => drive(later, node + 1, to, &mut item, context)?,
+        }
+    }
+    context.feedback = of_outer_loops;
+    release_all(slot, later, node, context)?;
+    context.switch_to(node);
+    let Some(queues) = &mut context.nodes[node as usize].queues else {
+        return Ok(());
+    };
+    let waiting = queues.waiting_range().filter(|_| !slot.ended);
+    queues.clear();
+    context.queued_bytes = context
+        .queued_bytes
+        .saturating_sub(queues.take_released_bytes());
+    match waiting {
+        Some(waiting) => {
+            context.item_range = (waiting.start, waiting.end);
+            Err(OpErrorKind::LoopStarved { waiting }.into())
+        }
+        None => Ok(()),
+    }
+}
+
+/// Once all inputs have rewound: drops what finds no partner, forwards the rewind, and delivers what was held back.
+fn rewind_fan_in(
+    slot: &mut Slot,
+    later: &mut [Slot],
+    node: u32,
+    context: &mut ExecutionContext,
+) -> Result<(), OpError> {
+    let all_rewound = |context: &ExecutionContext| {
+        let queues = context.nodes[node as usize].queues.as_ref();
+        queues.is_some_and(|queues| queues.all_have_rewound())
+    };
+    if !all_rewound(context) {
+        return Ok(());
+    }
+    release_all(slot, later, node, context)?;
+    let mut held = Vec::new();
+    if let Some(queues) = &mut context.nodes[node as usize].queues {
+        held = queues.start_after_rewind();
+        context.queued_bytes = context
+            .queued_bytes
+            .saturating_sub(queues.take_released_bytes());
+    }
+    reset_for_rewind(slot, later, InputPort { node, port: 0 }, context)?;
+    broadcast_mark(later, node, &Mark::Rewind, context)?;
+    for (port, held) in held {
+        let to = InputPort { node, port };
+        match held {
+            HeldBack::Item(item) => enqueue_counted(slot, later, to, item, context)?,
+            HeldBack::Mark(mut mark) => {
+                if deliver(slot, later, to, &mut mark, context)? {
+                    broadcast_mark(later, node, &mark, context)?;
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Announces a valid range to a fan-in and its consumers.
+pub(super) fn announce_start(
+    slot: &mut Slot,
+    later: &mut [Slot],
+    node: u32,
+    anchor: i64,
+    why: Option<Break>,
+    context: &mut ExecutionContext,
+) -> Result<(), OpError> {
+    begin_range(
+        slot,
+        later,
+        InputPort { node, port: 0 },
+        anchor,
+        why.as_ref(),
+        context,
+    )?;
+    broadcast_mark(later, node, &Mark::RangeStart { anchor, why }, context)
+}
+
+/// A valid range begins at a node.
+fn begin_range(
+    slot: &mut Slot,
+    later: &mut [Slot],
+    to: InputPort,
+    anchor: i64,
+    why: Option<&Break>,
+    context: &mut ExecutionContext,
+) -> Result<(), OpError> {
+    let node = to.node as usize;
+    if let Some(why) = why {
+        context.nodes[node].gaps += u64::from(matches!(why, Break::Gap(_)));
+        if !slot.ended {
+            let result = slot
+                .op
+                .on_break(to.port, why, &mut Out::of(to.node, later, context));
+            slot.ended |= result.is_err();
+            result?;
+        }
+    }
+    context.nodes[node].anchor = anchor;
+    slot.expected = NO_EXPECTED_INDEX;
+    slot.op.begins(anchor, why);
+    Ok(())
+}

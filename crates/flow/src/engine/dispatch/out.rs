@@ -1,0 +1,97 @@
+//! What an operator calls while it processes an item: output, memory, and the anchor.
+
+use isochrony_segment::{Buffer, DType};
+
+use super::drive::fan_out;
+use super::marks::send_mark;
+use crate::engine::context::ExecutionContext;
+use crate::engine::mark::Mark;
+use crate::engine::pool::Block;
+use crate::engine::slot::{Slot, end_upstream};
+use crate::{Break, Item, OpError, OpErrorKind, Port};
+
+/// Where an operator's output goes, and where it gets memory.
+pub struct Out<'a> {
+    /// The slots behind this node.
+    later: &'a mut [Slot],
+    pub(super) node: u32,
+    pub(super) context: &'a mut ExecutionContext,
+}
+
+impl Out<'_> {
+    /// Gives an item to every consumer of an output. It is lent: all but the last consumer get a clone.
+    pub fn emit(&mut self, port: Port, item: &mut Item) -> Result<(), OpError> {
+        self.context.check_interrupt()?;
+        let (range, ends) = (self.context.item_range, self.context.done_count);
+        if self.context.nodes[self.node as usize].in_step {
+            return Err(OpErrorKind::OutOfStep { did: "emitted" }.into());
+        }
+        fan_out(self.later, self.node, port, item, self.context)?;
+        if self.context.done_count != ends {
+            // Later items go no further than they are wanted.
+            end_upstream(self.later, self.node + 1, &self.context.nodes);
+        }
+        self.context.switch_to(self.node);
+        self.context.item_range = range;
+        Ok(())
+    }
+
+    /// Announces on an output that a range begins at an index: the next item does not continue the last one, and
+    /// windows are counted from it. For ranges other than those of the inputs.
+    pub fn begin(&mut self, port: Port, anchor: i64) -> Result<(), OpError> {
+        let why = Some(Break::Removed);
+        let what = Mark::RangeStart { anchor, why };
+        send_mark(self.later, self.node, port, &what, self.context)
+    }
+
+    /// Memory for `len` samples, from the pool of the execution.
+    pub fn alloc(&mut self, dtype: DType, len: usize) -> Result<Block, OpError> {
+        let bytes = dtype.size().saturating_mul(len);
+        self.context.pool.take(bytes, self.context.queued_bytes)
+    }
+
+    /// Makes filled memory shareable. It returns to the pool when nothing refers to it.
+    pub fn seal(&mut self, block: Block) -> Buffer {
+        self.context.pool.seal(block)
+    }
+
+    /// States how many bytes the operator buffers now beside its parameters; they count against the memory budget.
+    pub fn holds(&mut self, bytes: u64) -> Result<(), OpError> {
+        let ExecutionContext {
+            nodes,
+            pool,
+            queued_bytes,
+            ..
+        } = &mut *self.context;
+        let before = std::mem::replace(&mut nodes[self.node as usize].held_bytes, bytes);
+        let used = *queued_bytes - before;
+        *queued_bytes = used + bytes;
+        pool.charge(used, bytes)
+    }
+
+    /// Sends an item to the beginning of the loop that this node ends.
+    pub(crate) fn feed_back(&mut self, item: Item) {
+        if let Some(begin) = self.context.nodes[self.node as usize].loop_begin {
+            self.context.feedback.push_back((begin, item));
+        }
+    }
+
+    #[inline]
+    pub(crate) fn of<'a>(
+        node: u32,
+        later: &'a mut [Slot],
+        context: &'a mut ExecutionContext,
+    ) -> Out<'a> {
+        Out {
+            later,
+            node,
+            context,
+        }
+    }
+
+    /// First sample of the valid range of the current item: windows are counted from it.
+    #[must_use]
+    pub fn anchor(&self) -> i64 {
+        self.context.nodes[self.node as usize].anchor
+    }
+}

@@ -1,0 +1,129 @@
+//! The state of an execution in one thread.
+
+use std::time::Duration;
+
+use super::context::ExecutionContext;
+use super::pool::OutputPool;
+use super::report::{OperatorReport, Report};
+use super::slot::{self, Slot};
+use super::source_order::{BurstSize, SourceQueue};
+use super::time_axis::TimeAxis;
+use crate::{Item, PlanOutput};
+
+/// A graph laid out for execution, with its open sources.
+pub(crate) struct Executor {
+    /// One per node of the graph, sources included.
+    pub(super) slots: Vec<Slot>,
+    pub(super) queue: SourceQueue,
+    pub(super) context: ExecutionContext,
+    /// Name and number of each node in the whole plan.
+    pub(super) plan_nodes: Vec<(&'static str, usize)>,
+    /// The time axis of each node's input.
+    pub(super) axes: Vec<TimeAxis>,
+    /// The `done_count` for which unused nodes have been ended.
+    pub(super) done_seen: u64,
+    pub(super) bursts: u64,
+    /// Block by block: size of the burst that all sources share, and how many of its items are still to be timed.
+    pub(super) round: BurstSize,
+    pub(super) timed_items_left: usize,
+    /// Bytes after which a burst ends.
+    pub(super) burst_bytes: u64,
+    /// Items that the sources gave.
+    pub(super) items: u64,
+    /// Samples of the items that were timed.
+    pub(super) timed_samples: u64,
+    /// Time of the first error so far; later items are not wanted.
+    pub(super) error_time: Option<f64>,
+}
+
+impl Executor {
+    /// Sets whether sources are asked block by block.
+    pub(crate) fn by_block(mut self, by_block: bool) -> Self {
+        self.queue.by_block = by_block;
+        self
+    }
+
+    /// Asks sources that are equally far in the order of a number of each node.
+    pub(crate) fn ordered_by(mut self, order: &[usize]) -> Self {
+        self.queue.sources.sort_by_key(|source| order[source.node]);
+        self
+    }
+
+    /// Ends nodes, and all that lead only to them.
+    pub(crate) fn end_nodes(&mut self, nodes: impl Iterator<Item = usize>) {
+        let mut any = false;
+        for node in nodes {
+            any |= !std::mem::replace(&mut self.slots[node].ended, true);
+        }
+        if any {
+            slot::end_upstream(&mut self.slots, 0, &self.context.nodes);
+        }
+    }
+
+    /// Releases memory that is not needed between tasks.
+    pub(crate) fn release_memory(&mut self) {
+        self.context.pool.shrink(self.context.queued_bytes);
+    }
+
+    pub(crate) fn holds_memory(&self) -> bool {
+        self.context.nodes.iter().any(|node| node.held_bytes > 0)
+    }
+
+    /// The pool, for a successor; its blocks may still be in use.
+    pub(crate) fn into_pool(self) -> OutputPool {
+        self.context.pool
+    }
+
+    pub(crate) fn with_pool(mut self, pool: Option<OutputPool>) -> Self {
+        if let Some(mut pool) = pool {
+            pool.shrink(0);
+            self.context.pool = pool;
+        }
+        self
+    }
+
+    /// The partial result that the operator at a node has gathered since the last call.
+    pub(crate) fn partial(&mut self, node: usize) -> Option<Item> {
+        self.slots[node].op.partial().map(Item::Partial)
+    }
+
+    /// The result of the sink at a node.
+    pub(crate) fn result(&mut self, node: usize) -> Option<PlanOutput> {
+        self.slots[node].op.result()
+    }
+
+    /// Reports what was done. Times are scaled up from the timed items to all items.
+    pub(crate) fn report(&self, elapsed: Duration) -> Report {
+        let counts = slot::input_counts(&self.slots, &self.context.nodes);
+        let sources = &self.queue.sources;
+        let given: u64 = sources.iter().map(|source| counts[source.node].1).sum();
+        let scale = given as f64 / self.timed_samples.max(1) as f64;
+        let each = self
+            .context
+            .nodes
+            .iter()
+            .zip(counts)
+            .zip(&self.context.useful_ns);
+        let operators = each.map(|((node, (items, samples)), &useful)| OperatorReport {
+            name: node.name,
+            items,
+            samples,
+            gaps: node.gaps,
+            useful: Duration::from_nanos((useful as f64 * scale) as u64),
+        });
+        Report {
+            operators: operators.collect(),
+            reads: sources
+                .iter()
+                .filter_map(|source| source.source.reading())
+                .collect(),
+            bursts: self.bursts,
+            elapsed,
+            peak_bytes: self.context.pool.peak(),
+            workers: Vec::new(),
+            tasks: Vec::new(),
+            places: Vec::new(),
+            processes: Vec::new(),
+        }
+    }
+}

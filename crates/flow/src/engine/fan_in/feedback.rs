@@ -1,0 +1,64 @@
+//! Matching at the beginning of a loop: new items enter as earlier ones are fed back.
+
+use super::item_split::{split_item, unit_count};
+use super::{FEEDBACK_PORT, FanIn, Matched};
+use crate::{Item, OpError, OpErrorKind};
+
+impl FanIn {
+    /// Feedback is passed on at once. Of new items as many enter as have a feedback or initial value.
+    pub(super) fn pop_loop(&mut self, delay: u64) -> Result<Option<Matched>, OpError> {
+        while let Some(back) = self.take_front(usize::from(FEEDBACK_PORT)) {
+            let Some((start, next)) = back.extent() else {
+                continue;
+            };
+            // Earlier indices belong to a valid range that is over.
+            if start > self.loop_progress.fed_back {
+                let expected = self.loop_progress.fed_back;
+                return Err(OpErrorKind::LoopSkipped {
+                    expected,
+                    got: start,
+                }
+                .into());
+            }
+            if start == self.loop_progress.fed_back {
+                self.loop_progress.fed_back = next;
+                return Ok(Some(Matched::from_iter([(FEEDBACK_PORT, back)])));
+            }
+        }
+        let Some(front) = self.queues[0].items.front() else {
+            return Ok(None);
+        };
+        let Some((start, next)) = front.extent() else {
+            return Ok(self
+                .take_front(0)
+                .map(|item| Matched::from_iter([(0, item)])));
+        };
+        let begins = self.range_starts.has_start_up_to(start);
+        if begins || self.loop_progress.entered != Some(start) {
+            self.loop_progress.fed_back = start;
+        }
+        // Indices from one window to the next.
+        let step = start.abs_diff(next) / unit_count(front).max(1);
+        let round = start.abs_diff(self.loop_progress.fed_back) / step.max(1);
+        let room = delay.saturating_sub(round);
+        if room == 0 {
+            return Ok(None);
+        }
+        let Some(front) = self.take_front(0) else {
+            return Ok(None);
+        };
+        let (first, rest) = split_item(front, room)?;
+        if let Some(rest) = rest {
+            self.put_back(0, rest);
+        }
+        self.loop_progress.entered = first.as_ref().and_then(Item::extent).map(|(_, next)| next);
+        Ok(first.map(|first| Matched::from_iter([(0, first)])))
+    }
+
+    /// The indices that wait for feedback.
+    pub(crate) fn waiting_range(&self) -> Option<std::ops::Range<i64>> {
+        let first = self.queues[0].items.front()?.range()?;
+        let last = self.queues[0].items.back()?.range()?;
+        Some(first.start..last.end)
+    }
+}

@@ -1,0 +1,131 @@
+//! Valid ranges that begin at a fan-in: announced once, in index order, before their first items.
+//!
+//! Each input reports a break when the mark arrives, which is before the items that wait in the queues were passed on.
+//! Consumers must see it between the same items however the inputs were cut.
+
+use std::collections::VecDeque;
+
+use smallvec::SmallVec;
+
+use crate::{Break, Port};
+
+/// A valid range that some input has reported.
+struct RangeStart {
+    anchor: i64,
+    why: Option<Break>,
+    /// Inputs that have reported it.
+    ports: SmallVec<[Port; 4]>,
+}
+
+impl RangeStart {
+    /// Whether it already carries a break, if `why` is one.
+    fn covers(&self, why: &Option<Break>) -> bool {
+        why.is_none() || self.why.is_some()
+    }
+}
+
+/// Orders breaks reported for one index: a clock step over a gap, a gap over dropped samples, the longer of two gaps.
+fn rank(why: &Break) -> (u8, i64, i64) {
+    match why {
+        Break::ClockStep { old, new } => (3, -i64::from(old.0), -i64::from(new.0)),
+        Break::Gap(range) => (2, range.start.saturating_neg(), range.end),
+        Break::Dropped(range) => (1, range.start.saturating_neg(), range.end),
+        Break::Removed | Break::Rewind => (0, 0, 0),
+    }
+}
+
+/// Reported ranges that have not begun, by first index.
+#[derive(Default)]
+pub(super) struct RangeStarts {
+    starts: VecDeque<RangeStart>,
+    /// The range announced last: an input may report it late.
+    last: Option<RangeStart>,
+}
+
+impl RangeStarts {
+    /// An input reports its next range. The result does not depend on which input is first.
+    pub(super) fn announce(&mut self, port: Port, anchor: i64, why: Option<Break>) {
+        let starts = &mut self.starts;
+        let last = self.last.as_mut().filter(|last| last.anchor == anchor);
+        match starts.binary_search_by_key(&anchor, |start| start.anchor) {
+            Ok(at) => {
+                let start = &mut starts[at];
+                start.why = start.why.take().into_iter().chain(why).max_by_key(rank);
+                start.ports.push(port);
+            }
+            Err(at) => match last {
+                // An input that reports the same index twice means another range: its recording is read in several
+                // ranges.
+                Some(last) if last.covers(&why) && !last.ports.contains(&port) => {
+                    last.ports.push(port);
+                }
+                _ => {
+                    let ports = SmallVec::from_iter([port]);
+                    starts.insert(at, RangeStart { anchor, why, ports });
+                }
+            },
+        }
+    }
+
+    pub(super) fn clear(&mut self) {
+        *self = Self::default();
+    }
+
+    pub(super) fn has_start_up_to(&self, index: i64) -> bool {
+        self.starts
+            .front()
+            .is_some_and(|start| start.anchor <= index)
+    }
+
+    /// The first range start after an index.
+    pub(super) fn first_start_after(&self, index: i64) -> Option<i64> {
+        let anchors = self.starts.iter().map(|start| start.anchor);
+        anchors.into_iter().find(|&anchor| anchor > index)
+    }
+
+    /// Takes the next range that begins at or before an index.
+    pub(super) fn next_start(&mut self, index: i64) -> Option<(i64, Option<Break>)> {
+        if !self.has_start_up_to(index) {
+            return None;
+        }
+        let start = self.starts.pop_front()?;
+        let due = (start.anchor, start.why.clone());
+        self.last = Some(start);
+        Some(due)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use isochrony_time::RunId;
+
+    fn step() -> Option<Break> {
+        let (old, new) = (RunId(0), RunId(1));
+        Some(Break::ClockStep { old, new })
+    }
+
+    #[test]
+    fn a_late_report_of_an_announced_range_adds_nothing() {
+        let mut starts = RangeStarts::default();
+        starts.announce(0, 100, step());
+        assert_eq!(starts.next_start(99), None);
+        assert_eq!(starts.next_start(100), Some((100, step())));
+        starts.announce(1, 100, step());
+        assert_eq!(starts.next_start(i64::MAX), None);
+        // The same input again means another range.
+        starts.announce(0, 100, Some(Break::Removed));
+        assert_eq!(starts.next_start(100), Some((100, Some(Break::Removed))));
+        starts.announce(1, 100, Some(Break::Removed));
+        assert_eq!(starts.next_start(i64::MAX), None);
+    }
+
+    #[test]
+    fn a_break_is_announced_after_a_range_without_one() {
+        let mut starts = RangeStarts::default();
+        starts.announce(0, 100, None);
+        assert_eq!(starts.next_start(100), Some((100, None)));
+        starts.announce(1, 100, step());
+        assert_eq!(starts.next_start(100), Some((100, step())));
+    }
+}

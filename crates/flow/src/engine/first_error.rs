@@ -1,0 +1,237 @@
+//! Chooses the error that an execution ends with: the first in what is read, of equals that of the lowest node.
+//!
+//! Which operator fails first by the clock is chance. So an item that fails in one branch is still given to the
+//! others, and other sources and workers continue up to the time at which the failed item begins. Failed operators are
+//! not called again, and none is told of an end.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use super::burst::IDLE_WAIT;
+use super::context::NO_RANGE;
+use super::dispatch::is_operator_error;
+use super::executor::Executor;
+use super::options::RunOptions;
+use super::slot::NodeState;
+use super::time_axis::ErrorRank;
+use crate::{OpError, OpErrorKind, RunError};
+
+/// An error and its rank among others.
+pub(super) struct RankedError {
+    rank: ErrorRank,
+    /// Whether an operator failed: not an interrupt, nor a lack of memory.
+    is_operator_error: bool,
+    error: RunError,
+}
+
+/// A panic as an error.
+pub(crate) fn panic_error(panic: &(dyn std::any::Any + Send)) -> OpError {
+    let text = panic.downcast_ref::<String>().map(String::as_str);
+    let text = text.or(panic.downcast_ref::<&str>().copied());
+    OpErrorKind::Panicked {
+        message: text.unwrap_or("no message").into(),
+    }
+    .into()
+}
+
+impl Executor {
+    /// The error at the end if items still wait for partners that will not come.
+    pub(super) fn starvation_error(&mut self) -> Option<RunError> {
+        if let Some(error) = self.rewind_error() {
+            return Some(error);
+        }
+        let waits = |node: &NodeState| node.queues.as_ref()?.waiting_range();
+        let nodes = self.context.nodes.iter().enumerate();
+        let mut loops = nodes.filter(|(at, node)| node.is_loop() && !self.slots[*at].ended);
+        let (node, range) = loops.find_map(|(at, node)| Some((at, waits(node)?)))?;
+        self.context.current_node = node as u32;
+        self.context.item_range = (range.start, range.end);
+        Some(self.locate(OpErrorKind::LoopStarved { waiting: range }.into()))
+    }
+
+    /// An input of a fan-in rewound and another never did.
+    fn rewind_error(&self) -> Option<RunError> {
+        let nodes = self.context.nodes.iter().zip(&self.slots).enumerate();
+        let mut nodes = nodes.filter(|(_, (_, slot))| !slot.ended);
+        let (at, node, queues) = nodes.find_map(|(at, (node, _))| {
+            let queues = node.queues.as_ref().filter(|queues| queues.holds_back())?;
+            Some((at, node, queues))
+        })?;
+        let (queued, cap) = (self.context.queued_bytes, self.context.pool.cap());
+        let error = queues.starved(node.name, queued, cap);
+        Some(self.locate_at(at as u32, NO_RANGE, error))
+    }
+
+    /// Adds the current node and item to an error.
+    pub(super) fn locate(&self, error: OpError) -> RunError {
+        self.locate_at(self.context.current_node, self.context.item_range, error)
+    }
+
+    fn locate_at(&self, node: u32, (start, end): (i64, i64), error: OpError) -> RunError {
+        let node = node as usize;
+        let range = ((start, end) != NO_RANGE).then_some(start..end);
+        let time = range.as_ref().and_then(|range| {
+            let index = self.axes.get(node)?.source_index(range.start)?;
+            let mut sources = self.queue.sources.iter();
+            sources.find_map(|source| source.source.time_of(index))
+        });
+        let (operator, node) = self.plan_nodes.get(node).copied().unwrap_or(("scan", node));
+        RunError::Operator {
+            operator,
+            node,
+            range,
+            time,
+            error,
+        }
+    }
+
+    /// `current`: the source whose burst it was.
+    fn rank_at(
+        &self,
+        node: u32,
+        range: (i64, i64),
+        error: OpError,
+        current: Option<usize>,
+    ) -> RankedError {
+        let is_operator_error = is_operator_error(&error);
+        let error = self.locate_at(node, range, error);
+        let node = node as usize;
+        let time = match &error {
+            RunError::Operator {
+                range: Some(range), ..
+            } => self.axes[node].time(range.start),
+            // As far as the source has been read.
+            _ => current.map_or(f64::NEG_INFINITY, |current| {
+                self.queue.sources[current].position_time()
+            }),
+        };
+        let node = self.plan_nodes.get(node).map_or(node, |&(_, node)| node);
+        RankedError {
+            rank: ErrorRank { time, node },
+            is_operator_error,
+            error,
+        }
+    }
+
+    /// Ranks the error of a burst: a task's error if the source reports one, else the first of all errors of the same item.
+    /// None: the execution was interrupted.
+    pub(super) fn rank_error(
+        &mut self,
+        error: OpError,
+        current: Option<usize>,
+    ) -> Option<RankedError> {
+        let of_task = current.and_then(|current| self.queue.sources[current].source.failure());
+        if let Some((time, error)) = of_task {
+            let (node, is_operator_error) = match &error {
+                RunError::Operator { node, error, .. } => (*node, is_operator_error(error)),
+                RunError::Interrupted { .. } => return None,
+                _ => (usize::MAX, false),
+            };
+            return Some(RankedError {
+                rank: ErrorRank { time, node },
+                is_operator_error,
+                error,
+            });
+        }
+        let others = std::mem::take(&mut self.context.other_errors);
+        if matches!(error.kind(), OpErrorKind::Interrupted) {
+            return None;
+        }
+        let (node, range) = (self.context.current_node, self.context.item_range);
+        let mut first = self.rank_at(node, range, error, current);
+        if !first.is_operator_error {
+            return Some(first);
+        }
+        for other in others {
+            let other = self.rank_at(other.node, other.range, other.error, current);
+            if other.rank.is_before(&first.rank) {
+                first = other;
+            }
+        }
+        Some(first)
+    }
+
+    /// The error that the execution ends with after this one.
+    pub(super) fn resolve_error(
+        &mut self,
+        first: RankedError,
+        current: Option<usize>,
+        options: &RunOptions<'_>,
+    ) -> RunError {
+        match first.is_operator_error {
+            true => self.drain_to_first_error(first, current, options),
+            false => first.error,
+        }
+    }
+
+    /// Ends all nodes behind a source: a panic does not say which operator it came from.
+    pub(super) fn end_downstream(&mut self, source: usize) {
+        let mut open = vec![self.queue.sources[source].node];
+        while let Some(node) = open.pop() {
+            if !std::mem::replace(&mut self.slots[node].ended, true) {
+                let edges = self.context.nodes[node].edges.iter().flatten();
+                open.extend(edges.map(|to| to.node as usize));
+            }
+        }
+    }
+
+    /// Drives the other sources up to the time of an error; returns the error that comes first then.
+    fn drain_to_first_error(
+        &mut self,
+        mut first: RankedError,
+        current: Option<usize>,
+        options: &RunOptions<'_>,
+    ) -> RunError {
+        for (at, source) in self.queue.sources.iter_mut().enumerate() {
+            if source.ended {
+                continue;
+            }
+            let continues = source.source.continues_after_failure() || source.stored;
+            if !continues || Some(at) == current || source.time > first.rank.time {
+                source.source.close();
+                source.ended = true;
+            }
+            source.idle = false;
+        }
+        let options = RunOptions {
+            control: None,
+            progress: None,
+            ..*options
+        };
+        loop {
+            let Some(current) = self.queue.select(&self.slots) else {
+                // Workers still have tasks, or nothing is left.
+                if !self.queue.any_awaited() || self.context.check_interrupt().is_err() {
+                    break;
+                }
+                std::thread::park_timeout(IDLE_WAIT);
+                self.queue.retry_idle();
+                continue;
+            };
+            self.error_time = Some(first.rank.time);
+            let burst = catch_unwind(AssertUnwindSafe(|| self.burst(current, &options)));
+            let error = match burst {
+                Ok(Ok(true)) => {
+                    self.queue.retry_idle();
+                    continue;
+                }
+                Ok(Ok(false)) => continue,
+                Ok(Err(error)) => error,
+                Err(panic) => {
+                    self.end_downstream(current);
+                    panic_error(&*panic)
+                }
+            };
+            let other = self.rank_error(error, Some(current));
+            let Some(other) = other.filter(|other| other.is_operator_error) else {
+                break;
+            };
+            if other.rank.is_before(&first.rank) {
+                first = other;
+            }
+            let source = &mut self.queue.sources[current];
+            source.source.close();
+            source.ended = true;
+        }
+        first.error
+    }
+}

@@ -1,0 +1,213 @@
+//! The open sources of an execution, and which of them is asked next: the one that lags behind, for a burst.
+//!
+//! Where something may end early (a `limit`) and streams meet, results and errors must not depend on the length of
+//! bursts or the speed of workers. Sources are then asked *block by block*: next is the one whose next block begins
+//! first, the first of equals. One that has nothing yet is waited for if its items arrive by themselves, and each
+//! block is followed by a progress mark.
+
+use super::slot::Slot;
+use super::time_axis::TimeAxis;
+use crate::{Item, OpError, Source, SourceItem};
+
+/// Samples after which a burst ends.
+const MAX_BURST_SAMPLES: u64 = 1 << 18;
+/// Items after which a burst ends.
+const MAX_BURST_ITEMS: u64 = 64;
+/// All sources' bursts take at most one part in so many of the memory: the output of one may wait for the others.
+const BURST_MEMORY_FRACTION: u64 = 16;
+
+/// A source, and how far it has been read.
+pub(super) struct OpenSource {
+    pub(super) source: Box<dyn Source>,
+    pub(super) node: usize,
+    /// Index up to which it has given items.
+    pub(super) progress: i64,
+    /// Pulled too early: it is given when this source is next.
+    pub(super) deferred: Option<SourceItem>,
+    /// How often it has rewound.
+    pub(super) rewinds: u64,
+    /// Progress as time, which is comparable between rates.
+    pub(super) time: f64,
+    pub(super) axis: TimeAxis,
+    pub(super) ended: bool,
+    /// It had nothing when it was last asked.
+    pub(super) idle: bool,
+    /// It never waits for data.
+    pub(super) stored: bool,
+    /// Samples added to the progress of the execution.
+    pub(super) reported: u64,
+}
+
+/// The size of a burst.
+#[derive(Default)]
+pub(super) struct BurstSize {
+    pub(super) samples: u64,
+    items: u64,
+    bytes: u64,
+}
+
+impl BurstSize {
+    pub(super) fn max_bytes(memory: u64, sources: usize) -> u64 {
+        (memory / BURST_MEMORY_FRACTION / sources.max(1) as u64).max(1)
+    }
+
+    /// Adds an item; returns its samples.
+    pub(super) fn add_item(&mut self, item: &Item) -> u64 {
+        let samples = item.samples();
+        self.samples += samples;
+        self.items += 1;
+        self.bytes += item.bytes();
+        samples
+    }
+
+    pub(super) fn add(&mut self, other: &Self) {
+        self.samples += other.samples;
+        self.items += other.items;
+        self.bytes += other.bytes;
+    }
+
+    /// Makes the burst end here.
+    pub(super) fn end(&mut self) {
+        self.items = MAX_BURST_ITEMS;
+    }
+
+    pub(super) fn is_over(&self, max_bytes: u64) -> bool {
+        self.samples >= MAX_BURST_SAMPLES
+            || self.items >= MAX_BURST_ITEMS
+            || self.bytes >= max_bytes
+    }
+}
+
+/// Position of the source that is asked after the current one.
+pub(super) struct NextSource {
+    rewinds: u64,
+    time: f64,
+    /// Asked first if both are equally far.
+    wins_ties: bool,
+}
+
+impl NextSource {
+    /// Whether it comes before a source that is this far.
+    fn is_before(&self, rewinds: u64, time: f64) -> bool {
+        let order = self.rewinds.cmp(&rewinds);
+        let order = order.then(self.time.total_cmp(&time));
+        order.is_lt() || order.is_eq() && self.wins_ties
+    }
+}
+
+impl OpenSource {
+    pub(super) fn position_time(&self) -> f64 {
+        self.axis.time(self.progress)
+    }
+
+    /// A valid range begins; block by block, its first item waits for its turn. `i64::MAX` stands for the end of all
+    /// that is read.
+    pub(super) fn begin_range(&mut self, anchor: i64, by_block: bool) {
+        if by_block && anchor < i64::MAX && !self.source.overlaps() {
+            self.progress = self.progress.max(anchor);
+        }
+    }
+
+    /// Whether the other source is to be asked now.
+    pub(super) fn is_after(&self, next: Option<&NextSource>) -> bool {
+        next.is_some_and(|next| next.is_before(self.rewinds, self.time))
+    }
+
+    /// Pulls from the source. An item behind a gap, or the first, that begins after the next source's position is
+    /// deferred and only announced.
+    pub(super) fn pull(&mut self, next: Option<&NextSource>) -> Result<SourceItem, OpError> {
+        if let Some(deferred) = self.deferred.take() {
+            return Ok(deferred);
+        }
+        let pulled = self.source.pull()?;
+        let (SourceItem::Item(item), Some(next)) = (&pulled, next) else {
+            return Ok(pulled);
+        };
+        let start = item.extent().map(|(start, _)| start);
+        let Some(start) = start.filter(|&start| start > self.progress) else {
+            return Ok(pulled);
+        };
+        if !next.is_before(self.rewinds, self.axis.time(start)) {
+            return Ok(pulled);
+        }
+        self.deferred = Some(pulled);
+        Ok(SourceItem::ProgressMark(start))
+    }
+
+    /// Prepares for the next task.
+    pub(super) fn reset(&mut self) {
+        (self.idle, self.progress, self.rewinds) = (false, i64::MIN, 0);
+        self.deferred = None;
+        self.time = f64::NEG_INFINITY;
+    }
+}
+
+/// All sources of an execution.
+pub(super) struct SourceQueue {
+    pub(super) sources: Vec<OpenSource>,
+    /// Whether sources are asked block by block.
+    pub(super) by_block: bool,
+}
+
+impl SourceQueue {
+    /// Whether a source may be asked next: one that has nothing may be waited for.
+    fn is_candidate(&self, source: &OpenSource) -> bool {
+        let waits = self.by_block && source.source.is_awaited();
+        !source.ended && (!source.idle || waits)
+    }
+
+    /// Whether items of some source arrive by themselves.
+    pub(super) fn any_awaited(&self) -> bool {
+        let mut open = self.sources.iter().filter(|source| !source.ended);
+        open.any(|source| source.source.is_awaited())
+    }
+
+    /// The source to ask now; None if it has nothing. A source whose consumers have ended must learn that before
+    /// others are asked.
+    pub(super) fn select(&self, slots: &[Slot]) -> Option<usize> {
+        let unused = |source: &OpenSource| !source.ended && slots[source.node].ended;
+        if let Some(at) = self.sources.iter().position(unused) {
+            return Some(at);
+        }
+        // What follows a rewind comes after all before it.
+        let order = |a: &OpenSource, b: &OpenSource| {
+            a.rewinds.cmp(&b.rewinds).then(a.time.total_cmp(&b.time))
+        };
+        let candidates = self.sources.iter().enumerate();
+        let candidates = candidates.filter(|(_, source)| self.is_candidate(source));
+        let (at, source) = candidates.min_by(|(_, a), (_, b)| order(a, b))?;
+        (!source.idle).then_some(at)
+    }
+
+    /// The source asked after this one, block by block; it may have nothing yet.
+    pub(super) fn next_after(&self, current: usize) -> Option<NextSource> {
+        if !self.by_block {
+            return None;
+        }
+        let others = self.sources.iter().enumerate();
+        let others = others.filter(|&(at, source)| at != current && !source.ended);
+        let others = others.map(|(at, source)| NextSource {
+            rewinds: source.rewinds,
+            time: source.time,
+            wins_ties: at < current,
+        });
+        // The first of equals.
+        others.reduce(|least, other| {
+            let order = other.rewinds.cmp(&least.rewinds);
+            match order.then(other.time.total_cmp(&least.time)).is_lt() {
+                true => other,
+                false => least,
+            }
+        })
+    }
+
+    pub(super) fn retry_idle(&mut self) {
+        self.sources
+            .iter_mut()
+            .for_each(|source| source.idle = false);
+    }
+
+    pub(super) fn all_ended(&self) -> bool {
+        self.sources.iter().all(|source| source.ended)
+    }
+}
