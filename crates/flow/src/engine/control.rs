@@ -86,6 +86,11 @@ impl Control {
     ///
     /// An operator keeps its state where it can: an expression keeps running means and states of parts that are
     /// written as before.
+    ///
+    /// # Errors
+    /// [`PlanError::NotAdjustable`], [`PlanError::Parameter`], [`PlanError::Expression`]; [`PlanError::NotRunning`] if
+    /// the operator is none of the plan that runs, [`PlanError::ChangesPlan`] if something else would have to change
+    /// with it.
     pub fn set<'a>(
         &self,
         at: &Plan,

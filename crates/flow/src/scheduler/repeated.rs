@@ -64,6 +64,9 @@ impl RepeatedPlan {
     }
 
     /// Runs the plan and gathers its result as [`Plan::collect_with`] does.
+    ///
+    /// # Errors
+    /// [`RunError`].
     pub fn collect(
         &mut self,
         ranges: &[(TimebaseId, Range<i64>)],
@@ -83,6 +86,9 @@ impl RepeatedPlan {
 
     /// Copies the plan's samples or windows to the beginning of an unshared block. Returns the block and the number of
     /// bytes the plan gave, of which those beyond the length of the block were dropped.
+    ///
+    /// # Errors
+    /// [`RunError`]; where it gives neither samples nor windows, a [`PlanError`].
     pub fn fill(
         &mut self,
         ranges: &[(TimebaseId, Range<i64>)],

@@ -61,6 +61,9 @@ pub(crate) fn run(
 
 impl Plan {
     /// Runs the plan and gathers its results: samples and windows as an array, rows as a table, a count as a number.
+    ///
+    /// # Errors
+    /// [`RunError`].
     pub fn collect(&self) -> Result<PlanOutput, RunError> {
         self.collect_with(&RunOptions::default())
             .map(|(gathered, _)| gathered)
@@ -77,6 +80,9 @@ impl Plan {
     }
 
     /// Runs several plans as one and gathers the results of each. Common parts are read and computed once.
+    ///
+    /// # Errors
+    /// [`RunError`].
     pub fn collect_all(
         plans: &[Self],
         options: &RunOptions<'_>,
@@ -113,6 +119,9 @@ impl Plan {
     }
 
     /// Runs the plan for its effects and drops its results.
+    ///
+    /// # Errors
+    /// [`RunError`].
     pub fn run(&self) -> Result<Report, RunError> {
         self.run_with(&RunOptions::default())
     }
@@ -126,6 +135,9 @@ impl Plan {
     }
 
     /// Runs several plans as one for their effects. Common parts are read and computed once.
+    ///
+    /// # Errors
+    /// [`RunError`].
     pub fn run_all(plans: &[Self], options: &RunOptions<'_>) -> Result<Report, RunError> {
         let graph = prepare(plans, options)?;
         run(&graph, options, None).map(|ran| ran.report)

@@ -20,6 +20,9 @@ pub struct Out<'a> {
 
 impl Out<'_> {
     /// Gives an item to every consumer of an output. It is lent: all but the last consumer get a clone.
+    ///
+    /// # Errors
+    /// What a later operator failed with, or [`OpErrorKind::Interrupted`]: pass it on with `?`.
     pub fn emit(&mut self, port: Port, item: &mut Item) -> Result<(), OpError> {
         self.context.check_interrupt()?;
         let (range, ends) = (self.context.item_range, self.context.done_count);
@@ -38,6 +41,9 @@ impl Out<'_> {
 
     /// Announces on an output that a range begins at an index: the next item does not continue the last one, and
     /// windows are counted from it. For ranges other than those of the inputs.
+    ///
+    /// # Errors
+    /// As [`emit`](Self::emit).
     pub fn begin(&mut self, port: Port, anchor: i64) -> Result<(), OpError> {
         let why = Some(Break::Removed);
         let what = Mark::RangeStart { anchor, why };
@@ -45,6 +51,9 @@ impl Out<'_> {
     }
 
     /// Memory for `len` samples, from the pool of the execution.
+    ///
+    /// # Errors
+    /// [`OpError::MemoryCap`].
     pub fn alloc(&mut self, dtype: DType, len: usize) -> Result<Block, OpError> {
         let bytes = dtype.size().saturating_mul(len);
         self.context.pool.take(bytes, self.context.queued_bytes)
@@ -56,6 +65,9 @@ impl Out<'_> {
     }
 
     /// States how many bytes the operator buffers now beside its parameters; they count against the memory budget.
+    ///
+    /// # Errors
+    /// [`OpErrorKind::MemoryCap`](crate::OpErrorKind::MemoryCap).
     pub fn holds(&mut self, bytes: u64) -> Result<(), OpError> {
         let ExecutionContext {
             nodes,
