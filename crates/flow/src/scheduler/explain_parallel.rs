@@ -8,8 +8,7 @@ use super::task_size::TaskSize;
 use crate::engine::RunOptions;
 use crate::plan::Op;
 use crate::plan::graph::Graph;
-use crate::plan::held::Parallelism;
-use crate::{PortionOverlap, Resource};
+use crate::{Parallelism, PortionOverlap, Resource};
 
 /// Says which operators would run in tasks, and why not more.
 pub(crate) fn explain(graph: &Graph) -> String {
@@ -106,7 +105,7 @@ fn operator_names(plan: &SubgraphPlan, graph: &Graph) -> String {
 pub(crate) fn placements(graph: &Graph, options: &RunOptions<'_>, spread: &[usize]) -> Vec<String> {
     let place = |at: usize| {
         let node = &graph.nodes[at];
-        let Op::Hold(kept) = &node.op else {
+        let Op::Factory(kept) = &node.op else {
             return None;
         };
         let label = kept.0.label();

@@ -201,7 +201,7 @@ impl Memory {
         let port = graph.nodes[from.0].bound.outputs[usize::from(from.1)];
         let bound = Fill(memory.clone()).bind(&[port])?;
         graph.nodes.push(GraphNode {
-            op: Op::Hold(crate::SharedFactory::new(Fill(memory.clone()))),
+            op: Op::Factory(crate::SharedFactory::new(Fill(memory.clone()))),
             inputs: vec![from],
             bound,
         });

@@ -5,8 +5,7 @@ use isochrony_time::Ratio;
 use crate::engine::RunOptions;
 use crate::plan::Op;
 use crate::plan::graph::GraphNode;
-use crate::plan::held::Parallelism;
-use crate::{Alignment, Contract, PortType, PortionOverlap, Resource};
+use crate::{Alignment, Contract, Parallelism, PortType, PortionOverlap, Resource};
 
 /// What an operator needs in order to run in tasks, and what its results are worth.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -71,7 +70,7 @@ pub(super) fn task_contract(
     options: &RunOptions<'_>,
 ) -> Result<TaskContract, String> {
     let held = match &node.op {
-        Op::Hold(kept) => match kept.0.parallelism(options) {
+        Op::Factory(kept) => match kept.0.parallelism(options) {
             // A single worker only exists for plans whose bits depend on cuts; it does not call process code.
             Parallelism::Workers(_) if options.workers < 2 => return Err("is called here".into()),
             Parallelism::Workers(_) => true,
