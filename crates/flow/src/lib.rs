@@ -38,14 +38,14 @@ pub use operators::Stat;
 pub use plan::catalog::Catalog;
 pub use plan::declaration::{Agreement, Build, Declaration, Declared, Inputs, OperatorBuilder};
 pub use plan::error::{Cause, OpError, OpErrorKind, PlanError, RunError};
-pub use plan::held::{FactoryResolver, OperatorFactory, Parallelism, SharedFactory};
 pub use plan::item::{Break, Frames, Item, Ranges};
 pub use plan::operator::{
     Alignment, Contract, Extent, Next, Operator, OperatorProperties, ParameterUpdate, Port,
     Resource, RowAxis,
 };
+pub use plan::operator_factory::{FactoryResolver, OperatorFactory, Parallelism, SharedFactory};
 pub use plan::parameter::{Param, Unit};
-pub use plan::partial::PartialResult;
+pub use plan::partial_result::PartialResult;
 pub use plan::port_type::PortType;
 pub use plan::rows::{Clock, Fields, Rows};
 pub use plan::saved::RecordingResolver;

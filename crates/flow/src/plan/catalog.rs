@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
-use super::held::{FactoryResolver, SharedFactory};
+use super::operator_factory::{FactoryResolver, SharedFactory};
 use crate::{Declaration, Declared, PlanError, PortType, operators};
 
 /// Declarations of operators, by name, and what brings back those that hold something.

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::{Node, Op, Plan, SEGMENT_SAMPLES};
+use super::node::{Node, Op, Plan, SEGMENT_SAMPLES};
 use crate::sources::processed::ProcessedRecording;
 use crate::{Alignment, OperatorProperties, PlanError, SharedRecording};
 
@@ -212,7 +212,7 @@ impl Graph {
     /// The recording whose indices come in at a node that holds something beside data, or were resampled: that of the
     /// same timebase before it. Other operators do not ask, and a plan may have a hundred thousand.
     pub(crate) fn reads(&self, node: usize) -> Option<SharedRecording> {
-        if !matches!(self.nodes[node].op, Op::Hold(_)) {
+        if !matches!(self.nodes[node].op, Op::Factory(_)) {
             return None;
         }
         let (from, output) = *self.nodes[node].inputs.first()?;
@@ -246,7 +246,7 @@ impl Graph {
             let GraphNode { op, inputs, .. } = &self.nodes[node];
             match (op, &inputs[..]) {
                 (Op::Scan { range, .. }, _) => return range.is_none(),
-                (Op::Hold(kept), &[(before, 0)]) if kept.0.is_writer() => node = before,
+                (Op::Factory(kept), &[(before, 0)]) if kept.0.is_writer() => node = before,
                 _ => return false,
             }
         }
@@ -259,7 +259,7 @@ impl Graph {
                 declaration,
                 params,
             } => (declaration, params),
-            Op::Hold(kept) => return kept.0.label(),
+            Op::Factory(kept) => return kept.0.label(),
             Op::Scan {
                 recording,
                 range,

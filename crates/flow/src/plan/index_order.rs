@@ -1,63 +1,63 @@
-//! Whether the indices of samples ascend, as far as a plan says: a merge gives those that its inputs have in common more than
-//! once.
+//! Checks that no operator that needs contiguous samples is behind a merge of overlapping inputs.
 //!
-//! Who cuts windows, filters or lets streams meet by index needs stretches, and would meet one sample of each input in turn.
-//! What is known of the inputs is in which range of indices their samples lie; only ranges that do not overlap are known to
-//! have nothing in common.
+//! A merge gives an index that several inputs have more than once, alternating between them. Windows, filters and alignment by
+//! index cannot work on that. A plan knows in which range of indices the samples of each input lie; only disjoint ranges are
+//! known to have no index in common.
 
 use std::ops::Range;
 
 use isochrony_time::Ratio;
 
-use super::{Op, Plan};
 use crate::{Alignment, Contract, Extent, OperatorProperties, PlanError, PortType};
 
-/// What is known of the indices of a node's samples.
+/// What a plan knows of the indices of a node's samples.
 #[derive(Debug, Clone)]
-pub(crate) struct Indices {
-    /// All lie in it.
+pub(crate) struct IndexRange {
+    /// All indices lie in this range.
     within: Range<i64>,
-    /// Two inputs of a merge before it that may have the same, and where.
-    twice: Option<(usize, usize, Range<i64>)>,
+    /// Two inputs of a merge before the node that can share indices, and the common range.
+    shared: Option<(usize, usize, Range<i64>)>,
 }
 
-impl Indices {
-    /// Of a scan; of what may have any indices, as a feed, nothing is known.
-    pub(crate) fn read(has: Option<Range<i64>>, range: Option<&Range<i64>>) -> Self {
+impl IndexRange {
+    /// For a scan; `has` is None for a recording with any indices, as a feed.
+    pub(crate) fn of_scan(has: Option<Range<i64>>, range: Option<&Range<i64>>) -> Self {
         let has = has.map(|has| match range {
             Some(wanted) => common(&has, wanted),
             None => has,
         });
         Self {
             within: has.unwrap_or(i64::MIN..i64::MAX),
-            twice: None,
+            shared: None,
         }
     }
 
-    /// Of what an operator gives.
+    /// For the output of an operator.
     ///
     /// # Errors
-    /// [`PlanError::IndicesRepeat`] where it cannot make anything of what it is given.
-    pub(crate) fn given(
-        op: &Op,
+    /// [`PlanError::IndicesRepeat`] if it needs contiguous samples and indices can repeat.
+    pub(crate) fn of_operator(
+        operator: &'static str,
         bound: &OperatorProperties,
-        inputs: &[Plan],
+        inputs: &[(PortType, &Self)],
     ) -> Result<Self, PlanError> {
-        let samples = |plan: &&Plan| matches!(plan.port(), PortType::Samples { .. });
-        let twice = |plan: &Plan| plan.node.indices.twice.clone();
-        let repeated = inputs.iter().filter(samples).find_map(twice);
-        if let Some((first, second, range)) = repeated.clone().filter(|_| needs_stretches(bound)) {
-            let (operator, common) = (op.name(), in_words(&range));
+        let samples = inputs
+            .iter()
+            .filter(|(port, _)| matches!(port, PortType::Samples { .. }));
+        let shared = samples
+            .filter_map(|(_, indices)| indices.shared.clone())
+            .next();
+        if let Some((first, second, range)) = shared.clone().filter(|_| needs_contiguous(bound)) {
             return Err(PlanError::IndicesRepeat {
                 operator,
                 first,
                 second,
-                common,
+                common: describe(&range),
             });
         }
-        let of = |plan: &Plan| plan.node.indices.within.clone();
+        let of = |(_, indices): &(PortType, &Self)| indices.within.clone();
         let within = match bound.align {
-            // What comes out is where all of them are.
+            // Output only where all inputs have samples.
             Alignment::Window => inputs
                 .iter()
                 .map(of)
@@ -73,7 +73,7 @@ impl Indices {
                 .min()
                 .zip(within.iter().map(|one| one.end).max());
             return Ok(Self {
-                twice: repeated.or_else(|| overlap(&within)),
+                shared: shared.or_else(|| overlap(&within)),
                 within: all.map_or(0..0, |(start, end)| start..end),
             });
         }
@@ -81,28 +81,25 @@ impl Indices {
             Extent::Within(wanted) if within.start > i64::MIN => common(&within, wanted),
             _ => resampled(within, bound),
         };
-        Ok(Self {
-            within,
-            twice: repeated,
-        })
+        Ok(Self { within, shared })
     }
 }
 
-/// What lies in both.
+/// The intersection.
 fn common(one: &Range<i64>, other: &Range<i64>) -> Range<i64> {
     one.start.max(other.start)..one.end.min(other.end)
 }
 
-fn in_words(range: &Range<i64>) -> String {
+fn describe(range: &Range<i64>) -> String {
     match (range.start, range.end) {
         (start, i64::MAX) => format!("samples with indices from {start} on"),
         (start, end) => format!("samples with indices {start} to {}", end - 1),
     }
 }
 
-/// The first two of some ranges that overlap, and where. One of which nothing is known need not.
+/// The first two ranges that overlap, and where. A range of which nothing is known is assumed not to overlap.
 fn overlap(ranges: &[Range<i64>]) -> Option<(usize, usize, Range<i64>)> {
-    // By where they begin, so that of many not every two are compared; of those before, the one that ends last.
+    // Sorted by start, so that each is compared only with the one before it that ends last.
     let mut order: Vec<usize> = (0..ranges.len())
         .filter(|&at| !ranges[at].is_empty() && ranges[at].start > i64::MIN)
         .collect();
@@ -122,7 +119,7 @@ fn overlap(ranges: &[Range<i64>]) -> Option<(usize, usize, Range<i64>)> {
     None
 }
 
-/// The same range in an operator's own indices.
+/// A range of input indices in the operator's output indices.
 fn resampled(within: Range<i64>, bound: &OperatorProperties) -> Range<i64> {
     let ratio = bound.ratio.and_then(|(up, down)| Ratio::new(up, down).ok());
     let Some(ratio) = ratio.filter(|ratio| !ratio.is_one()) else {
@@ -135,8 +132,8 @@ fn resampled(within: Range<i64>, bound: &OperatorProperties) -> Range<i64> {
     of(within.start, i64::MIN)..of(within.end, i64::MAX)
 }
 
-/// Whether an operator makes something of samples that follow one another.
-fn needs_stretches(bound: &OperatorProperties) -> bool {
+/// Whether an operator needs contiguous samples.
+fn needs_contiguous(bound: &OperatorProperties) -> bool {
     let around = matches!(
         bound.contract,
         Contract::Overlap { .. } | Contract::Lookahead { .. } | Contract::Settling { .. }
@@ -154,7 +151,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn of_ranges_the_first_two_that_overlap_are_found_wherever_they_are() {
+    fn finds_the_first_two_ranges_that_overlap() {
         let apart = [10..20, 0..10, 30..40, 5..5];
         assert_eq!(overlap(&apart), None);
         assert_eq!(overlap(&[0..100, 200..300, 50..60]), Some((0, 2, 50..60)));

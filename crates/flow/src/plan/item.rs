@@ -1,8 +1,7 @@
 //! What flows on an edge: samples, windows, ranges, rows.
 //!
-//! Items are lent to operators by `&mut`: an operator that wants to keep one takes it, everybody
-//! else leaves it where it is and copies nothing. An item knows the index of its first sample and
-//! the index that would continue it, so that the runtime, not the operator, notices a break.
+//! Items are lent to operators by `&mut`: one that keeps an item takes it, others copy nothing. An item knows its first index
+//! and the index that would continue it, so that the engine, not the operator, detects a break.
 
 use std::ops::Range;
 

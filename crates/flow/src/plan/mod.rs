@@ -1,20 +1,35 @@
 //! Plans: operators and how they are connected, as data.
 //!
-//! A plan is a node and one of its outputs; a node holds the plans that it takes its inputs from. Cloning shares, so
-//! branches and shared sub-plans cost nothing to write, and a plan is a graph, not a chain. Types are checked as each
-//! node is added. Nothing is read or computed before a plan runs.
+//! A [`Plan`] is a node and one of its outputs; a node holds the plans that it takes its inputs from. Cloning shares nodes, so a
+//! plan is a graph: branches and shared parts cost nothing. Types are checked when a node is added. Nothing is read or
+//! computed before the plan is executed.
+//!
+//! | file | what it provides |
+//! |---|---|
+//! | `mod` | the methods that build and inspect a plan |
+//! | `node` | nodes: a scan, a declared operator, an operator made by a factory |
+//! | `operator` | the contract between an operator and the engine |
+//! | `declaration`, `catalog` | how an operator is declared, and all operators by name |
+//! | `operator_factory` | operators that depend on objects of this process |
+//! | `item`, `port_type`, `rows` | what flows on an edge, and its type |
+//! | `graph` | the nodes in topological order, which the optimiser rewrites and the engine executes |
+//! | `index_order` | which plans may give the same index twice |
+//! | `workspace`, `partial_result` | memory that follows from a parameter; results of tasks |
+//! | `saved` | plans as JSON |
+//! | `error` | all errors of plans |
 
 pub(crate) mod catalog;
 pub(crate) mod declaration;
 pub(crate) mod error;
 pub(crate) mod graph;
-pub(crate) mod held;
 mod index_order;
 pub(crate) mod item;
+mod node;
 pub(crate) mod operator;
+pub(crate) mod operator_factory;
 mod operator_macro;
 pub(crate) mod parameter;
-pub(crate) mod partial;
+pub(crate) mod partial_result;
 pub(crate) mod port_type;
 pub(crate) mod reference;
 pub(crate) mod rows;
@@ -29,148 +44,23 @@ use isochrony_store::Signal;
 use serde_json::{Map, Value};
 
 use crate::{
-    Declaration, Declared, Inputs, OpError, Operator, OperatorProperties, PlanError, PortType,
-    Recording, Resource, RunOptions, SharedRecording,
+    Declaration, Declared, Inputs, OperatorProperties, PlanError, PortType, Recording, Resource,
+    SharedRecording,
 };
 use graph::Graph;
-use held::SharedFactory;
-use index_order::Indices;
-
-/// What a node does.
-#[derive(Debug, Clone)]
-pub(crate) enum Op {
-    /// Reads a recording.
-    Scan {
-        recording: SharedRecording,
-        range: Option<Range<i64>>,
-        segment: u64,
-    },
-    /// Processes items.
-    Apply {
-        declaration: Declaration,
-        params: Map<String, Value>,
-    },
-    /// Processes items by means of something that the plan holds.
-    Hold(SharedFactory),
-}
-
-impl PartialEq for Op {
-    fn eq(&self, other: &Self) -> bool {
-        match (self, other) {
-            (
-                Self::Scan {
-                    recording,
-                    range,
-                    segment,
-                },
-                Self::Scan {
-                    recording: r,
-                    range: g,
-                    segment: s,
-                },
-            ) => recording == r && range == g && segment == s,
-            (
-                Self::Apply {
-                    declaration,
-                    params,
-                },
-                Self::Apply {
-                    declaration: d,
-                    params: p,
-                },
-            ) => declaration.name == d.name && params == p,
-            (Self::Hold(one), Self::Hold(other)) => one == other,
-            _ => false,
-        }
-    }
-}
-
-impl Op {
-    pub(crate) fn name(&self) -> &'static str {
-        match self {
-            Self::Scan { .. } => "scan",
-            Self::Apply { declaration, .. } => declaration.name,
-            Self::Hold(kept) => kept.0.name(),
-        }
-    }
-
-    /// The recording that it reads.
-    pub(crate) fn recording(&self) -> Option<&SharedRecording> {
-        match self {
-            Self::Scan { recording, .. } => Some(recording),
-            _ => None,
-        }
-    }
-
-    /// Makes the operator for a run; None of a scan. `reads` is the recording of the indices that come in.
-    pub(crate) fn make(
-        &self,
-        reads: Option<&SharedRecording>,
-        run: &RunOptions<'_>,
-    ) -> Option<Result<Box<dyn Operator>, PlanError>> {
-        match self {
-            Self::Scan { .. } => None,
-            Self::Apply {
-                declaration,
-                params,
-            } => Some((declaration.build)(params)),
-            Self::Hold(kept) => Some(kept.0.make_for(reads, run)),
-        }
-    }
-}
-
-pub(crate) struct Node {
-    pub(crate) op: Op,
-    pub(crate) inputs: Vec<Plan>,
-    pub(crate) bound: OperatorProperties,
-    pub(crate) indices: Indices,
-}
-
-impl Drop for Node {
-    /// Takes a long chain apart without recursion.
-    fn drop(&mut self) {
-        let mut left = std::mem::take(&mut self.inputs);
-        while let Some(plan) = left.pop() {
-            if let Some(mut node) = Arc::into_inner(plan.node) {
-                left.append(&mut node.inputs);
-            }
-        }
-    }
-}
-
-/// A plan: what [`Plan::scan`] and the methods that follow it describe. Printing it shows it as it will run.
-///
-/// ```
-/// use isochrony_flow::{Plan, Segments};
-/// use isochrony_segment::{SigSeg, Stream};
-/// use isochrony_time::{Rate, TimebaseId};
-///
-/// let stream = Stream::new("stn_10/pressure", TimebaseId(0), Rate::new(2000, 1)?).intern();
-/// let before_gap = SigSeg::from_slice(&[1i16, 3, 5, 7, 9], 0, stream)?;
-/// let after_gap = SigSeg::from_slice(&[2i16, 4], 100, stream)?;
-/// let recording = Segments::new([before_gap, after_gap]).expect("in order");
-/// let plan = Plan::scan(recording).rewindow(2)?.count()?;
-/// assert_eq!(plan.to_string(), "scan(stn_10/pressure) -> rewindow(window=2) -> count");
-/// assert_eq!(plan.collect()?.count(), Some(3)); // sample 4 makes no full window and never meets sample 100
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
-#[derive(Clone)]
-pub struct Plan {
-    pub(crate) node: Arc<Node>,
-    pub(crate) output: u16,
-}
-
-/// Samples of a segment where nobody says otherwise: large enough that the engine is not seen, small enough that
-/// what one operator wrote the next finds in the cache.
-pub const SEGMENT_SAMPLES: u64 = 1 << 17;
+use index_order::IndexRange;
+use node::{Node, register_clock};
+pub(crate) use node::{Op, open};
+pub use node::{Plan, SEGMENT_SAMPLES};
+use operator_factory::SharedFactory;
 
 impl Plan {
-    /// Reads a recording, all of it, from its first sample to its last.
+    /// Reads a whole recording.
     pub fn scan(recording: impl Recording + 'static) -> Self {
         Self::scan_part(SharedRecording::new(recording), None, SEGMENT_SAMPLES)
     }
 
-    /// Reads all samples of a shared recording.
+    /// Reads a whole shared recording.
     #[must_use]
     pub fn scan_shared(recording: SharedRecording) -> Self {
         Self::scan_part(recording, None, SEGMENT_SAMPLES)
@@ -181,8 +71,8 @@ impl Plan {
     pub fn scan_part(recording: SharedRecording, range: Option<Range<i64>>, segment: u64) -> Self {
         let mut bound = OperatorProperties::new([recording.0.port()]);
         bound.needs = recording.0.needs();
-        announce(&recording);
-        let indices = Indices::read(recording.0.within(), range.as_ref());
+        register_clock(&recording);
+        let indices = IndexRange::of_scan(recording.0.within(), range.as_ref());
         Self {
             node: Arc::new(Node {
                 op: Op::Scan {
@@ -198,10 +88,10 @@ impl Plan {
         }
     }
 
-    /// Adds an operator by its declaration; its inputs are this plan and `others`.
+    /// Adds a declared operator; its inputs are this plan and `others`.
     ///
     /// # Errors
-    /// [`PlanError`] if a parameter or the type of an input is not what the operator takes.
+    /// [`PlanError`] if the operator does not accept a parameter or the type of an input.
     pub fn apply(
         &self,
         declaration: &Declaration,
@@ -210,11 +100,11 @@ impl Plan {
     ) -> Result<Self, PlanError> {
         let mut inputs = vec![self.clone()];
         inputs.extend_from_slice(others);
-        let right = match declaration.inputs {
+        let accepted = match declaration.inputs {
             Inputs::Exactly(n) => inputs.len() == n,
             Inputs::AtLeast(n) => inputs.len() >= n,
         };
-        if !right {
+        if !accepted {
             return Err(PlanError::Inputs {
                 operator: declaration.name,
                 expected: match declaration.inputs {
@@ -231,7 +121,7 @@ impl Plan {
             declaration: *declaration,
             params,
         };
-        let indices = Indices::given(&op, &bound, &inputs)?;
+        let indices = IndexRange::of_operator(op.name(), &bound, &index_ranges(&inputs))?;
         let plan = Self {
             node: Arc::new(Node {
                 op,
@@ -248,7 +138,7 @@ impl Plan {
         Ok(plan)
     }
 
-    /// Adds an operator of one input, which may be of the user's own crate.
+    /// Adds an operator with one input, also one of another crate.
     ///
     /// # Errors
     /// As [`apply`](Self::apply).
@@ -256,30 +146,34 @@ impl Plan {
         self.apply(&O::DECLARATION, params, &[])
     }
 
-    /// Adds an operator that holds something of this process; its inputs are this plan and `others`.
+    /// Adds an operator that a factory makes; its inputs are this plan and `others`.
     ///
     /// # Errors
-    /// [`PlanError`] if an input is not what it takes, or [`PlanError::WritesItsInput`].
-    pub fn apply_factory(&self, kept: SharedFactory, others: &[Self]) -> Result<Self, PlanError> {
+    /// [`PlanError`] if the operator does not accept an input, or [`PlanError::WritesItsInput`].
+    pub fn apply_factory(
+        &self,
+        factory: SharedFactory,
+        others: &[Self],
+    ) -> Result<Self, PlanError> {
         let mut inputs = vec![self.clone()];
         inputs.extend_from_slice(others);
         let types: Vec<PortType> = inputs.iter().map(Self::port).collect();
-        // Of what writes nothing, plans may be long chains.
-        for input in inputs.iter().filter(|_| kept.0.is_writer()) {
+        // Only writers need the search: plans can be long chains.
+        for input in inputs.iter().filter(|_| factory.0.is_writer()) {
             for node in Graph::new(input).nodes {
                 let saved = node.op.recording().and_then(|live| live.0.saved());
-                if let Some(saved) = saved.filter(|saved| kept.0.writes(saved)) {
+                if let Some(saved) = saved.filter(|saved| factory.0.writes(saved)) {
                     let name = saved.get("signal").and_then(Value::as_str);
                     return Err(PlanError::WritesItsInput {
-                        operator: kept.0.name(),
+                        operator: factory.0.name(),
                         signal: name.unwrap_or_default().into(),
                     });
                 }
             }
         }
-        let bound = kept.0.make(None)?.bind(&types)?;
-        let op = Op::Hold(kept);
-        let indices = Indices::given(&op, &bound, &inputs)?;
+        let bound = factory.0.make(None)?.bind(&types)?;
+        let op = Op::Factory(factory);
+        let indices = IndexRange::of_operator(op.name(), &bound, &index_ranges(&inputs))?;
         Ok(Self {
             node: Arc::new(Node {
                 op,
@@ -291,7 +185,7 @@ impl Plan {
         })
     }
 
-    /// What it reads of stored signals.
+    /// The ranges of stored signals that it reads.
     #[must_use]
     pub fn stored(&self) -> Vec<ScannedSignal> {
         let graph = Graph::new(self);
@@ -318,7 +212,7 @@ impl Plan {
         scans.collect()
     }
 
-    /// Whether running it occupies the Python interpreter.
+    /// Whether executing it occupies the Python interpreter.
     #[must_use]
     pub fn needs_interpreter(&self) -> bool {
         let mut nodes = Graph::new(self).nodes.into_iter();
@@ -344,25 +238,25 @@ impl Plan {
         })
     }
 
-    /// How many outputs the last operator has.
+    /// Number of outputs of the last operator.
     #[must_use]
     pub fn outputs(&self) -> usize {
         self.node.bound.outputs.len()
     }
 
-    /// The plans that the last operator takes its inputs from.
+    /// The inputs of the last operator.
     #[must_use]
     pub fn inputs(&self) -> &[Self] {
         &self.node.inputs
     }
 
-    /// Type of what comes out.
+    /// Type of this output.
     #[must_use]
     pub fn port(&self) -> PortType {
         self.node.bound.outputs[usize::from(self.output)]
     }
 
-    /// Its nodes in order, each once.
+    /// Its nodes in topological order, each once.
     pub(crate) fn graph(&self) -> Graph {
         Graph::new(self)
     }
@@ -387,36 +281,21 @@ impl fmt::Debug for Plan {
     }
 }
 
-/// What a plan reads of a stored signal.
+/// The ranges of a stored signal that a plan reads.
 #[derive(Debug, Clone)]
 pub struct ScannedSignal {
-    /// The signal, as it was when it was scanned.
+    /// The signal at the commit at which the plan was built.
     pub signal: Signal,
-    /// Indices of it.
+    /// Index ranges, in read order.
     pub ranges: Vec<Range<i64>>,
-    /// All that there is when the plan runs, which [`RepeatedPlan`](crate::RepeatedPlan) may narrow.
+    /// The plan reads all there is when it is executed; a [`RepeatedPlan`](crate::RepeatedPlan) can narrow this.
     pub whole: bool,
 }
 
-/// Lets operators behind a scan find its recording's clock.
-fn announce(recording: &SharedRecording) {
-    if let (Some(stream), Some(clock)) = (recording.0.port().stream_id(), recording.0.clock()) {
-        rows::register(stream, &clock);
-    }
-}
-
-/// What an open scan needs.
-pub(crate) fn open(op: &Op) -> Option<Result<Box<dyn crate::Source>, OpError>> {
-    match op {
-        Op::Scan {
-            recording,
-            range,
-            segment,
-        } => {
-            let source = recording.0.open(range.clone(), *segment);
-            announce(recording);
-            Some(source)
-        }
-        Op::Apply { .. } | Op::Hold(_) => None,
-    }
+/// Type and index range of each input.
+fn index_ranges(inputs: &[Plan]) -> Vec<(PortType, &IndexRange)> {
+    let inputs = inputs.iter();
+    inputs
+        .map(|plan| (plan.port(), &plan.node.indices))
+        .collect()
 }

@@ -1,12 +1,13 @@
-//! The contract between an operator and the runtime (`docs/design.md` 15).
+//! The contract between an operator and the engine (`docs/design.md`, section 15).
 //!
-//! An operator is a struct with its parameters and its state. [`Operator::bind`] checks the types of
-//! its inputs and states everything by which the runtime may treat it: what it gives, how it may be
-//! run, who may meet whom at a fan-in. [`Operator::process`] gets one item at a time.
+//! An operator is a struct of parameters and state. [`Operator::bind`] checks the types of its inputs and states all that the
+//! engine needs to know ([`OperatorProperties`]); [`Operator::process`] gets one item at a time.
 //!
-//! The runtime guarantees: items and marks keep their order on an edge; an item that does not
-//! continue the one before is announced by [`Operator::on_break`]; [`Operator::finish`] is called once
-//! for each input, after its last item; an operator that failed is never called again.
+//! The engine guarantees: items and progress marks keep their order on an edge; [`Operator::on_break`] precedes an item that
+//! does not continue the one before; [`Operator::finish`] is called once for each input, after its last item; an operator that
+//! failed is not called again.
+//!
+//! The engine's side of a call, [`Out`], is named here although the engine uses this file: each is defined by the other.
 
 use crate::{Break, Item, OpError, Out, PlanError, PortType, Workspace};
 
@@ -14,33 +15,33 @@ use crate::{Break, Item, OpError, Out, PlanError, PortType, Workspace};
 pub type Port = u16;
 
 /// What happens after [`Operator::process`].
-// As wide as an error, so that the answer of every operator call comes back in registers.
+// As wide as an error, so that the result of each call is returned in registers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(usize)]
 pub enum Next {
-    /// What is now in `*item` goes to output 0. This costs the least: a chain uses no stack.
+    /// Send what is now in `*item` to output 0. The cheapest way: a chain uses no stack.
     Forward,
-    /// The item was consumed, or what came of it was emitted.
+    /// The item was consumed; results, if any, were emitted.
     Consumed,
-    /// No more is wanted on this input; what is in `*item` is discarded.
+    /// No more items are wanted on this input; `*item` is discarded.
     Done,
 }
 
-/// What became of a change of parameters.
+/// Result of a change of parameters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ParameterUpdate {
-    /// The operator has them.
+    /// The operator uses the new values.
     Applied,
-    /// It cannot take them: one that was made with them takes its place, as after a break.
+    /// It cannot: the engine replaces it by a new one, as after a break.
     Rebuild,
 }
 
-/// How an operator may be run; all that the runtime needs for fusion, replication and cutting an archive.
+/// How an operator may be executed: by several workers, on portions of a recording, or in one piece.
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[non_exhaustive]
 pub enum Contract {
-    /// Each sample or window from itself alone.
+    /// Each result depends on one sample or window alone.
     Stateless,
     /// Exact given so many samples, or of windows so many of these, before and after. Where a stretch goes on that long,
     /// what comes out does not depend on where reading it begins or ends; it has the indices of its input, or by
@@ -51,31 +52,31 @@ pub enum Contract {
         /// Samples of context after.
         after: u64,
     },
-    /// Exact given so many samples after the one at which an item begins, as of windows of samples: each lies on the grid of
-    /// its stretch, wherever reading begins.
+    /// Exact given this many samples after the start of an item, as windows need: they lie on the grid of their contiguous
+    /// range, wherever reading begins.
     Lookahead {
         /// Samples after the first of an item.
         after: u64,
     },
-    /// A recursive filter: after so many samples, or windows, its result is within this relative error, given as many
-    /// behind as [`OperatorProperties::delay`] says.
+    /// A recursive filter: within this relative error after so many samples (or windows), given
+    /// [`OperatorProperties::delay`] samples after.
     Settling {
         /// Samples of warm-up.
         before: u64,
         /// Relative error after them.
         rel_err: f64,
     },
-    /// Partial results that are combined in the order of reading: it gives something only at the end, and implements
-    /// [`Operator::partial`] and [`Operator::combine`].
+    /// Gives its result at the end, from partial results that are combined in read order. Implements [`Operator::partial`]
+    /// and [`Operator::combine`].
     Reducible {
-        /// Whether what is combined is the same bits wherever the input was cut, as counts are and sums of floats are not.
+        /// Whether the result has the same bits wherever the input is cut: true of counts, not of sums of floats.
         exact: bool,
     },
     /// One instance, in order.
     Sequential,
 }
 
-/// Which items may meet at an operator of several inputs.
+/// How the items of several inputs are aligned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Alignment {
@@ -83,58 +84,58 @@ pub enum Alignment {
     Single,
     /// Items over the same range of indices.
     Window,
-    /// In the order of the indices at which they begin.
+    /// In the order of their start indices; items may be split.
     Time,
-    /// Whole items, in the order of the indices at which they begin.
+    /// Whole items, in the order of their start indices.
     Begin,
-    /// The same by civil time: inputs of different timebases.
+    /// Whole items, in the order of civil time: for inputs of different timebases.
     Civil,
-    /// As `Civil` where inputs have clocks, as `Begin` where they have none; what comes out has stretches of its own, so
-    /// those of the inputs are not announced behind it.
+    /// As `Civil` if the inputs have clocks, else as `Begin`. The output has contiguous ranges of its own, so the inputs' are
+    /// not announced after it.
     Resampled,
-    /// As they come.
+    /// In order of arrival.
     Arrival,
-    /// Ranges on the last input choose what is taken from the others.
+    /// Ranges on the last input select from the others.
     Control,
-    /// Items of the only input wait until all but so many of the windows, or samples, before them were fed back.
+    /// Items of the only input wait until all but `delay` windows (or samples) before them were fed back.
     Loop {
-        /// How many may be on their way round.
+        /// How many may be in the loop.
         delay: u64,
     },
 }
 
-/// At which indices there may be something in an output.
+/// At which indices an output can have items.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum Extent {
-    /// Where there is something in the first input, by [`OperatorProperties::ratio`]; where all inputs meet, in all of them.
+    /// Where the first input has, scaled by [`OperatorProperties::ratio`]; with [`Alignment::Window`], where all inputs have.
     #[default]
     Input,
-    /// Where there is something in any input, so that indices may come twice.
+    /// Where any input has, so that an index can come twice.
     AnyInput,
     /// As `Input`, but within this range only.
     Within(std::ops::Range<i64>),
 }
 
-/// What the values of a row stand for.
+/// The axis along the values of a row.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 #[non_exhaustive]
 pub enum RowAxis {
-    /// Nothing that the runtime knows.
+    /// Not known.
     #[default]
     Unknown,
-    /// What they stood for in the first input, if rows have as many values as there.
+    /// The axis of the first input, if rows have as many values there.
     FromInput,
-    /// One frequency each, from a transform of so many samples: NumPy's `rfftfreq`, of complex samples `fftfreq`.
+    /// Frequencies of a Fourier transform: NumPy's `rfftfreq`, for complex samples `fftfreq`.
     Frequencies {
-        /// Samples that were transformed at a time.
+        /// Length of the transform.
         nfft: usize,
-        /// Whether they were complex.
+        /// Whether the samples are complex.
         complex: bool,
     },
 }
 
-/// What running it occupies.
+/// What an operator or source occupies while it is executed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Resource {
@@ -144,31 +145,30 @@ pub enum Resource {
     Interpreter,
 }
 
-/// An operator once the types of its inputs are known.
+/// What the engine and the optimiser know of an operator, given the types of its inputs.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct OperatorProperties {
     /// Types of the outputs.
     pub outputs: Vec<PortType>,
-    /// How it may be run.
+    /// How it may be executed.
     pub contract: Contract,
-    /// Who may meet whom, if it has several inputs.
+    /// How the items of several inputs are aligned.
     pub align: Alignment,
-    /// Indices given and taken: `Some((1, 1))` where indices stay what they are, `Some((up, down))` where index `j` of what
-    /// comes out lies at `j * down / up` of what comes in; None where that depends on the data. The runtime tells what is
-    /// behind of breaks in its own indices.
+    /// Output indices per input index: `Some((1, 1))` if they are equal, `Some((up, down))` if output index `j` lies at input
+    /// index `j * down / up`, None if it depends on the data. Operators after it get breaks in its output indices.
     pub ratio: Option<(u64, u64)>,
     /// Samples by which the output lags behind the input.
     pub delay: i64,
-    /// What running it occupies.
+    /// What an operator or source occupies while it is executed.
     pub needs: Resource,
     /// See [`OperatorProperties::in_step`].
     pub in_step: bool,
     /// Memory of its tables, where that depends on a parameter.
     pub workspace: Option<Workspace>,
-    /// At which indices there may be something in an output.
+    /// At which indices an output can have items.
     pub extent: Extent,
-    /// What the values of rows that come out stand for.
+    /// The axis along the values of its rows.
     pub columns: RowAxis,
     /// See [`OperatorProperties::contiguous`].
     pub contiguous: bool,
@@ -183,9 +183,11 @@ pub struct OperatorProperties {
 }
 
 impl OperatorProperties {
-    /// Stateless, one input, indices as they are. On several cores such an operator is made once for each worker, given
-    /// portions of a recording between breaks, where memory was short perhaps some again, and never told of the end: one that remembers, or that gives something only
-    /// at the end, must say so by [`contract`](Self::contract). At a break it must forget all that it knows of samples.
+    /// Stateless, one input, indices unchanged.
+    ///
+    /// Each worker has its own instance of such an operator. It gets portions of a recording between breaks, possibly some
+    /// twice when memory was short, and no end: one with state, or with results at the end, must set
+    /// [`contract`](Self::contract). At a break it must forget all samples.
     #[must_use]
     pub fn new(outputs: impl IntoIterator<Item = PortType>) -> Self {
         Self {
@@ -207,36 +209,35 @@ impl OperatorProperties {
         }
     }
 
-    /// States at which indices there may be something in an output.
+    /// Sets at which indices an output can have items.
     #[must_use]
     pub fn extent(mut self, extent: Extent) -> Self {
         self.extent = extent;
         self
     }
 
-    /// States what the values of rows that come out stand for.
+    /// Sets the axis along the values of its rows.
     #[must_use]
     pub fn row_axis(mut self, columns: RowAxis) -> Self {
         self.columns = columns;
         self
     }
 
-    /// It makes something of samples that follow one another, though its contract does not say so: of inputs in which
-    /// indices come twice it can make nothing.
+    /// It needs contiguous samples although its contract does not say so; inputs in which indices repeat are an error.
     #[must_use]
     pub fn contiguous(mut self) -> Self {
         self.contiguous = true;
         self
     }
 
-    /// It computes next to nothing, so that to hand its results to another thread costs more.
+    /// It computes so little that passing its results to another thread costs more.
     #[must_use]
     pub fn light(mut self) -> Self {
         self.light = true;
         self
     }
 
-    /// It may want no more before its input ends.
+    /// It can end before its input does.
     #[must_use]
     pub fn ends_early(mut self) -> Self {
         self.ends_early = true;
@@ -248,44 +249,43 @@ impl OperatorProperties {
         self
     }
 
-    /// One instance, in order, for this reason.
+    /// One instance, in order; `explain` shows the reason.
     pub(crate) fn sequential_because(mut self, reason: &'static str) -> Self {
         self.sequential_because = Some(reason);
         self.contract(Contract::Sequential)
     }
 
-    /// States the memory of its tables, which a run must have room for.
+    /// Sets the memory of its tables, which the execution's budget must cover.
     #[must_use]
     pub fn workspace(mut self, workspace: Workspace) -> Self {
         self.workspace = Some(workspace);
         self
     }
 
-    /// Sets how it may be run.
+    /// Sets how it may be executed.
     #[must_use]
     pub fn contract(mut self, contract: Contract) -> Self {
         self.contract = contract;
         self
     }
 
-    /// Sets who may meet whom.
+    /// Sets how the items of several inputs are aligned.
     #[must_use]
     pub fn align(mut self, align: Alignment) -> Self {
         self.align = align;
         self
     }
 
-    /// How much goes through depends on the data, as in a filter.
+    /// How many items pass depends on the data, as in a filter.
     #[must_use]
     pub fn data_dependent(mut self) -> Self {
         self.ratio = None;
         self
     }
 
-    /// It answers every item of its only input with [`Next::Forward`], leaves the indices of the item as they are, and
-    /// emits nothing, at breaks and at the end neither. The runtime need not look for breaks between operators in step:
-    /// it looks before the first of them and tells all, and what it knows of progress before the first holds behind the
-    /// last, so that [`Operator::progress`] is not asked. One that breaks this promise ends the run.
+    /// It returns [`Next::Forward`] for every item of its only input, keeps the item's indices, and never emits, not at breaks
+    /// or at the end either. The engine then detects breaks and progress once for a chain of such operators and does not call
+    /// [`Operator::progress`]. Breaking this promise is an error.
     #[must_use]
     pub fn in_step(mut self) -> Self {
         self.in_step = true;
@@ -300,21 +300,21 @@ impl OperatorProperties {
     }
 }
 
-/// Something that processes items.
+/// Processes items.
 pub trait Operator: Send {
-    /// Checks the inputs' types and says what comes of them.
+    /// Checks the types of the inputs and returns its properties.
     ///
     /// # Errors
-    /// A [`PlanError`] that names what was expected, what was given, and how to mend it.
+    /// A [`PlanError`] with what was expected, what was given, and a remedy.
     fn bind(&mut self, inputs: &[PortType]) -> Result<OperatorProperties, PlanError>;
 
     /// Processes an item of an input. The item is lent: [`Item::take`] it to keep it.
     ///
     /// # Errors
-    /// Ends the run; the runtime adds the operator's name, the range and the civil time.
+    /// An error ends the execution; the engine adds the operator's name, the range and the civil time.
     fn process(&mut self, port: Port, item: &mut Item, out: &mut Out<'_>) -> Result<Next, OpError>;
 
-    /// What comes next on this input does not continue what came before: emit what is complete, forget the rest.
+    /// The next item of this input does not continue the one before: emit what is complete, forget the rest.
     ///
     /// # Errors
     /// As [`process`](Self::process).
@@ -323,13 +323,13 @@ pub trait Operator: Send {
         Ok(())
     }
 
-    /// A stretch begins, whose samples are counted from `anchor`, behind `why`; None: it is the first of a scan. Told behind
-    /// [`on_break`](Self::on_break), to who must know where stretches begin also where none of their items come.
+    /// A contiguous range begins, counted from `anchor`, after the break `why`; None: the first of a scan. Called after
+    /// [`on_break`](Self::on_break), also for ranges none of whose items arrive here.
     fn begins(&mut self, anchor: i64, why: Option<&Break>) {
         let _ = (anchor, why);
     }
 
-    /// The input has ended: emit what is left.
+    /// The input has ended: emit the rest.
     ///
     /// # Errors
     /// As [`process`](Self::process).
@@ -338,8 +338,8 @@ pub trait Operator: Send {
         Ok(())
     }
 
-    /// The sources have nothing for now, as live ones do: what is held back only to go on together goes on now. Results
-    /// must not depend on whether this is called, but for how they are cut into items.
+    /// Live sources have nothing at the moment: emit what was buffered only to form larger items. Results must not depend on
+    /// this call, except for how they are cut into items.
     ///
     /// # Errors
     /// As [`process`](Self::process).
@@ -348,14 +348,14 @@ pub trait Operator: Send {
         Ok(())
     }
 
-    /// Nothing that begins before `upto` follows on the input: the index for which the same is true of the output.
-    /// `i64::MIN`: nothing is known, as for an operator that holds items back.
+    /// Progress mark: nothing that begins before `upto` follows on the input. Returns the same limit for the output;
+    /// `i64::MIN` if it is not known, as for an operator that buffers items.
     fn progress(&mut self, port: Port, upto: i64) -> i64 {
         let _ = port;
         upto
     }
 
-    /// Parameters that are declared adjustable have other values from now on; between bursts.
+    /// Adjustable parameters change; called between bursts.
     ///
     /// # Errors
     /// As [`process`](Self::process).
@@ -367,18 +367,18 @@ pub trait Operator: Send {
         Ok(ParameterUpdate::Rebuild)
     }
 
-    /// So many samples will come, as far as it is known: a sink may set memory aside. Said at most once, before all items.
+    /// The expected number of samples, so that a sink can reserve memory. Called at most once, before all items.
     fn expect(&mut self, samples: u64) {
         let _ = samples;
     }
 
-    /// What it has gathered since it was made, or since this was last asked, of an operator that is
-    /// [`Contract::Reducible`]; it forgets it. Asked for behind each task of a run on several cores.
+    /// Takes the partial result since the last call, from an operator that is [`Contract::Reducible`]. Called after each task of
+    /// a worker.
     fn partial(&mut self) -> Option<crate::PartialResult> {
         None
     }
 
-    /// Adds what another of its kind gathered of what comes next.
+    /// Adds the partial result of the next task.
     ///
     /// # Errors
     /// As [`process`](Self::process).
@@ -387,7 +387,7 @@ pub trait Operator: Send {
         Ok(())
     }
 
-    /// What a sink has gathered; asked for once, after the end.
+    /// The result of a plan that ends in this operator; called once, after the end.
     fn result(&mut self) -> Option<crate::PlanOutput> {
         None
     }

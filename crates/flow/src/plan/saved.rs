@@ -1,20 +1,20 @@
-//! Plans as JSON: nodes in order, each after those it takes inputs from.
+//! Plans as JSON: a list of nodes in topological order.
 
 use serde_json::{Map, Value, json};
 
 use super::graph::Graph;
-use super::{Op, Plan, SEGMENT_SAMPLES};
+use super::node::{Op, Plan, SEGMENT_SAMPLES};
 use crate::{Catalog, PlanError, PortType, SharedRecording};
 
-/// Finds the recording that a saved scan names.
+/// Finds the recording of a saved scan.
 pub type RecordingResolver<'a> =
     dyn Fn(&Map<String, Value>) -> Result<SharedRecording, PlanError> + 'a;
 
 impl Plan {
-    /// The plan as JSON: nodes in order, each after those it takes inputs from.
+    /// The plan as JSON, nodes in topological order.
     ///
     /// # Errors
-    /// [`PlanError::NotSaveable`] if it holds something that exists in this process only.
+    /// [`PlanError::NotSaveable`] if it depends on an object of this process.
     pub fn to_json(&self) -> Result<Value, PlanError> {
         let graph = Graph::new(self);
         let nodes = graph.nodes.iter().map(|node| {
@@ -38,7 +38,7 @@ impl Plan {
                 } => {
                     json!({"op": declaration.name, "params": params, "inputs": node.inputs})
                 }
-                Op::Hold(kept) => {
+                Op::Factory(kept) => {
                     let params = kept.0.saved()?;
                     json!({"op": kept.0.name(), "params": params, "inputs": node.inputs})
                 }
@@ -48,10 +48,10 @@ impl Plan {
         Ok(json!({"isochrony_plan": 1, "nodes": nodes, "output": graph.outputs[0]}))
     }
 
-    /// A plan from its JSON. `resolve` finds the recording that a scan names.
+    /// Reads a plan from JSON. `resolve` finds the recording of a scan.
     ///
     /// # Errors
-    /// [`PlanError::Unreadable`], and whatever adding each operator meets.
+    /// [`PlanError::Unreadable`], or the error of adding an operator.
     pub fn from_json(
         saved: &Value,
         catalog: &Catalog,

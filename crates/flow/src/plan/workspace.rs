@@ -1,17 +1,17 @@
-//! Limits on memory whose size comes from a parameter: tables of operators, and results that are gathered.
+//! Memory whose size follows from a parameter, as the tables of operators.
 //!
-//! Such a size is checked before anything of it is allocated ([`Workspace::check`]), against what this machine has. When
-//! a plan runs it is checked again, against the `memory` of that run ([`Workspace::check_against`]). So a window that is
-//! a thousand times too long is an error that names it, and never ends the process.
+//! It is checked before it is allocated, against the machine's free memory when the plan is built ([`Workspace::check`]) and
+//! against the memory budget when it is executed ([`Workspace::check_against`]). So a window a thousand times too long is an
+//! error that names it and does not end the process.
 
 use isochrony_segment::{free_memory, has_free_memory};
 
 use crate::PlanError;
 
-/// Tables of up to so many bytes are not held against a run's `memory`: every operator has some.
-const UNCOUNTED: u64 = 64 << 20;
+/// Smaller tables are not compared with the memory budget: every operator has some.
+const UNCOUNTED_BYTES: u64 = 64 << 20;
 
-/// Memory that an operator takes for its tables, and the parameter that it follows from.
+/// Memory of an operator's tables, and the parameter from which it follows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Workspace {
     parameter: &'static str,
@@ -20,9 +20,9 @@ pub struct Workspace {
 }
 
 impl Workspace {
-    /// `each` bytes for each of `value`, if this machine has as many.
+    /// `value` times `each` bytes, if this machine has them free.
     ///
-    /// Checked, but not reserved: libraries allocate by themselves, and end the process where they cannot.
+    /// Checked, not reserved: libraries allocate by themselves and abort the process if they cannot.
     ///
     /// # Errors
     /// [`PlanError::TooLarge`].
@@ -48,7 +48,7 @@ impl Workspace {
                 "of this machine's memory are free",
             ));
         }
-        if bytes > UNCOUNTED && !is_given(bytes) {
+        if bytes > UNCOUNTED_BYTES && !can_reserve(bytes) {
             let limited_by = "of this machine's memory are free, and the system limits this process to less (ulimit -v)";
             return Err(too_large(free_memory(), limited_by));
         }
@@ -59,7 +59,7 @@ impl Workspace {
         })
     }
 
-    /// Checks that a run with so much `memory` has room for it.
+    /// Checks that a memory budget covers it.
     ///
     /// # Errors
     /// [`PlanError::TooLarge`].
@@ -69,7 +69,7 @@ impl Workspace {
         operator: &'static str,
         node: usize,
     ) -> Result<(), PlanError> {
-        if self.bytes <= memory.max(UNCOUNTED) {
+        if self.bytes <= memory.max(UNCOUNTED_BYTES) {
             return Ok(());
         }
         Err(PlanError::TooLarge {
@@ -84,8 +84,8 @@ impl Workspace {
     }
 }
 
-/// Whether the system gives this process so many bytes of address space in one piece. Nothing is written to them.
-fn is_given(bytes: u64) -> bool {
+/// Whether the system grants this many contiguous bytes of address space. Nothing is written to them.
+fn can_reserve(bytes: u64) -> bool {
     let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
     Vec::<u8>::new().try_reserve_exact(bytes).is_ok()
 }

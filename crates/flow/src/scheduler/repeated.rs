@@ -202,7 +202,7 @@ impl OutputBlock {
         let port = graph.nodes[from.0].bound.outputs[usize::from(from.1)];
         let bound = FillBlock(memory.clone()).bind(&[port])?;
         graph.nodes.push(GraphNode {
-            op: Op::Hold(crate::SharedFactory::new(FillBlock(memory.clone()))),
+            op: Op::Factory(crate::SharedFactory::new(FillBlock(memory.clone()))),
             inputs: vec![from],
             bound,
         });

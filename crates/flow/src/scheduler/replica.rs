@@ -238,7 +238,7 @@ impl ReplicaBuilder {
         self.push(
             plan_node,
             GraphNode {
-                op: Op::Hold(crate::SharedFactory::new(held)),
+                op: Op::Factory(crate::SharedFactory::new(held)),
                 inputs: vec![from],
                 bound: OperatorProperties::new([port]).contract(Contract::Sequential),
             },

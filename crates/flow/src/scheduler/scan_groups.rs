@@ -123,7 +123,7 @@ impl GroupPlanner<'_> {
         }
         let cut_sensitive = nodes.iter().filter(|one| one.exposes_cuts(self.graph));
         let cut_sensitive: Vec<usize> = cut_sensitive.flat_map(|one| &one.scans).copied().collect();
-        let held = |node: &crate::plan::graph::GraphNode| matches!(node.op, Op::Hold(_));
+        let held = |node: &crate::plan::graph::GraphNode| matches!(node.op, Op::Factory(_));
         if self.options.workers > 1 && self.graph.nodes.iter().any(held) {
             for one in self.reachable(&several, false) {
                 let exposes = groups

@@ -96,7 +96,7 @@ impl SequentialPart {
                         number,
                         0..node.bound.outputs.len().max(1),
                         GraphNode {
-                            op: Op::Hold(crate::SharedFactory::new(held)),
+                            op: Op::Factory(crate::SharedFactory::new(held)),
                             inputs,
                             bound: node.bound.clone(),
                         },

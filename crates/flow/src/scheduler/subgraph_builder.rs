@@ -122,7 +122,7 @@ impl<'a> SubgraphBuilder<'a> {
     fn check_node(&self, at: usize) -> Result<SubgraphNode, String> {
         let node = &self.graph.nodes[at];
         let name = node.op.name();
-        if self.without_held && matches!(node.op, Op::Hold(_)) {
+        if self.without_held && matches!(node.op, Op::Factory(_)) {
             return Err("is called here".into());
         }
         let inputs = node.inputs.iter();
@@ -167,7 +167,7 @@ impl<'a> SubgraphBuilder<'a> {
                 "{name} takes indices that were made in several ways"
             ));
         }
-        let held = before().any(|one| one.held) || matches!(node.op, Op::Hold(_));
+        let held = before().any(|one| one.held) || matches!(node.op, Op::Factory(_));
         if held && (contract.rel_err > 0.0 || combines_inexactly(node)) {
             // One worker calls it sequentially, so its cuts would lie elsewhere.
             return Err(format!(

@@ -71,7 +71,7 @@ pub(super) fn task_contract(
     options: &RunOptions<'_>,
 ) -> Result<TaskContract, String> {
     let held = match &node.op {
-        Op::Hold(kept) => match kept.0.parallelism(options) {
+        Op::Factory(kept) => match kept.0.parallelism(options) {
             // One worker uses tasks only for plans whose bits depend on cuts, and calls process code sequentially.
             Parallelism::Workers(_) if options.workers < 2 => return Err("is called here".into()),
             Parallelism::Workers(_) => true,
@@ -162,7 +162,7 @@ fn declared_contract(node: &GraphNode, inputs: &[PortType]) -> Result<TaskContra
 pub(crate) fn placements(graph: &Graph, options: &RunOptions<'_>, spread: &[usize]) -> Vec<String> {
     let place = |at: usize| {
         let node = &graph.nodes[at];
-        let Op::Hold(kept) = &node.op else {
+        let Op::Factory(kept) = &node.op else {
             return None;
         };
         let label = kept.0.label();

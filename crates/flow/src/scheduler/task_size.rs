@@ -198,7 +198,7 @@ impl SubgraphBuilder<'_> {
     fn largest_held_output(&self) -> Option<usize> {
         let (bytes, exits) = (self.bytes_per_sample(), self.exits());
         let held = self.nodes.iter().enumerate();
-        let held = held.filter(|(_, one)| matches!(self.graph.nodes[one.node].op, Op::Hold(_)));
+        let held = held.filter(|(_, one)| matches!(self.graph.nodes[one.node].op, Op::Factory(_)));
         let leaving = held.map(|(position, _)| {
             let behind = self.downstream_of(position);
             let leaving = exits.iter().filter(|exit| behind[exit.edge.0]);

@@ -365,8 +365,7 @@ impl Recording for StoredRecording {
 
     fn outer_gaps(&self) -> OuterGaps {
         let mut signal = self.signal.clone();
-        // If the store cannot be read, the last known gaps are used.
-        let _ = signal.refresh();
+        let _ = signal.refresh(); // If it fails, the last known gaps are used.
         match self.ranges.as_deref() {
             None => OuterGaps::within(&signal, 0..signal.end_index()),
             Some([range]) => OuterGaps::within(&signal, range.clone()),

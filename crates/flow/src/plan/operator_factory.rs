@@ -1,9 +1,8 @@
-//! Operators that hold something of this process: a closure, a Python function, an open store.
+//! Operators that depend on objects of this process: a closure, a Python function, an open store.
 //!
-//! A declared operator is its name and parameters, so a plan of such operators is data. What a [`OperatorFactory`] operator does
-//! lies in an object instead, which says itself how it prints and how, if at all, it is saved. A plan holds the object;
-//! the operator is made of it anew for each run, as declared ones are. [`Catalog::with_factory`](crate::Catalog::with_factory)
-//! brings saved ones back.
+//! A declared operator is a name and parameters, so it is data. An [`OperatorFactory`] is an object: the plan holds it and it
+//! makes the operator anew for each execution. It defines how it prints and how, if at all, it is saved;
+//! [`Catalog::with_factory`](crate::Catalog::with_factory) restores saved ones.
 
 use std::fmt;
 use std::sync::Arc;
@@ -12,33 +11,33 @@ use serde_json::{Map, Value};
 
 use crate::{Operator, PlanError, PortType, RunOptions, SharedRecording};
 
-/// Who does the work of a held operator in a run on several cores, and why, in words that `explain` shows.
+/// Which threads may execute an operator when there are several workers, and why, as `explain` shows it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Parallelism {
-    /// Each worker, by an operator of its own: none must know of what another was given.
+    /// Every worker, with an operator of its own that does not depend on the others' items.
     Workers(String),
-    /// The caller's thread, in order.
+    /// The calling thread, in order.
     CallingThread(String),
 }
 
-/// What makes an operator, and is kept in a plan in its place.
+/// Makes an operator; a plan holds it in the operator's place.
 pub trait OperatorFactory: Send + Sync {
     /// The operator's name, in errors, reports and saved plans.
     fn name(&self) -> &'static str;
 
-    /// What a printed plan shows.
+    /// The text in a printed plan.
     fn label(&self) -> String {
         self.name().into()
     }
 
-    /// Makes the operator, once when the plan is built and once for each run. `reads` is the recording whose indices
-    /// come in, in a run.
+    /// Makes the operator, once when the plan is built and once for each execution; then `reads` is the recording whose
+    /// indices the items have.
     ///
     /// # Errors
-    /// A [`PlanError`]: what it holds is gone.
+    /// [`PlanError`] if the object is gone.
     fn make(&self, reads: Option<&SharedRecording>) -> Result<Box<dyn Operator>, PlanError>;
 
-    /// Makes the operator for a run, in the thread that will call it.
+    /// Makes the operator for an execution, in the thread that will call it.
     ///
     /// # Errors
     /// As [`make`](Self::make).
@@ -51,14 +50,13 @@ pub trait OperatorFactory: Send + Sync {
         self.make(reads)
     }
 
-    /// Who does its work in a run on several cores. What it must not do for other reasons, as one that remembers, it need
-    /// not say here.
+    /// Which threads may execute it. Limits that follow from its contract, as state between items, apply besides.
     fn parallelism(&self, run: &RunOptions<'_>) -> Parallelism {
         let _ = run;
         Parallelism::CallingThread("holds something of this process".into())
     }
 
-    /// Its parameters as a saved plan has them.
+    /// Its parameters in a saved plan.
     ///
     /// # Errors
     /// [`PlanError::NotSaveable`] if it exists in this process only.
@@ -70,26 +68,26 @@ pub trait OperatorFactory: Send + Sync {
         })
     }
 
-    /// Whether it writes to signals at all: else nobody asks which a plan reads.
+    /// Whether it writes to signals. If not, [`writes`](Self::writes) is not called.
     fn is_writer(&self) -> bool {
         false
     }
 
-    /// Whether it writes to a signal of that store and name; a plan must not read what it writes.
+    /// Whether it writes to a recording, given in saved form: a plan must not read what it writes.
     fn writes(&self, recording: &Map<String, Value>) -> bool {
         let _ = recording;
         false
     }
 }
 
-/// A shared [`OperatorFactory`]; equal if it is the same one or is saved alike.
+/// A shared [`OperatorFactory`]. Two are equal if they are the same object or have the same saved form.
 #[derive(Clone)]
 pub struct SharedFactory(pub(crate) Arc<dyn OperatorFactory>);
 
 impl SharedFactory {
-    /// Shares what makes an operator.
-    pub fn new(held: impl OperatorFactory + 'static) -> Self {
-        Self(Arc::new(held))
+    /// Shares a factory.
+    pub fn new(factory: impl OperatorFactory + 'static) -> Self {
+        Self(Arc::new(factory))
     }
 }
 
@@ -107,6 +105,6 @@ impl fmt::Debug for SharedFactory {
     }
 }
 
-/// Brings a saved [`OperatorFactory`] back, from its parameters and the types of its inputs.
+/// Restores a saved [`OperatorFactory`] from its parameters and the types of its inputs.
 pub type FactoryResolver =
     Arc<dyn Fn(&Map<String, Value>, &[PortType]) -> Result<SharedFactory, PlanError> + Send + Sync>;

@@ -1,0 +1,38 @@
+//! The partial result that an operator computed from one task, to be combined with those of other tasks.
+
+use std::any::Any;
+use std::fmt;
+use std::sync::Arc;
+
+/// A partial result. Only the operator knows its type; see [`Operator::partial`](crate::Operator::partial).
+#[derive(Clone)]
+pub struct PartialResult {
+    result: Arc<dyn Any + Send + Sync>,
+    bytes: u64,
+}
+
+impl PartialResult {
+    /// Wraps a result that takes `bytes` of memory.
+    pub fn new(result: impl Any + Send + Sync, bytes: u64) -> Self {
+        let result = Arc::new(result);
+        Self { result, bytes }
+    }
+
+    /// The result, if it is of this type.
+    #[must_use]
+    pub fn get<T: Any>(&self) -> Option<&T> {
+        self.result.downcast_ref()
+    }
+
+    /// Bytes of memory that it takes.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+}
+
+impl fmt::Debug for PartialResult {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Partial({} bytes)", self.bytes)
+    }
+}
