@@ -36,7 +36,7 @@ impl Plan {
     /// # let stream = Stream::new("noise", TimebaseId(0), Rate::new(100, 1)?).intern();
     /// # let noise = Segments::new([SigSeg::from_slice(&[0.5f32; 40], 0, stream)?]).expect("in order");
     /// let plan = Plan::scan(noise).add(StaLta::builder().sta(0.1).lta(0.3))?;
-    /// assert_eq!(plan.to_string(), "scan(noise) -> stalta(lta=0.3, sta=0.1)");
+    /// assert_eq!(plan.to_string(), "scan(noise) -> stalta(sta=0.1, lta=0.3)");
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     ///

@@ -74,7 +74,7 @@ impl Declaration {
             "family": self.family(),
             "summary": self.summary(),
             "inputs": {"least": least, "exact": exact},
-            "params": self.params.iter().map(Param::to_json).collect::<Vec<_>>(),
+            "params": self.params.iter().map(Param::json).collect::<Vec<_>>(),
             "alternatives": alternatives.collect::<Vec<_>>(),
             "sections": sections.into_iter().collect::<serde_json::Map<_, _>>(),
         })
@@ -82,7 +82,7 @@ impl Declaration {
 }
 
 impl Param {
-    fn to_json(&self) -> Value {
+    fn json(&self) -> Value {
         let lines: Vec<&str> = self.doc.lines().map(str::trim).collect();
         json!({
             "name": self.name,
