@@ -328,19 +328,22 @@ def test_progress_is_told_in_the_calling_thread_and_ends_the_run() -> None:
     assert {ident for _, _, ident in told} == {threading.get_ident()}
 
 
+@pytest.mark.alone
 def test_python_code_ends_within_a_second_of_ctrl_c(tmp_path: Path) -> None:
     program = """
     import os, signal, threading, time
     import numpy as np, isochrony as iso
     signal.signal(signal.SIGINT, signal.default_int_handler)
-    pressed = []
+    pressed, started = [], threading.Event()
     def press():
+        started.wait()
         time.sleep(0.3)
         pressed.append(time.perf_counter())
         os.kill(os.getpid(), signal.SIGINT)
     threading.Thread(target=press).start()
     def endless():
         while True:
+            started.set()
             yield np.zeros(1000)
     try:
         iso.generate(endless, dtype="f8", rate=1).rewindow(10).map(iso.py(lambda r: r.max(axis=1))).run()
