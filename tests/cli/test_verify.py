@@ -36,6 +36,31 @@ def run(capsys: pytest.CaptureFixture[str], *command: str, code: int = 0) -> str
     return capsys.readouterr().out
 
 
+def test_attributes_that_a_damaged_root_takes_with_it_are_a_loss(
+    store: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with iso.open(store, "r+") as opened:
+        opened.attrs["operator"] = "city water works"
+        opened.saved_plans.save("loud", iso.scan(opened["n/a"]).rewindow(100).rms())
+        opened.commit()
+    root = store / "zarr.json"
+    damaged = root.read_text()[:-30]
+    root.write_text(damaged)
+    with iso.open(store, "r+") as opened:
+        with pytest.raises(iso.StoreError, match="cannot be read"):
+            dict(opened.attrs)
+        with pytest.raises(iso.StoreError, match="cannot be read"):
+            opened.attrs["operator"] = "nobody"
+        assert opened["n/a"].sample_count == 40_100
+    assert root.read_text() == damaged
+    assert "saved plans" in run(capsys, "verify", str(store), code=1)
+    said = run(capsys, "verify", str(store), "--repair", code=6)
+    assert "lost: attributes of the store and saved plans" in said
+    assert "repaired, but attributes were lost" in said
+    assert (store / ".isochrony" / "zarr.json.damaged").read_text() == damaged
+    run(capsys, "verify", str(store), "--repair", code=0)
+
+
 def test_each_outcome_has_its_exit_code_and_verdict(store: Path, capsys: pytest.CaptureFixture[str]) -> None:
     def told(*options: str, code: int) -> dict:
         report = json.loads(run(capsys, "verify", str(store), "--json", *options, code=code))
