@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import BadSourceError
+from ..errors import BadSourceError, UsageError
 from ..extras import require
 from .block import Block, Options, Samples
 from .columns import (
@@ -34,6 +34,7 @@ from .columns import (
     time_unit_ns,
 )
 from .parquet_pages import check_pages
+from .rational import parse_rate
 from .registry import Format
 from .stretches import Column, blocks_of, default_columns
 from .table import values_of
@@ -97,15 +98,14 @@ class _Known:
         stated: Mapping[bytes, bytes] = schema.metadata or {}
         texts = {key.decode(errors="replace"): value.decode(errors="replace") for key, value in stated.items()}
         try:
-            rate = Fraction(texts["isochrony.rate"])
             return cls(
                 signal=texts["isochrony.signal"],
-                rate=rate if rate > 0 else None,
+                rate=parse_rate(texts["isochrony.rate"]),
                 unit=texts.get("isochrony.unit") or None,
                 scale=float(texts.get("isochrony.scale", 1.0)),
                 offset=float(texts.get("isochrony.offset", 0.0)),
             )
-        except (KeyError, ValueError, ZeroDivisionError):
+        except (KeyError, ValueError, UsageError):
             return cls()
 
 
