@@ -72,7 +72,9 @@ def _print(report: dict[str, Any], damage: list[dict[str, Any]], quick: bool) ->
         print(f"{where}{one['what']} ({state})")
     for loss in report["lost"]:
         if loss["reason"] == "damaged_metadata":
-            print("lost: attributes of the store and saved plans, if it had any; .isochrony keeps the damaged zarr.json")
+            print(
+                "lost: attributes of the store and saved plans, if it had any; .isochrony keeps the damaged zarr.json"
+            )
             continue
         if loss["reason"] == "lost_commit" and not loss["samples"]:
             what = f"that changed {loss['signal']}" if loss["signal"] else "of a signal that nothing names any more"
