@@ -9,7 +9,7 @@
 #   make bench   measured ratios against bare loops and peers
 #   make fuzz    every fuzz target for FUZZ_SECONDS (60)
 #   make soak    a live feed with faults for SOAK_SECONDS (3600)
-#   make attack  killed writers, damaged stores, repairs, damaged files, odd tables, a hostile feed; ATTACK_SEED
+#   make attack  killed writers, damaged stores, repairs, damaged files, odd tables, command lines, a hostile feed; ATTACK_SEED
 
 .DEFAULT_GOAL := help
 SHELL := bash
@@ -30,6 +30,7 @@ ATTACK_DAMAGES ?= 600
 ATTACK_IMPORTS ?= 500
 ATTACK_CSVS ?= 900
 ATTACK_REPAIRS ?= 600
+ATTACK_COMMANDS ?= 1000
 ATTACK_FEED_SECONDS ?= 3600
 ATTACK_SEED ?=
 DEMO_DIR ?= demo
@@ -140,6 +141,7 @@ attack: build-test
 	$(BIN)/python tests/attack/repairs.py $(ATTACK_REPAIRS) $(ATTACK_SEED) || failed=1; \
 	$(BIN)/python tests/attack/imports.py $(ATTACK_IMPORTS) $(ATTACK_SEED) || failed=1; \
 	$(BIN)/python tests/attack/tables.py $(ATTACK_CSVS) $(ATTACK_SEED) || failed=1; \
+	$(BIN)/python tests/attack/commands.py $(ATTACK_COMMANDS) $(ATTACK_SEED) || failed=1; \
 	$(BIN)/python tests/hostile_feed.py $(ATTACK_FEED_SECONDS) $(ATTACK_SEED) || failed=1; \
 	exit $$failed
 

@@ -225,6 +225,8 @@ class Recorder:
         sent = sum(session.next - session.begun for session in self.sessions)
         outcome = {"sent": sent, "received": self.received, "sessions": len(self.sessions), "counts": counts}
         assert self.received == sent, outcome
+        # No session of ours describes itself: all that do are forged.
+        assert self.listener.sender_unit is None, self.listener.sender_unit
         assert counts["lost_samples"] == counts["overrun_frames"] == 0, outcome
         return outcome
 

@@ -1,5 +1,7 @@
 """Detectors and running statistics against ObsPy, NumPy and SciPy."""
 
+from pathlib import Path
+
 import hypothesis.strategies as st
 import numpy as np
 import pytest
@@ -197,6 +199,40 @@ def test_seconds_are_the_decimals_that_they_are_written_as() -> None:
         two[[300, 301 + samples]] = 1.0
         merged = iso.scan(two, rate=100).triggers(on=0.5, merge=samples / 100).collect()
         assert [(start, end) for start, end in merged] == [(300, 302 + samples)]
+
+
+def test_windows_of_seconds_are_the_decimals_that_they_are_written_as() -> None:
+    # Half a sample counts as one more: 0.145 * 100 is 14.499999999999998 of floats.
+    one = np.zeros(600)
+    one[300] = 1.0
+    signal = iso.scan(one, rate=100)
+    for halves in range(1, 200):
+        window = halves / 200
+        expected = (halves + 1) // 2
+        assert np.count_nonzero(signal.running_mean(window).collect()) == expected, window
+        assert np.count_nonzero(signal.running_rms(window).collect()) == expected, window
+        largest = signal.running_quantile(window, 1.0).collect()
+        assert np.count_nonzero(largest) == expected, window
+    for halves in range(3, 100, 2):
+        sta, samples = halves / 200, (halves + 1) // 2
+        exact = signal.stalta(sta=samples / 100, lta=1.5).collect()
+        np.testing.assert_array_equal(signal.stalta(sta=sta, lta=1.5).collect(), exact, err_msg=str(sta))
+
+
+def test_a_tolerance_of_seconds_is_the_decimal_that_it_is_written_as(tmp_path: Path) -> None:
+    with iso.open(tmp_path / "a.iso", "x") as store:
+        first = store.create("first", dtype="f8", rate=100, start="2020-01-01T00:00:00Z")
+        first.append(np.ones(150))
+        for samples in range(1, 60):
+            name = f"later by {samples}"
+            later = store.create(name, dtype="f8", rate=100, start="2020-01-01T00:00:00Z")
+            later.append_gap(samples=samples)
+            later.append(np.ones(150))
+            store.commit()
+            rows, others = (iso.scan(store[one]).rewindow(150).stats("max") for one in ("first", name))
+            # 0.07 and 0.29 of floats are a hair less than 7 and 29 samples.
+            assert len(rows.join(others, tolerance=samples / 100).collect()["start"]) == 1, samples
+            assert len(rows.join(others, tolerance=samples / 100 - 0.001).collect()["start"]) == 0, samples
 
 
 def test_single_precision_seconds_count_as_they_print() -> None:

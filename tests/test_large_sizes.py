@@ -155,3 +155,89 @@ def test_a_result_that_does_not_fit_says_how_much_there_was_and_what_to_do() -> 
     text = limited("iso.generate(lambda: (np.ones(1 << 20) for _ in range(4096)), dtype='f8', rate=1).collect()", 512)
     assert re.search(r"result_too_large .*\d+ bytes more beside the \d+ that the result has already", text), text
     assert "sink_parquet" in text, text
+
+
+LEVEL = """
+    import tempfile, numpy as np, isochrony as iso
+    store = iso.open(tempfile.mkdtemp() + "/a.iso", "x")
+    x = store.create("x", dtype="i2", rate=1000, start="2020-01-01T00:00:00Z")
+    x.append(np.zeros(3_000_000, "i2"))
+    x.append_gap(samples=10**15)
+    x.append(np.zeros(3_000_000, "i2"))
+    store.commit()
+    level = store["x"].level(512)[:]
+    for read in (level.values, level.times, lambda: level.values(fill=0.0)):
+        try:
+            read()
+        except (iso.IsochronyError, MemoryError) as error:
+            print(type(error).__name__, getattr(error, "code", ""), error)
+"""
+
+
+def test_a_level_over_a_long_gap_is_an_error_and_not_the_end() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(LEVEL)], capture_output=True, text=True, timeout=120, check=False
+    )
+    assert done.returncode == 0, (done.returncode, done.stderr)
+    first, _, last = done.stdout.splitlines()
+    assert re.search(r"too_large one array for this selection needs 156\d{11} bytes", first), first
+    assert first == last
+
+
+RECORD = """
+    import os, struct, sys, tempfile, numpy as np, isochrony as iso
+    path = tempfile.mkdtemp() + "/a.iso"
+    store = iso.open(path, "x")
+    store.create("x", dtype="i2", rate=1000).append(np.zeros(10, "i2"))
+    store.commit()
+    reader = iso.open(path)
+    x = reader["x"]
+    (log,) = [name for name in os.listdir(path + "/.isochrony") if name.startswith("log.")]
+    with open(f"{path}/.isochrony/{log}", "r+b") as file:
+        data = file.read()
+        # The place of the next record: a length of 0, in front of the checksum and number of the acknowledged one.
+        words = np.frombuffer(data, "<u4")
+        (at,) = [k for k in range(2, len(words) - 8, 2) if words[k] == 0 and words[k + 1] and words[k + 2] == 1][:1]
+        # It claims 4 GB less a page, in a file with a hole of that size.
+        file.seek(4 * at)
+        file.write(struct.pack("<I", 0xFFFFF000))
+        file.truncate(5 << 30)
+    import resource
+    used = next(line for line in open("/proc/self/status") if line.startswith("VmSize")).split()[1]
+    limit = int(used) * 1024 + (512 << 20)
+    resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+    try:
+        reader.refresh()
+        print("refreshed")
+    except iso.IsochronyError as error:
+        print(type(error).__name__, error.code)
+    os._exit(0)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs a limit of the address space")
+def test_a_record_of_the_log_that_claims_gigabytes_is_an_error_and_not_the_end() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(RECORD)], capture_output=True, text=True, timeout=120, check=False
+    )
+    assert done.returncode == 0, (done.returncode, done.stderr)
+    assert "no_memory" in done.stdout, done.stdout
+
+
+def test_decimals_with_absurd_exponents_are_refused_at_once() -> None:
+    program = """
+        from decimal import Decimal
+        import isochrony as iso
+        for text in ("1e999999999", "-1e-999999999"):
+            for call in (lambda d: iso.Time("2020-01-01") + d, lambda d: iso.graph().timebase("x", rate=d)):
+                try:
+                    call(Decimal(text))
+                except (iso.IsochronyError, TypeError, ValueError, AttributeError) as error:
+                    print(type(error).__name__)
+        print(iso.Time("2020-01-01T00:00:00Z") + Decimal("0e-999999999"))
+    """
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(program)], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert len(done.stdout.splitlines()) == 5, done.stdout

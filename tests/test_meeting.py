@@ -166,8 +166,10 @@ def test_a_control_serves_one_run_at_a_time() -> None:
         lambda a, b: a.triggers(on=0.5).join(b.triggers(on=0.5)),
         lambda a, b: a.rewindow(16).delay(b.rewindow(16), 3),
         lambda a, b: a.rewindow(16).xcorr(b.rewindow(16), 3),
+        lambda a, b: a.rewindow(16).gcc_phat(b.rewindow(16), 3),
+        lambda a, b: a.sync(on=b.triggers(on=0.5))[0],
     ],
-    ids=["zip", "map", "join", "delay", "xcorr"],
+    ids=["zip", "map", "join", "delay", "xcorr", "gcc_phat", "sync"],
 )
 def test_plans_of_one_timebase_and_two_rates_do_not_meet(meet) -> None:  # type: ignore[no-untyped-def]
     a, b = iso.scan(np.zeros(100), rate=1000), iso.scan(np.zeros(200), rate=2000)
@@ -175,3 +177,10 @@ def test_plans_of_one_timebase_and_two_rates_do_not_meet(meet) -> None:  # type:
         meet(a, b)
     assert "align" in str(refused.value)
     meet(a, iso.scan(np.zeros(100), rate=1000))
+
+
+def test_samples_of_two_rates_are_not_merged() -> None:
+    a, b = iso.scan(np.zeros(100), rate=1000), iso.scan(np.zeros(200), rate=2000)
+    with pytest.raises(iso.PlanError, match=r"1000 Hz.*2000 Hz"):
+        a.merge(b)
+    a.merge(iso.scan(np.zeros(100), rate=1000))

@@ -2,6 +2,9 @@
 
 import json
 import re
+import subprocess
+import sys
+from pathlib import Path
 from typing import Any
 
 import hypothesis.strategies as st
@@ -143,3 +146,42 @@ def test_two_signals_meet_by_time(store: iso.Store) -> None:
     merged = iso.scan(store["stn_10/pressure"]).rewindow(100).map(lambda s: s.max())
     store.save_plan("v", merged)
     assert store.saved_plans["v"][0:300].values()[:, 0].tolist() == [99, 199, 299]
+
+
+FORKED = """
+import os, sys, isochrony as iso
+store = iso.open(sys.argv[1], "r+")
+child = os.fork()
+if child == 0:
+    for change in (
+        lambda: store.save_plan("child", iso.scan(store["x"]).rewindow(10)),
+        lambda: store.saved_plans.save("kept", iso.scan(store["x"]).rewindow(10), overwrite=True),
+        lambda: store.saved_plans.__delitem__("kept"),
+        lambda: store.saved_plans.rename("kept", "mine"),
+    ):
+        try:
+            change()
+        except iso.StoreError as error:
+            print(error.code, flush=True)
+        else:
+            print("done", flush=True)
+    os._exit(0)
+os.waitpid(child, 0)
+print(sorted(store.saved_plans))
+store.save_plan("parent", iso.scan(store["x"]).rewindow(10))
+"""
+
+
+def test_a_forked_child_changes_no_saved_plans(tmp_path: Path) -> None:
+    path = tmp_path / "a.iso"
+    with iso.open(path, "x") as store:
+        store.create("x", dtype="i2", rate=100).append(np.arange(100, dtype="i2"))
+        store.commit()
+        store.save_plan("kept", iso.scan(store["x"]).rewindow(20))
+    done = subprocess.run([sys.executable, "-c", FORKED, str(path)], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    *refused, kept = done.stdout.splitlines()
+    assert len(refused) == 4, done.stdout
+    assert "done" not in refused
+    assert kept == "['kept']"
+    assert sorted(iso.open(path).saved_plans) == ["kept", "parent"]

@@ -170,6 +170,10 @@ def duration(value: object) -> tuple[int, int]:
     return _split(seconds * _NS)
 
 
+# Of ten, of a Decimal.
+_MOST_EXPONENT = 400
+
+
 def _number(value: object) -> Fraction | None:
     """A finite number; a float means the shortest decimal that reads back as it."""
     if isinstance(value, bool | np.bool_):
@@ -179,10 +183,19 @@ def _number(value: object) -> Fraction | None:
     if isinstance(value, float | np.floating):
         return Fraction(str(value)) if np.isfinite(value) else None
     if isinstance(value, Decimal):
-        return Fraction(value) if value.is_finite() else None
+        return _of_decimal(value)
     if isinstance(value, numbers.Rational | np.integer):
         return Fraction(int(value)) if isinstance(value, np.integer) else Fraction(value)
     return None
+
+
+def _of_decimal(value: Decimal) -> Fraction | None:
+    if not value.is_finite():
+        return None
+    # The power of ten is computed: of 1e999999999 for hours. No double is as large or as small as these.
+    if value and abs(value.adjusted()) > _MOST_EXPONENT:
+        return None
+    return Fraction(value)
 
 
 def number(value: object) -> tuple[int, int]:

@@ -210,11 +210,11 @@ def misread(signal: Read, truth: Read, before: Read, unchecked: int) -> str:
     return ""
 
 
-def judge(outcome: Read | str, truth: Read, before: Read, unchecked: int) -> tuple[str, str]:
-    """What a damage led to, and what is wrong about it, if anything."""
+def judge(outcome: Read | str, truth: Read, before: Read, unchecked: int, views: Read) -> tuple[str, str]:
+    """What a damage led to, and what is wrong about it, if anything. `views` are the plots of the sound store."""
     if isinstance(outcome, str):
         return "died", outcome
-    reads = [*outcome["signals"].values(), *outcome["scans"].values()]
+    reads = [one for kind in ("signals", "scans", "views") for one in outcome[kind].values()]
     failed = "open" in outcome or any("error" in one for one in reads)
     detected = "verify" in outcome or bool(outcome["damage"])
     unlike = False
@@ -229,20 +229,23 @@ def judge(outcome: Read | str, truth: Read, before: Read, unchecked: int) -> tup
         selected = outcome["signals"][name].get("read", truth[name])
         if "read" in one and one["read"] != selected["samples"]:
             return "misread", f"a plan reads other samples of {name}; verify: {outcome.get('damage')}"
+    # Rows of plots have no checksum: `verify` compares them with the samples.
+    plots = outcome["views"].items()
+    unlike |= any(one.get("read", views[name]) != views[name] for name, one in plots)
     if (failed or unlike) and not detected:
         return "missed", f"verify calls the store sound: {json.dumps(outcome)[:300]}"
     return ("refused" if failed else "changed" if unlike else "detected" if detected else "harmless"), ""
 
 
-def truth_of(store: Path) -> dict[str, Read]:
-    """What a sound store shows; a plan reads the same, and `verify` finds nothing."""
+def truth_of(store: Path) -> tuple[dict[str, Read], Read]:
+    """What a sound store shows, and its plots; a plan reads the same, and `verify` finds nothing."""
     outcome = read(store)
     assert isinstance(outcome, dict) and outcome.get("damage") == [], outcome
     signals = {name: one["read"] for name, one in outcome["signals"].items()}
     assert {name: one["read"] for name, one in outcome["scans"].items()} == {
         name: one["samples"] for name, one in signals.items()
     }
-    return signals
+    return signals, {name: one["read"] for name, one in outcome["views"].items()}
 
 
 def main(count: int, seed: int) -> int:
@@ -254,7 +257,7 @@ def main(count: int, seed: int) -> int:
         work = Path(scratch, "work.iso")
         write(stores.base, np.random.default_rng(seed), stores.older)
         write(stores.other, np.random.default_rng(seed + 1), Path(scratch, "unused.iso"))
-        truth, before = truth_of(stores.base), truth_of(stores.older)
+        (truth, views), (before, _) = truth_of(stores.base), truth_of(stores.older)
         files = stored_files(stores.base)
         done = 0
         while done < count:
@@ -268,7 +271,7 @@ def main(count: int, seed: int) -> int:
             if file is not None:
                 mapped = file.match("data/c/*") and file.parts[0] != "sealed"
                 unchecked = {"flip": 1, "overwrite": OVERWRITTEN}.get(kind, 0)
-                outcome, wrong = judge(read(work), truth, before, unchecked if mapped else 0)
+                outcome, wrong = judge(read(work), truth, before, unchecked if mapped else 0, views)
                 outcomes[outcome] += 1
                 if outcome == "harmless":
                     harmless[f"{kind} of {file}"] += 1

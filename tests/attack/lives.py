@@ -3,7 +3,9 @@
     python tests/attack/lives.py [LIVES [SEED]]
 
 A writer appends stretches whose samples are a function of their index, with gaps in known places, commits, and says
-so; it is killed at a moment that the seed chooses. Two readers meanwhile read what is committed, with handles that
+so; it is killed at a moment that the seed chooses. A second signal it overwrites, seals, unseals, marks invalid and
+fills, renames and commits without publishing, at random; its samples say by which overwriting they were made, as its
+attributes do. Two readers meanwhile read what is committed, with handles that
 they keep and with new ones, and call `verify`. After each life the store has all that was acknowledged, every sample is
 right, and `verify` calls it sound, as it does beside the writer and after each tenth life, when a writer opens the
 store and closes it. Prints a line for each failure, counts, and the seed.
@@ -37,6 +39,58 @@ def check(signal):
     expected = (index := signal.end_index) // 10_000 * 9_900 + min(index % 10_000, 9_900)
     assert count == expected, f"{count} samples of {expected} up to index {index}"
     return signal.end_index
+
+def made(signal, index):
+    return ((index + 7919 * signal.attrs["made"]) * 2654435761 % 65521 - 32760).astype("i2")
+
+#: What an error about the second signal may say while a writer changes it, or of a handle that is older.
+GONE = {"samples_replaced", "signal_removed", "no_such_signal"}
+
+def check_changed(store):
+    # The second signal under either name: each sample is of the overwriting that its attributes name.
+    for name in ("y", "z"):
+        try:
+            signal = store[name]
+            for segment in signal[:].segments:
+                index = np.arange(segment.start, segment.end)
+                wrong = np.flatnonzero(np.asarray(segment.counts) != made(signal, index))
+                assert not len(wrong), f"{name} is wrong from index {index[wrong[0]]}, {len(wrong)} of {len(index)}"
+        except KeyError:
+            continue
+        except iso.StoreError as error:
+            assert error.code in GONE, f"{error.code}: {error}"
+
+def change(store, rng):
+    # One random change of the second signal, committed in one of two ways.
+    name = "y" if "y" in store else "z"
+    kind = int(rng.integers(7)) if name in store else 0
+    if kind == 0:
+        was = store[name].attrs["made"] if name in store else 0
+        signal = store.create(name, dtype="i2", rate=1000, overwrite=True, attrs={"made": was + 1})
+        signal.append(made(signal, np.arange(int(rng.integers(1, 90_000)))))
+        store.commit(publish=bool(rng.integers(2)))
+        return
+    signal = store[name]
+    end = signal.end_index
+    if kind == 1:
+        signal.unseal() if signal.codec else signal.seal("zstd:1")
+        return
+    if kind == 2:
+        store.rename(name, "z" if name == "y" else "y")
+    elif not signal.codec:
+        start = int(rng.integers(end))
+        stop = min(end, start + int(rng.integers(1, 9000)))
+        if kind == 3:
+            signal.append(made(signal, np.arange(end, end + int(rng.integers(1, 9000)))))
+        elif kind == 4:
+            signal.mark_invalid(start, stop)
+        else:
+            if kind == 6:
+                signal.mark_invalid(start, stop)
+                store.commit(publish=bool(rng.integers(2)))
+            for gap in [gap for gap in signal.gaps if gap.start < stop and gap.end > start][:3]:
+                signal.fill(gap.start, made(signal, np.arange(gap.start, gap.end)))
+    store.commit(publish=bool(rng.integers(2)))
 """
 WRITER = """
 rng = np.random.default_rng(int(sys.argv[2]))
@@ -54,6 +108,8 @@ with iso.open(sys.argv[1], "a") as store:
         end = signal.end_index
         store.commit()
         print(end, flush=True)
+        if rng.integers(2):
+            change(store, rng)
 """
 READER = """
 kept, reads = None, 0
@@ -71,6 +127,7 @@ while time.monotonic() < until:
         assert check(kept[0]) >= kept[1]
         end = max(end, kept[1])
     kept = (signal, check(signal))
+    check_changed(store)
     reads += 1
     if reads % 4 == 0:
         damage = iso.verify(sys.argv[1])["damage"]
@@ -80,9 +137,12 @@ print(reads)
 CLOSING = """
 with iso.open(sys.argv[1], "a") as store:
     check(store["x"])
+    check_changed(store)
 """
 AFTERWARDS = """
 store = iso.open(sys.argv[1])
+GONE.clear()
+check_changed(store)
 print(check(store["x"]), len(iso.verify(sys.argv[1])["damage"]))
 """
 

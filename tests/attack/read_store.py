@@ -2,8 +2,8 @@
 
     python tests/attack/read_store.py STORE NAME...
 
-Each signal is read twice, as a selection and by a plan that copies from the files. Its record has the ranges of its
-segments, the samples, the times of each segment's ends and middle, and the events.
+Each signal is read three times: as a selection, by a plan that copies from the files, and as a plot. Its record
+has the ranges of its segments, the samples, the times of each segment's ends and middle, and the events.
 """
 
 from __future__ import annotations
@@ -44,6 +44,12 @@ def scanned(signal: iso.Signal) -> str:
     return encoded(b"".join(pieces))
 
 
+def plotted(signal: iso.Signal) -> list[str]:
+    """The columns of a plot, which come from stored rows where there are any."""
+    view = signal.view(pixels=100)
+    return [encoded(np.asarray(part).tobytes()) for part in (view.min, view.max, view.mean)]
+
+
 def encoded(data: bytes) -> str:
     """Bytes as text."""
     return base64.b85encode(data).decode()
@@ -51,11 +57,11 @@ def encoded(data: bytes) -> str:
 
 def errand(path: str, names: list[str]) -> dict[str, Any]:
     """Everything that a store shows, and what `verify` finds."""
-    outcome: dict[str, Any] = {"signals": {}, "scans": {}}
+    outcome: dict[str, Any] = {"signals": {}, "scans": {}, "views": {}}
     try:
         with iso.open(path) as store:
             for name in names:
-                for kind, read in (("signals", record), ("scans", scanned)):
+                for kind, read in (("signals", record), ("scans", scanned), ("views", plotted)):
                     try:
                         outcome[kind][name] = {"read": read(store[name])}
                     except (iso.IsochronyError, OSError) as error:

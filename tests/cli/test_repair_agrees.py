@@ -45,6 +45,8 @@ def write(path: Path, *, killed: bool) -> None:
         (False, lambda s: os.truncate(s / "long/crc/.signal", 3), (1, 5, 0)),
         (False, lambda s: shutil.rmtree(s / "long/crc"), (1, 5, 0)),
         (False, lambda s: (s / "zarr.json").unlink(), (1, 5, 0)),
+        (False, lambda s: os.truncate(s / "zarr.json", 100), (1, 6, 0)),
+        (True, lambda s: os.truncate(s / "zarr.json", 0), (1, 6, 0)),
         (True, lambda s: os.truncate(s / "long/zarr.json", 0), (1, 5, 0)),
         (True, lambda s: os.truncate(s / "long/data/c/0", 200_000), (1, 6, 0)),
         (True, lambda s: folder_instead(s / "long/zarr.json"), (1, 1, 1)),
@@ -63,5 +65,17 @@ def test_they_agree(
     store = tmp_path / "a.iso"
     write(store, killed=killed)
     damage(store)
+    opened = tmp_path / "opened.iso"
+    shutil.copytree(store, opened)
+    before = {one["code"] for one in iso.verify(opened)["damage"]}
+    try:
+        iso.open(opened, "r+").close()
+    except iso.StoreError as error:
+        assert before, f"a sound store is refused: {error}"
+    else:
+        # What opening mends follows from the log, and nothing of it is a sample.
+        mended = before - {one["code"] for one in iso.verify(opened)["damage"]}
+        assert mended <= {"missing_metadata", "foreign_metadata", "stale_metadata", "damaged_identity"}
+        assert before or not iso.verify(opened)["damage"]
     lines = (["verify", str(store)], ["verify", str(store), "--repair"], ["verify", str(store)])
     assert tuple(main(line) for line in lines) == codes, capsys.readouterr().out

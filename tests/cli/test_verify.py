@@ -36,6 +36,31 @@ def run(capsys: pytest.CaptureFixture[str], *command: str, code: int = 0) -> str
     return capsys.readouterr().out
 
 
+def test_attributes_that_a_damaged_root_takes_with_it_are_a_loss(
+    store: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with iso.open(store, "r+") as opened:
+        opened.attrs["operator"] = "city water works"
+        opened.saved_plans.save("loud", iso.scan(opened["n/a"]).rewindow(100).rms())
+        opened.commit()
+    root = store / "zarr.json"
+    damaged = root.read_text()[:-30]
+    root.write_text(damaged)
+    with iso.open(store, "r+") as opened:
+        with pytest.raises(iso.StoreError, match="cannot be read"):
+            dict(opened.attrs)
+        with pytest.raises(iso.StoreError, match="cannot be read"):
+            opened.attrs["operator"] = "nobody"
+        assert opened["n/a"].sample_count == 40_100
+    assert root.read_text() == damaged
+    assert "saved plans" in run(capsys, "verify", str(store), code=1)
+    said = run(capsys, "verify", str(store), "--repair", code=6)
+    assert "lost: attributes of the store and saved plans" in said
+    assert "repaired, but attributes were lost" in said
+    assert (store / ".isochrony" / "zarr.json.damaged").read_text() == damaged
+    run(capsys, "verify", str(store), "--repair", code=0)
+
+
 def test_each_outcome_has_its_exit_code_and_verdict(store: Path, capsys: pytest.CaptureFixture[str]) -> None:
     def told(*options: str, code: int) -> dict:
         report = json.loads(run(capsys, "verify", str(store), "--json", *options, code=code))
@@ -78,9 +103,13 @@ def test_the_help_states_the_exit_codes(capsys: pytest.CaptureFixture[str]) -> N
 
 def test_a_store_whose_description_is_a_trap_is_still_a_store(store: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (store / "zarr.json").write_text("[" * 200_000, encoding="utf-8")
-    run(capsys, "info", str(store))
+    assert main(["info", str(store)]) == 0
+    shown = capsys.readouterr()
+    assert "n/a" in shown.out
+    assert "saved plans are not shown" in shown.err
     assert "zarr.json" in run(capsys, "verify", str(store), code=1)
-    run(capsys, "verify", str(store), "--repair", code=5)
+    # Nobody can know whether it had attributes.
+    run(capsys, "verify", str(store), "--repair", code=6)
     run(capsys, "verify", str(store))
 
 
@@ -165,6 +194,31 @@ def test_backup_ends_with_what_progress_raises(store: Path, tmp_path: Path) -> N
     with pytest.raises(iso.StoreError, match="is not complete"):
         iso.open(tmp_path / "b.iso")
     assert iso.backup(store, tmp_path / "b.iso")["failed"] == []
+
+
+KILLED_BACKUP = """
+import os, signal, sys, isochrony as iso
+iso.backup(sys.argv[1], sys.argv[2], progress=lambda done, *_: done > 1e8 and os.kill(os.getpid(), signal.SIGKILL))
+"""
+
+
+def test_a_backup_that_is_killed_is_no_store_and_is_finished_by_the_next(store: Path, tmp_path: Path) -> None:
+    rng = np.random.default_rng(2)
+    with iso.open(store, "r+") as opened:
+        opened["n/a"].append(rng.integers(-9999, 9999, 120_000_000, dtype="i2"))
+        opened.commit()
+    copy = tmp_path / "b.iso"
+    done = subprocess.run([sys.executable, "-c", KILLED_BACKUP, str(store), str(copy)], check=False, timeout=300)
+    assert done.returncode == -signals.SIGKILL
+    with pytest.raises(iso.StoreError, match="is not complete"):
+        iso.open(copy)
+    assert iso.backup(store, copy)["failed"] == []
+    assert iso.verify(copy)["damage"] == []
+    with iso.open(copy) as opened, iso.open(store) as source:
+        for name in ("n/a", "n/b"):
+            ours, theirs = (one[name][:].values() for one in (opened, source))
+            assert np.array_equal(ours, theirs, equal_nan=True)
+            del ours, theirs
 
 
 SEAL_WITHIN = """

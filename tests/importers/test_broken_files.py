@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import io
+import subprocess
+import sys
 from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
@@ -97,3 +99,19 @@ def test_a_store_among_recordings_is_no_recording(tmp_path: Path) -> None:
     (tmp_path / "a.npy").write_bytes(array())
     iso.open(tmp_path / "old.iso", mode="x").close()
     assert [source.path.name for source in find_sources(tmp_path)] == ["a.npy"]
+
+
+@pytest.mark.parametrize("rate", ["1e999999999", "1e-999999999", "1/0", "9" * 5000, "nan", "inf"])
+def test_a_rate_in_the_metadata_that_cannot_be_stops_no_import(rate: str, tmp_path: Path) -> None:
+    source = tmp_path / "src"
+    source.mkdir()
+    table = pa.table({"v": np.zeros(9)})
+    stated = {"isochrony.signal": "x", "isochrony.rate": rate}
+    pq.write_table(table.replace_schema_metadata(stated), source / "a.parquet")
+    (source / "b.csv").write_bytes(text())
+    line = [sys.executable, "-m", "isochrony", "import", str(source), str(tmp_path / "a.iso")]
+    done = subprocess.run(line, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 1, done.stderr
+    assert "a.parquet" in done.stderr + done.stdout
+    store = iso.open(tmp_path / "a.iso")
+    assert [signal.sample_count for signal in store.values()] == [len(SAMPLES)]

@@ -27,35 +27,45 @@ impl Store {
     /// User attributes of the store.
     ///
     /// # Errors
-    /// [`StoreError::Io`].
+    /// [`StoreError::Io`], [`StoreError::DamagedFile`].
     pub fn attributes(&self) -> Result<Map<String, Value>, StoreError> {
-        let path = self.metadata_path()?;
-        let media = self.shared().backend.media();
-        let bytes = media.read(&path, limits::METADATA).at("read", &path)?;
         let missing = || io::Error::from(io::ErrorKind::NotFound);
-        let bytes = bytes.ok_or_else(missing).at("read", &path)?;
-        let mut attributes = match serde_json::from_slice::<Value>(&bytes) {
-            Ok(mut json) => match json.get_mut("attributes").map(Value::take) {
-                Some(Value::Object(attributes)) => attributes,
-                _ => Map::new(),
-            },
-            // The writer makes it anew when it opens the store.
-            Err(_) => Map::new(),
-        };
+        let path = self.metadata_path()?;
+        let mut attributes = self
+            .read_attributes()?
+            .ok_or_else(missing)
+            .at("read", &path)?;
         // Unlike `remove`, this keeps the others in the order in which they were set.
         attributes.retain(|key, _| key != OURS);
         Ok(attributes)
     }
 
+    /// All attributes of the store, ours among them; `None` if there is no file.
+    fn read_attributes(&self) -> Result<Option<Map<String, Value>>, StoreError> {
+        let path = self.metadata_path()?;
+        let media = self.shared().backend.media();
+        let bytes = media.read(&path, limits::METADATA).at("read", &path)?;
+        let damaged = || StoreError::DamagedFile {
+            path: path.clone(),
+            offset: 0,
+            reason: "the attributes of the store cannot be read from it",
+        };
+        bytes
+            .map(|bytes| zarr::attributes_of(&bytes).ok_or_else(damaged))
+            .transpose()
+    }
+
     /// Replaces the user attributes of the store, at once.
     ///
     /// # Errors
-    /// [`StoreError::InvalidAttributes`], [`StoreError::ReadOnly`], [`StoreError::Io`].
+    /// [`StoreError::InvalidAttributes`], [`StoreError::ReadOnly`], [`StoreError::Io`], and [`StoreError::DamagedFile`] if
+    /// those that there are cannot be read: a repair keeps what is there.
     pub fn set_attributes(&self, attributes: &Map<String, Value>) -> Result<(), StoreError> {
         let shared = self.shared();
         let engine = shared.backend.engine_in_place("set attributes")?;
         attributes_text("store", attributes)?;
         let _alone = shared.gate.write().unwrap_or_else(PoisonError::into_inner);
+        self.read_attributes()?;
         let path = self.metadata_path()?;
         let group = zarr::store_group(&self.uuid()?, attributes.clone());
         let (_, tmp) = engine.new_tmp();

@@ -2,23 +2,20 @@
 //!
 //! A record claims a range of samples for the execution, or says that a tasklet is finished. The latter is written after the
 //! commit that makes the tasklet's outputs durable. Each line starts with its checksum, and the first torn line ends the
-//! journal. Losing records costs work that is done again, never a sample.
+//! journal. Losing records costs work that is done again, never a sample. [`JournalPlace`] opens the file.
 //!
 //! ```text
 //!  lock the journal -> record claims -> run tasklets -> commit outputs -> record finished tasklets -> (repeat)
 //! ```
 
 use std::fs::{File, TryLockError};
-use std::io::{Read, Seek, SeekFrom, Write};
+use std::io::{Seek, SeekFrom, Write};
 use std::ops::Range;
-use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
 use crate::error::TaskletError;
-
-/// Where a store keeps its journals.
-pub(crate) const JOURNAL_FOLDER: &str = ".isochrony/tasklets";
+use crate::journal_place::JournalPlace;
 
 /// A line of a journal. Names of variants and fields are those on disk.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -44,30 +41,15 @@ pub(crate) enum JournalRecord {
 /// A journal that an execution writes.
 #[derive(Debug)]
 pub(crate) struct Journal {
-    path: PathBuf,
+    place: JournalPlace,
     file: LockedFile,
 }
 
 impl Journal {
     /// Reads the records of a journal; none if there is no such file.
-    pub(crate) fn read(path: &Path) -> Result<Vec<JournalRecord>, TaskletError> {
-        Ok(Self::read_with_len(path)?.0)
-    }
-
-    /// Reads the records, and the number of bytes that they take.
-    fn read_with_len(path: &Path) -> Result<(Vec<JournalRecord>, u64), TaskletError> {
-        let text = match std::fs::read(path) {
-            Ok(text) => text,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Vec::new(),
-            Err(source) => return Err(journal_error("read", path, source)),
-        };
-        let (mut records, mut bytes) = (Vec::new(), 0);
-        for line in text.split_inclusive(|byte| *byte == b'\n') {
-            let Some(record) = parse(line) else { break };
-            records.push(record);
-            bytes += line.len() as u64;
-        }
-        Ok((records, bytes))
+    pub(crate) fn read(place: &JournalPlace) -> Result<Vec<JournalRecord>, TaskletError> {
+        let text = place.read().map_err(|source| place.error("read", source))?;
+        Ok(parse_lines(&text).0)
     }
 
     /// Appends records. They are durable when it returns.
@@ -84,7 +66,7 @@ impl Journal {
         (self.file.0)
             .write_all(&text)
             .and_then(|()| self.file.0.sync_data())
-            .map_err(|source| journal_error("write", &self.path, source))
+            .map_err(|source| self.place.error("write", source))
     }
 }
 
@@ -102,41 +84,37 @@ impl Drop for LockedFile {
 
 /// A journal that is locked against other executions, with the records that it held.
 pub(crate) struct LockedJournal {
-    path: PathBuf,
+    place: JournalPlace,
     file: LockedFile,
     records: Vec<JournalRecord>,
     bytes: u64,
 }
 
 impl LockedJournal {
-    /// Locks a journal and creates it if there is none. `in_store_folder`: the journal lies in a folder that holds nothing
-    /// but journals, so that a file without valid records is a damaged journal and not the user's file.
-    pub(crate) fn new(path: &Path, in_store_folder: bool) -> Result<Self, TaskletError> {
-        let io = |source| journal_error("begin", path, source);
-        create_folder(folder_of(path)).map_err(io)?;
-        let file = File::options()
-            .create(true)
-            .truncate(false)
-            .write(true)
-            .open(path)
-            .map_err(io)?;
+    /// Locks a journal and creates it if there is none.
+    pub(crate) fn new(place: &JournalPlace) -> Result<Self, TaskletError> {
+        let io = |source| place.error("begin", source);
+        let file = place.open().map_err(io)?;
         match file.try_lock() {
             Err(TryLockError::WouldBlock) => {
                 return Err(TaskletError::JournalInUse {
-                    path: path.to_owned(),
+                    path: place.path().to_owned(),
                 });
             }
             // Executions are possible on a file system without locks, too.
             Ok(()) | Err(TryLockError::Error(_)) => {}
         }
-        let (records, bytes) = Journal::read_with_len(path)?;
-        if records.is_empty() && !in_store_folder && !is_torn_record(path).map_err(io)? {
+        let text = place.read().map_err(|source| place.error("read", source))?;
+        let (records, bytes) = parse_lines(&text);
+        // The folder of a store holds nothing but journals: a file without valid records is a damaged one there, and may be
+        // the user's file elsewhere.
+        if records.is_empty() && !place.is_in_store() && !is_torn_record(&text) {
             return Err(TaskletError::NotAJournal {
-                path: path.to_owned(),
+                path: place.path().to_owned(),
             });
         }
         Ok(Self {
-            path: path.to_owned(),
+            place: place.clone(),
             file: LockedFile(file),
             records,
             bytes,
@@ -155,19 +133,19 @@ impl LockedJournal {
         claims: impl IntoIterator<Item = (String, Range<i64>)>,
     ) -> Result<Journal, TaskletError> {
         let Self {
-            path,
+            place,
             mut file,
             bytes,
             ..
         } = self;
-        let io = |source| journal_error("begin", &path, source);
+        let io = |source| place.error("begin", source);
         (file.0)
             .set_len(if resume { bytes } else { 0 })
             .map_err(io)?;
         (file.0).seek(SeekFrom::End(0)).map_err(io)?;
         // The file's name must be durable, too: no sample may outlive the record of who claimed it.
-        sync_folder(folder_of(&path)).map_err(io)?;
-        let mut journal = Journal { path, file };
+        place.sync_folder().map_err(io)?;
+        let mut journal = Journal { place, file };
         let claims = claims
             .into_iter()
             .map(|(signal, range)| JournalRecord::Claim {
@@ -180,37 +158,23 @@ impl LockedJournal {
     }
 }
 
-fn folder_of(path: &Path) -> &Path {
-    let folder = path
-        .parent()
-        .filter(|folder| !folder.as_os_str().is_empty());
-    folder.unwrap_or(Path::new("."))
-}
-
-fn sync_folder(folder: &Path) -> std::io::Result<()> {
-    File::open(folder)?.sync_all()
-}
-
-/// Creates a folder and its parents. Their names are durable when it returns.
-fn create_folder(folder: &Path) -> std::io::Result<()> {
-    if folder.is_dir() {
-        return Ok(());
+/// The records of a journal up to the first torn line, and the number of bytes that they take.
+fn parse_lines(text: &[u8]) -> (Vec<JournalRecord>, u64) {
+    let (mut records, mut bytes) = (Vec::new(), 0);
+    for line in text.split_inclusive(|byte| *byte == b'\n') {
+        let Some(record) = parse(line) else { break };
+        records.push(record);
+        bytes += line.len() as u64;
     }
-    let parent = folder_of(folder);
-    create_folder(parent)?;
-    match std::fs::create_dir(folder) {
-        Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => Err(error),
-        _ => sync_folder(parent),
-    }
+    (records, bytes)
 }
 
 /// Whether a file holds nothing but the start of a journal's first line, as a crash leaves it.
-fn is_torn_record(path: &Path) -> std::io::Result<bool> {
-    let mut start = Vec::new();
-    File::open(path)?.take(4096).read_to_end(&mut start)?;
+fn is_torn_record(text: &[u8]) -> bool {
+    let start = &text[..text.len().min(4096)];
     let has_sum = start.iter().take(8).all(u8::is_ascii_hexdigit);
     let has_object = start.iter().skip(8).zip(b" {\"").all(|(a, b)| a == b);
-    Ok(has_sum && has_object && !start.contains(&b'\n'))
+    has_sum && has_object && !start.contains(&b'\n')
 }
 
 fn parse(line: &[u8]) -> Option<JournalRecord> {
@@ -220,16 +184,10 @@ fn parse(line: &[u8]) -> Option<JournalRecord> {
     matches.then(|| serde_json::from_str(line).ok()).flatten()
 }
 
-fn journal_error(action: &'static str, path: &Path, source: std::io::Error) -> TaskletError {
-    TaskletError::Journal {
-        action,
-        path: path.to_owned(),
-        source,
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use super::*;
 
     fn done(name: &str) -> JournalRecord {
@@ -245,7 +203,11 @@ mod tests {
         resume: bool,
         claims: impl IntoIterator<Item = (String, Range<i64>)>,
     ) -> Result<Journal, TaskletError> {
-        LockedJournal::new(path, false)?.begin(resume, claims)
+        LockedJournal::new(&place(path))?.begin(resume, claims)
+    }
+
+    fn place(path: &Path) -> JournalPlace {
+        JournalPlace::new(path).unwrap()
     }
 
     #[test]
@@ -256,11 +218,11 @@ mod tests {
         // A forked child has a descriptor of the same open file until it runs its program.
         let child = journal.file.0.try_clone().unwrap();
         assert!(matches!(
-            LockedJournal::new(&path, false),
+            LockedJournal::new(&place(&path)),
             Err(TaskletError::JournalInUse { .. })
         ));
         drop(journal);
-        assert!(LockedJournal::new(&path, false).is_ok());
+        assert!(LockedJournal::new(&place(&path)).is_ok());
         drop(child);
     }
 
@@ -286,12 +248,12 @@ mod tests {
         std::fs::write(&path, b"").unwrap();
         begin(&path, false, []).unwrap();
         // The folder of a store holds only journals, so this is one that a crash damaged.
-        std::fs::write(&path, [0; 100]).unwrap();
-        LockedJournal::new(&path, true)
-            .unwrap()
-            .begin(true, [])
-            .unwrap();
-        assert_eq!(std::fs::read(&path).unwrap(), b"");
+        let own = JournalPlace::in_store(folder.path(), "00000000");
+        let path = own.path();
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, [0; 100]).unwrap();
+        LockedJournal::new(&own).unwrap().begin(true, []).unwrap();
+        assert_eq!(std::fs::read(path).unwrap(), b"");
     }
 
     proptest::proptest! {
@@ -309,16 +271,16 @@ mod tests {
     fn reads_and_continues_a_journal_torn_anywhere() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("journal");
-        assert_eq!(Journal::read(&path).unwrap(), []);
+        assert_eq!(Journal::read(&place(&path)).unwrap(), []);
         let mut journal = begin(&path, false, [("x".to_owned(), 0..5)]).unwrap();
         journal.append([done("a"), done("b\n\"é")]).unwrap();
         drop(journal);
         let whole = std::fs::read(&path).unwrap();
-        let all = Journal::read(&path).unwrap();
+        let all = Journal::read(&place(&path)).unwrap();
         assert_eq!(all.len(), 3);
         for cut in 0..=whole.len() {
             std::fs::write(&path, &whole[..cut]).unwrap();
-            let have = Journal::read(&path).unwrap();
+            let have = Journal::read(&place(&path)).unwrap();
             assert_eq!(have, all[..have.len()]);
             assert_eq!(
                 have.len(),
@@ -326,7 +288,7 @@ mod tests {
             );
             let mut journal = begin(&path, true, []).unwrap();
             journal.append([done("c")]).unwrap();
-            let again = Journal::read(&path).unwrap();
+            let again = Journal::read(&place(&path)).unwrap();
             assert_eq!(again[..have.len()], have);
             assert_eq!(again[have.len()..], [done("c")]);
         }
@@ -334,14 +296,14 @@ mod tests {
             let mut other = whole.clone();
             other[at] ^= 1;
             std::fs::write(&path, &other).unwrap();
-            let have = Journal::read(&path).unwrap();
+            let have = Journal::read(&place(&path)).unwrap();
             assert!(
                 have.len() < all.len() && have == all[..have.len()],
                 "byte {at}"
             );
         }
         let first = begin(&path, false, []).unwrap();
-        assert_eq!(Journal::read(&path).unwrap(), []);
+        assert_eq!(Journal::read(&place(&path)).unwrap(), []);
         let second = begin(&path, true, []).unwrap_err();
         assert_eq!(second.code(), "journal_in_use");
         drop(first);

@@ -2,10 +2,11 @@
 
 use std::collections::HashMap;
 use std::ops::Range;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use crate::error::TaskletError;
-use crate::journal::{JOURNAL_FOLDER, Journal, JournalRecord};
+use crate::journal::{Journal, JournalRecord};
+use crate::journal_place::JournalPlace;
 use crate::signal_range::merge_ranges;
 
 #[derive(Default)]
@@ -47,20 +48,13 @@ impl PreviousExecution {
     }
 }
 
-/// Finds another journal in the same folder whose execution claimed a range.
-fn find_claiming_journal(own: &Path, signal: &str, range: &Range<i64>) -> Option<PathBuf> {
-    // Only the folder of a store's journals holds several.
-    let folder = own.parent()?;
-    folder.ends_with(JOURNAL_FOLDER).then_some(())?;
-    let mut journals: Vec<PathBuf> = (std::fs::read_dir(folder).ok()?.flatten())
-        .map(|entry| entry.path())
-        .filter(|path| path != own && path.extension().is_some_and(|end| end == "journal"))
-        .collect();
-    journals.sort_unstable();
-    journals.into_iter().find(|path| {
-        Journal::read(path)
+/// Finds another journal of the same store whose execution claimed a range.
+fn find_claiming_journal(own: &JournalPlace, signal: &str, range: &Range<i64>) -> Option<PathBuf> {
+    let other = own.others().into_iter().find(|other| {
+        Journal::read(other)
             .is_ok_and(|records| PreviousExecution::new(records).claims(signal, range))
-    })
+    });
+    Some(other?.path().to_owned())
 }
 
 /// An output that holds samples which this execution did not write.
@@ -74,7 +68,7 @@ pub(crate) struct OccupiedOutput<'a> {
 }
 
 impl OccupiedOutput<'_> {
-    pub(crate) fn error(self, journal: Option<&Path>) -> TaskletError {
+    pub(crate) fn error(self, journal: Option<&JournalPlace>) -> TaskletError {
         TaskletError::OutputOccupied {
             name: self.name.to_owned(),
             signal: self.signal.to_owned(),

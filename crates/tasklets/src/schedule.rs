@@ -3,7 +3,6 @@
 use std::collections::HashMap;
 use std::fmt::Write;
 use std::ops::Range;
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use isochrony_store::Positions;
@@ -11,7 +10,8 @@ use isochrony_store::Positions;
 use crate::catalog::SignalCatalog;
 use crate::error::TaskletError;
 use crate::graph::DependencyGraph;
-use crate::journal::{JOURNAL_FOLDER, Journal, JournalRecord, LockedJournal};
+use crate::journal::{Journal, JournalRecord, LockedJournal};
+use crate::journal_place::JournalPlace;
 use crate::options::ExecutorOptions;
 use crate::previous_execution::{OccupiedOutput, PreviousExecution};
 use crate::serial_order::{OrderPolicy, OrderReason, SerialOrder};
@@ -33,7 +33,7 @@ pub(crate) struct Schedule {
     pub(crate) notes: Vec<String>,
     /// Outputs that a previous execution wrote at least in part and did not record as finished: tasklet and output.
     pub(crate) unfinished_outputs: Vec<(usize, usize)>,
-    pub(crate) journal: Option<PathBuf>,
+    pub(crate) journal: Option<JournalPlace>,
     previous: PreviousExecution,
     /// Whether the file system gave the disk positions of the primary inputs.
     has_disk_positions: bool,
@@ -47,9 +47,9 @@ impl Schedule {
         resume: bool,
     ) -> Result<Self, TaskletError> {
         let (catalog, graph) = catalog_and_graph(tasklets)?;
-        let journal = journal_path(options, &catalog);
+        let journal = journal_place(options, &catalog)?;
         let records = match &journal {
-            Some(path) if resume => Journal::read(path)?,
+            Some(place) if resume => Journal::read(place)?,
             _ => Vec::new(),
         };
         Self::new(
@@ -69,7 +69,7 @@ impl Schedule {
         resume: bool,
     ) -> Result<(Self, Option<LockedJournal>), TaskletError> {
         let (catalog, graph) = catalog_and_graph(tasklets)?;
-        let Some(path) = journal_path(options, &catalog) else {
+        let Some(place) = journal_place(options, &catalog)? else {
             let no_records = Vec::new();
             let schedule = Self::new(
                 tasklets,
@@ -81,7 +81,7 @@ impl Schedule {
             )?;
             return Ok((schedule, None));
         };
-        let mut journal = LockedJournal::new(&path, options.journal.is_none())?;
+        let mut journal = LockedJournal::new(&place)?;
         // Again: an execution that held the lock until now may have changed the signals since.
         let (catalog, graph) = catalog_and_graph(tasklets)?;
         let records = if resume {
@@ -94,7 +94,7 @@ impl Schedule {
             options,
             resume,
             (catalog, graph),
-            Some(path),
+            Some(place),
             records,
         )?;
         Ok((schedule, Some(journal)))
@@ -105,7 +105,7 @@ impl Schedule {
         options: &ExecutorOptions,
         resume: bool,
         (catalog, mut graph): (SignalCatalog, DependencyGraph),
-        journal: Option<PathBuf>,
+        journal: Option<JournalPlace>,
         records: Vec<JournalRecord>,
     ) -> Result<Self, TaskletError> {
         if resume && journal.is_none() {
@@ -123,7 +123,7 @@ impl Schedule {
         let mut notes = Vec::new();
         let kept = find_kept(&graph, &catalog, &identities, &previous, &mut notes);
         let unfinished_outputs =
-            find_unfinished_outputs(&catalog, &kept, &previous, journal.as_deref())?;
+            find_unfinished_outputs(&catalog, &kept, &previous, journal.as_ref())?;
         let has_disk_positions =
             options.order == OrderPolicy::Disk && look_up_disk_positions(&catalog, &mut graph);
         let serial = SerialOrder::new(&graph, &kept, options.order, options.scratch)?;
@@ -258,13 +258,17 @@ fn look_up_disk_positions(catalog: &SignalCatalog, graph: &mut DependencyGraph) 
 }
 
 /// The journal that the options name, else one in the first store that is written; None if no store is.
-fn journal_path(options: &ExecutorOptions, catalog: &SignalCatalog) -> Option<PathBuf> {
-    if options.journal.is_some() {
-        return options.journal.clone();
+fn journal_place(
+    options: &ExecutorOptions,
+    catalog: &SignalCatalog,
+) -> Result<Option<JournalPlace>, TaskletError> {
+    if let Some(path) = &options.journal {
+        return JournalPlace::new(path).map(Some);
     }
     let stores = catalog.written_stores.iter();
-    let mut stores: Vec<&Path> = stores.map(|store| store.path()).collect();
-    stores.sort_unstable();
+    let Some(store) = stores.map(|store| store.path()).min() else {
+        return Ok(None);
+    };
     let signals = catalog.signals.iter();
     let written: Vec<&str> = signals
         .filter(|signal| signal.is_written && !signal.is_scratch)
@@ -272,8 +276,10 @@ fn journal_path(options: &ExecutorOptions, catalog: &SignalCatalog) -> Option<Pa
         .collect();
     // One journal for each set of written signals, so that an execution does not empty the journal of a different one.
     let checksum = crc32c::crc32c(written.join("\n").as_bytes());
-    let name = format!("{checksum:08x}.journal");
-    Some(stores.first()?.join(JOURNAL_FOLDER).join(name))
+    Ok(Some(JournalPlace::in_store(
+        store,
+        &format!("{checksum:08x}"),
+    )))
 }
 
 /// Finds the tasklets that a previous execution finished and that need not run again. A tasklet runs again if it changed, if
@@ -343,7 +349,7 @@ fn find_unfinished_outputs(
     catalog: &SignalCatalog,
     kept: &[bool],
     previous: &PreviousExecution,
-    journal: Option<&Path>,
+    journal: Option<&JournalPlace>,
 ) -> Result<Vec<(usize, usize)>, TaskletError> {
     let mut unfinished = Vec::new();
     let specs = catalog.specs.iter().enumerate();

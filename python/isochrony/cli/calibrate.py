@@ -55,7 +55,10 @@ def size_bytes(text: str) -> int:
     number, unit, binary = match.groups()
     base: int = 1024 if binary else 1000
     power: int = _POWERS[unit.lower()]
-    return round(float(number) * float(base) ** power)
+    size = float(number) * float(base) ** power
+    if size >= 1 << 63:
+        raise UsageError(f"--size {text[:40]!r} is more than any disk holds; write 256MB, 1GiB or a number of bytes")
+    return round(size)
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from ..native_errors import StoreError
 from ..progress import bytes_text
 from .damaged import Damaged, each, print_damaged
 from .describe import describe
@@ -39,7 +40,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Print a table of signals, or all about one."""
     target = parse_target(arguments.target)
     with open_store(target.store) as store:
-        plans = store.saved_plans.texts()
+        plans = _saved_plans(store)
         named = target.signal in plans
         found, damaged = ([], []) if named else each(store, target.signal, describe)
         shown = plans if not target.signal else {target.signal: plans[target.signal]} if named else {}
@@ -61,6 +62,18 @@ def run(arguments: argparse.Namespace) -> int:
         print(f"isochrony: {printable(one.error)}", file=sys.stderr)
     print_damaged(target.store, damaged, len(found))
     return Exit.PARTIAL if damaged or lost else Exit.OK
+
+
+def _saved_plans(store: Any) -> dict[str, str]:
+    """What each saved plan does; where they cannot be read, that is said, and signals are shown all the same."""
+    try:
+        plans: dict[str, str] = store.saved_plans.texts()
+    except StoreError as error:
+        if error.code != "damaged_file":
+            raise
+        print(f"isochrony: saved plans are not shown: {printable(str(error))}", file=sys.stderr)
+        return {}
+    return plans
 
 
 def _lost_commits(store: Path, shown: set[str]) -> list[Damaged]:

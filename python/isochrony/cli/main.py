@@ -71,6 +71,12 @@ class Parser(argparse.ArgumentParser):
                 self.error(f"there is no option {option}{_instead(option, self._option_string_actions)}")
         return super().parse_known_args(words, namespace)
 
+    def _get_values(self, action: argparse.Action, arg_strings: list[str]) -> Any:
+        # argparse would take the value `--` away, and give an empty list to who expects a text.
+        if action.option_strings and arg_strings == ["--"] and action.nargs is None:
+            raise argparse.ArgumentError(action, "'--' is no value; write ./-- for a file of that name")
+        return super()._get_values(action, arg_strings)
+
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         if action.choices is not None and value not in action.choices:
             choices = [str(choice) for choice in action.choices]

@@ -71,6 +71,8 @@ def window_samples(text: str, rate_hz: float) -> int:
     if match is None:
         raise UsageError(f"window {text!r} is no length; write 4096 (samples), 250ms, 60s, 5min or 1h")
     number, unit = match.groups()
+    if len(number) > 40:
+        raise UsageError(f"window {text[:40]!r}... is no length; write it with 40 digits at most")
     # As decimals: of floats, 0.07 s would be a hair more than 7 samples at 100 Hz.
     rate = rate_hz.fraction if isinstance(rate_hz, Rate) else Fraction(str(rate_hz))
     count = Fraction(number) if not unit else Fraction(number) * _SECONDS[unit] * rate

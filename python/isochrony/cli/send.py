@@ -57,7 +57,7 @@ def run(arguments: argparse.Namespace) -> int:
         rate = float(signal.rate)
         speed = arguments.speed or None
         # A run is stopped between items: a paced one has items of a twentieth of a second.
-        segment = None if speed is None else max(1, min(1 << 17, int(rate * speed / 20)))
+        segment = None if speed is None else int(max(1, min(1 << 17, rate * speed / 20)))
         plan = scan(stretch, segment=segment).send(
             arguments.address,
             speed=speed,

@@ -71,6 +71,11 @@ def _print(report: dict[str, Any], damage: list[dict[str, Any]], quick: bool) ->
         where = "" if one["path"] in one["what"] else f"{one['path']}: "
         print(f"{where}{one['what']} ({state})")
     for loss in report["lost"]:
+        if loss["reason"] == "damaged_metadata":
+            print(
+                "lost: attributes of the store and saved plans, if it had any; .isochrony keeps the damaged zarr.json"
+            )
+            continue
         if loss["reason"] == "lost_commit" and not loss["samples"]:
             what = f"that changed {loss['signal']}" if loss["signal"] else "of a signal that nothing names any more"
             print(f"lost: a commit {what}; no sample was lost with it that is known of")
@@ -88,6 +93,8 @@ def _print(report: dict[str, Any], damage: list[dict[str, Any]], quick: bool) ->
     if report["verdict"] == "lost":
         count = sum(loss["samples"] for loss in report["lost"])
         what = f"{count:,} samples were" if count else "a commit was"
+        if all(loss["reason"] == "damaged_metadata" for loss in report["lost"]):
+            what = "attributes were"
         verdict = f"repaired, but {what} lost" + (f"; {left} damaged" if left else "")
     elif verdict == "sound" and unchecked:
         verdict = "the rest is sound"

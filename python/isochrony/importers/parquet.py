@@ -7,7 +7,8 @@ digits of the first one, which must be 9 at least). Times without a zone are UTC
 in the schema's metadata.
 
 Batches are read whose rows take at most `_BATCH_BYTES`, however well they are compressed. Pages are decoded whole;
-what is larger than `MOST_PAGE_BYTES` is refused.
+what is larger than `MOST_PAGE_BYTES` is refused. Text is read as indices into its distinct values: written out, a
+small file could fill the memory.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import BadSourceError
+from ..errors import BadSourceError, UsageError
 from ..extras import require
 from .block import Block, Options, Samples
 from .columns import (
@@ -34,6 +35,7 @@ from .columns import (
     time_unit_ns,
 )
 from .parquet_pages import check_pages
+from .rational import parse_rate
 from .registry import Format
 from .stretches import Column, blocks_of, default_columns
 from .table import values_of
@@ -42,8 +44,10 @@ __all__ = ["FORMAT", "read"]
 
 _BATCH_ROWS = 1 << 18
 _BATCH_BYTES = 8 << 20
-# What a value of a type without a fixed width takes, in our guess.
-_LOOSE_BYTES = 64
+# Most bytes of a time as text. Longer ones are refused before they are written out.
+_TIME_BYTES = 64
+# Most characters of a value that an error shows.
+_SHOWN = 60
 _UNIT_NS = {"s": 1_000_000_000, "ms": 1_000_000, "us": 1_000, "ns": 1}
 _INDEX = "index"
 _MOST_NS = (1 << 63) - 1
@@ -68,6 +72,10 @@ def read(path: Path, signal: str, options: Options) -> Iterator[Block]:
     try:
         # Buffering ahead would hold the whole file.
         file = parquet.ParquetFile(path, pre_buffer=False)
+        texts = [field.name for field in file.schema_arrow if _is_text(pyarrow.types, field.type)]
+        if texts:
+            file.close()
+            file = parquet.ParquetFile(path, pre_buffer=False, read_dictionary=texts)
     except (pyarrow.ArrowInvalid, OSError) as error:
         raise BadSourceError(
             f"cannot be read as Parquet ({_one_line(error)}); fetch it again, or leave it out"
@@ -97,15 +105,14 @@ class _Known:
         stated: Mapping[bytes, bytes] = schema.metadata or {}
         texts = {key.decode(errors="replace"): value.decode(errors="replace") for key, value in stated.items()}
         try:
-            rate = Fraction(texts["isochrony.rate"])
             return cls(
                 signal=texts["isochrony.signal"],
-                rate=rate if rate > 0 else None,
+                rate=parse_rate(texts["isochrony.rate"]),
                 unit=texts.get("isochrony.unit") or None,
                 scale=float(texts.get("isochrony.scale", 1.0)),
                 offset=float(texts.get("isochrony.offset", 0.0)),
             )
-        except (KeyError, ValueError, ZeroDivisionError):
+        except (KeyError, ValueError, UsageError):
             return cls()
 
 
@@ -163,7 +170,7 @@ class _Table:
 
     def _read(self, names: list[str]) -> Iterator[Any]:
         check_pages(self._path, self._file.metadata, names)
-        width = sum(self._width(self._schema.field(name).type) for name in names)
+        width = sum(self._width(name, self._schema.field(name).type) for name in names)
         rows = max(min(_BATCH_ROWS, _BATCH_BYTES // max(width, 1)), 1)
         done = 1
         try:
@@ -175,15 +182,42 @@ class _Table:
                 f"is damaged after row {done} ({_one_line(error)}); fetch it again, or leave it out"
             ) from error
 
-    @staticmethod
-    def _width(kind: Any) -> int:
+    def _width(self, name: str, kind: Any) -> int:
+        """Bytes that a value of a column takes."""
+        if _is_text(self._pyarrow.types, kind):
+            return _TIME_BYTES
+        if self._pyarrow.types.is_fixed_size_list(kind):
+            return max(int(kind.list_size), 1) * self._width(name, kind.value_type)
         try:
             return max(int(kind.bit_width) // 8, 1)
         except ValueError:
-            return _LOOSE_BYTES
+            raise BadSourceError(f"column {name!r} holds {kind}, not numbers; drop it") from None
+
+    def _refuse_text(self, name: str) -> None:
+        """Refuse a column of values that is text, with its first value that is no number."""
+        row = 1
+        first = None
+        for table in self._read([name]):
+            column = table.column(name)
+            distinct = column.dictionary.to_pylist()
+            wrong = [at for at, value in enumerate(distinct) if not _is_number(value)]
+            places = np.flatnonzero(np.isin(column.indices.to_numpy(zero_copy_only=False), wrong))
+            if len(places):
+                first = row + int(places[0]), distinct[int(column.indices[int(places[0])].as_py())]
+                break
+            row += table.num_rows
+        kind = self._schema.field(name).type.value_type
+        where = "" if first is None else f" (row {first[0]}: {_shown(first[1])})"
+        raise BadSourceError(
+            f"column {name!r} holds {kind}, not numbers{where}; correct it, drop the column, or name the time column "
+            "with time_column="
+        )
 
     def batches(self, names: list[str]) -> Iterator[Batch]:
         """Times and values of the rows."""
+        for name in names:
+            if _is_text(self._pyarrow.types, self._schema.field(name).type):
+                self._refuse_text(name)
         row = 1
         resolution = None
         elapsed = None
@@ -222,8 +256,13 @@ class _Table:
         if types.is_timestamp(kind):
             unit = _UNIT_NS[kind.unit]
             return _scaled(column.cast(self._pyarrow.int64()).to_numpy(), unit, row), unit
-        if types.is_string(kind) or types.is_large_string(kind):
-            return parse_times(column.to_pylist(), row, self._unit_ns)
+        if _is_text(types, kind):
+            distinct = column.dictionary.to_pylist()
+            long = next((value for value in distinct if len(value or "") > _TIME_BYTES), None)
+            if long is not None or types.is_binary(kind.value_type) or types.is_large_binary(kind.value_type):
+                found = kind.value_type if long is None else _shown(long)
+                raise BadSourceError(f"its time column holds {found}; use timestamps or epoch numbers")
+            return parse_times(column.dictionary_decode().to_pylist(), row, self._unit_ns)
         if types.is_integer(kind):
             values = column.to_numpy()
             if self._unit_ns is None and len(values) and self._calendar is None:
@@ -262,6 +301,26 @@ class _Table:
             _out_of_range(row + int(np.argmax(np.abs(values))))
         times = whole.astype(np.int64) * unit + np.floor((values - whole) * unit).astype(np.int64)
         return times, max(int(np.ceil(np.spacing(largest) * unit)), 1)
+
+
+def _is_text(types: Any, kind: Any) -> bool:
+    """Whether a type is text or bytes, written out or as indices into its distinct values."""
+    if types.is_dictionary(kind):
+        kind = kind.value_type
+    checks = (types.is_string, types.is_large_string, types.is_binary, types.is_large_binary)
+    return any(is_one(kind) for is_one in checks)
+
+
+def _is_number(text: Any) -> bool:
+    try:
+        float(text)
+    except (TypeError, ValueError):
+        return False
+    return True
+
+
+def _shown(value: Any) -> str:
+    return repr(value) if len(value) <= _SHOWN else f"{value[:_SHOWN]!r}... of {len(value)}"
 
 
 def _largest(values: Any) -> int:

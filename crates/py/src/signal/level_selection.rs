@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use isochrony_segment::{BufferMut, DType};
+use isochrony_store::StoreError;
 use isochrony_store::views::{Decimated, Measure};
 use numpy::PyArray1;
 use pyo3::prelude::*;
@@ -49,7 +50,14 @@ impl LevelSelection {
     pub(crate) fn values<'py>(&self, py: Python<'py>, fill: f64) -> Result<Bound<'py, PyAny>> {
         let bytes = self.len() as u64 * 32;
         let values = interruptible(py, bytes, || {
-            let mut out = Vec::with_capacity(self.len());
+            let mut out = Vec::new();
+            // Gaps are filled: it may be far longer than what is stored.
+            out.try_reserve_exact(self.len())
+                .map_err(|_| StoreError::TooLarge {
+                    what: "one array for this selection",
+                    bytes: self.len() as u128 * size_of::<f64>() as u128,
+                    limit: isize::MAX as u128,
+                })?;
             for part in &self.parts {
                 let base = out.len();
                 for stretch in self.level.values(self.measure, part.clone())? {

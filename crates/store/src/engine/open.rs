@@ -355,7 +355,8 @@ fn create(
         &tmp,
         &root.join("zarr.json"),
         &zarr::to_bytes(&group),
-        None,
+        // An empty file after a power cut would look as if attributes were lost.
+        Some(Site::ReplacementFile),
     );
     // Not a crash: whoever opens the store next has nothing to recover.
     let cleared = lock.write("");

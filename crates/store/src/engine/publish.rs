@@ -10,7 +10,7 @@ use super::slot::SlotInner;
 use super::small;
 use super::tables::{self, TEXT_ARRAY};
 use crate::layout::{self, zarr};
-use crate::media::limits;
+use crate::media::{Site, limits};
 use crate::state::{EVENTS, GAPS, Table};
 
 /// Most time between a commit and its publication, unless publishing takes longer than a tenth of it.
@@ -105,17 +105,28 @@ impl Shared {
         }
     }
 
-    /// Writes the metadata of the store itself, keeping attributes that users gave it.
+    /// Writes the metadata of the store itself, keeping attributes that users gave it. A file that cannot be read may hold
+    /// such: it stays as it is, and a repair says what was lost.
     pub(crate) fn publish_root(&self) {
         let path = self.root.join("zarr.json");
-        let found = self.media.read(&path, limits::METADATA).ok().flatten();
-        let user = found
-            .and_then(|bytes| serde_json::from_slice::<serde_json::Value>(&bytes).ok())
-            .and_then(|json| json.get("attributes")?.as_object().cloned())
-            .unwrap_or_default();
+        let Ok(found) = self.media.read(&path, limits::METADATA) else {
+            return;
+        };
+        let user = match &found {
+            None => serde_json::Map::new(),
+            Some(bytes) => match zarr::attributes_of(bytes) {
+                Some(user) => user,
+                None => return,
+            },
+        };
         let bytes = zarr::to_bytes(&zarr::store_group(&self.uuid.to_string(), user));
+        if found.is_some_and(|found| found == bytes) {
+            return;
+        }
         let tmp = super::io::unique(&layout::tmp_folder(&self.root), "zarr");
-        let _ = super::io::replace_file(&*self.media, &tmp, &path, &bytes, None);
+        // Synced: a power cut would take attributes with it that were durable before.
+        let site = Some(Site::ReplacementFile);
+        let _ = super::io::replace_file(&*self.media, &tmp, &path, &bytes, site);
     }
 }
 

@@ -41,6 +41,19 @@ pub fn store_group(uuid: &str, user: Map<String, Value>) -> Value {
     group(attributes)
 }
 
+/// The attributes that the bytes of a group's `zarr.json` state, ours among them; `None` if they cannot be read from it.
+#[must_use]
+pub fn attributes_of(bytes: &[u8]) -> Option<Map<String, Value>> {
+    match serde_json::from_slice(bytes).ok()? {
+        Value::Object(mut fields) => match fields.remove("attributes") {
+            None => Some(Map::new()),
+            Some(Value::Object(attributes)) => Some(attributes),
+            Some(_) => None,
+        },
+        _ => None,
+    }
+}
+
 /// A signal's group; `tables` are those that have no arrays.
 #[must_use]
 pub fn signal_group(id: SignalId, meta: &SignalMeta, tables: Option<Value>) -> Value {

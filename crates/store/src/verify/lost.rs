@@ -5,8 +5,9 @@ use std::ops::Range;
 use isochrony_time::Fixed;
 use serde_json::Value;
 
+use super::metadata::ATTRIBUTES_LOST;
 use super::note::{self, Reported};
-use super::{Finding, Report};
+use super::{Finding, Report, kept_metadata};
 use crate::engine::SAMPLES_LOST;
 use crate::engine::evidence::{self, LogState, LostCommit, Writer};
 use crate::error::StoreError;
@@ -17,10 +18,11 @@ use crate::store::Store;
 pub(super) const MEND: &str = "restore .isochrony from a copy made after that commit; or let `--repair` go on without it: what it \
                                appended becomes a gap, with an event";
 
-/// What a repair gave up: samples, or a commit that changed something else (then there are none).
+/// What a repair gave up: samples; or a commit that changed something else, or the attributes of the store, and then no
+/// samples.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Loss {
-    /// The signal; empty if a lost commit changed one that nothing names any more.
+    /// The signal; empty for attributes of the store, and if a lost commit changed one that nothing names any more.
     pub signal: String,
     /// From the first sample lost to the last.
     pub range: Range<i64>,
@@ -108,7 +110,10 @@ pub(super) fn is_unnamed(finding: &Finding) -> bool {
 
 /// Which losses events of a store tell of.
 pub(super) fn known(store: &Store) -> Reported {
-    let mut known = Reported::default();
+    let mut known = Reported {
+        kept_metadata: kept_metadata::count(&*store.shared().backend.media(), store.path()),
+        ..Reported::default()
+    };
     for signal in signals(store) {
         let id = signal.state().id.0;
         let events = signal.state().events.iter();
@@ -131,6 +136,16 @@ pub(super) fn since(store: &Store, known: &Reported) -> Vec<Loss> {
             samples: 0,
             civil: None,
             reason: "lost_commit".into(),
+        });
+    }
+    let media = store.shared().backend.media();
+    if kept_metadata::count(&*media, store.path()) > known.kept_metadata {
+        losses.push(Loss {
+            signal: String::new(),
+            range: 0..0,
+            samples: 0,
+            civil: None,
+            reason: ATTRIBUTES_LOST.into(),
         });
     }
     for signal in signals(store) {

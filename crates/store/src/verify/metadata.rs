@@ -14,7 +14,7 @@ use crate::engine::small;
 use crate::engine::tables::{self, TEXT_ARRAY};
 use crate::error::StoreError;
 use crate::layout::{self, zarr};
-use crate::media::{Kind, Media, limits};
+use crate::media::{Kind, Media, Refusal, limits};
 use crate::state::{EVENTS, GAPS};
 use crate::store::Store;
 
@@ -22,6 +22,14 @@ use crate::store::Store;
 const EVENT_BYTES: u64 = 40;
 
 const REBUILD: &str = "other programs may misread the data; `--repair` writes it anew";
+
+const READ_AGAIN: &str = "mend what keeps it from being read; nothing is written over it before";
+
+const LOSE_ATTRIBUTES: &str = "restore it from a copy; or let `--repair` write one without them, which keeps the damaged \
+                               file in .isochrony and says that they are lost";
+
+/// The code of a store's own `zarr.json` that may have held attributes and does not show them.
+pub(super) const ATTRIBUTES_LOST: &str = "damaged_metadata";
 
 /// Whether these are the bytes of a signal's group.
 pub(super) fn is_signal(bytes: &[u8]) -> bool {
@@ -372,7 +380,9 @@ pub(super) fn groups(
     };
     let uuid = store.uuid()?;
     let own = zarr::store_group(&uuid, serde_json::Map::new());
-    report.findings.extend(group(&root.join("zarr.json"), &own));
+    let path = root.join("zarr.json");
+    let found = attributes_lost(media, &path).or_else(|| group(&path, &own));
+    report.findings.extend(found);
     let engine = layout::engine_folder(root);
     let mut above: Vec<&Path> = folders
         .iter()
@@ -402,12 +412,23 @@ fn group(media: &dyn Media, path: &Path, expected: &Value) -> Option<Finding> {
             ),
         ),
         Ok(None) => ("missing_metadata", format!("{} is missing", path.display())),
-        Err(error) => (
-            "missing_metadata",
-            format!("{} cannot be read: {error}", path.display()),
-        ),
+        Err(error) => {
+            let what = format!("{} cannot be read: {error}", path.display());
+            // What stands in it may be right: nothing is written over it.
+            let repairable = Refusal::of(&error).is_some();
+            let found = of_group("missing_metadata", path, what);
+            return Some(Finding {
+                mend: if repairable { REBUILD } else { READ_AGAIN }.into(),
+                repairable,
+                ..found
+            });
+        }
     };
-    Some(Finding {
+    Some(of_group(code, path, what))
+}
+
+fn of_group(code: &'static str, path: &Path, what: String) -> Finding {
+    Finding {
         code,
         signal: None,
         range: None,
@@ -416,6 +437,26 @@ fn group(media: &dyn Media, path: &Path, expected: &Value) -> Option<Finding> {
         mend: REBUILD.into(),
         repairable: true,
         path: path.into(),
+    }
+}
+
+/// Finds that the attributes of the store cannot be read from its `zarr.json`, whatever is tried.
+fn attributes_lost(media: &dyn Media, path: &Path) -> Option<Finding> {
+    let why = match media.read(path, limits::METADATA) {
+        Ok(Some(bytes)) if zarr::attributes_of(&bytes).is_none() => "it is cut or changed".into(),
+        Err(error) => match Refusal::of(&error) {
+            Some(Refusal::TooLong { .. }) => error.to_string(),
+            _ => return None,
+        },
+        Ok(_) => return None,
+    };
+    let what = format!(
+        "{} is damaged, and with it the attributes of the store and its saved plans, if it had any: {why}",
+        path.display()
+    );
+    Some(Finding {
+        mend: LOSE_ATTRIBUTES.into(),
+        ..of_group(ATTRIBUTES_LOST, path, what)
     })
 }
 
@@ -425,10 +466,9 @@ pub(super) fn mended_group(
     media: &dyn Media,
     path: &Path,
 ) -> Result<Value, StoreError> {
-    let found = media.read(path, limits::METADATA).ok().flatten();
+    let found = media.read(path, limits::METADATA).at("read", path)?;
     let user = found
-        .and_then(|bytes| serde_json::from_slice::<Value>(&bytes).ok())
-        .and_then(|json| json.get("attributes")?.as_object().cloned())
+        .and_then(|bytes| zarr::attributes_of(&bytes))
         .unwrap_or_default();
     if path == store.path().join("zarr.json") {
         return Ok(zarr::store_group(&store.uuid()?, user));

@@ -8,6 +8,7 @@
 //! turns samples that no longer exist into gaps, with an event that says so. It never changes a sample: where a
 //! checksum does not match, only a copy of the file helps.
 
+mod kept_metadata;
 mod lost;
 pub(crate) mod metadata;
 mod note;

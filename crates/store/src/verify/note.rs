@@ -26,6 +26,9 @@ pub(super) struct Reported {
     pub(super) events: HashSet<(u64, u64)>,
     /// Whether there is one to report that no event tells of: a lost commit that changed a signal that nothing names.
     pub(super) lacks_commit: bool,
+    /// How many damaged `zarr.json` of the store were kept aside.
+    #[serde(default)]
+    pub(super) kept_metadata: u64,
 }
 
 /// Signals with gaps of which the checksums are to be recorded anew.

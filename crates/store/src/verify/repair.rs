@@ -10,7 +10,9 @@ use serde_json::{Map, Value, json};
 use super::metadata::ExpectedMetadata;
 use super::rounds::VerifyPass;
 use super::samples::{self, Sum, check, check_tail};
-use super::{Finding, Report, Subject, VerifyOptions, lost, manifest, metadata, note};
+use super::{
+    Finding, Report, Subject, VerifyOptions, kept_metadata, lost, manifest, metadata, note,
+};
 use crate::engine::evidence::{self, Writer};
 use crate::engine::io::{IoContext, replace_file};
 use crate::engine::{SAMPLES_LOST, rebuild};
@@ -200,9 +202,14 @@ fn unfinished(error: &StoreError, path: &Path) -> Finding {
     }
 }
 
-/// Whether mending it makes samples a gap.
+/// Whether mending it makes samples a gap, or the store's attributes none.
 fn gives_up(finding: &Finding) -> bool {
-    finding.repairable && matches!(finding.code, "missing_shard" | "truncated_shard")
+    let codes = [
+        "missing_shard",
+        "truncated_shard",
+        metadata::ATTRIBUTES_LOST,
+    ];
+    finding.repairable && codes.contains(&finding.code)
 }
 
 /// Whether an error of opening says what is wrong with the store, rather than with the attempt.
@@ -316,6 +323,9 @@ impl Store {
         let engine = shared.backend.engine("repair")?;
         let Some(name) = &finding.signal else {
             let media = shared.backend.media();
+            if finding.code == metadata::ATTRIBUTES_LOST {
+                kept_metadata::keep(&*media, self.path())?;
+            }
             let group = metadata::mended_group(self, &*media, &finding.path)?;
             return self.write_metadata(&finding.path, &group);
         };
@@ -370,7 +380,9 @@ impl Store {
             made.at("create", folder)?;
         }
         let tmp = tmp_folder(self.path()).join("zarr-repair");
-        replace_file(&*media, &tmp, path, &zarr::to_bytes(value), None)
+        // Attributes of the store are nowhere else: a power cut must not take them.
+        let site = (path == self.path().join("zarr.json")).then_some(Site::ReplacementFile);
+        replace_file(&*media, &tmp, path, &zarr::to_bytes(value), site)
     }
 
     /// Marks what a lost file held as a gap.

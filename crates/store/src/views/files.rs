@@ -5,6 +5,9 @@
 //! views/<bucket>/extrema/c/<s>/0    least and greatest value of each bucket
 //! views/<bucket>/moments/c/<s>/0    count, mean and M2
 //! ```
+//! A shard states in its header which rows of which signal it has, and is refused in the place of another one. Shards of
+//! earlier versions have no header, and are read.
+//!
 //! Nothing here is synced before [`Files::sync`]; until then rows are right only as long as the system runs.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -14,6 +17,7 @@ use std::sync::Arc;
 
 use isochrony_segment::DType;
 
+use super::shard_identity::RowsOwner;
 use super::{EXTREMA, LEVELS, MOMENTS, Rows, RowsMut, bucket, extreme_dtype, rows_stored};
 use crate::StoreError;
 use crate::engine::io::IoContext;
@@ -25,9 +29,9 @@ use crate::media::{Access, Kind, Media, Site, limits};
 pub(crate) const FOLDER: &str = "views";
 
 /// Rows of an inner chunk.
-const CHUNK_ROWS: u64 = 1024;
+pub(super) const CHUNK_ROWS: u64 = 1024;
 /// Inner chunks of a shard: half a million rows, some 20 MB at most.
-const SHARD_CHUNKS: u64 = 512;
+pub(super) const SHARD_CHUNKS: u64 = 512;
 
 /// The two arrays of a level.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -91,10 +95,11 @@ impl Array {
 /// The rows of one signal on some medium.
 #[derive(Debug)]
 pub(crate) struct Files {
-    media: Arc<dyn Media>,
+    pub(super) media: Arc<dyn Media>,
+    pub(super) owner: RowsOwner,
     /// The folder of views; moves with the signal.
-    folder: PathBuf,
-    dtype: DType,
+    pub(super) folder: PathBuf,
+    pub(super) dtype: DType,
     /// Shards written to since the last sync, below `folder`.
     unsynced: BTreeSet<PathBuf>,
     /// Folders with new names since the last sync, below `folder`.
@@ -103,9 +108,15 @@ pub(crate) struct Files {
 
 impl Files {
     /// The rows of the signal in `signal`, whose folder exists if rows are to be written.
-    pub(crate) fn new(media: Arc<dyn Media>, signal: &Path, dtype: DType) -> Self {
+    pub(crate) fn new(
+        media: Arc<dyn Media>,
+        owner: RowsOwner,
+        signal: &Path,
+        dtype: DType,
+    ) -> Self {
         Self {
             media,
+            owner,
             folder: signal.join(FOLDER),
             dtype,
             unsynced: BTreeSet::new(),
@@ -130,7 +141,7 @@ impl Files {
         &self.folder
     }
 
-    fn shard(&self, array: Array, level: usize, shard: u64) -> PathBuf {
+    pub(super) fn shard(&self, array: Array, level: usize, shard: u64) -> PathBuf {
         array
             .folder(self.dtype, level)
             .join("c")
@@ -167,7 +178,10 @@ impl Files {
             let path = self.folder.join(self.shard(array, level, span.shard));
             let out = &mut out[within];
             let filled = match self.media.open(&path, Access::Read) {
-                Ok(file) => file.read_at(span.offset, out).at("read", &path)?,
+                Ok(file) => {
+                    self.check(&*file, &path, array, level, span.shard)?;
+                    file.read_at(span.offset, out).at("read", &path)?
+                }
                 Err(error) if error.kind() == std::io::ErrorKind::NotFound => 0,
                 Err(error) => return Err(error).at("read", &path),
             };
@@ -204,7 +218,10 @@ impl Files {
             .at("open", &path)?;
             let length = file.len().at("open", &path)?;
             if length < flat.payload_start {
-                file.write_at(0, &flat.index()).at("write", &path)?;
+                let header = self.header(array, level, span.shard);
+                file.write_at(0, &flat.head(&header)).at("write", &path)?;
+            } else {
+                self.check(&*file, &path, array, level, span.shard)?;
             }
             // A file grows by whole chunks, as Zarr readers expect.
             let needed = flat.file_len(span.offset + span.len - flat.payload_start);
@@ -305,35 +322,6 @@ impl Files {
         }
         let tmp = path.with_extension("json.__tmp");
         crate::engine::io::replace_file(self.media(), &tmp, path, bytes, None)
-    }
-
-    /// A shard that must hold rows, as everything up to `built` is said to be stored, and does not. `empty` tells
-    /// whether a range of indices has no samples.
-    pub(crate) fn missing(
-        &self,
-        built: i64,
-        empty: impl Fn(Range<i64>) -> bool,
-    ) -> Result<Option<PathBuf>, StoreError> {
-        let length = CHUNK_ROWS * SHARD_CHUNKS;
-        for level in 0..LEVELS {
-            let rows = rows_stored(self.dtype, level, built);
-            let bucket = bucket(self.dtype, level);
-            for shard in 0..rows.div_ceil(length) {
-                let end = rows.min((shard + 1) * length);
-                if empty((shard * length) as i64 * bucket..end as i64 * bucket) {
-                    continue;
-                }
-                for array in Array::BOTH {
-                    let path = self.folder.join(self.shard(array, level, shard));
-                    match self.media.stat(&path).at("look at", &path)? {
-                        Some(Kind::File(length))
-                            if length > array.flat(self.dtype).payload_start => {}
-                        _ => return Ok(Some(path)),
-                    }
-                }
-            }
-        }
-        Ok(None)
     }
 
     /// Removes all files of all levels and the record.

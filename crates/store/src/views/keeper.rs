@@ -5,13 +5,17 @@
 //! what it does not know is computed from samples.
 
 use std::collections::{BTreeSet, HashMap};
+use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
+
+use isochrony_segment::DType;
 
 use super::Builder;
 use super::entry::Entry;
 use super::files::{FOLDER, Files};
 use super::record::{Record, add};
+use super::shard_identity::RowsOwner;
 use crate::StoreError;
 use crate::backend::Backend;
 use crate::engine::Engine;
@@ -42,12 +46,33 @@ impl Keeper {
         }
     }
 
+    /// The rows of a signal, where it is now.
+    pub(super) fn files(
+        &self,
+        backend: &Backend,
+        id: SignalId,
+        dtype: DType,
+    ) -> Result<Files, StoreError> {
+        self.files_in(backend, id, &backend.signal_path(id)?, dtype)
+    }
+
+    /// The rows of a signal in a folder.
+    pub(super) fn files_in(
+        &self,
+        backend: &Backend,
+        id: SignalId,
+        folder: &Path,
+        dtype: DType,
+    ) -> Result<Files, StoreError> {
+        let owner = RowsOwner {
+            store: backend.uuid()?,
+            signal: id,
+        };
+        Ok(Files::new(Arc::clone(&self.media), owner, folder, dtype))
+    }
+
     fn load(&self, backend: &Backend, state: &SignalState) -> Result<Entry, StoreError> {
-        let files = Files::new(
-            Arc::clone(&self.media),
-            &backend.signal_path(state.id)?,
-            state.meta.dtype,
-        );
+        let files = self.files(backend, state.id, state.meta.dtype)?;
         let record = Record::load(&files, state)?;
         Ok(Entry {
             files,

@@ -27,6 +27,7 @@ mod reading;
 pub(crate) mod record;
 mod render;
 mod row;
+mod shard_identity;
 mod signal;
 pub(crate) mod stored;
 #[cfg(test)]

@@ -2,10 +2,9 @@
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use super::Source;
-use super::files::{FOLDER, Files};
+use super::files::FOLDER;
 use super::keeper::{Keeper, lock};
 use super::record::Record;
 use super::stored::{StoredSamples, difference};
@@ -27,11 +26,7 @@ impl Keeper {
         id: SignalId,
     ) -> Result<Vec<(PathBuf, serde_json::Value)>, StoreError> {
         let state = backend.state(id)?;
-        let files = Files::new(
-            Arc::clone(&self.media),
-            &backend.signal_path(id)?,
-            state.meta.dtype,
-        );
+        let files = self.files(backend, id, state.meta.dtype)?;
         let record = Record::read(&files)?.unwrap_or_default();
         let levels = files.descriptions(record.built).into_iter();
         let below = |(folder, json): (PathBuf, _)| (Path::new(FOLDER).join(folder), json);
@@ -48,11 +43,7 @@ impl Keeper {
         settled: bool,
     ) -> Result<Option<String>, StoreError> {
         self.with_source(backend, id, |source, state| {
-            let files = Files::new(
-                Arc::clone(&self.media),
-                &backend.signal_path(id)?,
-                source.dtype,
-            );
+            let files = self.files(backend, id, source.dtype)?;
             let record = Record::read(&files)?.unwrap_or_default();
             // A reader may know less than a writer that goes on beside it.
             let is_other = record.of.is_some_and(|of| of.signal != id.0);
@@ -73,8 +64,8 @@ impl Keeper {
             let empty = |range: Range<i64>| {
                 state.gaps.missing_within(range.clone()) == range.end - range.start
             };
-            if let Some(path) = files.missing(source.built, empty)? {
-                return Ok(Some(format!("{} is missing or too short", path.display())));
+            if let Some(damage) = files.damage(source.built, empty)? {
+                return Ok(Some(damage));
             }
             if !deep || source.built == 0 {
                 return Ok(None);
@@ -133,9 +124,9 @@ impl Keeper {
         let mut attempts = 0;
         loop {
             let state = backend.state(id)?;
-            let folder = backend.signal_path(id)?;
             let dtype = state.meta.dtype;
-            let files = Files::new(Arc::clone(&self.media), &folder, dtype);
+            let folder = backend.signal_path(id)?;
+            let files = self.files_in(backend, id, &folder, dtype)?;
             let reach = || -> Result<i64, StoreError> {
                 Ok(Record::load(&files, &state)?.sound(&self.boot))
             };

@@ -1,8 +1,9 @@
 //! A file that is missing, another signal's, or another version's is an error wherever a sample should be in it.
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
+use isochrony_store::views::Measure;
 use isochrony_store::{Mode, Store, VerifyOptions, verify};
 
 use super::{on_disk, options, read, samples};
@@ -135,4 +136,120 @@ fn shards_of_earlier_versions_which_say_nothing_are_read_and_written() {
     let found = read(&Store::open(&path, Mode::Read).unwrap().signal("x").unwrap()).unwrap();
     assert_eq!(found[..3000], samples(1, 3000));
     assert_eq!(found[3000..], samples(3, 5));
+}
+
+/// A closed store with `x` and `y`, long enough for rows of views.
+fn two_long_signals() -> (tempfile::TempDir, PathBuf) {
+    let (folder, store) = on_disk();
+    for (name, made) in [("x", 1), ("y", 2)] {
+        let writer = store.create(name, &options(made)).unwrap();
+        writer.append(&samples(made, 3_000_000)).unwrap();
+    }
+    store.commit(true).unwrap();
+    store.close().unwrap();
+    let path = store.path().to_path_buf();
+    (folder, path)
+}
+
+/// Least and greatest values of `x` by a plot and by a level: those of its samples, or an error.
+fn extremes_of_x(path: &PathBuf, mode: Mode) -> Result<(), String> {
+    let expected = (1000, 1000 + 996);
+    let signal = Store::open(path, mode).unwrap().signal("x").unwrap();
+    let view = signal
+        .view(0..3_000_000, 100)
+        .map_err(|error| error.code().to_owned())?;
+    let columns = view.physical(signal.dtype()).unwrap();
+    let least = columns.min.iter().copied().fold(f64::INFINITY, f64::min);
+    let greatest = columns
+        .max
+        .iter()
+        .copied()
+        .fold(f64::NEG_INFINITY, f64::max);
+    assert_eq!(
+        (least, greatest),
+        (f64::from(expected.0), f64::from(expected.1))
+    );
+    let level = signal.decimated(0).unwrap();
+    let rows = level.read(Measure::Max, 0..10);
+    for segment in rows.map_err(|error| error.code().to_owned())? {
+        for value in segment.to_vec::<i16>().unwrap() {
+            assert!((expected.0..=expected.1).contains(&value), "{value}");
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn rows_of_views_are_those_of_their_signal_and_place() {
+    let (_folder, path) = two_long_signals();
+    let (_other_folder, other) = two_long_signals();
+    let bucket = fs::read_dir(path.join("x/views")).unwrap();
+    let mut buckets: Vec<u64> = bucket
+        .filter_map(|entry| entry.unwrap().file_name().to_str()?.parse().ok())
+        .collect();
+    buckets.sort_unstable();
+    let (first, second) = (buckets[0], buckets[1]);
+    let shard = |store: &Path, signal: &str, bucket: u64, array: &str| {
+        let folder = store.join(format!("{signal}/views/{bucket}/{array}"));
+        folder.join("c/0/0")
+    };
+    for (from, bucket) in [
+        (shard(&path, "y", first, "extrema"), first),
+        (shard(&other, "y", first, "extrema"), first),
+        (shard(&other, "x", first, "extrema"), first),
+        (shard(&path, "x", second, "extrema"), first),
+        (shard(&path, "x", first, "moments"), first),
+        (shard(&path, "y", second, "extrema"), second),
+    ] {
+        extremes_of_x(&path, Mode::Read).unwrap();
+        let to = shard(&path, "x", bucket, "extrema");
+        fs::copy(&from, &to).unwrap();
+        let found = findings(&path);
+        assert_eq!(
+            found,
+            [("stale_views", path.join("x/views"))],
+            "{}",
+            from.display()
+        );
+        for mode in [Mode::Read, Mode::ReadWrite] {
+            if let Err(code) = extremes_of_x(&path, mode) {
+                assert_eq!(code, "wrong_shard", "{}", from.display());
+            }
+        }
+        let (_, after) = isochrony_store::repair(&path, &VerifyOptions::default()).unwrap();
+        assert_eq!(after.findings, [], "{}", from.display());
+    }
+    extremes_of_x(&path, Mode::Read).unwrap();
+}
+
+#[test]
+fn rows_of_earlier_versions_which_say_nothing_are_read_and_continued() {
+    let (_folder, path) = two_long_signals();
+    let mut changed = 0;
+    for bucket in fs::read_dir(path.join("x/views")).unwrap() {
+        for array in ["extrema", "moments"] {
+            let shard = bucket.as_ref().unwrap().path().join(array).join("c/0/0");
+            let Ok(mut bytes) = fs::read(&shard) else {
+                continue;
+            };
+            let header = bytes[..65_536].windows(8).position(|at| at == b"ISOSHARD");
+            let header = header.unwrap();
+            bytes[header..header + 64].fill(0);
+            fs::write(&shard, bytes).unwrap();
+            changed += 1;
+        }
+    }
+    assert!(changed >= 4, "{changed}");
+    assert_eq!(findings(&path), []);
+    extremes_of_x(&path, Mode::Read).unwrap();
+    let store = Store::open(&path, Mode::ReadWrite).unwrap();
+    store
+        .writer("x")
+        .unwrap()
+        .append(&samples(1, 100_000))
+        .unwrap();
+    store.commit(true).unwrap();
+    store.close().unwrap();
+    assert_eq!(findings(&path), []);
+    extremes_of_x(&path, Mode::Read).unwrap();
 }

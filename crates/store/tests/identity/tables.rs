@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use isochrony_store::layout::table::{Geometry, ROWS, TableFile};
-use isochrony_store::{Mode, Signal, Store, StoreError};
+use isochrony_store::{Mode, Signal, Store, StoreError, VerifyOptions, verify};
 use isochrony_time::{Fixed, Stamp};
 use serde_json::Map;
 
@@ -129,6 +129,17 @@ fn an_older_table_is_an_error() {
         assert_eq!(codes_before_damage(&root), ["none", "none"]);
         fs::copy(before.join(file), root.join("x").join(file)).unwrap();
         assert_eq!(codes(&root), ["wrong_table"; 2], "{file}");
+        assert_found(&root, "wrong_table");
+    }
+}
+
+/// Asserts that verification finds a kind of damage, with and without reading every sample.
+fn assert_found(root: &Path, code: &str) {
+    for deep in [false, true] {
+        let signals = None;
+        let report = verify(root, &VerifyOptions { signals, deep }).unwrap();
+        let codes: Vec<_> = report.findings.iter().map(|one| one.code).collect();
+        assert!(codes.contains(&code), "deep: {deep}, {codes:?}");
     }
 }
 
@@ -147,6 +158,7 @@ fn another_signals_table_is_an_error() {
         let (_folder, root, _) = two_signals();
         fs::copy(root.join("y").join(file), root.join("x").join(file)).unwrap();
         assert_eq!(codes(&root), ["wrong_table"; 2], "{file}");
+        assert_found(&root, "wrong_table");
     }
 }
 
@@ -199,6 +211,7 @@ fn a_changed_table_is_an_error_though_its_checksums_are_right() {
             _ => rows[if table == "timebase/fit" { 3 } else { 2 }] += 60 * SECOND,
         });
         assert_eq!(codes(&root), ["wrong_table"; 2], "{table}");
+        assert_found(&root, "wrong_table");
     }
 }
 
@@ -218,7 +231,13 @@ fn forged_as_new(table: &str, change: impl FnOnce(&mut Vec<i64>)) -> &'static st
         file.sequence = sequence;
     });
     let store = Store::open(&copied, Mode::Read).unwrap();
-    store.signal("x").err().map_or("none", |error| error.code())
+    let code = store.signal("x").err().map_or("none", |error| error.code());
+    match code {
+        "none" => {}
+        "damaged_table" => assert_found(&copied, "impossible_table"),
+        other => assert_found(&copied, other),
+    }
+    code
 }
 
 #[test]

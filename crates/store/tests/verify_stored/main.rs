@@ -1,5 +1,6 @@
 //! Damage of every kind is named, and what can be mended is.
 
+mod attributes;
 mod commits;
 mod lost;
 mod metadata;

@@ -106,3 +106,100 @@ fn what_cannot_be_run_is_refused_before_anything_is() {
     );
     assert_eq!(Executor::new(with(0, 0)).unwrap_err().code(), "bad_option");
 }
+
+/// A run that writes ten samples to `sum`.
+fn filling_sum(store: &Store, options: ExecutorOptions) -> Executor {
+    let sum = store.signal("sum").unwrap();
+    let mut executor = Executor::new(options).unwrap();
+    let fill = Tasklet::new("t", "f", |context| {
+        context.write(0, 0, &[7; 10])?;
+        Ok(ReturnValue::Nothing)
+    });
+    executor.add(fill.writes(SignalRange::new(store, &sum, 0..10)));
+    executor
+}
+
+/// Runs a tasklet that writes to `sum`; gives why it was refused.
+fn journal_refused(store: &Store, options: ExecutorOptions) -> String {
+    let executor = filling_sum(store, options);
+    let (send, receive) = std::sync::mpsc::channel();
+    // In a thread: opening a pipe may wait for ever.
+    std::thread::spawn(move || send.send(run(&executor, false).map(|_| ())));
+    let done = receive.recv_timeout(Duration::from_secs(60));
+    let refused = done.expect("it hangs").unwrap_err();
+    assert_eq!(store.signal("sum").unwrap().sample_count(), 0);
+    refused.to_string()
+}
+
+#[test]
+fn journals_of_a_store_are_opened_without_leaving_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = recorded(&folder.path().join("a.iso"));
+    let journals = store.path().join(".isochrony/tasklets");
+    let fill = || _ = run(&filling_sum(&store, with(1, 0)), false).unwrap();
+    fill();
+    let journal = std::fs::read_dir(&journals).unwrap().next();
+    let journal = journal.unwrap().unwrap().path();
+    store.writer("sum").unwrap().mark_invalid(0..10).unwrap();
+    store.commit(true).unwrap();
+    let victim = folder.path().join("thesis");
+    std::fs::write(&victim, "text").unwrap();
+    std::fs::remove_file(&journal).unwrap();
+    std::os::unix::fs::symlink(&victim, &journal).unwrap();
+    let said = journal_refused(&store, with(1, 0));
+    assert!(said.contains("a symbolic link"), "{said}");
+    assert_eq!(std::fs::read_to_string(&victim).unwrap(), "text");
+
+    std::fs::remove_file(&journal).unwrap();
+    let made = std::process::Command::new("mkfifo").arg(&journal).status();
+    assert!(made.unwrap().success());
+    let said = journal_refused(&store, with(1, 0));
+    assert!(said.contains("a pipe"), "{said}");
+
+    std::fs::remove_dir_all(&journals).unwrap();
+    let outside = folder.path().join("outside");
+    std::fs::create_dir(&outside).unwrap();
+    std::os::unix::fs::symlink(&outside, &journals).unwrap();
+    let said = journal_refused(&store, with(1, 0));
+    assert!(said.contains("a symbolic link"), "{said}");
+    assert_eq!(std::fs::read_dir(&outside).unwrap().count(), 0);
+
+    std::fs::remove_file(&journals).unwrap();
+    fill();
+    assert!(journal.is_file());
+}
+
+#[test]
+fn a_journal_that_is_named_lies_outside_of_stores_and_is_a_regular_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = recorded(&folder.path().join("a.iso"));
+    let manifest = store.path().join(".isochrony/MANIFEST");
+    let before = std::fs::read(&manifest).unwrap();
+    let link = folder.path().join("link");
+    std::os::unix::fs::symlink(store.path().join("a"), &link).unwrap();
+    let pipe = folder.path().join("pipe");
+    let made = std::process::Command::new("mkfifo").arg(&pipe).status();
+    assert!(made.unwrap().success());
+    for (path, why) in [
+        (manifest.clone(), "a file outside of stores"),
+        (store.path().join("new/journal"), "a file outside of stores"),
+        (link.join("journal"), "a file outside of stores"),
+        (pipe, "a pipe"),
+        (folder.path().into(), "a folder"),
+    ] {
+        let mut options = with(1, 0);
+        options.journal = Some(path.clone());
+        let said = journal_refused(&store, options);
+        assert!(said.contains(why), "{}: {said}", path.display());
+    }
+    assert_eq!(std::fs::read(&manifest).unwrap(), before);
+    assert!(!store.path().join("new").exists());
+    // A user's own link to a file is followed.
+    let (file, link) = (folder.path().join("file"), folder.path().join("mine"));
+    std::fs::write(&file, "").unwrap();
+    std::os::unix::fs::symlink(&file, &link).unwrap();
+    let mut options = with(1, 0);
+    options.journal = Some(link);
+    run(&filling_sum(&store, options), false).unwrap();
+    assert_ne!(std::fs::read(&file).unwrap(), b"");
+}

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use isochrony_segment::{free_memory, has_free_memory};
 use uuid::Uuid;
 
 use super::{PATIENCE, removed};
@@ -240,6 +241,17 @@ impl View {
             if self.at.saturating_add(len as u64) > have {
                 return Ok(None);
             }
+            let no_memory = || StoreError::NoMemoryForFile {
+                path: self.log_path.clone(),
+                have: len as u64,
+                free: free_memory(),
+            };
+            if !has_free_memory(len as u64) {
+                return Err(no_memory());
+            }
+            bytes
+                .try_reserve_exact(len - bytes.len())
+                .map_err(|_| no_memory())?;
             bytes.resize(len, 0);
             let count = read(self.at, &mut bytes)?;
             bytes.truncate(count);
