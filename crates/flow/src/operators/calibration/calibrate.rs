@@ -99,8 +99,8 @@ fn calibrated(
         legal: "such that a count is a finite number of units other than 0".into(),
     })?;
     let stream = stream.get().clone().with_calibration(made).intern();
-    let bound = OperatorProperties::new([PortType::Samples { dtype, stream }]).in_step();
-    Ok((bound, stream))
+    let properties = OperatorProperties::new([PortType::Samples { dtype, stream }]).in_step();
+    Ok((properties, stream))
 }
 
 /// The item's samples as those of another stream.
@@ -125,9 +125,10 @@ impl Operator for Calibrate {
             .stream()
             .map_or("", |stream| stream.calibration.unit());
         let unit = self.unit.as_deref().unwrap_or(own);
-        let (bound, stream) = calibrated("calibrate", &inputs[0], (self.gain, self.offset), unit)?;
+        let (properties, stream) =
+            calibrated("calibrate", &inputs[0], (self.gain, self.offset), unit)?;
         self.stream = Some(stream);
-        Ok(bound.light())
+        Ok(properties.light())
     }
 
     fn process(&mut self, _: Port, item: &mut Item, _: &mut Out<'_>) -> Result<Next, OpError> {
@@ -140,23 +141,25 @@ impl Operator for ToUnit {
         let own = inputs[0]
             .stream()
             .map_or("", |stream| stream.calibration.unit());
-        let refused = |legal: String| PlanError::Parameter {
+        let parameter_error = |legal: String| PlanError::Parameter {
             operator: "to_unit",
             parameter: "unit",
             got: format!("{:?}", self.unit),
             legal,
         };
         let from = unit(own).ok_or_else(|| {
-            refused(format!("left to samples of a known unit, which {own:?} is not: calibrate(gain=, unit=) says what they are"))
+            parameter_error(format!("left to samples of a known unit, which {own:?} is not: calibrate(gain=, unit=) says what they are"))
         })?;
         let to = unit(&self.unit).ok_or_else(|| {
-            refused("a known unit, a product of names with powers, as m/s, m s-2, kPa, degC".into())
+            parameter_error(
+                "a known unit, a product of names with powers, as m/s, m s-2, kPa, degC".into(),
+            )
         })?;
         let by = conversion(&from, &to);
-        let by = by.ok_or_else(|| refused(format!("a unit of what {own:?} measures")))?;
-        let (bound, stream) = calibrated("to_unit", &inputs[0], by, &self.unit)?;
+        let by = by.ok_or_else(|| parameter_error(format!("a unit of what {own:?} measures")))?;
+        let (properties, stream) = calibrated("to_unit", &inputs[0], by, &self.unit)?;
         self.stream = Some(stream);
-        Ok(bound)
+        Ok(properties)
     }
 
     fn process(&mut self, _: Port, item: &mut Item, _: &mut Out<'_>) -> Result<Next, OpError> {

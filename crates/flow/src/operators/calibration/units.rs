@@ -9,7 +9,7 @@ pub(crate) type Dimension = [i32; 9];
 
 /// `value_in_coherent_unit = value * factor + offset`.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct Unit {
+pub(crate) struct ParsedUnit {
     pub(crate) dimension: Dimension,
     pub(crate) factor: f64,
     pub(crate) offset: f64,
@@ -54,7 +54,7 @@ const PREFIXED: &[(&str, Dimension, f64)] = &[
 ];
 
 /// Names that take none; with the value of their zero.
-const ALONE: &[(&str, Dimension, f64, f64)] = &[
+const UNPREFIXED: &[(&str, Dimension, f64, f64)] = &[
     ("min", of(0, 0, 1, 0, 0), 60.0, 0.0),
     ("h", of(0, 0, 1, 0, 0), 3600.0, 0.0),
     ("d", of(0, 0, 1, 0, 0), 86_400.0, 0.0),
@@ -99,10 +99,10 @@ const PREFIXES: &[(&str, f64)] = &[
 ];
 
 /// A name with its prefix.
-fn named(name: &str) -> Option<Unit> {
+fn named(name: &str) -> Option<ParsedUnit> {
     // Whole names first: "min" is no milli-inch.
-    if let Some(&(_, dimension, factor, offset)) = ALONE.iter().find(|known| known.0 == name) {
-        return Some(Unit {
+    if let Some(&(_, dimension, factor, offset)) = UNPREFIXED.iter().find(|known| known.0 == name) {
+        return Some(ParsedUnit {
             dimension,
             factor,
             offset,
@@ -117,7 +117,7 @@ fn named(name: &str) -> Option<Unit> {
     };
     let found = plain(name).map(|&(_, dimension, factor)| (dimension, factor));
     let (dimension, factor) = found.or_else(prefixed)?;
-    Some(Unit {
+    Some(ParsedUnit {
         dimension,
         factor,
         offset: 0.0,
@@ -125,12 +125,12 @@ fn named(name: &str) -> Option<Unit> {
 }
 
 /// The unit that a text names; None if any part of it is unknown.
-pub(crate) fn unit(text: &str) -> Option<Unit> {
+pub(crate) fn unit(text: &str) -> Option<ParsedUnit> {
     let text = text.trim().replace("**", "^");
     if let Some(one) = named(&text) {
         return Some(one);
     }
-    let mut product = Unit {
+    let mut product = ParsedUnit {
         dimension: NONE,
         factor: 1.0,
         offset: 0.0,
@@ -146,7 +146,7 @@ pub(crate) fn unit(text: &str) -> Option<Unit> {
             divides = true;
             continue;
         }
-        let (name, power) = powered(word)?;
+        let (name, power) = split_exponent(word)?;
         let one = named(name).filter(|one| one.offset == 0.0)?;
         let power = if std::mem::take(&mut divides) {
             -power
@@ -163,7 +163,7 @@ pub(crate) fn unit(text: &str) -> Option<Unit> {
 }
 
 /// A name and its power: `s`, `s^2`, `s-2`, `s2`.
-fn powered(word: &str) -> Option<(&str, i32)> {
+fn split_exponent(word: &str) -> Option<(&str, i32)> {
     if let Some((name, power)) = word.split_once('^') {
         let power = power.trim_matches(['(', ')']).parse().ok()?;
         return Some((name, power)).filter(|(_, power): &(&str, i32)| (-9..=9).contains(power));
@@ -178,7 +178,7 @@ fn powered(word: &str) -> Option<(&str, i32)> {
 }
 
 /// What makes values of one unit values of another: `to = from * gain + offset`. None where they measure different things.
-pub(crate) fn conversion(from: &Unit, to: &Unit) -> Option<(f64, f64)> {
+pub(crate) fn conversion(from: &ParsedUnit, to: &ParsedUnit) -> Option<(f64, f64)> {
     (from.dimension == to.dimension).then(|| {
         let offset = (from.offset - to.offset) / to.factor;
         (from.factor / to.factor, offset)

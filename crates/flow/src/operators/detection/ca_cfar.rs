@@ -3,8 +3,8 @@
 use isochrony_dsp::detect::{CellCfar, Noise, Sides};
 
 use crate::operator;
-use crate::operators::filters::numbers::{Given, Numbers, refused};
-use crate::operators::filters::streamed::Results;
+use crate::operators::filters::numbers::{NumberInput, NumberProcessor, parameter_error};
+use crate::operators::filters::stream_processor::ResultProperties;
 use crate::{
     Break, Contract, Inputs, Item, Next, OpError, Operator, OperatorProperties, Out, PlanError,
     Port, PortType, Workspace, json,
@@ -59,13 +59,13 @@ operator! {
         degrees: u32 = "integer" { unit: Of("degrees of freedom"), range: (1.0, 1e6), default: || json!(2) },
     }
     state {
-        numbers: Numbers,
+        numbers: NumberProcessor,
     }
 }
 
 impl Operator for CaCfar {
     fn bind(&mut self, inputs: &[PortType]) -> Result<OperatorProperties, PlanError> {
-        let given = Given::real("ca_cfar", &inputs[0])?;
+        let input = NumberInput::real("ca_cfar", &inputs[0])?;
         let noise = match (self.order, self.degrees) {
             (None, degrees) => Noise::Mean { degrees },
             (Some(at), 2) => Noise::Rank { at },
@@ -87,21 +87,21 @@ impl Operator for CaCfar {
         Workspace::check("ca_cfar", "training", self.training, 16)?;
         Workspace::check("ca_cfar", "guard", self.guard, 16)?;
         let kernel = CellCfar::new(self.pfa, training, guard, sides, noise);
-        let kernel = kernel.map_err(|error| refused("ca_cfar", &error))?;
+        let kernel = kernel.map_err(|error| parameter_error("ca_cfar", &error))?;
         let (lag, skip) = (kernel.lag(), kernel.skip());
-        let results = Results {
+        let results = ResultProperties {
             unit: String::new(),
             lag,
             skip,
             held: 0,
         };
-        let kernels = given.kernels(&kernel);
-        let bound = self
+        let kernels = input.kernels(&kernel);
+        let properties = self
             .numbers
-            .bind(&given, kernels, results, kernel.bytes())?;
+            .bind(&input, kernels, results, kernel.bytes())?;
         // Sums have the order of the stretch's blocks, so bits depend on where it began.
         let exact = self.order.is_some();
-        Ok(bound.contract(if exact {
+        Ok(properties.contract(if exact {
             Contract::Overlap {
                 before: skip - lag,
                 after: lag,

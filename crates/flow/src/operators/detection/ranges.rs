@@ -49,11 +49,11 @@ operator! {
     }
 }
 
-type Ended = SmallVec<[Range<i64>; 2]>;
+type CompleteRanges = SmallVec<[Range<i64>; 2]>;
 
 impl ToRanges {
     /// Takes in a range that begins at or after those before.
-    fn add(&mut self, range: Range<i64>, ended: &mut Ended) {
+    fn add(&mut self, range: Range<i64>, ended: &mut CompleteRanges) {
         let start = range.start.saturating_sub_unsigned(self.before).max(0);
         let end = range.end.saturating_add_unsigned(self.after);
         match &mut self.open {
@@ -64,7 +64,7 @@ impl ToRanges {
         }
     }
 
-    fn give(&self, ranges: Ended, out: &mut Out<'_>) -> Result<(), OpError> {
+    fn emit_ranges(&self, ranges: CompleteRanges, out: &mut Out<'_>) -> Result<(), OpError> {
         let stream = self.port.as_ref().and_then(PortType::stream_id);
         match stream {
             Some(stream) if !ranges.is_empty() => {
@@ -76,7 +76,7 @@ impl ToRanges {
 
     fn flush(&mut self, out: &mut Out<'_>) -> Result<(), OpError> {
         let last = self.open.take().into_iter().collect();
-        self.give(last, out)
+        self.emit_ranges(last, out)
     }
 }
 
@@ -92,12 +92,12 @@ impl Operator for ToRanges {
             ));
         };
         self.port = inputs.first().copied();
-        let bound = OperatorProperties::new([PortType::Ranges { stream }]);
-        Ok(bound.contract(Contract::Sequential).data_dependent())
+        let properties = OperatorProperties::new([PortType::Ranges { stream }]);
+        Ok(properties.contract(Contract::Sequential).data_dependent())
     }
 
     fn process(&mut self, _: Port, item: &mut Item, out: &mut Out<'_>) -> Result<Next, OpError> {
-        let mut ended = Ended::new();
+        let mut ended = CompleteRanges::new();
         match &*item {
             Item::Frames(frames) => {
                 let reach = frames.window() + self.before + self.after + self.join;
@@ -125,7 +125,7 @@ impl Operator for ToRanges {
                 .into());
             }
         }
-        self.give(ended, out)?;
+        self.emit_ranges(ended, out)?;
         Ok(Next::Consumed)
     }
 

@@ -6,14 +6,14 @@ use crate::{Item, OpError, Port};
 
 /// Items that wait until that of the last input is there.
 #[derive(Default)]
-pub(crate) struct Meeting {
+pub(crate) struct AlignedItems {
     inputs: usize,
     waiting: SmallVec<[Item; 2]>,
 }
 
-impl Meeting {
+impl AlignedItems {
     /// Of so many inputs, which the runtime gives one after another.
-    pub(crate) fn of(inputs: usize) -> Self {
+    pub(crate) fn new(inputs: usize) -> Self {
         Self {
             inputs,
             waiting: SmallVec::new(),

@@ -48,7 +48,7 @@ operator! {
 }
 
 impl Delayed {
-    fn refused(&self, legal: &str) -> PlanError {
+    fn parameter_error(&self, legal: &str) -> PlanError {
         PlanError::Parameter {
             operator: "delayed",
             parameter: "initial",
@@ -64,7 +64,7 @@ impl Delayed {
             one => one.as_f64().map(|one| vec![one]),
         };
         let Some(numbers) = numbers.filter(|numbers| !numbers.is_empty()) else {
-            return Err(self.refused("a number or a list of numbers"));
+            return Err(self.parameter_error("a number or a list of numbers"));
         };
         let convert = || -> Result<(Vec<u8>, bool), ExprError> {
             let to = Program::compile(&Expr::input().astype(dtype), DType::F64)?;
@@ -85,7 +85,7 @@ impl Delayed {
         })?;
         // Singles are rounded as everywhere.
         if !exact && !matches!(dtype, DType::F32 | DType::C64) {
-            return Err(self.refused(&format!("numbers that {dtype} has")));
+            return Err(self.parameter_error(&format!("numbers that {dtype} has")));
         }
         Ok((row, numbers.len()))
     }
@@ -114,7 +114,7 @@ impl Operator for Delayed {
                 stream: of_values(stream),
             },
             PortType::Samples { .. } => {
-                return Err(self.refused("one number, since samples are fed back"));
+                return Err(self.parameter_error("one number, since samples are fed back"));
             }
             PortType::Frames {
                 stream,

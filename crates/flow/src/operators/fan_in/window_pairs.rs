@@ -5,9 +5,9 @@ use std::slice::from_ref;
 use isochrony_expr::Expr;
 use isochrony_segment::DType;
 
-use super::meeting::Meeting;
+use super::aligned_items::AlignedItems;
 use super::zip::one_grid;
-use crate::operators::general::compiled::Compiled;
+use crate::operators::general::compiled::CompiledExpr;
 use crate::operators::windows::kernels::real_windows;
 use crate::{
     Alignment, Item, OpError, OpErrorKind, OperatorProperties, PlanError, Port, PortType, Workspace,
@@ -18,15 +18,15 @@ const PAIR_BYTES: u64 = 192;
 
 /// Two inputs whose windows meet at equal indices.
 #[derive(Default)]
-pub(crate) struct Pairs {
-    meeting: Meeting,
-    values: [Compiled; 2],
+pub(crate) struct WindowPairs {
+    aligned_items: AlignedItems,
+    values: [CompiledExpr; 2],
     windows: [Vec<f64>; 2],
     workspace: Option<Workspace>,
 }
 
 /// Windows of both inputs, as they are alike.
-pub(crate) struct Paired {
+pub(crate) struct PairInput {
     /// Samples of a window.
     pub(crate) width: usize,
     /// Samples a second.
@@ -35,7 +35,7 @@ pub(crate) struct Paired {
     pub(crate) units: [&'static str; 2],
 }
 
-impl Pairs {
+impl WindowPairs {
     /// Prepares for two inputs.
     ///
     /// # Errors
@@ -44,7 +44,7 @@ impl Pairs {
         &mut self,
         operator: &'static str,
         inputs: &[PortType],
-    ) -> Result<Paired, PlanError> {
+    ) -> Result<PairInput, PlanError> {
         let first = real_windows(operator, &inputs[0])?;
         let second = real_windows(operator, &inputs[1])?;
         one_grid(operator, inputs)?;
@@ -52,7 +52,7 @@ impl Pairs {
         for (values, port) in self.values.iter_mut().zip(inputs) {
             values.bind(operator, Some(&doubles), from_ref(port))?;
         }
-        self.meeting = Meeting::of(inputs.len());
+        self.aligned_items = AlignedItems::new(inputs.len());
         // Transforms of windows with as many zeros behind them, of both inputs and of what is made of them.
         self.workspace = Some(Workspace::check(
             operator,
@@ -61,7 +61,7 @@ impl Pairs {
             PAIR_BYTES,
         )?);
         self.windows = [vec![0.0; first.width], vec![0.0; first.width]];
-        Ok(Paired {
+        Ok(PairInput {
             width: first.width,
             rate: first.rate,
             units: [first.unit(), second.unit()],
@@ -69,17 +69,17 @@ impl Pairs {
     }
 
     /// How an operator of two inputs is run.
-    pub(crate) fn bound(&self, output: PortType) -> OperatorProperties {
-        let mut bound = OperatorProperties::new([output])
+    pub(crate) fn properties(&self, output: PortType) -> OperatorProperties {
+        let mut properties = OperatorProperties::new([output])
             .align(Alignment::Window)
             .data_dependent();
-        bound.workspace = self.workspace;
-        bound
+        properties.workspace = self.workspace;
+        properties
     }
 
     /// Takes an item; whether those of both inputs are there now. Then `item` is that of the first.
     pub(crate) fn is_complete(&mut self, port: Port, item: &mut Item) -> Result<bool, OpError> {
-        self.meeting.is_complete(port, item)
+        self.aligned_items.is_complete(port, item)
     }
 
     /// Hands the values of each pair of windows to a function, in order.
@@ -97,7 +97,7 @@ impl Pairs {
         let Item::Frames(first) = first else {
             return Err(wrong(first));
         };
-        let Some(Item::Frames(second)) = self.meeting.others().first() else {
+        let Some(Item::Frames(second)) = self.aligned_items.others().first() else {
             return Err(wrong(&Item::Taken));
         };
         let width = self.windows[0].len();

@@ -1,7 +1,7 @@
 //! Streams of numbers: samples, or windows of which one number each was computed.
 //!
 //! Detectors and running statistics are as much of use behind windows (the loudness of each, a score) as on samples.
-//! [`Numbers`] shows windows of one number to the samples' seam as samples that are one further for each window, and
+//! [`NumberProcessor`] shows windows of one number to the samples' seam as samples that are one further for each window, and
 //! gives what comes out the windows' indices. Durations are counted in numbers: at the samples' rate, or that of windows.
 
 use isochrony_dsp::DspError;
@@ -10,8 +10,8 @@ use isochrony_dsp::running::{MOST_SAMPLES, Real, RunningMean, RunningQuantile, R
 use isochrony_segment::{DType, SigSeg, StreamId, dispatch};
 use isochrony_time::Rate;
 
-use super::sampled::Sampled;
-use super::streamed::{Kernels, Results, StreamKernel, Streamed};
+use super::sample_input::SampleInput;
+use super::stream_processor::{Kernels, ResultProperties, StreamKernel, StreamProcessor};
 use crate::operators::wrong_input;
 use crate::{
     Frames, Item, Next, OpError, OpErrorKind, OperatorProperties, Out, PlanError, PortType,
@@ -46,7 +46,7 @@ kernels!(
 const NUMBER_BYTES: u64 = 32;
 
 /// What a kernel refused, as an operator says it.
-pub(crate) fn refused(operator: &'static str, error: &DspError) -> PlanError {
+pub(crate) fn parameter_error(operator: &'static str, error: &DspError) -> PlanError {
     match error {
         DspError::Parameter {
             parameter,
@@ -71,8 +71,8 @@ pub(crate) fn refused(operator: &'static str, error: &DspError) -> PlanError {
 
 /// A stream of numbers, as an operator finds it on its input.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Given {
-    sampled: Sampled,
+pub(crate) struct NumberInput {
+    sample_input: SampleInput,
     operator: &'static str,
     /// Type and stream of the numbers.
     dtype: DType,
@@ -84,7 +84,7 @@ pub(crate) struct Given {
     every: u64,
 }
 
-impl Given {
+impl NumberInput {
     /// The real numbers of a port.
     ///
     /// # Errors
@@ -106,12 +106,12 @@ impl Given {
                 return Err(wrong_input(operator, expected, port, mend));
             }
         };
-        let sampled = Sampled::real(operator, &PortType::Samples { dtype, stream })?;
+        let sample_input = SampleInput::real(operator, &PortType::Samples { dtype, stream })?;
         let every = windows.map_or(1, |(_, hop)| hop);
         Ok(Self {
             rate: stream.get().rate,
             every,
-            sampled,
+            sample_input,
             operator,
             dtype,
             stream,
@@ -127,7 +127,7 @@ impl Given {
 
     /// The unit of the numbers; empty if unknown.
     pub(crate) fn unit(&self) -> &'static str {
-        self.sampled.unit()
+        self.sample_input.unit()
     }
 
     /// A kernel for each stream of numbers, in their precision.
@@ -135,7 +135,8 @@ impl Given {
     where
         K: StreamKernel<f32> + StreamKernel<f64> + Clone + 'static,
     {
-        self.sampled.kernels(|| kernel.clone(), || kernel.clone())
+        self.sample_input
+            .kernels(|| kernel.clone(), || kernel.clone())
     }
 
     /// Seconds as a number of numbers, to the nearest: of the decimal that they were written as.
@@ -169,38 +170,38 @@ impl Given {
 
 /// A kernel bound to its stream of numbers.
 #[derive(Default)]
-pub(crate) struct Numbers {
-    streamed: Streamed,
+pub(crate) struct NumberProcessor {
+    stream_processor: StreamProcessor,
     windows: Option<(u64, u64)>,
     /// Windows of this stretch that have come.
-    came: i64,
+    windows_seen: i64,
     /// Bytes that the kernel keeps; told once.
     holds: u64,
 }
 
-impl Numbers {
+impl NumberProcessor {
     /// Prepares for a stream; the kernel keeps so many bytes.
     ///
     /// # Errors
-    /// As [`Streamed::bind`].
+    /// As [`StreamProcessor::bind`].
     pub(crate) fn bind(
         &mut self,
-        given: &Given,
+        input: &NumberInput,
         kernels: Kernels,
-        results: Results,
+        results: ResultProperties,
         bytes: usize,
     ) -> Result<OperatorProperties, PlanError> {
-        self.windows = given.windows;
+        self.windows = input.windows;
         self.holds = bytes as u64;
-        let mut bound = self
-            .streamed
-            .bind(given.operator, &given.sampled, kernels, results)?;
+        let mut properties =
+            self.stream_processor
+                .bind(input.operator, &input.sample_input, kernels, results)?;
         if let (Some((window, hop)), [PortType::Samples { dtype, stream }]) =
-            (given.windows, &bound.outputs[..])
+            (input.windows, &properties.outputs[..])
         {
             let (dtype, stream, width) = (*dtype, *stream, 1);
-            bound.delay *= hop as i64;
-            bound.outputs = [PortType::Frames {
+            properties.delay *= hop as i64;
+            properties.outputs = [PortType::Frames {
                 dtype,
                 stream,
                 window,
@@ -210,25 +211,25 @@ impl Numbers {
             .into_iter()
             .collect();
         }
-        Ok(bound)
+        Ok(properties)
     }
 
     /// Puts results in the numbers' place.
     ///
     /// # Errors
-    /// As [`Streamed::process`].
+    /// As [`StreamProcessor::process`].
     pub(crate) fn process(&mut self, item: &mut Item, out: &mut Out<'_>) -> Result<Next, OpError> {
         if self.holds > 0 {
             out.holds(std::mem::take(&mut self.holds))?;
         }
         let (Some((_, hop)), Item::Frames(frames)) = (self.windows, &*item) else {
-            return self.streamed.process(item, out);
+            return self.stream_processor.process(item, out);
         };
         let frames = frames.clone();
-        *item = one_each(&frames, self.came, out)?.into();
-        let first = self.came;
-        self.came += frames.count() as i64;
-        let next = self.streamed.process(item, out)?;
+        *item = frames_to_samples(&frames, self.windows_seen, out)?.into();
+        let first = self.windows_seen;
+        self.windows_seen += frames.count() as i64;
+        let next = self.stream_processor.process(item, out)?;
         if let (Next::Forward, Item::Samples(results)) = (&next, &*item) {
             let earlier = (first - results.start()) * hop as i64;
             let start = frames.start().saturating_sub(earlier);
@@ -243,20 +244,24 @@ impl Numbers {
 
     /// What follows does not continue what came before.
     pub(crate) fn reset(&mut self) {
-        self.came = 0;
-        self.streamed.reset();
+        self.windows_seen = 0;
+        self.stream_processor.reset();
     }
 
     /// Nothing that begins before `upto` follows on the input: the same of the results.
     pub(crate) fn progress(&self, upto: i64) -> i64 {
-        let lag = upto.saturating_sub(self.streamed.progress(upto));
+        let lag = upto.saturating_sub(self.stream_processor.progress(upto));
         let hop = self.windows.map_or(1, |(_, hop)| hop as i64);
         upto.saturating_sub(lag.saturating_mul(hop))
     }
 }
 
 /// Windows of one number as samples from index `start` on; copied where they do not lie one behind the other.
-pub(crate) fn one_each(frames: &Frames, start: i64, out: &mut Out<'_>) -> Result<SigSeg, OpError> {
+pub(crate) fn frames_to_samples(
+    frames: &Frames,
+    start: i64,
+    out: &mut Out<'_>,
+) -> Result<SigSeg, OpError> {
     let (dtype, count) = (frames.dtype(), frames.count() as usize);
     if frames.width() != 1 {
         return Err(OpErrorKind::WrongItem {

@@ -5,14 +5,14 @@ use std::slice::from_ref;
 use isochrony_expr::Expr;
 use isochrony_segment::{DType, StreamId};
 
-use crate::operators::general::compiled::Compiled;
-use crate::operators::windows::rowwise::{dtype_of, is_single};
+use crate::operators::general::compiled::CompiledExpr;
+use crate::operators::windows::row_processor::{dtype_of, is_single};
 use crate::operators::wrong_input;
 use crate::{PlanError, PortType};
 
 /// Samples, as an operator finds them on its input.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Sampled {
+pub(crate) struct SampleInput {
     dtype: DType,
     stream: StreamId,
     /// Samples a second.
@@ -23,7 +23,7 @@ pub(crate) struct Sampled {
     pub(crate) single: bool,
 }
 
-impl Sampled {
+impl SampleInput {
     /// The samples of a port.
     ///
     /// # Errors
@@ -52,13 +52,13 @@ impl Sampled {
     /// [`PlanError::InputType`] where none come in.
     pub(crate) fn real(operator: &'static str, port: &PortType) -> Result<Self, PlanError> {
         match Self::of(operator, port)? {
-            given if given.complex => Err(wrong_input(
+            input if input.complex => Err(wrong_input(
                 operator,
                 "real samples",
                 port,
                 "take their magnitude first: map(lambda s: abs(s))",
             )),
-            given => Ok(given),
+            input => Ok(input),
         }
     }
 
@@ -71,7 +71,10 @@ impl Sampled {
     ///
     /// # Errors
     /// What conversion is refused with.
-    pub(crate) fn converted(&self, operator: &'static str) -> Result<Option<Compiled>, PlanError> {
+    pub(crate) fn converted(
+        &self,
+        operator: &'static str,
+    ) -> Result<Option<CompiledExpr>, PlanError> {
         let dtype = dtype_of(self.single, self.complex);
         if self.dtype == dtype && self.stream.get().calibration.is_identity() {
             return Ok(None);
@@ -80,7 +83,7 @@ impl Sampled {
             dtype: self.dtype,
             stream: self.stream,
         };
-        let mut compiled = Compiled::default();
+        let mut compiled = CompiledExpr::default();
         let values = Expr::input().astype(dtype);
         compiled.bind(operator, Some(&values), from_ref(&port))?;
         Ok(Some(compiled))

@@ -1,7 +1,7 @@
 //! What operators share that make samples of samples and remember: filters, running statistics, detectors.
 //!
 //! A [`StreamKernel`] computes numbers from numbers in one precision, one for one, and carries its state from call to
-//! call; it knows nothing of items. [`Streamed`] brings it to the engine: it turns samples into values in their unit, a
+//! call; it knows nothing of items. [`StreamProcessor`] brings it to the engine: it turns samples into values in their unit, a
 //! tile at a time, has the kernel forget at every break (gap, clock step, loss, what a filter removed), so that what
 //! lies behind begins as a recording does, and gives the results their indices.
 //!
@@ -15,9 +15,9 @@ use std::iter::repeat_n;
 
 use isochrony_segment::{Buffer, Calibration, DType, SigSeg, StreamId};
 
-use super::sampled::Sampled;
-use crate::operators::general::compiled::Compiled;
-use crate::operators::windows::rowwise::dtype_of;
+use super::sample_input::SampleInput;
+use crate::operators::general::compiled::CompiledExpr;
+use crate::operators::windows::row_processor::dtype_of;
 use crate::{Item, Next, OpError, OpErrorKind, OperatorProperties, Out, PlanError, PortType};
 
 /// Values of a tile: 16 KiB of doubles.
@@ -28,7 +28,7 @@ pub(crate) trait StreamKernel<T>: Send {
     /// Computes the next results; both are equally long. However a stream is cut into calls, its results are the same.
     fn run(&mut self, values: &[T], results: &mut [T]);
 
-    /// Computes the results that it owes at the end of a stretch, as many as [`Results::held`] says. Of a shorter stretch
+    /// Computes the results that it owes at the end of a stretch, as many as [`ResultProperties::held`] says. Of a shorter stretch
     /// they are the last of these. Where nothing else is said, they are what zeros bring.
     fn flush(&mut self, results: &mut [T])
     where
@@ -46,11 +46,11 @@ pub(crate) trait StreamKernel<T>: Send {
 
 /// Kernels in one of the precisions.
 pub(crate) enum Kernels {
-    Single(Parts<f32>),
-    Double(Parts<f64>),
+    Single(PartKernels<f32>),
+    Double(PartKernels<f64>),
 }
 
-impl Sampled {
+impl SampleInput {
     /// The kernel in the samples' precision, one for each part of a complex number.
     pub(crate) fn kernels<S, D>(&self, single: impl Fn() -> S, double: impl Fn() -> D) -> Kernels
     where
@@ -59,10 +59,10 @@ impl Sampled {
     {
         if self.single {
             let boxed = |_| Box::new(single()) as Box<dyn StreamKernel<f32>>;
-            Kernels::Single(Parts::new((0..self.parts()).map(boxed).collect()))
+            Kernels::Single(PartKernels::new((0..self.parts()).map(boxed).collect()))
         } else {
             let boxed = |_| Box::new(double()) as Box<dyn StreamKernel<f64>>;
-            Kernels::Double(Parts::new((0..self.parts()).map(boxed).collect()))
+            Kernels::Double(PartKernels::new((0..self.parts()).map(boxed).collect()))
         }
     }
 
@@ -73,7 +73,7 @@ impl Sampled {
     {
         let boxed = |kernel| Box::new(kernel) as Box<dyn StreamKernel<f32>>;
         let kernels = repeat_n(kernel, self.parts()).map(boxed);
-        Kernels::Single(Parts::new(kernels.collect()))
+        Kernels::Single(PartKernels::new(kernels.collect()))
     }
 
     /// The same in double precision.
@@ -83,7 +83,7 @@ impl Sampled {
     {
         let boxed = |kernel| Box::new(kernel) as Box<dyn StreamKernel<f64>>;
         let kernels = repeat_n(kernel, self.parts()).map(boxed);
-        Kernels::Double(Parts::new(kernels.collect()))
+        Kernels::Double(PartKernels::new(kernels.collect()))
     }
 
     /// Real numbers that a sample has.
@@ -93,7 +93,7 @@ impl Sampled {
 }
 
 /// A kernel for each part of a number, and memory for a tile.
-pub(crate) struct Parts<T> {
+pub(crate) struct PartKernels<T> {
     kernels: Vec<Box<dyn StreamKernel<T>>>,
     /// Values that had to be computed.
     values: Vec<T>,
@@ -101,7 +101,7 @@ pub(crate) struct Parts<T> {
     part: [Vec<T>; 2],
 }
 
-impl<T: bytemuck::Pod + Default> Parts<T> {
+impl<T: bytemuck::Pod + Default> PartKernels<T> {
     fn new(kernels: Vec<Box<dyn StreamKernel<T>>>) -> Self {
         let parts = kernels.len();
         let split = if parts > 1 { TILE_VALUES } else { 0 };
@@ -116,7 +116,7 @@ impl<T: bytemuck::Pod + Default> Parts<T> {
     fn run(
         &mut self,
         samples: &SigSeg,
-        mut converted: Option<&mut Compiled>,
+        mut converted: Option<&mut CompiledExpr>,
         results: &mut [T],
     ) -> Result<(), OpError> {
         let parts = self.kernels.len();
@@ -191,7 +191,7 @@ impl<T: bytemuck::Pod + Default> Parts<T> {
 
 /// What the results are.
 #[derive(Default)]
-pub(crate) struct Results {
+pub(crate) struct ResultProperties {
     /// Their unit; empty if unknown.
     pub(crate) unit: String,
     /// Samples by which a result comes later than the sample that it is of.
@@ -199,17 +199,17 @@ pub(crate) struct Results {
     /// Results of each stretch that are left out at its beginning.
     pub(crate) skip: u64,
     /// Results that the kernel owes when a stretch ends, as one that computes block by block.
-    /// The operator calls [`Streamed::flush`] at breaks and at the end.
+    /// The operator calls [`StreamProcessor::flush`] at breaks and at the end.
     pub(crate) held: u64,
 }
 
 /// A kernel bound to its samples.
 #[derive(Default)]
-pub(crate) struct Streamed(Option<Ready>);
+pub(crate) struct StreamProcessor(Option<BoundState>);
 
-struct Ready {
+struct BoundState {
     /// What is computed of samples first; None: they are values of the kernel's precision already.
-    converted: Option<Compiled>,
+    converted: Option<CompiledExpr>,
     kernels: Kernels,
     dtype: DType,
     stream: StreamId,
@@ -217,18 +217,18 @@ struct Ready {
     skip: u64,
     held: u64,
     /// Results of this stretch that have still to be left out.
-    left_out: u64,
+    remaining_skip: u64,
     /// Index at which the stretch would go on; None where none has begun.
     next: Option<i64>,
 }
 
-impl Ready {
+impl BoundState {
     /// Results of samples from `start` on, with their indices; None if all of them are left out.
-    fn placed(&mut self, buffer: Buffer, start: i64) -> Result<Option<SigSeg>, OpError> {
+    fn with_indices(&mut self, buffer: Buffer, start: i64) -> Result<Option<SigSeg>, OpError> {
         let start = start.saturating_sub_unsigned(self.lag);
         let results = SigSeg::new(buffer, start, self.dtype, self.stream)?;
-        let drop = self.left_out.min(results.len());
-        self.left_out -= drop;
+        let drop = self.remaining_skip.min(results.len());
+        self.remaining_skip -= drop;
         if drop == 0 {
             return Ok(Some(results));
         }
@@ -241,7 +241,7 @@ impl Ready {
     }
 }
 
-impl Streamed {
+impl StreamProcessor {
     /// Prepares for samples. What it says holds for indices as they are; the operator adds its contract.
     ///
     /// # Errors
@@ -249,19 +249,19 @@ impl Streamed {
     pub(crate) fn bind(
         &mut self,
         operator: &'static str,
-        given: &Sampled,
+        input: &SampleInput,
         kernels: Kernels,
-        results: Results,
+        results: ResultProperties,
     ) -> Result<OperatorProperties, PlanError> {
-        let dtype = dtype_of(given.single, given.complex);
-        let converted = given.converted(operator)?;
-        let stream = given
+        let dtype = dtype_of(input.single, input.complex);
+        let converted = input.converted(operator)?;
+        let stream = input
             .stream()
             .get()
             .clone()
             .with_calibration(Calibration::identity(results.unit))
             .intern();
-        self.0 = Some(Ready {
+        self.0 = Some(BoundState {
             converted,
             kernels,
             dtype,
@@ -269,15 +269,15 @@ impl Streamed {
             lag: results.lag,
             skip: results.skip,
             held: results.held,
-            left_out: results.skip,
+            remaining_skip: results.skip,
             next: None,
         });
-        let mut bound = OperatorProperties::new([PortType::Samples { dtype, stream }]);
+        let mut properties = OperatorProperties::new([PortType::Samples { dtype, stream }]);
         if results.lag == 0 && results.skip == 0 {
-            return Ok(bound.in_step());
+            return Ok(properties.in_step());
         }
-        bound.delay = results.lag as i64;
-        Ok(bound)
+        properties.delay = results.lag as i64;
+        Ok(properties)
     }
 
     /// Puts results in the samples' place.
@@ -285,7 +285,7 @@ impl Streamed {
     /// # Errors
     /// [`OpErrorKind::WrongItem`] of anything but the samples that were bound.
     pub(crate) fn process(&mut self, item: &mut Item, out: &mut Out<'_>) -> Result<Next, OpError> {
-        let (Item::Samples(samples), Some(ready)) = (&*item, &mut self.0) else {
+        let (Item::Samples(samples), Some(bound)) = (&*item, &mut self.0) else {
             return Err(OpErrorKind::WrongItem {
                 expected: "samples",
                 got: item.kind(),
@@ -293,10 +293,10 @@ impl Streamed {
             .into());
         };
         let samples = samples.materialise()?;
-        let mut block = out.alloc(ready.dtype, samples.len() as usize)?;
-        let converted = ready.converted.as_mut();
+        let mut block = out.alloc(bound.dtype, samples.len() as usize)?;
+        let converted = bound.converted.as_mut();
         let bytes = block.bytes_mut();
-        let done = match &mut ready.kernels {
+        let done = match &mut bound.kernels {
             Kernels::Single(parts) => {
                 parts.run(&samples, converted, bytemuck::cast_slice_mut(bytes))
             }
@@ -306,8 +306,8 @@ impl Streamed {
         };
         let buffer = out.seal(block);
         done?;
-        ready.next = Some(samples.end());
-        match ready.placed(buffer, samples.start())? {
+        bound.next = Some(samples.end());
+        match bound.with_indices(buffer, samples.start())? {
             Some(results) => {
                 *item = results.into();
                 Ok(Next::Forward)
@@ -321,17 +321,17 @@ impl Streamed {
     /// # Errors
     /// What a later operator failed with.
     pub(crate) fn flush(&mut self, out: &mut Out<'_>) -> Result<(), OpError> {
-        if let Some(ready) = &mut self.0
-            && let (Some(start), true) = (ready.next, ready.held > 0)
+        if let Some(bound) = &mut self.0
+            && let (Some(start), true) = (bound.next, bound.held > 0)
         {
-            let held = usize::try_from(ready.held).unwrap_or(usize::MAX);
-            let mut block = out.alloc(ready.dtype, held)?;
+            let held = usize::try_from(bound.held).unwrap_or(usize::MAX);
+            let mut block = out.alloc(bound.dtype, held)?;
             let bytes = block.bytes_mut();
-            match &mut ready.kernels {
+            match &mut bound.kernels {
                 Kernels::Single(parts) => parts.flush(bytemuck::cast_slice_mut(bytes)),
                 Kernels::Double(parts) => parts.flush(bytemuck::cast_slice_mut(bytes)),
             }
-            if let Some(results) = ready.placed(out.seal(block), start)? {
+            if let Some(results) = bound.with_indices(out.seal(block), start)? {
                 out.emit(0, &mut results.into())?;
             }
         }
@@ -341,10 +341,10 @@ impl Streamed {
 
     /// What follows does not continue what came before.
     pub(crate) fn reset(&mut self) {
-        if let Some(ready) = &mut self.0 {
-            ready.left_out = ready.skip;
-            ready.next = None;
-            match &mut ready.kernels {
+        if let Some(bound) = &mut self.0 {
+            bound.remaining_skip = bound.skip;
+            bound.next = None;
+            match &mut bound.kernels {
                 Kernels::Single(parts) => parts.reset(),
                 Kernels::Double(parts) => parts.reset(),
             }
@@ -354,11 +354,12 @@ impl Streamed {
     /// Nothing that begins before `upto` follows on the input: the same of the results. What the kernel owes of a stretch
     /// is given when the stretch is known to have ended, however far the input is by then.
     pub(crate) fn progress(&self, upto: i64) -> i64 {
-        let Some(ready) = &self.0 else {
+        let Some(bound) = &self.0 else {
             return upto;
         };
-        let came = ready.next.filter(|_| ready.held > 0);
-        came.map_or(upto, |next| next.min(upto))
-            .saturating_sub_unsigned(ready.lag)
+        let windows_seen = bound.next.filter(|_| bound.held > 0);
+        windows_seen
+            .map_or(upto, |next| next.min(upto))
+            .saturating_sub_unsigned(bound.lag)
     }
 }

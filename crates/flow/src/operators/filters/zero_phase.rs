@@ -5,8 +5,8 @@ use isochrony_dsp::spectrum::Precision;
 use serde_json::Value;
 
 use super::iir::{band, family};
-use super::sampled::Sampled;
-use super::streamed::{Results, StreamKernel, Streamed};
+use super::sample_input::SampleInput;
+use super::stream_processor::{ResultProperties, StreamKernel, StreamProcessor};
 use crate::operator;
 use crate::{
     Break, Contract, Inputs, Item, Next, OpError, Operator, OperatorProperties, Out, PlanError,
@@ -59,7 +59,7 @@ operator! {
         attenuation_db: Option<f64> = "number" { unit: Decibels, range: (1e-6, 600.0), default: || json!(null) },
     }
     state {
-        filter: Streamed,
+        filter: StreamProcessor,
     }
 }
 
@@ -81,7 +81,7 @@ impl<T: Precision + Into<f64>> StreamKernel<T> for Kernel {
 
 impl Operator for ZeroPhase {
     fn bind(&mut self, inputs: &[PortType]) -> Result<OperatorProperties, PlanError> {
-        let given = Sampled::of("zero_phase", &inputs[0])?;
+        let input = SampleInput::of("zero_phase", &inputs[0])?;
         let design = Iir {
             family: family(
                 "zero_phase",
@@ -92,18 +92,18 @@ impl Operator for ZeroPhase {
             band: band("zero_phase", &self.band, &self.cutoff_hz)?,
             order: self.order,
         };
-        let sections = design.design("zero_phase", given.rate)?;
+        let sections = design.design("zero_phase", input.rate)?;
         let filter = Kernel::new("zero_phase", &sections)?;
         let lag = filter.lag() as u64;
-        let results = Results {
-            unit: given.unit().into(),
+        let results = ResultProperties {
+            unit: input.unit().into(),
             lag,
             skip: lag,
             held: lag,
         };
-        let kernels = given.kernels(|| filter.clone(), || filter.clone());
-        let bound = self.filter.bind("zero_phase", &given, kernels, results)?;
-        Ok(bound.contract(Contract::Settling {
+        let kernels = input.kernels(|| filter.clone(), || filter.clone());
+        let properties = self.filter.bind("zero_phase", &input, kernels, results)?;
+        Ok(properties.contract(Contract::Settling {
             before: lag,
             rel_err: REL_ERR,
         }))

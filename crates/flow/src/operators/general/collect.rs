@@ -32,7 +32,7 @@ operator! {
 }
 
 /// Most bytes that are set aside for an array before it comes.
-const AHEAD: usize = 1 << 30;
+const MAX_RESERVED_BYTES: usize = 1 << 30;
 
 /// Appends to what was gathered; memory that has to be taken first is taken in large pages.
 fn append(gathered: &mut Vec<u8>, more: &[u8]) -> Result<(), OpError> {
@@ -147,7 +147,9 @@ impl Operator for Collect {
             let row = width.saturating_mul(array.dtype.size() as u64);
             let bytes = (samples / self.hop.max(1)).saturating_mul(row);
             // Memory that is not written to costs nothing; without it the array grows as it comes.
-            let bytes = usize::try_from(bytes).unwrap_or(AHEAD).min(AHEAD);
+            let bytes = usize::try_from(bytes)
+                .unwrap_or(MAX_RESERVED_BYTES)
+                .min(MAX_RESERVED_BYTES);
             let _ = array.bytes.try_reserve_exact(bytes);
             prefer_large_pages(array.bytes.spare_capacity_mut());
         }

@@ -10,9 +10,9 @@ use crate::{Contract, Item, OpError, OpErrorKind, ParameterUpdate, PlanError, Po
 
 /// What an operator was asked to compute, and what became of it once its inputs were known.
 #[derive(Default)]
-pub(crate) struct Compiled(Option<Ready>);
+pub(crate) struct CompiledExpr(Option<BoundState>);
 
-struct Ready {
+struct BoundState {
     program: Program,
     scratch: Scratch,
     state: State,
@@ -29,7 +29,7 @@ fn width(port: &PortType) -> usize {
     }
 }
 
-impl Compiled {
+impl CompiledExpr {
     /// Compiles an expression for what flows through ports that meet at equal indices; calibrated counts are seen as
     /// values in their unit. A row of one value meets every sample of rows of many.
     pub(crate) fn bind(
@@ -67,9 +67,9 @@ impl Compiled {
             let mend = "give it an expression";
             return Err(wrong_input(operator, "an expression", &ports[0], mend));
         };
-        let refused = |error: ExprError| PlanError::Expression { operator, error };
-        let program = Program::compile_inputs(expr, &inputs).map_err(refused)?;
-        self.0 = Some(Ready {
+        let parameter_error = |error: ExprError| PlanError::Expression { operator, error };
+        let program = Program::compile_inputs(expr, &inputs).map_err(parameter_error)?;
+        self.0 = Some(BoundState {
             scratch: program.scratch(),
             state: program.state(),
             program: program.clone(),
@@ -112,13 +112,13 @@ impl Compiled {
     }
 
     fn run_windows(&mut self, windows: &[Frames<'_>], out: &mut [u8]) -> Result<(), OpError> {
-        if let Some(ready) = &mut self.0 {
-            let Ready {
+        if let Some(bound) = &mut self.0 {
+            let BoundState {
                 program,
                 scratch,
                 state,
                 ..
-            } = ready;
+            } = bound;
             program.run_inputs(scratch, state, windows, out)?;
         }
         Ok(())
@@ -132,16 +132,16 @@ impl Compiled {
         };
         let program = self.bind(before.operator, Some(&expr), &before.ports);
         let program = program.map_err(|error| OpErrorKind::Failed(error.into()))?;
-        if let Some(ready) = &mut self.0 {
-            ready.state = program.state_after(&before.program, &before.state);
+        if let Some(bound) = &mut self.0 {
+            bound.state = program.state_after(&before.program, &before.state);
         }
         Ok(ParameterUpdate::Applied)
     }
 
     /// Forgets what was remembered of earlier windows.
     pub(crate) fn reset(&mut self) {
-        if let Some(ready) = &mut self.0 {
-            ready.state.reset();
+        if let Some(bound) = &mut self.0 {
+            bound.state.reset();
         }
     }
 }
@@ -155,7 +155,7 @@ pub(crate) fn contract(program: &Program) -> Contract {
 }
 
 /// Values of a row of results, given rows of these inputs.
-pub(crate) fn row_of(program: &Program, ports: &[PortType]) -> usize {
+pub(crate) fn row_width(program: &Program, ports: &[PortType]) -> usize {
     match program.output().shape {
         Shape::Sample => ports.iter().map(width).max().unwrap_or(1),
         _ => 1,

@@ -9,7 +9,7 @@ use crate::{Frames, Next, OpError, Out};
 ///
 /// # Errors
 /// What a later operator failed with.
-pub fn pass_where(frames: &Frames, flags: &[Bool8], out: &mut Out<'_>) -> Result<Next, OpError> {
+pub fn forward_where(frames: &Frames, flags: &[Bool8], out: &mut Out<'_>) -> Result<Next, OpError> {
     let count = (frames.count() as usize).min(flags.len());
     let passes = |k: usize| bool::from(flags[k]);
     let mut at = 0;

@@ -10,12 +10,12 @@ use crate::plan::rows::{Clock, END, Fields, Rows, START, TIME, clock_of};
 use crate::{Frames, Item, OpError, OpErrorKind, Out, PlanError, PortType};
 
 /// Rows that are given away together: so many that a block costs little beside them...
-const MOST_ROWS: usize = 1024;
+const MAX_ROWS: usize = 1024;
 /// ... or as few as come of so many samples, however long a window is.
-const MOST_SAMPLES: u64 = 1 << 20;
+const MAX_SAMPLES: u64 = 1 << 20;
 
 /// Starts, ends and times of rows that wait to be given away; the other columns are the operator's.
-pub(crate) struct Made {
+pub(crate) struct RowBuilder {
     fields: Fields,
     clock: Option<Arc<dyn Clock>>,
     starts: Vec<i64>,
@@ -24,7 +24,7 @@ pub(crate) struct Made {
     samples: u64,
 }
 
-impl Made {
+impl RowBuilder {
     /// For rows of a port's windows with these fields after the common ones; the type of what comes out.
     pub(crate) fn bind(
         operator: &'static str,
@@ -50,7 +50,7 @@ impl Made {
             fields.push(field);
         }
         let fields = Fields::intern(fields);
-        let made = Self {
+        let builder = Self {
             fields,
             clock,
             starts: Vec::new(),
@@ -58,7 +58,7 @@ impl Made {
             next: i64::MIN,
             samples: 0,
         };
-        Ok((made, PortType::Rows { fields, stream }))
+        Ok((builder, PortType::Rows { fields, stream }))
     }
 
     /// A row for each window.
@@ -83,7 +83,7 @@ impl Made {
 
     /// Whether it is time to give them away.
     pub(crate) fn is_full(&self) -> bool {
-        self.starts.len() >= MOST_ROWS || self.samples >= MOST_SAMPLES
+        self.starts.len() >= MAX_ROWS || self.samples >= MAX_SAMPLES
     }
 
     /// Where the first of them begins.
@@ -92,12 +92,12 @@ impl Made {
     }
 
     /// A promise that nothing before an index follows, as far as rows that wait let it be one.
-    pub(crate) fn upto(&self, upto: i64) -> i64 {
+    pub(crate) fn progress(&self, upto: i64) -> i64 {
         self.first().map_or(upto, |first| first.min(upto))
     }
 
     /// Gives away the rows, with the other columns, if there are any.
-    pub(crate) fn give(
+    pub(crate) fn emit(
         &mut self,
         columns: impl IntoIterator<Item = Result<ArrayRef, OpError>>,
         out: &mut Out<'_>,
@@ -117,7 +117,7 @@ impl Made {
         &mut self,
         columns: impl IntoIterator<Item = ArrayRef>,
     ) -> Result<Option<Rows>, OpError> {
-        let room = self.starts.len().min(MOST_ROWS);
+        let room = self.starts.len().min(MAX_ROWS);
         let starts = std::mem::replace(&mut self.starts, Vec::with_capacity(room));
         let ends = std::mem::replace(&mut self.ends, Vec::with_capacity(room));
         self.samples = 0;

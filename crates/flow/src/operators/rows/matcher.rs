@@ -82,7 +82,7 @@ impl Axis {
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Waiting {
+struct PendingRow {
     start: i64,
     end: i64,
     /// Number of its block among all of its side, and its place there.
@@ -90,11 +90,11 @@ struct Waiting {
     row: usize,
 }
 
-struct Side {
+struct MatcherInput {
     axis: Axis,
     /// Places of the columns of start and end.
     range: (usize, usize),
-    rows: VecDeque<Waiting>,
+    rows: VecDeque<PendingRow>,
     /// Blocks that rows wait of, from number `first` on.
     blocks: VecDeque<RecordBatch>,
     first: u64,
@@ -104,9 +104,9 @@ struct Side {
     last: i64,
 }
 
-impl Side {
+impl MatcherInput {
     /// Rows wait in the order of their starts, also where streams were merged.
-    fn push(&mut self, row: Waiting) {
+    fn push(&mut self, row: PendingRow) {
         if self.rows.back().is_none_or(|last| last.start <= row.start) {
             return self.rows.push_back(row);
         }
@@ -129,7 +129,7 @@ impl Side {
 /// Rows of both sides that wait, and the pairs that they make.
 pub(crate) struct Matcher {
     fields: Fields,
-    sides: [Side; 2],
+    sides: [MatcherInput; 2],
     tolerance: Option<i64>,
     watermark: i64,
     /// Right rows at which it is worth looking for those that nobody can meet.
@@ -137,12 +137,12 @@ pub(crate) struct Matcher {
 }
 
 /// Right rows that may wait before it is looked which of them are needed.
-const FEW: usize = 1024;
+const MIN_PRUNE_ROWS: usize = 1024;
 
 impl Matcher {
     pub(crate) fn new(fields: Fields, sides: [(Fields, Axis); 2], tolerance: Option<f64>) -> Self {
         let tolerance = tolerance.map(|seconds| sides[0].1.units_in(seconds));
-        let side = |(fields, axis): (Fields, Axis)| Side {
+        let side = |(fields, axis): (Fields, Axis)| MatcherInput {
             axis,
             range: (
                 fields.find(START).map_or(0, |(at, _)| at),
@@ -159,7 +159,7 @@ impl Matcher {
             sides: sides.map(side),
             tolerance,
             watermark: i64::MIN,
-            prune_at: FEW,
+            prune_at: MIN_PRUNE_ROWS,
         }
     }
 
@@ -194,7 +194,7 @@ impl Matcher {
         let block = side.first + side.blocks.len() as u64;
         for (row, &(start, end)) in ranges.iter().enumerate() {
             if start != i64::MIN && end != i64::MIN {
-                side.push(Waiting {
+                side.push(PendingRow {
                     start,
                     end,
                     block,
@@ -208,7 +208,7 @@ impl Matcher {
     }
 
     /// Whether no partner of a left row can follow.
-    fn is_complete(&self, left: &Waiting) -> bool {
+    fn is_complete(&self, left: &PendingRow) -> bool {
         match self.tolerance {
             None => left.end <= self.watermark,
             Some(tolerance) => left.start.saturating_add(tolerance) < self.watermark,
@@ -216,7 +216,7 @@ impl Matcher {
     }
 
     /// Places of the right rows that a left row meets.
-    fn partners(&self, left: &Waiting, found: &mut Vec<usize>) {
+    fn partners(&self, left: &PendingRow, found: &mut Vec<usize>) {
         let right = &self.sides[1].rows;
         match self.tolerance {
             None => {
@@ -248,7 +248,7 @@ impl Matcher {
 
     /// The pairs of all left rows that are complete, or of all at the end.
     pub(crate) fn matched(&mut self, end: bool) -> Result<Option<Rows>, OpError> {
-        let mut pairs: Vec<[Waiting; 2]> = Vec::new();
+        let mut pairs: Vec<[PendingRow; 2]> = Vec::new();
         let mut found = Vec::new();
         while let Some(&left) = self.sides[0].rows.front()
             && (end || self.is_complete(&left))
@@ -260,7 +260,7 @@ impl Matcher {
         }
         let rows = self.joined(&pairs)?;
         self.prune();
-        self.sides.iter_mut().for_each(Side::forget);
+        self.sides.iter_mut().for_each(MatcherInput::forget);
         Ok(rows)
     }
 
@@ -272,7 +272,7 @@ impl Matcher {
             .map_or(i64::MAX, |left| left.start);
         let from = oldest.min(self.watermark);
         let tolerance = self.tolerance;
-        let gone = |row: &Waiting| match tolerance {
+        let gone = |row: &PendingRow| match tolerance {
             None => row.end <= from,
             Some(tolerance) => row.start.saturating_add(tolerance) < from,
         };
@@ -283,12 +283,12 @@ impl Matcher {
         // Behind one that lasts long there may be others that do not.
         if right.len() >= self.prune_at {
             right.retain(|row| !gone(row));
-            self.prune_at = (2 * right.len()).max(FEW);
+            self.prune_at = (2 * right.len()).max(MIN_PRUNE_ROWS);
         }
     }
 
     /// A row for each pair.
-    fn joined(&self, pairs: &[[Waiting; 2]]) -> Result<Option<Rows>, OpError> {
+    fn joined(&self, pairs: &[[PendingRow; 2]]) -> Result<Option<Rows>, OpError> {
         let (Some([first, _]), Some([last, _])) = (pairs.first(), pairs.last()) else {
             return Ok(None);
         };
@@ -310,7 +310,7 @@ impl Matcher {
             }
         }
         let left = &self.sides[0];
-        let index = |row: &Waiting, at: usize| {
+        let index = |row: &PendingRow, at: usize| {
             let block = &left.blocks[(row.block - left.first) as usize];
             block.column(at).as_primitive::<Int64Type>().value(row.row)
         };
@@ -326,7 +326,8 @@ impl Matcher {
 
     /// Bytes of what waits.
     pub(crate) fn bytes(&self) -> u64 {
-        let of = |side: &Side| side.bytes + (side.rows.len() * size_of::<Waiting>()) as u64;
+        let of =
+            |side: &MatcherInput| side.bytes + (side.rows.len() * size_of::<PendingRow>()) as u64;
         self.sides.iter().map(of).sum()
     }
 

@@ -3,14 +3,14 @@
 use isochrony_dsp::window::{TAPERS, Taper};
 use isochrony_dsp::{DspError, Windows};
 
-use super::rowwise::{RowKernel, Windowed};
+use super::row_processor::{RowKernel, WindowInput};
 use crate::operators::wrong_input;
 use crate::{PlanError, PortType};
 
 /// A function of a window and of the row that it fills.
-pub(crate) struct EachRow<F>(pub(crate) F);
+pub(crate) struct RowFunction<F>(pub(crate) F);
 
-impl<T, R, F: FnMut(&[T], &mut [R]) + Send> RowKernel<T, R> for EachRow<F> {
+impl<T, R, F: FnMut(&[T], &mut [R]) + Send> RowKernel<T, R> for RowFunction<F> {
     fn rows(&mut self, windows: Windows<'_, T>, results: &mut [R]) {
         let each = results.len() / windows.count().max(1);
         for (window, result) in windows.iter().zip(results.chunks_exact_mut(each.max(1))) {
@@ -22,14 +22,15 @@ impl<T, R, F: FnMut(&[T], &mut [R]) + Send> RowKernel<T, R> for EachRow<F> {
 /// A kernel that is made by a function that may fail, in the windows' precision: `$T` is that in what makes it, `$row`
 /// computes a row.
 macro_rules! kernel {
-    ($given:expr, $operator:literal, |$T:ident| $make:expr, |$kernel:ident, $window:ident, $row:ident| $run:expr) => {{
-        let refused = |error| $crate::operators::windows::kernels::refused($operator, error);
-        if $given.single {
+    ($input:expr, $operator:literal, |$T:ident| $make:expr, |$kernel:ident, $window:ident, $row:ident| $run:expr) => {{
+        let parameter_error =
+            |error| $crate::operators::windows::kernels::parameter_error($operator, error);
+        if $input.single {
             type $T = f32;
             #[allow(unused_mut)] // Functions have nothing to change.
-            let mut $kernel = $make.map_err(refused)?;
-            $crate::operators::windows::rowwise::Kernel::Single(
-                Box::new($crate::operators::windows::kernels::EachRow(
+            let mut $kernel = $make.map_err(parameter_error)?;
+            $crate::operators::windows::row_processor::Kernel::Single(
+                Box::new($crate::operators::windows::kernels::RowFunction(
                     move |$window: &[$T], $row: &mut [$T]| $run,
                 )),
                 Vec::new(),
@@ -37,9 +38,9 @@ macro_rules! kernel {
         } else {
             type $T = f64;
             #[allow(unused_mut)] // Functions have nothing to change.
-            let mut $kernel = $make.map_err(refused)?;
-            $crate::operators::windows::rowwise::Kernel::Double(
-                Box::new($crate::operators::windows::kernels::EachRow(
+            let mut $kernel = $make.map_err(parameter_error)?;
+            $crate::operators::windows::row_processor::Kernel::Double(
+                Box::new($crate::operators::windows::kernels::RowFunction(
                     move |$window: &[$T], $row: &mut [$T]| $run,
                 )),
                 Vec::new(),
@@ -50,7 +51,7 @@ macro_rules! kernel {
 pub(crate) use kernel;
 
 /// What a kernel refuses, as the operator that has the parameter.
-pub(crate) fn refused(operator: &'static str, error: DspError) -> PlanError {
+pub(crate) fn parameter_error(operator: &'static str, error: DspError) -> PlanError {
     match error {
         DspError::Parameter {
             parameter,
@@ -83,11 +84,14 @@ pub(crate) fn taper(operator: &'static str, text: &str) -> Result<Taper, PlanErr
 }
 
 /// The real windows of a port.
-pub(crate) fn real_windows(operator: &'static str, port: &PortType) -> Result<Windowed, PlanError> {
-    let given = Windowed::of(operator, port)?;
-    if given.complex {
+pub(crate) fn real_windows(
+    operator: &'static str,
+    port: &PortType,
+) -> Result<WindowInput, PlanError> {
+    let input = WindowInput::of(operator, port)?;
+    if input.complex {
         let mend = "make real numbers of them first, as map(lambda s: abs(s)) does";
         return Err(wrong_input(operator, "windows of real samples", port, mend));
     }
-    Ok(given)
+    Ok(input)
 }

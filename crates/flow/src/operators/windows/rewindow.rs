@@ -11,7 +11,7 @@ use crate::{
 
 /// Most values that an operator is given at once, each counted as often as there are windows that have it: some
 /// milliseconds of work.
-const MOST_VALUES: u64 = 1 << 22;
+const MAX_VALUES: u64 = 1 << 22;
 
 operator! {
     /// Cuts every gap-free range into windows of equal length.
@@ -82,13 +82,13 @@ impl Rewindow {
         let samples = (count - 1) * hop + self.window;
         let rest =
             more.subseg(more.start()..start.saturating_add_unsigned(samples).max(more.start()))?;
-        let buffer = copied(carry, &rest, out)?;
+        let buffer = concatenate(carry, &rest, out)?;
         let joined = SigSeg::new(buffer, start, carry.dtype(), carry.stream_id())?;
         // Carried samples that reach beyond the last window are not part of it.
         let joined = joined.subseg(start..start.saturating_add_unsigned(samples))?;
         if let Some(frames) = Frames::windows(&joined, self.window, hop)? {
             self.next = Some(frames.next_start());
-            let last = in_pieces(frames, out)?;
+            let last = emit_pieces(frames, out)?;
             out.emit(0, &mut last.into())?;
         }
         Ok(())
@@ -112,8 +112,8 @@ impl Rewindow {
 
 /// Emits all but the last piece of a block of windows that overlap so much that work on all of them would be long:
 /// between pieces a run can be stopped. Gives the last, which is all of it as a rule.
-fn in_pieces(frames: Frames, out: &mut Out<'_>) -> Result<Frames, OpError> {
-    let most = (MOST_VALUES / frames.window()).max(1);
+fn emit_pieces(frames: Frames, out: &mut Out<'_>) -> Result<Frames, OpError> {
+    let most = (MAX_VALUES / frames.window()).max(1);
     let mut from = 0;
     while frames.count() - from > most {
         if let Some(piece) = frames.sub(from..from + most) {
@@ -128,7 +128,7 @@ fn in_pieces(frames: Frames, out: &mut Out<'_>) -> Result<Frames, OpError> {
 }
 
 /// Both, one after the other, in a block of the pool.
-fn copied(first: &SigSeg, second: &SigSeg, out: &mut Out<'_>) -> Result<Buffer, OpError> {
+fn concatenate(first: &SigSeg, second: &SigSeg, out: &mut Out<'_>) -> Result<Buffer, OpError> {
     let len = (first.len() + second.len()) as usize;
     let mut block = out.alloc(first.dtype(), len)?;
     dispatch!(first.dtype(), T => {
@@ -153,13 +153,13 @@ impl Operator for Rewindow {
                     hop,
                     width,
                 };
-                let bound = OperatorProperties::new([frames]).light().contiguous();
+                let properties = OperatorProperties::new([frames]).light().contiguous();
                 Ok(match (&*self.anchor, &*self.tail) {
                     ("range", _) => {
-                        bound.sequential_because("counts windows from where reading begins")
+                        properties.sequential_because("counts windows from where reading begins")
                     }
-                    (_, "keep") => bound.sequential_because("keeps a short last window"),
-                    _ => bound.contract(Contract::Lookahead { after: window - 1 }),
+                    (_, "keep") => properties.sequential_because("keeps a short last window"),
+                    _ => properties.contract(Contract::Lookahead { after: window - 1 }),
                 })
             }
             [other, ..] => Err(wrong_input(
@@ -242,7 +242,7 @@ impl Operator for Rewindow {
         if next < samples.end() {
             self.carry = Some(samples.subseg(next..samples.end())?);
         }
-        *item = in_pieces(frames, out)?.into();
+        *item = emit_pieces(frames, out)?.into();
         Ok(Next::Forward)
     }
 

@@ -1,10 +1,10 @@
 //! What operators share that make a row of each window, from that window alone: spectra, energies, envelopes.
 //!
 //! A [`RowKernel`] computes rows of numbers from windows of numbers in one precision and knows nothing of items.
-//! [`Rowwise`] brings it to the engine: it checks that windows come in, turns their samples into values in their unit,
+//! [`RowProcessor`] brings it to the engine: it checks that windows come in, turns their samples into values in their unit,
 //! a tile of windows at a time so that they stay in the first-level cache, and gives the rows the windows' places.
 //! Windows that are such values already are handed to the kernel where they lie, and so are all windows to a kernel that
-//! computes with samples as they are stored ([`StoredRecording`]).
+//! computes with samples as they are stored ([`TypedStoredKernel`]).
 //!
 //! Precision is that of NumPy's transforms: single where samples are float32 or complex64, double for all else.
 //! Complex numbers are pairs, in windows as in rows.
@@ -16,7 +16,7 @@ use isochrony_dsp::Windows;
 use isochrony_expr::Expr;
 use isochrony_segment::{Calibration, DType, Sample, StreamId};
 
-use crate::operators::general::compiled::Compiled;
+use crate::operators::general::compiled::CompiledExpr;
 use crate::operators::wrong_input;
 use crate::{
     Block, Frames, Item, Next, OpError, OpErrorKind, OperatorProperties, Out, PlanError, PortType,
@@ -33,7 +33,7 @@ pub(crate) trait RowKernel<T, R = T>: Send {
 }
 
 /// Computes rows of doubles from windows as they lie in memory.
-pub(crate) trait StoredRows: Send {
+pub(crate) trait StoredKernel: Send {
     /// As [`RowKernel::rows`].
     ///
     /// # Errors
@@ -42,15 +42,15 @@ pub(crate) trait StoredRows: Send {
 }
 
 /// A kernel of real samples of one type as they are stored; it knows their calibration.
-pub(crate) struct StoredRecording<T, K>(K, PhantomData<fn(T)>);
+pub(crate) struct TypedStoredKernel<T, K>(K, PhantomData<fn(T)>);
 
-impl<T: Sample, K: RowKernel<T, f64>> StoredRecording<T, K> {
+impl<T: Sample, K: RowKernel<T, f64>> TypedStoredKernel<T, K> {
     pub(crate) fn new(kernel: K) -> Self {
         Self(kernel, PhantomData)
     }
 }
 
-impl<T: Sample, K: RowKernel<T, f64>> StoredRows for StoredRecording<T, K> {
+impl<T: Sample, K: RowKernel<T, f64>> StoredKernel for TypedStoredKernel<T, K> {
     fn rows(&mut self, frames: &Frames, results: &mut [f64]) -> Result<(), OpError> {
         in_place(frames, 1, &mut self.0, results)
     }
@@ -58,7 +58,7 @@ impl<T: Sample, K: RowKernel<T, f64>> StoredRows for StoredRecording<T, K> {
 
 /// Windows of samples, as an operator finds them on its input.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Windowed {
+pub(crate) struct WindowInput {
     port: PortType,
     /// Samples of a window.
     pub(crate) width: usize,
@@ -78,7 +78,7 @@ const TRANSFORM_BYTES: u64 = 64;
 /// The same where there is one window of values, and its row.
 const ROW_BYTES: u64 = 16;
 
-impl Windowed {
+impl WindowInput {
     /// The windows of a port, to be transformed.
     ///
     /// # Errors
@@ -139,11 +139,11 @@ pub(crate) enum Kernel {
     Single(Box<dyn RowKernel<f32>>, Vec<f32>),
     Double(Box<dyn RowKernel<f64>>, Vec<f64>),
     /// Of samples as they are stored to doubles.
-    Stored(Box<dyn StoredRows>),
+    Stored(Box<dyn StoredKernel>),
 }
 
 /// What the rows are.
-pub(crate) struct Row {
+pub(crate) struct RowType {
     /// Numbers of a row.
     pub(crate) width: usize,
     /// They are complex.
@@ -169,11 +169,11 @@ pub(crate) fn dtype_of(single: bool, complex: bool) -> DType {
 
 /// A kernel bound to its windows.
 #[derive(Default)]
-pub(crate) struct Rowwise(Option<Ready>);
+pub(crate) struct RowProcessor(Option<BoundState>);
 
-struct Ready {
+struct BoundState {
     /// What of a window is handed to the kernel; None: its samples where they lie.
-    values: Option<Compiled>,
+    values: Option<CompiledExpr>,
     kernel: Kernel,
     /// Samples of a window, and numbers each.
     window: usize,
@@ -184,7 +184,7 @@ struct Ready {
     stream: StreamId,
 }
 
-impl Rowwise {
+impl RowProcessor {
     /// Prepares for windows. `values` are what of them the kernel sees, their own where it is None.
     ///
     /// # Errors
@@ -192,10 +192,10 @@ impl Rowwise {
     pub(crate) fn bind(
         &mut self,
         operator: &'static str,
-        given: &Windowed,
+        input: &WindowInput,
         values: Option<&Expr>,
         kernel: Kernel,
-        row: Row,
+        row: RowType,
     ) -> Result<OperatorProperties, PlanError> {
         let PortType::Frames {
             dtype: own,
@@ -203,36 +203,36 @@ impl Rowwise {
             window,
             hop,
             ..
-        } = given.port
+        } = input.port
         else {
             return Err(wrong_input(
                 operator,
                 "windows of samples",
-                &given.port,
+                &input.port,
                 "put rewindow(...) before it",
             ));
         };
-        let seen = dtype_of(given.single, given.complex);
+        let seen = dtype_of(input.single, input.complex);
         let plain = own == seen && stream.get().calibration.is_identity();
         let values = if matches!(kernel, Kernel::Stored(_)) || (values.is_none() && plain) {
             None
         } else {
             let expr = values.cloned().unwrap_or_else(Expr::input).astype(seen);
-            let mut compiled = Compiled::default();
-            compiled.bind(operator, Some(&expr), from_ref(&given.port))?;
+            let mut compiled = CompiledExpr::default();
+            compiled.bind(operator, Some(&expr), from_ref(&input.port))?;
             Some(compiled)
         };
-        let dtype = dtype_of(given.single, row.complex);
+        let dtype = dtype_of(input.single, row.complex);
         let stream = stream
             .get()
             .clone()
             .with_calibration(Calibration::identity(row.unit))
             .intern();
-        self.0 = Some(Ready {
+        self.0 = Some(BoundState {
             values,
             kernel,
-            window: given.width,
-            parts: if given.complex { 2 } else { 1 },
+            window: input.width,
+            parts: if input.complex { 2 } else { 1 },
             width: row.width,
             dtype,
             stream,
@@ -244,7 +244,7 @@ impl Rowwise {
             hop,
             width: row.width,
         }])
-        .workspace(given.workspace)
+        .workspace(input.workspace)
         .in_step())
     }
 
@@ -253,32 +253,32 @@ impl Rowwise {
     /// # Errors
     /// [`OpErrorKind::WrongItem`] of windows that are shorter, as a last one that was kept.
     pub(crate) fn process(&mut self, item: &mut Item, out: &mut Out<'_>) -> Result<Next, OpError> {
-        let (Item::Frames(frames), Some(ready)) = (&*item, &mut self.0) else {
+        let (Item::Frames(frames), Some(bound)) = (&*item, &mut self.0) else {
             return Err(OpErrorKind::WrongItem {
                 expected: "frames",
                 got: item.kind(),
             }
             .into());
         };
-        if frames.width() != ready.window {
+        if frames.width() != bound.window {
             return Err(OpErrorKind::WrongItem {
                 expected: "windows of equal length (rewindow with tail=\"drop\")",
                 got: "a short last window",
             }
             .into());
         }
-        let mut block = out.alloc(ready.dtype, ready.width * frames.count() as usize)?;
-        let done = ready.fill(frames, &mut block);
+        let mut block = out.alloc(bound.dtype, bound.width * frames.count() as usize)?;
+        let done = bound.fill(frames, &mut block);
         let buffer = out.seal(block);
         done?;
-        if let Some(rows) = frames.with_rows(buffer, ready.dtype, ready.width, ready.stream) {
+        if let Some(rows) = frames.with_rows(buffer, bound.dtype, bound.width, bound.stream) {
             *item = rows.into();
         }
         Ok(Next::Forward)
     }
 }
 
-impl Ready {
+impl BoundState {
     fn fill(&mut self, frames: &Frames, block: &mut Block) -> Result<(), OpError> {
         let (window, parts) = (self.window, self.parts);
         match &mut self.kernel {
@@ -325,7 +325,7 @@ fn in_place<T: bytemuck::Pod, R>(
 /// Hands windows to a kernel, a tile of them at a time where their values have to be computed.
 fn rows<T: bytemuck::Pod + Default>(
     frames: &Frames,
-    values: Option<&mut Compiled>,
+    values: Option<&mut CompiledExpr>,
     (window, parts): (usize, usize),
     kernel: &mut dyn RowKernel<T>,
     tile: &mut Vec<T>,

@@ -16,14 +16,14 @@ use crate::operators::wrong_input;
 use crate::{Frames, Item, OpError, OpErrorKind, PlanError, Port, PortType};
 
 /// Most receivers.
-const MOST_RECEIVERS: usize = 256;
+const MAX_RECEIVERS: usize = 256;
 
 /// Packets that wait until each receiver's copy has come, or can come no more.
 ///
 /// Items come in the order in which they begin, so nothing that begins before one is to come any more; and what an input
 /// gave goes as far as its last item.
 #[derive(Default)]
-pub(crate) struct Copies {
+pub(crate) struct PacketCopies {
     receivers: Vec<Receiver>,
     /// Samples of a packet, which are its bytes.
     bytes: usize,
@@ -66,7 +66,7 @@ impl Receiver {
     }
 }
 
-impl Copies {
+impl PacketCopies {
     /// Prepares for the packets of as many receivers as there are inputs; the bytes of a packet.
     ///
     /// # Errors
@@ -97,10 +97,10 @@ impl Copies {
             }
         }
         one_grid(operator, inputs)?;
-        if inputs.len() > MOST_RECEIVERS {
+        if inputs.len() > MAX_RECEIVERS {
             return Err(PlanError::Inputs {
                 operator,
-                expected: format!("at most {MOST_RECEIVERS}"),
+                expected: format!("at most {MAX_RECEIVERS}"),
                 got: inputs.len(),
             });
         }

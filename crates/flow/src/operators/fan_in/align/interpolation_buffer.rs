@@ -3,10 +3,10 @@
 use isochrony_dsp::interpolate::Interpolation;
 
 /// Samples between two whose times are looked up.
-pub(super) const EVERY: usize = 64;
+pub(super) const MARK_SPACING: usize = 64;
 
 /// Consecutive samples of one clock.
-pub(super) struct Stretch {
+pub(super) struct InterpolationBuffer {
     pub(super) start: i64,
     pub(super) values: Vec<f64>,
     /// Times of the samples at 0, 64, 128 ...
@@ -14,30 +14,30 @@ pub(super) struct Stretch {
     /// Time of the last sample so far.
     pub(super) last: i64,
     /// Nothing continues it.
-    pub(super) over: bool,
+    pub(super) complete: bool,
     /// The mark before the time that was looked for last.
     cursor: usize,
 }
 
 /// Where a time lies.
-pub(super) enum Found {
+pub(super) enum LookupResult {
     /// At this value.
-    At(f64),
+    Value(f64),
     /// No value is computed there.
-    Nowhere,
+    Missing,
     /// What it needs may come.
-    NotYet,
+    Pending,
 }
 
-impl Stretch {
+impl InterpolationBuffer {
     /// Without samples yet; the first is at this index and time.
-    pub(super) fn beginning(start: i64, time: i64) -> Self {
+    pub(super) fn new(start: i64, time: i64) -> Self {
         Self {
             start,
             values: Vec::new(),
             marks: Vec::new(),
             last: time,
-            over: false,
+            complete: false,
             cursor: 0,
         }
     }
@@ -47,33 +47,33 @@ impl Stretch {
     }
 
     /// Where a time that is not before the first sample lies.
-    pub(super) fn find(&mut self, time: i64, method: Interpolation) -> Found {
+    pub(super) fn find(&mut self, time: i64, method: Interpolation) -> LookupResult {
         let Some(mark) = self.mark_before(time) else {
-            return Found::Nowhere;
+            return LookupResult::Missing;
         };
         let from = self.marks[mark];
         let (to, steps) = match self.marks.get(mark + 1) {
-            Some(&next) => (next, EVERY),
+            Some(&next) => (next, MARK_SPACING),
             // Behind the last one the end says how the clock runs, once it is known.
-            None if !self.over => return Found::NotYet,
-            None if time > self.last => return Found::Nowhere,
-            None => (self.last, self.values.len() - 1 - mark * EVERY),
+            None if !self.complete => return LookupResult::Pending,
+            None if time > self.last => return LookupResult::Missing,
+            None => (self.last, self.values.len() - 1 - mark * MARK_SPACING),
         };
         let place = match steps {
             0 => 0.0,
             _ => (time - from) as f64 * steps as f64 / (to - from) as f64,
         };
-        let (mut at, mut part) = (mark * EVERY + place as usize, place.fract());
+        let (mut at, mut part) = (mark * MARK_SPACING + place as usize, place.fract());
         if at + 1 == self.values.len() && part == 0.0 && at > 0 {
             (at, part) = (at - 1, 1.0);
         }
         if at < method.before() {
-            return Found::Nowhere;
+            return LookupResult::Missing;
         }
         match at + method.after() < self.values.len() {
-            true => Found::At(method.value(&self.values, at, part)),
-            false if self.over => Found::Nowhere,
-            false => Found::NotYet,
+            true => LookupResult::Value(method.value(&self.values, at, part)),
+            false if self.complete => LookupResult::Missing,
+            false => LookupResult::Pending,
         }
     }
 
@@ -90,14 +90,14 @@ impl Stretch {
     }
 
     /// Forgets what lies before what a time needs.
-    pub(super) fn forget_before(&mut self, time: i64) {
+    pub(super) fn discard_before(&mut self, time: i64) {
         let mark = self.marks.partition_point(|&mark| mark <= time);
         // One mark further, since a cubic looks back.
         let drop = mark.saturating_sub(2);
-        if drop * EVERY >= 4096 {
+        if drop * MARK_SPACING >= 4096 {
             self.marks.drain(..drop);
-            self.values.drain(..drop * EVERY);
-            self.start += (drop * EVERY) as i64;
+            self.values.drain(..drop * MARK_SPACING);
+            self.start += (drop * MARK_SPACING) as i64;
             self.cursor = 0;
         }
     }

@@ -5,32 +5,32 @@ use isochrony_dsp::resample::Resampler;
 use isochrony_dsp::spectrum::Precision;
 use isochrony_segment::SigSeg;
 
-use crate::operators::general::compiled::Compiled;
+use crate::operators::general::compiled::CompiledExpr;
 use crate::{Item, OpError, OpErrorKind};
 
 /// Samples that are computed at a time where they are no numbers of the filter's precision.
-const TILE: usize = 2048;
+const TILE_VALUES: usize = 2048;
 
 /// Resamplers in one of the precisions.
-pub(super) enum Kernels {
-    Single(Parts<f32>),
-    Double(Parts<f64>),
+pub(super) enum Resamplers {
+    Single(PartResamplers<f32>),
+    Double(PartResamplers<f64>),
 }
 
 /// Does the same in either precision.
-macro_rules! either {
-    ($kernels:expr, $parts:ident => $does:expr) => {
-        match $kernels {
-            Kernels::Single($parts) => $does,
-            Kernels::Double($parts) => $does,
+macro_rules! with_resamplers {
+    ($resamplers:expr, $parts:ident => $does:expr) => {
+        match $resamplers {
+            Resamplers::Single($parts) => $does,
+            Resamplers::Double($parts) => $does,
         }
     };
 }
-pub(super) use either;
+pub(super) use with_resamplers;
 
 /// A resampler for each part of a number, in step, and memory for a tile.
-pub(super) struct Parts<T> {
-    kernels: Vec<Resampler<T>>,
+pub(super) struct PartResamplers<T> {
+    resamplers: Vec<Resampler<T>>,
     /// Values that had to be computed.
     values: Vec<T>,
     /// One part of complex values, and its results.
@@ -38,11 +38,11 @@ pub(super) struct Parts<T> {
     made: Vec<T>,
 }
 
-impl<T: Precision> Parts<T> {
+impl<T: Precision> PartResamplers<T> {
     pub(super) fn new(one: Resampler<T>, parts: usize) -> Self {
         Self {
-            kernels: vec![one; parts],
-            values: vec![T::zero(); parts * TILE],
+            resamplers: vec![one; parts],
+            values: vec![T::zero(); parts * TILE_VALUES],
             part: Vec::new(),
             made: Vec::new(),
         }
@@ -50,28 +50,28 @@ impl<T: Precision> Parts<T> {
 
     /// The first of them, which all others are in step with.
     pub(super) fn one(&self) -> &Resampler<T> {
-        &self.kernels[0]
+        &self.resamplers[0]
     }
 
     pub(super) fn begin(&mut self, start: i64) -> Result<i64, DspError> {
-        let mut kernels = self.kernels.iter_mut();
-        kernels.try_fold(start, |_, kernel| kernel.begin(start))
+        let mut resamplers = self.resamplers.iter_mut();
+        resamplers.try_fold(start, |_, resampler| resampler.begin(start))
     }
 
     pub(super) fn bytes(&self) -> usize {
         let own = [&self.values, &self.part, &self.made];
         let own: usize = own.iter().map(|own| size_of_val(&own[..])).sum();
-        own + self.kernels.iter().map(Resampler::bytes).sum::<usize>()
+        own + self.resamplers.iter().map(Resampler::bytes).sum::<usize>()
     }
 
     /// Takes the samples of a segment in one piece; gives all results that are ready then.
     pub(super) fn run(
         &mut self,
         samples: &SigSeg,
-        converted: Option<&mut Compiled>,
+        converted: Option<&mut CompiledExpr>,
         mut results: &mut [T],
     ) -> Result<(), OpError> {
-        let parts = self.kernels.len();
+        let parts = self.resamplers.len();
         let len = samples.len() as usize;
         let Some(converted) = converted else {
             let bytes = samples.buffers().next().map(|buffer| buffer.bytes());
@@ -87,8 +87,8 @@ impl<T: Precision> Parts<T> {
             return self.resample(own, results);
         };
         let mut values = std::mem::take(&mut self.values);
-        for from in (0..len).step_by(TILE) {
-            let to = len.min(from + TILE);
+        for from in (0..len).step_by(TILE_VALUES) {
+            let to = len.min(from + TILE_VALUES);
             let at = |k: usize| samples.start().saturating_add_unsigned(k as u64);
             let tile = &mut values[..parts * (to - from)];
             let some = Item::Samples(samples.subseg(at(from)..at(to))?);
@@ -103,19 +103,21 @@ impl<T: Precision> Parts<T> {
     }
 
     fn resample(&mut self, values: &[T], results: &mut [T]) -> Result<(), OpError> {
-        if let [kernel] = &mut self.kernels[..] {
-            return kernel.process(values, results).map_err(failed);
+        if let [resampler] = &mut self.resamplers[..] {
+            return resampler.process(values, results).map_err(dsp_error);
         }
-        let parts = self.kernels.len();
+        let parts = self.resamplers.len();
         self.part.resize(values.len() / parts, T::zero());
         self.made.resize(results.len() / parts, T::zero());
-        for (k, kernel) in self.kernels.iter_mut().enumerate() {
+        for (k, resampler) in self.resamplers.iter_mut().enumerate() {
             let one = values.iter().skip(k).step_by(parts);
             self.part
                 .iter_mut()
                 .zip(one)
                 .for_each(|(to, from)| *to = *from);
-            kernel.process(&self.part, &mut self.made).map_err(failed)?;
+            resampler
+                .process(&self.part, &mut self.made)
+                .map_err(dsp_error)?;
             let one = results.iter_mut().skip(k).step_by(parts);
             one.zip(&self.made).for_each(|(to, from)| *to = *from);
         }
@@ -124,13 +126,13 @@ impl<T: Precision> Parts<T> {
 
     /// The results that are left at the end of a stretch.
     pub(super) fn finish(&mut self, results: &mut [T]) -> Result<(), OpError> {
-        let parts = self.kernels.len();
-        if let [kernel] = &mut self.kernels[..] {
-            return kernel.finish(results).map_err(failed);
+        let parts = self.resamplers.len();
+        if let [resampler] = &mut self.resamplers[..] {
+            return resampler.finish(results).map_err(dsp_error);
         }
         self.made.resize(results.len() / parts, T::zero());
-        for (k, kernel) in self.kernels.iter_mut().enumerate() {
-            kernel.finish(&mut self.made).map_err(failed)?;
+        for (k, resampler) in self.resamplers.iter_mut().enumerate() {
+            resampler.finish(&mut self.made).map_err(dsp_error)?;
             let one = results.iter_mut().skip(k).step_by(parts);
             one.zip(&self.made).for_each(|(to, from)| *to = *from);
         }
@@ -139,6 +141,6 @@ impl<T: Precision> Parts<T> {
 }
 
 /// A resampler's error as an operator's.
-pub(super) fn failed(error: DspError) -> OpError {
+pub(super) fn dsp_error(error: DspError) -> OpError {
     OpErrorKind::Failed(Box::new(error)).into()
 }
