@@ -53,7 +53,7 @@ pub(crate) const FAMILIES: &[&[Declaration]] = &[
     windows::DECLARATIONS,
 ];
 
-/// An error that names what an operator takes instead.
+/// An input type error that says what the operator accepts.
 pub(crate) fn wrong_input(
     operator: &'static str,
     expected: &'static str,

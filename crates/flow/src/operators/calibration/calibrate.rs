@@ -1,8 +1,8 @@
-//! Counts that mean something else: another calibration of the same samples.
+//! Operators that change the calibration of samples, not the samples.
 
 use isochrony_segment::{Calibration, StreamId};
 
-use super::units::{conversion, unit};
+use super::units::{conversion, parse_unit};
 use crate::operator;
 use crate::operators::wrong_input;
 use crate::{
@@ -79,8 +79,8 @@ operator! {
     }
 }
 
-/// The samples of a port with their values times `gain`, plus `offset`.
-fn calibrated(
+/// A port's type with values multiplied by `gain`, plus `offset`.
+fn bind_calibrated(
     operator: &'static str,
     port: &PortType,
     (gain, offset): (f64, f64),
@@ -103,7 +103,7 @@ fn calibrated(
     Ok((properties, stream))
 }
 
-/// The item's samples as those of another stream.
+/// Assigns the item's samples to another stream.
 fn relabel(stream: Option<StreamId>, item: &mut Item) -> Result<Next, OpError> {
     match (item.take(), stream) {
         (Item::Samples(samples), Some(stream)) => {
@@ -126,7 +126,7 @@ impl Operator for Calibrate {
             .map_or("", |stream| stream.calibration.unit());
         let unit = self.unit.as_deref().unwrap_or(own);
         let (properties, stream) =
-            calibrated("calibrate", &inputs[0], (self.gain, self.offset), unit)?;
+            bind_calibrated("calibrate", &inputs[0], (self.gain, self.offset), unit)?;
         self.stream = Some(stream);
         Ok(properties.light())
     }
@@ -147,17 +147,17 @@ impl Operator for ToUnit {
             got: format!("{:?}", self.unit),
             legal,
         };
-        let from = unit(own).ok_or_else(|| {
+        let from = parse_unit(own).ok_or_else(|| {
             parameter_error(format!("left to samples of a known unit, which {own:?} is not: calibrate(gain=, unit=) says what they are"))
         })?;
-        let to = unit(&self.unit).ok_or_else(|| {
+        let to = parse_unit(&self.unit).ok_or_else(|| {
             parameter_error(
                 "a known unit, a product of names with powers, as m/s, m s-2, kPa, degC".into(),
             )
         })?;
         let by = conversion(&from, &to);
         let by = by.ok_or_else(|| parameter_error(format!("a unit of what {own:?} measures")))?;
-        let (properties, stream) = calibrated("to_unit", &inputs[0], by, &self.unit)?;
+        let (properties, stream) = bind_calibrated("to_unit", &inputs[0], by, &self.unit)?;
         self.stream = Some(stream);
         Ok(properties)
     }

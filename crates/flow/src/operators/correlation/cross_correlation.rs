@@ -1,4 +1,4 @@
-//! How the windows of two inputs correlate, and by how much the second lags behind the first.
+//! Cross-correlation of the windows of two inputs, and the delay of the second behind the first.
 
 use arrow_array::ArrayRef;
 use arrow_schema::{DataType, Field};
@@ -56,7 +56,7 @@ operator! {
         normalise: String = "text" { choices: &["none", "coeff"], default: || json!("none") },
     }
     state {
-        rows: Correlations,
+        rows: CorrelationProcessor,
     }
 }
 
@@ -100,7 +100,7 @@ operator! {
         regularise: f64 = "number" { unit: Of("of the largest"), range: (0.0, 1e6), default: || json!(1e-3) },
     }
     state {
-        rows: Correlations,
+        rows: CorrelationProcessor,
     }
 }
 
@@ -156,20 +156,20 @@ operator! {
     }
 }
 
-/// Pairs of windows, and the rows that are made of them.
+/// Computes one row of correlations per pair of windows; shared by `Xcorr` and `GccPhat`.
 #[derive(Default)]
-struct Correlations {
+struct CorrelationProcessor {
     pairs: WindowPairs,
     correlator: Option<Correlator<f64>>,
     stream: Option<StreamId>,
 }
 
-fn samples(lag: u64) -> usize {
+fn lag_samples(lag: u64) -> usize {
     usize::try_from(lag).unwrap_or(usize::MAX)
 }
 
-/// The phase transform of parameters.
-fn phat(
+/// The phase transform with these parameters.
+fn phase_transform(
     operator: &'static str,
     band_hz: &Value,
     regularise: f64,
@@ -191,7 +191,7 @@ fn phat(
     Ok(Kind::Phat { regularise, band })
 }
 
-impl Correlations {
+impl CorrelationProcessor {
     fn bind(
         &mut self,
         operator: &'static str,
@@ -201,7 +201,7 @@ impl Correlations {
     ) -> Result<OperatorProperties, PlanError> {
         let pair = self.pairs.bind(operator, inputs)?;
         let (kind, unit) = kind(&pair)?;
-        let correlator = Correlator::new(pair.width, samples(max_lag), kind)
+        let correlator = Correlator::new(pair.width, lag_samples(max_lag), kind)
             .map_err(|error| parameter_error(operator, error))?;
         let PortType::Frames {
             stream,
@@ -285,7 +285,7 @@ impl Operator for GccPhat {
     fn bind(&mut self, inputs: &[PortType]) -> Result<OperatorProperties, PlanError> {
         let (band, regularise) = (&self.band_hz, self.regularise);
         self.rows.bind("gcc_phat", inputs, self.max_lag, |pair| {
-            let kind = phat("gcc_phat", band, regularise, pair.rate)?;
+            let kind = phase_transform("gcc_phat", band, regularise, pair.rate)?;
             Ok((kind, String::new()))
         })
     }
@@ -295,7 +295,7 @@ impl Operator for GccPhat {
     }
 }
 
-/// Rows that wait to be given away.
+/// Rows not emitted yet, and the estimator of delays.
 struct BoundState {
     rows: RowBuilder,
     delays: Delays<f64>,
@@ -309,7 +309,7 @@ impl Operator for Delay {
         let pair = self.pairs.bind("delay", inputs)?;
         let is_phat = self.method == "gcc_phat";
         let kind = match is_phat {
-            true => phat("delay", &self.band_hz, self.regularise, pair.rate)?,
+            true => phase_transform("delay", &self.band_hz, self.regularise, pair.rate)?,
             false if numbers(&self.band_hz).is_empty() => Kind::Coefficient,
             false => {
                 return Err(PlanError::Parameter {
@@ -325,7 +325,7 @@ impl Operator for Delay {
             true => Refine::BandLimited,
             false => Refine::Parabola,
         });
-        let delays = Delays::new(pair.width, samples(self.max_lag), kind, refine)
+        let delays = Delays::new(pair.width, lag_samples(self.max_lag), kind, refine)
             .map_err(|error| parameter_error("delay", error))?;
         let fields = [
             Field::new("delay", DataType::Float64, false).with_metadata([("unit", "s")]),
@@ -365,7 +365,7 @@ impl Operator for Delay {
 
     fn on_break(&mut self, _: Port, why: &Break, out: &mut Out<'_>) -> Result<(), OpError> {
         match why {
-            // Rows do not care for what lies between them.
+            // Rows need not be contiguous.
             Break::Removed => Ok(()),
             _ => self.flush(out),
         }
@@ -386,7 +386,7 @@ impl Operator for Delay {
 }
 
 impl Delay {
-    /// Gives away the rows that wait.
+    /// Emits the pending rows.
     fn flush(&mut self, out: &mut Out<'_>) -> Result<(), OpError> {
         let Some(bound) = &mut self.bound else {
             return Ok(());

@@ -1,4 +1,4 @@
-//! Detection against the power of cells around.
+//! Cell-averaging CFAR: detection against the power of surrounding cells.
 
 use isochrony_dsp::detect::{CellCfar, Noise, Sides};
 
@@ -82,7 +82,7 @@ impl Operator for CaCfar {
             "both" => Sides::Both,
             _ => Sides::Before,
         };
-        // The declaration keeps both within what memory is taken for.
+        // The declaration bounds both, and so their memory.
         let (training, guard) = (self.training as usize, self.guard as usize);
         Workspace::check("ca_cfar", "training", self.training, 16)?;
         Workspace::check("ca_cfar", "guard", self.guard, 16)?;
@@ -99,7 +99,7 @@ impl Operator for CaCfar {
         let properties = self
             .numbers
             .bind(&input, kernels, results, kernel.bytes())?;
-        // Sums have the order of the stretch's blocks, so bits depend on where it began.
+        // Sums are added in blocks counted from the start of the contiguous range, so bits depend on that start.
         let exact = self.order.is_some();
         Ok(properties.contract(if exact {
             Contract::Overlap {

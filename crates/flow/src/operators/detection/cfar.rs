@@ -1,4 +1,4 @@
-//! Detection against a running model of noise.
+//! CFAR with a running noise model.
 
 use isochrony_dsp::detect::NoiseCfar;
 

@@ -1,4 +1,4 @@
-//! Windows as ranges of time.
+//! Merges windows into ranges.
 
 use std::ops::Range;
 
@@ -52,7 +52,7 @@ operator! {
 type CompleteRanges = SmallVec<[Range<i64>; 2]>;
 
 impl ToRanges {
-    /// Takes in a range that begins at or after those before.
+    /// Adds a range that begins at or after all before it.
     fn add(&mut self, range: Range<i64>, ended: &mut CompleteRanges) {
         let start = range.start.saturating_sub_unsigned(self.before).max(0);
         let end = range.end.saturating_add_unsigned(self.after);
@@ -131,7 +131,7 @@ impl Operator for ToRanges {
 
     fn on_break(&mut self, _: Port, why: &Break, out: &mut Out<'_>) -> Result<(), OpError> {
         match why {
-            // What a filter removed lies between: how much, the indices tell.
+            // A filter removed items in between; the indices tell how many.
             Break::Removed => Ok(()),
             _ => self.flush(out),
         }

@@ -1,4 +1,4 @@
-//! Short-time average over long-time average.
+//! STA/LTA: ratio of short-time to long-time average.
 
 use isochrony_dsp::detect::{ClassicStaLta, RecursiveStaLta};
 
@@ -76,8 +76,8 @@ impl Operator for StaLta {
         let properties = self
             .numbers
             .bind(&input, kernels, ResultProperties::default(), bytes)?;
-        // Exponential weights never end, and a ratio has no scale: of energy that was great enough before, what is left
-        // outweighs what is there now, however long ago that was.
+        // Exponential weights never reach zero and a ratio has no scale: the remainder of large earlier energy can
+        // outweigh the present energy, however long ago it was.
         if self.method != "classic" {
             return Ok(properties.contract(Contract::Sequential).contiguous());
         }

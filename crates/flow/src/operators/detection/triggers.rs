@@ -1,4 +1,4 @@
-//! Where a stream of numbers is above a threshold.
+//! Two-threshold trigger on a stream of numbers.
 
 use std::ops::Range;
 
@@ -18,7 +18,7 @@ use crate::{
     ParameterUpdate, PlanError, Port, PortType, Ranges, json,
 };
 
-/// Numbers that are converted at a time: 16 KiB of doubles.
+/// Numbers converted at a time: 16 KiB of doubles.
 const TILE_VALUES: usize = 2048;
 
 operator! {
@@ -85,7 +85,7 @@ impl Triggers {
         self.emit_ranges(complete, out)
     }
 
-    /// Looks at so many numbers from `at` on, and at which indices they are of.
+    /// Runs the detector over `count` numbers of an item; `grid` gives their indices.
     fn detect(
         &mut self,
         part: &Item,
@@ -120,7 +120,7 @@ impl Operator for Triggers {
             .bind("triggers", Some(&values), from_ref(&port))?;
         self.port = Some(port);
         self.tile = vec![0.0; TILE_VALUES];
-        // In samples, also of windows; a length that is not whole is kept by the next that is.
+        // In samples, for windows too. Lengths are integers: round the minimum up and the merge distance down.
         let samples = |seconds| stream.get().rate.samples_in_seconds(seconds).ok();
         let least = samples(self.min_length).and_then(SampleCount::ceil);
         let merge = samples(self.merge).and_then(SampleCount::floor);
@@ -156,7 +156,7 @@ impl Operator for Triggers {
             }
             Item::Frames(frames) => {
                 let (start, hop, span) = (frames.start(), frames.hop(), frames.window());
-                // One behind the other: as windows of one number each would cost a call.
+                // All numbers of a block in one item, because one call per window would be slow.
                 let numbers = frames_to_samples(frames, 0, out)?;
                 for from in (0..numbers.len()).step_by(TILE_VALUES) {
                     let count = (numbers.len() - from).min(TILE_VALUES as u64);

@@ -1,4 +1,4 @@
-//! What closes a loop.
+//! Closes a loop.
 
 use super::join::same_grid;
 use crate::operator;

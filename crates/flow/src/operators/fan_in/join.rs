@@ -1,4 +1,4 @@
-//! Rows of one stream with those of another at the same time.
+//! Joins rows of two streams by time.
 
 use isochrony_segment::StreamId;
 
@@ -53,23 +53,22 @@ operator! {
 
 struct BoundState {
     matcher: Matcher,
-    /// Ranges become rows here.
+    /// Builders for inputs that are ranges.
     builders: [Option<RowBuilder>; 2],
     open: usize,
 }
 
-/// Whether indices of the two streams mean the same samples.
+/// Whether indices of the two streams refer to the same samples.
 pub(crate) fn same_timebase(a: StreamId, b: StreamId) -> bool {
-    // Numbers of timebases are as good as unique among stores; 0 is that of all that is in memory.
+    // Timebase numbers are practically unique across stores; 0 is shared by everything in memory.
     a.get().timebase == b.get().timebase
 }
 
-/// How to mend inputs that would meet at equal indices at different rates.
+/// Hint for inputs matched by index whose rates differ.
 pub(super) const RATE_HINT: &str = "equal indices are equal times only at one rate: bring one of them to the rate of the other \
                           with resample(rate_hz=...), or align() it to the other";
 
-/// Whether indices of two streams are values of one timebase and count at one rate. Arrays in memory and feeds share a
-/// timebase whatever their rates are.
+/// Whether two streams share timebase and rate. Arrays in memory and feeds share a timebase whatever their rates.
 pub(crate) fn same_grid(a: StreamId, b: StreamId) -> bool {
     same_timebase(a, b) && a.get().rate == b.get().rate
 }
@@ -196,7 +195,7 @@ impl Operator for Join {
         };
         if let Some(rows) = rows {
             bound.matcher.add(usize::from(port), rows)?;
-            emit(bound.matcher.matched(false)?, out)?;
+            emit(bound.matcher.take_matches(false)?, out)?;
             out.holds(bound.matcher.bytes())?;
         }
         Ok(Next::Consumed)
@@ -207,9 +206,9 @@ impl Operator for Join {
             return Ok(());
         };
         bound.open -= 1;
-        // What waits in a queue when its input ends comes after that.
+        // Queued items follow the end of their input, so only the last end counts.
         if bound.open == 0 {
-            emit(bound.matcher.matched(true)?, out)?;
+            emit(bound.matcher.take_matches(true)?, out)?;
         }
         Ok(())
     }

@@ -1,4 +1,4 @@
-//! The samples of several streams around events.
+//! Cuts the samples of several streams around events.
 
 use super::join::{RATE_HINT, same_grid, same_timebase};
 use crate::operator;
@@ -30,7 +30,7 @@ operator! {
     /// L. Girod et al., "XStream: a signal-oriented data stream management system" (2008), section III-D.
     pub struct Sync = "sync" (Inputs::AtLeast(2)) {}
     state {
-        /// Where what is given on each output goes on; None before the first samples of a stretch.
+        /// Index that would continue each output; None before the first samples of a contiguous range.
         next: Vec<Option<i64>>,
     }
 }

@@ -1,4 +1,5 @@
-//! What operators share that compare the windows of two inputs: windows of the same indices, as values in double precision.
+//! Pairs windows of two inputs with equal indices, as double-precision values. Shared by operators that compare two
+//! inputs.
 
 use std::slice::from_ref;
 
@@ -13,10 +14,10 @@ use crate::{
     Alignment, Item, OpError, OpErrorKind, OperatorProperties, PlanError, Port, PortType, Workspace,
 };
 
-/// Bytes of tables for each sample of a window.
+/// Bytes of tables per sample of a window.
 const PAIR_BYTES: u64 = 192;
 
-/// Two inputs whose windows meet at equal indices.
+/// Collects the windows of two inputs, matched by index.
 #[derive(Default)]
 pub(crate) struct WindowPairs {
     aligned_items: AlignedItems,
@@ -25,13 +26,13 @@ pub(crate) struct WindowPairs {
     workspace: Option<Workspace>,
 }
 
-/// Windows of both inputs, as they are alike.
+/// Properties of the windows that both inputs share.
 pub(crate) struct PairInput {
     /// Samples of a window.
     pub(crate) width: usize,
-    /// Samples a second.
+    /// Sample rate in hertz.
     pub(crate) rate: f64,
-    /// Units of the inputs' values; empty where they are not known.
+    /// Units of the inputs' values; empty if unknown.
     pub(crate) units: [&'static str; 2],
 }
 
@@ -39,7 +40,7 @@ impl WindowPairs {
     /// Prepares for two inputs.
     ///
     /// # Errors
-    /// [`PlanError`] where they are no windows alike, of real samples of one timebase.
+    /// [`PlanError`] unless both are equal windows of real samples of one timebase.
     pub(crate) fn bind(
         &mut self,
         operator: &'static str,
@@ -53,7 +54,7 @@ impl WindowPairs {
             values.bind(operator, Some(&doubles), from_ref(port))?;
         }
         self.aligned_items = AlignedItems::new(inputs.len());
-        // Transforms of windows with as many zeros behind them, of both inputs and of what is made of them.
+        // Transforms of zero-padded windows, for both inputs and for their product.
         self.workspace = Some(Workspace::check(
             operator,
             "window",
@@ -68,7 +69,7 @@ impl WindowPairs {
         })
     }
 
-    /// How an operator of two inputs is run.
+    /// Properties of an operator on these pairs.
     pub(crate) fn properties(&self, output: PortType) -> OperatorProperties {
         let mut properties = OperatorProperties::new([output])
             .align(Alignment::Window)
@@ -77,12 +78,12 @@ impl WindowPairs {
         properties
     }
 
-    /// Takes an item; whether those of both inputs are there now. Then `item` is that of the first.
+    /// Takes an item; returns whether those of both inputs have arrived. Then `item` is that of the first.
     pub(crate) fn is_complete(&mut self, port: Port, item: &mut Item) -> Result<bool, OpError> {
         self.aligned_items.is_complete(port, item)
     }
 
-    /// Hands the values of each pair of windows to a function, in order.
+    /// Calls a function with the values of each pair of windows, in order.
     pub(crate) fn each(
         &mut self,
         first: &Item,

@@ -1,4 +1,4 @@
-//! Filters without recursion.
+//! FIR filters.
 
 use isochrony_dsp::filter::{
     Band, Fir as Kernel, FirBand, FirMethod, FirWindow, fir_window, kaiser_beta, kaiser_taps, remez,
@@ -68,12 +68,12 @@ operator! {
     alternatives { "direct": BitIdentical, "fft": Tolerance(ROUNDING_ERROR) }
 }
 
-/// What transforms round, against the largest samples of a block.
+/// Rounding error of the transforms, relative to the largest samples of a block.
 const ROUNDING_ERROR: f64 = 1e-14;
 
 impl<T: Precision> StreamKernel<T> for Kernel<T> {
     fn run(&mut self, values: &[T], results: &mut [T]) {
-        // It fails for other lengths only, and these are equal.
+        // Fails only if the lengths differ, which they do not.
         let _ = self.process(values, results);
     }
 
@@ -85,9 +85,10 @@ impl<T: Precision> StreamKernel<T> for Kernel<T> {
 impl Fir {
     /// The taps, given or designed.
     fn design_taps(&self, rate: f64) -> Result<Vec<f64>, PlanError> {
-        let input = |value: &Value| !value.is_null();
-        let equiripple = input(&self.edges_hz) || input(&self.gains) || input(&self.weights);
-        let windowed = self.band.is_some() || input(&self.cutoff_hz);
+        let is_given = |value: &Value| !value.is_null();
+        let equiripple =
+            is_given(&self.edges_hz) || is_given(&self.gains) || is_given(&self.weights);
+        let windowed = self.band.is_some() || is_given(&self.cutoff_hz);
         if let Value::Array(_) = self.taps {
             if equiripple || windowed {
                 let legal = "a number where band= or edges_hz= is given";
@@ -110,7 +111,7 @@ impl Fir {
         }
     }
 
-    /// A number of taps, if one is given.
+    /// The number of taps, if given.
     fn tap_count(&self) -> Result<Option<usize>, PlanError> {
         match &self.taps {
             Value::Null => Ok(None),
@@ -216,7 +217,7 @@ impl Fir {
         Ok(remez("fir", count, &bands, rate)?)
     }
 
-    /// Checks that taps delay all frequencies alike, by a whole number of samples; gives that number.
+    /// The group delay in samples. Checks that it is the same for all frequencies, and whole.
     fn centre_delay(&self, taps: &[f64]) -> Result<usize, PlanError> {
         let mirrored = taps.iter().zip(taps.iter().rev());
         let even = mirrored.clone().all(|(tap, other)| tap == other);
@@ -252,7 +253,7 @@ impl Operator for Fir {
             };
         let each = bytes.div_ceil(count.max(1) as u64);
         let workspace = Workspace::check("fir", "taps", count as u64, each)?;
-        // In the precision that the samples have: tables of many taps are large.
+        // In the samples' precision only, since tables of many taps are large.
         let (kernels, held) = match input.single {
             true => {
                 let kernel = Kernel::<f32>::new("fir", &taps, method)?;
@@ -281,7 +282,7 @@ impl Operator for Fir {
         let properties = self.filter.bind("fir", &input, kernels, results)?;
         let properties = properties.workspace(workspace);
         Ok(properties.contract(if held > 0 {
-            // Where its blocks begin shows in the last bits.
+            // The last bits depend on where blocks begin.
             Contract::Settling {
                 before: context + held,
                 rel_err: ROUNDING_ERROR,

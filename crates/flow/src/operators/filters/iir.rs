@@ -67,12 +67,12 @@ operator! {
     }
 }
 
-/// After how many samples a filter counts as settled: what is left of its past is below this part of it.
+/// A filter counts as settled once the influence of its past is below this fraction.
 const SETTLED_ERROR: f64 = 1e-9;
 
 impl<T: Precision + Into<f64>> StreamKernel<T> for SosFilter {
     fn run(&mut self, values: &[T], results: &mut [T]) {
-        // It fails for other lengths only, and these are equal.
+        // Fails only if the lengths differ, which they do not.
         let _ = self.process(values, results);
     }
 
@@ -81,7 +81,7 @@ impl<T: Precision + Into<f64>> StreamKernel<T> for SosFilter {
     }
 }
 
-/// Binds a designed filter to its samples.
+/// Binds a designed filter to its input.
 pub(super) fn bind(
     stream_processor: &mut StreamProcessor,
     operator: &'static str,
@@ -107,7 +107,7 @@ pub(super) fn bind(
     }))
 }
 
-/// A parameter that is refused.
+/// An invalid parameter.
 pub(super) fn parameter_error(
     operator: &'static str,
     parameter: &'static str,
@@ -122,7 +122,7 @@ pub(super) fn parameter_error(
     }
 }
 
-/// One number, or as many as there are.
+/// The numbers of a parameter that is one or a list.
 pub(super) fn numbers(value: &Value) -> Vec<f64> {
     match value {
         Value::Array(list) => list.iter().filter_map(Value::as_f64).collect(),
@@ -130,7 +130,7 @@ pub(super) fn numbers(value: &Value) -> Vec<f64> {
     }
 }
 
-/// The shape, by its name and what it needs.
+/// The filter family, with the ripple or attenuation that it needs.
 pub(super) fn family(
     operator: &'static str,
     kind: &str,
@@ -162,7 +162,7 @@ pub(super) fn family(
     })
 }
 
-/// What passes, by its name and corners.
+/// The band, by its name and corner frequencies.
 pub(super) fn band(
     operator: &'static str,
     name: &str,

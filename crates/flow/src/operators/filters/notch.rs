@@ -1,4 +1,4 @@
-//! One frequency taken out.
+//! Notch filter.
 
 use isochrony_dsp::filter::notch;
 

@@ -1,8 +1,8 @@
-//! Streams of numbers: samples, or windows of which one number each was computed.
+//! Streams of numbers: samples, or windows of one value each.
 //!
-//! Detectors and running statistics are as much of use behind windows (the loudness of each, a score) as on samples.
-//! [`NumberProcessor`] shows windows of one number to the samples' seam as samples that are one further for each window, and
-//! gives what comes out the windows' indices. Durations are counted in numbers: at the samples' rate, or that of windows.
+//! Detectors and running statistics serve windows (the loudness of each, a score) as well as samples.
+//! [`NumberProcessor`] passes windows of one value to the stream processor as consecutive samples, and gives the
+//! results the windows' indices. Durations are counted in numbers: at the sample rate, or the rate of windows.
 
 use isochrony_dsp::DspError;
 use isochrony_dsp::detect::{CellCfar, ClassicStaLta, NoiseCfar, RecursiveStaLta};
@@ -42,10 +42,10 @@ kernels!(
     RunningRms
 );
 
-/// Bytes that a kernel keeps for each number of its window, at most: of a quantile value, place and order.
+/// Upper bound of a kernel's bytes per number of its window: for a quantile value, place and order.
 const NUMBER_BYTES: u64 = 32;
 
-/// What a kernel refused, as an operator says it.
+/// Converts a kernel's error to the operator's.
 pub(crate) fn parameter_error(operator: &'static str, error: &DspError) -> PlanError {
     match error {
         DspError::Parameter {
@@ -59,7 +59,7 @@ pub(crate) fn parameter_error(operator: &'static str, error: &DspError) -> PlanE
             got: got.clone(),
             legal: allowed.clone(),
         },
-        // None of the kernels' constructors has another.
+        // The kernels' constructors return no other error.
         other => PlanError::Parameter {
             operator,
             parameter: other.code(),
@@ -69,7 +69,7 @@ pub(crate) fn parameter_error(operator: &'static str, error: &DspError) -> PlanE
     }
 }
 
-/// A stream of numbers, as an operator finds it on its input.
+/// An operator's input as a stream of numbers.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct NumberInput {
     sample_input: SampleInput,
@@ -77,18 +77,18 @@ pub(crate) struct NumberInput {
     /// Type and stream of the numbers.
     dtype: DType,
     stream: StreamId,
-    /// Of windows: their length and distance.
+    /// Length and hop of windows.
     windows: Option<(u64, u64)>,
-    /// Samples a second, of which every so-manyth has a number.
+    /// Sample rate, and samples per number.
     rate: Rate,
-    every: u64,
+    samples_per_number: u64,
 }
 
 impl NumberInput {
     /// The real numbers of a port.
     ///
     /// # Errors
-    /// [`PlanError::InputType`] where none come in.
+    /// [`PlanError::InputType`] if it has none.
     pub(crate) fn real(operator: &'static str, port: &PortType) -> Result<Self, PlanError> {
         let (dtype, stream, windows) = match *port {
             PortType::Samples { dtype, stream } => (dtype, stream, None),
@@ -107,10 +107,10 @@ impl NumberInput {
             }
         };
         let sample_input = SampleInput::real(operator, &PortType::Samples { dtype, stream })?;
-        let every = windows.map_or(1, |(_, hop)| hop);
+        let samples_per_number = windows.map_or(1, |(_, hop)| hop);
         Ok(Self {
             rate: stream.get().rate,
-            every,
+            samples_per_number,
             sample_input,
             operator,
             dtype,
@@ -119,18 +119,18 @@ impl NumberInput {
         })
     }
 
-    /// Type of the numbers, and the stream that says their unit.
+    /// The port type of the numbers.
     pub(crate) fn numbers(&self) -> PortType {
         let (dtype, stream) = (self.dtype, self.stream);
         PortType::Samples { dtype, stream }
     }
 
-    /// The unit of the numbers; empty if unknown.
+    /// Unit of the numbers; empty if unknown.
     pub(crate) fn unit(&self) -> &'static str {
         self.sample_input.unit()
     }
 
-    /// A kernel for each stream of numbers, in their precision.
+    /// One kernel per part of a number, in the numbers' precision.
     pub(crate) fn kernels<K>(&self, kernel: &K) -> Kernels
     where
         K: StreamKernel<f32> + StreamKernel<f64> + Clone + 'static,
@@ -139,18 +139,18 @@ impl NumberInput {
             .kernels(|| kernel.clone(), || kernel.clone())
     }
 
-    /// Seconds as a number of numbers, to the nearest: of the decimal that they were written as.
+    /// Converts seconds, exact as the decimal they were written as, to the nearest count of numbers.
     ///
     /// # Errors
-    /// [`PlanError::Parameter`] of none, or more than a window may have.
+    /// [`PlanError::Parameter`] if the count is zero or too large.
     pub(crate) fn count(&self, parameter: &'static str, seconds: f64) -> Result<usize, PlanError> {
         let count = self.rate.samples_in_seconds(seconds).ok();
-        let count = count.and_then(|count| count.per(self.every).round());
+        let count = count.and_then(|count| count.per(self.samples_per_number).round());
         if let Some(count) = count.filter(|count| (1..=MOST_SAMPLES as u64).contains(count)) {
             Workspace::check(self.operator, parameter, count, NUMBER_BYTES)?;
             return Ok(count as usize);
         }
-        let period = self.every as f64 / self.rate.to_f64();
+        let period = self.samples_per_number as f64 / self.rate.to_f64();
         let what = match self.windows {
             Some(_) => "window",
             None => "sample",
@@ -168,19 +168,19 @@ impl NumberInput {
     }
 }
 
-/// A kernel bound to its stream of numbers.
+/// Runs a kernel over a stream of numbers.
 #[derive(Default)]
 pub(crate) struct NumberProcessor {
     stream_processor: StreamProcessor,
     windows: Option<(u64, u64)>,
-    /// Windows of this stretch that have come.
+    /// Windows since the start of the contiguous range.
     windows_seen: i64,
-    /// Bytes that the kernel keeps; told once.
+    /// Bytes of the kernel, until they are reported.
     holds: u64,
 }
 
 impl NumberProcessor {
-    /// Prepares for a stream; the kernel keeps so many bytes.
+    /// Binds to an input; `bytes` is what the kernel holds.
     ///
     /// # Errors
     /// As [`StreamProcessor::bind`].
@@ -214,7 +214,7 @@ impl NumberProcessor {
         Ok(properties)
     }
 
-    /// Puts results in the numbers' place.
+    /// Replaces the numbers by results.
     ///
     /// # Errors
     /// As [`StreamProcessor::process`].
@@ -242,13 +242,13 @@ impl NumberProcessor {
         Ok(next)
     }
 
-    /// What follows does not continue what came before.
+    /// Forgets the past: what follows does not continue it.
     pub(crate) fn reset(&mut self) {
         self.windows_seen = 0;
         self.stream_processor.reset();
     }
 
-    /// Nothing that begins before `upto` follows on the input: the same of the results.
+    /// Maps a progress mark of the input to the output.
     pub(crate) fn progress(&self, upto: i64) -> i64 {
         let lag = upto.saturating_sub(self.stream_processor.progress(upto));
         let hop = self.windows.map_or(1, |(_, hop)| hop as i64);
@@ -256,7 +256,7 @@ impl NumberProcessor {
     }
 }
 
-/// Windows of one number as samples from index `start` on; copied where they do not lie one behind the other.
+/// Converts windows of one value to samples that begin at index `start`; copies values that are not adjacent.
 pub(crate) fn frames_to_samples(
     frames: &Frames,
     start: i64,
@@ -276,8 +276,8 @@ pub(crate) fn frames_to_samples(
         let mut block = out.alloc(dtype, count)?;
         dispatch!(dtype, T => {
             let own = frames.values::<T>().unwrap_or_default();
-            let every = own.iter().step_by(frames.stride());
-            block.samples_mut::<T>().iter_mut().zip(every).for_each(|(to, from)| *to = *from);
+            let samples_per_number = own.iter().step_by(frames.stride());
+            block.samples_mut::<T>().iter_mut().zip(samples_per_number).for_each(|(to, from)| *to = *from);
         });
         out.seal(block)
     };

@@ -1,4 +1,4 @@
-//! Statistics of the samples of the last time.
+//! Statistics over a sliding window.
 
 use isochrony_dsp::running;
 
@@ -109,7 +109,7 @@ operator! {
     }
 }
 
-/// Binds a kernel whose results are in the unit of the numbers; it keeps so many bytes.
+/// Binds a kernel whose results have the unit of the numbers; `bytes` is what it holds.
 fn bind(
     numbers: &mut NumberProcessor,
     input: &NumberInput,
@@ -126,8 +126,8 @@ fn bind(
         .contract(contract))
 }
 
-/// Sums are added in blocks that begin with the stretch, so only all of it gives the same bits.
-fn summed(window: usize) -> Contract {
+/// Sums are added in blocks counted from the start of the contiguous range, so exact bits need all of it.
+fn sum_contract(window: usize) -> Contract {
     Contract::Settling {
         before: window as u64 - 1,
         rel_err: 2.0 * window as f64 * f64::EPSILON,
@@ -141,7 +141,13 @@ impl Operator for RunningMean {
         let kernel = running::RunningMean::new(window)
             .map_err(|error| parameter_error("running_mean", &error))?;
         let (kernels, bytes) = (input.kernels(&kernel), kernel.bytes());
-        bind(&mut self.numbers, &input, kernels, bytes, summed(window))
+        bind(
+            &mut self.numbers,
+            &input,
+            kernels,
+            bytes,
+            sum_contract(window),
+        )
     }
 
     fn process(&mut self, _: Port, item: &mut Item, out: &mut Out<'_>) -> Result<Next, OpError> {
@@ -161,7 +167,13 @@ impl Operator for RunningRms {
         let kernel = running::RunningRms::new(window)
             .map_err(|error| parameter_error("running_rms", &error))?;
         let (kernels, bytes) = (input.kernels(&kernel), kernel.bytes());
-        bind(&mut self.numbers, &input, kernels, bytes, summed(window))
+        bind(
+            &mut self.numbers,
+            &input,
+            kernels,
+            bytes,
+            sum_contract(window),
+        )
     }
 
     fn process(&mut self, _: Port, item: &mut Item, out: &mut Out<'_>) -> Result<Next, OpError> {

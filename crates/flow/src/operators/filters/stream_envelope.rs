@@ -1,4 +1,4 @@
-//! The envelope of samples that never end.
+//! Envelope of a stream of samples.
 
 use isochrony_dsp::filter::{Fir, FirMethod, hilbert};
 use isochrony_dsp::spectrum::Precision;
@@ -43,15 +43,15 @@ operator! {
     }
 }
 
-/// What transforms of blocks round, against their largest samples.
+/// Rounding error of block transforms, relative to their largest samples.
 const ROUNDING_ERROR: f64 = 1e-14;
 
-/// Magnitudes of samples and of what a filter makes of them, so many samples later.
+/// Magnitude of each sample and its Hilbert transform, delayed by `lag` samples.
 #[derive(Clone)]
 struct EnvelopeKernel<T: Precision> {
     filter: Fir<T>,
     lag: usize,
-    /// The last `lag` samples, and those of a call behind them.
+    /// The last `lag` samples, followed by those of the current call.
     delayed: Vec<T>,
 }
 
@@ -69,7 +69,7 @@ impl<T: Precision> EnvelopeKernel<T> {
 
 impl<T: Precision> StreamKernel<T> for EnvelopeKernel<T> {
     fn run(&mut self, values: &[T], results: &mut [T]) {
-        // It fails for other lengths only, and these are equal.
+        // Fails only if the lengths differ, which they do not.
         let _ = self.filter.process(values, results);
         self.delayed.extend_from_slice(values);
         for (turned, &sample) in results.iter_mut().zip(&self.delayed) {
@@ -115,7 +115,7 @@ impl Operator for StreamEnvelope {
                 before: half,
                 after: half,
             },
-            // Where its blocks begin shows in the last bits.
+            // The last bits depend on where blocks begin.
             _ => Contract::Settling {
                 before: 2 * half + held,
                 rel_err: ROUNDING_ERROR,

@@ -1,4 +1,4 @@
-//! Recursive filters without delay.
+//! Zero-phase recursive filters.
 
 use isochrony_dsp::filter::{Iir, REL_ERR, ZeroPhase as Kernel};
 use isochrony_dsp::spectrum::Precision;
@@ -65,12 +65,12 @@ operator! {
 
 impl<T: Precision + Into<f64>> StreamKernel<T> for Kernel {
     fn run(&mut self, values: &[T], results: &mut [T]) {
-        // It fails for other lengths only, and these are equal.
+        // Fails only if the lengths differ, which they do not.
         let _ = self.process(values, results);
     }
 
     fn flush(&mut self, results: &mut [T]) {
-        // Room for as many as it said that it holds.
+        // There is room for all results declared as held.
         let _ = self.finish(results);
     }
 

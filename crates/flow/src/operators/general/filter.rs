@@ -1,4 +1,4 @@
-//! Windows or rows of which something is true.
+//! Keeps windows or rows that satisfy a predicate.
 
 use arrow_array::BooleanArray;
 use arrow_buffer::BooleanBuffer;
@@ -117,7 +117,7 @@ impl Operator for Filter {
         let items = std::iter::once(&*item).chain(others);
         self.compiled
             .run_items(items, bytemuck::cast_slice_mut(flags))?;
-        // Shared, not copied.
+        // By reference, without a copy.
         let frames = frames.clone();
         forward_where(&frames, flags, out)
     }

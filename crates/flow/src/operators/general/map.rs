@@ -1,4 +1,4 @@
-//! Something computed of every window or sample.
+//! Computes an expression of every window or sample.
 
 use isochrony_expr::{Expr, Shape};
 use isochrony_segment::{Calibration, DType, SigSeg, StreamId};
@@ -38,7 +38,7 @@ operator! {
         compiled: CompiledExpr,
         aligned_items: AlignedItems,
         result: Option<(DType, StreamId)>,
-        /// Values of a row.
+        /// Values per row.
         width: usize,
     }
 }
@@ -51,7 +51,7 @@ impl Operator for Map {
             .bind("map", self.expression.as_ref(), inputs)?;
         let output = program.output();
         let stream = match port.stream_id() {
-            // The unit of what comes out is not known.
+            // The unit of the result is not known.
             Some(stream) => stream
                 .get()
                 .clone()

@@ -1,7 +1,7 @@
-//! What groups of rows are reduced to.
+//! Aggregates of grouped rows.
 //!
-//! A value is eight bytes whatever its type ([`ColumnValues`]): integers as int64, floats as their bits. So keys of any
-//! fields are compared alike, and an aggregate has one loop for integers and one for floats.
+//! Every value is stored as eight bytes ([`ColumnValues`]): integers as int64, floats as their bits. So keys of any
+//! type compare alike, and an aggregate has one loop for integers and one for floats.
 
 use arrow_array::{Array, ArrayRef, make_array};
 use arrow_buffer::{MutableBuffer, NullBuffer};
@@ -10,7 +10,7 @@ use isochrony_segment::DType;
 
 use crate::plan::rows::columns;
 
-/// How a field of a group's rows becomes one value.
+/// Reduces a field of a group's rows to one value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum AggregateFunction {
     Count,
@@ -58,7 +58,7 @@ impl AggregateFunction {
     }
 }
 
-/// Values of one field as eight bytes each, which may be unknown.
+/// Values of one field as eight bytes each; any may be null.
 #[derive(Debug)]
 pub(crate) struct ColumnValues {
     dtype: DType,
@@ -79,7 +79,7 @@ impl ColumnBits {
     }
 }
 
-/// Floats that are equal as keys have equal bits.
+/// Maps floats that are equal as keys to the same bits.
 fn canonical(value: f64) -> u64 {
     if value.is_nan() {
         f64::NAN.to_bits()
@@ -88,7 +88,7 @@ fn canonical(value: f64) -> u64 {
     }
 }
 
-/// A column's values: integers and bools as int64, floats as float64.
+/// Widens a column's values: integers and bools to int64, floats to float64.
 fn wide(column: &dyn Array, dtype: DType, float: impl Fn(f64) -> u64) -> Vec<u64> {
     let bytes = columns::values(column);
     macro_rules! each {
@@ -120,7 +120,7 @@ impl ColumnValues {
         }
     }
 
-    /// A column's values as keys.
+    /// Converts a column to keys.
     pub(crate) fn bits(&self, column: &dyn Array) -> ColumnBits {
         ColumnBits {
             bits: wide(column, self.dtype, canonical),
@@ -128,7 +128,7 @@ impl ColumnValues {
         }
     }
 
-    /// Forgets all values.
+    /// Removes all values.
     pub(crate) fn clear(&mut self) {
         self.bits.clear();
         self.known.clear();
@@ -139,7 +139,7 @@ impl ColumnValues {
         self.known.push(bits.is_some());
     }
 
-    /// The values as a column of a field.
+    /// Converts the values to a column of a field.
     pub(crate) fn column(self, field: &Field) -> Result<ArrayRef, ArrowError> {
         let mut values = MutableBuffer::with_capacity(self.bits.len() * self.dtype.size());
         for &bits in &self.bits {
@@ -157,7 +157,7 @@ impl ColumnValues {
             .then(|| NullBuffer::from(self.known));
         let column = columns::column(self.dtype, values, nulls)?;
         match field.data_type() {
-            // The same bits under another name.
+            // Only the type changes; the bits stay.
             DataType::Timestamp(..) => {
                 let data = column.to_data().into_builder();
                 Ok(make_array(
@@ -177,7 +177,7 @@ pub(crate) struct Aggregate {
     groups: Vec<GroupState>,
 }
 
-/// What an aggregate knows of a group: as many rows, and one value or sum as its bits, or mean and squared deviations.
+/// State of an aggregate for one group: number of rows, and a value or sum as bits, or mean and squared deviations.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct GroupState {
     count: u64,
@@ -195,7 +195,7 @@ impl Aggregate {
         }
     }
 
-    /// Adds a column's values, each to the group that `places` names; there are `groups` of them by now.
+    /// Adds a column's values to the groups in `places`; `groups` is the number of groups so far.
     pub(crate) fn add(&mut self, column: Option<&dyn Array>, places: &[usize], groups: usize) {
         self.groups.resize(groups, GroupState::default());
         let Some(column) = column else {
@@ -215,7 +215,7 @@ impl Aggregate {
         }
     }
 
-    /// Whether it is the same bits in whichever parts values were added.
+    /// Whether the bits of the result do not depend on how values were partitioned.
     pub(crate) fn is_exact(&self) -> bool {
         match self.function {
             AggregateFunction::Mean | AggregateFunction::Std => false,
@@ -224,12 +224,12 @@ impl Aggregate {
         }
     }
 
-    /// What it knows of each group; it forgets it.
+    /// Takes the state of all groups, which leaves none.
     pub(crate) fn take(&mut self) -> Vec<GroupState> {
         std::mem::take(&mut self.groups)
     }
 
-    /// Adds what another one knows of later values, each group's to the one that `places` names.
+    /// Adds states of later values to the groups in `places`.
     pub(crate) fn combine(&mut self, more: &[GroupState], places: &[usize], groups: usize) {
         self.groups.resize(groups, GroupState::default());
         let float = self.dtype.is_float();
@@ -238,7 +238,7 @@ impl Aggregate {
         }
     }
 
-    /// A value for each group.
+    /// Computes the value of each group.
     pub(crate) fn finish(self) -> ColumnValues {
         let mut cells = ColumnValues::new(self.function.result(self.dtype));
         for group in self.groups {
@@ -259,16 +259,16 @@ impl Aggregate {
 }
 
 impl GroupState {
-    /// Adds what is known of later values.
+    /// Adds the state of later values.
     fn combine(&mut self, function: AggregateFunction, more: &Self, float: bool) {
         if more.count == 0 || self.count == 0 {
-            // A sum of nothing is the bits of zero.
+            // An empty sum has the bits of zero.
             *self = if more.count == 0 { *self } else { *more };
             return;
         }
         match function {
             AggregateFunction::Count => {}
-            // Chan, Golub and LeVeque (1979): what both know, and how far their means lie apart.
+            // Chan, Golub and LeVeque (1979): combines both states, and the distance of their means.
             AggregateFunction::Mean | AggregateFunction::Std => {
                 let share = more.count as f64 / (self.count + more.count) as f64;
                 let away = more.mean - self.mean;
@@ -296,7 +296,7 @@ impl GroupState {
             AggregateFunction::First if !first => {}
             AggregateFunction::First | AggregateFunction::Last => self.bits = bits,
             AggregateFunction::Sum if float => {
-                // The bits of zero are zero.
+                // An empty sum starts as the bits of zero.
                 self.bits = (f64::from_bits(self.bits) + value()).to_bits();
             }
             AggregateFunction::Sum => {

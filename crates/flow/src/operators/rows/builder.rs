@@ -1,4 +1,4 @@
-//! Rows while they are made of windows.
+//! Builds record batches, one row per window or range.
 
 use std::sync::Arc;
 
@@ -9,12 +9,12 @@ use arrow_schema::{DataType, Field};
 use crate::plan::rows::{Clock, END, Fields, Rows, START, TIME, clock_of};
 use crate::{Frames, Item, OpError, OpErrorKind, Out, PlanError, PortType};
 
-/// Rows that are given away together: so many that a block costs little beside them...
+/// Maximum rows of a batch, enough to make the cost of a batch small...
 const MAX_ROWS: usize = 1024;
-/// ... or as few as come of so many samples, however long a window is.
+/// ... and maximum samples, so that rows of long windows are not held back.
 const MAX_SAMPLES: u64 = 1 << 20;
 
-/// Starts, ends and times of rows that wait to be given away; the other columns are the operator's.
+/// Builds batches: starts, ends and times of rows not emitted yet. The operator keeps the other columns.
 pub(crate) struct RowBuilder {
     fields: Fields,
     clock: Option<Arc<dyn Clock>>,
@@ -25,7 +25,7 @@ pub(crate) struct RowBuilder {
 }
 
 impl RowBuilder {
-    /// For rows of a port's windows with these fields after the common ones; the type of what comes out.
+    /// Creates a builder for windows of a port with these fields after the common ones; returns the output type too.
     pub(crate) fn bind(
         operator: &'static str,
         port: &PortType,
@@ -61,7 +61,7 @@ impl RowBuilder {
         Ok((builder, PortType::Rows { fields, stream }))
     }
 
-    /// A row for each window.
+    /// Adds a row for each window.
     pub(crate) fn add(&mut self, frames: &Frames) {
         let starts = (0..frames.count()).map(|k| frames.window_start(k));
         self.ends.extend(
@@ -74,29 +74,29 @@ impl RowBuilder {
         self.samples += frames.count() * frames.hop().min(frames.window());
     }
 
-    /// A row for a range.
+    /// Adds a row for a range.
     pub(crate) fn add_range(&mut self, range: &std::ops::Range<i64>) {
         self.starts.push(range.start);
         self.ends.push(range.end);
         self.next = range.end;
     }
 
-    /// Whether it is time to give them away.
+    /// Whether the batch should be emitted.
     pub(crate) fn is_full(&self) -> bool {
         self.starts.len() >= MAX_ROWS || self.samples >= MAX_SAMPLES
     }
 
-    /// Where the first of them begins.
+    /// Start of the first row.
     pub(crate) fn first(&self) -> Option<i64> {
         self.starts.first().copied()
     }
 
-    /// A promise that nothing before an index follows, as far as rows that wait let it be one.
+    /// Limits a progress mark to the first row not emitted yet.
     pub(crate) fn progress(&self, upto: i64) -> i64 {
         self.first().map_or(upto, |first| first.min(upto))
     }
 
-    /// Gives away the rows, with the other columns, if there are any.
+    /// Emits the rows, if any, with the other columns.
     pub(crate) fn emit(
         &mut self,
         columns: impl IntoIterator<Item = Result<ArrayRef, OpError>>,
@@ -112,7 +112,7 @@ impl RowBuilder {
         }
     }
 
-    /// The rows, with the other columns; None if there are none.
+    /// Takes the rows with the other columns; None if there are none.
     pub(crate) fn take(
         &mut self,
         columns: impl IntoIterator<Item = ArrayRef>,

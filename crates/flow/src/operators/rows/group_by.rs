@@ -1,4 +1,4 @@
-//! Groups of rows.
+//! Groups rows and aggregates them.
 
 use std::collections::HashMap;
 
@@ -49,20 +49,20 @@ operator! {
     }
 }
 
-/// A key's bits by column, and which columns are unknown.
+/// Bits of a key by column, and a mask of null columns.
 type GroupKey = (SmallVec<[u64; 2]>, u64);
 
 struct BoundState {
     output: Fields,
-    /// Places of the keys among the fields, and their values by group.
+    /// Column of each key, and its values by group.
     keys: Vec<(usize, ColumnValues)>,
     aggregates: Vec<(Option<usize>, Aggregate)>,
     groups: HashMap<GroupKey, usize>,
-    /// Group of each row of the block at hand.
+    /// Group of each row of the current batch.
     places: Vec<usize>,
 }
 
-/// What was gathered of some rows: keys in the order of their first rows, and of each aggregate what it knows of each.
+/// Partial result: keys in the order of their first rows, and each aggregate's state by group.
 struct PartialGroups {
     keys: Vec<GroupKey>,
     aggregates: Vec<Vec<GroupState>>,
@@ -77,7 +77,7 @@ fn parameter_error(parameter: &'static str, got: String, legal: String) -> PlanE
     }
 }
 
-/// An aggregate as it is saved: how, and of which field.
+/// Parses a saved aggregate: its function and field.
 fn parse(name: &str, saved: &Value) -> Result<(AggregateFunction, Option<String>), PlanError> {
     let function = |text: &Value| text.as_str().and_then(AggregateFunction::from_name);
     let parsed = match saved {
@@ -197,7 +197,7 @@ impl Operator for GroupBy {
             fields: output,
             stream: None,
         };
-        // Sums of floats depend on their order.
+        // Float sums depend on their order.
         Ok(OperatorProperties::new([port])
             .contract(Contract::Reducible { exact })
             .data_dependent())
@@ -299,7 +299,7 @@ impl BoundState {
         Ok(())
     }
 
-    /// The place of a key's group, which may be new.
+    /// Returns the index of a key's group; adds the group if it is new.
     fn place(&mut self, key: &GroupKey, most: u64) -> Result<usize, OpError> {
         if let Some(&place) = self.groups.get(key) {
             return Ok(place);

@@ -1,4 +1,4 @@
-//! Some fields of rows, and further ones.
+//! Selects and computes fields of rows.
 
 use arrow_array::{ArrayRef, RecordBatch};
 use arrow_schema::Field;
@@ -70,7 +70,7 @@ impl Operator for Select {
         for (name, saved) in &self.fields {
             let expr = expression("select", "fields", name, saved)?;
             let of_rows = OfRows::bind("select", &expr, fields)?;
-            // Of something unknown comes something unknown.
+            // Null inputs give null results.
             all.push(Field::new(name, Fields::arrow_type(of_rows.output()), true));
             computed.push(of_rows);
         }

@@ -1,4 +1,4 @@
-//! Windows into rows.
+//! Converts windows and ranges to rows.
 
 use arrow_array::ArrayRef;
 use arrow_buffer::MutableBuffer;
@@ -50,7 +50,7 @@ struct BoundState {
 struct Column {
     compiled: CompiledExpr,
     dtype: DType,
-    /// Values a row; None: one, and not a list.
+    /// Values per row of a list; None: a single value.
     width: Option<usize>,
     values: MutableBuffer,
 }
@@ -69,14 +69,14 @@ impl Column {
         let values = std::mem::take(&mut self.values);
         let column = match self.width {
             None => columns::column(self.dtype, values, None),
-            // Windows lie in memory, so their lengths fit.
+            // Windows fit in memory, so their lengths fit in i32.
             Some(width) => columns::lists(self.dtype, width as i32, values),
         };
         Ok(column.map_err(OpErrorKind::from)?)
     }
 }
 
-/// An expression of a saved plan.
+/// Parses an expression of a saved plan.
 pub(crate) fn expression(
     operator: &'static str,
     parameter: &'static str,
@@ -167,7 +167,7 @@ impl Operator for ToRows {
                     .ranges
                     .iter()
                     .for_each(|range| bound.rows.add_range(range));
-                // Detections are few, and somebody waits for them.
+                // Detections are rare and awaited: emit them at once.
                 self.flush(out)?;
             }
             other => {
@@ -189,7 +189,7 @@ impl Operator for ToRows {
                 .for_each(|column| column.compiled.reset());
         }
         match why {
-            // Rows do not care for what lies between them.
+            // Rows need not be contiguous.
             Break::Removed => Ok(()),
             _ => self.flush(out),
         }
@@ -210,7 +210,7 @@ impl Operator for ToRows {
 }
 
 impl ToRows {
-    /// Gives away the rows that wait.
+    /// Emits the pending rows.
     fn flush(&mut self, out: &mut Out<'_>) -> Result<(), OpError> {
         let Some(BoundState { rows, columns }) = &mut self.bound else {
             return Ok(());

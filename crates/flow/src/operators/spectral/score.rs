@@ -1,4 +1,4 @@
-//! How much of a window lies in given frequencies.
+//! Share of a window's power at given frequencies.
 
 use isochrony_dsp::features::{Normalise, Score};
 use isochrony_dsp::spectrum::{Detrend, frequencies, frequencies_hz};
@@ -57,7 +57,7 @@ operator! {
 }
 
 impl SpectralScore {
-    /// A weight for each frequency.
+    /// The weight of each frequency.
     fn weights(&self, input: &WindowInput) -> Result<Vec<f64>, PlanError> {
         let mut weights = numbers(&self.weights);
         if let [all] = weights[..]

@@ -1,4 +1,4 @@
-//! Spectra of windows.
+//! Fourier spectra of windows.
 
 use isochrony_dsp::DspError;
 use isochrony_dsp::spectrum::{Detrend, Forward, Power as PowerRows, Scaling, frequencies};
@@ -88,7 +88,7 @@ operator! {
     }
 }
 
-/// What a window's numbers are multiplied by, and their unit.
+/// Scale factor of a window's spectrum, and its unit.
 fn amplitude(scaling: &str, factors: &[f64], input: &WindowInput) -> (f64, String) {
     let unit = input.unit();
     match scaling {
@@ -176,7 +176,7 @@ impl Operator for Power {
     }
 }
 
-/// The unit of squared values, per hertz or not; empty where theirs is unknown.
+/// The unit of squared values, per hertz if `density`; empty if their unit is unknown.
 pub(crate) fn squared(unit: &str, density: bool) -> String {
     let squared = if unit.chars().all(char::is_alphabetic) {
         format!("{unit}^2")

@@ -1,4 +1,4 @@
-//! What windows are described by: a row of a few numbers each.
+//! Features of windows: one row of numbers per window.
 
 use isochrony_dsp::DspError;
 use isochrony_dsp::features::{
@@ -8,7 +8,7 @@ use isochrony_dsp::features::{
 use isochrony_segment::DType;
 
 use super::kernels::{RowFunction, kernel, parameter_error, real_windows};
-use super::row_processor::{Kernel, RowProcessor, RowType, TypedStoredKernel, WindowInput};
+use super::row_processor::{AnyRowKernel, RowProcessor, RowType, TypedStoredKernel, WindowInput};
 use crate::operator;
 use crate::operators::spectral::spectrum::squared;
 use crate::{
@@ -236,7 +236,7 @@ impl Operator for Haar {
         let input = real_windows("haar", &inputs[0])?;
         let output = HaarOutput::named(&self.output).unwrap_or(HaarOutput::Energies);
         let (width, levels) = (input.width, self.levels as usize);
-        let kernel = match haar_of_counts(&input, levels, output)? {
+        let kernel = match integer_haar_kernel(&input, levels, output)? {
             Some(kernel) => kernel,
             None => kernel!(
                 input,
@@ -263,19 +263,19 @@ impl Operator for Haar {
     }
 }
 
-/// The kernel of whole numbers as they are stored; None of other samples, and where sums might not be exact.
-fn haar_of_counts(
+/// A kernel for integers as stored; None for other samples, and where sums might not be exact.
+fn integer_haar_kernel(
     input: &WindowInput,
     levels: usize,
     output: HaarOutput,
-) -> Result<Option<Kernel>, PlanError> {
+) -> Result<Option<AnyRowKernel>, PlanError> {
     fn kernel<T: Count>(
         made: Result<Option<HaarOfCounts<T>>, DspError>,
-    ) -> Result<Option<Kernel>, PlanError> {
+    ) -> Result<Option<AnyRowKernel>, PlanError> {
         let made = made.map_err(|error| parameter_error("haar", error))?;
         Ok(made.map(|mut haar| {
             let each = RowFunction(move |window: &[T], row: &mut [f64]| haar.row(window, row));
-            Kernel::Stored(Box::new(TypedStoredKernel::new(each)))
+            AnyRowKernel::Stored(Box::new(TypedStoredKernel::new(each)))
         }))
     }
     let Some((dtype, values)) = input.stored() else {

@@ -1,4 +1,4 @@
-//! What window-wise operators are made of: a function of each window, and parameters that its kernel refuses.
+//! Kernels of window operators: functions of one window, and conversion of their errors.
 
 use isochrony_dsp::window::{TAPERS, Taper};
 use isochrony_dsp::{DspError, Windows};
@@ -7,7 +7,7 @@ use super::row_processor::{RowKernel, WindowInput};
 use crate::operators::wrong_input;
 use crate::{PlanError, PortType};
 
-/// A function of a window and of the row that it fills.
+/// A function of a window and the row it fills.
 pub(crate) struct RowFunction<F>(pub(crate) F);
 
 impl<T, R, F: FnMut(&[T], &mut [R]) + Send> RowKernel<T, R> for RowFunction<F> {
@@ -19,7 +19,7 @@ impl<T, R, F: FnMut(&[T], &mut [R]) + Send> RowKernel<T, R> for RowFunction<F> {
     }
 }
 
-/// A kernel that is made by a function that may fail, in the windows' precision: `$T` is that in what makes it, `$row`
+/// Builds a kernel with a fallible constructor in the windows' precision: `$make` sees it as `$T`; the last argument
 /// computes a row.
 macro_rules! kernel {
     ($input:expr, $operator:literal, |$T:ident| $make:expr, |$kernel:ident, $window:ident, $row:ident| $run:expr) => {{
@@ -29,7 +29,7 @@ macro_rules! kernel {
             type $T = f32;
             #[allow(unused_mut)] // Functions have nothing to change.
             let mut $kernel = $make.map_err(parameter_error)?;
-            $crate::operators::windows::row_processor::Kernel::Single(
+            $crate::operators::windows::row_processor::AnyRowKernel::Single(
                 Box::new($crate::operators::windows::kernels::RowFunction(
                     move |$window: &[$T], $row: &mut [$T]| $run,
                 )),
@@ -39,7 +39,7 @@ macro_rules! kernel {
             type $T = f64;
             #[allow(unused_mut)] // Functions have nothing to change.
             let mut $kernel = $make.map_err(parameter_error)?;
-            $crate::operators::windows::row_processor::Kernel::Double(
+            $crate::operators::windows::row_processor::AnyRowKernel::Double(
                 Box::new($crate::operators::windows::kernels::RowFunction(
                     move |$window: &[$T], $row: &mut [$T]| $run,
                 )),
@@ -50,7 +50,7 @@ macro_rules! kernel {
 }
 pub(crate) use kernel;
 
-/// What a kernel refuses, as the operator that has the parameter.
+/// Converts a kernel's error to the operator's.
 pub(crate) fn parameter_error(operator: &'static str, error: DspError) -> PlanError {
     match error {
         DspError::Parameter {
@@ -73,7 +73,7 @@ pub(crate) fn parameter_error(operator: &'static str, error: DspError) -> PlanEr
     }
 }
 
-/// The taper of a parameter.
+/// Parses the taper parameter.
 pub(crate) fn taper(operator: &'static str, text: &str) -> Result<Taper, PlanError> {
     text.parse().map_err(|_| PlanError::Parameter {
         operator,
@@ -83,7 +83,7 @@ pub(crate) fn taper(operator: &'static str, text: &str) -> Result<Taper, PlanErr
     })
 }
 
-/// The real windows of a port.
+/// The windows of a port, which must be real.
 pub(crate) fn real_windows(
     operator: &'static str,
     port: &PortType,

@@ -1,4 +1,4 @@
-//! Samples into windows.
+//! Cuts samples into windows.
 
 use isochrony_segment::{Buffer, SigSeg, dispatch};
 
@@ -9,8 +9,7 @@ use crate::{
     OperatorProperties, Out, PlanError, Port, PortType, json,
 };
 
-/// Most values that an operator is given at once, each counted as often as there are windows that have it: some
-/// milliseconds of work.
+/// Maximum values per emitted block, overlapping windows counted separately: some milliseconds of work.
 const MAX_VALUES: u64 = 1 << 22;
 
 operator! {
@@ -50,7 +49,7 @@ operator! {
         anchor: String = "text" { choices: &["run", "range"], default: || json!("run") },
     }
     state {
-        /// Where the next window begins; None before the first item of a stretch.
+        /// Start of the next window; None before the first item of a contiguous range.
         next: Option<i64>,
         /// Samples from there on.
         carry: Option<SigSeg>,
@@ -62,8 +61,8 @@ impl Rewindow {
         self.hop.unwrap_or(self.window)
     }
 
-    /// Windows that begin in the samples carried over, while those of `more`, elsewhere in memory, complete them.
-    fn straddle(
+    /// Windows that begin in the carried samples and end in `more`, which lies elsewhere in memory.
+    fn emit_straddling(
         &mut self,
         carry: &SigSeg,
         more: &SigSeg,
@@ -74,7 +73,7 @@ impl Rewindow {
         if total < self.window {
             return Ok(());
         }
-        // Those that begin before the carried samples end, and those that end before the new ones do.
+        // Windows that begin before the carried samples end, and end before the new ones do.
         let count = carry
             .len()
             .div_ceil(hop)
@@ -84,7 +83,7 @@ impl Rewindow {
             more.subseg(more.start()..start.saturating_add_unsigned(samples).max(more.start()))?;
         let buffer = concatenate(carry, &rest, out)?;
         let joined = SigSeg::new(buffer, start, carry.dtype(), carry.stream_id())?;
-        // Carried samples that reach beyond the last window are not part of it.
+        // Carried samples after the last window are not part of it.
         let joined = joined.subseg(start..start.saturating_add_unsigned(samples))?;
         if let Some(frames) = Frames::windows(&joined, self.window, hop)? {
             self.next = Some(frames.next_start());
@@ -94,7 +93,7 @@ impl Rewindow {
         Ok(())
     }
 
-    /// A last, short window.
+    /// Emits the last, short window.
     fn flush(&mut self, out: &mut Out<'_>) -> Result<(), OpError> {
         self.next = None;
         let Some(carry) = self.carry.take() else {
@@ -110,8 +109,8 @@ impl Rewindow {
     }
 }
 
-/// Emits all but the last piece of a block of windows that overlap so much that work on all of them would be long:
-/// between pieces a run can be stopped. Gives the last, which is all of it as a rule.
+/// Emits all but the last piece of a block with so many overlapping values that processing it would take long: an
+/// execution can be interrupted between pieces. Returns the last piece, usually the whole block.
 fn emit_pieces(frames: Frames, out: &mut Out<'_>) -> Result<Frames, OpError> {
     let most = (MAX_VALUES / frames.window()).max(1);
     let mut from = 0;
@@ -127,7 +126,7 @@ fn emit_pieces(frames: Frames, out: &mut Out<'_>) -> Result<Frames, OpError> {
     }
 }
 
-/// Both, one after the other, in a block of the pool.
+/// Copies two segments into one block.
 fn concatenate(first: &SigSeg, second: &SigSeg, out: &mut Out<'_>) -> Result<Buffer, OpError> {
     let len = (first.len() + second.len()) as usize;
     let mut block = out.alloc(first.dtype(), len)?;
@@ -192,7 +191,7 @@ impl Operator for Rewindow {
         let next = match self.next {
             Some(next) => next,
             None => {
-                // The first window of the stretch's grid that lies in what is read.
+                // The first window of the contiguous range's grid inside the samples read.
                 let into = samples.start().abs_diff(out.anchor()) % hop;
                 let own = into == 0 || samples.start() < out.anchor();
                 let skip = if own || self.anchor == "range" {
@@ -213,10 +212,10 @@ impl Operator for Rewindow {
                 carry.append(samples)?;
                 samples = carry;
             } else {
-                self.straddle(&carry, &samples, out)?;
+                self.emit_straddling(&carry, &samples, out)?;
                 let next = self.next.unwrap_or(next);
                 if next < carry.end() {
-                    // A window longer than what came so far.
+                    // The window is longer than the samples so far.
                     carry.append(samples)?;
                     self.carry = Some(carry.subseg(next..carry.end())?);
                     return Ok(Next::Consumed);

@@ -1,4 +1,4 @@
-//! Statistics of windows.
+//! Summary statistics of windows.
 
 use std::fmt;
 use std::str::FromStr;
@@ -129,14 +129,14 @@ operator! {
     }
 }
 
-/// Rows that wait to be given away.
+/// Rows not emitted yet.
 struct BoundState {
     rows: RowBuilder,
     columns: Vec<(Stat, Column)>,
     calibration: Calibration,
 }
 
-/// Values of one column, integers where they are exact.
+/// Values of one column; integers where they are exact.
 enum Column {
     I64(Vec<i64>),
     F64(Vec<f64>),
@@ -158,7 +158,7 @@ impl Column {
 }
 
 impl BoundState {
-    /// Adds a window. Rounding keeps order, so that calibrating the extremes of counts gives exactly the extremes of
+    /// Adds a window. Rounding is monotonic, so calibrating the extremes of counts gives exactly the extremes of
     /// calibrated counts.
     fn push<E: Extreme + ToI64>(&mut self, counts: &Summary<E>) {
         let (mut low, mut high) = (counts.min.to_f64(), counts.max.to_f64());
@@ -195,7 +195,7 @@ impl BoundState {
         }
     }
 
-    /// Adds the windows of a block, whose rows are `values`.
+    /// Adds the windows of a block with these values.
     fn summarise<T: Statistic<Extreme: ToI64>>(&mut self, frames: &Frames, values: &[T]) {
         let (width, stride) = (frames.width(), frames.stride());
         let mut left = frames.count() as usize;
@@ -207,7 +207,7 @@ impl BoundState {
         }
         let mut block = [Summary::EMPTY; WINDOWS_PER_BLOCK];
         for values in values.chunks(width * WINDOWS_PER_BLOCK) {
-            // The width is not zero and the output is long enough: the error cannot occur.
+            // The width is positive and the output long enough, so no error can occur.
             let full = summaries(values, width, &mut block).unwrap_or(0).min(left);
             block[..full].iter().for_each(|summary| self.push(summary));
             left -= full;
@@ -263,7 +263,7 @@ impl Operator for Stats {
         if stats.is_empty() {
             return Err(parameter_error("none"));
         }
-        // Calibrated complex samples are values before they are summarised.
+        // Complex samples are calibrated before they are summarised.
         let calibration = match dtype.is_complex() {
             true => Calibration::default(),
             false => stream.calibration.clone(),
@@ -312,7 +312,7 @@ impl Operator for Stats {
 
     fn on_break(&mut self, _: Port, why: &Break, out: &mut Out<'_>) -> Result<(), OpError> {
         match why {
-            // Rows do not care for what lies between them.
+            // Rows need not be contiguous.
             Break::Removed => Ok(()),
             _ => self.flush(out),
         }
@@ -333,7 +333,7 @@ impl Operator for Stats {
 }
 
 impl Stats {
-    /// Gives away the rows that wait.
+    /// Emits the pending rows.
     fn flush(&mut self, out: &mut Out<'_>) -> Result<(), OpError> {
         let Some(BoundState { rows, columns, .. }) = &mut self.bound else {
             return Ok(());
@@ -342,7 +342,7 @@ impl Stats {
     }
 }
 
-/// An extreme as exact integer, where it is one.
+/// Converts an extreme to an integer, exactly if it is one.
 trait ToI64 {
     fn to_i64(self) -> i64;
 }

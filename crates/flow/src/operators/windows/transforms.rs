@@ -1,4 +1,4 @@
-//! Windows to windows: detrended and tapered, and back from their frequencies.
+//! Operators from windows to windows: detrend, taper, inverse transform.
 
 use bytemuck::cast_slice;
 use isochrony_dsp::DspError;
@@ -101,13 +101,13 @@ operator! {
     }
 }
 
-/// An inverse transform in one of the precisions.
+/// An inverse transform in either precision, with its output type.
 enum InverseTransform {
     Single(Inverse<f32>, (DType, StreamId)),
     Double(Inverse<f64>, (DType, StreamId)),
 }
 
-/// Bytes of tables for each sample of a window that is transformed back.
+/// Bytes of tables per sample of an inverse transform.
 const INVERSE_BYTES: u64 = 48;
 
 fn bind_shaper(
@@ -184,7 +184,7 @@ impl Operator for Ifft {
         else {
             return Err(parameter_error());
         };
-        // Of one or two samples both have as many numbers.
+        // For one or two samples, real and complex spectra have equal lengths.
         let complex = width as u64 == window && (window > 2 || self.complex);
         let real = width as u64 == window / 2 + 1 && !complex;
         if !dtype.is_complex() || !(real || complex) {
@@ -243,7 +243,7 @@ impl Operator for Ifft {
     }
 }
 
-/// The window of each row; both are numbers, complex ones pairs.
+/// Computes the window of each row; complex numbers are pairs.
 fn invert<T: isochrony_dsp::spectrum::Precision>(
     inverse: &mut Inverse<T>,
     rows: &[T],

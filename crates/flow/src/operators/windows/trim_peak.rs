@@ -1,4 +1,4 @@
-//! Peaks of windows, one behind another.
+//! Finds the peaks of windows, one after another.
 
 use std::slice::from_ref;
 use std::sync::Arc;
@@ -65,10 +65,10 @@ operator! {
     }
 }
 
-/// Rows that wait to be given away.
+/// Rows not emitted yet.
 struct BoundState {
     rows: RowBuilder,
-    /// What makes values of samples; None: they are doubles in their unit already.
+    /// Converts samples; None: they are doubles in their unit already.
     values: Option<CompiledExpr>,
     tile: Vec<f64>,
     extreme: Extreme,
@@ -77,7 +77,7 @@ struct BoundState {
     columns: Vec<Column>,
 }
 
-/// Values and places of the n-th peak.
+/// Values and indices of the n-th peak.
 #[derive(Default)]
 struct Column {
     values: Vec<Option<f64>>,
@@ -106,7 +106,7 @@ impl BoundState {
             let Some(some) = frames.sub(from..to) else {
                 break;
             };
-            // Grows to a tile once.
+            // Grows once, to at most a tile.
             let needed = (to - from) as usize * width;
             if tile.len() < needed {
                 tile.resize(needed, 0.0);
@@ -123,11 +123,11 @@ impl BoundState {
         Ok(())
     }
 
-    /// Adds the peaks of a window's row.
+    /// Adds the peaks of one row.
     fn trim(&mut self, frames: &Frames, window: u64, row: &[f64]) {
         trim_peaks(row, self.extreme, self.skip, &mut self.peaks);
         let start = frames.window_start(window);
-        // A window lies in memory, so that this does not overflow.
+        // A window fits in memory, so this cannot overflow.
         let covers =
             |at: usize| (at as u128 * u128::from(frames.window()) / row.len() as u128) as u64;
         for (peak, column) in self.peaks.iter().zip(&mut self.columns) {
@@ -210,7 +210,7 @@ impl Operator for TrimPeak {
 
     fn on_break(&mut self, _: Port, why: &Break, out: &mut Out<'_>) -> Result<(), OpError> {
         match why {
-            // Rows do not care for what lies between them.
+            // Rows need not be contiguous.
             Break::Removed => Ok(()),
             _ => self.flush(out),
         }
@@ -231,7 +231,7 @@ impl Operator for TrimPeak {
 }
 
 impl TrimPeak {
-    /// Gives away the rows that wait.
+    /// Emits the pending rows.
     fn flush(&mut self, out: &mut Out<'_>) -> Result<(), OpError> {
         let Some(BoundState { rows, columns, .. }) = &mut self.bound else {
             return Ok(());

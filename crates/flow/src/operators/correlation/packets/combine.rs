@@ -1,4 +1,4 @@
-//! What was sent, from what several receivers heard.
+//! Combines the copies of a packet that several receivers got.
 
 use std::ops::Range;
 
@@ -15,7 +15,7 @@ use crate::{
     Port, PortType, json,
 };
 
-/// The error rate of receivers of which nothing is known: they are all as good.
+/// Assumed for every receiver without a known error rate, so that all weigh the same.
 const DEFAULT_ERROR_RATE: f64 = 0.01;
 
 operator! {
@@ -74,23 +74,23 @@ struct BoundState {
     combiner: Combiner,
     bytes: usize,
     stream: StreamId,
-    /// All packets that begin before were given.
+    /// All packets that begin before this index were emitted.
     emitted_until: i64,
 }
 
 impl BoundState {
-    /// Gives the packets that begin before an index.
+    /// Emits the packets that begin before an index.
     fn emit_before(&mut self, upto: i64, out: &mut Out<'_>) -> Result<(), OpError> {
         let bytes = self.bytes;
-        let most = self.copies.waiting();
+        let most = self.copies.waiting_packets();
         if most > 0 && self.copies.next().is_some_and(|next| next < upto) {
             let mut made = out.alloc(DType::U8, most * bytes)?;
             let packets = made.samples_mut::<u8>();
-            // Where runs of packets begin, and where they lie.
+            // Start index of each run of packets, and its bytes.
             let mut runs: Vec<(i64, Range<usize>)> = Vec::new();
             let mut done = 0;
             let combiner = &mut self.combiner;
-            self.copies.each_before(upto, |start, copies| {
+            self.copies.for_each_before(upto, |start, copies| {
                 let packet = &mut packets[done..done + bytes];
                 if combiner.combine(copies, packet) == Recovery::Lost {
                     return Ok(());
@@ -125,7 +125,7 @@ impl BoundState {
 }
 
 impl CombinePackets {
-    /// The cluster of each receiver.
+    /// Cluster of each receiver.
     fn clusters(&self, receivers: usize) -> Result<Vec<u32>, PlanError> {
         let clusters_given = numbers(&self.clusters);
         if clusters_given.is_empty() {
@@ -175,7 +175,7 @@ impl Operator for CombinePackets {
             stream,
         }]);
         let properties = properties.contract(Contract::Sequential).data_dependent();
-        // A single receiver has nobody to meet; its stretches are still not those of what comes out.
+        // A single receiver needs no alignment. Output has other contiguous ranges than the input all the same.
         Ok(match inputs.len() {
             1 => properties,
             _ => properties.align(Alignment::Resampled),

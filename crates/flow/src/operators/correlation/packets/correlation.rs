@@ -1,4 +1,4 @@
-//! How much receivers err together.
+//! Correlation of the receivers' bit errors.
 
 use isochrony_dsp::packets::ErrorCounts;
 use isochrony_segment::{Calibration, DType, StreamId};
@@ -57,7 +57,7 @@ struct BoundState {
     copies: PacketCopies,
     counts: ErrorCounts,
     stream: StreamId,
-    /// Samples of a row, and where the one begins that is being counted.
+    /// Samples of a row, and the start of the row being counted.
     window: i64,
     begun: Option<i64>,
     matrix: Vec<f64>,
@@ -67,7 +67,7 @@ impl BoundState {
     /// Counts the packets that begin before an index.
     fn count(&mut self, upto: i64, out: &mut Out<'_>) -> Result<(), OpError> {
         let mut copies = std::mem::take(&mut self.copies);
-        let counted = copies.each_before(upto, |start, copies| {
+        let counted = copies.for_each_before(upto, |start, copies| {
             let row = start.div_euclid(self.window) * self.window;
             if self.begun.is_some_and(|begun| begun != row) {
                 self.emit_row(out)?;
@@ -81,7 +81,7 @@ impl BoundState {
         out.holds(self.copies.held())
     }
 
-    /// Gives what was counted.
+    /// Emits the current row.
     fn emit_row(&mut self, out: &mut Out<'_>) -> Result<(), OpError> {
         let Some(begun) = self.begun.take() else {
             return Ok(());

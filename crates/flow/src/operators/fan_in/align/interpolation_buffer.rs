@@ -1,11 +1,11 @@
-//! Where times lie among consecutive samples.
+//! Interpolates buffered samples at given times.
 
 use isochrony_dsp::interpolate::Interpolation;
 
-/// Samples between two whose times are looked up.
+/// Samples between two marks.
 pub(super) const MARK_SPACING: usize = 64;
 
-/// Consecutive samples of one clock.
+/// Contiguous samples of one clock, with the times of every 64th.
 pub(super) struct InterpolationBuffer {
     pub(super) start: i64,
     pub(super) values: Vec<f64>,
@@ -13,24 +13,24 @@ pub(super) struct InterpolationBuffer {
     pub(super) marks: Vec<i64>,
     /// Time of the last sample so far.
     pub(super) last: i64,
-    /// Nothing continues it.
+    /// No samples follow.
     pub(super) complete: bool,
-    /// The mark before the time that was looked for last.
+    /// The mark before the time of the last lookup.
     cursor: usize,
 }
 
-/// Where a time lies.
+/// Result of interpolating at a time.
 pub(super) enum LookupResult {
-    /// At this value.
+    /// The interpolated value.
     Value(f64),
-    /// No value is computed there.
+    /// There is no value at this time.
     Missing,
-    /// What it needs may come.
+    /// It needs samples that may still arrive.
     Pending,
 }
 
 impl InterpolationBuffer {
-    /// Without samples yet; the first is at this index and time.
+    /// Creates an empty buffer for samples that begin at this index and time.
     pub(super) fn new(start: i64, time: i64) -> Self {
         Self {
             start,
@@ -46,7 +46,7 @@ impl InterpolationBuffer {
         self.start.saturating_add_unsigned(self.values.len() as u64)
     }
 
-    /// Where a time that is not before the first sample lies.
+    /// Interpolates at a time that is not before the first sample.
     pub(super) fn find(&mut self, time: i64, method: Interpolation) -> LookupResult {
         let Some(mark) = self.mark_before(time) else {
             return LookupResult::Missing;
@@ -54,7 +54,7 @@ impl InterpolationBuffer {
         let from = self.marks[mark];
         let (to, steps) = match self.marks.get(mark + 1) {
             Some(&next) => (next, MARK_SPACING),
-            // Behind the last one the end says how the clock runs, once it is known.
+            // After the last mark, the clock's slope is known only once the last sample is.
             None if !self.complete => return LookupResult::Pending,
             None if time > self.last => return LookupResult::Missing,
             None => (self.last, self.values.len() - 1 - mark * MARK_SPACING),
@@ -77,7 +77,7 @@ impl InterpolationBuffer {
         }
     }
 
-    /// The last mark that is not after a time.
+    /// The last mark at or before a time.
     fn mark_before(&mut self, time: i64) -> Option<usize> {
         let at = |mark: usize| self.marks.get(mark).copied();
         let near = at(self.cursor).is_some_and(|mark| mark <= time)
@@ -89,10 +89,10 @@ impl InterpolationBuffer {
         Some(self.cursor)
     }
 
-    /// Forgets what lies before what a time needs.
+    /// Discards samples that no lookup from this time on needs.
     pub(super) fn discard_before(&mut self, time: i64) {
         let mark = self.marks.partition_point(|&mark| mark <= time);
-        // One mark further, since a cubic looks back.
+        // Keep one more mark: cubic interpolation needs an earlier sample.
         let drop = mark.saturating_sub(2);
         if drop * MARK_SPACING >= 4096 {
             self.marks.drain(..drop);

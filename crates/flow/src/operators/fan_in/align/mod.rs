@@ -1,8 +1,8 @@
-//! Samples at the times of another stream's samples.
+//! Resamples a signal at the times of another stream's samples.
 //!
-//! Places are found by the clocks of both: that of the reference gives the time of each of its samples, that of the
-//! signal the times of every 64th of its own, counted from the stretch's beginning, and between these it runs straight. Clocks
-//! are asked for blocks, and what comes of them does not depend on how either stream is cut.
+//! Times come from both clocks: the time of every reference sample, and of every 64th signal sample, counted from the
+//! start of the contiguous range, with straight lines between. Clocks are queried in blocks; results do not depend on
+//! how either stream is chunked.
 
 mod interpolation_buffer;
 
@@ -29,10 +29,10 @@ use crate::{
     OperatorProperties, Out, PlanError, Port, PortType, json,
 };
 
-/// Samples of which the reference's times are looked up at a time.
+/// Reference samples whose times are looked up at once.
 const MAX_TIMES: i64 = 4096;
 
-/// What stands for a period where indices are times: places are found alike then.
+/// Stands for a sample period where indices serve as times.
 const INDEX_PERIOD: i64 = 1 << 20;
 
 operator! {
@@ -75,22 +75,22 @@ operator! {
 
 struct BoundState {
     method: Interpolation,
-    /// Of the signal and of the reference; None: their indices are the same.
+    /// Clocks of the signal and of the reference; None: their indices are the same.
     clocks: Option<[Arc<dyn Clock>; 2]>,
-    /// Nanoseconds of a period of the signal.
+    /// The signal's sample period in nanoseconds.
     period: f64,
     values: CompiledExpr,
     stream: StreamId,
-    /// Gap-free stretches of the signal that may still be needed.
+    /// Contiguous ranges of the signal that may still be needed.
     buffers: VecDeque<InterpolationBuffer>,
-    /// The reference's samples that wait, as ranges of its indices, and times of the first of them.
+    /// Ranges of reference samples not answered yet, and times of the first of them.
     waiting: VecDeque<Range<i64>>,
     times: Vec<i64>,
-    /// Indices whose times these are.
+    /// Indices of `times`.
     timed: Range<i64>,
-    /// All of the reference up to here has come.
+    /// The reference has arrived up to this index.
     upto: i64,
-    /// Inputs that have not ended.
+    /// Number of inputs that have not ended.
     open: usize,
     ended: bool,
 }
@@ -110,7 +110,7 @@ impl BoundState {
         }
     }
 
-    /// Takes samples of the signal.
+    /// Buffers samples of the signal.
     fn add(&mut self, samples: &SigSeg) -> Result<(), OpError> {
         let samples = samples.materialise()?;
         if samples.is_empty() {
@@ -119,14 +119,14 @@ impl BoundState {
         let mut ends = [0; 2];
         self.times(0, &[samples.start(), samples.end() - 1], &mut ends)?;
         let continues = self.buffers.back().is_some_and(|buffer| {
-            // Subtracted as integers: as doubles, times of today are multiples of 256 ns.
+            // Subtract as integers: as doubles, present-day times are multiples of 256 ns.
             let step = ends[0].saturating_sub(buffer.last) as f64;
             let steady = (step - self.period).abs() <= 1e-3 * self.period + 2.0;
             !buffer.complete && buffer.end() == samples.start() && steady
         });
         if !continues {
             self.complete_last();
-            // A clock that does not know its times meets nobody.
+            // Samples without known times cannot be matched.
             if ends.contains(&i64::MIN) {
                 return Ok(());
             }
@@ -162,7 +162,7 @@ impl BoundState {
         if time == i64::MIN {
             return LookupResult::Missing;
         }
-        // Times of the reference rise within a stretch; one that was set back finds less.
+        // Reference times rise within a contiguous range. After a clock was set back, fewer values are found.
         while let Some(first) = self.buffers.front()
             && first.complete
             && first.last < time
@@ -176,7 +176,7 @@ impl BoundState {
         }
     }
 
-    /// Times of the front of what waits, at most of a block.
+    /// Looks up the times of the first waiting samples, at most one block.
     fn look_up_times(&mut self, range: &Range<i64>) -> Result<(), OpError> {
         if self.timed.start == range.start && !self.timed.is_empty() {
             return Ok(());
@@ -192,14 +192,14 @@ impl BoundState {
         known
     }
 
-    /// Gives what can be computed of what waits.
+    /// Emits all values that can be computed by now.
     fn emit_available(&mut self, out: &mut Out<'_>) -> Result<(), OpError> {
         while let Some(range) = self.waiting.front().cloned() {
             self.look_up_times(&range)?;
             let times = std::mem::take(&mut self.times);
             let mut made = out.alloc(DType::F64, times.len())?;
             let values = made.samples_mut::<f64>();
-            // Runs of values, and how far all is said.
+            // Runs of consecutive values, and the number of times answered.
             let mut runs: SmallVec<[Range<usize>; 4]> = SmallVec::new();
             let mut done = 0;
             for &time in &times {
@@ -265,7 +265,7 @@ impl Operator for AlignTo {
                 "align before rewindow(...)",
             ));
         };
-        // Of arrays in memory, timebases say nothing: only rates tell whether indices are the same times.
+        // Timebases of arrays in memory say nothing; only equal rates make indices equal times.
         let alike = same_grid(own, other);
         let clocks = match (alike, clock_of(own), clock_of(other)) {
             (true, ..) => None,
@@ -343,7 +343,7 @@ impl Operator for AlignTo {
             return Ok(());
         };
         bound.open -= 1;
-        // What waits in a queue when its input ends comes after that.
+        // Queued items follow the end of their input, so only the last end counts.
         if bound.open == 0 {
             bound.complete_last();
             bound.ended = true;

@@ -1,4 +1,4 @@
-//! Samples at another rate.
+//! Rational resampling.
 
 mod part_resamplers;
 
@@ -17,7 +17,7 @@ use crate::{
 
 use part_resamplers::{PartResamplers, Resamplers, dsp_error, with_resamplers};
 
-/// Results that are given away together at most, but for those of one sample.
+/// Maximum number of results per item, unless one sample gives more.
 const MAX_RESULTS: u64 = 1 << 17;
 
 operator! {
@@ -65,26 +65,26 @@ operator! {
 }
 
 struct BoundState {
-    /// What is computed of samples first; None: they are values of the kernels' precision already.
-    converted: Option<CompiledExpr>,
+    /// Converts samples to values of the resamplers' precision; None: they are such values.
+    conversion: Option<CompiledExpr>,
     resamplers: Resamplers,
     ratio: Ratio,
     dtype: DType,
     stream: StreamId,
-    /// Samples that are taken at a time, so that results stay few.
+    /// Maximum number of samples per call, which bounds the results.
     max_samples: i64,
-    /// Whether a stretch is under way.
+    /// Whether a contiguous range has begun.
     begun: bool,
-    /// Something was removed before what comes next, which nobody tells those behind.
+    /// Something was removed before the next samples, and later operators have not been told.
     removed: bool,
-    /// Index that would continue what was given, and whether the result there is to be left out.
+    /// Index that would continue the output, and whether the result there is skipped.
     next: i64,
     skip_first: bool,
 }
 
 impl BoundState {
-    /// A stretch begins. Those behind see by a missing index that something was removed: if none is missing, one is left
-    /// out.
+    /// Begins a contiguous range. Later operators detect removal by a missing index; if none is missing, the first
+    /// result is skipped.
     fn begin(&mut self, start: i64, out: &mut Out<'_>) -> Result<(), OpError> {
         let first = with_resamplers!(&mut self.resamplers, parts => parts.begin(start))
             .map_err(dsp_error)?;
@@ -94,14 +94,14 @@ impl BoundState {
         out.holds(with_resamplers!(&self.resamplers, parts => parts.bytes()) as u64)
     }
 
-    /// Results with their indices: None if there are none.
+    /// Computes results with their indices; None if there are none.
     fn compute(
         &mut self,
         samples: Option<&SigSeg>,
         out: &mut Out<'_>,
     ) -> Result<Option<SigSeg>, OpError> {
         let (start, count) = with_resamplers!(&self.resamplers, parts => {
-            let one = parts.one();
+            let one = parts.first();
             (one.next(), match samples {
                 Some(samples) => one.ready(samples.len() as usize),
                 None => one.ready_at_end(),
@@ -111,7 +111,7 @@ impl BoundState {
         let done = with_resamplers!(&mut self.resamplers, parts => {
             let results = bytemuck::cast_slice_mut(block.bytes_mut());
             match samples {
-                Some(samples) => parts.run(samples, self.converted.as_mut(), results),
+                Some(samples) => parts.run(samples, self.conversion.as_mut(), results),
                 None => parts.finish(results),
             }
         });
@@ -131,7 +131,7 @@ impl BoundState {
         }
     }
 
-    /// The stretch has ended.
+    /// Ends the contiguous range and emits the remaining results.
     fn end(&mut self, out: &mut Out<'_>) -> Result<(), OpError> {
         if std::mem::take(&mut self.begun)
             && let Some(results) = self.compute(None, out)?
@@ -143,7 +143,7 @@ impl BoundState {
 }
 
 impl Resample {
-    /// What the parameters say of samples at a rate: the ratio, and the rate of what comes out.
+    /// Resolves the parameters for an input rate: the ratio and the output rate.
     fn ratio_and_rate(&self, rate: Rate) -> Result<(Ratio, Rate), PlanError> {
         let parameter_error = |parameter, got: String, legal: &str| PlanError::Parameter {
             operator: "resample",
@@ -226,15 +226,16 @@ impl Operator for Resample {
             name: from.name.clone(),
         };
         let stream = stream.intern();
-        let (before, after) = with_resamplers!(&resamplers, parts => parts.one().reach());
-        let few = u128::from(MAX_RESULTS) * u128::from(ratio.down()) / u128::from(ratio.up());
+        let (before, after) = with_resamplers!(&resamplers, parts => parts.first().reach());
+        let max_samples =
+            u128::from(MAX_RESULTS) * u128::from(ratio.down()) / u128::from(ratio.up());
         self.bound = Some(BoundState {
-            converted: input.converted("resample")?,
+            conversion: input.conversion("resample")?,
             resamplers,
             ratio,
             dtype,
             stream,
-            max_samples: i64::try_from(few.max(1)).unwrap_or(i64::MAX),
+            max_samples: i64::try_from(max_samples.max(1)).unwrap_or(i64::MAX),
             begun: false,
             removed: false,
             next: i64::MIN,
@@ -292,7 +293,7 @@ impl Operator for Resample {
         };
         let upto = bound.ratio.first_from(upto).unwrap_or(i64::MIN);
         match bound.begun {
-            true => with_resamplers!(&bound.resamplers, parts => parts.one().next()).min(upto),
+            true => with_resamplers!(&bound.resamplers, parts => parts.first().next()).min(upto),
             false => upto,
         }
     }

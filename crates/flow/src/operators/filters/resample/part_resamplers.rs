@@ -1,4 +1,4 @@
-//! Resamplers over segments: values in their unit a tile at a time, complex samples part by part, in either precision.
+//! Resamples segments in either precision: converts samples tile by tile, and splits complex samples into their parts.
 
 use isochrony_dsp::DspError;
 use isochrony_dsp::resample::Resampler;
@@ -8,16 +8,16 @@ use isochrony_segment::SigSeg;
 use crate::operators::general::compiled::CompiledExpr;
 use crate::{Item, OpError, OpErrorKind};
 
-/// Samples that are computed at a time where they are no numbers of the filter's precision.
+/// Samples converted at a time.
 const TILE_VALUES: usize = 2048;
 
-/// Resamplers in one of the precisions.
+/// Resamplers in either precision.
 pub(super) enum Resamplers {
     Single(PartResamplers<f32>),
     Double(PartResamplers<f64>),
 }
 
-/// Does the same in either precision.
+/// Evaluates an expression for either precision.
 macro_rules! with_resamplers {
     ($resamplers:expr, $parts:ident => $does:expr) => {
         match $resamplers {
@@ -28,10 +28,10 @@ macro_rules! with_resamplers {
 }
 pub(super) use with_resamplers;
 
-/// A resampler for each part of a number, in step, and memory for a tile.
+/// One resampler per part of a number, all in step, and memory for a tile.
 pub(super) struct PartResamplers<T> {
     resamplers: Vec<Resampler<T>>,
-    /// Values that had to be computed.
+    /// Converted values.
     values: Vec<T>,
     /// One part of complex values, and its results.
     part: Vec<T>,
@@ -48,8 +48,8 @@ impl<T: Precision> PartResamplers<T> {
         }
     }
 
-    /// The first of them, which all others are in step with.
-    pub(super) fn one(&self) -> &Resampler<T> {
+    /// The first resampler; the others are in step with it.
+    pub(super) fn first(&self) -> &Resampler<T> {
         &self.resamplers[0]
     }
 
@@ -64,18 +64,18 @@ impl<T: Precision> PartResamplers<T> {
         own + self.resamplers.iter().map(Resampler::bytes).sum::<usize>()
     }
 
-    /// Takes the samples of a segment in one piece; gives all results that are ready then.
+    /// Takes a segment that is contiguous in memory; computes all results available by then.
     pub(super) fn run(
         &mut self,
         samples: &SigSeg,
-        converted: Option<&mut CompiledExpr>,
+        conversion: Option<&mut CompiledExpr>,
         mut results: &mut [T],
     ) -> Result<(), OpError> {
         let parts = self.resamplers.len();
         let len = samples.len() as usize;
-        let Some(converted) = converted else {
+        let Some(conversion) = conversion else {
             let bytes = samples.buffers().next().map(|buffer| buffer.bytes());
-            // Alignment is the segment's promise.
+            // Segments guarantee alignment.
             let own: &[T] = bytemuck::try_cast_slice(bytes.unwrap_or_default()).unwrap_or_default();
             if own.len() != parts * len {
                 return Err(OpErrorKind::WrongItem {
@@ -92,8 +92,8 @@ impl<T: Precision> PartResamplers<T> {
             let at = |k: usize| samples.start().saturating_add_unsigned(k as u64);
             let tile = &mut values[..parts * (to - from)];
             let some = Item::Samples(samples.subseg(at(from)..at(to))?);
-            converted.run_items([&some], bytemuck::cast_slice_mut(tile))?;
-            let ready = parts * self.one().ready(to - from);
+            conversion.run_items([&some], bytemuck::cast_slice_mut(tile))?;
+            let ready = parts * self.first().ready(to - from);
             let (now, rest) = results.split_at_mut(ready);
             self.resample(tile, now)?;
             results = rest;
@@ -124,7 +124,7 @@ impl<T: Precision> PartResamplers<T> {
         Ok(())
     }
 
-    /// The results that are left at the end of a stretch.
+    /// Computes the remaining results at the end of a contiguous range.
     pub(super) fn finish(&mut self, results: &mut [T]) -> Result<(), OpError> {
         let parts = self.resamplers.len();
         if let [resampler] = &mut self.resamplers[..] {
@@ -140,7 +140,7 @@ impl<T: Precision> PartResamplers<T> {
     }
 }
 
-/// A resampler's error as an operator's.
+/// Converts a resampler's error to the operator's.
 pub(super) fn dsp_error(error: DspError) -> OpError {
     OpErrorKind::Failed(Box::new(error)).into()
 }
