@@ -91,14 +91,14 @@ fn bind_calibrated(
         return Err(wrong_input(operator, "samples", port, mend));
     };
     let own = &stream.get().calibration;
-    let made = Calibration::new(own.scale() * gain, own.offset() * gain + offset, unit);
-    let made = made.map_err(|_| PlanError::Parameter {
+    let calibration = Calibration::new(own.scale() * gain, own.offset() * gain + offset, unit);
+    let calibration = calibration.map_err(|_| PlanError::Parameter {
         operator,
         parameter: "gain",
         got: gain.to_string(),
         legal: "such that a count is a finite number of units other than 0".into(),
     })?;
-    let stream = stream.get().clone().with_calibration(made).intern();
+    let stream = stream.get().clone().with_calibration(calibration).intern();
     let properties = OperatorProperties::new([PortType::Samples { dtype, stream }]).in_step();
     Ok((properties, stream))
 }

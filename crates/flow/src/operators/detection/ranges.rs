@@ -53,14 +53,14 @@ type CompleteRanges = SmallVec<[Range<i64>; 2]>;
 
 impl ToRanges {
     /// Adds a range that begins at or after all before it.
-    fn add(&mut self, range: Range<i64>, ended: &mut CompleteRanges) {
+    fn add(&mut self, range: Range<i64>, complete: &mut CompleteRanges) {
         let start = range.start.saturating_sub_unsigned(self.before).max(0);
         let end = range.end.saturating_add_unsigned(self.after);
         match &mut self.open {
             Some(open) if start <= open.end.saturating_add_unsigned(self.join) => {
                 open.end = open.end.max(end);
             }
-            open => ended.extend(open.replace(start..end)),
+            open => complete.extend(open.replace(start..end)),
         }
     }
 
@@ -97,24 +97,24 @@ impl Operator for ToRanges {
     }
 
     fn process(&mut self, _: Port, item: &mut Item, out: &mut Out<'_>) -> Result<Next, OpError> {
-        let mut ended = CompleteRanges::new();
+        let mut complete = CompleteRanges::new();
         match &*item {
             Item::Frames(frames) => {
                 let reach = frames.window() + self.before + self.after + self.join;
                 if frames.hop() <= reach {
-                    self.add(frames.start()..frames.end(), &mut ended);
+                    self.add(frames.start()..frames.end(), &mut complete);
                 } else {
                     for k in 0..frames.count() {
                         let start = frames.window_start(k);
                         let end = start.saturating_add_unsigned(frames.window());
-                        self.add(start..end, &mut ended);
+                        self.add(start..end, &mut complete);
                     }
                 }
             }
-            Item::Samples(samples) => self.add(samples.range(), &mut ended),
+            Item::Samples(samples) => self.add(samples.range(), &mut complete),
             Item::Ranges(ranges) => {
                 for range in &ranges.ranges {
-                    self.add(range.clone(), &mut ended);
+                    self.add(range.clone(), &mut complete);
                 }
             }
             other => {
@@ -125,7 +125,7 @@ impl Operator for ToRanges {
                 .into());
             }
         }
-        self.emit_ranges(ended, out)?;
+        self.emit_ranges(complete, out)?;
         Ok(Next::Consumed)
     }
 

@@ -122,12 +122,12 @@ impl Operator for Triggers {
         self.tile = vec![0.0; TILE_VALUES];
         // In samples, for windows too. Lengths are integers: round the minimum up and the merge distance down.
         let samples = |seconds| stream.get().rate.samples_in_seconds(seconds).ok();
-        let least = samples(self.min_length).and_then(SampleCount::ceil);
+        let min_length = samples(self.min_length).and_then(SampleCount::ceil);
         let merge = samples(self.merge).and_then(SampleCount::floor);
         // Longer than any range.
-        let (least, merge) = (least.unwrap_or(u64::MAX), merge.unwrap_or(u64::MAX));
+        let (min_length, merge) = (min_length.unwrap_or(u64::MAX), merge.unwrap_or(u64::MAX));
         let off = self.off.unwrap_or(self.on);
-        let detector = TriggerDetector::new(self.on, off, least, merge);
+        let detector = TriggerDetector::new(self.on, off, min_length, merge);
         self.detector = Some(detector.map_err(|error| parameter_error("triggers", &error))?);
         let properties = OperatorProperties::new([PortType::Ranges { stream }]);
         Ok(properties

@@ -55,7 +55,7 @@ struct BoundState {
     matcher: Matcher,
     /// Builders for inputs that are ranges.
     builders: [Option<RowBuilder>; 2],
-    open: usize,
+    open_inputs: usize,
 }
 
 /// Whether indices of the two streams refer to the same samples.
@@ -157,7 +157,7 @@ impl Operator for Join {
         self.bound = Some(BoundState {
             matcher: Matcher::new(fields, [(left, a), (right, b)], self.tolerance),
             builders,
-            open: 2,
+            open_inputs: 2,
         });
         let port = PortType::Rows {
             fields,
@@ -205,9 +205,9 @@ impl Operator for Join {
         let Some(bound) = &mut self.bound else {
             return Ok(());
         };
-        bound.open -= 1;
+        bound.open_inputs -= 1;
         // Queued items follow the end of their input, so only the last end counts.
-        if bound.open == 0 {
+        if bound.open_inputs == 0 {
             emit(bound.matcher.take_matches(true)?, out)?;
         }
         Ok(())

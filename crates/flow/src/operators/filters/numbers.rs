@@ -234,10 +234,10 @@ impl NumberProcessor {
             let earlier = (first - results.start()) * hop as i64;
             let start = frames.start().saturating_sub(earlier);
             let values = results.buffers().next().cloned();
-            let made = values.and_then(|values| {
+            let numbers = values.and_then(|values| {
                 frames.numbers_from(start, values, results.dtype(), results.stream_id())
             });
-            *item = made.map_or(Item::Taken, Item::from);
+            *item = numbers.map_or(Item::Taken, Item::from);
         }
         Ok(next)
     }

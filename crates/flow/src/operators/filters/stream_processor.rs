@@ -154,14 +154,15 @@ impl<T: bytemuck::Pod + Default> PartKernels<T> {
             match &mut self.kernels[..] {
                 [kernel] => kernel.run(values, results),
                 kernels => {
-                    let [part, made] = &mut self.part;
-                    let (part, made) = (&mut part[..to - from], &mut made[..to - from]);
+                    let [part, part_results] = &mut self.part;
+                    let (part, part_results) =
+                        (&mut part[..to - from], &mut part_results[..to - from]);
                     for (k, kernel) in kernels.iter_mut().enumerate() {
                         let one = values.iter().skip(k).step_by(parts);
                         part.iter_mut().zip(one).for_each(|(to, from)| *to = *from);
-                        kernel.run(part, made);
+                        kernel.run(part, part_results);
                         let one = results.iter_mut().skip(k).step_by(parts);
-                        one.zip(&*made).for_each(|(to, from)| *to = *from);
+                        one.zip(&*part_results).for_each(|(to, from)| *to = *from);
                     }
                 }
             }
@@ -177,11 +178,11 @@ impl<T: bytemuck::Pod + Default> PartKernels<T> {
             kernel.flush(results);
             return;
         }
-        let mut made = vec![T::default(); results.len() / parts];
+        let mut part_results = vec![T::default(); results.len() / parts];
         for (k, kernel) in self.kernels.iter_mut().enumerate() {
-            kernel.flush(&mut made);
+            kernel.flush(&mut part_results);
             let one = results.iter_mut().skip(k).step_by(parts);
-            one.zip(&made).for_each(|(to, from)| *to = *from);
+            one.zip(&part_results).for_each(|(to, from)| *to = *from);
         }
     }
 

@@ -41,10 +41,10 @@ impl RowBuilder {
             fields.push(Field::new(TIME, Fields::civil(), true));
         }
         for field in own {
-            if let Some(twice) = fields.iter().find(|known| known.name() == field.name()) {
+            if let Some(duplicate) = fields.iter().find(|known| known.name() == field.name()) {
                 return Err(PlanError::FieldTwice {
                     operator,
-                    field: twice.name().clone(),
+                    field: duplicate.name().clone(),
                 });
             }
             fields.push(field);

@@ -165,11 +165,11 @@ impl Operator for GroupBy {
                 Some(field) if function.keeps_type() => field.data_type().clone(),
                 _ => Fields::arrow_type(result),
             };
-            let mut made = Field::new(name, data, true);
+            let mut aggregate_field = Field::new(name, data, true);
             if let Some(field) = field.filter(|_| function != AggregateFunction::Count) {
-                made = made.with_metadata(field.metadata().clone());
+                aggregate_field = aggregate_field.with_metadata(field.metadata().clone());
             }
-            all.push(made);
+            all.push(aggregate_field);
             aggregates.push((place, Aggregate::new(function, dtype)));
         }
         for (at, field) in all.iter().enumerate() {
@@ -259,12 +259,12 @@ impl Operator for GroupBy {
         }
         let columns = bound.output.schema().fields().iter();
         let keys = bound.keys.drain(..).map(|(_, cells)| cells);
-        let made = bound
+        let values = bound
             .aggregates
             .drain(..)
             .map(|(_, aggregate)| aggregate.finish());
         let columns = columns
-            .zip(keys.chain(made))
+            .zip(keys.chain(values))
             .map(|(field, cells)| cells.column(field));
         let columns = columns
             .collect::<Result<Vec<ArrayRef>, _>>()

@@ -272,17 +272,17 @@ impl Matcher {
             .map_or(i64::MAX, |left| left.start);
         let from = oldest.min(self.watermark);
         let tolerance = self.tolerance;
-        let gone = |row: &PendingRow| match tolerance {
+        let unmatchable = |row: &PendingRow| match tolerance {
             None => row.end <= from,
             Some(tolerance) => row.start.saturating_add(tolerance) < from,
         };
         let right = &mut self.inputs[1].rows;
-        while right.front().is_some_and(gone) {
+        while right.front().is_some_and(unmatchable) {
             right.pop_front();
         }
         // Rows behind a long one may already be unneeded.
         if right.len() >= self.prune_at {
-            right.retain(|row| !gone(row));
+            right.retain(|row| !unmatchable(row));
             self.prune_at = (2 * right.len()).max(MIN_PRUNE_ROWS);
         }
     }

@@ -270,10 +270,10 @@ fn integer_haar_kernel(
     output: HaarOutput,
 ) -> Result<Option<AnyRowKernel>, PlanError> {
     fn kernel<T: Count>(
-        made: Result<Option<HaarOfCounts<T>>, DspError>,
+        haar_kernel: Result<Option<HaarOfCounts<T>>, DspError>,
     ) -> Result<Option<AnyRowKernel>, PlanError> {
-        let made = made.map_err(|error| parameter_error("haar", error))?;
-        Ok(made.map(|mut haar| {
+        let haar_kernel = haar_kernel.map_err(|error| parameter_error("haar", error))?;
+        Ok(haar_kernel.map(|mut haar| {
             let each = RowFunction(move |window: &[T], row: &mut [f64]| haar.row(window, row));
             AnyRowKernel::Stored(Box::new(TypedStoredKernel::new(each)))
         }))

@@ -27,7 +27,7 @@ macro_rules! kernel {
             |error| $crate::operators::windows::kernels::parameter_error($operator, error);
         if $input.single {
             type $T = f32;
-            #[allow(unused_mut)] // Functions have nothing to change.
+            #[allow(unused_mut)] // Not every function changes its kernel.
             let mut $kernel = $make.map_err(parameter_error)?;
             $crate::operators::windows::row_processor::AnyRowKernel::Single(
                 Box::new($crate::operators::windows::kernels::RowFunction(
@@ -37,7 +37,7 @@ macro_rules! kernel {
             )
         } else {
             type $T = f64;
-            #[allow(unused_mut)] // Functions have nothing to change.
+            #[allow(unused_mut)] // Not every function changes its kernel.
             let mut $kernel = $make.map_err(parameter_error)?;
             $crate::operators::windows::row_processor::AnyRowKernel::Double(
                 Box::new($crate::operators::windows::kernels::RowFunction(

@@ -84,25 +84,25 @@ impl BoundState {
         let bytes = self.bytes;
         let most = self.copies.waiting_packets();
         if most > 0 && self.copies.next().is_some_and(|next| next < upto) {
-            let mut made = out.alloc(DType::U8, most * bytes)?;
-            let packets = made.samples_mut::<u8>();
+            let mut block = out.alloc(DType::U8, most * bytes)?;
+            let packets = block.samples_mut::<u8>();
             // Start index of each run of packets, and its bytes.
             let mut runs: Vec<(i64, Range<usize>)> = Vec::new();
-            let mut done = 0;
+            let mut used = 0;
             let combiner = &mut self.combiner;
             self.copies.for_each_before(upto, |start, copies| {
-                let packet = &mut packets[done..done + bytes];
+                let packet = &mut packets[used..used + bytes];
                 if combiner.combine(copies, packet) == Recovery::Lost {
                     return Ok(());
                 }
                 match runs.last_mut() {
                     Some((first, run)) if *first + run.len() as i64 == start => run.end += bytes,
-                    _ => runs.push((start, done..done + bytes)),
+                    _ => runs.push((start, used..used + bytes)),
                 }
-                done += bytes;
+                used += bytes;
                 Ok(())
             })?;
-            self.emit(&out.seal(made), runs, out)?;
+            self.emit(&out.seal(block), runs, out)?;
         }
         self.emitted_until = self.emitted_until.max(upto);
         out.holds(self.copies.held())

@@ -59,7 +59,7 @@ struct BoundState {
     stream: StreamId,
     /// Samples of a row, and the start of the row being counted.
     window: i64,
-    begun: Option<i64>,
+    row_start: Option<i64>,
     matrix: Vec<f64>,
 }
 
@@ -69,10 +69,10 @@ impl BoundState {
         let mut copies = std::mem::take(&mut self.copies);
         let counted = copies.for_each_before(upto, |start, copies| {
             let row = start.div_euclid(self.window) * self.window;
-            if self.begun.is_some_and(|begun| begun != row) {
+            if self.row_start.is_some_and(|row_start| row_start != row) {
                 self.emit_row(out)?;
             }
-            self.begun = Some(row);
+            self.row_start = Some(row);
             self.counts.add(copies);
             Ok(())
         });
@@ -83,18 +83,18 @@ impl BoundState {
 
     /// Emits the current row.
     fn emit_row(&mut self, out: &mut Out<'_>) -> Result<(), OpError> {
-        let Some(begun) = self.begun.take() else {
+        let Some(row_start) = self.row_start.take() else {
             return Ok(());
         };
         self.counts.matrix(&mut self.matrix);
         self.counts.clear();
-        let mut made = out.alloc(DType::F64, self.matrix.len())?;
-        made.samples_mut::<f64>().copy_from_slice(&self.matrix);
+        let mut block = out.alloc(DType::F64, self.matrix.len())?;
+        block.samples_mut::<f64>().copy_from_slice(&self.matrix);
         let (width, window) = (self.matrix.len(), self.window.unsigned_abs());
         let row = Frames::one_row(
-            begun,
+            row_start,
             window,
-            out.seal(made),
+            out.seal(block),
             DType::F64,
             width,
             self.stream,
@@ -138,7 +138,7 @@ impl Operator for ErrorCorrelation {
             counts: ErrorCounts::new(receivers),
             stream,
             window,
-            begun: None,
+            row_start: None,
             matrix: vec![0.0; width],
         });
         let properties = OperatorProperties::new([output]).contract(Contract::Sequential);
@@ -168,6 +168,6 @@ impl Operator for ErrorCorrelation {
 
     fn progress(&mut self, _: Port, _: i64) -> i64 {
         let bound = self.bound.as_ref();
-        bound.and_then(|bound| bound.begun).unwrap_or(i64::MIN)
+        bound.and_then(|bound| bound.row_start).unwrap_or(i64::MIN)
     }
 }

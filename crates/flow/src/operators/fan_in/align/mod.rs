@@ -87,11 +87,11 @@ struct BoundState {
     waiting: VecDeque<Range<i64>>,
     times: Vec<i64>,
     /// Indices of `times`.
-    timed: Range<i64>,
+    times_range: Range<i64>,
     /// The reference has arrived up to this index.
     upto: i64,
     /// Number of inputs that have not ended.
-    open: usize,
+    open_inputs: usize,
     ended: bool,
 }
 
@@ -178,12 +178,12 @@ impl BoundState {
 
     /// Looks up the times of the first waiting samples, at most one block.
     fn look_up_times(&mut self, range: &Range<i64>) -> Result<(), OpError> {
-        if self.timed.start == range.start && !self.timed.is_empty() {
+        if self.times_range.start == range.start && !self.times_range.is_empty() {
             return Ok(());
         }
         let end = range.end.min(range.start.saturating_add(MAX_TIMES));
-        self.timed = range.start..end;
-        let indices: Vec<i64> = self.timed.clone().collect();
+        self.times_range = range.start..end;
+        let indices: Vec<i64> = self.times_range.clone().collect();
         let mut times = std::mem::take(&mut self.times);
         times.clear();
         times.resize(indices.len(), 0);
@@ -197,8 +197,8 @@ impl BoundState {
         while let Some(range) = self.waiting.front().cloned() {
             self.look_up_times(&range)?;
             let times = std::mem::take(&mut self.times);
-            let mut made = out.alloc(DType::F64, times.len())?;
-            let values = made.samples_mut::<f64>();
+            let mut block = out.alloc(DType::F64, times.len())?;
+            let values = block.samples_mut::<f64>();
             // Runs of consecutive values, and the number of times answered.
             let mut runs: SmallVec<[Range<usize>; 4]> = SmallVec::new();
             let mut done = 0;
@@ -221,7 +221,7 @@ impl BoundState {
             }
             let finished = done == times.len();
             self.times = times;
-            let buffer = out.seal(made);
+            let buffer = out.seal(block);
             for run in runs {
                 let size = size_of::<f64>();
                 let start = range.start + run.start as i64;
@@ -232,7 +232,7 @@ impl BoundState {
             }
             let next = range.start + done as i64;
             self.times.drain(..done);
-            self.timed.start = next;
+            self.times_range.start = next;
             match next == range.end {
                 true => drop(self.waiting.pop_front()),
                 false => self.waiting[0].start = next,
@@ -266,8 +266,8 @@ impl Operator for AlignTo {
             ));
         };
         // Timebases of arrays in memory say nothing; only equal rates make indices equal times.
-        let alike = same_grid(own, other);
-        let clocks = match (alike, clock_of(own), clock_of(other)) {
+        let is_same_grid = same_grid(own, other);
+        let clocks = match (is_same_grid, clock_of(own), clock_of(other)) {
             (true, ..) => None,
             (false, Some(a), Some(b)) => Some([a, b]),
             _ => {
@@ -306,9 +306,9 @@ impl Operator for AlignTo {
             buffers: VecDeque::new(),
             waiting: VecDeque::new(),
             times: Vec::new(),
-            timed: 0..0,
+            times_range: 0..0,
             upto: i64::MIN,
-            open: 2,
+            open_inputs: 2,
             ended: false,
         });
         let dtype = DType::F64;
@@ -342,9 +342,9 @@ impl Operator for AlignTo {
         let Some(bound) = &mut self.bound else {
             return Ok(());
         };
-        bound.open -= 1;
+        bound.open_inputs -= 1;
         // Queued items follow the end of their input, so only the last end counts.
-        if bound.open == 0 {
+        if bound.open_inputs == 0 {
             bound.complete_last();
             bound.ended = true;
             bound.emit_available(out)?;

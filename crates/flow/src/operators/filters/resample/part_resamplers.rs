@@ -35,7 +35,7 @@ pub(super) struct PartResamplers<T> {
     values: Vec<T>,
     /// One part of complex values, and its results.
     part: Vec<T>,
-    made: Vec<T>,
+    part_results: Vec<T>,
 }
 
 impl<T: Precision> PartResamplers<T> {
@@ -44,7 +44,7 @@ impl<T: Precision> PartResamplers<T> {
             resamplers: vec![one; parts],
             values: vec![T::zero(); parts * TILE_VALUES],
             part: Vec::new(),
-            made: Vec::new(),
+            part_results: Vec::new(),
         }
     }
 
@@ -59,7 +59,7 @@ impl<T: Precision> PartResamplers<T> {
     }
 
     pub(super) fn bytes(&self) -> usize {
-        let own = [&self.values, &self.part, &self.made];
+        let own = [&self.values, &self.part, &self.part_results];
         let own: usize = own.iter().map(|own| size_of_val(&own[..])).sum();
         own + self.resamplers.iter().map(Resampler::bytes).sum::<usize>()
     }
@@ -108,7 +108,7 @@ impl<T: Precision> PartResamplers<T> {
         }
         let parts = self.resamplers.len();
         self.part.resize(values.len() / parts, T::zero());
-        self.made.resize(results.len() / parts, T::zero());
+        self.part_results.resize(results.len() / parts, T::zero());
         for (k, resampler) in self.resamplers.iter_mut().enumerate() {
             let one = values.iter().skip(k).step_by(parts);
             self.part
@@ -116,10 +116,11 @@ impl<T: Precision> PartResamplers<T> {
                 .zip(one)
                 .for_each(|(to, from)| *to = *from);
             resampler
-                .process(&self.part, &mut self.made)
+                .process(&self.part, &mut self.part_results)
                 .map_err(dsp_error)?;
             let one = results.iter_mut().skip(k).step_by(parts);
-            one.zip(&self.made).for_each(|(to, from)| *to = *from);
+            one.zip(&self.part_results)
+                .for_each(|(to, from)| *to = *from);
         }
         Ok(())
     }
@@ -130,11 +131,14 @@ impl<T: Precision> PartResamplers<T> {
         if let [resampler] = &mut self.resamplers[..] {
             return resampler.finish(results).map_err(dsp_error);
         }
-        self.made.resize(results.len() / parts, T::zero());
+        self.part_results.resize(results.len() / parts, T::zero());
         for (k, resampler) in self.resamplers.iter_mut().enumerate() {
-            resampler.finish(&mut self.made).map_err(dsp_error)?;
+            resampler
+                .finish(&mut self.part_results)
+                .map_err(dsp_error)?;
             let one = results.iter_mut().skip(k).step_by(parts);
-            one.zip(&self.made).for_each(|(to, from)| *to = *from);
+            one.zip(&self.part_results)
+                .for_each(|(to, from)| *to = *from);
         }
         Ok(())
     }
