@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use super::context::{ExecutionContext, NO_RANGE};
 use super::control::{Change, Control};
 use super::dispatch::{Out, broadcast_mark, drive, end_task, fan_out, split_at_node};
-use super::executor::Executor;
+use super::executor::PlanExecutor;
 use super::fan_in::FEEDBACK_PORT;
 use super::mark::Mark;
 use super::options::RunOptions;
@@ -19,7 +19,7 @@ const TIMED_BURSTS: u64 = 16;
 /// Longest sleep while no source has items: how late an interrupt or a due commit may be noticed.
 pub(super) const IDLE_WAIT: Duration = Duration::from_millis(20);
 
-impl Executor {
+impl PlanExecutor {
     /// Runs a burst; returns whether the source gave anything, its end included.
     pub(super) fn burst(
         &mut self,

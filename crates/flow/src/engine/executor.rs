@@ -11,7 +11,7 @@ use super::time_axis::TimeAxis;
 use crate::{Item, PlanOutput};
 
 /// A graph laid out for execution, with its open sources.
-pub(crate) struct Executor {
+pub(crate) struct PlanExecutor {
     /// One per node of the graph, sources included.
     pub(super) slots: Vec<Slot>,
     pub(super) queue: SourceQueue,
@@ -36,7 +36,7 @@ pub(crate) struct Executor {
     pub(super) error_time: Option<f64>,
 }
 
-impl Executor {
+impl PlanExecutor {
     /// Sets whether sources are asked block by block.
     pub(crate) fn by_block(mut self, by_block: bool) -> Self {
         self.queue.by_block = by_block;

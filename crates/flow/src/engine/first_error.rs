@@ -9,7 +9,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use super::burst::IDLE_WAIT;
 use super::context::NO_RANGE;
 use super::dispatch::is_operator_error;
-use super::executor::Executor;
+use super::executor::PlanExecutor;
 use super::options::RunOptions;
 use super::slot::NodeState;
 use super::time_axis::ErrorRank;
@@ -33,7 +33,7 @@ pub(crate) fn panic_error(panic: &(dyn std::any::Any + Send)) -> OpError {
     .into()
 }
 
-impl Executor {
+impl PlanExecutor {
     /// The error at the end if items still wait for partners that will not come.
     pub(super) fn starvation_error(&mut self) -> Option<RunError> {
         if let Some(error) = self.rewind_error() {

@@ -1,4 +1,4 @@
-//! Lays the operators of a graph out as an [`Executor`], and takes it apart into what the next one can reuse.
+//! Lays the operators of a graph out as a [`PlanExecutor`], and takes it apart into what the next one can reuse.
 
 use std::collections::VecDeque;
 use std::time::Instant;
@@ -8,7 +8,7 @@ use isochrony_time::Ratio;
 
 use super::context::{ExecutionContext, NO_RANGE};
 use super::dispatch::Out;
-use super::executor::Executor;
+use super::executor::PlanExecutor;
 use super::fan_in::FanIn;
 use super::options::RunOptions;
 use super::pool::OutputPool;
@@ -30,7 +30,7 @@ pub(crate) struct ReusableParts {
     pool: OutputPool,
 }
 
-impl Executor {
+impl PlanExecutor {
     /// Opens the sources of a graph and makes its operators.
     pub(crate) fn new(graph: &Graph, options: &RunOptions<'_>) -> Result<Self, RunError> {
         Self::with_reused(graph, options, None)

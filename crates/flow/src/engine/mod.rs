@@ -12,7 +12,7 @@
 //!  Memory budget: blocks of the output pool, items in fan-in queues, and what operators state with `Out::holds`.
 //! ```
 //!
-//! An [`Executor`] lays the operators out in topological order, so an operator reaches only the slots behind it: no operator
+//! A [`PlanExecutor`] lays the operators out in topological order, so an operator reaches only the slots behind it: no operator
 //! is entered twice at once, and no lock is needed. One thread executes, so nothing waits for anything, except that while no
 //! source has items the thread sleeps until one of them wakes it.
 //!
@@ -43,7 +43,7 @@ mod slot;
 mod source_order;
 pub(crate) mod time_axis;
 
-pub(crate) use executor::Executor;
+pub(crate) use executor::PlanExecutor;
 pub(crate) use first_error::panic_error;
 pub(crate) use layout::ReusableParts;
 pub use options::{MEMORY, RunOptions, TASK};

@@ -3,13 +3,13 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Instant;
 
-use super::executor::Executor;
+use super::executor::PlanExecutor;
 use super::first_error::panic_error;
 use super::options::RunOptions;
 use super::report::Report;
 use crate::RunError;
 
-impl Executor {
+impl PlanExecutor {
     /// Runs to the end of all sources.
     pub(crate) fn run(&mut self, options: &RunOptions<'_>) -> Result<Report, RunError> {
         let begun = Instant::now();

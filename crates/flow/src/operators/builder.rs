@@ -92,7 +92,7 @@ impl Plan {
         self.then::<Stats>(params(json!({"names": names})))
     }
 
-    /// [`Between`]: samples, or windows wholly, with indices in a range.
+    /// [`Between`]: samples, or whole windows, in a range of indices.
     ///
     /// # Errors
     /// [`PlanError::InputType`].
@@ -100,7 +100,7 @@ impl Plan {
         self.then::<Between>(params(json!({"start": range.start, "end": range.end})))
     }
 
-    /// [`ToRows`]: a row of each window, with these fields.
+    /// [`ToRows`]: one row per window, with these fields.
     ///
     /// # Errors
     /// [`PlanError::Expression`], [`PlanError::InputType`], [`PlanError::FieldTwice`].
@@ -111,7 +111,7 @@ impl Plan {
         self.then::<ToRows>(params(json!({"fields": named(fields)})))
     }
 
-    /// [`Select`]: these fields of rows, and further ones that are computed.
+    /// [`Select`]: keeps these fields of rows and adds computed ones.
     ///
     /// # Errors
     /// [`PlanError::UnknownField`], [`PlanError::Expression`], [`PlanError::InputType`], [`PlanError::FieldTwice`].
@@ -123,7 +123,7 @@ impl Plan {
         self.then::<Select>(params(json!({"names": names, "fields": named(fields)})))
     }
 
-    /// [`GroupBy`]: `aggregates` are pairs of a name and what it is, `json!("count")` or `json!(["field", "max"])`.
+    /// [`GroupBy`]: `aggregates` maps a name to its definition, `json!("count")` or `json!(["field", "max"])`.
     ///
     /// # Errors
     /// [`PlanError::UnknownField`], [`PlanError::Parameter`], [`PlanError::InputType`], [`PlanError::FieldTwice`].
@@ -139,7 +139,7 @@ impl Plan {
         self.then::<GroupBy>(params(json!({"keys": keys, "aggregates": aggregates})))
     }
 
-    /// [`Join`] with another plan's rows: those that overlap, or within a tolerance in seconds the nearest.
+    /// [`Join`] with another plan's rows: those that overlap, or the nearest within a tolerance in seconds.
     ///
     /// # Errors
     /// [`PlanError::InputType`], [`PlanError::InputsDiffer`], [`PlanError::FieldTwice`].
@@ -172,7 +172,7 @@ impl Plan {
         self.then::<Map>(params(json!({"expression": expression})))
     }
 
-    /// [`Map`] of several inputs, which meet at equal indices: [`Expr::input_at`] is each of them, this plan the first.
+    /// [`Map`] of several inputs, matched by index: [`Expr::input_at`] is one of them, this plan the first.
     ///
     /// # Errors
     /// [`PlanError::Expression`], [`PlanError::InputType`], [`PlanError::InputsDiffer`].
@@ -184,8 +184,8 @@ impl Plan {
         )
     }
 
-    /// [`Filter`] by an expression of several inputs, which meet at equal indices: [`Expr::input_at`] is each of them;
-    /// windows of this plan, the first, pass.
+    /// [`Filter`] by an expression of several inputs, matched by index: [`Expr::input_at`] is one of them. Windows of
+    /// this plan, the first, pass.
     ///
     /// # Errors
     /// As [`filter`](Self::filter), and [`PlanError::InputsDiffer`].
@@ -205,7 +205,7 @@ impl Plan {
         self.then::<Fft>(serde_json::Map::new())
     }
 
-    /// [`Power`] as a density, of windows without their mean under a Hann taper.
+    /// [`Power`] as a density of windows with the mean removed and a Hann taper.
     ///
     /// # Errors
     /// [`PlanError::InputType`].
@@ -237,12 +237,11 @@ impl Plan {
         self.apply(&Zip::DECLARATION, serde_json::Map::new(), others)
     }
 
-    /// A loop: `body` is given this plan and what it feeds back, `by` windows (or samples) later, and gives what goes on
-    /// and what is fed back. The first windows of every gap-free stretch get `initial`: a number, or a list of a
-    /// window's values; these are of type `dtype`.
+    /// A loop: `body` is given this plan and what it feeds back, `by` windows (or samples) later; it returns the result
+    /// and what is fed back. The first windows of every contiguous range get `initial`: a number, or a list of a
+    /// window's values, of type `dtype`.
     ///
-    /// A window goes through the loop when the one that it needs has come round, so that short delays run window by
-    /// window.
+    /// A window enters the loop once the window fed back for it is there, so short delays run window by window.
     ///
     /// ```
     /// # use isochrony_flow::{Plan, Segments, json};
@@ -261,8 +260,8 @@ impl Plan {
     /// ```
     ///
     /// # Errors
-    /// What `body` meets; [`PlanError::Parameter`], [`PlanError::InputType`]; [`PlanError::InputsDiffer`] where
-    /// what is fed back is not what was announced; [`PlanError::LoopMayStall`] where it may lack windows.
+    /// Any error of `body`; [`PlanError::Parameter`], [`PlanError::InputType`]; [`PlanError::InputsDiffer`] where what
+    /// is fed back differs from what was declared; [`PlanError::LoopMayStall`] where it may lack windows.
     pub fn feedback(
         &self,
         by: u64,
@@ -276,7 +275,7 @@ impl Plan {
         result.apply(&Feedback::DECLARATION, params(json!({})), &[fed, back])
     }
 
-    /// [`Sync`]: the last of `others` gives the ranges.
+    /// [`Sync`]: the last of `others` provides the ranges.
     ///
     /// # Errors
     /// [`PlanError::InputType`], [`PlanError::InputsDiffer`], [`PlanError::Inputs`].

@@ -33,9 +33,9 @@ pub use spectral::*;
 pub use windows::*;
 
 pub use fan_in::zip::one_grid;
-pub(crate) use general::compiled::Compiled;
+pub(crate) use general::compiled::CompiledExpr;
 pub use general::each::Each;
-pub use general::pass::{dtype_in_unit, in_unit, pass_where};
+pub use general::user_code::{dtype_in_unit, forward_where, in_unit};
 pub use windows::stats::Stat;
 
 use crate::{Declaration, PlanError, PortType};
@@ -53,7 +53,7 @@ pub(crate) const FAMILIES: &[&[Declaration]] = &[
     windows::DECLARATIONS,
 ];
 
-/// An error that names what an operator takes instead.
+/// An input type error that says what the operator accepts.
 pub(crate) fn wrong_input(
     operator: &'static str,
     expected: &'static str,

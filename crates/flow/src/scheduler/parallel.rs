@@ -11,13 +11,13 @@ use super::worker::{Worker, WorkerResult, pin};
 use crate::engine::budget::{ExecutionMemory, MemoryHandle, MemoryReclaimer};
 use crate::engine::report::{Report, TaskReport};
 use crate::engine::time_axis::first_error;
-use crate::engine::{Executor, RunOptions};
+use crate::engine::{PlanExecutor, RunOptions};
 use crate::plan::graph::Graph;
 use crate::{OpErrorKind, RunError};
 
 /// A finished execution: the engine of the caller's thread, which has the results, and the report.
 pub(crate) struct ParallelExecution {
-    pub(crate) run: Executor,
+    pub(crate) run: PlanExecutor,
     /// The graph that the caller's thread executed, if it is not the whole plan.
     pub(crate) sequential: Option<Graph>,
     pub(crate) report: Report,
@@ -88,7 +88,7 @@ pub(crate) fn run(
         let ran = match begun.is_empty() {
             true => Ok(Err(no_thread())),
             false => catch_unwind(AssertUnwindSafe(|| {
-                let mut run = Executor::new(&sequential.graph, &own)?
+                let mut run = PlanExecutor::new(&sequential.graph, &own)?
                     .by_block(graph.ends_before_sources())
                     .ordered_by(&sequential.source_order);
                 let report = run.run(&own)?;

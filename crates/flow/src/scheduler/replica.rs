@@ -12,7 +12,7 @@ use super::scan_input::{PortionReader, PortionSource};
 use super::task_output::{ExitOutput, ExitState, Task};
 use crate::engine::pool::OutputPool;
 use crate::engine::report::Report;
-use crate::engine::{Executor, RunOptions};
+use crate::engine::{PlanExecutor, RunOptions};
 use crate::plan::Op;
 use crate::plan::graph::{Edge, Graph, GraphNode};
 use crate::{
@@ -22,7 +22,7 @@ use crate::{
 
 /// An instance of a subgraph, owned by one worker.
 pub(super) struct Replica {
-    pub(super) run: Executor,
+    pub(super) run: PlanExecutor,
     /// The reader of each recording of the subgraph.
     pub(super) readers: Vec<Arc<Mutex<PortionReader>>>,
     /// Trimming operators: their range, the edge they trim, and how much around the portion passes.
@@ -84,7 +84,7 @@ impl Replica {
             replica_node,
             plan_node,
         };
-        let run = Executor::new(&graph, options);
+        let run = PlanExecutor::new(&graph, options);
         let run = run.map_err(|error| with_plan_node(error, &node_map.plan_node))?;
         Ok(Self {
             run: run.with_pool(pool).by_block(subgraph.by_block),

@@ -3,7 +3,7 @@
 
 use super::parallel::{self, ParallelExecution};
 use super::task_contract::placements;
-use crate::engine::{Executor, ReusableParts, RunOptions};
+use crate::engine::{PlanExecutor, ReusableParts, RunOptions};
 use crate::operators::Collect;
 use crate::optimiser::optimise;
 use crate::plan::graph::Graph;
@@ -40,7 +40,7 @@ pub(crate) fn run(
     if let Some(ran) = parallel::run(graph, options)? {
         return Ok(ran);
     }
-    let ran = Executor::with_reused(graph, options, reused).and_then(|mut run| {
+    let ran = PlanExecutor::with_reused(graph, options, reused).and_then(|mut run| {
         let mut report = run.run(options)?;
         if options.workers > 1 {
             report.places = placements(graph, options, &[]);

@@ -11,7 +11,7 @@ use isochrony_time::{Ratio, Round, Time, TimebaseId};
 use serde_json::{Map, Value, json};
 
 use super::signal_location::SignalLocation;
-use crate::operators::{Compiled, wrong_input};
+use crate::operators::{CompiledExpr, wrong_input};
 use crate::plan::error::store_error;
 use crate::{
     Break, Clock, Frames, Item, OpError, OpErrorKind, PlanError, PortType, SharedFactory,
@@ -92,7 +92,7 @@ impl EventSink {
     fn compile(&self, port: &PortType) -> Result<Vec<ComputedField>, PlanError> {
         let mut fields = Vec::with_capacity(self.computed.len());
         for (name, expression) in &self.computed {
-            let mut compiled = Compiled::default();
+            let mut compiled = CompiledExpr::default();
             let program = compiled.bind(Self::NAME, Some(expression), from_ref(port))?;
             if program.output().shape == Shape::Sample {
                 return Err(PlanError::Predicate {
@@ -196,7 +196,7 @@ impl Sink for EventSink {
 /// A computed field.
 struct ComputedField {
     name: String,
-    compiled: Compiled,
+    compiled: CompiledExpr,
     dtype: DType,
     results: Vec<u8>,
 }

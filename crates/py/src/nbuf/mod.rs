@@ -91,7 +91,7 @@ pub(crate) fn nbuffer<'py>(
     let processor = Processor::new(&processors, function, batch, initial, combine, views)?;
     let inputs = streams::inputs(inputs, &memory)?;
     check(&options, &inputs, &processor, destinations)?;
-    let outputs: Vec<streams::Sink<'py>> = outputs.call0()?.extract()?;
+    let outputs: Vec<streams::OutputStream<'py>> = outputs.call0()?.extract()?;
     let outputs = streams::outputs(outputs)?;
     let (done, raised) = watched(py, &options, inputs, &processor, outputs, progress.as_ref());
     if let Some(error) = raised {

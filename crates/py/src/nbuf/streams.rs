@@ -16,7 +16,7 @@ use crate::{descriptor, memory};
 pub(super) type Source<'py> = (String, String, Bound<'py, PyAny>);
 
 /// `(name, kind, object)` of an output.
-pub(super) type Sink<'py> = (String, String, Bound<'py, PyAny>);
+pub(super) type OutputStream<'py> = (String, String, Bound<'py, PyAny>);
 
 /// Adds inputs that are memory to `memory`, and gives a read-only view of each to be shown to functions.
 pub(super) fn views(
@@ -62,7 +62,7 @@ pub(super) fn inputs<'m>(
 }
 
 /// The outputs of a run.
-pub(super) fn outputs<'m>(outputs: Vec<Sink<'_>>) -> Result<Vec<Output<'m>>> {
+pub(super) fn outputs<'m>(outputs: Vec<OutputStream<'_>>) -> Result<Vec<Output<'m>>> {
     let outputs = outputs.into_iter().map(|(name, kind, object)| {
         let output = match kind.as_str() {
             "descriptor" => Output::file(owned(&object)?).map_err(PyErr::from)?,

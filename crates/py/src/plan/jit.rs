@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use isochrony_flow::operators::{in_unit, pass_where};
+use isochrony_flow::operators::{forward_where, in_unit};
 use isochrony_flow::{
     Cause, Frames, Item, Next, OpError, OpErrorKind, Operator, OperatorFactory, OperatorProperties,
     Out, Parallelism, PlanError, Port, PortType, RunOptions, SharedFactory, SharedRecording,
@@ -213,7 +213,7 @@ impl Operator for JitOperator {
         self.run(frames, block.bytes_mut(), out)?;
         let results = out.seal(block);
         if self.filter {
-            return pass_where(frames, results.samples::<Bool8>().unwrap_or_default(), out);
+            return forward_where(frames, results.samples::<Bool8>().unwrap_or_default(), out);
         }
         if let Some(rows) = frames.with_rows(results, self.dtype, self.width, stream) {
             *item = rows.into();

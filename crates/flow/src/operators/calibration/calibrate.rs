@@ -1,8 +1,8 @@
-//! Counts that mean something else: another calibration of the same samples.
+//! Operators that change the calibration of samples, not the samples.
 
 use isochrony_segment::{Calibration, StreamId};
 
-use super::units::{conversion, unit};
+use super::units::{conversion, parse_unit};
 use crate::operator;
 use crate::operators::wrong_input;
 use crate::{
@@ -79,8 +79,8 @@ operator! {
     }
 }
 
-/// The samples of a port with their values times `gain`, plus `offset`.
-fn calibrated(
+/// A port's type with values multiplied by `gain`, plus `offset`.
+fn bind_calibrated(
     operator: &'static str,
     port: &PortType,
     (gain, offset): (f64, f64),
@@ -91,19 +91,19 @@ fn calibrated(
         return Err(wrong_input(operator, "samples", port, mend));
     };
     let own = &stream.get().calibration;
-    let made = Calibration::new(own.scale() * gain, own.offset() * gain + offset, unit);
-    let made = made.map_err(|_| PlanError::Parameter {
+    let calibration = Calibration::new(own.scale() * gain, own.offset() * gain + offset, unit);
+    let calibration = calibration.map_err(|_| PlanError::Parameter {
         operator,
         parameter: "gain",
         got: gain.to_string(),
         legal: "such that a count is a finite number of units other than 0".into(),
     })?;
-    let stream = stream.get().clone().with_calibration(made).intern();
-    let bound = OperatorProperties::new([PortType::Samples { dtype, stream }]).in_step();
-    Ok((bound, stream))
+    let stream = stream.get().clone().with_calibration(calibration).intern();
+    let properties = OperatorProperties::new([PortType::Samples { dtype, stream }]).in_step();
+    Ok((properties, stream))
 }
 
-/// The item's samples as those of another stream.
+/// Assigns the item's samples to another stream.
 fn relabel(stream: Option<StreamId>, item: &mut Item) -> Result<Next, OpError> {
     match (item.take(), stream) {
         (Item::Samples(samples), Some(stream)) => {
@@ -125,9 +125,10 @@ impl Operator for Calibrate {
             .stream()
             .map_or("", |stream| stream.calibration.unit());
         let unit = self.unit.as_deref().unwrap_or(own);
-        let (bound, stream) = calibrated("calibrate", &inputs[0], (self.gain, self.offset), unit)?;
+        let (properties, stream) =
+            bind_calibrated("calibrate", &inputs[0], (self.gain, self.offset), unit)?;
         self.stream = Some(stream);
-        Ok(bound.light())
+        Ok(properties.light())
     }
 
     fn process(&mut self, _: Port, item: &mut Item, _: &mut Out<'_>) -> Result<Next, OpError> {
@@ -140,23 +141,25 @@ impl Operator for ToUnit {
         let own = inputs[0]
             .stream()
             .map_or("", |stream| stream.calibration.unit());
-        let refused = |legal: String| PlanError::Parameter {
+        let parameter_error = |legal: String| PlanError::Parameter {
             operator: "to_unit",
             parameter: "unit",
             got: format!("{:?}", self.unit),
             legal,
         };
-        let from = unit(own).ok_or_else(|| {
-            refused(format!("left to samples of a known unit, which {own:?} is not: calibrate(gain=, unit=) says what they are"))
+        let from = parse_unit(own).ok_or_else(|| {
+            parameter_error(format!("left to samples of a known unit, which {own:?} is not: calibrate(gain=, unit=) says what they are"))
         })?;
-        let to = unit(&self.unit).ok_or_else(|| {
-            refused("a known unit, a product of names with powers, as m/s, m s-2, kPa, degC".into())
+        let to = parse_unit(&self.unit).ok_or_else(|| {
+            parameter_error(
+                "a known unit, a product of names with powers, as m/s, m s-2, kPa, degC".into(),
+            )
         })?;
         let by = conversion(&from, &to);
-        let by = by.ok_or_else(|| refused(format!("a unit of what {own:?} measures")))?;
-        let (bound, stream) = calibrated("to_unit", &inputs[0], by, &self.unit)?;
+        let by = by.ok_or_else(|| parameter_error(format!("a unit of what {own:?} measures")))?;
+        let (properties, stream) = bind_calibrated("to_unit", &inputs[0], by, &self.unit)?;
         self.stream = Some(stream);
-        Ok(bound)
+        Ok(properties)
     }
 
     fn process(&mut self, _: Port, item: &mut Item, _: &mut Out<'_>) -> Result<Next, OpError> {

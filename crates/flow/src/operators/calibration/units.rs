@@ -1,21 +1,21 @@
-//! Units by name: what they measure, and how much of the coherent unit of that they are.
+//! Parses units: their dimension, and their size in the coherent unit of that dimension.
 //!
-//! A unit is a product of names with powers: `m/s`, `m/s**2`, `m/s^2`, `m s-2`, `mV/Pa`, `µm/s`. A slash divides by the one
-//! factor behind it. Names are those of the SI with its prefixes, and some that instruments speak. What is not known is
-//! nothing: no unit is guessed.
+//! A unit is a product of names with powers: `m/s`, `m/s**2`, `m/s^2`, `m s-2`, `mV/Pa`, `µm/s`. A slash divides by the
+//! one factor after it. Names are those of the SI with its prefixes, and some that instruments use. Unknown text is
+//! never guessed: it is no unit.
 
-/// Powers of metre, kilogram, second, ampere, kelvin, mole, candela, radian, and of counts.
+/// Exponents of metre, kilogram, second, ampere, kelvin, mole, candela, radian, and counts.
 pub(crate) type Dimension = [i32; 9];
 
 /// `value_in_coherent_unit = value * factor + offset`.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct Unit {
+pub(crate) struct ParsedUnit {
     pub(crate) dimension: Dimension,
     pub(crate) factor: f64,
     pub(crate) offset: f64,
 }
 
-const fn of(m: i32, kg: i32, s: i32, a: i32, k: i32) -> Dimension {
+const fn dimension(m: i32, kg: i32, s: i32, a: i32, k: i32) -> Dimension {
     [m, kg, s, a, k, 0, 0, 0, 0]
 }
 
@@ -25,53 +25,68 @@ const NONE: Dimension = [0; 9];
 
 /// Names that take prefixes.
 const PREFIXED: &[(&str, Dimension, f64)] = &[
-    ("m", of(1, 0, 0, 0, 0), 1.0),
-    ("g", of(0, 1, 0, 0, 0), 1e-3),
-    ("s", of(0, 0, 1, 0, 0), 1.0),
-    ("A", of(0, 0, 0, 1, 0), 1.0),
-    ("K", of(0, 0, 0, 0, 1), 1.0),
+    ("m", dimension(1, 0, 0, 0, 0), 1.0),
+    ("g", dimension(0, 1, 0, 0, 0), 1e-3),
+    ("s", dimension(0, 0, 1, 0, 0), 1.0),
+    ("A", dimension(0, 0, 0, 1, 0), 1.0),
+    ("K", dimension(0, 0, 0, 0, 1), 1.0),
     ("mol", [0, 0, 0, 0, 0, 1, 0, 0, 0], 1.0),
     ("cd", [0, 0, 0, 0, 0, 0, 1, 0, 0], 1.0),
     ("rad", ANGLE, 1.0),
-    ("Hz", of(0, 0, -1, 0, 0), 1.0),
-    ("N", of(1, 1, -2, 0, 0), 1.0),
-    ("Pa", of(-1, 1, -2, 0, 0), 1.0),
-    ("bar", of(-1, 1, -2, 0, 0), 1e5),
-    ("J", of(2, 1, -2, 0, 0), 1.0),
-    ("W", of(2, 1, -3, 0, 0), 1.0),
-    ("C", of(0, 0, 1, 1, 0), 1.0),
-    ("V", of(2, 1, -3, -1, 0), 1.0),
-    ("F", of(-2, -1, 4, 2, 0), 1.0),
-    ("Ohm", of(2, 1, -3, -2, 0), 1.0),
-    ("ohm", of(2, 1, -3, -2, 0), 1.0),
-    ("Ω", of(2, 1, -3, -2, 0), 1.0),
-    ("S", of(-2, -1, 3, 2, 0), 1.0),
-    ("Wb", of(2, 1, -2, -1, 0), 1.0),
-    ("T", of(0, 1, -2, -1, 0), 1.0),
-    ("H", of(2, 1, -2, -2, 0), 1.0),
-    ("L", of(3, 0, 0, 0, 0), 1e-3),
-    ("l", of(3, 0, 0, 0, 0), 1e-3),
+    ("Hz", dimension(0, 0, -1, 0, 0), 1.0),
+    ("N", dimension(1, 1, -2, 0, 0), 1.0),
+    ("Pa", dimension(-1, 1, -2, 0, 0), 1.0),
+    ("bar", dimension(-1, 1, -2, 0, 0), 1e5),
+    ("J", dimension(2, 1, -2, 0, 0), 1.0),
+    ("W", dimension(2, 1, -3, 0, 0), 1.0),
+    ("C", dimension(0, 0, 1, 1, 0), 1.0),
+    ("V", dimension(2, 1, -3, -1, 0), 1.0),
+    ("F", dimension(-2, -1, 4, 2, 0), 1.0),
+    ("Ohm", dimension(2, 1, -3, -2, 0), 1.0),
+    ("ohm", dimension(2, 1, -3, -2, 0), 1.0),
+    ("Ω", dimension(2, 1, -3, -2, 0), 1.0),
+    ("S", dimension(-2, -1, 3, 2, 0), 1.0),
+    ("Wb", dimension(2, 1, -2, -1, 0), 1.0),
+    ("T", dimension(0, 1, -2, -1, 0), 1.0),
+    ("H", dimension(2, 1, -2, -2, 0), 1.0),
+    ("L", dimension(3, 0, 0, 0, 0), 1e-3),
+    ("l", dimension(3, 0, 0, 0, 0), 1e-3),
 ];
 
-/// Names that take none; with the value of their zero.
-const ALONE: &[(&str, Dimension, f64, f64)] = &[
-    ("min", of(0, 0, 1, 0, 0), 60.0, 0.0),
-    ("h", of(0, 0, 1, 0, 0), 3600.0, 0.0),
-    ("d", of(0, 0, 1, 0, 0), 86_400.0, 0.0),
-    ("degC", of(0, 0, 0, 0, 1), 1.0, 273.15),
-    ("°C", of(0, 0, 0, 0, 1), 1.0, 273.15),
-    ("degF", of(0, 0, 0, 0, 1), 5.0 / 9.0, 459.67 * 5.0 / 9.0),
-    ("°F", of(0, 0, 0, 0, 1), 5.0 / 9.0, 459.67 * 5.0 / 9.0),
+/// Names that take no prefix, with their factor and the offset of their zero.
+const UNPREFIXED: &[(&str, Dimension, f64, f64)] = &[
+    ("min", dimension(0, 0, 1, 0, 0), 60.0, 0.0),
+    ("h", dimension(0, 0, 1, 0, 0), 3600.0, 0.0),
+    ("d", dimension(0, 0, 1, 0, 0), 86_400.0, 0.0),
+    ("degC", dimension(0, 0, 0, 0, 1), 1.0, 273.15),
+    ("°C", dimension(0, 0, 0, 0, 1), 1.0, 273.15),
+    (
+        "degF",
+        dimension(0, 0, 0, 0, 1),
+        5.0 / 9.0,
+        459.67 * 5.0 / 9.0,
+    ),
+    (
+        "°F",
+        dimension(0, 0, 0, 0, 1),
+        5.0 / 9.0,
+        459.67 * 5.0 / 9.0,
+    ),
     ("deg", ANGLE, std::f64::consts::PI / 180.0, 0.0),
     ("°", ANGLE, std::f64::consts::PI / 180.0, 0.0),
-    ("rpm", of(0, 0, -1, 0, 0), 1.0 / 60.0, 0.0),
-    ("atm", of(-1, 1, -2, 0, 0), 101_325.0, 0.0),
-    ("psi", of(-1, 1, -2, 0, 0), 6_894.757_293_168_361, 0.0),
-    ("mmHg", of(-1, 1, -2, 0, 0), 133.322_387_415, 0.0),
-    ("mH2O", of(-1, 1, -2, 0, 0), 9_806.65, 0.0),
-    ("g0", of(1, 0, -2, 0, 0), 9.806_65, 0.0),
-    ("in", of(1, 0, 0, 0, 0), 0.0254, 0.0),
-    ("ft", of(1, 0, 0, 0, 0), 0.3048, 0.0),
+    ("rpm", dimension(0, 0, -1, 0, 0), 1.0 / 60.0, 0.0),
+    ("atm", dimension(-1, 1, -2, 0, 0), 101_325.0, 0.0),
+    (
+        "psi",
+        dimension(-1, 1, -2, 0, 0),
+        6_894.757_293_168_361,
+        0.0,
+    ),
+    ("mmHg", dimension(-1, 1, -2, 0, 0), 133.322_387_415, 0.0),
+    ("mH2O", dimension(-1, 1, -2, 0, 0), 9_806.65, 0.0),
+    ("g0", dimension(1, 0, -2, 0, 0), 9.806_65, 0.0),
+    ("in", dimension(1, 0, 0, 0, 0), 0.0254, 0.0),
+    ("ft", dimension(1, 0, 0, 0, 0), 0.3048, 0.0),
     ("%", NONE, 1e-2, 0.0),
     ("ppm", NONE, 1e-6, 0.0),
     ("1", NONE, 1.0, 0.0),
@@ -98,11 +113,11 @@ const PREFIXES: &[(&str, f64)] = &[
     ("P", 1e15),
 ];
 
-/// A name with its prefix.
-fn named(name: &str) -> Option<Unit> {
+/// Looks up a name with its prefix, if any.
+fn find_unit(name: &str) -> Option<ParsedUnit> {
     // Whole names first: "min" is no milli-inch.
-    if let Some(&(_, dimension, factor, offset)) = ALONE.iter().find(|known| known.0 == name) {
-        return Some(Unit {
+    if let Some(&(_, dimension, factor, offset)) = UNPREFIXED.iter().find(|known| known.0 == name) {
+        return Some(ParsedUnit {
             dimension,
             factor,
             offset,
@@ -117,20 +132,20 @@ fn named(name: &str) -> Option<Unit> {
     };
     let found = plain(name).map(|&(_, dimension, factor)| (dimension, factor));
     let (dimension, factor) = found.or_else(prefixed)?;
-    Some(Unit {
+    Some(ParsedUnit {
         dimension,
         factor,
         offset: 0.0,
     })
 }
 
-/// The unit that a text names; None if any part of it is unknown.
-pub(crate) fn unit(text: &str) -> Option<Unit> {
+/// Parses a unit; None if any part of it is unknown.
+pub(crate) fn parse_unit(text: &str) -> Option<ParsedUnit> {
     let text = text.trim().replace("**", "^");
-    if let Some(one) = named(&text) {
+    if let Some(one) = find_unit(&text) {
         return Some(one);
     }
-    let mut product = Unit {
+    let mut product = ParsedUnit {
         dimension: NONE,
         factor: 1.0,
         offset: 0.0,
@@ -146,8 +161,8 @@ pub(crate) fn unit(text: &str) -> Option<Unit> {
             divides = true;
             continue;
         }
-        let (name, power) = powered(word)?;
-        let one = named(name).filter(|one| one.offset == 0.0)?;
+        let (name, power) = split_exponent(word)?;
+        let one = find_unit(name).filter(|one| one.offset == 0.0)?;
         let power = if std::mem::take(&mut divides) {
             -power
         } else {
@@ -162,13 +177,13 @@ pub(crate) fn unit(text: &str) -> Option<Unit> {
     (any && !divides).then_some(product)
 }
 
-/// A name and its power: `s`, `s^2`, `s-2`, `s2`.
-fn powered(word: &str) -> Option<(&str, i32)> {
+/// Splits a name from its power: `s`, `s^2`, `s-2`, `s2`.
+fn split_exponent(word: &str) -> Option<(&str, i32)> {
     if let Some((name, power)) = word.split_once('^') {
         let power = power.trim_matches(['(', ')']).parse().ok()?;
         return Some((name, power)).filter(|(_, power): &(&str, i32)| (-9..=9).contains(power));
     }
-    if named(word).is_some() {
+    if find_unit(word).is_some() {
         return Some((word, 1));
     }
     let name = word.trim_end_matches(|c: char| c.is_ascii_digit());
@@ -177,8 +192,8 @@ fn powered(word: &str) -> Option<(&str, i32)> {
     (-9..=9).contains(&power).then_some((name, power))
 }
 
-/// What makes values of one unit values of another: `to = from * gain + offset`. None where they measure different things.
-pub(crate) fn conversion(from: &Unit, to: &Unit) -> Option<(f64, f64)> {
+/// Gain and offset that convert units: `to = from * gain + offset`. None if their dimensions differ.
+pub(crate) fn conversion(from: &ParsedUnit, to: &ParsedUnit) -> Option<(f64, f64)> {
     (from.dimension == to.dimension).then(|| {
         let offset = (from.offset - to.offset) / to.factor;
         (from.factor / to.factor, offset)
@@ -216,7 +231,7 @@ mod tests {
             ("mV/(Pa)", "mV/(Pa)", 1.0, f64::NAN),
             ("%", "1", 5.0, 0.05),
         ] {
-            let (Some(a), Some(b)) = (unit(from), unit(to)) else {
+            let (Some(a), Some(b)) = (parse_unit(from), parse_unit(to)) else {
                 assert!(want.is_nan(), "{from} or {to} is unknown");
                 continue;
             };
@@ -244,9 +259,9 @@ mod tests {
             "m^99",
             "counts/flurb",
         ] {
-            assert_eq!(unit(text), None, "{text}");
+            assert_eq!(parse_unit(text), None, "{text}");
         }
-        let of = |text| unit(text).unwrap();
+        let parsed = |text| parse_unit(text).unwrap();
         for (a, b) in [
             ("m", "s"),
             ("m/s", "m/s2"),
@@ -255,7 +270,7 @@ mod tests {
             ("counts", "1"),
             ("deg", "1"),
         ] {
-            assert_eq!(conversion(&of(a), &of(b)), None, "{a} {b}");
+            assert_eq!(conversion(&parsed(a), &parsed(b)), None, "{a} {b}");
         }
     }
 }

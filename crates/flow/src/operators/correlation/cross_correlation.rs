@@ -1,4 +1,4 @@
-//! How the windows of two inputs correlate, and by how much the second lags behind the first.
+//! Cross-correlation of the windows of two inputs, and the delay of the second behind the first.
 
 use arrow_array::ArrayRef;
 use arrow_schema::{DataType, Field};
@@ -7,12 +7,12 @@ use isochrony_segment::{Calibration, DType, StreamId};
 use serde_json::Value;
 
 use crate::operator;
-use crate::operators::fan_in::pairs::{Paired, Pairs};
+use crate::operators::fan_in::window_pairs::{PairInput, WindowPairs};
 use crate::operators::spectral::spectrum::squared;
 use crate::operators::windows::features::numbers;
-use crate::operators::windows::kernels::refused;
+use crate::operators::windows::kernels::parameter_error;
 use crate::operators::wrong_input;
-use crate::plan::rows::{Made, float};
+use crate::plan::rows::{RowBuilder, float};
 use crate::{
     Break, Inputs, Item, Next, OpError, Operator, OperatorProperties, Out, PlanError, Port,
     PortType, json,
@@ -56,7 +56,7 @@ operator! {
         normalise: String = "text" { choices: &["none", "coeff"], default: || json!("none") },
     }
     state {
-        rows: Correlations,
+        rows: CorrelationProcessor,
     }
 }
 
@@ -100,7 +100,7 @@ operator! {
         regularise: f64 = "number" { unit: Of("of the largest"), range: (0.0, 1e6), default: || json!(1e-3) },
     }
     state {
-        rows: Correlations,
+        rows: CorrelationProcessor,
     }
 }
 
@@ -151,25 +151,25 @@ operator! {
         regularise: f64 = "number" { unit: Of("of the largest"), range: (0.0, 1e6), default: || json!(1e-3) },
     }
     state {
-        pairs: Pairs,
-        ready: Option<Ready>,
+        pairs: WindowPairs,
+        bound: Option<BoundState>,
     }
 }
 
-/// Pairs of windows, and the rows that are made of them.
+/// Computes one row of correlations per pair of windows; shared by `Xcorr` and `GccPhat`.
 #[derive(Default)]
-struct Correlations {
-    pairs: Pairs,
+struct CorrelationProcessor {
+    pairs: WindowPairs,
     correlator: Option<Correlator<f64>>,
     stream: Option<StreamId>,
 }
 
-fn samples(lag: u64) -> usize {
+fn lag_samples(lag: u64) -> usize {
     usize::try_from(lag).unwrap_or(usize::MAX)
 }
 
-/// The phase transform of parameters.
-fn phat(
+/// The phase transform with these parameters.
+fn phase_transform(
     operator: &'static str,
     band_hz: &Value,
     regularise: f64,
@@ -191,18 +191,18 @@ fn phat(
     Ok(Kind::Phat { regularise, band })
 }
 
-impl Correlations {
+impl CorrelationProcessor {
     fn bind(
         &mut self,
         operator: &'static str,
         inputs: &[PortType],
         max_lag: u64,
-        kind: impl FnOnce(&Paired) -> Result<(Kind, String), PlanError>,
+        kind: impl FnOnce(&PairInput) -> Result<(Kind, String), PlanError>,
     ) -> Result<OperatorProperties, PlanError> {
-        let paired = self.pairs.bind(operator, inputs)?;
-        let (kind, unit) = kind(&paired)?;
-        let correlator = Correlator::new(paired.width, samples(max_lag), kind)
-            .map_err(|error| refused(operator, error))?;
+        let pair = self.pairs.bind(operator, inputs)?;
+        let (kind, unit) = kind(&pair)?;
+        let correlator = Correlator::new(pair.width, lag_samples(max_lag), kind)
+            .map_err(|error| parameter_error(operator, error))?;
         let PortType::Frames {
             stream,
             window,
@@ -231,7 +231,7 @@ impl Correlations {
         };
         self.correlator = Some(correlator);
         self.stream = Some(stream);
-        Ok(self.pairs.bound(output))
+        Ok(self.pairs.properties(output))
     }
 
     fn process(&mut self, port: Port, item: &mut Item, out: &mut Out<'_>) -> Result<Next, OpError> {
@@ -264,8 +264,8 @@ impl Correlations {
 impl Operator for Xcorr {
     fn bind(&mut self, inputs: &[PortType]) -> Result<OperatorProperties, PlanError> {
         let coefficient = self.normalise == "coeff";
-        self.rows.bind("xcorr", inputs, self.max_lag, |paired| {
-            let [first, second] = paired.units;
+        self.rows.bind("xcorr", inputs, self.max_lag, |pair| {
+            let [first, second] = pair.units;
             Ok(if coefficient {
                 (Kind::Coefficient, String::new())
             } else if first == second {
@@ -284,8 +284,8 @@ impl Operator for Xcorr {
 impl Operator for GccPhat {
     fn bind(&mut self, inputs: &[PortType]) -> Result<OperatorProperties, PlanError> {
         let (band, regularise) = (&self.band_hz, self.regularise);
-        self.rows.bind("gcc_phat", inputs, self.max_lag, |paired| {
-            let kind = phat("gcc_phat", band, regularise, paired.rate)?;
+        self.rows.bind("gcc_phat", inputs, self.max_lag, |pair| {
+            let kind = phase_transform("gcc_phat", band, regularise, pair.rate)?;
             Ok((kind, String::new()))
         })
     }
@@ -295,9 +295,9 @@ impl Operator for GccPhat {
     }
 }
 
-/// Rows that wait to be given away.
-struct Ready {
-    made: Made,
+/// Rows not emitted yet, and the estimator of delays.
+struct BoundState {
+    rows: RowBuilder,
     delays: Delays<f64>,
     rate: f64,
     seconds: Vec<f64>,
@@ -306,10 +306,10 @@ struct Ready {
 
 impl Operator for Delay {
     fn bind(&mut self, inputs: &[PortType]) -> Result<OperatorProperties, PlanError> {
-        let paired = self.pairs.bind("delay", inputs)?;
+        let pair = self.pairs.bind("delay", inputs)?;
         let is_phat = self.method == "gcc_phat";
         let kind = match is_phat {
-            true => phat("delay", &self.band_hz, self.regularise, paired.rate)?,
+            true => phase_transform("delay", &self.band_hz, self.regularise, pair.rate)?,
             false if numbers(&self.band_hz).is_empty() => Kind::Coefficient,
             false => {
                 return Err(PlanError::Parameter {
@@ -325,25 +325,25 @@ impl Operator for Delay {
             true => Refine::BandLimited,
             false => Refine::Parabola,
         });
-        let delays = Delays::new(paired.width, samples(self.max_lag), kind, refine)
-            .map_err(|error| refused("delay", error))?;
+        let delays = Delays::new(pair.width, lag_samples(self.max_lag), kind, refine)
+            .map_err(|error| parameter_error("delay", error))?;
         let fields = [
             Field::new("delay", DataType::Float64, false).with_metadata([("unit", "s")]),
             Field::new("peak", DataType::Float64, false),
         ];
-        let (made, output) = Made::bind("delay", &inputs[0], fields)?;
-        self.ready = Some(Ready {
-            made,
+        let (rows, output) = RowBuilder::bind("delay", &inputs[0], fields)?;
+        self.bound = Some(BoundState {
+            rows,
             delays,
-            rate: paired.rate,
+            rate: pair.rate,
             seconds: Vec::new(),
             peaks: Vec::new(),
         });
-        Ok(self.pairs.bound(output))
+        Ok(self.pairs.properties(output))
     }
 
     fn process(&mut self, port: Port, item: &mut Item, out: &mut Out<'_>) -> Result<Next, OpError> {
-        let Some(ready) = &mut self.ready else {
+        let Some(bound) = &mut self.bound else {
             return Ok(Next::Done);
         };
         if !self.pairs.is_complete(port, item)? {
@@ -351,13 +351,13 @@ impl Operator for Delay {
         }
         if let Item::Frames(frames) = &*item {
             self.pairs.each(item, |x, y| {
-                let delay = ready.delays.of(x, y);
-                ready.seconds.push(delay.lag / ready.rate);
-                ready.peaks.push(delay.peak);
+                let delay = bound.delays.of(x, y);
+                bound.seconds.push(delay.lag / bound.rate);
+                bound.peaks.push(delay.peak);
             })?;
-            ready.made.add(frames);
+            bound.rows.add(frames);
         }
-        if ready.made.is_full() {
+        if bound.rows.is_full() {
             self.flush(out)?;
         }
         Ok(Next::Consumed)
@@ -365,7 +365,7 @@ impl Operator for Delay {
 
     fn on_break(&mut self, _: Port, why: &Break, out: &mut Out<'_>) -> Result<(), OpError> {
         match why {
-            // Rows do not care for what lies between them.
+            // Rows need not be contiguous.
             Break::Removed => Ok(()),
             _ => self.flush(out),
         }
@@ -380,19 +380,19 @@ impl Operator for Delay {
     }
 
     fn progress(&mut self, _: Port, upto: i64) -> i64 {
-        let ready = self.ready.as_ref();
-        ready.map_or(upto, |ready| ready.made.upto(upto))
+        let bound = self.bound.as_ref();
+        bound.map_or(upto, |bound| bound.rows.progress(upto))
     }
 }
 
 impl Delay {
-    /// Gives away the rows that wait.
+    /// Emits the pending rows.
     fn flush(&mut self, out: &mut Out<'_>) -> Result<(), OpError> {
-        let Some(ready) = &mut self.ready else {
+        let Some(bound) = &mut self.bound else {
             return Ok(());
         };
-        let columns = [&mut ready.seconds, &mut ready.peaks];
+        let columns = [&mut bound.seconds, &mut bound.peaks];
         let arrays: [ArrayRef; 2] = columns.map(|values| float(std::mem::take(values)));
-        ready.made.give(arrays.map(Ok), out)
+        bound.rows.emit(arrays.map(Ok), out)
     }
 }

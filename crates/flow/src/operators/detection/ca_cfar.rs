@@ -1,10 +1,10 @@
-//! Detection against the power of cells around.
+//! Cell-averaging CFAR: detection against the power of surrounding cells.
 
 use isochrony_dsp::detect::{CellCfar, Noise, Sides};
 
 use crate::operator;
-use crate::operators::filters::numbers::{Given, Numbers, refused};
-use crate::operators::filters::streamed::Results;
+use crate::operators::filters::numbers::{NumberInput, NumberProcessor, parameter_error};
+use crate::operators::filters::stream_processor::ResultProperties;
 use crate::{
     Break, Contract, Inputs, Item, Next, OpError, Operator, OperatorProperties, Out, PlanError,
     Port, PortType, Workspace, json,
@@ -59,13 +59,13 @@ operator! {
         degrees: u32 = "integer" { unit: Of("degrees of freedom"), range: (1.0, 1e6), default: || json!(2) },
     }
     state {
-        numbers: Numbers,
+        numbers: NumberProcessor,
     }
 }
 
 impl Operator for CaCfar {
     fn bind(&mut self, inputs: &[PortType]) -> Result<OperatorProperties, PlanError> {
-        let given = Given::real("ca_cfar", &inputs[0])?;
+        let input = NumberInput::real("ca_cfar", &inputs[0])?;
         let noise = match (self.order, self.degrees) {
             (None, degrees) => Noise::Mean { degrees },
             (Some(at), 2) => Noise::Rank { at },
@@ -82,26 +82,26 @@ impl Operator for CaCfar {
             "both" => Sides::Both,
             _ => Sides::Before,
         };
-        // The declaration keeps both within what memory is taken for.
+        // The declaration bounds both, and so their memory.
         let (training, guard) = (self.training as usize, self.guard as usize);
         Workspace::check("ca_cfar", "training", self.training, 16)?;
         Workspace::check("ca_cfar", "guard", self.guard, 16)?;
         let kernel = CellCfar::new(self.pfa, training, guard, sides, noise);
-        let kernel = kernel.map_err(|error| refused("ca_cfar", &error))?;
+        let kernel = kernel.map_err(|error| parameter_error("ca_cfar", &error))?;
         let (lag, skip) = (kernel.lag(), kernel.skip());
-        let results = Results {
+        let results = ResultProperties {
             unit: String::new(),
             lag,
             skip,
             held: 0,
         };
-        let kernels = given.kernels(&kernel);
-        let bound = self
+        let kernels = input.kernels(&kernel);
+        let properties = self
             .numbers
-            .bind(&given, kernels, results, kernel.bytes())?;
-        // Sums have the order of the stretch's blocks, so bits depend on where it began.
+            .bind(&input, kernels, results, kernel.bytes())?;
+        // Sums are added in blocks counted from the start of the contiguous range, so bits depend on that start.
         let exact = self.order.is_some();
-        Ok(bound.contract(if exact {
+        Ok(properties.contract(if exact {
             Contract::Overlap {
                 before: skip - lag,
                 after: lag,

@@ -1,10 +1,10 @@
-//! Detection against a running model of noise.
+//! CFAR with a running noise model.
 
 use isochrony_dsp::detect::NoiseCfar;
 
 use crate::operator;
-use crate::operators::filters::numbers::{Given, Numbers, refused};
-use crate::operators::filters::streamed::Results;
+use crate::operators::filters::numbers::{NumberInput, NumberProcessor, parameter_error};
+use crate::operators::filters::stream_processor::ResultProperties;
 use crate::{
     Break, Contract, Inputs, Item, Next, OpError, Operator, OperatorProperties, Out, PlanError,
     Port, PortType, json,
@@ -53,13 +53,13 @@ operator! {
         timeout: u64 = "integer" { unit: Of("numbers"), range: (1.0, 4503599627370495.0), default: || json!(1000) },
     }
     state {
-        numbers: Numbers,
+        numbers: NumberProcessor,
     }
 }
 
 impl Operator for Cfar {
     fn bind(&mut self, inputs: &[PortType]) -> Result<OperatorProperties, PlanError> {
-        let given = Given::real("cfar", &inputs[0])?;
+        let input = NumberInput::real("cfar", &inputs[0])?;
         let kernel = match (self.pfa, self.deviations) {
             (Some(pfa), None) => NoiseCfar::with_probability(pfa, self.memory, self.timeout),
             (None, Some(deviations)) => NoiseCfar::new(deviations, self.memory, self.timeout),
@@ -74,10 +74,12 @@ impl Operator for Cfar {
                 });
             }
         };
-        let kernel = kernel.map_err(|error| refused("cfar", &error))?;
-        let kernels = given.kernels(&kernel);
-        let bound = self.numbers.bind(&given, kernels, Results::default(), 0)?;
-        Ok(bound.contract(Contract::Sequential).contiguous())
+        let kernel = kernel.map_err(|error| parameter_error("cfar", &error))?;
+        let kernels = input.kernels(&kernel);
+        let properties = self
+            .numbers
+            .bind(&input, kernels, ResultProperties::default(), 0)?;
+        Ok(properties.contract(Contract::Sequential).contiguous())
     }
 
     fn process(&mut self, _: Port, item: &mut Item, out: &mut Out<'_>) -> Result<Next, OpError> {

@@ -1,4 +1,4 @@
-//! Windows as ranges of time.
+//! Merges windows into ranges.
 
 use std::ops::Range;
 
@@ -49,22 +49,22 @@ operator! {
     }
 }
 
-type Ended = SmallVec<[Range<i64>; 2]>;
+type CompleteRanges = SmallVec<[Range<i64>; 2]>;
 
 impl ToRanges {
-    /// Takes in a range that begins at or after those before.
-    fn add(&mut self, range: Range<i64>, ended: &mut Ended) {
+    /// Adds a range that begins at or after all before it.
+    fn add(&mut self, range: Range<i64>, complete: &mut CompleteRanges) {
         let start = range.start.saturating_sub_unsigned(self.before).max(0);
         let end = range.end.saturating_add_unsigned(self.after);
         match &mut self.open {
             Some(open) if start <= open.end.saturating_add_unsigned(self.join) => {
                 open.end = open.end.max(end);
             }
-            open => ended.extend(open.replace(start..end)),
+            open => complete.extend(open.replace(start..end)),
         }
     }
 
-    fn give(&self, ranges: Ended, out: &mut Out<'_>) -> Result<(), OpError> {
+    fn emit_ranges(&self, ranges: CompleteRanges, out: &mut Out<'_>) -> Result<(), OpError> {
         let stream = self.port.as_ref().and_then(PortType::stream_id);
         match stream {
             Some(stream) if !ranges.is_empty() => {
@@ -76,7 +76,7 @@ impl ToRanges {
 
     fn flush(&mut self, out: &mut Out<'_>) -> Result<(), OpError> {
         let last = self.open.take().into_iter().collect();
-        self.give(last, out)
+        self.emit_ranges(last, out)
     }
 }
 
@@ -92,29 +92,29 @@ impl Operator for ToRanges {
             ));
         };
         self.port = inputs.first().copied();
-        let bound = OperatorProperties::new([PortType::Ranges { stream }]);
-        Ok(bound.contract(Contract::Sequential).data_dependent())
+        let properties = OperatorProperties::new([PortType::Ranges { stream }]);
+        Ok(properties.contract(Contract::Sequential).data_dependent())
     }
 
     fn process(&mut self, _: Port, item: &mut Item, out: &mut Out<'_>) -> Result<Next, OpError> {
-        let mut ended = Ended::new();
+        let mut complete = CompleteRanges::new();
         match &*item {
             Item::Frames(frames) => {
                 let reach = frames.window() + self.before + self.after + self.join;
                 if frames.hop() <= reach {
-                    self.add(frames.start()..frames.end(), &mut ended);
+                    self.add(frames.start()..frames.end(), &mut complete);
                 } else {
                     for k in 0..frames.count() {
                         let start = frames.window_start(k);
                         let end = start.saturating_add_unsigned(frames.window());
-                        self.add(start..end, &mut ended);
+                        self.add(start..end, &mut complete);
                     }
                 }
             }
-            Item::Samples(samples) => self.add(samples.range(), &mut ended),
+            Item::Samples(samples) => self.add(samples.range(), &mut complete),
             Item::Ranges(ranges) => {
                 for range in &ranges.ranges {
-                    self.add(range.clone(), &mut ended);
+                    self.add(range.clone(), &mut complete);
                 }
             }
             other => {
@@ -125,13 +125,13 @@ impl Operator for ToRanges {
                 .into());
             }
         }
-        self.give(ended, out)?;
+        self.emit_ranges(complete, out)?;
         Ok(Next::Consumed)
     }
 
     fn on_break(&mut self, _: Port, why: &Break, out: &mut Out<'_>) -> Result<(), OpError> {
         match why {
-            // What a filter removed lies between: how much, the indices tell.
+            // A filter removed items in between; the indices tell how many.
             Break::Removed => Ok(()),
             _ => self.flush(out),
         }

@@ -1,10 +1,10 @@
-//! Short-time average over long-time average.
+//! STA/LTA: ratio of short-time to long-time average.
 
 use isochrony_dsp::detect::{ClassicStaLta, RecursiveStaLta};
 
 use crate::operator;
-use crate::operators::filters::numbers::{Given, Numbers, refused};
-use crate::operators::filters::streamed::Results;
+use crate::operators::filters::numbers::{NumberInput, NumberProcessor, parameter_error};
+use crate::operators::filters::stream_processor::ResultProperties;
 use crate::{
     Break, Contract, Inputs, Item, Next, OpError, Operator, OperatorProperties, Out, PlanError,
     Port, PortType, json,
@@ -49,14 +49,14 @@ operator! {
         method: String = "text" { choices: &["classic", "recursive"], default: || json!("classic") },
     }
     state {
-        numbers: Numbers,
+        numbers: NumberProcessor,
     }
 }
 
 impl Operator for StaLta {
     fn bind(&mut self, inputs: &[PortType]) -> Result<OperatorProperties, PlanError> {
-        let given = Given::real("stalta", &inputs[0])?;
-        let (sta, lta) = (given.count("sta", self.sta)?, given.count("lta", self.lta)?);
+        let input = NumberInput::real("stalta", &inputs[0])?;
+        let (sta, lta) = (input.count("sta", self.sta)?, input.count("lta", self.lta)?);
         if lta <= sta {
             return Err(PlanError::Parameter {
                 operator: "stalta",
@@ -65,23 +65,23 @@ impl Operator for StaLta {
                 legal: format!("longer than sta={} s ({sta} numbers)", self.sta),
             });
         }
-        let refuse = |error| refused("stalta", &error);
+        let refuse = |error| parameter_error("stalta", &error);
         let (kernels, bytes) = if self.method == "classic" {
             let kernel = ClassicStaLta::new(sta, lta).map_err(refuse)?;
-            (given.kernels(&kernel), kernel.bytes())
+            (input.kernels(&kernel), kernel.bytes())
         } else {
             let kernel = RecursiveStaLta::new(sta, lta).map_err(refuse)?;
-            (given.kernels(&kernel), 0)
+            (input.kernels(&kernel), 0)
         };
-        let bound = self
+        let properties = self
             .numbers
-            .bind(&given, kernels, Results::default(), bytes)?;
-        // Exponential weights never end, and a ratio has no scale: of energy that was great enough before, what is left
-        // outweighs what is there now, however long ago that was.
+            .bind(&input, kernels, ResultProperties::default(), bytes)?;
+        // Exponential weights never reach zero and a ratio has no scale: the remainder of large earlier energy can
+        // outweigh the present energy, however long ago it was.
         if self.method != "classic" {
-            return Ok(bound.contract(Contract::Sequential).contiguous());
+            return Ok(properties.contract(Contract::Sequential).contiguous());
         }
-        Ok(bound.contract(Contract::Settling {
+        Ok(properties.contract(Contract::Settling {
             before: lta as u64 - 1,
             rel_err: 2.0 * (sta + lta) as f64 * f64::EPSILON,
         }))

@@ -1,8 +1,8 @@
-//! Where a stream of numbers is above a threshold.
+//! Two-threshold trigger on a stream of numbers.
 
 use std::ops::Range;
 
-use isochrony_dsp::detect::{Grid, Triggers as Found};
+use isochrony_dsp::detect::{Grid, Triggers as TriggerDetector};
 use isochrony_expr::Expr;
 use isochrony_segment::DType;
 use isochrony_time::SampleCount;
@@ -11,15 +11,15 @@ use smallvec::SmallVec;
 use std::slice::from_ref;
 
 use crate::operator;
-use crate::operators::filters::numbers::{Given, one_each, refused};
-use crate::operators::general::compiled::Compiled;
+use crate::operators::filters::numbers::{NumberInput, frames_to_samples, parameter_error};
+use crate::operators::general::compiled::CompiledExpr;
 use crate::{
     Break, Contract, Inputs, Item, Next, OpError, OpErrorKind, Operator, OperatorProperties, Out,
     ParameterUpdate, PlanError, Port, PortType, Ranges, json,
 };
 
-/// Numbers that are converted at a time: 16 KiB of doubles.
-const TILE: usize = 2048;
+/// Numbers converted at a time: 16 KiB of doubles.
+const TILE_VALUES: usize = 2048;
 
 operator! {
     /// Detects ranges with a two-threshold trigger: a range starts where the value reaches `on` and ends before it
@@ -58,17 +58,17 @@ operator! {
         merge: f64 = "number" { unit: Seconds, range: (0.0, 1e9), default: || json!(0.0) },
     }
     state {
-        values: Compiled,
+        values: CompiledExpr,
         tile: Vec<f64>,
-        found: Option<Found>,
+        detector: Option<TriggerDetector>,
         port: Option<PortType>,
     }
 }
 
-type Complete = SmallVec<[Range<i64>; 2]>;
+type CompleteRanges = SmallVec<[Range<i64>; 2]>;
 
 impl Triggers {
-    fn give(&self, ranges: Complete, out: &mut Out<'_>) -> Result<(), OpError> {
+    fn emit_ranges(&self, ranges: CompleteRanges, out: &mut Out<'_>) -> Result<(), OpError> {
         match self.port.as_ref().and_then(PortType::stream_id) {
             Some(stream) if !ranges.is_empty() => {
                 out.emit(0, &mut Item::Ranges(Ranges { stream, ranges }))
@@ -78,26 +78,26 @@ impl Triggers {
     }
 
     fn flush(&mut self, out: &mut Out<'_>) -> Result<(), OpError> {
-        let mut complete = Complete::new();
-        if let Some(found) = &mut self.found {
-            found.finish(|range| complete.push(range));
+        let mut complete = CompleteRanges::new();
+        if let Some(detector) = &mut self.detector {
+            detector.finish(|range| complete.push(range));
         }
-        self.give(complete, out)
+        self.emit_ranges(complete, out)
     }
 
-    /// Looks at so many numbers from `at` on, and at which indices they are of.
-    fn look(
+    /// Runs the detector over `count` numbers of an item; `grid` gives their indices.
+    fn detect(
         &mut self,
         part: &Item,
         grid: Grid,
         count: usize,
-        complete: &mut Complete,
+        complete: &mut CompleteRanges,
     ) -> Result<(), OpError> {
         let tile = &mut self.tile[..count];
         self.values
             .run_items([part], bytemuck::cast_slice_mut(tile))?;
-        if let Some(found) = &mut self.found {
-            found.run(tile, grid, |range| complete.push(range));
+        if let Some(detector) = &mut self.detector {
+            detector.run(tile, grid, |range| complete.push(range));
         }
         Ok(())
     }
@@ -105,8 +105,8 @@ impl Triggers {
 
 impl Operator for Triggers {
     fn bind(&mut self, inputs: &[PortType]) -> Result<OperatorProperties, PlanError> {
-        let given = Given::real("triggers", &inputs[0])?;
-        let port = given.numbers();
+        let input = NumberInput::real("triggers", &inputs[0])?;
+        let port = input.numbers();
         let Some(stream) = port.stream_id() else {
             return Err(crate::operators::wrong_input(
                 "triggers",
@@ -119,54 +119,54 @@ impl Operator for Triggers {
         self.values
             .bind("triggers", Some(&values), from_ref(&port))?;
         self.port = Some(port);
-        self.tile = vec![0.0; TILE];
-        // In samples, also of windows; a length that is not whole is kept by the next that is.
+        self.tile = vec![0.0; TILE_VALUES];
+        // In samples, for windows too. Lengths are integers: round the minimum up and the merge distance down.
         let samples = |seconds| stream.get().rate.samples_in_seconds(seconds).ok();
-        let least = samples(self.min_length).and_then(SampleCount::ceil);
+        let min_length = samples(self.min_length).and_then(SampleCount::ceil);
         let merge = samples(self.merge).and_then(SampleCount::floor);
         // Longer than any range.
-        let (least, merge) = (least.unwrap_or(u64::MAX), merge.unwrap_or(u64::MAX));
+        let (min_length, merge) = (min_length.unwrap_or(u64::MAX), merge.unwrap_or(u64::MAX));
         let off = self.off.unwrap_or(self.on);
-        let found = Found::new(self.on, off, least, merge);
-        self.found = Some(found.map_err(|error| refused("triggers", &error))?);
-        let bound = OperatorProperties::new([PortType::Ranges { stream }]);
-        Ok(bound
+        let detector = TriggerDetector::new(self.on, off, min_length, merge);
+        self.detector = Some(detector.map_err(|error| parameter_error("triggers", &error))?);
+        let properties = OperatorProperties::new([PortType::Ranges { stream }]);
+        Ok(properties
             .contract(Contract::Sequential)
             .contiguous()
             .data_dependent())
     }
 
     fn process(&mut self, _: Port, item: &mut Item, out: &mut Out<'_>) -> Result<Next, OpError> {
-        let mut complete = Complete::new();
+        let mut complete = CompleteRanges::new();
         match &*item {
             Item::Samples(samples) => {
                 let samples = samples.materialise()?;
                 let mut start = samples.start();
                 while start < samples.end() {
-                    let end = samples.end().min(start + TILE as i64);
+                    let end = samples.end().min(start + TILE_VALUES as i64);
                     let grid = Grid {
                         start,
                         hop: 1,
                         span: 1,
                     };
                     let part = samples.subseg(start..end)?.into();
-                    self.look(&part, grid, (end - start) as usize, &mut complete)?;
+                    self.detect(&part, grid, (end - start) as usize, &mut complete)?;
                     start = end;
                 }
             }
             Item::Frames(frames) => {
                 let (start, hop, span) = (frames.start(), frames.hop(), frames.window());
-                // One behind the other: as windows of one number each would cost a call.
-                let numbers = one_each(frames, 0, out)?;
-                for from in (0..numbers.len()).step_by(TILE) {
-                    let count = (numbers.len() - from).min(TILE as u64);
+                // All numbers of a block in one item, because one call per window would be slow.
+                let numbers = frames_to_samples(frames, 0, out)?;
+                for from in (0..numbers.len()).step_by(TILE_VALUES) {
+                    let count = (numbers.len() - from).min(TILE_VALUES as u64);
                     let grid = Grid {
                         start: start.saturating_add_unsigned(from * hop),
                         hop,
                         span,
                     };
                     let part = numbers.subseg(from as i64..(from + count) as i64)?.into();
-                    self.look(&part, grid, count as usize, &mut complete)?;
+                    self.detect(&part, grid, count as usize, &mut complete)?;
                 }
             }
             other => {
@@ -177,7 +177,7 @@ impl Operator for Triggers {
                 .into());
             }
         }
-        self.give(complete, out)?;
+        self.emit_ranges(complete, out)?;
         Ok(Next::Consumed)
     }
 
@@ -190,17 +190,17 @@ impl Operator for Triggers {
     }
 
     fn progress(&mut self, _: Port, upto: i64) -> i64 {
-        let open = self.found.as_ref().and_then(Found::open_from);
+        let open = self.detector.as_ref().and_then(TriggerDetector::open_from);
         open.map_or(upto, |open| open.min(upto))
     }
 
     fn set(&mut self, params: &serde_json::Map<String, Value>) -> Result<ParameterUpdate, OpError> {
         let number = |name: &str| params.get(name).and_then(Value::as_f64);
-        let (Some(on), Some(found)) = (number("on"), &mut self.found) else {
+        let (Some(on), Some(detector)) = (number("on"), &mut self.detector) else {
             return Ok(ParameterUpdate::Rebuild);
         };
         let off = number("off").unwrap_or(on);
-        found
+        detector
             .set(on, off)
             .map_err(|error| OpErrorKind::Failed(error.into()))?;
         (self.on, self.off) = (on, number("off"));

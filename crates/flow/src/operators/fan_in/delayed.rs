@@ -1,4 +1,4 @@
-//! What was fed back, later.
+//! Delays what is fed back in a loop.
 
 use isochrony_expr::{Expr, ExprError, Frames, Program};
 use isochrony_segment::{Calibration, DType, SigSeg, StreamId, dispatch};
@@ -37,18 +37,18 @@ operator! {
     state {
         /// One row of initial values.
         first: Vec<u8>,
-        /// Rows that were fed back, or are initial, and did not go out again: one after another from `at` on.
+        /// Rows fed back or initial, and not emitted yet, from offset `at` on.
         rows: Vec<u8>,
         at: usize,
         result: Option<(DType, StreamId)>,
         width: usize,
-        /// Where the stretch goes on.
+        /// Index that would continue the contiguous range.
         expected: Option<i64>,
     }
 }
 
 impl Delayed {
-    fn refused(&self, legal: &str) -> PlanError {
+    fn parameter_error(&self, legal: &str) -> PlanError {
         PlanError::Parameter {
             operator: "delayed",
             parameter: "initial",
@@ -57,14 +57,14 @@ impl Delayed {
         }
     }
 
-    /// A row of initial values, and how many they are.
-    fn row(&self, dtype: DType) -> Result<(Vec<u8>, usize), PlanError> {
+    /// A row of initial values as bytes, and their number.
+    fn initial_row(&self, dtype: DType) -> Result<(Vec<u8>, usize), PlanError> {
         let numbers: Option<Vec<f64>> = match &self.initial {
             Value::Array(list) => list.iter().map(Value::as_f64).collect(),
             one => one.as_f64().map(|one| vec![one]),
         };
         let Some(numbers) = numbers.filter(|numbers| !numbers.is_empty()) else {
-            return Err(self.refused("a number or a list of numbers"));
+            return Err(self.parameter_error("a number or a list of numbers"));
         };
         let convert = || -> Result<(Vec<u8>, bool), ExprError> {
             let to = Program::compile(&Expr::input().astype(dtype), DType::F64)?;
@@ -83,14 +83,14 @@ impl Delayed {
             operator: "delayed",
             error,
         })?;
-        // Singles are rounded as everywhere.
+        // Round to single precision, as everywhere else.
         if !exact && !matches!(dtype, DType::F32 | DType::C64) {
-            return Err(self.refused(&format!("numbers that {dtype} has")));
+            return Err(self.parameter_error(&format!("numbers that {dtype} has")));
         }
         Ok((row, numbers.len()))
     }
 
-    /// Forgets what was fed back.
+    /// Discards what was fed back.
     fn start(&mut self) {
         self.at = 0;
         self.rows.clear();
@@ -103,7 +103,7 @@ impl Delayed {
 impl Operator for Delayed {
     fn bind(&mut self, inputs: &[PortType]) -> Result<OperatorProperties, PlanError> {
         let dtype = self.dtype.unwrap_or(DType::F64);
-        (self.first, self.width) = self.row(dtype)?;
+        (self.first, self.width) = self.initial_row(dtype)?;
         let of_values = |stream: StreamId| {
             let stream = stream.get().clone();
             stream.with_calibration(Calibration::default()).intern()
@@ -114,7 +114,7 @@ impl Operator for Delayed {
                 stream: of_values(stream),
             },
             PortType::Samples { .. } => {
-                return Err(self.refused("one number, since samples are fed back"));
+                return Err(self.parameter_error("one number, since samples are fed back"));
             }
             PortType::Frames {
                 stream,
@@ -151,7 +151,7 @@ impl Operator for Delayed {
             return Ok(Next::Done);
         };
         if port == 1 {
-            self.keep(item)?;
+            self.store(item)?;
             return Ok(Next::Consumed);
         }
         let Some((start, next)) = item.extent() else {
@@ -164,7 +164,7 @@ impl Operator for Delayed {
             Item::Frames(frames) => frames.count(),
             other => other.samples(),
         };
-        // The runtime gives no more than were fed back.
+        // The engine asks for no more than was fed back.
         let bytes = count as usize * self.first.len();
         let mut block = out.alloc(dtype, count as usize * self.width)?;
         block
@@ -189,9 +189,9 @@ impl Operator for Delayed {
 }
 
 impl Delayed {
-    /// Keeps what was fed back until it is its turn.
-    fn keep(&mut self, item: &Item) -> Result<(), OpError> {
-        // Moved to the front where that is less than what it makes room for, so that each is moved about once.
+    /// Stores fed-back rows until they are due.
+    fn store(&mut self, item: &Item) -> Result<(), OpError> {
+        // Move data to the front only where that is less than the space it frees: each byte is moved about once.
         if self.at > self.rows.len() / 2 {
             self.rows.drain(..self.at);
             self.at = 0;

@@ -1,4 +1,4 @@
-//! What closes a loop.
+//! Closes a loop.
 
 use super::join::same_grid;
 use crate::operator;
@@ -57,8 +57,8 @@ impl Operator for Feedback {
                 mend: "feed back what initial= is: as many values a window, of its dtype (convert with .astype(...))",
             });
         }
-        let bound = OperatorProperties::new([inputs[0]]).contract(Contract::Sequential);
-        Ok(bound.align(Alignment::Arrival).closes_loop())
+        let properties = OperatorProperties::new([inputs[0]]).contract(Contract::Sequential);
+        Ok(properties.align(Alignment::Arrival).closes_loop())
     }
 
     fn process(&mut self, port: Port, item: &mut Item, out: &mut Out<'_>) -> Result<Next, OpError> {

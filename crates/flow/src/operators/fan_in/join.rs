@@ -1,10 +1,10 @@
-//! Rows of one stream with those of another at the same time.
+//! Joins rows of two streams by time.
 
 use isochrony_segment::StreamId;
 
 use crate::operator;
 use crate::operators::wrong_input;
-use crate::plan::rows::{Axis, Fields, Made, Matcher, Rows, clock_of};
+use crate::plan::rows::{Axis, Fields, Matcher, RowBuilder, Rows, clock_of};
 use crate::{
     Alignment, Contract, Inputs, Item, Next, OpError, OpErrorKind, Operator, OperatorProperties,
     Out, PlanError, Port, PortType, json,
@@ -47,38 +47,37 @@ operator! {
         suffix: String = "text" { default: || json!("_right") },
     }
     state {
-        ready: Option<Ready>,
+        bound: Option<BoundState>,
     }
 }
 
-struct Ready {
+struct BoundState {
     matcher: Matcher,
-    /// Ranges become rows here.
-    made: [Option<Made>; 2],
-    open: usize,
+    /// Builders for inputs that are ranges.
+    builders: [Option<RowBuilder>; 2],
+    open_inputs: usize,
 }
 
-/// Whether indices of the two streams mean the same samples.
+/// Whether indices of the two streams refer to the same samples.
 pub(crate) fn same_timebase(a: StreamId, b: StreamId) -> bool {
-    // Numbers of timebases are as good as unique among stores; 0 is that of all that is in memory.
+    // Timebase numbers are practically unique across stores; 0 is shared by everything in memory.
     a.get().timebase == b.get().timebase
 }
 
-/// How to mend inputs that would meet at equal indices at different rates.
-pub(super) const OTHER_RATE: &str = "equal indices are equal times only at one rate: bring one of them to the rate of the other \
+/// Hint for inputs matched by index whose rates differ.
+pub(super) const RATE_HINT: &str = "equal indices are equal times only at one rate: bring one of them to the rate of the other \
                           with resample(rate_hz=...), or align() it to the other";
 
-/// Whether indices of two streams are values of one timebase and count at one rate. Arrays in memory and feeds share a
-/// timebase whatever their rates are.
+/// Whether two streams share timebase and rate. Arrays in memory and feeds share a timebase whatever their rates.
 pub(crate) fn same_grid(a: StreamId, b: StreamId) -> bool {
     same_timebase(a, b) && a.get().rate == b.get().rate
 }
 
 impl Operator for Join {
     fn bind(&mut self, inputs: &[PortType]) -> Result<OperatorProperties, PlanError> {
-        let mut made = [None, None];
+        let mut builders = [None, None];
         let mut sides = Vec::with_capacity(2);
-        for (port, made) in inputs.iter().zip(&mut made) {
+        for (port, builder) in inputs.iter().zip(&mut builders) {
             let side = match port {
                 PortType::Rows {
                     fields,
@@ -90,8 +89,8 @@ impl Operator for Join {
                     (*fields, *stream)
                 }
                 PortType::Ranges { stream } => {
-                    let (rows, port) = Made::bind("join", port, [])?;
-                    *made = Some(rows);
+                    let (rows, port) = RowBuilder::bind("join", port, [])?;
+                    *builder = Some(rows);
                     match port {
                         PortType::Rows { fields, .. } => (fields, *stream),
                         _ => continue,
@@ -128,7 +127,7 @@ impl Operator for Join {
                 port: 1,
                 other: inputs[1].to_string(),
                 mend: if same_timebase(first, second) {
-                    OTHER_RATE
+                    RATE_HINT
                 } else {
                     "they have different timebases and one of them knows no civil time by which they could meet; store \
                      both with start=, or join rows of one signal"
@@ -155,10 +154,10 @@ impl Operator for Join {
             all.push(field.as_ref().clone().with_name(name));
         }
         let fields = Fields::intern(all);
-        self.ready = Some(Ready {
+        self.bound = Some(BoundState {
             matcher: Matcher::new(fields, [(left, a), (right, b)], self.tolerance),
-            made,
-            open: 2,
+            builders,
+            open_inputs: 2,
         });
         let port = PortType::Rows {
             fields,
@@ -169,19 +168,22 @@ impl Operator for Join {
         } else {
             Alignment::Civil
         };
-        let bound = OperatorProperties::new([port]).contract(Contract::Sequential);
-        Ok(bound.align(align).data_dependent())
+        let properties = OperatorProperties::new([port]).contract(Contract::Sequential);
+        Ok(properties.align(align).data_dependent())
     }
 
     fn process(&mut self, port: Port, item: &mut Item, out: &mut Out<'_>) -> Result<Next, OpError> {
-        let Some(ready) = &mut self.ready else {
+        let Some(bound) = &mut self.bound else {
             return Ok(Next::Done);
         };
-        let rows = match (item.take(), &mut ready.made[usize::from(port)]) {
+        let rows = match (item.take(), &mut bound.builders[usize::from(port)]) {
             (Item::Rows(rows), None) => Some(rows),
-            (Item::Ranges(ranges), Some(made)) => {
-                ranges.ranges.iter().for_each(|range| made.add_range(range));
-                made.take([])?
+            (Item::Ranges(ranges), Some(builder)) => {
+                ranges
+                    .ranges
+                    .iter()
+                    .for_each(|range| builder.add_range(range));
+                builder.take([])?
             }
             (other, _) => {
                 return Err(OpErrorKind::WrongItem {
@@ -192,29 +194,29 @@ impl Operator for Join {
             }
         };
         if let Some(rows) = rows {
-            ready.matcher.add(usize::from(port), rows)?;
-            emit(ready.matcher.matched(false)?, out)?;
-            out.holds(ready.matcher.bytes())?;
+            bound.matcher.add(usize::from(port), rows)?;
+            emit(bound.matcher.take_matches(false)?, out)?;
+            out.holds(bound.matcher.bytes())?;
         }
         Ok(Next::Consumed)
     }
 
     fn finish(&mut self, _: Port, out: &mut Out<'_>) -> Result<(), OpError> {
-        let Some(ready) = &mut self.ready else {
+        let Some(bound) = &mut self.bound else {
             return Ok(());
         };
-        ready.open -= 1;
-        // What waits in a queue when its input ends comes after that.
-        if ready.open == 0 {
-            emit(ready.matcher.matched(true)?, out)?;
+        bound.open_inputs -= 1;
+        // Queued items follow the end of their input, so only the last end counts.
+        if bound.open_inputs == 0 {
+            emit(bound.matcher.take_matches(true)?, out)?;
         }
         Ok(())
     }
 
     fn progress(&mut self, _: Port, _: i64) -> i64 {
-        self.ready
+        self.bound
             .as_ref()
-            .map_or(i64::MIN, |ready| ready.matcher.progress())
+            .map_or(i64::MIN, |bound| bound.matcher.progress())
     }
 }
 

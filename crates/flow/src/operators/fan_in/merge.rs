@@ -1,4 +1,4 @@
-//! Several streams into one.
+//! Merges several streams into one.
 
 use crate::operator;
 use crate::operators::wrong_input;

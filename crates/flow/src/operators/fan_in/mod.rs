@@ -1,13 +1,13 @@
 //! Operators with several inputs, and those that shift or feed back a stream so that it can meet another.
 
 pub(crate) mod align;
+pub(crate) mod aligned_items;
 pub(crate) mod delayed;
 pub(crate) mod feedback;
 pub(crate) mod join;
-pub(crate) mod meeting;
 pub(crate) mod merge;
-pub(crate) mod pairs;
 pub(crate) mod sync;
+pub(crate) mod window_pairs;
 pub(crate) mod zip;
 
 register! {

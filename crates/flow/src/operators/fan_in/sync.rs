@@ -1,6 +1,6 @@
-//! The samples of several streams around events.
+//! Cuts the samples of several streams around events.
 
-use super::join::{OTHER_RATE, same_grid, same_timebase};
+use super::join::{RATE_HINT, same_grid, same_timebase};
 use crate::operator;
 use crate::operators::wrong_input;
 use crate::{
@@ -30,7 +30,7 @@ operator! {
     /// L. Girod et al., "XStream: a signal-oriented data stream management system" (2008), section III-D.
     pub struct Sync = "sync" (Inputs::AtLeast(2)) {}
     state {
-        /// Where what is given on each output goes on; None before the first samples of a stretch.
+        /// Index that would continue each output; None before the first samples of a contiguous range.
         next: Vec<Option<i64>>,
     }
 }
@@ -68,7 +68,7 @@ impl Operator for Sync {
                     port: data.len(),
                     other: control.to_string(),
                     mend: if same_timebase(*own, *stream) {
-                        OTHER_RATE
+                        RATE_HINT
                     } else {
                         "convert the ranges to the samples' timebase first"
                     },
@@ -76,8 +76,9 @@ impl Operator for Sync {
             }
         }
         self.next = vec![None; inputs.len()];
-        let bound = OperatorProperties::new(inputs.iter().copied()).contract(Contract::Sequential);
-        Ok(bound.align(Alignment::Control).data_dependent())
+        let properties =
+            OperatorProperties::new(inputs.iter().copied()).contract(Contract::Sequential);
+        Ok(properties.align(Alignment::Control).data_dependent())
     }
 
     fn process(&mut self, port: Port, item: &mut Item, out: &mut Out<'_>) -> Result<Next, OpError> {

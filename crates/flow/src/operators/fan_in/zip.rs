@@ -1,6 +1,6 @@
-//! Streams side by side.
+//! Zips streams.
 
-use super::join::{OTHER_RATE, same_grid, same_timebase};
+use super::join::{RATE_HINT, same_grid, same_timebase};
 use crate::operator;
 use crate::{
     Alignment, Contract, Inputs, Item, Next, OpError, Operator, OperatorProperties, Out, PlanError,
@@ -29,7 +29,7 @@ operator! {
     state {}
 }
 
-/// Checks that inputs are samples, or windows alike, of one timebase: then they can meet at equal indices.
+/// Checks that inputs are samples, or equal windows, of one timebase, so that they can be matched by index.
 pub fn one_grid(operator: &'static str, inputs: &[PortType]) -> Result<(), PlanError> {
     let grid = |port: &PortType| match *port {
         PortType::Samples { stream, .. } => Some((stream, 0, 0)),
@@ -42,13 +42,13 @@ pub fn one_grid(operator: &'static str, inputs: &[PortType]) -> Result<(), PlanE
         PortType::Ranges { .. } | PortType::Rows { .. } | PortType::Count => None,
     };
     let first = inputs.first().and_then(grid);
-    // What keeps a port from meeting the first, and how to mend it.
+    // Why a port cannot be matched with the first, and how to fix it.
     let differs = |port: &PortType| match (first, grid(port)) {
         (Some((a, window, hop)), Some((b, other_window, other_hop))) => {
             if !same_timebase(a, b) || (window, hop) != (other_window, other_hop) {
                 Some("zip samples with samples or windows with equal windows, of one timebase")
             } else {
-                (!same_grid(a, b)).then_some(OTHER_RATE)
+                (!same_grid(a, b)).then_some(RATE_HINT)
             }
         }
         _ => Some("zip samples with samples or windows with equal windows, of one timebase"),
@@ -70,11 +70,11 @@ pub fn one_grid(operator: &'static str, inputs: &[PortType]) -> Result<(), PlanE
 impl Operator for Zip {
     fn bind(&mut self, inputs: &[PortType]) -> Result<OperatorProperties, PlanError> {
         one_grid("zip", inputs)?;
-        let bound = OperatorProperties::new(inputs.iter().copied())
+        let properties = OperatorProperties::new(inputs.iter().copied())
             .contract(Contract::Stateless)
             .row_axis(RowAxis::FromInput)
             .light();
-        Ok(bound.align(Alignment::Window).data_dependent())
+        Ok(properties.align(Alignment::Window).data_dependent())
     }
 
     fn process(&mut self, port: Port, item: &mut Item, out: &mut Out<'_>) -> Result<Next, OpError> {

@@ -1,4 +1,4 @@
-//! Filters without recursion.
+//! FIR filters.
 
 use isochrony_dsp::filter::{
     Band, Fir as Kernel, FirBand, FirMethod, FirWindow, fir_window, kaiser_beta, kaiser_taps, remez,
@@ -6,9 +6,9 @@ use isochrony_dsp::filter::{
 use isochrony_dsp::spectrum::Precision;
 use serde_json::Value;
 
-use super::iir::{band, numbers, refused};
-use super::sampled::Sampled;
-use super::streamed::{Results, StreamKernel, Streamed};
+use super::iir::{band, numbers, parameter_error};
+use super::sample_input::SampleInput;
+use super::stream_processor::{ResultProperties, StreamKernel, StreamProcessor};
 use crate::operator;
 use crate::{
     Break, Contract, Inputs, Item, Next, OpError, Operator, OperatorProperties, Out, PlanError,
@@ -63,17 +63,17 @@ operator! {
         method: String = "text" { choices: &["auto", "direct", "fft"], default: || json!("auto") },
     }
     state {
-        filter: Streamed,
+        filter: StreamProcessor,
     }
-    alternatives { "direct": BitIdentical, "fft": Tolerance(ROUNDED) }
+    alternatives { "direct": BitIdentical, "fft": Tolerance(ROUNDING_ERROR) }
 }
 
-/// What transforms round, against the largest samples of a block.
-const ROUNDED: f64 = 1e-14;
+/// Rounding error of the transforms, relative to the largest samples of a block.
+const ROUNDING_ERROR: f64 = 1e-14;
 
 impl<T: Precision> StreamKernel<T> for Kernel<T> {
     fn run(&mut self, values: &[T], results: &mut [T]) {
-        // It fails for other lengths only, and these are equal.
+        // Fails only if the lengths differ, which they do not.
         let _ = self.process(values, results);
     }
 
@@ -84,39 +84,40 @@ impl<T: Precision> StreamKernel<T> for Kernel<T> {
 
 impl Fir {
     /// The taps, given or designed.
-    fn designed(&self, rate: f64) -> Result<Vec<f64>, PlanError> {
-        let given = |value: &Value| !value.is_null();
-        let equiripple = given(&self.edges_hz) || given(&self.gains) || given(&self.weights);
-        let windowed = self.band.is_some() || given(&self.cutoff_hz);
+    fn design_taps(&self, rate: f64) -> Result<Vec<f64>, PlanError> {
+        let is_given = |value: &Value| !value.is_null();
+        let equiripple =
+            is_given(&self.edges_hz) || is_given(&self.gains) || is_given(&self.weights);
+        let windowed = self.band.is_some() || is_given(&self.cutoff_hz);
         if let Value::Array(_) = self.taps {
             if equiripple || windowed {
                 let legal = "a number where band= or edges_hz= is given";
-                return Err(refused("fir", "taps", &self.taps, legal));
+                return Err(parameter_error("fir", "taps", &self.taps, legal));
             }
             return Ok(numbers(&self.taps));
         }
         match (windowed, equiripple) {
-            (true, false) => self.windowed(rate),
-            (false, true) => self.equiripple(rate),
+            (true, false) => self.design_windowed(rate),
+            (false, true) => self.design_equiripple(rate),
             (true, true) => {
                 let legal = "left out where band= is given";
-                Err(refused("fir", "edges_hz", &self.edges_hz, legal))
+                Err(parameter_error("fir", "edges_hz", &self.edges_hz, legal))
             }
             (false, false) => {
                 let legal =
                     "a list, or a number with band= and cutoff_hz=, or with edges_hz= and gains=";
-                Err(refused("fir", "taps", &self.taps, legal))
+                Err(parameter_error("fir", "taps", &self.taps, legal))
             }
         }
     }
 
-    /// A number of taps, if one is given.
-    fn count(&self) -> Result<Option<usize>, PlanError> {
+    /// The number of taps, if given.
+    fn tap_count(&self) -> Result<Option<usize>, PlanError> {
         match &self.taps {
             Value::Null => Ok(None),
             value => match value.as_u64().and_then(|count| usize::try_from(count).ok()) {
                 Some(count) => Ok(Some(count)),
-                None => Err(refused(
+                None => Err(parameter_error(
                     "fir",
                     "taps",
                     value,
@@ -126,10 +127,10 @@ impl Fir {
         }
     }
 
-    fn windowed(&self, rate: f64) -> Result<Vec<f64>, PlanError> {
+    fn design_windowed(&self, rate: f64) -> Result<Vec<f64>, PlanError> {
         let Some(name) = &self.band else {
             let legal = "given where cutoff_hz= is";
-            return Err(refused("fir", "band", &"none", legal));
+            return Err(parameter_error("fir", "band", &"none", legal));
         };
         let band: Band = band("fir", name, &self.cutoff_hz)?;
         let kaiser = self.window == "kaiser";
@@ -139,7 +140,7 @@ impl Fir {
         ];
         for (parameter, value) in only_kaiser {
             if let (Some(value), false) = (value, kaiser) {
-                return Err(refused(
+                return Err(parameter_error(
                     "fir",
                     parameter,
                     &value,
@@ -150,21 +151,26 @@ impl Fir {
         let (count, window) = if kaiser {
             let Some(attenuation) = self.attenuation_db else {
                 let legal = "given for window=\"kaiser\"";
-                return Err(refused("fir", "attenuation_db", &"none", legal));
+                return Err(parameter_error("fir", "attenuation_db", &"none", legal));
             };
-            let count = match (self.count()?, self.width_hz) {
+            let count = match (self.tap_count()?, self.width_hz) {
                 (Some(count), None) => count,
                 (None, Some(width)) => kaiser_taps("fir", attenuation, width, rate)?,
                 _ => {
                     let legal = "given, or width_hz=, one of them";
-                    return Err(refused("fir", "taps", &self.taps, legal));
+                    return Err(parameter_error("fir", "taps", &self.taps, legal));
                 }
             };
             let beta = kaiser_beta(attenuation);
             (count, FirWindow::Kaiser { beta })
         } else {
-            let Some(count) = self.count()? else {
-                return Err(refused("fir", "taps", &self.taps, "a number of taps"));
+            let Some(count) = self.tap_count()? else {
+                return Err(parameter_error(
+                    "fir",
+                    "taps",
+                    &self.taps,
+                    "a number of taps",
+                ));
             };
             let window = match self.window.as_str() {
                 "hann" => FirWindow::Hann,
@@ -177,14 +183,19 @@ impl Fir {
         Ok(fir_window("fir", count, band, window, rate)?)
     }
 
-    fn equiripple(&self, rate: f64) -> Result<Vec<f64>, PlanError> {
-        let Some(count) = self.count()? else {
-            return Err(refused("fir", "taps", &self.taps, "a number of taps"));
+    fn design_equiripple(&self, rate: f64) -> Result<Vec<f64>, PlanError> {
+        let Some(count) = self.tap_count()? else {
+            return Err(parameter_error(
+                "fir",
+                "taps",
+                &self.taps,
+                "a number of taps",
+            ));
         };
         let (edges, gains) = (numbers(&self.edges_hz), numbers(&self.gains));
         if gains.is_empty() || edges.len() != 2 * gains.len() {
             let legal = format!("two numbers for each of the {} gains", gains.len());
-            return Err(refused("fir", "edges_hz", &self.edges_hz, legal));
+            return Err(parameter_error("fir", "edges_hz", &self.edges_hz, legal));
         }
         let weights = match &self.weights {
             Value::Null => vec![1.0; gains.len()],
@@ -192,7 +203,7 @@ impl Fir {
         };
         if weights.len() != gains.len() {
             let legal = format!("{} numbers, one for each gain", gains.len());
-            return Err(refused("fir", "weights", &self.weights, legal));
+            return Err(parameter_error("fir", "weights", &self.weights, legal));
         }
         let bands = edges.chunks_exact(2).zip(gains.iter().zip(&weights));
         let bands: Vec<FirBand> = bands
@@ -206,8 +217,8 @@ impl Fir {
         Ok(remez("fir", count, &bands, rate)?)
     }
 
-    /// Checks that taps delay all frequencies alike, by a whole number of samples; gives that number.
-    fn middle(&self, taps: &[f64]) -> Result<usize, PlanError> {
+    /// The group delay in samples. Checks that it is the same for all frequencies, and whole.
+    fn centre_delay(&self, taps: &[f64]) -> Result<usize, PlanError> {
         let mirrored = taps.iter().zip(taps.iter().rev());
         let even = mirrored.clone().all(|(tap, other)| tap == other);
         let odd = mirrored.clone().all(|(tap, other)| *tap == -*other);
@@ -218,7 +229,7 @@ impl Fir {
                 if even || odd { "" } else { ", not symmetric" }
             );
             let legal = "an odd number, symmetric or antisymmetric, for delay=\"centred\"";
-            return Err(refused("fir", "taps", &got, legal));
+            return Err(parameter_error("fir", "taps", &got, legal));
         }
         Ok(taps.len() / 2)
     }
@@ -226,55 +237,55 @@ impl Fir {
 
 impl Operator for Fir {
     fn bind(&mut self, inputs: &[PortType]) -> Result<OperatorProperties, PlanError> {
-        let given = Sampled::of("fir", &inputs[0])?;
-        let taps = self.designed(given.rate)?;
+        let input = SampleInput::of("fir", &inputs[0])?;
+        let taps = self.design_taps(input.rate)?;
         let method = match self.method.as_str() {
             "direct" => FirMethod::Direct,
             "fft" => FirMethod::Fft,
             _ => FirMethod::Auto,
         };
         let count = taps.len();
-        let parts = if given.complex { 2 } else { 1 };
+        let parts = if input.complex { 2 } else { 1 };
         let bytes = parts
-            * match given.single {
+            * match input.single {
                 true => Kernel::<f32>::bytes(count, method),
                 false => Kernel::<f64>::bytes(count, method),
             };
         let each = bytes.div_ceil(count.max(1) as u64);
         let workspace = Workspace::check("fir", "taps", count as u64, each)?;
-        // In the precision that the samples have: tables of many taps are large.
-        let (kernels, held) = match given.single {
+        // In the samples' precision only, since tables of many taps are large.
+        let (kernels, held) = match input.single {
             true => {
                 let kernel = Kernel::<f32>::new("fir", &taps, method)?;
                 let held = kernel.held();
-                (given.single_kernels(kernel), held)
+                (input.single_kernels(kernel), held)
             }
             false => {
                 let kernel = Kernel::<f64>::new("fir", &taps, method)?;
                 let held = kernel.held();
-                (given.double_kernels(kernel), held)
+                (input.double_kernels(kernel), held)
             }
         };
         let context = taps.len() as u64 - 1;
         let held = held as u64;
         let (after, skip) = if self.delay == "centred" {
-            (self.middle(&taps)? as u64, context)
+            (self.centre_delay(&taps)? as u64, context)
         } else {
             (0, 0)
         };
-        let results = Results {
-            unit: given.unit().into(),
+        let results = ResultProperties {
+            unit: input.unit().into(),
             lag: held + after,
             skip: held + skip,
             held,
         };
-        let bound = self.filter.bind("fir", &given, kernels, results)?;
-        let bound = bound.workspace(workspace);
-        Ok(bound.contract(if held > 0 {
-            // Where its blocks begin shows in the last bits.
+        let properties = self.filter.bind("fir", &input, kernels, results)?;
+        let properties = properties.workspace(workspace);
+        Ok(properties.contract(if held > 0 {
+            // The last bits depend on where blocks begin.
             Contract::Settling {
                 before: context + held,
-                rel_err: ROUNDED,
+                rel_err: ROUNDING_ERROR,
             }
         } else {
             Contract::Overlap {

@@ -4,8 +4,8 @@ use isochrony_dsp::filter::{self, Band, Family, Initial, Sections, SosFilter};
 use isochrony_dsp::spectrum::Precision;
 use serde_json::Value;
 
-use super::sampled::Sampled;
-use super::streamed::{Results, StreamKernel, Streamed};
+use super::sample_input::SampleInput;
+use super::stream_processor::{ResultProperties, StreamKernel, StreamProcessor};
 use crate::operator;
 use crate::{
     Break, Contract, Inputs, Item, Next, OpError, Operator, OperatorProperties, Out, PlanError,
@@ -63,16 +63,16 @@ operator! {
         initial: String = "text" { choices: &["zero", "steady"], default: || json!("zero") },
     }
     state {
-        filter: Streamed,
+        filter: StreamProcessor,
     }
 }
 
-/// After how many samples a filter counts as settled: what is left of its past is below this part of it.
-const SETTLED: f64 = 1e-9;
+/// A filter counts as settled once the influence of its past is below this fraction.
+const SETTLED_ERROR: f64 = 1e-9;
 
 impl<T: Precision + Into<f64>> StreamKernel<T> for SosFilter {
     fn run(&mut self, values: &[T], results: &mut [T]) {
-        // It fails for other lengths only, and these are equal.
+        // Fails only if the lengths differ, which they do not.
         let _ = self.process(values, results);
     }
 
@@ -81,11 +81,11 @@ impl<T: Precision + Into<f64>> StreamKernel<T> for SosFilter {
     }
 }
 
-/// Binds a designed filter to its samples.
+/// Binds a designed filter to its input.
 pub(super) fn bind(
-    streamed: &mut Streamed,
+    stream_processor: &mut StreamProcessor,
     operator: &'static str,
-    given: &Sampled,
+    input: &SampleInput,
     sections: &Sections,
     initial: &str,
 ) -> Result<OperatorProperties, PlanError> {
@@ -95,19 +95,20 @@ pub(super) fn bind(
         Initial::Zero
     };
     let filter = || SosFilter::new(sections, initial);
-    let results = Results {
-        unit: given.unit().into(),
-        ..Results::default()
+    let results = ResultProperties {
+        unit: input.unit().into(),
+        ..ResultProperties::default()
     };
-    let bound = streamed.bind(operator, given, given.kernels(filter, filter), results)?;
-    Ok(bound.contract(Contract::Settling {
-        before: sections.settling(SETTLED),
-        rel_err: SETTLED,
+    let properties =
+        stream_processor.bind(operator, input, input.kernels(filter, filter), results)?;
+    Ok(properties.contract(Contract::Settling {
+        before: sections.settling(SETTLED_ERROR),
+        rel_err: SETTLED_ERROR,
     }))
 }
 
-/// A parameter that is refused.
-pub(super) fn refused(
+/// An invalid parameter.
+pub(super) fn parameter_error(
     operator: &'static str,
     parameter: &'static str,
     got: &impl ToString,
@@ -121,7 +122,7 @@ pub(super) fn refused(
     }
 }
 
-/// One number, or as many as there are.
+/// The numbers of a parameter that is one or a list.
 pub(super) fn numbers(value: &Value) -> Vec<f64> {
     match value {
         Value::Array(list) => list.iter().filter_map(Value::as_f64).collect(),
@@ -129,7 +130,7 @@ pub(super) fn numbers(value: &Value) -> Vec<f64> {
     }
 }
 
-/// The shape, by its name and what it needs.
+/// The filter family, with the ripple or attenuation that it needs.
 pub(super) fn family(
     operator: &'static str,
     kind: &str,
@@ -139,11 +140,11 @@ pub(super) fn family(
     let checked = |parameter, value: Option<f64>, takes: bool| match (value, takes) {
         (Some(value), false) => {
             let legal = format!("left out for kind={kind:?}");
-            Err(refused(operator, parameter, &value, legal))
+            Err(parameter_error(operator, parameter, &value, legal))
         }
         (None, true) => {
             let legal = format!("given for kind={kind:?}");
-            Err(refused(operator, parameter, &"none", legal))
+            Err(parameter_error(operator, parameter, &"none", legal))
         }
         (value, _) => Ok(value.unwrap_or_default()),
     };
@@ -161,7 +162,7 @@ pub(super) fn family(
     })
 }
 
-/// What passes, by its name and corners.
+/// The band, by its name and corner frequencies.
 pub(super) fn band(
     operator: &'static str,
     name: &str,
@@ -181,21 +182,21 @@ pub(super) fn band(
                 "two frequencies"
             };
             let legal = format!("{many} in Hz for band={name:?}");
-            Err(refused(operator, "cutoff_hz", cutoff_hz, legal))
+            Err(parameter_error(operator, "cutoff_hz", cutoff_hz, legal))
         }
     }
 }
 
 impl Operator for Iir {
     fn bind(&mut self, inputs: &[PortType]) -> Result<OperatorProperties, PlanError> {
-        let given = Sampled::of("iir", &inputs[0])?;
+        let input = SampleInput::of("iir", &inputs[0])?;
         let design = filter::Iir {
             family: family("iir", &self.kind, self.ripple_db, self.attenuation_db)?,
             band: band("iir", &self.band, &self.cutoff_hz)?,
             order: self.order,
         };
-        let sections = design.design("iir", given.rate)?;
-        bind(&mut self.filter, "iir", &given, &sections, &self.initial)
+        let sections = design.design("iir", input.rate)?;
+        bind(&mut self.filter, "iir", &input, &sections, &self.initial)
     }
 
     fn process(&mut self, _: Port, item: &mut Item, out: &mut Out<'_>) -> Result<Next, OpError> {

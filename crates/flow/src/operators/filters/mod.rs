@@ -6,9 +6,9 @@ pub(crate) mod notch;
 pub(crate) mod numbers;
 pub(crate) mod resample;
 pub(crate) mod running;
-pub(crate) mod sampled;
+pub(crate) mod sample_input;
 pub(crate) mod stream_envelope;
-pub(crate) mod streamed;
+pub(crate) mod stream_processor;
 pub(crate) mod zero_phase;
 
 register! {

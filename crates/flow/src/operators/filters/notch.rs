@@ -1,10 +1,10 @@
-//! One frequency taken out.
+//! Notch filter.
 
 use isochrony_dsp::filter::notch;
 
 use super::iir::bind;
-use super::sampled::Sampled;
-use super::streamed::Streamed;
+use super::sample_input::SampleInput;
+use super::stream_processor::StreamProcessor;
 use crate::operator;
 use crate::{
     Break, Inputs, Item, Next, OpError, Operator, OperatorProperties, Out, PlanError, Port,
@@ -45,15 +45,15 @@ operator! {
         initial: String = "text" { choices: &["zero", "steady"], default: || json!("zero") },
     }
     state {
-        filter: Streamed,
+        filter: StreamProcessor,
     }
 }
 
 impl Operator for Notch {
     fn bind(&mut self, inputs: &[PortType]) -> Result<OperatorProperties, PlanError> {
-        let given = Sampled::of("notch", &inputs[0])?;
-        let sections = notch("notch", self.hz, self.q, given.rate)?;
-        bind(&mut self.filter, "notch", &given, &sections, &self.initial)
+        let input = SampleInput::of("notch", &inputs[0])?;
+        let sections = notch("notch", self.hz, self.q, input.rate)?;
+        bind(&mut self.filter, "notch", &input, &sections, &self.initial)
     }
 
     fn process(&mut self, _: Port, item: &mut Item, out: &mut Out<'_>) -> Result<Next, OpError> {

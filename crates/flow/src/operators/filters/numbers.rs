@@ -1,8 +1,8 @@
-//! Streams of numbers: samples, or windows of which one number each was computed.
+//! Streams of numbers: samples, or windows of one value each.
 //!
-//! Detectors and running statistics are as much of use behind windows (the loudness of each, a score) as on samples.
-//! [`Numbers`] shows windows of one number to the samples' seam as samples that are one further for each window, and
-//! gives what comes out the windows' indices. Durations are counted in numbers: at the samples' rate, or that of windows.
+//! Detectors and running statistics serve windows (the loudness of each, a score) as well as samples.
+//! [`NumberProcessor`] passes windows of one value to the stream processor as consecutive samples, and gives the
+//! results the windows' indices. Durations are counted in numbers: at the sample rate, or the rate of windows.
 
 use isochrony_dsp::DspError;
 use isochrony_dsp::detect::{CellCfar, ClassicStaLta, NoiseCfar, RecursiveStaLta};
@@ -10,8 +10,8 @@ use isochrony_dsp::running::{MOST_SAMPLES, Real, RunningMean, RunningQuantile, R
 use isochrony_segment::{DType, SigSeg, StreamId, dispatch};
 use isochrony_time::Rate;
 
-use super::sampled::Sampled;
-use super::streamed::{Kernels, Results, StreamKernel, Streamed};
+use super::sample_input::SampleInput;
+use super::stream_processor::{Kernels, ResultProperties, StreamKernel, StreamProcessor};
 use crate::operators::wrong_input;
 use crate::{
     Frames, Item, Next, OpError, OpErrorKind, OperatorProperties, Out, PlanError, PortType,
@@ -42,11 +42,11 @@ kernels!(
     RunningRms
 );
 
-/// Bytes that a kernel keeps for each number of its window, at most: of a quantile value, place and order.
+/// Upper bound of a kernel's bytes per number of its window: for a quantile value, place and order.
 const NUMBER_BYTES: u64 = 32;
 
-/// What a kernel refused, as an operator says it.
-pub(crate) fn refused(operator: &'static str, error: &DspError) -> PlanError {
+/// Converts a kernel's error to the operator's.
+pub(crate) fn parameter_error(operator: &'static str, error: &DspError) -> PlanError {
     match error {
         DspError::Parameter {
             parameter,
@@ -59,7 +59,7 @@ pub(crate) fn refused(operator: &'static str, error: &DspError) -> PlanError {
             got: got.clone(),
             legal: allowed.clone(),
         },
-        // None of the kernels' constructors has another.
+        // The kernels' constructors return no other error.
         other => PlanError::Parameter {
             operator,
             parameter: other.code(),
@@ -69,26 +69,26 @@ pub(crate) fn refused(operator: &'static str, error: &DspError) -> PlanError {
     }
 }
 
-/// A stream of numbers, as an operator finds it on its input.
+/// An operator's input as a stream of numbers.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Given {
-    sampled: Sampled,
+pub(crate) struct NumberInput {
+    sample_input: SampleInput,
     operator: &'static str,
     /// Type and stream of the numbers.
     dtype: DType,
     stream: StreamId,
-    /// Of windows: their length and distance.
+    /// Length and hop of windows.
     windows: Option<(u64, u64)>,
-    /// Samples a second, of which every so-manyth has a number.
+    /// Sample rate, and samples per number.
     rate: Rate,
-    every: u64,
+    samples_per_number: u64,
 }
 
-impl Given {
+impl NumberInput {
     /// The real numbers of a port.
     ///
     /// # Errors
-    /// [`PlanError::InputType`] where none come in.
+    /// [`PlanError::InputType`] if it has none.
     pub(crate) fn real(operator: &'static str, port: &PortType) -> Result<Self, PlanError> {
         let (dtype, stream, windows) = match *port {
             PortType::Samples { dtype, stream } => (dtype, stream, None),
@@ -106,12 +106,12 @@ impl Given {
                 return Err(wrong_input(operator, expected, port, mend));
             }
         };
-        let sampled = Sampled::real(operator, &PortType::Samples { dtype, stream })?;
-        let every = windows.map_or(1, |(_, hop)| hop);
+        let sample_input = SampleInput::real(operator, &PortType::Samples { dtype, stream })?;
+        let samples_per_number = windows.map_or(1, |(_, hop)| hop);
         Ok(Self {
             rate: stream.get().rate,
-            every,
-            sampled,
+            samples_per_number,
+            sample_input,
             operator,
             dtype,
             stream,
@@ -119,37 +119,38 @@ impl Given {
         })
     }
 
-    /// Type of the numbers, and the stream that says their unit.
+    /// The port type of the numbers.
     pub(crate) fn numbers(&self) -> PortType {
         let (dtype, stream) = (self.dtype, self.stream);
         PortType::Samples { dtype, stream }
     }
 
-    /// The unit of the numbers; empty if unknown.
+    /// Unit of the numbers; empty if unknown.
     pub(crate) fn unit(&self) -> &'static str {
-        self.sampled.unit()
+        self.sample_input.unit()
     }
 
-    /// A kernel for each stream of numbers, in their precision.
+    /// One kernel per part of a number, in the numbers' precision.
     pub(crate) fn kernels<K>(&self, kernel: &K) -> Kernels
     where
         K: StreamKernel<f32> + StreamKernel<f64> + Clone + 'static,
     {
-        self.sampled.kernels(|| kernel.clone(), || kernel.clone())
+        self.sample_input
+            .kernels(|| kernel.clone(), || kernel.clone())
     }
 
-    /// Seconds as a number of numbers, to the nearest: of the decimal that they were written as.
+    /// Converts seconds, exact as the decimal they were written as, to the nearest count of numbers.
     ///
     /// # Errors
-    /// [`PlanError::Parameter`] of none, or more than a window may have.
+    /// [`PlanError::Parameter`] if the count is zero or too large.
     pub(crate) fn count(&self, parameter: &'static str, seconds: f64) -> Result<usize, PlanError> {
         let count = self.rate.samples_in_seconds(seconds).ok();
-        let count = count.and_then(|count| count.per(self.every).round());
+        let count = count.and_then(|count| count.per(self.samples_per_number).round());
         if let Some(count) = count.filter(|count| (1..=MOST_SAMPLES as u64).contains(count)) {
             Workspace::check(self.operator, parameter, count, NUMBER_BYTES)?;
             return Ok(count as usize);
         }
-        let period = self.every as f64 / self.rate.to_f64();
+        let period = self.samples_per_number as f64 / self.rate.to_f64();
         let what = match self.windows {
             Some(_) => "window",
             None => "sample",
@@ -167,40 +168,40 @@ impl Given {
     }
 }
 
-/// A kernel bound to its stream of numbers.
+/// Runs a kernel over a stream of numbers.
 #[derive(Default)]
-pub(crate) struct Numbers {
-    streamed: Streamed,
+pub(crate) struct NumberProcessor {
+    stream_processor: StreamProcessor,
     windows: Option<(u64, u64)>,
-    /// Windows of this stretch that have come.
-    came: i64,
-    /// Bytes that the kernel keeps; told once.
+    /// Windows since the start of the contiguous range.
+    windows_seen: i64,
+    /// Bytes of the kernel, until they are reported.
     holds: u64,
 }
 
-impl Numbers {
-    /// Prepares for a stream; the kernel keeps so many bytes.
+impl NumberProcessor {
+    /// Binds to an input; `bytes` is what the kernel holds.
     ///
     /// # Errors
-    /// As [`Streamed::bind`].
+    /// As [`StreamProcessor::bind`].
     pub(crate) fn bind(
         &mut self,
-        given: &Given,
+        input: &NumberInput,
         kernels: Kernels,
-        results: Results,
+        results: ResultProperties,
         bytes: usize,
     ) -> Result<OperatorProperties, PlanError> {
-        self.windows = given.windows;
+        self.windows = input.windows;
         self.holds = bytes as u64;
-        let mut bound = self
-            .streamed
-            .bind(given.operator, &given.sampled, kernels, results)?;
+        let mut properties =
+            self.stream_processor
+                .bind(input.operator, &input.sample_input, kernels, results)?;
         if let (Some((window, hop)), [PortType::Samples { dtype, stream }]) =
-            (given.windows, &bound.outputs[..])
+            (input.windows, &properties.outputs[..])
         {
             let (dtype, stream, width) = (*dtype, *stream, 1);
-            bound.delay *= hop as i64;
-            bound.outputs = [PortType::Frames {
+            properties.delay *= hop as i64;
+            properties.outputs = [PortType::Frames {
                 dtype,
                 stream,
                 window,
@@ -210,53 +211,57 @@ impl Numbers {
             .into_iter()
             .collect();
         }
-        Ok(bound)
+        Ok(properties)
     }
 
-    /// Puts results in the numbers' place.
+    /// Replaces the numbers by results.
     ///
     /// # Errors
-    /// As [`Streamed::process`].
+    /// As [`StreamProcessor::process`].
     pub(crate) fn process(&mut self, item: &mut Item, out: &mut Out<'_>) -> Result<Next, OpError> {
         if self.holds > 0 {
             out.holds(std::mem::take(&mut self.holds))?;
         }
         let (Some((_, hop)), Item::Frames(frames)) = (self.windows, &*item) else {
-            return self.streamed.process(item, out);
+            return self.stream_processor.process(item, out);
         };
         let frames = frames.clone();
-        *item = one_each(&frames, self.came, out)?.into();
-        let first = self.came;
-        self.came += frames.count() as i64;
-        let next = self.streamed.process(item, out)?;
+        *item = frames_to_samples(&frames, self.windows_seen, out)?.into();
+        let first = self.windows_seen;
+        self.windows_seen += frames.count() as i64;
+        let next = self.stream_processor.process(item, out)?;
         if let (Next::Forward, Item::Samples(results)) = (&next, &*item) {
             let earlier = (first - results.start()) * hop as i64;
             let start = frames.start().saturating_sub(earlier);
             let values = results.buffers().next().cloned();
-            let made = values.and_then(|values| {
+            let numbers = values.and_then(|values| {
                 frames.numbers_from(start, values, results.dtype(), results.stream_id())
             });
-            *item = made.map_or(Item::Taken, Item::from);
+            *item = numbers.map_or(Item::Taken, Item::from);
         }
         Ok(next)
     }
 
-    /// What follows does not continue what came before.
+    /// Forgets the past: what follows does not continue it.
     pub(crate) fn reset(&mut self) {
-        self.came = 0;
-        self.streamed.reset();
+        self.windows_seen = 0;
+        self.stream_processor.reset();
     }
 
-    /// Nothing that begins before `upto` follows on the input: the same of the results.
+    /// Maps a progress mark of the input to the output.
     pub(crate) fn progress(&self, upto: i64) -> i64 {
-        let lag = upto.saturating_sub(self.streamed.progress(upto));
+        let lag = upto.saturating_sub(self.stream_processor.progress(upto));
         let hop = self.windows.map_or(1, |(_, hop)| hop as i64);
         upto.saturating_sub(lag.saturating_mul(hop))
     }
 }
 
-/// Windows of one number as samples from index `start` on; copied where they do not lie one behind the other.
-pub(crate) fn one_each(frames: &Frames, start: i64, out: &mut Out<'_>) -> Result<SigSeg, OpError> {
+/// Converts windows of one value to samples that begin at index `start`; copies values that are not adjacent.
+pub(crate) fn frames_to_samples(
+    frames: &Frames,
+    start: i64,
+    out: &mut Out<'_>,
+) -> Result<SigSeg, OpError> {
     let (dtype, count) = (frames.dtype(), frames.count() as usize);
     if frames.width() != 1 {
         return Err(OpErrorKind::WrongItem {
@@ -271,8 +276,8 @@ pub(crate) fn one_each(frames: &Frames, start: i64, out: &mut Out<'_>) -> Result
         let mut block = out.alloc(dtype, count)?;
         dispatch!(dtype, T => {
             let own = frames.values::<T>().unwrap_or_default();
-            let every = own.iter().step_by(frames.stride());
-            block.samples_mut::<T>().iter_mut().zip(every).for_each(|(to, from)| *to = *from);
+            let samples_per_number = own.iter().step_by(frames.stride());
+            block.samples_mut::<T>().iter_mut().zip(samples_per_number).for_each(|(to, from)| *to = *from);
         });
         out.seal(block)
     };

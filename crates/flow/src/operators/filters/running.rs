@@ -1,9 +1,9 @@
-//! Statistics of the samples of the last time.
+//! Statistics over a sliding window.
 
 use isochrony_dsp::running;
 
-use super::numbers::{Given, Numbers, refused};
-use super::streamed::{Kernels, Results};
+use super::numbers::{NumberInput, NumberProcessor, parameter_error};
+use super::stream_processor::{Kernels, ResultProperties};
 use crate::operator;
 use crate::{
     Break, Contract, Inputs, Item, Next, OpError, Operator, OperatorProperties, Out, PlanError,
@@ -38,7 +38,7 @@ operator! {
         window: f64 = "number" { unit: Seconds, range: (0.0, 1e9) },
     }
     state {
-        numbers: Numbers,
+        numbers: NumberProcessor,
     }
 }
 
@@ -70,7 +70,7 @@ operator! {
         window: f64 = "number" { unit: Seconds, range: (0.0, 1e9) },
     }
     state {
-        numbers: Numbers,
+        numbers: NumberProcessor,
     }
 }
 
@@ -105,29 +105,29 @@ operator! {
         q: f64 = "number" { unit: Of("of the samples"), range: (0.0, 1.0) },
     }
     state {
-        numbers: Numbers,
+        numbers: NumberProcessor,
     }
 }
 
-/// Binds a kernel whose results are in the unit of the numbers; it keeps so many bytes.
+/// Binds a kernel whose results have the unit of the numbers; `bytes` is what it holds.
 fn bind(
-    numbers: &mut Numbers,
-    given: &Given,
+    numbers: &mut NumberProcessor,
+    input: &NumberInput,
     kernels: Kernels,
     bytes: usize,
     contract: Contract,
 ) -> Result<OperatorProperties, PlanError> {
-    let results = Results {
-        unit: given.unit().into(),
-        ..Results::default()
+    let results = ResultProperties {
+        unit: input.unit().into(),
+        ..ResultProperties::default()
     };
     Ok(numbers
-        .bind(given, kernels, results, bytes)?
+        .bind(input, kernels, results, bytes)?
         .contract(contract))
 }
 
-/// Sums are added in blocks that begin with the stretch, so only all of it gives the same bits.
-fn summed(window: usize) -> Contract {
+/// Sums are added in blocks counted from the start of the contiguous range, so exact bits need all of it.
+fn sum_contract(window: usize) -> Contract {
     Contract::Settling {
         before: window as u64 - 1,
         rel_err: 2.0 * window as f64 * f64::EPSILON,
@@ -136,12 +136,18 @@ fn summed(window: usize) -> Contract {
 
 impl Operator for RunningMean {
     fn bind(&mut self, inputs: &[PortType]) -> Result<OperatorProperties, PlanError> {
-        let given = Given::real("running_mean", &inputs[0])?;
-        let window = given.count("window", self.window)?;
-        let kernel =
-            running::RunningMean::new(window).map_err(|error| refused("running_mean", &error))?;
-        let (kernels, bytes) = (given.kernels(&kernel), kernel.bytes());
-        bind(&mut self.numbers, &given, kernels, bytes, summed(window))
+        let input = NumberInput::real("running_mean", &inputs[0])?;
+        let window = input.count("window", self.window)?;
+        let kernel = running::RunningMean::new(window)
+            .map_err(|error| parameter_error("running_mean", &error))?;
+        let (kernels, bytes) = (input.kernels(&kernel), kernel.bytes());
+        bind(
+            &mut self.numbers,
+            &input,
+            kernels,
+            bytes,
+            sum_contract(window),
+        )
     }
 
     fn process(&mut self, _: Port, item: &mut Item, out: &mut Out<'_>) -> Result<Next, OpError> {
@@ -156,12 +162,18 @@ impl Operator for RunningMean {
 
 impl Operator for RunningRms {
     fn bind(&mut self, inputs: &[PortType]) -> Result<OperatorProperties, PlanError> {
-        let given = Given::real("running_rms", &inputs[0])?;
-        let window = given.count("window", self.window)?;
-        let kernel =
-            running::RunningRms::new(window).map_err(|error| refused("running_rms", &error))?;
-        let (kernels, bytes) = (given.kernels(&kernel), kernel.bytes());
-        bind(&mut self.numbers, &given, kernels, bytes, summed(window))
+        let input = NumberInput::real("running_rms", &inputs[0])?;
+        let window = input.count("window", self.window)?;
+        let kernel = running::RunningRms::new(window)
+            .map_err(|error| parameter_error("running_rms", &error))?;
+        let (kernels, bytes) = (input.kernels(&kernel), kernel.bytes());
+        bind(
+            &mut self.numbers,
+            &input,
+            kernels,
+            bytes,
+            sum_contract(window),
+        )
     }
 
     fn process(&mut self, _: Port, item: &mut Item, out: &mut Out<'_>) -> Result<Next, OpError> {
@@ -176,16 +188,16 @@ impl Operator for RunningRms {
 
 impl Operator for RunningQuantile {
     fn bind(&mut self, inputs: &[PortType]) -> Result<OperatorProperties, PlanError> {
-        let given = Given::real("running_quantile", &inputs[0])?;
-        let window = given.count("window", self.window)?;
+        let input = NumberInput::real("running_quantile", &inputs[0])?;
+        let window = input.count("window", self.window)?;
         let kernel = running::RunningQuantile::new(window, self.q)
-            .map_err(|error| refused("running_quantile", &error))?;
+            .map_err(|error| parameter_error("running_quantile", &error))?;
         let contract = Contract::Overlap {
             before: window as u64 - 1,
             after: 0,
         };
-        let (kernels, bytes) = (given.kernels(&kernel), kernel.bytes());
-        bind(&mut self.numbers, &given, kernels, bytes, contract)
+        let (kernels, bytes) = (input.kernels(&kernel), kernel.bytes());
+        bind(&mut self.numbers, &input, kernels, bytes, contract)
     }
 
     fn process(&mut self, _: Port, item: &mut Item, out: &mut Out<'_>) -> Result<Next, OpError> {

@@ -1,10 +1,10 @@
-//! The envelope of samples that never end.
+//! Envelope of a stream of samples.
 
 use isochrony_dsp::filter::{Fir, FirMethod, hilbert};
 use isochrony_dsp::spectrum::Precision;
 
-use super::sampled::Sampled;
-use super::streamed::{Results, StreamKernel, Streamed};
+use super::sample_input::SampleInput;
+use super::stream_processor::{ResultProperties, StreamKernel, StreamProcessor};
 use crate::operator;
 use crate::{
     Break, Contract, Inputs, Item, Next, OpError, Operator, OperatorProperties, Out, PlanError,
@@ -39,86 +39,86 @@ operator! {
         attenuation_db: f64 = "number" { unit: Decibels, range: (20.0, 160.0), default: || json!(60.0) },
     }
     state {
-        envelope: Streamed,
+        envelope: StreamProcessor,
     }
 }
 
-/// What transforms of blocks round, against their largest samples.
-const ROUNDED: f64 = 1e-14;
+/// Rounding error of block transforms, relative to their largest samples.
+const ROUNDING_ERROR: f64 = 1e-14;
 
-/// Magnitudes of samples and of what a filter makes of them, so many samples later.
+/// Magnitude of each sample and its Hilbert transform, delayed by `lag` samples.
 #[derive(Clone)]
-struct Magnitudes<T: Precision> {
+struct EnvelopeKernel<T: Precision> {
     filter: Fir<T>,
     lag: usize,
-    /// The last `lag` samples, and those of a call behind them.
-    late: Vec<T>,
+    /// The last `lag` samples, followed by those of the current call.
+    delayed: Vec<T>,
 }
 
-impl<T: Precision> Magnitudes<T> {
+impl<T: Precision> EnvelopeKernel<T> {
     fn new(taps: &[f64]) -> Result<Self, PlanError> {
         let filter = Fir::new("stream_envelope", taps, FirMethod::Auto)?;
         let lag = filter.held() + taps.len() / 2;
         Ok(Self {
             filter,
             lag,
-            late: vec![T::zero(); lag],
+            delayed: vec![T::zero(); lag],
         })
     }
 }
 
-impl<T: Precision> StreamKernel<T> for Magnitudes<T> {
+impl<T: Precision> StreamKernel<T> for EnvelopeKernel<T> {
     fn run(&mut self, values: &[T], results: &mut [T]) {
-        // It fails for other lengths only, and these are equal.
+        // Fails only if the lengths differ, which they do not.
         let _ = self.filter.process(values, results);
-        self.late.extend_from_slice(values);
-        for (turned, &sample) in results.iter_mut().zip(&self.late) {
+        self.delayed.extend_from_slice(values);
+        for (turned, &sample) in results.iter_mut().zip(&self.delayed) {
             *turned = (sample * sample + *turned * *turned).sqrt();
         }
-        self.late.drain(..values.len());
+        self.delayed.drain(..values.len());
     }
 
     fn reset(&mut self) {
         self.filter.reset();
-        self.late.clear();
-        self.late.resize(self.lag, T::zero());
+        self.delayed.clear();
+        self.delayed.resize(self.lag, T::zero());
     }
 }
 
 impl Operator for StreamEnvelope {
     fn bind(&mut self, inputs: &[PortType]) -> Result<OperatorProperties, PlanError> {
-        let given = Sampled::real("stream_envelope", &inputs[0])?;
+        let input = SampleInput::real("stream_envelope", &inputs[0])?;
         let taps = hilbert(
             "stream_envelope",
             self.attenuation_db,
             self.low_hz,
-            given.rate,
+            input.rate,
         )?;
         let (single, double) = (
-            Magnitudes::<f32>::new(&taps)?,
-            Magnitudes::<f64>::new(&taps)?,
+            EnvelopeKernel::<f32>::new(&taps)?,
+            EnvelopeKernel::<f64>::new(&taps)?,
         );
         let half = taps.len() as u64 / 2;
         let held = double.filter.held() as u64;
-        let results = Results {
-            unit: given.unit().into(),
+        let results = ResultProperties {
+            unit: input.unit().into(),
             lag: held + half,
             skip: held + 2 * half,
             held,
         };
-        let kernels = given.kernels(|| single.clone(), || double.clone());
-        let bound = self
+        let kernels = input.kernels(|| single.clone(), || double.clone());
+        let properties = self
             .envelope
-            .bind("stream_envelope", &given, kernels, results)?;
-        Ok(bound.contract(match held {
+            .bind("stream_envelope", &input, kernels, results)?;
+        Ok(properties.contract(match held {
             0 => Contract::Overlap {
                 before: half,
                 after: half,
             },
-            // Where its blocks begin shows in the last bits.
+            // The last bits depend on where blocks begin.
             _ => Contract::Settling {
                 before: 2 * half + held,
-                rel_err: ROUNDED,
+                rel_err: ROUNDING_ERROR,
             },
         }))
     }

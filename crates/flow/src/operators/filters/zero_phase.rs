@@ -1,12 +1,12 @@
-//! Recursive filters without delay.
+//! Zero-phase recursive filters.
 
 use isochrony_dsp::filter::{Iir, REL_ERR, ZeroPhase as Kernel};
 use isochrony_dsp::spectrum::Precision;
 use serde_json::Value;
 
 use super::iir::{band, family};
-use super::sampled::Sampled;
-use super::streamed::{Results, StreamKernel, Streamed};
+use super::sample_input::SampleInput;
+use super::stream_processor::{ResultProperties, StreamKernel, StreamProcessor};
 use crate::operator;
 use crate::{
     Break, Contract, Inputs, Item, Next, OpError, Operator, OperatorProperties, Out, PlanError,
@@ -59,18 +59,18 @@ operator! {
         attenuation_db: Option<f64> = "number" { unit: Decibels, range: (1e-6, 600.0), default: || json!(null) },
     }
     state {
-        filter: Streamed,
+        filter: StreamProcessor,
     }
 }
 
 impl<T: Precision + Into<f64>> StreamKernel<T> for Kernel {
     fn run(&mut self, values: &[T], results: &mut [T]) {
-        // It fails for other lengths only, and these are equal.
+        // Fails only if the lengths differ, which they do not.
         let _ = self.process(values, results);
     }
 
     fn flush(&mut self, results: &mut [T]) {
-        // Room for as many as it said that it holds.
+        // There is room for all results declared as held.
         let _ = self.finish(results);
     }
 
@@ -81,7 +81,7 @@ impl<T: Precision + Into<f64>> StreamKernel<T> for Kernel {
 
 impl Operator for ZeroPhase {
     fn bind(&mut self, inputs: &[PortType]) -> Result<OperatorProperties, PlanError> {
-        let given = Sampled::of("zero_phase", &inputs[0])?;
+        let input = SampleInput::of("zero_phase", &inputs[0])?;
         let design = Iir {
             family: family(
                 "zero_phase",
@@ -92,18 +92,18 @@ impl Operator for ZeroPhase {
             band: band("zero_phase", &self.band, &self.cutoff_hz)?,
             order: self.order,
         };
-        let sections = design.design("zero_phase", given.rate)?;
+        let sections = design.design("zero_phase", input.rate)?;
         let filter = Kernel::new("zero_phase", &sections)?;
         let lag = filter.lag() as u64;
-        let results = Results {
-            unit: given.unit().into(),
+        let results = ResultProperties {
+            unit: input.unit().into(),
             lag,
             skip: lag,
             held: lag,
         };
-        let kernels = given.kernels(|| filter.clone(), || filter.clone());
-        let bound = self.filter.bind("zero_phase", &given, kernels, results)?;
-        Ok(bound.contract(Contract::Settling {
+        let kernels = input.kernels(|| filter.clone(), || filter.clone());
+        let properties = self.filter.bind("zero_phase", &input, kernels, results)?;
+        Ok(properties.contract(Contract::Settling {
             before: lag,
             rel_err: REL_ERR,
         }))

@@ -1,4 +1,4 @@
-//! What lies in a range of indices.
+//! Restricts a stream to a range of indices.
 
 use crate::operator;
 use crate::{
@@ -72,7 +72,7 @@ impl Operator for Between {
                     Some(ahead) if ahead > 0 => ahead.unsigned_abs().div_ceil(hop),
                     _ => 0,
                 };
-                // Windows that end in the range.
+                // Windows that end inside the range.
                 let room =
                     i128::from(self.end) - i128::from(frames.start()) - i128::from(frames.window());
                 let count = match u64::try_from(room) {

@@ -1,4 +1,4 @@
-//! The end of a plan whose result is wanted as a whole.
+//! Gathers the whole result of a plan in memory.
 
 use arrow_array::RecordBatch;
 use isochrony_segment::{has_free_memory, prefer_large_pages};
@@ -26,18 +26,18 @@ operator! {
     state {
         gathered: Option<PlanOutput>,
         rows: Option<Gatherer>,
-        /// Samples for each row of the array.
+        /// Samples per row of the array.
         hop: u64,
     }
 }
 
-/// Most bytes that are set aside for an array before it comes.
-const AHEAD: usize = 1 << 30;
+/// Maximum number of bytes reserved before data arrives.
+const MAX_RESERVED_BYTES: usize = 1 << 30;
 
-/// Appends to what was gathered; memory that has to be taken first is taken in large pages.
+/// Appends bytes; new memory is taken in large pages.
 fn append(gathered: &mut Vec<u8>, more: &[u8]) -> Result<(), OpError> {
     if gathered.capacity() - gathered.len() < more.len() {
-        // Its memory doubles, and what is not written to yet is not taken yet.
+        // The vector doubles; memory not written to is not allocated yet.
         let room = has_free_memory(gathered.len().max(more.len()) as u64);
         if !room || gathered.try_reserve(more.len()).is_err() {
             return Err(OpErrorKind::ResultTooLarge {
@@ -146,8 +146,11 @@ impl Operator for Collect {
             let width = array.shape.get(1).copied().unwrap_or(1);
             let row = width.saturating_mul(array.dtype.size() as u64);
             let bytes = (samples / self.hop.max(1)).saturating_mul(row);
-            // Memory that is not written to costs nothing; without it the array grows as it comes.
-            let bytes = usize::try_from(bytes).unwrap_or(AHEAD).min(AHEAD);
+            // Reserved memory costs nothing until written to. If it cannot be reserved, the array grows as data
+            // arrives.
+            let bytes = usize::try_from(bytes)
+                .unwrap_or(MAX_RESERVED_BYTES)
+                .min(MAX_RESERVED_BYTES);
             let _ = array.bytes.try_reserve_exact(bytes);
             prefer_large_pages(array.bytes.spare_capacity_mut());
         }

@@ -1,4 +1,4 @@
-//! An expression as an operator holds it: compiled for its inputs, with the memory that it runs in.
+//! An expression compiled for an operator's inputs, with its working memory.
 
 use isochrony_expr::{Expr, ExprError, Frames, Input, Program, Scratch, Shape, State};
 use serde_json::Value;
@@ -8,20 +8,20 @@ use crate::operators::fan_in::zip::one_grid;
 use crate::operators::wrong_input;
 use crate::{Contract, Item, OpError, OpErrorKind, ParameterUpdate, PlanError, PortType};
 
-/// What an operator was asked to compute, and what became of it once its inputs were known.
+/// An operator's expression, compiled once its inputs are known.
 #[derive(Default)]
-pub(crate) struct Compiled(Option<Ready>);
+pub(crate) struct CompiledExpr(Option<BoundState>);
 
-struct Ready {
+struct BoundState {
     program: Program,
     scratch: Scratch,
     state: State,
-    /// What it was compiled for, to be compiled again.
+    /// Kept to compile again.
     operator: &'static str,
     ports: SmallVec<[PortType; 2]>,
 }
 
-/// Values of a row that an input has: 1 of samples.
+/// Values of an input's row: 1 for samples.
 fn width(port: &PortType) -> usize {
     match *port {
         PortType::Frames { width, .. } => width,
@@ -29,9 +29,9 @@ fn width(port: &PortType) -> usize {
     }
 }
 
-impl Compiled {
-    /// Compiles an expression for what flows through ports that meet at equal indices; calibrated counts are seen as
-    /// values in their unit. A row of one value meets every sample of rows of many.
+impl CompiledExpr {
+    /// Compiles an expression for ports matched by index; calibrated counts become values in their unit. A row of one
+    /// value is combined with every sample of longer rows.
     pub(crate) fn bind(
         &mut self,
         operator: &'static str,
@@ -67,9 +67,9 @@ impl Compiled {
             let mend = "give it an expression";
             return Err(wrong_input(operator, "an expression", &ports[0], mend));
         };
-        let refused = |error: ExprError| PlanError::Expression { operator, error };
-        let program = Program::compile_inputs(expr, &inputs).map_err(refused)?;
-        self.0 = Some(Ready {
+        let parameter_error = |error: ExprError| PlanError::Expression { operator, error };
+        let program = Program::compile_inputs(expr, &inputs).map_err(parameter_error)?;
+        self.0 = Some(BoundState {
             scratch: program.scratch(),
             state: program.state(),
             program: program.clone(),
@@ -79,12 +79,12 @@ impl Compiled {
         Ok(program)
     }
 
-    /// Runs over a block of windows, of the only input; `out` has a row of results for each.
+    /// Runs over a block of windows of the only input; `out` has one row of results per window.
     pub(crate) fn run(&mut self, frames: &crate::Frames, out: &mut [u8]) -> Result<(), OpError> {
         self.run_windows(&[windows(frames)?], out)
     }
 
-    /// Runs over the same windows, or samples in one piece each, of all inputs; `out` has room for the results.
+    /// Runs over matching windows, or contiguous samples, of all inputs; `out` has room for the results.
     pub(crate) fn run_items<'a>(
         &mut self,
         items: impl IntoIterator<Item = &'a Item>,
@@ -112,19 +112,19 @@ impl Compiled {
     }
 
     fn run_windows(&mut self, windows: &[Frames<'_>], out: &mut [u8]) -> Result<(), OpError> {
-        if let Some(ready) = &mut self.0 {
-            let Ready {
+        if let Some(bound) = &mut self.0 {
+            let BoundState {
                 program,
                 scratch,
                 state,
                 ..
-            } = ready;
+            } = bound;
             program.run_inputs(scratch, state, windows, out)?;
         }
         Ok(())
     }
 
-    /// Computes another expression from now on, of the same type. What it remembers of parts that are alike stays.
+    /// Replaces the expression by another of the same type. State of equal subexpressions is kept.
     pub(crate) fn set(&mut self, saved: Option<&Value>) -> Result<ParameterUpdate, OpError> {
         let expr = saved.and_then(|saved| serde_json::from_value::<Expr>(saved.clone()).ok());
         let (Some(expr), Some(before)) = (expr, self.0.take()) else {
@@ -132,21 +132,21 @@ impl Compiled {
         };
         let program = self.bind(before.operator, Some(&expr), &before.ports);
         let program = program.map_err(|error| OpErrorKind::Failed(error.into()))?;
-        if let Some(ready) = &mut self.0 {
-            ready.state = program.state_after(&before.program, &before.state);
+        if let Some(bound) = &mut self.0 {
+            bound.state = program.state_after(&before.program, &before.state);
         }
         Ok(ParameterUpdate::Applied)
     }
 
-    /// Forgets what was remembered of earlier windows.
+    /// Forgets the state of earlier windows.
     pub(crate) fn reset(&mut self) {
-        if let Some(ready) = &mut self.0 {
-            ready.state.reset();
+        if let Some(bound) = &mut self.0 {
+            bound.state.reset();
         }
     }
 }
 
-/// How an operator of an expression may be run.
+/// The contract of an operator that runs this program.
 pub(crate) fn contract(program: &Program) -> Contract {
     match program.is_stateful() {
         true => Contract::Sequential,
@@ -154,8 +154,8 @@ pub(crate) fn contract(program: &Program) -> Contract {
     }
 }
 
-/// Values of a row of results, given rows of these inputs.
-pub(crate) fn row_of(program: &Program, ports: &[PortType]) -> usize {
+/// Values of a row of results, for these inputs.
+pub(crate) fn row_width(program: &Program, ports: &[PortType]) -> usize {
     match program.output().shape {
         Shape::Sample => ports.iter().map(width).max().unwrap_or(1),
         _ => 1,

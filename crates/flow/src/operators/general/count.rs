@@ -1,4 +1,4 @@
-//! How many.
+//! Counts items.
 
 use crate::operator;
 use crate::{

@@ -1,4 +1,4 @@
-//! Items shown to a function of this process.
+//! Calls a function with every item.
 
 use std::sync::Arc;
 
@@ -8,16 +8,17 @@ use crate::{
     SharedRecording,
 };
 
-type Function = Arc<dyn Fn(&Item) -> Result<(), Cause> + Send + Sync>;
+type ItemFunction = Arc<dyn Fn(&Item) -> Result<(), Cause> + Send + Sync>;
 
-/// Shows every item to a function and passes it on: the end of a plan that is run for its effects, or a look inside one.
+/// Calls a function with every item and passes the item on: the end of a plan run for its effects, or a probe inside
+/// one.
 ///
-/// Items come in order, from one thread. What the function fails with ends the run.
+/// Items arrive in order, from one thread. An error of the function ends the execution.
 #[derive(Clone)]
-pub struct Each(Function);
+pub struct Each(ItemFunction);
 
 impl Each {
-    /// A function of the items.
+    /// Wraps a function of items.
     pub fn new(function: impl Fn(&Item) -> Result<(), Cause> + Send + Sync + 'static) -> Self {
         Self(Arc::new(function))
     }

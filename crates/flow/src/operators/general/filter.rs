@@ -1,4 +1,4 @@
-//! Windows or rows of which something is true.
+//! Keeps windows or rows that satisfy a predicate.
 
 use arrow_array::BooleanArray;
 use arrow_buffer::BooleanBuffer;
@@ -6,10 +6,10 @@ use arrow_select::filter::filter_record_batch;
 use isochrony_expr::{Expr, Shape};
 use isochrony_segment::{Bool8, DType};
 
-use super::compiled::{Compiled, contract};
+use super::compiled::{CompiledExpr, contract};
 use crate::operator;
-use crate::operators::fan_in::meeting::Meeting;
-use crate::operators::{pass_where, wrong_input};
+use crate::operators::fan_in::aligned_items::AlignedItems;
+use crate::operators::{forward_where, wrong_input};
 use crate::plan::rows::{Fields, OfRows};
 use crate::{
     Alignment, Break, Inputs, Item, Next, OpError, OpErrorKind, Operator, OperatorProperties, Out,
@@ -38,8 +38,8 @@ operator! {
         predicate: Option<Expr> = "expression" { adjustable: true },
     }
     state {
-        compiled: Compiled,
-        meeting: Meeting,
+        compiled: CompiledExpr,
+        aligned_items: AlignedItems,
         flags: Vec<Bool8>,
         of_rows: Option<OfRows>,
     }
@@ -72,19 +72,19 @@ impl Operator for Filter {
                 },
             });
         }
-        self.meeting = Meeting::of(inputs.len());
-        let bound = OperatorProperties::new([*port])
+        self.aligned_items = AlignedItems::new(inputs.len());
+        let properties = OperatorProperties::new([*port])
             .contract(contract(&program))
             .row_axis(RowAxis::FromInput);
         let align = match inputs.len() {
             1 => Alignment::Single,
             _ => Alignment::Window,
         };
-        Ok(bound.align(align).data_dependent())
+        Ok(properties.align(align).data_dependent())
     }
 
     fn process(&mut self, port: Port, item: &mut Item, out: &mut Out<'_>) -> Result<Next, OpError> {
-        if !self.meeting.is_complete(port, item)? {
+        if !self.aligned_items.is_complete(port, item)? {
             return Ok(Next::Consumed);
         }
         if let (Item::Rows(rows), Some(of_rows)) = (&*item, &mut self.of_rows) {
@@ -113,13 +113,13 @@ impl Operator for Filter {
             self.flags.resize(count, Bool8::default());
         }
         let flags = &mut self.flags[..count];
-        let others = self.meeting.others();
+        let others = self.aligned_items.others();
         let items = std::iter::once(&*item).chain(others);
         self.compiled
             .run_items(items, bytemuck::cast_slice_mut(flags))?;
-        // Shared, not copied.
+        // By reference, without a copy.
         let frames = frames.clone();
-        pass_where(&frames, flags, out)
+        forward_where(&frames, flags, out)
     }
 
     fn set(

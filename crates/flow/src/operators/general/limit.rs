@@ -1,4 +1,4 @@
-//! The first so many.
+//! Keeps the first items.
 
 use crate::operator;
 use crate::operators::wrong_input;

@@ -1,11 +1,11 @@
-//! Something computed of every window or sample.
+//! Computes an expression of every window or sample.
 
 use isochrony_expr::{Expr, Shape};
 use isochrony_segment::{Calibration, DType, SigSeg, StreamId};
 
-use super::compiled::{Compiled, contract, row_of};
+use super::compiled::{CompiledExpr, contract, row_width};
 use crate::operator;
-use crate::operators::fan_in::meeting::Meeting;
+use crate::operators::fan_in::aligned_items::AlignedItems;
 use crate::operators::wrong_input;
 use crate::{
     Alignment, Break, Inputs, Item, Next, OpError, OpErrorKind, Operator, OperatorProperties, Out,
@@ -35,10 +35,10 @@ operator! {
         expression: Option<Expr> = "expression" { adjustable: true },
     }
     state {
-        compiled: Compiled,
-        meeting: Meeting,
+        compiled: CompiledExpr,
+        aligned_items: AlignedItems,
         result: Option<(DType, StreamId)>,
-        /// Values of a row.
+        /// Values per row.
         width: usize,
     }
 }
@@ -51,7 +51,7 @@ impl Operator for Map {
             .bind("map", self.expression.as_ref(), inputs)?;
         let output = program.output();
         let stream = match port.stream_id() {
-            // The unit of what comes out is not known.
+            // The unit of the result is not known.
             Some(stream) => stream
                 .get()
                 .clone()
@@ -69,7 +69,7 @@ impl Operator for Map {
         let dtype = output.dtype;
         let result = match *port {
             PortType::Frames { window, hop, .. } => {
-                self.width = row_of(&program, inputs);
+                self.width = row_width(&program, inputs);
                 PortType::Frames {
                     dtype,
                     stream,
@@ -89,13 +89,13 @@ impl Operator for Map {
             _ => PortType::Samples { dtype, stream },
         };
         self.result = Some((dtype, stream));
-        self.meeting = Meeting::of(inputs.len());
-        let bound = OperatorProperties::new([result])
+        self.aligned_items = AlignedItems::new(inputs.len());
+        let properties = OperatorProperties::new([result])
             .contract(contract(&program))
             .row_axis(RowAxis::FromInput);
         Ok(match inputs.len() {
-            1 => bound.in_step(),
-            _ => bound.align(Alignment::Window).data_dependent(),
+            1 => properties.in_step(),
+            _ => properties.align(Alignment::Window).data_dependent(),
         })
     }
 
@@ -103,7 +103,7 @@ impl Operator for Map {
         let Some((dtype, stream)) = self.result else {
             return Ok(Next::Done);
         };
-        if !self.meeting.is_complete(port, item)? {
+        if !self.aligned_items.is_complete(port, item)? {
             return Ok(Next::Consumed);
         }
         let values = match &*item {
@@ -111,7 +111,7 @@ impl Operator for Map {
             other => other.samples() as usize,
         };
         let mut block = out.alloc(dtype, values)?;
-        let others = self.meeting.others();
+        let others = self.aligned_items.others();
         self.compiled
             .run_items(std::iter::once(&*item).chain(others), block.bytes_mut())?;
         let values = out.seal(block);

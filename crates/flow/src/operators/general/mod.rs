@@ -8,8 +8,8 @@ pub(crate) mod each;
 pub(crate) mod filter;
 pub(crate) mod limit;
 pub(crate) mod map;
-pub(crate) mod pass;
 pub(crate) mod passthrough;
+pub(crate) mod user_code;
 
 register! {
     between: Between;

@@ -1,7 +1,7 @@
-//! What groups of rows are reduced to.
+//! Aggregates of grouped rows.
 //!
-//! A value is eight bytes whatever its type ([`Cells`]): integers as int64, floats as their bits. So keys of any
-//! fields are compared alike, and an aggregate has one loop for integers and one for floats.
+//! Every value is stored as eight bytes ([`ColumnValues`]): integers as int64, floats as their bits. So keys of any
+//! type compare alike, and an aggregate has one loop for integers and one for floats.
 
 use arrow_array::{Array, ArrayRef, make_array};
 use arrow_buffer::{MutableBuffer, NullBuffer};
@@ -10,9 +10,9 @@ use isochrony_segment::DType;
 
 use crate::plan::rows::columns;
 
-/// How a field of a group's rows becomes one value.
+/// Reduces a field of a group's rows to one value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum How {
+pub(crate) enum AggregateFunction {
     Count,
     Sum,
     Min,
@@ -23,7 +23,7 @@ pub(crate) enum How {
     Last,
 }
 
-impl How {
+impl AggregateFunction {
     const ALL: [Self; 8] = [
         Self::Count,
         Self::Sum,
@@ -37,7 +37,7 @@ impl How {
     pub(crate) const NAMES: [&'static str; 8] =
         ["count", "sum", "min", "max", "mean", "std", "first", "last"];
 
-    pub(crate) fn named(name: &str) -> Option<Self> {
+    pub(crate) fn from_name(name: &str) -> Option<Self> {
         let at = Self::NAMES.iter().position(|known| *known == name)?;
         Some(Self::ALL[at])
     }
@@ -58,28 +58,28 @@ impl How {
     }
 }
 
-/// Values of one field as eight bytes each, which may be unknown.
+/// Values of one field as eight bytes each; any may be null.
 #[derive(Debug)]
-pub(crate) struct Cells {
+pub(crate) struct ColumnValues {
     dtype: DType,
     bits: Vec<u64>,
     known: Vec<bool>,
 }
 
 /// A column's values as eight bytes each.
-pub(crate) struct Bits {
+pub(crate) struct ColumnBits {
     bits: Vec<u64>,
     nulls: Option<NullBuffer>,
 }
 
-impl Bits {
+impl ColumnBits {
     pub(crate) fn get(&self, row: usize) -> Option<u64> {
         let known = self.nulls.as_ref().is_none_or(|nulls| nulls.is_valid(row));
         known.then(|| self.bits[row])
     }
 }
 
-/// Floats that are equal as keys have equal bits.
+/// Maps floats that are equal as keys to the same bits.
 fn canonical(value: f64) -> u64 {
     if value.is_nan() {
         f64::NAN.to_bits()
@@ -88,7 +88,7 @@ fn canonical(value: f64) -> u64 {
     }
 }
 
-/// A column's values: integers and bools as int64, floats as float64.
+/// Widens a column's values: integers and bools to int64, floats to float64.
 fn wide(column: &dyn Array, dtype: DType, float: impl Fn(f64) -> u64) -> Vec<u64> {
     let bytes = columns::values(column);
     macro_rules! each {
@@ -111,7 +111,7 @@ fn wide(column: &dyn Array, dtype: DType, float: impl Fn(f64) -> u64) -> Vec<u64
     }
 }
 
-impl Cells {
+impl ColumnValues {
     pub(crate) fn new(dtype: DType) -> Self {
         Self {
             dtype,
@@ -120,15 +120,15 @@ impl Cells {
         }
     }
 
-    /// A column's values as keys.
-    pub(crate) fn bits(&self, column: &dyn Array) -> Bits {
-        Bits {
+    /// Converts a column to keys.
+    pub(crate) fn bits(&self, column: &dyn Array) -> ColumnBits {
+        ColumnBits {
             bits: wide(column, self.dtype, canonical),
             nulls: column.logical_nulls(),
         }
     }
 
-    /// Forgets all values.
+    /// Removes all values.
     pub(crate) fn clear(&mut self) {
         self.bits.clear();
         self.known.clear();
@@ -139,7 +139,7 @@ impl Cells {
         self.known.push(bits.is_some());
     }
 
-    /// The values as a column of a field.
+    /// Converts the values to a column of a field.
     pub(crate) fn column(self, field: &Field) -> Result<ArrayRef, ArrowError> {
         let mut values = MutableBuffer::with_capacity(self.bits.len() * self.dtype.size());
         for &bits in &self.bits {
@@ -157,7 +157,7 @@ impl Cells {
             .then(|| NullBuffer::from(self.known));
         let column = columns::column(self.dtype, values, nulls)?;
         match field.data_type() {
-            // The same bits under another name.
+            // Only the type changes; the bits stay.
             DataType::Timestamp(..) => {
                 let data = column.to_data().into_builder();
                 Ok(make_array(
@@ -172,14 +172,14 @@ impl Cells {
 /// One aggregate of all groups.
 #[derive(Debug)]
 pub(crate) struct Aggregate {
-    how: How,
+    function: AggregateFunction,
     dtype: DType,
-    groups: Vec<Group>,
+    groups: Vec<GroupState>,
 }
 
-/// What an aggregate knows of a group: as many rows, and one value or sum as its bits, or mean and squared deviations.
+/// State of an aggregate for one group: number of rows, and a value or sum as bits, or mean and squared deviations.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Group {
+pub(crate) struct GroupState {
     count: u64,
     bits: u64,
     mean: f64,
@@ -187,17 +187,17 @@ pub(crate) struct Group {
 }
 
 impl Aggregate {
-    pub(crate) fn new(how: How, dtype: DType) -> Self {
+    pub(crate) fn new(function: AggregateFunction, dtype: DType) -> Self {
         Self {
-            how,
+            function,
             dtype,
             groups: Vec::new(),
         }
     }
 
-    /// Adds a column's values, each to the group that `places` names; there are `groups` of them by now.
+    /// Adds a column's values to the groups in `places`; `groups` is the number of groups so far.
     pub(crate) fn add(&mut self, column: Option<&dyn Array>, places: &[usize], groups: usize) {
-        self.groups.resize(groups, Group::default());
+        self.groups.resize(groups, GroupState::default());
         let Some(column) = column else {
             places
                 .iter()
@@ -211,42 +211,46 @@ impl Aggregate {
             if nulls.as_ref().is_some_and(|nulls| nulls.is_null(row)) {
                 continue;
             }
-            self.groups[place].add(self.how, bits, float);
+            self.groups[place].add(self.function, bits, float);
         }
     }
 
-    /// Whether it is the same bits in whichever parts values were added.
+    /// Whether the bits of the result do not depend on how values were partitioned.
     pub(crate) fn is_exact(&self) -> bool {
-        match self.how {
-            How::Mean | How::Std => false,
-            How::Sum => !self.dtype.is_float(),
+        match self.function {
+            AggregateFunction::Mean | AggregateFunction::Std => false,
+            AggregateFunction::Sum => !self.dtype.is_float(),
             _ => true,
         }
     }
 
-    /// What it knows of each group; it forgets it.
-    pub(crate) fn take(&mut self) -> Vec<Group> {
+    /// Takes the state of all groups, which leaves none.
+    pub(crate) fn take(&mut self) -> Vec<GroupState> {
         std::mem::take(&mut self.groups)
     }
 
-    /// Adds what another one knows of later values, each group's to the one that `places` names.
-    pub(crate) fn combine(&mut self, more: &[Group], places: &[usize], groups: usize) {
-        self.groups.resize(groups, Group::default());
+    /// Adds states of later values to the groups in `places`.
+    pub(crate) fn combine(&mut self, more: &[GroupState], places: &[usize], groups: usize) {
+        self.groups.resize(groups, GroupState::default());
         let float = self.dtype.is_float();
         for (&place, more) in places.iter().zip(more) {
-            self.groups[place].combine(self.how, more, float);
+            self.groups[place].combine(self.function, more, float);
         }
     }
 
-    /// A value for each group.
-    pub(crate) fn finish(self) -> Cells {
-        let mut cells = Cells::new(self.how.result(self.dtype));
+    /// Computes the value of each group.
+    pub(crate) fn finish(self) -> ColumnValues {
+        let mut cells = ColumnValues::new(self.function.result(self.dtype));
         for group in self.groups {
-            let known = group.count > 0 || matches!(self.how, How::Count | How::Sum);
-            cells.push(known.then(|| match self.how {
-                How::Count => group.count,
-                How::Mean => group.mean.to_bits(),
-                How::Std => (group.squares / group.count as f64).sqrt().to_bits(),
+            let known = group.count > 0
+                || matches!(
+                    self.function,
+                    AggregateFunction::Count | AggregateFunction::Sum
+                );
+            cells.push(known.then(|| match self.function {
+                AggregateFunction::Count => group.count,
+                AggregateFunction::Mean => group.mean.to_bits(),
+                AggregateFunction::Std => (group.squares / group.count as f64).sqrt().to_bits(),
                 _ => group.bits,
             }));
         }
@@ -254,18 +258,18 @@ impl Aggregate {
     }
 }
 
-impl Group {
-    /// Adds what is known of later values.
-    fn combine(&mut self, how: How, more: &Self, float: bool) {
+impl GroupState {
+    /// Adds the state of later values.
+    fn combine(&mut self, function: AggregateFunction, more: &Self, float: bool) {
         if more.count == 0 || self.count == 0 {
-            // A sum of nothing is the bits of zero.
+            // An empty sum has the bits of zero.
             *self = if more.count == 0 { *self } else { *more };
             return;
         }
-        match how {
-            How::Count => {}
-            // Chan, Golub and LeVeque (1979): what both know, and how far their means lie apart.
-            How::Mean | How::Std => {
+        match function {
+            AggregateFunction::Count => {}
+            // Chan, Golub and LeVeque (1979): combines both states, and the distance of their means.
+            AggregateFunction::Mean | AggregateFunction::Std => {
                 let share = more.count as f64 / (self.count + more.count) as f64;
                 let away = more.mean - self.mean;
                 self.mean += away * share;
@@ -273,33 +277,35 @@ impl Group {
             }
             _ => {
                 let count = self.count;
-                self.add(how, more.bits, float);
+                self.add(function, more.bits, float);
                 self.count = count;
             }
         }
         self.count += more.count;
     }
 
-    fn add(&mut self, how: How, bits: u64, float: bool) {
+    fn add(&mut self, function: AggregateFunction, bits: u64, float: bool) {
         let first = self.count == 0;
         self.count += 1;
         let value = || match float {
             true => f64::from_bits(bits),
             false => bits as i64 as f64,
         };
-        match how {
-            How::Count => {}
-            How::First if !first => {}
-            How::First | How::Last => self.bits = bits,
-            How::Sum if float => {
-                // The bits of zero are zero.
+        match function {
+            AggregateFunction::Count => {}
+            AggregateFunction::First if !first => {}
+            AggregateFunction::First | AggregateFunction::Last => self.bits = bits,
+            AggregateFunction::Sum if float => {
+                // An empty sum starts as the bits of zero.
                 self.bits = (f64::from_bits(self.bits) + value()).to_bits();
             }
-            How::Sum => self.bits = (self.bits as i64).wrapping_add(bits as i64) as u64,
-            How::Min | How::Max if first => self.bits = bits,
-            How::Min | How::Max if float => {
+            AggregateFunction::Sum => {
+                self.bits = (self.bits as i64).wrapping_add(bits as i64) as u64
+            }
+            AggregateFunction::Min | AggregateFunction::Max if first => self.bits = bits,
+            AggregateFunction::Min | AggregateFunction::Max if float => {
                 let (old, new) = (f64::from_bits(self.bits), value());
-                let better = if how == How::Min {
+                let better = if function == AggregateFunction::Min {
                     new < old
                 } else {
                     new > old
@@ -308,10 +314,10 @@ impl Group {
                     self.bits = bits;
                 }
             }
-            How::Min => self.bits = (self.bits as i64).min(bits as i64) as u64,
-            How::Max => self.bits = (self.bits as i64).max(bits as i64) as u64,
+            AggregateFunction::Min => self.bits = (self.bits as i64).min(bits as i64) as u64,
+            AggregateFunction::Max => self.bits = (self.bits as i64).max(bits as i64) as u64,
             // Welford's recurrence: deviations from the running mean do not cancel.
-            How::Mean | How::Std => {
+            AggregateFunction::Mean | AggregateFunction::Std => {
                 let value = value();
                 let away = value - self.mean;
                 self.mean += away / self.count as f64;

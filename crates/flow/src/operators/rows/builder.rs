@@ -1,4 +1,4 @@
-//! Rows while they are made of windows.
+//! Builds record batches, one row per window or range.
 
 use std::sync::Arc;
 
@@ -9,13 +9,13 @@ use arrow_schema::{DataType, Field};
 use crate::plan::rows::{Clock, END, Fields, Rows, START, TIME, clock_of};
 use crate::{Frames, Item, OpError, OpErrorKind, Out, PlanError, PortType};
 
-/// Rows that are given away together: so many that a block costs little beside them...
-const MOST_ROWS: usize = 1024;
-/// ... or as few as come of so many samples, however long a window is.
-const MOST_SAMPLES: u64 = 1 << 20;
+/// Maximum rows of a batch, enough to make the cost of a batch small...
+const MAX_ROWS: usize = 1024;
+/// ... and maximum samples, so that rows of long windows are not held back.
+const MAX_SAMPLES: u64 = 1 << 20;
 
-/// Starts, ends and times of rows that wait to be given away; the other columns are the operator's.
-pub(crate) struct Made {
+/// Builds batches: starts, ends and times of rows not emitted yet. The operator keeps the other columns.
+pub(crate) struct RowBuilder {
     fields: Fields,
     clock: Option<Arc<dyn Clock>>,
     starts: Vec<i64>,
@@ -24,8 +24,8 @@ pub(crate) struct Made {
     samples: u64,
 }
 
-impl Made {
-    /// For rows of a port's windows with these fields after the common ones; the type of what comes out.
+impl RowBuilder {
+    /// Creates a builder for windows of a port with these fields after the common ones; returns the output type too.
     pub(crate) fn bind(
         operator: &'static str,
         port: &PortType,
@@ -41,16 +41,16 @@ impl Made {
             fields.push(Field::new(TIME, Fields::civil(), true));
         }
         for field in own {
-            if let Some(twice) = fields.iter().find(|known| known.name() == field.name()) {
+            if let Some(duplicate) = fields.iter().find(|known| known.name() == field.name()) {
                 return Err(PlanError::FieldTwice {
                     operator,
-                    field: twice.name().clone(),
+                    field: duplicate.name().clone(),
                 });
             }
             fields.push(field);
         }
         let fields = Fields::intern(fields);
-        let made = Self {
+        let builder = Self {
             fields,
             clock,
             starts: Vec::new(),
@@ -58,10 +58,10 @@ impl Made {
             next: i64::MIN,
             samples: 0,
         };
-        Ok((made, PortType::Rows { fields, stream }))
+        Ok((builder, PortType::Rows { fields, stream }))
     }
 
-    /// A row for each window.
+    /// Adds a row for each window.
     pub(crate) fn add(&mut self, frames: &Frames) {
         let starts = (0..frames.count()).map(|k| frames.window_start(k));
         self.ends.extend(
@@ -74,30 +74,30 @@ impl Made {
         self.samples += frames.count() * frames.hop().min(frames.window());
     }
 
-    /// A row for a range.
+    /// Adds a row for a range.
     pub(crate) fn add_range(&mut self, range: &std::ops::Range<i64>) {
         self.starts.push(range.start);
         self.ends.push(range.end);
         self.next = range.end;
     }
 
-    /// Whether it is time to give them away.
+    /// Whether the batch should be emitted.
     pub(crate) fn is_full(&self) -> bool {
-        self.starts.len() >= MOST_ROWS || self.samples >= MOST_SAMPLES
+        self.starts.len() >= MAX_ROWS || self.samples >= MAX_SAMPLES
     }
 
-    /// Where the first of them begins.
+    /// Start of the first row.
     pub(crate) fn first(&self) -> Option<i64> {
         self.starts.first().copied()
     }
 
-    /// A promise that nothing before an index follows, as far as rows that wait let it be one.
-    pub(crate) fn upto(&self, upto: i64) -> i64 {
+    /// Limits a progress mark to the first row not emitted yet.
+    pub(crate) fn progress(&self, upto: i64) -> i64 {
         self.first().map_or(upto, |first| first.min(upto))
     }
 
-    /// Gives away the rows, with the other columns, if there are any.
-    pub(crate) fn give(
+    /// Emits the rows, if any, with the other columns.
+    pub(crate) fn emit(
         &mut self,
         columns: impl IntoIterator<Item = Result<ArrayRef, OpError>>,
         out: &mut Out<'_>,
@@ -112,12 +112,12 @@ impl Made {
         }
     }
 
-    /// The rows, with the other columns; None if there are none.
+    /// Takes the rows with the other columns; None if there are none.
     pub(crate) fn take(
         &mut self,
         columns: impl IntoIterator<Item = ArrayRef>,
     ) -> Result<Option<Rows>, OpError> {
-        let room = self.starts.len().min(MOST_ROWS);
+        let room = self.starts.len().min(MAX_ROWS);
         let starts = std::mem::replace(&mut self.starts, Vec::with_capacity(room));
         let ends = std::mem::replace(&mut self.ends, Vec::with_capacity(room));
         self.samples = 0;

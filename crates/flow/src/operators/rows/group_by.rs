@@ -1,4 +1,4 @@
-//! Groups of rows.
+//! Groups rows and aggregates them.
 
 use std::collections::HashMap;
 
@@ -10,7 +10,7 @@ use smallvec::SmallVec;
 
 use crate::operator;
 use crate::operators::wrong_input;
-use crate::plan::rows::{Aggregate, Cells, Fields, Group, How, Rows};
+use crate::plan::rows::{Aggregate, AggregateFunction, ColumnValues, Fields, GroupState, Rows};
 use crate::{
     Contract, Inputs, Item, Next, OpError, OpErrorKind, Operator, OperatorProperties, Out,
     PartialResult, PlanError, Port, PortType, json,
@@ -45,30 +45,30 @@ operator! {
         most: u64 = "integer" { unit: Of("groups"), range: (1.0, 9e18), default: || json!(1_000_000) },
     }
     state {
-        ready: Option<Ready>,
+        bound: Option<BoundState>,
     }
 }
 
-/// A key's bits by column, and which columns are unknown.
-type Key = (SmallVec<[u64; 2]>, u64);
+/// Bits of a key by column, and a mask of null columns.
+type GroupKey = (SmallVec<[u64; 2]>, u64);
 
-struct Ready {
+struct BoundState {
     output: Fields,
-    /// Places of the keys among the fields, and their values by group.
-    keys: Vec<(usize, Cells)>,
+    /// Column of each key, and its values by group.
+    keys: Vec<(usize, ColumnValues)>,
     aggregates: Vec<(Option<usize>, Aggregate)>,
-    groups: HashMap<Key, usize>,
-    /// Group of each row of the block at hand.
+    groups: HashMap<GroupKey, usize>,
+    /// Group of each row of the current batch.
     places: Vec<usize>,
 }
 
-/// What was gathered of some rows: keys in the order of their first rows, and of each aggregate what it knows of each.
-struct Groups {
-    keys: Vec<Key>,
-    aggregates: Vec<Vec<Group>>,
+/// Partial result: keys in the order of their first rows, and each aggregate's state by group.
+struct PartialGroups {
+    keys: Vec<GroupKey>,
+    aggregates: Vec<Vec<GroupState>>,
 }
 
-fn refused(parameter: &'static str, got: String, legal: String) -> PlanError {
+fn parameter_error(parameter: &'static str, got: String, legal: String) -> PlanError {
     PlanError::Parameter {
         operator: "group_by",
         parameter,
@@ -77,20 +77,24 @@ fn refused(parameter: &'static str, got: String, legal: String) -> PlanError {
     }
 }
 
-/// An aggregate as it is saved: how, and of which field.
-fn parse(name: &str, saved: &Value) -> Result<(How, Option<String>), PlanError> {
-    let how = |text: &Value| text.as_str().and_then(How::named);
+/// Parses a saved aggregate: its function and field.
+fn parse(name: &str, saved: &Value) -> Result<(AggregateFunction, Option<String>), PlanError> {
+    let function = |text: &Value| text.as_str().and_then(AggregateFunction::from_name);
     let parsed = match saved {
-        Value::String(_) if how(saved) == Some(How::Count) => Some((How::Count, None)),
+        Value::String(_) if function(saved) == Some(AggregateFunction::Count) => {
+            Some((AggregateFunction::Count, None))
+        }
         Value::Array(pair) => match &pair[..] {
-            [Value::String(field), by] => how(by).map(|how| (how, Some(field.clone()))),
+            [Value::String(field), by] => {
+                function(by).map(|function| (function, Some(field.clone())))
+            }
             _ => None,
         },
         _ => None,
     };
     parsed.ok_or_else(|| {
-        let names = How::NAMES.join(", ");
-        refused(
+        let names = AggregateFunction::NAMES.join(", ");
+        parameter_error(
             "aggregates",
             format!("{{{name:?}: {saved}}}"),
             format!("\"count\", or a field and one of {names}, as [\"mean\", \"max\"]"),
@@ -117,7 +121,7 @@ impl Operator for GroupBy {
             })?;
             let dtype = Fields::dtype(field.data_type());
             let dtype = dtype.ok_or_else(|| {
-                refused(
+                parameter_error(
                     "keys",
                     name.into(),
                     "fields of one number, not of lists".into(),
@@ -128,11 +132,11 @@ impl Operator for GroupBy {
         let (mut all, mut keys): (Vec<Field>, _) = (Vec::new(), Vec::new());
         for name in &self.keys {
             let (at, field, dtype) = find(name)?;
-            keys.push((at, Cells::new(dtype)));
+            keys.push((at, ColumnValues::new(dtype)));
             all.push(field.clone());
         }
         if keys.len() > 64 {
-            return Err(refused(
+            return Err(parameter_error(
                 "keys",
                 keys.len().to_string(),
                 "at most 64 fields".into(),
@@ -140,7 +144,7 @@ impl Operator for GroupBy {
         }
         let mut aggregates = Vec::new();
         for (name, saved) in &self.aggregates {
-            let (how, of) = parse(name, saved)?;
+            let (function, of) = parse(name, saved)?;
             let (place, field, dtype) = match &of {
                 Some(of) => {
                     let (at, field, dtype) = find(of)?;
@@ -149,24 +153,24 @@ impl Operator for GroupBy {
                 None => (None, None, DType::I64),
             };
             let timed = field.is_some_and(|f| matches!(f.data_type(), DataType::Timestamp(..)));
-            if timed && !how.keeps_type() && how != How::Count {
-                return Err(refused(
+            if timed && !function.keeps_type() && function != AggregateFunction::Count {
+                return Err(parameter_error(
                     "aggregates",
                     format!("{{{name:?}: {saved}}}"),
                     "count, min, max, first or last of a time".into(),
                 ));
             }
-            let result = how.result(dtype);
+            let result = function.result(dtype);
             let data = match field {
-                Some(field) if how.keeps_type() => field.data_type().clone(),
+                Some(field) if function.keeps_type() => field.data_type().clone(),
                 _ => Fields::arrow_type(result),
             };
-            let mut made = Field::new(name, data, true);
-            if let Some(field) = field.filter(|_| how != How::Count) {
-                made = made.with_metadata(field.metadata().clone());
+            let mut aggregate_field = Field::new(name, data, true);
+            if let Some(field) = field.filter(|_| function != AggregateFunction::Count) {
+                aggregate_field = aggregate_field.with_metadata(field.metadata().clone());
             }
-            all.push(made);
-            aggregates.push((place, Aggregate::new(how, dtype)));
+            all.push(aggregate_field);
+            aggregates.push((place, Aggregate::new(function, dtype)));
         }
         for (at, field) in all.iter().enumerate() {
             if all[..at].iter().any(|other| other.name() == field.name()) {
@@ -178,11 +182,11 @@ impl Operator for GroupBy {
         }
         if all.is_empty() {
             let legal = format!("keys or aggregates of {}", fields.names());
-            return Err(refused("aggregates", "none".into(), legal));
+            return Err(parameter_error("aggregates", "none".into(), legal));
         }
         let output = Fields::intern(all);
         let exact = aggregates.iter().all(|(_, one)| one.is_exact());
-        self.ready = Some(Ready {
+        self.bound = Some(BoundState {
             output,
             keys,
             aggregates,
@@ -193,85 +197,85 @@ impl Operator for GroupBy {
             fields: output,
             stream: None,
         };
-        // Sums of floats depend on their order.
+        // Float sums depend on their order.
         Ok(OperatorProperties::new([port])
             .contract(Contract::Reducible { exact })
             .data_dependent())
     }
 
     fn process(&mut self, _: Port, item: &mut Item, _: &mut Out<'_>) -> Result<Next, OpError> {
-        let (Item::Rows(rows), Some(ready)) = (&*item, &mut self.ready) else {
+        let (Item::Rows(rows), Some(bound)) = (&*item, &mut self.bound) else {
             return Err(OpErrorKind::WrongItem {
                 expected: "rows",
                 got: item.kind(),
             }
             .into());
         };
-        ready.group(rows.batch(), self.most)?;
-        for (place, aggregate) in &mut ready.aggregates {
+        bound.group(rows.batch(), self.most)?;
+        for (place, aggregate) in &mut bound.aggregates {
             let column = place.map(|at| rows.batch().column(at).as_ref());
-            aggregate.add(column, &ready.places, ready.groups.len());
+            aggregate.add(column, &bound.places, bound.groups.len());
         }
         Ok(Next::Consumed)
     }
 
     fn partial(&mut self) -> Option<PartialResult> {
-        let ready = self.ready.as_mut()?;
-        let mut keys: Vec<(Key, usize)> = ready.groups.drain().collect();
+        let bound = self.bound.as_mut()?;
+        let mut keys: Vec<(GroupKey, usize)> = bound.groups.drain().collect();
         keys.sort_unstable_by_key(|&(_, place)| place);
-        ready.keys.iter_mut().for_each(|(_, cells)| cells.clear());
-        let aggregates = ready.aggregates.iter_mut().map(|(_, one)| one.take());
-        let groups = Groups {
+        bound.keys.iter_mut().for_each(|(_, cells)| cells.clear());
+        let aggregates = bound.aggregates.iter_mut().map(|(_, one)| one.take());
+        let groups = PartialGroups {
             keys: keys.into_iter().map(|(key, _)| key).collect(),
             aggregates: aggregates.collect(),
         };
-        let each = size_of::<Key>() + groups.aggregates.len() * size_of::<Group>();
+        let each = size_of::<GroupKey>() + groups.aggregates.len() * size_of::<GroupState>();
         let bytes = (groups.keys.len() * each) as u64;
         Some(PartialResult::new(groups, bytes))
     }
 
     fn combine(&mut self, next: &PartialResult) -> Result<(), OpError> {
-        let (Some(ready), Some(groups)) = (&mut self.ready, next.get::<Groups>()) else {
+        let (Some(bound), Some(groups)) = (&mut self.bound, next.get::<PartialGroups>()) else {
             return Ok(());
         };
-        ready.places.clear();
+        bound.places.clear();
         for key in &groups.keys {
-            let place = ready.place(key, self.most)?;
-            ready.places.push(place);
+            let place = bound.place(key, self.most)?;
+            bound.places.push(place);
         }
-        let count = ready.groups.len();
-        for ((_, aggregate), more) in ready.aggregates.iter_mut().zip(&groups.aggregates) {
-            aggregate.combine(more, &ready.places, count);
+        let count = bound.groups.len();
+        for ((_, aggregate), more) in bound.aggregates.iter_mut().zip(&groups.aggregates) {
+            aggregate.combine(more, &bound.places, count);
         }
         Ok(())
     }
 
     fn finish(&mut self, _: Port, out: &mut Out<'_>) -> Result<(), OpError> {
-        let Some(mut ready) = self.ready.take() else {
+        let Some(mut bound) = self.bound.take() else {
             return Ok(());
         };
-        if ready.groups.is_empty() {
+        if bound.groups.is_empty() {
             return Ok(());
         }
-        let columns = ready.output.schema().fields().iter();
-        let keys = ready.keys.drain(..).map(|(_, cells)| cells);
-        let made = ready
+        let columns = bound.output.schema().fields().iter();
+        let keys = bound.keys.drain(..).map(|(_, cells)| cells);
+        let values = bound
             .aggregates
             .drain(..)
             .map(|(_, aggregate)| aggregate.finish());
         let columns = columns
-            .zip(keys.chain(made))
+            .zip(keys.chain(values))
             .map(|(field, cells)| cells.column(field));
         let columns = columns
             .collect::<Result<Vec<ArrayRef>, _>>()
             .map_err(OpErrorKind::from)?;
-        let batch = RecordBatch::try_new(ready.output.schema().clone(), columns);
+        let batch = RecordBatch::try_new(bound.output.schema().clone(), columns);
         let rows = Rows::without_index(batch.map_err(OpErrorKind::from)?);
         out.emit(0, &mut rows.into())
     }
 }
 
-impl Ready {
+impl BoundState {
     /// Finds the group of each row.
     fn group(&mut self, batch: &RecordBatch, most: u64) -> Result<(), OpError> {
         let rows = batch.num_rows();
@@ -295,8 +299,8 @@ impl Ready {
         Ok(())
     }
 
-    /// The place of a key's group, which may be new.
-    fn place(&mut self, key: &Key, most: u64) -> Result<usize, OpError> {
+    /// Returns the index of a key's group; adds the group if it is new.
+    fn place(&mut self, key: &GroupKey, most: u64) -> Result<usize, OpError> {
         if let Some(&place) = self.groups.get(key) {
             return Ok(place);
         }

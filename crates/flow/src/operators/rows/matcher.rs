@@ -1,8 +1,8 @@
-//! Pairs of rows of two streams that belong to the same time.
+//! Matches rows of two streams by time.
 //!
-//! Blocks come in the order of their beginnings whichever side they are of (the fan-in sees to that), so when one has
-//! come, nothing that begins before it follows on either side: the *watermark*. A left row is complete once no partner
-//! of it can follow, and goes out with its partners; a right row is forgotten once no left row can meet it.
+//! The fan-in orders blocks by start across both inputs, so nothing that begins before the latest block follows on
+//! either: the *watermark*. A left row is complete once no match can follow, and is emitted with its matches; a right
+//! row is dropped once no left row can match it.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -17,10 +17,10 @@ use isochrony_time::{Rate, SampleCount};
 use crate::plan::rows::{Clock, END, Fields, Rows, START};
 use crate::{OpError, OpErrorKind};
 
-/// What rows of a side are compared by: indices, or civil time in ns.
+/// Axis on which rows are compared: indices, or civil time in ns.
 pub(crate) struct Axis {
     clock: Option<Arc<dyn Clock>>,
-    /// Units of the axis in a second, and in a sample.
+    /// Axis units per second, and per sample.
     second: Option<Rate>,
     sample: f64,
 }
@@ -42,7 +42,7 @@ impl Axis {
         }
     }
 
-    /// Whole units of the axis in a duration.
+    /// Whole axis units in a duration.
     fn units_in(&self, seconds: f64) -> i64 {
         let units = self
             .second
@@ -53,7 +53,7 @@ impl Axis {
             .unwrap_or(i64::MAX)
     }
 
-    /// Starts and ends on the axis; `i64::MIN` where they are not known.
+    /// Starts and ends on the axis; `i64::MIN` if unknown.
     fn ranges(&self, starts: &[i64], ends: &[i64]) -> Result<Vec<(i64, i64)>, OpError> {
         let pairs = starts.iter().zip(ends);
         let Some(clock) = &self.clock else {
@@ -61,7 +61,7 @@ impl Axis {
         };
         let mut from = vec![0; starts.len()];
         clock.times(starts, &mut from)?;
-        // A row ends a period after its last sample: the index behind it may belong to another clock.
+        // A row ends one period after its last sample, because the next index may belong to another clock.
         let last: Vec<i64> = pairs.map(|(&start, &end)| (end - 1).max(start)).collect();
         let mut to = vec![0; last.len()];
         clock.times(&last, &mut to)?;
@@ -82,20 +82,20 @@ impl Axis {
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Waiting {
+struct PendingRow {
     start: i64,
     end: i64,
-    /// Number of its block among all of its side, and its place there.
+    /// Number of its block, counted from the input's first, and its row there.
     block: u64,
     row: usize,
 }
 
-struct Side {
+struct MatcherInput {
     axis: Axis,
-    /// Places of the columns of start and end.
+    /// Columns of start and end.
     range: (usize, usize),
-    rows: VecDeque<Waiting>,
-    /// Blocks that rows wait of, from number `first` on.
+    rows: VecDeque<PendingRow>,
+    /// Blocks with waiting rows, from number `first` on.
     blocks: VecDeque<RecordBatch>,
     first: u64,
     /// Bytes of the blocks.
@@ -104,9 +104,9 @@ struct Side {
     last: i64,
 }
 
-impl Side {
-    /// Rows wait in the order of their starts, also where streams were merged.
-    fn push(&mut self, row: Waiting) {
+impl MatcherInput {
+    /// Inserts a row in order of start; rows of merged streams may arrive out of order.
+    fn push(&mut self, row: PendingRow) {
         if self.rows.back().is_none_or(|last| last.start <= row.start) {
             return self.rows.push_back(row);
         }
@@ -114,8 +114,8 @@ impl Side {
         self.rows.insert(at, row);
     }
 
-    /// Lets go of blocks of which no row waits.
-    fn forget(&mut self) {
+    /// Drops blocks without waiting rows.
+    fn drop_blocks(&mut self) {
         let oldest = self.rows.iter().map(|row| row.block).min();
         while self.first < oldest.unwrap_or(u64::MAX)
             && let Some(block) = self.blocks.pop_front()
@@ -126,23 +126,23 @@ impl Side {
     }
 }
 
-/// Rows of both sides that wait, and the pairs that they make.
+/// Holds waiting rows of both inputs and computes their matches.
 pub(crate) struct Matcher {
     fields: Fields,
-    sides: [Side; 2],
+    inputs: [MatcherInput; 2],
     tolerance: Option<i64>,
     watermark: i64,
-    /// Right rows at which it is worth looking for those that nobody can meet.
+    /// Number of right rows that triggers pruning.
     prune_at: usize,
 }
 
-/// Right rows that may wait before it is looked which of them are needed.
-const FEW: usize = 1024;
+/// Right rows that may wait before pruning is tried.
+const MIN_PRUNE_ROWS: usize = 1024;
 
 impl Matcher {
-    pub(crate) fn new(fields: Fields, sides: [(Fields, Axis); 2], tolerance: Option<f64>) -> Self {
-        let tolerance = tolerance.map(|seconds| sides[0].1.units_in(seconds));
-        let side = |(fields, axis): (Fields, Axis)| Side {
+    pub(crate) fn new(fields: Fields, inputs: [(Fields, Axis); 2], tolerance: Option<f64>) -> Self {
+        let tolerance = tolerance.map(|seconds| inputs[0].1.units_in(seconds));
+        let input = |(fields, axis): (Fields, Axis)| MatcherInput {
             axis,
             range: (
                 fields.find(START).map_or(0, |(at, _)| at),
@@ -156,31 +156,31 @@ impl Matcher {
         };
         Self {
             fields,
-            sides: sides.map(side),
+            inputs: inputs.map(input),
             tolerance,
             watermark: i64::MIN,
-            prune_at: FEW,
+            prune_at: MIN_PRUNE_ROWS,
         }
     }
 
-    /// Takes a block of a side.
+    /// Takes a block of an input.
     pub(crate) fn add(&mut self, port: usize, rows: Rows) -> Result<(), OpError> {
-        let side = &mut self.sides[port];
+        let input = &mut self.inputs[port];
         let covers = rows.covers();
         let batch = rows.into_batch();
         let index = |at: usize| batch.column(at).as_primitive::<Int64Type>().values();
-        let (starts, ends) = (index(side.range.0), index(side.range.1));
-        let ranges = side.axis.ranges(starts, ends)?;
+        let (starts, ends) = (index(input.range.0), index(input.range.1));
+        let ranges = input.axis.ranges(starts, ends)?;
         if let Some(covers) = covers {
-            side.last = covers.start;
-            let begins = side.axis.ranges(&[covers.start], &[covers.end])?[0].0;
+            input.last = covers.start;
+            let begins = input.axis.ranges(&[covers.start], &[covers.end])?[0].0;
             if begins != i64::MIN {
                 if begins < self.watermark {
                     return Err(OpErrorKind::BackInTime {
                         port,
                         at: covers.start,
                         by: self.watermark - begins,
-                        unit: if side.axis.clock.is_some() {
+                        unit: if input.axis.clock.is_some() {
                             "ns"
                         } else {
                             "samples"
@@ -191,10 +191,10 @@ impl Matcher {
                 self.watermark = begins;
             }
         }
-        let block = side.first + side.blocks.len() as u64;
+        let block = input.first + input.blocks.len() as u64;
         for (row, &(start, end)) in ranges.iter().enumerate() {
             if start != i64::MIN && end != i64::MIN {
-                side.push(Waiting {
+                input.push(PendingRow {
                     start,
                     end,
                     block,
@@ -202,29 +202,29 @@ impl Matcher {
                 });
             }
         }
-        side.bytes += batch.get_array_memory_size() as u64;
-        side.blocks.push_back(batch);
+        input.bytes += batch.get_array_memory_size() as u64;
+        input.blocks.push_back(batch);
         Ok(())
     }
 
-    /// Whether no partner of a left row can follow.
-    fn is_complete(&self, left: &Waiting) -> bool {
+    /// Whether no match of a left row can follow.
+    fn is_complete(&self, left: &PendingRow) -> bool {
         match self.tolerance {
             None => left.end <= self.watermark,
             Some(tolerance) => left.start.saturating_add(tolerance) < self.watermark,
         }
     }
 
-    /// Places of the right rows that a left row meets.
-    fn partners(&self, left: &Waiting, found: &mut Vec<usize>) {
-        let right = &self.sides[1].rows;
+    /// Finds the right rows that match a left row.
+    fn find_matches(&self, left: &PendingRow, matches: &mut Vec<usize>) {
+        let right = &self.inputs[1].rows;
         match self.tolerance {
             None => {
                 let begun = right
                     .iter()
                     .enumerate()
                     .take_while(|(_, row)| row.start < left.end);
-                found.extend(
+                matches.extend(
                     begun
                         .filter(|(_, row)| row.end > left.start)
                         .map(|(at, _)| at),
@@ -237,71 +237,71 @@ impl Matcher {
                     let away = right.get(at)?.start.abs_diff(left.start);
                     (away <= tolerance.unsigned_abs()).then_some((away, at))
                 });
-                // The earlier of equals comes first; of several that begin together the first is meant.
+                // The earlier of two equally near rows wins, and the first of several with the same start.
                 if let Some((_, at)) = near.min() {
                     let start = right[at].start;
-                    found.push(right.partition_point(|row| row.start < start));
+                    matches.push(right.partition_point(|row| row.start < start));
                 }
             }
         }
     }
 
-    /// The pairs of all left rows that are complete, or of all at the end.
-    pub(crate) fn matched(&mut self, end: bool) -> Result<Option<Rows>, OpError> {
-        let mut pairs: Vec<[Waiting; 2]> = Vec::new();
-        let mut found = Vec::new();
-        while let Some(&left) = self.sides[0].rows.front()
+    /// Joins all complete left rows, or all of them at the end.
+    pub(crate) fn take_matches(&mut self, end: bool) -> Result<Option<Rows>, OpError> {
+        let mut pairs: Vec<[PendingRow; 2]> = Vec::new();
+        let mut matches = Vec::new();
+        while let Some(&left) = self.inputs[0].rows.front()
             && (end || self.is_complete(&left))
         {
-            self.sides[0].rows.pop_front();
-            found.clear();
-            self.partners(&left, &mut found);
-            pairs.extend(found.iter().map(|&at| [left, self.sides[1].rows[at]]));
+            self.inputs[0].rows.pop_front();
+            matches.clear();
+            self.find_matches(&left, &mut matches);
+            pairs.extend(matches.iter().map(|&at| [left, self.inputs[1].rows[at]]));
         }
-        let rows = self.joined(&pairs)?;
+        let rows = self.join_pairs(&pairs)?;
         self.prune();
-        self.sides.iter_mut().for_each(Side::forget);
+        self.inputs.iter_mut().for_each(MatcherInput::drop_blocks);
         Ok(rows)
     }
 
-    /// Forgets right rows that nobody can meet any more.
+    /// Drops right rows that no left row can match.
     fn prune(&mut self) {
-        let oldest = self.sides[0]
+        let oldest = self.inputs[0]
             .rows
             .front()
             .map_or(i64::MAX, |left| left.start);
         let from = oldest.min(self.watermark);
         let tolerance = self.tolerance;
-        let gone = |row: &Waiting| match tolerance {
+        let unmatchable = |row: &PendingRow| match tolerance {
             None => row.end <= from,
             Some(tolerance) => row.start.saturating_add(tolerance) < from,
         };
-        let right = &mut self.sides[1].rows;
-        while right.front().is_some_and(gone) {
+        let right = &mut self.inputs[1].rows;
+        while right.front().is_some_and(unmatchable) {
             right.pop_front();
         }
-        // Behind one that lasts long there may be others that do not.
+        // Rows behind a long one may already be unneeded.
         if right.len() >= self.prune_at {
-            right.retain(|row| !gone(row));
-            self.prune_at = (2 * right.len()).max(FEW);
+            right.retain(|row| !unmatchable(row));
+            self.prune_at = (2 * right.len()).max(MIN_PRUNE_ROWS);
         }
     }
 
-    /// A row for each pair.
-    fn joined(&self, pairs: &[[Waiting; 2]]) -> Result<Option<Rows>, OpError> {
+    /// Builds one row per pair.
+    fn join_pairs(&self, pairs: &[[PendingRow; 2]]) -> Result<Option<Rows>, OpError> {
         let (Some([first, _]), Some([last, _])) = (pairs.first(), pairs.last()) else {
             return Ok(None);
         };
         let mut columns: Vec<ArrayRef> = Vec::with_capacity(self.fields.schema().fields().len());
-        for (port, side) in self.sides.iter().enumerate() {
-            // Number of the block among those that wait.
+        for (port, input) in self.inputs.iter().enumerate() {
+            // Position of the block in `blocks`.
             let places: Vec<(usize, usize)> = pairs
                 .iter()
-                .map(|pair| ((pair[port].block - side.first) as usize, pair[port].row))
+                .map(|pair| ((pair[port].block - input.first) as usize, pair[port].row))
                 .collect();
-            let width = side.blocks.front().map_or(0, RecordBatch::num_columns);
+            let width = input.blocks.front().map_or(0, RecordBatch::num_columns);
             for at in 0..width {
-                let parts: Vec<&dyn Array> = side
+                let parts: Vec<&dyn Array> = input
                     .blocks
                     .iter()
                     .map(|block| block.column(at).as_ref())
@@ -309,8 +309,8 @@ impl Matcher {
                 columns.push(interleave(&parts, &places).map_err(OpErrorKind::from)?);
             }
         }
-        let left = &self.sides[0];
-        let index = |row: &Waiting, at: usize| {
+        let left = &self.inputs[0];
+        let index = |row: &PendingRow, at: usize| {
             let block = &left.blocks[(row.block - left.first) as usize];
             block.column(at).as_primitive::<Int64Type>().value(row.row)
         };
@@ -324,15 +324,17 @@ impl Matcher {
         )))
     }
 
-    /// Bytes of what waits.
+    /// Bytes of the waiting rows.
     pub(crate) fn bytes(&self) -> u64 {
-        let of = |side: &Side| side.bytes + (side.rows.len() * size_of::<Waiting>()) as u64;
-        self.sides.iter().map(of).sum()
+        let of = |input: &MatcherInput| {
+            input.bytes + (input.rows.len() * size_of::<PendingRow>()) as u64
+        };
+        self.inputs.iter().map(of).sum()
     }
 
-    /// Index before which no row follows.
+    /// Index before which no output follows.
     pub(crate) fn progress(&self) -> i64 {
-        let left = &self.sides[0];
+        let left = &self.inputs[0];
         let waiting = left.rows.front().and_then(|row| {
             let block = left.blocks.get((row.block - left.first) as usize)?;
             Some(

@@ -1,4 +1,4 @@
-//! Operators that give or take rows with named fields.
+//! Operators on rows with named fields.
 
 pub(crate) mod aggregate;
 pub(crate) mod builder;

@@ -1,4 +1,4 @@
-//! Some fields of rows, and further ones.
+//! Selects and computes fields of rows.
 
 use arrow_array::{ArrayRef, RecordBatch};
 use arrow_schema::Field;
@@ -35,11 +35,11 @@ operator! {
         fields: Map<String, Value> = "expressions" { default: || json!({}) },
     }
     state {
-        ready: Option<Ready>,
+        bound: Option<BoundState>,
     }
 }
 
-struct Ready {
+struct BoundState {
     output: Fields,
     kept: Vec<usize>,
     computed: Vec<OfRows>,
@@ -70,7 +70,7 @@ impl Operator for Select {
         for (name, saved) in &self.fields {
             let expr = expression("select", "fields", name, saved)?;
             let of_rows = OfRows::bind("select", &expr, fields)?;
-            // Of something unknown comes something unknown.
+            // Null inputs give null results.
             all.push(Field::new(name, Fields::arrow_type(of_rows.output()), true));
             computed.push(of_rows);
         }
@@ -91,7 +91,7 @@ impl Operator for Select {
             });
         }
         let output = Fields::intern(all);
-        self.ready = Some(Ready {
+        self.bound = Some(BoundState {
             output,
             kept,
             computed,
@@ -103,7 +103,7 @@ impl Operator for Select {
     }
 
     fn process(&mut self, _: Port, item: &mut Item, _: &mut Out<'_>) -> Result<Next, OpError> {
-        let (Item::Rows(rows), Some(ready)) = (&*item, &mut self.ready) else {
+        let (Item::Rows(rows), Some(bound)) = (&*item, &mut self.bound) else {
             return Err(OpErrorKind::WrongItem {
                 expected: "rows",
                 got: item.kind(),
@@ -111,15 +111,15 @@ impl Operator for Select {
             .into());
         };
         let batch = rows.batch();
-        let mut columns: Vec<ArrayRef> = ready
+        let mut columns: Vec<ArrayRef> = bound
             .kept
             .iter()
             .map(|&at| batch.column(at).clone())
             .collect();
-        for one in &mut ready.computed {
+        for one in &mut bound.computed {
             columns.push(one.column(batch)?);
         }
-        let batch = RecordBatch::try_new(ready.output.schema().clone(), columns);
+        let batch = RecordBatch::try_new(bound.output.schema().clone(), columns);
         *item = rows.with_batch(batch.map_err(OpErrorKind::from)?).into();
         Ok(Next::Forward)
     }

@@ -1,4 +1,4 @@
-//! Windows into rows.
+//! Converts windows and ranges to rows.
 
 use arrow_array::ArrayRef;
 use arrow_buffer::MutableBuffer;
@@ -9,9 +9,9 @@ use serde_json::{Map, Value};
 use std::slice::from_ref;
 
 use crate::operator;
-use crate::operators::general::compiled::Compiled;
+use crate::operators::general::compiled::CompiledExpr;
 use crate::operators::wrong_input;
-use crate::plan::rows::{Fields, Made, columns};
+use crate::plan::rows::{Fields, RowBuilder, columns};
 use crate::{
     Break, Contract, Frames, Inputs, Item, Next, OpError, OpErrorKind, Operator,
     OperatorProperties, Out, PlanError, Port, PortType, json,
@@ -38,19 +38,19 @@ operator! {
         fields: Map<String, Value> = "expressions" { default: || json!({}) },
     }
     state {
-        ready: Option<Ready>,
+        bound: Option<BoundState>,
     }
 }
 
-struct Ready {
-    made: Made,
+struct BoundState {
+    rows: RowBuilder,
     columns: Vec<Column>,
 }
 
 struct Column {
-    compiled: Compiled,
+    compiled: CompiledExpr,
     dtype: DType,
-    /// Values a row; None: one, and not a list.
+    /// Values per row of a list; None: a single value.
     width: Option<usize>,
     values: MutableBuffer,
 }
@@ -69,14 +69,14 @@ impl Column {
         let values = std::mem::take(&mut self.values);
         let column = match self.width {
             None => columns::column(self.dtype, values, None),
-            // Windows lie in memory, so their lengths fit.
+            // Windows fit in memory, so their lengths fit in i32.
             Some(width) => columns::lists(self.dtype, width as i32, values),
         };
         Ok(column.map_err(OpErrorKind::from)?)
     }
 }
 
-/// An expression of a saved plan.
+/// Parses an expression of a saved plan.
 pub(crate) fn expression(
     operator: &'static str,
     parameter: &'static str,
@@ -117,7 +117,7 @@ impl Operator for ToRows {
         let (mut columns, mut fields, mut stateful) = (Vec::new(), Vec::new(), false);
         for (name, saved) in &self.fields {
             let expr = expression("rows", "fields", name, saved)?;
-            let mut compiled = Compiled::default();
+            let mut compiled = CompiledExpr::default();
             let program = compiled.bind("rows", Some(&expr), from_ref(port))?;
             stateful |= program.is_stateful();
             let output = program.output();
@@ -138,8 +138,8 @@ impl Operator for ToRows {
                 values: MutableBuffer::default(),
             });
         }
-        let (made, output) = Made::bind("rows", port, fields)?;
-        self.ready = Some(Ready { made, columns });
+        let (rows, output) = RowBuilder::bind("rows", port, fields)?;
+        self.bound = Some(BoundState { rows, columns });
         let contract = match stateful {
             true => Contract::Sequential,
             false => Contract::Stateless,
@@ -148,17 +148,17 @@ impl Operator for ToRows {
     }
 
     fn process(&mut self, _: Port, item: &mut Item, out: &mut Out<'_>) -> Result<Next, OpError> {
-        let Some(ready) = &mut self.ready else {
+        let Some(bound) = &mut self.bound else {
             return Ok(Next::Done);
         };
         match &*item {
             Item::Frames(frames) => {
-                ready.made.add(frames);
-                ready
+                bound.rows.add(frames);
+                bound
                     .columns
                     .iter_mut()
                     .try_for_each(|column| column.add(frames))?;
-                if ready.made.is_full() {
+                if bound.rows.is_full() {
                     self.flush(out)?;
                 }
             }
@@ -166,8 +166,8 @@ impl Operator for ToRows {
                 ranges
                     .ranges
                     .iter()
-                    .for_each(|range| ready.made.add_range(range));
-                // Detections are few, and somebody waits for them.
+                    .for_each(|range| bound.rows.add_range(range));
+                // Detections are rare and awaited: emit them at once.
                 self.flush(out)?;
             }
             other => {
@@ -182,14 +182,14 @@ impl Operator for ToRows {
     }
 
     fn on_break(&mut self, _: Port, why: &Break, out: &mut Out<'_>) -> Result<(), OpError> {
-        if let Some(ready) = &mut self.ready {
-            ready
+        if let Some(bound) = &mut self.bound {
+            bound
                 .columns
                 .iter_mut()
                 .for_each(|column| column.compiled.reset());
         }
         match why {
-            // Rows do not care for what lies between them.
+            // Rows need not be contiguous.
             Break::Removed => Ok(()),
             _ => self.flush(out),
         }
@@ -204,17 +204,17 @@ impl Operator for ToRows {
     }
 
     fn progress(&mut self, _: Port, upto: i64) -> i64 {
-        let ready = self.ready.as_ref();
-        ready.map_or(upto, |ready| ready.made.upto(upto))
+        let bound = self.bound.as_ref();
+        bound.map_or(upto, |bound| bound.rows.progress(upto))
     }
 }
 
 impl ToRows {
-    /// Gives away the rows that wait.
+    /// Emits the pending rows.
     fn flush(&mut self, out: &mut Out<'_>) -> Result<(), OpError> {
-        let Some(Ready { made, columns }) = &mut self.ready else {
+        let Some(BoundState { rows, columns }) = &mut self.bound else {
             return Ok(());
         };
-        made.give(columns.iter_mut().map(Column::take), out)
+        rows.emit(columns.iter_mut().map(Column::take), out)
     }
 }

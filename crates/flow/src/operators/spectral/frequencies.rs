@@ -1,10 +1,10 @@
-//! Which frequencies the values of a plan's rows are of.
+//! Frequencies of a plan's spectra.
 
 use isochrony_dsp::spectrum::frequencies_hz;
 
 use crate::{Plan, PortType, RowAxis};
 
-/// What spectra were computed of: so many samples at a time.
+/// Input of a transform: sample count, rate, and type.
 struct Spectra {
     nfft: usize,
     rate: f64,
@@ -12,9 +12,8 @@ struct Spectra {
 }
 
 impl Plan {
-    /// The frequencies in Hz that the values of a row are of, where rows are spectra (`fft`, `power`, `welch`) or as many
-    /// values computed of them; None where they are not. Of real samples they are NumPy's `rfftfreq`, of complex ones
-    /// `fftfreq`.
+    /// Frequencies in Hz of a row's values, if rows are spectra (`fft`, `power`, `welch`) or have as many values
+    /// computed from them; else None. As NumPy's `rfftfreq` for real samples, `fftfreq` for complex ones.
     #[must_use]
     pub fn frequencies(&self) -> Option<Vec<f64>> {
         let spectra = self.spectra()?;
@@ -22,7 +21,7 @@ impl Plan {
         Some(hz)
     }
 
-    /// Whether rows are spectra of complex samples; None where they are no spectra.
+    /// Whether rows are spectra of complex samples; None if they are no spectra.
     #[must_use]
     pub fn complex_spectra(&self) -> Option<bool> {
         self.spectra().map(|spectra| spectra.complex)

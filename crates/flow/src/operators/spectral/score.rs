@@ -1,4 +1,4 @@
-//! How much of a window lies in given frequencies.
+//! Share of a window's power at given frequencies.
 
 use isochrony_dsp::features::{Normalise, Score};
 use isochrony_dsp::spectrum::{Detrend, frequencies, frequencies_hz};
@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::operator;
 use crate::operators::windows::features::numbers;
 use crate::operators::windows::kernels::{kernel, taper};
-use crate::operators::windows::rowwise::{Row, Rowwise, Windowed};
+use crate::operators::windows::row_processor::{RowProcessor, RowType, WindowInput};
 use crate::{
     Inputs, Item, Next, OpError, Operator, OperatorProperties, Out, PlanError, Port, PortType, json,
 };
@@ -52,25 +52,25 @@ operator! {
         detrend: String = "text" { choices: &Detrend::NAMES, default: || json!("none") },
     }
     state {
-        rows: Rowwise,
+        rows: RowProcessor,
     }
 }
 
 impl SpectralScore {
-    /// A weight for each frequency.
-    fn weights(&self, given: &Windowed) -> Result<Vec<f64>, PlanError> {
+    /// The weight of each frequency.
+    fn weights(&self, input: &WindowInput) -> Result<Vec<f64>, PlanError> {
         let mut weights = numbers(&self.weights);
         if let [all] = weights[..]
             && !self.weights.is_array()
         {
-            weights = vec![all; frequencies(given.width, given.complex)];
+            weights = vec![all; frequencies(input.width, input.complex)];
         }
-        let half = given.rate / 2.0;
-        let lowest = if given.complex { -half } else { 0.0 };
+        let half = input.rate / 2.0;
+        let lowest = if input.complex { -half } else { 0.0 };
         match numbers(&self.band_hz)[..] {
             [] => {}
             [low, high] if lowest <= low && low <= high && high <= half => {
-                let hz = frequencies_hz(given.width, given.rate, given.complex);
+                let hz = frequencies_hz(input.width, input.rate, input.complex);
                 for (weight, hz) in weights.iter_mut().zip(hz) {
                     if !(low..=high).contains(&hz) {
                         *weight = 0.0;
@@ -92,27 +92,27 @@ impl SpectralScore {
 
 impl Operator for SpectralScore {
     fn bind(&mut self, inputs: &[PortType]) -> Result<OperatorProperties, PlanError> {
-        let given = Windowed::of("spectral_score", &inputs[0])?;
-        let factors = taper("spectral_score", &self.taper)?.periodic(given.width);
+        let input = WindowInput::of("spectral_score", &inputs[0])?;
+        let factors = taper("spectral_score", &self.taper)?.periodic(input.width);
         let detrend = Detrend::named(&self.detrend).unwrap_or_default();
         let normalise = Normalise::named(&self.normalise).unwrap_or(Normalise::None);
-        let (weights, complex) = (self.weights(&given)?, given.complex);
+        let (weights, complex) = (self.weights(&input)?, input.complex);
         let kernel = kernel!(
-            given,
+            input,
             "spectral_score",
             |T| Score::<T>::new(&factors, complex, detrend, &weights, normalise),
             |score, window, row| row[0] = score.of(window)
         );
         let unit = match normalise {
-            Normalise::None => given.unit().into(),
+            Normalise::None => input.unit().into(),
             Normalise::Total => String::new(),
         };
-        let row = Row {
+        let row = RowType {
             width: 1,
             complex: false,
             unit,
         };
-        self.rows.bind("spectral_score", &given, None, kernel, row)
+        self.rows.bind("spectral_score", &input, None, kernel, row)
     }
 
     fn process(&mut self, _: Port, item: &mut Item, out: &mut Out<'_>) -> Result<Next, OpError> {

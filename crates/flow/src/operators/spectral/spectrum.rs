@@ -1,11 +1,11 @@
-//! Spectra of windows.
+//! Fourier spectra of windows.
 
 use isochrony_dsp::DspError;
 use isochrony_dsp::spectrum::{Detrend, Forward, Power as PowerRows, Scaling, frequencies};
 
 use crate::operator;
 use crate::operators::windows::kernels::{kernel, taper};
-use crate::operators::windows::rowwise::{Row, Rowwise, Windowed};
+use crate::operators::windows::row_processor::{RowProcessor, RowType, WindowInput};
 use crate::{
     Inputs, Item, Next, OpError, Operator, OperatorProperties, Out, PlanError, Port, PortType,
     RowAxis, json,
@@ -45,7 +45,7 @@ operator! {
         detrend: String = "text" { choices: &Detrend::NAMES, default: || json!("none") },
     }
     state {
-        rows: Rowwise,
+        rows: RowProcessor,
     }
 }
 
@@ -84,13 +84,13 @@ operator! {
         detrend: String = "text" { choices: &Detrend::NAMES, default: || json!("constant") },
     }
     state {
-        rows: Rowwise,
+        rows: RowProcessor,
     }
 }
 
-/// What a window's numbers are multiplied by, and their unit.
-fn amplitude(scaling: &str, factors: &[f64], given: &Windowed) -> (f64, String) {
-    let unit = given.unit();
+/// Scale factor of a window's spectrum, and its unit.
+fn amplitude(scaling: &str, factors: &[f64], input: &WindowInput) -> (f64, String) {
+    let unit = input.unit();
     match scaling {
         "spectrum" => (1.0 / factors.iter().sum::<f64>(), unit.into()),
         "psd" => {
@@ -100,7 +100,7 @@ fn amplitude(scaling: &str, factors: &[f64], given: &Windowed) -> (f64, String) 
                 format!("{unit}/Hz^0.5")
             };
             (
-                Scaling::Density.factor(factors, given.rate).sqrt(),
+                Scaling::Density.factor(factors, input.rate).sqrt(),
                 per_root,
             )
         }
@@ -110,13 +110,13 @@ fn amplitude(scaling: &str, factors: &[f64], given: &Windowed) -> (f64, String) 
 
 impl Operator for Fft {
     fn bind(&mut self, inputs: &[PortType]) -> Result<OperatorProperties, PlanError> {
-        let given = Windowed::of("fft", &inputs[0])?;
-        let factors = taper("fft", &self.taper)?.periodic(given.width);
+        let input = WindowInput::of("fft", &inputs[0])?;
+        let factors = taper("fft", &self.taper)?.periodic(input.width);
         let detrend = Detrend::named(&self.detrend).unwrap_or_default();
-        let (scale, unit) = amplitude(&self.scaling, &factors, &given);
-        let (width, complex) = (given.width, given.complex);
+        let (scale, unit) = amplitude(&self.scaling, &factors, &input);
+        let (width, complex) = (input.width, input.complex);
         let kernel = kernel!(
-            given,
+            input,
             "fft",
             |T| Ok::<_, DspError>(Forward::<T>::new(width, complex, &factors, detrend)),
             |transform, window, row| {
@@ -126,13 +126,13 @@ impl Operator for Fft {
                 }
             }
         );
-        let row = Row {
+        let row = RowType {
             width: frequencies(width, complex),
             complex: true,
             unit,
         };
-        let bound = self.rows.bind("fft", &given, None, kernel, row)?;
-        Ok(bound.row_axis(RowAxis::Frequencies {
+        let properties = self.rows.bind("fft", &input, None, kernel, row)?;
+        Ok(properties.row_axis(RowAxis::Frequencies {
             nfft: width,
             complex,
         }))
@@ -145,28 +145,28 @@ impl Operator for Fft {
 
 impl Operator for Power {
     fn bind(&mut self, inputs: &[PortType]) -> Result<OperatorProperties, PlanError> {
-        let given = Windowed::of("power", &inputs[0])?;
-        let factors = taper("power", &self.taper)?.periodic(given.width);
+        let input = WindowInput::of("power", &inputs[0])?;
+        let factors = taper("power", &self.taper)?.periodic(input.width);
         // The declaration allows no other names.
         let scaling = Scaling::named(&self.scaling).unwrap_or(Scaling::Density);
         let detrend = Detrend::named(&self.detrend).unwrap_or(Detrend::Constant);
-        let (complex, rate) = (given.complex, given.rate);
+        let (complex, rate) = (input.complex, input.rate);
         let kernel = kernel!(
-            given,
+            input,
             "power",
             |T| Ok::<_, DspError>(PowerRows::<T>::new(
                 &factors, complex, detrend, scaling, rate
             )),
             |power, window, row| power.row(window, row)
         );
-        let row = Row {
-            width: frequencies(given.width, complex),
+        let row = RowType {
+            width: frequencies(input.width, complex),
             complex: false,
-            unit: squared(given.unit(), scaling == Scaling::Density),
+            unit: squared(input.unit(), scaling == Scaling::Density),
         };
-        let bound = self.rows.bind("power", &given, None, kernel, row)?;
-        Ok(bound.row_axis(RowAxis::Frequencies {
-            nfft: given.width,
+        let properties = self.rows.bind("power", &input, None, kernel, row)?;
+        Ok(properties.row_axis(RowAxis::Frequencies {
+            nfft: input.width,
             complex,
         }))
     }
@@ -176,7 +176,7 @@ impl Operator for Power {
     }
 }
 
-/// The unit of squared values, per hertz or not; empty where theirs is unknown.
+/// The unit of squared values, per hertz if `density`; empty if their unit is unknown.
 pub(crate) fn squared(unit: &str, density: bool) -> String {
     let squared = if unit.chars().all(char::is_alphabetic) {
         format!("{unit}^2")

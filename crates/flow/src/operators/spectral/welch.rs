@@ -5,7 +5,7 @@ use isochrony_dsp::spectrum::{Average, Detrend, Scaling, Welch as WelchRows, fre
 use super::spectrum::squared;
 use crate::operator;
 use crate::operators::windows::kernels::{kernel, taper};
-use crate::operators::windows::rowwise::{Row, Rowwise, Windowed};
+use crate::operators::windows::row_processor::{RowProcessor, RowType, WindowInput};
 use crate::{
     Inputs, Item, Next, OpError, Operator, OperatorProperties, Out, PlanError, Port, PortType,
     RowAxis, json,
@@ -55,16 +55,16 @@ operator! {
         average: String = "text" { choices: &Average::NAMES, default: || json!("mean") },
     }
     state {
-        rows: Rowwise,
+        rows: RowProcessor,
     }
 }
 
 impl Operator for Welch {
     fn bind(&mut self, inputs: &[PortType]) -> Result<OperatorProperties, PlanError> {
-        let given = Windowed::of("welch", &inputs[0])?;
+        let input = WindowInput::of("welch", &inputs[0])?;
         let taper = taper("welch", &self.taper)?;
-        // Longer ones are refused below, before there are factors for them.
-        let nfft = self.nfft.min(given.width as u64 + 1) as usize;
+        // Longer ones are rejected below, before tables are made for them.
+        let nfft = self.nfft.min(input.width as u64 + 1) as usize;
         let hop = match self.hop {
             Some(hop) => usize::try_from(hop).unwrap_or(usize::MAX),
             None => nfft - nfft / 2,
@@ -73,7 +73,7 @@ impl Operator for Welch {
         let scaling = Scaling::named(&self.scaling).unwrap_or(Scaling::Density);
         let detrend = Detrend::named(&self.detrend).unwrap_or(Detrend::Constant);
         let average = Average::named(&self.average).unwrap_or(Average::Mean);
-        let (width, complex, rate) = (given.width, given.complex, given.rate);
+        let (width, complex, rate) = (input.width, input.complex, input.rate);
         if self.nfft > width as u64 {
             return Err(PlanError::Parameter {
                 operator: "welch",
@@ -83,20 +83,20 @@ impl Operator for Welch {
             });
         }
         let kernel = kernel!(
-            given,
+            input,
             "welch",
             |T| WelchRows::<T>::new(
                 width, complex, &factors, hop, detrend, scaling, average, rate
             ),
             |welch, window, row| welch.row(window, row)
         );
-        let row = Row {
+        let row = RowType {
             width: frequencies(nfft, complex),
             complex: false,
-            unit: squared(given.unit(), scaling == Scaling::Density),
+            unit: squared(input.unit(), scaling == Scaling::Density),
         };
-        let bound = self.rows.bind("welch", &given, None, kernel, row)?;
-        Ok(bound.row_axis(RowAxis::Frequencies { nfft, complex }))
+        let properties = self.rows.bind("welch", &input, None, kernel, row)?;
+        Ok(properties.row_axis(RowAxis::Frequencies { nfft, complex }))
     }
 
     fn process(&mut self, _: Port, item: &mut Item, out: &mut Out<'_>) -> Result<Next, OpError> {

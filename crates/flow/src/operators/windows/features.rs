@@ -1,4 +1,4 @@
-//! What windows are described by: a row of a few numbers each.
+//! Features of windows: one row of numbers per window.
 
 use isochrony_dsp::DspError;
 use isochrony_dsp::features::{
@@ -7,8 +7,8 @@ use isochrony_dsp::features::{
 };
 use isochrony_segment::DType;
 
-use super::kernels::{EachRow, kernel, real_windows, refused};
-use super::rowwise::{Kernel, Row, Rowwise, StoredRecording, Windowed};
+use super::kernels::{RowFunction, kernel, parameter_error, real_windows};
+use super::row_processor::{AnyRowKernel, RowProcessor, RowType, TypedStoredKernel, WindowInput};
 use crate::operator;
 use crate::operators::spectral::spectrum::squared;
 use crate::{
@@ -34,7 +34,7 @@ operator! {
     /// Input that is not windows of real samples.
     pub struct Envelope = "envelope" (Inputs::Exactly(1)) {}
     state {
-        rows: Rowwise,
+        rows: RowProcessor,
     }
 }
 
@@ -62,7 +62,7 @@ operator! {
     /// ```
     pub struct Rms = "rms" (Inputs::Exactly(1)) {}
     state {
-        rows: Rowwise,
+        rows: RowProcessor,
     }
 }
 
@@ -89,7 +89,7 @@ operator! {
     /// ```
     pub struct ZeroCrossings = "zero_crossings" (Inputs::Exactly(1)) {}
     state {
-        rows: Rowwise,
+        rows: RowProcessor,
     }
 }
 
@@ -126,7 +126,7 @@ operator! {
         output: String = "text" { choices: &HaarOutput::NAMES, default: || json!("energies") },
     }
     state {
-        rows: Rowwise,
+        rows: RowProcessor,
     }
 }
 
@@ -157,27 +157,27 @@ operator! {
         at: serde_json::Value = "numbers" {},
     }
     state {
-        rows: Rowwise,
+        rows: RowProcessor,
     }
 }
 
 impl Operator for Envelope {
     fn bind(&mut self, inputs: &[PortType]) -> Result<OperatorProperties, PlanError> {
-        let given = real_windows("envelope", &inputs[0])?;
-        let width = given.width;
+        let input = real_windows("envelope", &inputs[0])?;
+        let width = input.width;
         let kernel = kernel!(
-            given,
+            input,
             "envelope",
             |T| Ok::<_, DspError>(EnvelopeRows::<T>::new(width)),
             |envelope, window, row| envelope.row(window, row)
         );
-        let unit = given.unit().into();
-        let row = Row {
+        let unit = input.unit().into();
+        let row = RowType {
             width,
             complex: false,
             unit,
         };
-        self.rows.bind("envelope", &given, None, kernel, row)
+        self.rows.bind("envelope", &input, None, kernel, row)
     }
 
     fn process(&mut self, _: Port, item: &mut Item, out: &mut Out<'_>) -> Result<Next, OpError> {
@@ -187,21 +187,21 @@ impl Operator for Envelope {
 
 impl Operator for Rms {
     fn bind(&mut self, inputs: &[PortType]) -> Result<OperatorProperties, PlanError> {
-        let given = Windowed::without_tables("rms", &inputs[0])?;
-        let complex = given.complex;
+        let input = WindowInput::without_tables("rms", &inputs[0])?;
+        let complex = input.complex;
         let kernel = kernel!(
-            given,
+            input,
             "rms",
             |T| Ok::<fn(&[T], bool) -> T, DspError>(rms::<T>),
             |rms, window, row| row[0] = rms(window, complex)
         );
-        let unit = given.unit().into();
-        let row = Row {
+        let unit = input.unit().into();
+        let row = RowType {
             width: 1,
             complex: false,
             unit,
         };
-        self.rows.bind("rms", &given, None, kernel, row)
+        self.rows.bind("rms", &input, None, kernel, row)
     }
 
     fn process(&mut self, _: Port, item: &mut Item, out: &mut Out<'_>) -> Result<Next, OpError> {
@@ -211,19 +211,19 @@ impl Operator for Rms {
 
 impl Operator for ZeroCrossings {
     fn bind(&mut self, inputs: &[PortType]) -> Result<OperatorProperties, PlanError> {
-        let given = real_windows("zero_crossings", &inputs[0])?;
+        let input = real_windows("zero_crossings", &inputs[0])?;
         let kernel = kernel!(
-            given,
+            input,
             "zero_crossings",
             |T| Ok::<fn(&[T]) -> usize, DspError>(zero_crossings::<T>),
             |crossings, window, row| row[0] = crossings(window) as T
         );
-        let row = Row {
+        let row = RowType {
             width: 1,
             complex: false,
             unit: String::new(),
         };
-        self.rows.bind("zero_crossings", &given, None, kernel, row)
+        self.rows.bind("zero_crossings", &input, None, kernel, row)
     }
 
     fn process(&mut self, _: Port, item: &mut Item, out: &mut Out<'_>) -> Result<Next, OpError> {
@@ -233,29 +233,29 @@ impl Operator for ZeroCrossings {
 
 impl Operator for Haar {
     fn bind(&mut self, inputs: &[PortType]) -> Result<OperatorProperties, PlanError> {
-        let given = real_windows("haar", &inputs[0])?;
+        let input = real_windows("haar", &inputs[0])?;
         let output = HaarOutput::named(&self.output).unwrap_or(HaarOutput::Energies);
-        let (width, levels) = (given.width, self.levels as usize);
-        let kernel = match haar_of_counts(&given, levels, output)? {
+        let (width, levels) = (input.width, self.levels as usize);
+        let kernel = match integer_haar_kernel(&input, levels, output)? {
             Some(kernel) => kernel,
             None => kernel!(
-                given,
+                input,
                 "haar",
                 |T| HaarRows::<T>::new(width, levels, output),
                 |haar, window, row| haar.row(window, row)
             ),
         };
         let (numbers, unit) = match output {
-            HaarOutput::Energies => (levels + 1, squared(given.unit(), false)),
-            HaarOutput::Details => (width >> levels, given.unit().into()),
-            HaarOutput::Coefficients => (width, given.unit().into()),
+            HaarOutput::Energies => (levels + 1, squared(input.unit(), false)),
+            HaarOutput::Details => (width >> levels, input.unit().into()),
+            HaarOutput::Coefficients => (width, input.unit().into()),
         };
-        let row = Row {
+        let row = RowType {
             width: numbers,
             complex: false,
             unit,
         };
-        self.rows.bind("haar", &given, None, kernel, row)
+        self.rows.bind("haar", &input, None, kernel, row)
     }
 
     fn process(&mut self, _: Port, item: &mut Item, out: &mut Out<'_>) -> Result<Next, OpError> {
@@ -263,25 +263,25 @@ impl Operator for Haar {
     }
 }
 
-/// The kernel of whole numbers as they are stored; None of other samples, and where sums might not be exact.
-fn haar_of_counts(
-    given: &Windowed,
+/// A kernel for integers as stored; None for other samples, and where sums might not be exact.
+fn integer_haar_kernel(
+    input: &WindowInput,
     levels: usize,
     output: HaarOutput,
-) -> Result<Option<Kernel>, PlanError> {
+) -> Result<Option<AnyRowKernel>, PlanError> {
     fn kernel<T: Count>(
-        made: Result<Option<HaarOfCounts<T>>, DspError>,
-    ) -> Result<Option<Kernel>, PlanError> {
-        let made = made.map_err(|error| refused("haar", error))?;
-        Ok(made.map(|mut haar| {
-            let each = EachRow(move |window: &[T], row: &mut [f64]| haar.row(window, row));
-            Kernel::Stored(Box::new(StoredRecording::new(each)))
+        haar_kernel: Result<Option<HaarOfCounts<T>>, DspError>,
+    ) -> Result<Option<AnyRowKernel>, PlanError> {
+        let haar_kernel = haar_kernel.map_err(|error| parameter_error("haar", error))?;
+        Ok(haar_kernel.map(|mut haar| {
+            let each = RowFunction(move |window: &[T], row: &mut [f64]| haar.row(window, row));
+            AnyRowKernel::Stored(Box::new(TypedStoredKernel::new(each)))
         }))
     }
-    let Some((dtype, values)) = given.stored() else {
+    let Some((dtype, values)) = input.stored() else {
         return Ok(None);
     };
-    let width = given.width;
+    let width = input.width;
     match dtype {
         DType::I8 => kernel::<i8>(HaarOfCounts::new(width, levels, output, values)),
         DType::U8 => kernel::<u8>(HaarOfCounts::new(width, levels, output, values)),
@@ -302,21 +302,21 @@ pub(crate) fn numbers(value: &serde_json::Value) -> Vec<f64> {
 
 impl Operator for Quantile {
     fn bind(&mut self, inputs: &[PortType]) -> Result<OperatorProperties, PlanError> {
-        let given = real_windows("quantile", &inputs[0])?;
+        let input = real_windows("quantile", &inputs[0])?;
         let at = numbers(&self.at);
         let kernel = kernel!(
-            given,
+            input,
             "quantile",
             |T| Quantiles::<T>::new(&at),
             |quantiles, window, row| quantiles.row(window, row)
         );
-        let unit = given.unit().into();
-        let row = Row {
+        let unit = input.unit().into();
+        let row = RowType {
             width: at.len(),
             complex: false,
             unit,
         };
-        self.rows.bind("quantile", &given, None, kernel, row)
+        self.rows.bind("quantile", &input, None, kernel, row)
     }
 
     fn process(&mut self, _: Port, item: &mut Item, out: &mut Out<'_>) -> Result<Next, OpError> {

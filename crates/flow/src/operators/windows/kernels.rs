@@ -1,16 +1,16 @@
-//! What window-wise operators are made of: a function of each window, and parameters that its kernel refuses.
+//! Kernels of window operators: functions of one window, and conversion of their errors.
 
 use isochrony_dsp::window::{TAPERS, Taper};
 use isochrony_dsp::{DspError, Windows};
 
-use super::rowwise::{RowKernel, Windowed};
+use super::row_processor::{RowKernel, WindowInput};
 use crate::operators::wrong_input;
 use crate::{PlanError, PortType};
 
-/// A function of a window and of the row that it fills.
-pub(crate) struct EachRow<F>(pub(crate) F);
+/// A function of a window and the row it fills.
+pub(crate) struct RowFunction<F>(pub(crate) F);
 
-impl<T, R, F: FnMut(&[T], &mut [R]) + Send> RowKernel<T, R> for EachRow<F> {
+impl<T, R, F: FnMut(&[T], &mut [R]) + Send> RowKernel<T, R> for RowFunction<F> {
     fn rows(&mut self, windows: Windows<'_, T>, results: &mut [R]) {
         let each = results.len() / windows.count().max(1);
         for (window, result) in windows.iter().zip(results.chunks_exact_mut(each.max(1))) {
@@ -19,27 +19,28 @@ impl<T, R, F: FnMut(&[T], &mut [R]) + Send> RowKernel<T, R> for EachRow<F> {
     }
 }
 
-/// A kernel that is made by a function that may fail, in the windows' precision: `$T` is that in what makes it, `$row`
+/// Builds a kernel with a fallible constructor in the windows' precision: `$make` sees it as `$T`; the last argument
 /// computes a row.
 macro_rules! kernel {
-    ($given:expr, $operator:literal, |$T:ident| $make:expr, |$kernel:ident, $window:ident, $row:ident| $run:expr) => {{
-        let refused = |error| $crate::operators::windows::kernels::refused($operator, error);
-        if $given.single {
+    ($input:expr, $operator:literal, |$T:ident| $make:expr, |$kernel:ident, $window:ident, $row:ident| $run:expr) => {{
+        let parameter_error =
+            |error| $crate::operators::windows::kernels::parameter_error($operator, error);
+        if $input.single {
             type $T = f32;
-            #[allow(unused_mut)] // Functions have nothing to change.
-            let mut $kernel = $make.map_err(refused)?;
-            $crate::operators::windows::rowwise::Kernel::Single(
-                Box::new($crate::operators::windows::kernels::EachRow(
+            #[allow(unused_mut)] // Not every function changes its kernel.
+            let mut $kernel = $make.map_err(parameter_error)?;
+            $crate::operators::windows::row_processor::AnyRowKernel::Single(
+                Box::new($crate::operators::windows::kernels::RowFunction(
                     move |$window: &[$T], $row: &mut [$T]| $run,
                 )),
                 Vec::new(),
             )
         } else {
             type $T = f64;
-            #[allow(unused_mut)] // Functions have nothing to change.
-            let mut $kernel = $make.map_err(refused)?;
-            $crate::operators::windows::rowwise::Kernel::Double(
-                Box::new($crate::operators::windows::kernels::EachRow(
+            #[allow(unused_mut)] // Not every function changes its kernel.
+            let mut $kernel = $make.map_err(parameter_error)?;
+            $crate::operators::windows::row_processor::AnyRowKernel::Double(
+                Box::new($crate::operators::windows::kernels::RowFunction(
                     move |$window: &[$T], $row: &mut [$T]| $run,
                 )),
                 Vec::new(),
@@ -49,8 +50,8 @@ macro_rules! kernel {
 }
 pub(crate) use kernel;
 
-/// What a kernel refuses, as the operator that has the parameter.
-pub(crate) fn refused(operator: &'static str, error: DspError) -> PlanError {
+/// Converts a kernel's error to the operator's.
+pub(crate) fn parameter_error(operator: &'static str, error: DspError) -> PlanError {
     match error {
         DspError::Parameter {
             parameter,
@@ -72,7 +73,7 @@ pub(crate) fn refused(operator: &'static str, error: DspError) -> PlanError {
     }
 }
 
-/// The taper of a parameter.
+/// Parses the taper parameter.
 pub(crate) fn taper(operator: &'static str, text: &str) -> Result<Taper, PlanError> {
     text.parse().map_err(|_| PlanError::Parameter {
         operator,
@@ -82,12 +83,15 @@ pub(crate) fn taper(operator: &'static str, text: &str) -> Result<Taper, PlanErr
     })
 }
 
-/// The real windows of a port.
-pub(crate) fn real_windows(operator: &'static str, port: &PortType) -> Result<Windowed, PlanError> {
-    let given = Windowed::of(operator, port)?;
-    if given.complex {
+/// The windows of a port, which must be real.
+pub(crate) fn real_windows(
+    operator: &'static str,
+    port: &PortType,
+) -> Result<WindowInput, PlanError> {
+    let input = WindowInput::of(operator, port)?;
+    if input.complex {
         let mend = "make real numbers of them first, as map(lambda s: abs(s)) does";
         return Err(wrong_input(operator, "windows of real samples", port, mend));
     }
-    Ok(given)
+    Ok(input)
 }

@@ -3,15 +3,15 @@
 pub(crate) mod features;
 pub(crate) mod kernels;
 pub(crate) mod rewindow;
-pub(crate) mod rowwise;
-pub(crate) mod shaped;
+pub(crate) mod row_processor;
 pub(crate) mod stats;
+pub(crate) mod transforms;
 pub(crate) mod trim_peak;
 
 register! {
     features: Envelope, Haar, Quantile, Rms, ZeroCrossings;
     rewindow: Rewindow;
-    shaped: Detrend, Ifft, Taper;
+    transforms: Detrend, Ifft, Taper;
     stats: Stats;
     trim_peak: TrimPeak;
 }

@@ -1,4 +1,4 @@
-//! Samples into windows.
+//! Cuts samples into windows.
 
 use isochrony_segment::{Buffer, SigSeg, dispatch};
 
@@ -9,9 +9,8 @@ use crate::{
     OperatorProperties, Out, PlanError, Port, PortType, json,
 };
 
-/// Most values that an operator is given at once, each counted as often as there are windows that have it: some
-/// milliseconds of work.
-const MOST_VALUES: u64 = 1 << 22;
+/// Maximum values per emitted block, overlapping windows counted separately: some milliseconds of work.
+const MAX_VALUES: u64 = 1 << 22;
 
 operator! {
     /// Cuts every gap-free range into windows of equal length.
@@ -50,7 +49,7 @@ operator! {
         anchor: String = "text" { choices: &["run", "range"], default: || json!("run") },
     }
     state {
-        /// Where the next window begins; None before the first item of a stretch.
+        /// Start of the next window; None before the first item of a contiguous range.
         next: Option<i64>,
         /// Samples from there on.
         carry: Option<SigSeg>,
@@ -62,8 +61,8 @@ impl Rewindow {
         self.hop.unwrap_or(self.window)
     }
 
-    /// Windows that begin in the samples carried over, while those of `more`, elsewhere in memory, complete them.
-    fn straddle(
+    /// Windows that begin in the carried samples and end in `more`, which lies elsewhere in memory.
+    fn emit_straddling(
         &mut self,
         carry: &SigSeg,
         more: &SigSeg,
@@ -74,7 +73,7 @@ impl Rewindow {
         if total < self.window {
             return Ok(());
         }
-        // Those that begin before the carried samples end, and those that end before the new ones do.
+        // Windows that begin before the carried samples end, and end before the new ones do.
         let count = carry
             .len()
             .div_ceil(hop)
@@ -82,19 +81,19 @@ impl Rewindow {
         let samples = (count - 1) * hop + self.window;
         let rest =
             more.subseg(more.start()..start.saturating_add_unsigned(samples).max(more.start()))?;
-        let buffer = copied(carry, &rest, out)?;
+        let buffer = concatenate(carry, &rest, out)?;
         let joined = SigSeg::new(buffer, start, carry.dtype(), carry.stream_id())?;
-        // Carried samples that reach beyond the last window are not part of it.
+        // Carried samples after the last window are not part of it.
         let joined = joined.subseg(start..start.saturating_add_unsigned(samples))?;
         if let Some(frames) = Frames::windows(&joined, self.window, hop)? {
             self.next = Some(frames.next_start());
-            let last = in_pieces(frames, out)?;
+            let last = emit_pieces(frames, out)?;
             out.emit(0, &mut last.into())?;
         }
         Ok(())
     }
 
-    /// A last, short window.
+    /// Emits the last, short window.
     fn flush(&mut self, out: &mut Out<'_>) -> Result<(), OpError> {
         self.next = None;
         let Some(carry) = self.carry.take() else {
@@ -110,10 +109,10 @@ impl Rewindow {
     }
 }
 
-/// Emits all but the last piece of a block of windows that overlap so much that work on all of them would be long:
-/// between pieces a run can be stopped. Gives the last, which is all of it as a rule.
-fn in_pieces(frames: Frames, out: &mut Out<'_>) -> Result<Frames, OpError> {
-    let most = (MOST_VALUES / frames.window()).max(1);
+/// Emits all but the last piece of a block with so many overlapping values that processing it would take long: an
+/// execution can be interrupted between pieces. Returns the last piece, usually the whole block.
+fn emit_pieces(frames: Frames, out: &mut Out<'_>) -> Result<Frames, OpError> {
+    let most = (MAX_VALUES / frames.window()).max(1);
     let mut from = 0;
     while frames.count() - from > most {
         if let Some(piece) = frames.sub(from..from + most) {
@@ -127,8 +126,8 @@ fn in_pieces(frames: Frames, out: &mut Out<'_>) -> Result<Frames, OpError> {
     }
 }
 
-/// Both, one after the other, in a block of the pool.
-fn copied(first: &SigSeg, second: &SigSeg, out: &mut Out<'_>) -> Result<Buffer, OpError> {
+/// Copies two segments into one block.
+fn concatenate(first: &SigSeg, second: &SigSeg, out: &mut Out<'_>) -> Result<Buffer, OpError> {
     let len = (first.len() + second.len()) as usize;
     let mut block = out.alloc(first.dtype(), len)?;
     dispatch!(first.dtype(), T => {
@@ -153,13 +152,13 @@ impl Operator for Rewindow {
                     hop,
                     width,
                 };
-                let bound = OperatorProperties::new([frames]).light().contiguous();
+                let properties = OperatorProperties::new([frames]).light().contiguous();
                 Ok(match (&*self.anchor, &*self.tail) {
                     ("range", _) => {
-                        bound.sequential_because("counts windows from where reading begins")
+                        properties.sequential_because("counts windows from where reading begins")
                     }
-                    (_, "keep") => bound.sequential_because("keeps a short last window"),
-                    _ => bound.contract(Contract::Lookahead { after: window - 1 }),
+                    (_, "keep") => properties.sequential_because("keeps a short last window"),
+                    _ => properties.contract(Contract::Lookahead { after: window - 1 }),
                 })
             }
             [other, ..] => Err(wrong_input(
@@ -192,7 +191,7 @@ impl Operator for Rewindow {
         let next = match self.next {
             Some(next) => next,
             None => {
-                // The first window of the stretch's grid that lies in what is read.
+                // The first window of the contiguous range's grid inside the samples read.
                 let into = samples.start().abs_diff(out.anchor()) % hop;
                 let own = into == 0 || samples.start() < out.anchor();
                 let skip = if own || self.anchor == "range" {
@@ -213,10 +212,10 @@ impl Operator for Rewindow {
                 carry.append(samples)?;
                 samples = carry;
             } else {
-                self.straddle(&carry, &samples, out)?;
+                self.emit_straddling(&carry, &samples, out)?;
                 let next = self.next.unwrap_or(next);
                 if next < carry.end() {
-                    // A window longer than what came so far.
+                    // The window is longer than the samples so far.
                     carry.append(samples)?;
                     self.carry = Some(carry.subseg(next..carry.end())?);
                     return Ok(Next::Consumed);
@@ -242,7 +241,7 @@ impl Operator for Rewindow {
         if next < samples.end() {
             self.carry = Some(samples.subseg(next..samples.end())?);
         }
-        *item = in_pieces(frames, out)?.into();
+        *item = emit_pieces(frames, out)?.into();
         Ok(Next::Forward)
     }
 

@@ -1,4 +1,4 @@
-//! Statistics of windows.
+//! Summary statistics of windows.
 
 use std::fmt;
 use std::str::FromStr;
@@ -10,14 +10,14 @@ use isochrony_segment::{Calibration, SigSeg, dispatch};
 
 use crate::operator;
 use crate::operators::wrong_input;
-use crate::plan::rows::{Made, float, integer};
+use crate::plan::rows::{RowBuilder, float, integer};
 use crate::{
     Break, Contract, Frames, Inputs, Item, Next, OpError, OpErrorKind, Operator,
     OperatorProperties, Out, PlanError, Port, PortType,
 };
 
 /// Windows summarised at a time.
-const BLOCK: usize = 32;
+const WINDOWS_PER_BLOCK: usize = 32;
 
 /// A statistic of the finite samples of a window, in the signal's unit; of magnitudes if complex.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -79,11 +79,11 @@ impl FromStr for Stat {
 
     fn from_str(text: &str) -> Result<Self, PlanError> {
         let known = Self::ALL.into_iter().find(|stat| stat.name() == text);
-        known.ok_or_else(|| refused(text))
+        known.ok_or_else(|| parameter_error(text))
     }
 }
 
-fn refused(got: &str) -> PlanError {
+fn parameter_error(got: &str) -> PlanError {
     PlanError::Parameter {
         operator: "stats",
         parameter: "names",
@@ -125,18 +125,18 @@ operator! {
         names: Vec<String> = "list" { choices: &Stat::NAMES },
     }
     state {
-        pending: Option<Pending>,
+        bound: Option<BoundState>,
     }
 }
 
-/// Rows that wait to be given away.
-struct Pending {
-    made: Made,
+/// Rows not emitted yet.
+struct BoundState {
+    rows: RowBuilder,
     columns: Vec<(Stat, Column)>,
     calibration: Calibration,
 }
 
-/// Values of one column, integers where they are exact.
+/// Values of one column; integers where they are exact.
 enum Column {
     I64(Vec<i64>),
     F64(Vec<f64>),
@@ -157,10 +157,10 @@ impl Column {
     }
 }
 
-impl Pending {
-    /// Adds a window. Rounding keeps order, so that calibrating the extremes of counts gives exactly the extremes of
+impl BoundState {
+    /// Adds a window. Rounding is monotonic, so calibrating the extremes of counts gives exactly the extremes of
     /// calibrated counts.
-    fn push<E: Extreme + Exact>(&mut self, counts: &Summary<E>) {
+    fn push<E: Extreme + ToI64>(&mut self, counts: &Summary<E>) {
         let (mut low, mut high) = (counts.min.to_f64(), counts.max.to_f64());
         if counts.count == 0 {
             (low, high) = (f64::NAN, f64::NAN);
@@ -195,8 +195,8 @@ impl Pending {
         }
     }
 
-    /// Adds the windows of a block, whose rows are `values`.
-    fn summarise<T: Statistic<Extreme: Exact>>(&mut self, frames: &Frames, values: &[T]) {
+    /// Adds the windows of a block with these values.
+    fn summarise<T: Statistic<Extreme: ToI64>>(&mut self, frames: &Frames, values: &[T]) {
         let (width, stride) = (frames.width(), frames.stride());
         let mut left = frames.count() as usize;
         if width != stride || left == 1 {
@@ -205,9 +205,9 @@ impl Pending {
             }
             return;
         }
-        let mut block = [Summary::EMPTY; BLOCK];
-        for values in values.chunks(width * BLOCK) {
-            // The width is not zero and the output is long enough: the error cannot occur.
+        let mut block = [Summary::EMPTY; WINDOWS_PER_BLOCK];
+        for values in values.chunks(width * WINDOWS_PER_BLOCK) {
+            // The width is positive and the output long enough, so no error can occur.
             let full = summaries(values, width, &mut block).unwrap_or(0).min(left);
             block[..full].iter().for_each(|summary| self.push(summary));
             left -= full;
@@ -215,7 +215,7 @@ impl Pending {
     }
 
     fn add(&mut self, frames: &Frames) -> Result<(), OpError> {
-        self.made.add(frames);
+        self.rows.add(frames);
         let mut samples = SigSeg::empty(0, frames.dtype(), frames.stream_id());
         let mut dtype = frames.dtype();
         // The magnitude of a calibrated complex number does not follow from that of its counts.
@@ -256,14 +256,14 @@ impl Operator for Stats {
         for name in &self.names {
             let stat: Stat = name.parse()?;
             if stats.contains(&stat) {
-                return Err(refused(&format!("{name:?} twice")));
+                return Err(parameter_error(&format!("{name:?} twice")));
             }
             stats.push(stat);
         }
         if stats.is_empty() {
-            return Err(refused("none"));
+            return Err(parameter_error("none"));
         }
-        // Calibrated complex samples are values before they are summarised.
+        // Complex samples are calibrated before they are summarised.
         let calibration = match dtype.is_complex() {
             true => Calibration::default(),
             false => stream.calibration.clone(),
@@ -286,9 +286,9 @@ impl Operator for Stats {
                 unit => field.with_metadata([("unit", unit)]),
             }
         });
-        let (made, output) = Made::bind("stats", port, fields)?;
-        self.pending = Some(Pending {
-            made,
+        let (rows, output) = RowBuilder::bind("stats", port, fields)?;
+        self.bound = Some(BoundState {
+            rows,
             columns,
             calibration,
         });
@@ -296,15 +296,15 @@ impl Operator for Stats {
     }
 
     fn process(&mut self, _: Port, item: &mut Item, out: &mut Out<'_>) -> Result<Next, OpError> {
-        let (Item::Frames(frames), Some(pending)) = (&*item, &mut self.pending) else {
+        let (Item::Frames(frames), Some(bound)) = (&*item, &mut self.bound) else {
             return Err(OpErrorKind::WrongItem {
                 expected: "frames",
                 got: item.kind(),
             }
             .into());
         };
-        pending.add(frames)?;
-        if pending.made.is_full() {
+        bound.add(frames)?;
+        if bound.rows.is_full() {
             self.flush(out)?;
         }
         Ok(Next::Consumed)
@@ -312,7 +312,7 @@ impl Operator for Stats {
 
     fn on_break(&mut self, _: Port, why: &Break, out: &mut Out<'_>) -> Result<(), OpError> {
         match why {
-            // Rows do not care for what lies between them.
+            // Rows need not be contiguous.
             Break::Removed => Ok(()),
             _ => self.flush(out),
         }
@@ -327,29 +327,29 @@ impl Operator for Stats {
     }
 
     fn progress(&mut self, _: Port, upto: i64) -> i64 {
-        let pending = self.pending.as_ref();
-        pending.map_or(upto, |pending| pending.made.upto(upto))
+        let bound = self.bound.as_ref();
+        bound.map_or(upto, |bound| bound.rows.progress(upto))
     }
 }
 
 impl Stats {
-    /// Gives away the rows that wait.
+    /// Emits the pending rows.
     fn flush(&mut self, out: &mut Out<'_>) -> Result<(), OpError> {
-        let Some(Pending { made, columns, .. }) = &mut self.pending else {
+        let Some(BoundState { rows, columns, .. }) = &mut self.bound else {
             return Ok(());
         };
-        made.give(columns.iter_mut().map(|(_, column)| Ok(column.take())), out)
+        rows.emit(columns.iter_mut().map(|(_, column)| Ok(column.take())), out)
     }
 }
 
-/// An extreme as exact integer, where it is one.
-trait Exact {
+/// Converts an extreme to an integer, exactly if it is one.
+trait ToI64 {
     fn to_i64(self) -> i64;
 }
 
-macro_rules! exact {
+macro_rules! to_i64_casts {
     ($($type:ty)*) => {$(
-        impl Exact for $type {
+        impl ToI64 for $type {
             #[allow(clippy::cast_lossless)]
             fn to_i64(self) -> i64 {
                 self as i64
@@ -358,4 +358,4 @@ macro_rules! exact {
     )*};
 }
 
-exact!(i8 i16 i32 i64 u8 u16 f32 f64);
+to_i64_casts!(i8 i16 i32 i64 u8 u16 f32 f64);

@@ -1,4 +1,4 @@
-//! Peaks of windows, one behind another.
+//! Finds the peaks of windows, one after another.
 
 use std::slice::from_ref;
 use std::sync::Arc;
@@ -11,9 +11,9 @@ use isochrony_expr::Expr;
 use isochrony_segment::DType;
 
 use crate::operator;
-use crate::operators::general::compiled::Compiled;
+use crate::operators::general::compiled::CompiledExpr;
 use crate::operators::wrong_input;
-use crate::plan::rows::Made;
+use crate::plan::rows::RowBuilder;
 use crate::{
     Break, Contract, Frames, Inputs, Item, Next, OpError, OpErrorKind, Operator,
     OperatorProperties, Out, PlanError, Port, PortType, json,
@@ -61,15 +61,15 @@ operator! {
         skip: u64 = "integer" { unit: Of("values"), range: (1.0, 9e18), default: || json!(1) },
     }
     state {
-        ready: Option<Ready>,
+        bound: Option<BoundState>,
     }
 }
 
-/// Rows that wait to be given away.
-struct Ready {
-    made: Made,
-    /// What makes values of samples; None: they are doubles in their unit already.
-    values: Option<Compiled>,
+/// Rows not emitted yet.
+struct BoundState {
+    rows: RowBuilder,
+    /// Converts samples; None: they are doubles in their unit already.
+    values: Option<CompiledExpr>,
     tile: Vec<f64>,
     extreme: Extreme,
     skip: usize,
@@ -77,16 +77,16 @@ struct Ready {
     columns: Vec<Column>,
 }
 
-/// Values and places of the n-th peak.
+/// Values and indices of the n-th peak.
 #[derive(Default)]
 struct Column {
     values: Vec<Option<f64>>,
     places: Vec<Option<i64>>,
 }
 
-impl Ready {
+impl BoundState {
     fn add(&mut self, frames: &Frames) -> Result<(), OpError> {
-        self.made.add(frames);
+        self.rows.add(frames);
         let (width, count) = (frames.width(), frames.count());
         if self.values.is_none() {
             let values = frames.values::<f64>().ok_or(OpErrorKind::WrongItem {
@@ -106,7 +106,7 @@ impl Ready {
             let Some(some) = frames.sub(from..to) else {
                 break;
             };
-            // Grows to a tile once.
+            // Grows once, to at most a tile.
             let needed = (to - from) as usize * width;
             if tile.len() < needed {
                 tile.resize(needed, 0.0);
@@ -123,11 +123,11 @@ impl Ready {
         Ok(())
     }
 
-    /// Adds the peaks of a window's row.
+    /// Adds the peaks of one row.
     fn trim(&mut self, frames: &Frames, window: u64, row: &[f64]) {
         trim_peaks(row, self.extreme, self.skip, &mut self.peaks);
         let start = frames.window_start(window);
-        // A window lies in memory, so that this does not overflow.
+        // A window fits in memory, so this cannot overflow.
         let covers =
             |at: usize| (at as u128 * u128::from(frames.window()) / row.len() as u128) as u64;
         for (peak, column) in self.peaks.iter().zip(&mut self.columns) {
@@ -157,7 +157,7 @@ impl Operator for TrimPeak {
         let values = if own && port.dtype() == Some(DType::F64) {
             None
         } else {
-            let mut compiled = Compiled::default();
+            let mut compiled = CompiledExpr::default();
             let doubles = Expr::input().astype(DType::F64);
             compiled.bind("trim_peak", Some(&doubles), from_ref(port))?;
             Some(compiled)
@@ -180,9 +180,9 @@ impl Operator for TrimPeak {
                 Field::new(format!("at{suffix}"), DataType::Int64, true),
             ]
         });
-        let (made, output) = Made::bind("trim_peak", port, fields)?;
-        self.ready = Some(Ready {
-            made,
+        let (rows, output) = RowBuilder::bind("trim_peak", port, fields)?;
+        self.bound = Some(BoundState {
+            rows,
             values,
             tile: Vec::new(),
             extreme: Extreme::named(&self.extreme).unwrap_or(Extreme::Max),
@@ -194,15 +194,15 @@ impl Operator for TrimPeak {
     }
 
     fn process(&mut self, _: Port, item: &mut Item, out: &mut Out<'_>) -> Result<Next, OpError> {
-        let (Item::Frames(frames), Some(ready)) = (&*item, &mut self.ready) else {
+        let (Item::Frames(frames), Some(bound)) = (&*item, &mut self.bound) else {
             return Err(OpErrorKind::WrongItem {
                 expected: "frames",
                 got: item.kind(),
             }
             .into());
         };
-        ready.add(frames)?;
-        if ready.made.is_full() {
+        bound.add(frames)?;
+        if bound.rows.is_full() {
             self.flush(out)?;
         }
         Ok(Next::Consumed)
@@ -210,7 +210,7 @@ impl Operator for TrimPeak {
 
     fn on_break(&mut self, _: Port, why: &Break, out: &mut Out<'_>) -> Result<(), OpError> {
         match why {
-            // Rows do not care for what lies between them.
+            // Rows need not be contiguous.
             Break::Removed => Ok(()),
             _ => self.flush(out),
         }
@@ -225,15 +225,15 @@ impl Operator for TrimPeak {
     }
 
     fn progress(&mut self, _: Port, upto: i64) -> i64 {
-        let ready = self.ready.as_ref();
-        ready.map_or(upto, |ready| ready.made.upto(upto))
+        let bound = self.bound.as_ref();
+        bound.map_or(upto, |bound| bound.rows.progress(upto))
     }
 }
 
 impl TrimPeak {
-    /// Gives away the rows that wait.
+    /// Emits the pending rows.
     fn flush(&mut self, out: &mut Out<'_>) -> Result<(), OpError> {
-        let Some(Ready { made, columns, .. }) = &mut self.ready else {
+        let Some(BoundState { rows, columns, .. }) = &mut self.bound else {
             return Ok(());
         };
         let arrays = columns.iter_mut().flat_map(|column| {
@@ -241,6 +241,6 @@ impl TrimPeak {
             let places: ArrayRef = Arc::new(Int64Array::from_iter(column.places.drain(..)));
             [Ok(values), Ok(places)]
         });
-        made.give(arrays, out)
+        rows.emit(arrays, out)
     }
 }

@@ -9,7 +9,7 @@
 
 use std::sync::Arc;
 
-use isochrony_flow::operators::{in_unit, pass_where};
+use isochrony_flow::operators::{forward_where, in_unit};
 use isochrony_flow::{
     Break, Contract, Frames, Item, Next, OpError, OpErrorKind, Operator, OperatorFactory,
     OperatorProperties, Out, PlanError, Port, PortType, Rows,
@@ -279,7 +279,7 @@ impl Operator for FunctionCaller {
                 };
                 match self.of_frames(frames, Some(wanted), out)? {
                     Some(flags) => {
-                        pass_where(frames, flags.samples::<Bool8>().unwrap_or_default(), out)
+                        forward_where(frames, flags.samples::<Bool8>().unwrap_or_default(), out)
                     }
                     None => Ok(Next::Consumed),
                 }

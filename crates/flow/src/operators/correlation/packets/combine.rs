@@ -1,4 +1,4 @@
-//! What was sent, from what several receivers heard.
+//! Combines the copies of a packet that several receivers got.
 
 use std::ops::Range;
 
@@ -6,17 +6,17 @@ use isochrony_dsp::packets::{Combiner, Recovery};
 use isochrony_segment::{Buffer, DType, SigSeg, StreamId};
 use serde_json::Value;
 
-use super::Copies;
+use super::PacketCopies;
 use crate::operator;
-use crate::operators::filters::numbers::refused;
+use crate::operators::filters::numbers::parameter_error;
 use crate::operators::windows::features::numbers;
 use crate::{
     Alignment, Contract, Inputs, Item, Next, OpError, Operator, OperatorProperties, Out, PlanError,
     Port, PortType, json,
 };
 
-/// The error rate of receivers of which nothing is known: they are all as good.
-const ALIKE: f64 = 0.01;
+/// Assumed for every receiver without a known error rate, so that all weigh the same.
+const DEFAULT_ERROR_RATE: f64 = 0.01;
 
 operator! {
     /// Recovers the packets that were sent from the copies of several receivers, some of them with bit errors.
@@ -65,46 +65,46 @@ operator! {
         search: u32 = "integer" { unit: Of("bits"), range: (0.0, 20.0), default: || json!(10) },
     }
     state {
-        ready: Option<Ready>,
+        bound: Option<BoundState>,
     }
 }
 
-struct Ready {
-    copies: Copies,
+struct BoundState {
+    copies: PacketCopies,
     combiner: Combiner,
     bytes: usize,
     stream: StreamId,
-    /// All packets that begin before were given.
-    given: i64,
+    /// All packets that begin before this index were emitted.
+    emitted_until: i64,
 }
 
-impl Ready {
-    /// Gives the packets that begin before an index.
-    fn give(&mut self, upto: i64, out: &mut Out<'_>) -> Result<(), OpError> {
+impl BoundState {
+    /// Emits the packets that begin before an index.
+    fn emit_before(&mut self, upto: i64, out: &mut Out<'_>) -> Result<(), OpError> {
         let bytes = self.bytes;
-        let most = self.copies.waiting();
+        let most = self.copies.waiting_packets();
         if most > 0 && self.copies.next().is_some_and(|next| next < upto) {
-            let mut made = out.alloc(DType::U8, most * bytes)?;
-            let packets = made.samples_mut::<u8>();
-            // Where runs of packets begin, and where they lie.
+            let mut block = out.alloc(DType::U8, most * bytes)?;
+            let packets = block.samples_mut::<u8>();
+            // Start index of each run of packets, and its bytes.
             let mut runs: Vec<(i64, Range<usize>)> = Vec::new();
-            let mut done = 0;
+            let mut used = 0;
             let combiner = &mut self.combiner;
-            self.copies.each_before(upto, |start, copies| {
-                let packet = &mut packets[done..done + bytes];
+            self.copies.for_each_before(upto, |start, copies| {
+                let packet = &mut packets[used..used + bytes];
                 if combiner.combine(copies, packet) == Recovery::Lost {
                     return Ok(());
                 }
                 match runs.last_mut() {
                     Some((first, run)) if *first + run.len() as i64 == start => run.end += bytes,
-                    _ => runs.push((start, done..done + bytes)),
+                    _ => runs.push((start, used..used + bytes)),
                 }
-                done += bytes;
+                used += bytes;
                 Ok(())
             })?;
-            self.emit(&out.seal(made), runs, out)?;
+            self.emit(&out.seal(block), runs, out)?;
         }
-        self.given = self.given.max(upto);
+        self.emitted_until = self.emitted_until.max(upto);
         out.holds(self.copies.held())
     }
 
@@ -125,17 +125,17 @@ impl Ready {
 }
 
 impl CombinePackets {
-    /// The cluster of each receiver.
+    /// Cluster of each receiver.
     fn clusters(&self, receivers: usize) -> Result<Vec<u32>, PlanError> {
-        let given = numbers(&self.clusters);
-        if given.is_empty() {
+        let clusters_given = numbers(&self.clusters);
+        if clusters_given.is_empty() {
             return Ok((0..).take(receivers).collect());
         }
         let whole = |number: &f64| {
             (*number >= 0.0 && *number < 2_f64.powi(31) && number.fract() == 0.0)
                 .then_some(*number as u32)
         };
-        let clusters: Option<Vec<u32>> = given.iter().map(whole).collect();
+        let clusters: Option<Vec<u32>> = clusters_given.iter().map(whole).collect();
         clusters
             .filter(|clusters| clusters.len() == receivers)
             .ok_or_else(|| PlanError::Parameter {
@@ -151,55 +151,57 @@ impl CombinePackets {
 
 impl Operator for CombinePackets {
     fn bind(&mut self, inputs: &[PortType]) -> Result<OperatorProperties, PlanError> {
-        let mut copies = Copies::default();
+        let mut copies = PacketCopies::default();
         let bytes = copies.bind("combine_packets", inputs)?;
         let clusters = self.clusters(inputs.len())?;
         let mut rates = numbers(&self.error_rates);
         if rates.is_empty() {
-            rates = vec![ALIKE; inputs.len()];
+            rates = vec![DEFAULT_ERROR_RATE; inputs.len()];
         }
         let combiner = Combiner::new(bytes, &clusters, &rates, self.search)
-            .map_err(|error| refused("combine_packets", &error))?;
+            .map_err(|error| parameter_error("combine_packets", &error))?;
         let Some(stream) = inputs[0].stream_id() else {
             return Ok(OperatorProperties::new([]));
         };
-        self.ready = Some(Ready {
+        self.bound = Some(BoundState {
             copies,
             combiner,
             bytes,
             stream,
-            given: i64::MIN,
+            emitted_until: i64::MIN,
         });
-        let bound = OperatorProperties::new([PortType::Samples {
+        let properties = OperatorProperties::new([PortType::Samples {
             dtype: DType::U8,
             stream,
         }]);
-        let bound = bound.contract(Contract::Sequential).data_dependent();
-        // A single receiver has nobody to meet; its stretches are still not those of what comes out.
+        let properties = properties.contract(Contract::Sequential).data_dependent();
+        // A single receiver needs no alignment. Output has other contiguous ranges than the input all the same.
         Ok(match inputs.len() {
-            1 => bound,
-            _ => bound.align(Alignment::Resampled),
+            1 => properties,
+            _ => properties.align(Alignment::Resampled),
         })
     }
 
     fn process(&mut self, port: Port, item: &mut Item, out: &mut Out<'_>) -> Result<Next, OpError> {
-        let Some(ready) = &mut self.ready else {
+        let Some(bound) = &mut self.bound else {
             return Ok(Next::Done);
         };
-        let upto = ready.copies.add(port, item)?;
-        ready.give(upto, out)?;
+        let upto = bound.copies.add(port, item)?;
+        bound.emit_before(upto, out)?;
         Ok(Next::Consumed)
     }
 
     fn finish(&mut self, _: Port, out: &mut Out<'_>) -> Result<(), OpError> {
-        let Some(ready) = &mut self.ready else {
+        let Some(bound) = &mut self.bound else {
             return Ok(());
         };
-        let upto = ready.copies.end();
-        ready.give(upto, out)
+        let upto = bound.copies.end();
+        bound.emit_before(upto, out)
     }
 
     fn progress(&mut self, _: Port, _: i64) -> i64 {
-        self.ready.as_ref().map_or(i64::MIN, |ready| ready.given)
+        self.bound
+            .as_ref()
+            .map_or(i64::MIN, |bound| bound.emitted_until)
     }
 }

@@ -1,9 +1,9 @@
-//! How much receivers err together.
+//! Correlation of the receivers' bit errors.
 
 use isochrony_dsp::packets::ErrorCounts;
 use isochrony_segment::{Calibration, DType, StreamId};
 
-use super::Copies;
+use super::PacketCopies;
 use crate::operator;
 use crate::{
     Alignment, Contract, Frames, Inputs, Item, Next, OpError, Operator, OperatorProperties, Out,
@@ -49,30 +49,30 @@ operator! {
         every: u64 = "integer" { unit: Of("packets"), range: (1.0, 1e9), default: || json!(1000) },
     }
     state {
-        ready: Option<Ready>,
+        bound: Option<BoundState>,
     }
 }
 
-struct Ready {
-    copies: Copies,
+struct BoundState {
+    copies: PacketCopies,
     counts: ErrorCounts,
     stream: StreamId,
-    /// Samples of a row, and where the one begins that is being counted.
+    /// Samples of a row, and the start of the row being counted.
     window: i64,
-    begun: Option<i64>,
+    row_start: Option<i64>,
     matrix: Vec<f64>,
 }
 
-impl Ready {
+impl BoundState {
     /// Counts the packets that begin before an index.
     fn count(&mut self, upto: i64, out: &mut Out<'_>) -> Result<(), OpError> {
         let mut copies = std::mem::take(&mut self.copies);
-        let counted = copies.each_before(upto, |start, copies| {
+        let counted = copies.for_each_before(upto, |start, copies| {
             let row = start.div_euclid(self.window) * self.window;
-            if self.begun.is_some_and(|begun| begun != row) {
-                self.give(out)?;
+            if self.row_start.is_some_and(|row_start| row_start != row) {
+                self.emit_row(out)?;
             }
-            self.begun = Some(row);
+            self.row_start = Some(row);
             self.counts.add(copies);
             Ok(())
         });
@@ -81,20 +81,20 @@ impl Ready {
         out.holds(self.copies.held())
     }
 
-    /// Gives what was counted.
-    fn give(&mut self, out: &mut Out<'_>) -> Result<(), OpError> {
-        let Some(begun) = self.begun.take() else {
+    /// Emits the current row.
+    fn emit_row(&mut self, out: &mut Out<'_>) -> Result<(), OpError> {
+        let Some(row_start) = self.row_start.take() else {
             return Ok(());
         };
         self.counts.matrix(&mut self.matrix);
         self.counts.clear();
-        let mut made = out.alloc(DType::F64, self.matrix.len())?;
-        made.samples_mut::<f64>().copy_from_slice(&self.matrix);
+        let mut block = out.alloc(DType::F64, self.matrix.len())?;
+        block.samples_mut::<f64>().copy_from_slice(&self.matrix);
         let (width, window) = (self.matrix.len(), self.window.unsigned_abs());
         let row = Frames::one_row(
-            begun,
+            row_start,
             window,
-            out.seal(made),
+            out.seal(block),
             DType::F64,
             width,
             self.stream,
@@ -108,7 +108,7 @@ impl Ready {
 
 impl Operator for ErrorCorrelation {
     fn bind(&mut self, inputs: &[PortType]) -> Result<OperatorProperties, PlanError> {
-        let mut copies = Copies::default();
+        let mut copies = PacketCopies::default();
         let bytes = copies.bind("error_correlation", inputs)?;
         let receivers = inputs.len();
         let window = self.every.saturating_mul(bytes as u64);
@@ -133,41 +133,41 @@ impl Operator for ErrorCorrelation {
             hop: window.unsigned_abs(),
             width,
         };
-        self.ready = Some(Ready {
+        self.bound = Some(BoundState {
             copies,
             counts: ErrorCounts::new(receivers),
             stream,
             window,
-            begun: None,
+            row_start: None,
             matrix: vec![0.0; width],
         });
-        let bound = OperatorProperties::new([output]).contract(Contract::Sequential);
-        Ok(bound.align(Alignment::Resampled).data_dependent())
+        let properties = OperatorProperties::new([output]).contract(Contract::Sequential);
+        Ok(properties.align(Alignment::Resampled).data_dependent())
     }
 
     fn process(&mut self, port: Port, item: &mut Item, out: &mut Out<'_>) -> Result<Next, OpError> {
-        let Some(ready) = &mut self.ready else {
+        let Some(bound) = &mut self.bound else {
             return Ok(Next::Done);
         };
-        let upto = ready.copies.add(port, item)?;
-        ready.count(upto, out)?;
+        let upto = bound.copies.add(port, item)?;
+        bound.count(upto, out)?;
         Ok(Next::Consumed)
     }
 
     fn finish(&mut self, _: Port, out: &mut Out<'_>) -> Result<(), OpError> {
-        let Some(ready) = &mut self.ready else {
+        let Some(bound) = &mut self.bound else {
             return Ok(());
         };
-        let upto = ready.copies.end();
-        ready.count(upto, out)?;
+        let upto = bound.copies.end();
+        bound.count(upto, out)?;
         match upto {
-            i64::MAX => ready.give(out),
+            i64::MAX => bound.emit_row(out),
             _ => Ok(()),
         }
     }
 
     fn progress(&mut self, _: Port, _: i64) -> i64 {
-        let ready = self.ready.as_ref();
-        ready.and_then(|ready| ready.begun).unwrap_or(i64::MIN)
+        let bound = self.bound.as_ref();
+        bound.and_then(|bound| bound.row_start).unwrap_or(i64::MIN)
     }
 }

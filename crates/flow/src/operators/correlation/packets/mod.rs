@@ -1,4 +1,4 @@
-//! Packets of several receivers: windows of bytes that are copies of one packet where they begin at one index.
+//! Packets of several receivers: windows of bytes; windows with the same start index are copies of one packet.
 
 mod combine;
 mod correlation;
@@ -15,17 +15,17 @@ use crate::operators::fan_in::zip::one_grid;
 use crate::operators::wrong_input;
 use crate::{Frames, Item, OpError, OpErrorKind, PlanError, Port, PortType};
 
-/// Most receivers.
-const MOST_RECEIVERS: usize = 256;
+/// Maximum number of receivers.
+const MAX_RECEIVERS: usize = 256;
 
-/// Packets that wait until each receiver's copy has come, or can come no more.
+/// Holds packets until every receiver's copy has arrived or can no longer arrive.
 ///
-/// Items come in the order in which they begin, so nothing that begins before one is to come any more; and what an input
-/// gave goes as far as its last item.
+/// Items arrive ordered by start, so nothing that begins before the latest one follows; an input is known up to the end
+/// of its last item.
 #[derive(Default)]
-pub(crate) struct Copies {
+pub(crate) struct PacketCopies {
     receivers: Vec<Receiver>,
-    /// Samples of a packet, which are its bytes.
+    /// Samples of a packet, equal to its bytes.
     bytes: usize,
     open: usize,
 }
@@ -33,14 +33,14 @@ pub(crate) struct Copies {
 #[derive(Default)]
 struct Receiver {
     blocks: VecDeque<Frames>,
-    /// Packets of the first block that are done with.
+    /// Consumed packets of the first block.
     done: u64,
-    /// All that begins before has come.
+    /// Everything that begins before this index has arrived.
     upto: i64,
 }
 
 impl Receiver {
-    /// Where the next packet begins.
+    /// Start of the next packet.
     #[inline]
     fn next(&self) -> Option<i64> {
         let first = self.blocks.front()?;
@@ -53,7 +53,7 @@ impl Receiver {
     }
 
     #[inline]
-    fn step(&mut self) {
+    fn advance(&mut self) {
         self.done += 1;
         if self
             .blocks
@@ -66,11 +66,11 @@ impl Receiver {
     }
 }
 
-impl Copies {
-    /// Prepares for the packets of as many receivers as there are inputs; the bytes of a packet.
+impl PacketCopies {
+    /// Prepares for one receiver per input; returns the bytes of a packet.
     ///
     /// # Errors
-    /// [`PlanError`] where they are no windows of bytes alike, behind one another, of one timebase.
+    /// [`PlanError`] unless all inputs are equal windows of bytes that do not overlap, of one timebase.
     pub(crate) fn bind(
         &mut self,
         operator: &'static str,
@@ -97,10 +97,10 @@ impl Copies {
             }
         }
         one_grid(operator, inputs)?;
-        if inputs.len() > MOST_RECEIVERS {
+        if inputs.len() > MAX_RECEIVERS {
             return Err(PlanError::Inputs {
                 operator,
-                expected: format!("at most {MOST_RECEIVERS}"),
+                expected: format!("at most {MAX_RECEIVERS}"),
                 got: inputs.len(),
             });
         }
@@ -114,7 +114,7 @@ impl Copies {
         Ok(bytes)
     }
 
-    /// Takes an item; the index before which all packets have come now.
+    /// Takes an item; returns the index before which all packets have arrived.
     pub(crate) fn add(&mut self, port: Port, item: &mut Item) -> Result<i64, OpError> {
         let Item::Frames(frames) = item.take() else {
             return Err(OpErrorKind::WrongItem {
@@ -138,8 +138,8 @@ impl Copies {
         Ok(upto.min().unwrap_or(start).max(start))
     }
 
-    /// One input has ended; the index before which all packets have come now, which is the end once all have: what
-    /// waits in a queue when its input ends comes after that.
+    /// Marks one input as ended; returns the index before which all packets have arrived. That is the end only once all
+    /// inputs ended, because queued items follow the end of their input.
     pub(crate) fn end(&mut self) -> i64 {
         self.open = self.open.saturating_sub(1);
         match self.open {
@@ -148,24 +148,24 @@ impl Copies {
         }
     }
 
-    /// Where the next packet that is there begins.
+    /// Start of the next available packet.
     pub(crate) fn next(&self) -> Option<i64> {
         self.receivers.iter().filter_map(Receiver::next).min()
     }
 
-    /// Packets that wait, at most: as many as all receivers' together.
-    pub(crate) fn waiting(&self) -> usize {
+    /// Upper bound of the waiting packets: the sum over all receivers.
+    pub(crate) fn waiting_packets(&self) -> usize {
         let blocks = self.receivers.iter().flat_map(|receiver| &receiver.blocks);
         blocks.map(|block| block.count() as usize).sum()
     }
 
-    /// Bytes of what waits.
+    /// Bytes of the waiting packets.
     pub(crate) fn held(&self) -> u64 {
-        (self.waiting() * self.bytes) as u64
+        (self.waiting_packets() * self.bytes) as u64
     }
 
-    /// Hands over the copies of each packet that begins before an index, with where it begins, in order.
-    pub(crate) fn each_before(
+    /// Passes the copies of each packet that begins before an index, with its start, in order.
+    pub(crate) fn for_each_before(
         &mut self,
         upto: i64,
         mut each: impl FnMut(i64, &[Option<&[u8]>]) -> Result<(), OpError>,
@@ -185,7 +185,7 @@ impl Copies {
             done?;
             for receiver in &mut self.receivers {
                 if receiver.next() == Some(start) {
-                    receiver.step();
+                    receiver.advance();
                 }
             }
         }

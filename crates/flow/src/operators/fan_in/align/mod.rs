@@ -1,10 +1,10 @@
-//! Samples at the times of another stream's samples.
+//! Resamples a signal at the times of another stream's samples.
 //!
-//! Places are found by the clocks of both: that of the reference gives the time of each of its samples, that of the
-//! signal the times of every 64th of its own, counted from the stretch's beginning, and between these it runs straight. Clocks
-//! are asked for blocks, and what comes of them does not depend on how either stream is cut.
+//! Times come from both clocks: the time of every reference sample, and of every 64th signal sample, counted from the
+//! start of the contiguous range, with straight lines between. Clocks are queried in blocks; results do not depend on
+//! how either stream is chunked.
 
-mod stretch;
+mod interpolation_buffer;
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -17,10 +17,10 @@ use isochrony_segment::{Calibration, DType, SigSeg, StreamId};
 use smallvec::SmallVec;
 
 use super::join::same_grid;
-use crate::operators::filters::sampled::Sampled;
-use crate::operators::general::compiled::Compiled;
+use crate::operators::filters::sample_input::SampleInput;
+use crate::operators::general::compiled::CompiledExpr;
 use crate::operators::wrong_input;
-use stretch::{EVERY, Found, Stretch};
+use interpolation_buffer::{InterpolationBuffer, LookupResult, MARK_SPACING};
 
 use crate::operator;
 use crate::plan::rows::clock_of;
@@ -29,11 +29,11 @@ use crate::{
     OperatorProperties, Out, PlanError, Port, PortType, json,
 };
 
-/// Samples of which the reference's times are looked up at a time.
-const BLOCK: i64 = 4096;
+/// Reference samples whose times are looked up at once.
+const MAX_TIMES: i64 = 4096;
 
-/// What stands for a period where indices are times: places are found alike then.
-const INDEX: i64 = 1 << 20;
+/// Stands for a sample period where indices serve as times.
+const INDEX_PERIOD: i64 = 1 << 20;
 
 operator! {
     /// Resamples this plan's samples at the times of another's, so that both can be zipped.
@@ -69,33 +69,33 @@ operator! {
         method: String = "text" { choices: &["linear", "cubic"], default: || json!("cubic") },
     }
     state {
-        ready: Option<Ready>,
+        bound: Option<BoundState>,
     }
 }
 
-struct Ready {
+struct BoundState {
     method: Interpolation,
-    /// Of the signal and of the reference; None: their indices are the same.
+    /// Clocks of the signal and of the reference; None: their indices are the same.
     clocks: Option<[Arc<dyn Clock>; 2]>,
-    /// Nanoseconds of a period of the signal.
+    /// The signal's sample period in nanoseconds.
     period: f64,
-    values: Compiled,
+    values: CompiledExpr,
     stream: StreamId,
-    /// Gap-free stretches of the signal that may still be needed.
-    stretches: VecDeque<Stretch>,
-    /// The reference's samples that wait, as ranges of its indices, and times of the first of them.
+    /// Contiguous ranges of the signal that may still be needed.
+    buffers: VecDeque<InterpolationBuffer>,
+    /// Ranges of reference samples not answered yet, and times of the first of them.
     waiting: VecDeque<Range<i64>>,
     times: Vec<i64>,
-    /// Indices whose times these are.
-    timed: Range<i64>,
-    /// All of the reference up to here has come.
+    /// Indices of `times`.
+    times_range: Range<i64>,
+    /// The reference has arrived up to this index.
     upto: i64,
-    /// Inputs that have not ended.
-    open: usize,
+    /// Number of inputs that have not ended.
+    open_inputs: usize,
     ended: bool,
 }
 
-impl Ready {
+impl BoundState {
     fn times(&self, of: usize, indices: &[i64], times: &mut [i64]) -> Result<(), OpError> {
         match &self.clocks {
             Some(clocks) => {
@@ -104,13 +104,13 @@ impl Ready {
             }
             None => {
                 let indices = times.iter_mut().zip(indices);
-                indices.for_each(|(time, index)| *time = index.saturating_mul(INDEX));
+                indices.for_each(|(time, index)| *time = index.saturating_mul(INDEX_PERIOD));
                 Ok(())
             }
         }
     }
 
-    /// Takes samples of the signal.
+    /// Buffers samples of the signal.
     fn add(&mut self, samples: &SigSeg) -> Result<(), OpError> {
         let samples = samples.materialise()?;
         if samples.is_empty() {
@@ -118,72 +118,72 @@ impl Ready {
         }
         let mut ends = [0; 2];
         self.times(0, &[samples.start(), samples.end() - 1], &mut ends)?;
-        let continues = self.stretches.back().is_some_and(|stretch| {
-            // Subtracted as integers: as doubles, times of today are multiples of 256 ns.
-            let step = ends[0].saturating_sub(stretch.last) as f64;
+        let continues = self.buffers.back().is_some_and(|buffer| {
+            // Subtract as integers: as doubles, present-day times are multiples of 256 ns.
+            let step = ends[0].saturating_sub(buffer.last) as f64;
             let steady = (step - self.period).abs() <= 1e-3 * self.period + 2.0;
-            !stretch.over && stretch.end() == samples.start() && steady
+            !buffer.complete && buffer.end() == samples.start() && steady
         });
         if !continues {
-            self.close();
-            // A clock that does not know its times meets nobody.
+            self.complete_last();
+            // Samples without known times cannot be matched.
             if ends.contains(&i64::MIN) {
                 return Ok(());
             }
-            self.stretches
-                .push_back(Stretch::beginning(samples.start(), ends[0]));
+            self.buffers
+                .push_back(InterpolationBuffer::new(samples.start(), ends[0]));
         }
-        let Some(mut stretch) = self.stretches.pop_back() else {
+        let Some(mut buffer) = self.buffers.pop_back() else {
             return Ok(());
         };
-        let from = stretch.values.len();
-        stretch.values.resize(from + samples.len() as usize, 0.0);
-        let into = bytemuck::cast_slice_mut(&mut stretch.values[from..]);
+        let from = buffer.values.len();
+        buffer.values.resize(from + samples.len() as usize, 0.0);
+        let into = bytemuck::cast_slice_mut(&mut buffer.values[from..]);
         self.values.run_items([&Item::Samples(samples)], into)?;
-        let marks = stretch.marks.len()..stretch.values.len().div_ceil(EVERY);
+        let marks = buffer.marks.len()..buffer.values.len().div_ceil(MARK_SPACING);
         let indices: Vec<i64> = marks
-            .map(|mark| stretch.start + (mark * EVERY) as i64)
+            .map(|mark| buffer.start + (mark * MARK_SPACING) as i64)
             .collect();
-        let known = stretch.marks.len();
-        stretch.marks.resize(known + indices.len(), 0);
-        self.times(0, &indices, &mut stretch.marks[known..])?;
-        stretch.last = ends[1];
-        self.stretches.push_back(stretch);
+        let known = buffer.marks.len();
+        buffer.marks.resize(known + indices.len(), 0);
+        self.times(0, &indices, &mut buffer.marks[known..])?;
+        buffer.last = ends[1];
+        self.buffers.push_back(buffer);
         Ok(())
     }
 
-    fn close(&mut self) {
-        if let Some(last) = self.stretches.back_mut() {
-            last.over = true;
+    fn complete_last(&mut self) {
+        if let Some(last) = self.buffers.back_mut() {
+            last.complete = true;
         }
     }
 
-    fn find(&mut self, time: i64) -> Found {
+    fn find(&mut self, time: i64) -> LookupResult {
         if time == i64::MIN {
-            return Found::Nowhere;
+            return LookupResult::Missing;
         }
-        // Times of the reference rise within a stretch; one that was set back finds less.
-        while let Some(first) = self.stretches.front()
-            && first.over
+        // Reference times rise within a contiguous range. After a clock was set back, fewer values are found.
+        while let Some(first) = self.buffers.front()
+            && first.complete
             && first.last < time
         {
-            self.stretches.pop_front();
+            self.buffers.pop_front();
         }
-        match self.stretches.front_mut() {
-            Some(stretch) => stretch.find(time, self.method),
-            None if self.ended => Found::Nowhere,
-            None => Found::NotYet,
+        match self.buffers.front_mut() {
+            Some(buffer) => buffer.find(time, self.method),
+            None if self.ended => LookupResult::Missing,
+            None => LookupResult::Pending,
         }
     }
 
-    /// Times of the front of what waits, at most of a block.
-    fn look_up(&mut self, range: &Range<i64>) -> Result<(), OpError> {
-        if self.timed.start == range.start && !self.timed.is_empty() {
+    /// Looks up the times of the first waiting samples, at most one block.
+    fn look_up_times(&mut self, range: &Range<i64>) -> Result<(), OpError> {
+        if self.times_range.start == range.start && !self.times_range.is_empty() {
             return Ok(());
         }
-        let end = range.end.min(range.start.saturating_add(BLOCK));
-        self.timed = range.start..end;
-        let indices: Vec<i64> = self.timed.clone().collect();
+        let end = range.end.min(range.start.saturating_add(MAX_TIMES));
+        self.times_range = range.start..end;
+        let indices: Vec<i64> = self.times_range.clone().collect();
         let mut times = std::mem::take(&mut self.times);
         times.clear();
         times.resize(indices.len(), 0);
@@ -192,36 +192,36 @@ impl Ready {
         known
     }
 
-    /// Gives what can be computed of what waits.
-    fn give(&mut self, out: &mut Out<'_>) -> Result<(), OpError> {
+    /// Emits all values that can be computed by now.
+    fn emit_available(&mut self, out: &mut Out<'_>) -> Result<(), OpError> {
         while let Some(range) = self.waiting.front().cloned() {
-            self.look_up(&range)?;
+            self.look_up_times(&range)?;
             let times = std::mem::take(&mut self.times);
-            let mut made = out.alloc(DType::F64, times.len())?;
-            let values = made.samples_mut::<f64>();
-            // Runs of values, and how far all is said.
+            let mut block = out.alloc(DType::F64, times.len())?;
+            let values = block.samples_mut::<f64>();
+            // Runs of consecutive values, and the number of times answered.
             let mut runs: SmallVec<[Range<usize>; 4]> = SmallVec::new();
             let mut done = 0;
             for &time in &times {
                 match self.find(time) {
-                    Found::At(value) => {
+                    LookupResult::Value(value) => {
                         values[done] = value;
                         match runs.last_mut() {
                             Some(run) if run.end == done => run.end += 1,
                             _ => runs.push(done..done + 1),
                         }
                     }
-                    Found::Nowhere => {}
-                    Found::NotYet => break,
+                    LookupResult::Missing => {}
+                    LookupResult::Pending => break,
                 }
                 done += 1;
             }
-            if let (Some(stretch), Some(&time)) = (self.stretches.front_mut(), times.get(done)) {
-                stretch.forget_before(time);
+            if let (Some(buffer), Some(&time)) = (self.buffers.front_mut(), times.get(done)) {
+                buffer.discard_before(time);
             }
             let finished = done == times.len();
             self.times = times;
-            let buffer = out.seal(made);
+            let buffer = out.seal(block);
             for run in runs {
                 let size = size_of::<f64>();
                 let start = range.start + run.start as i64;
@@ -232,7 +232,7 @@ impl Ready {
             }
             let next = range.start + done as i64;
             self.times.drain(..done);
-            self.timed.start = next;
+            self.times_range.start = next;
             match next == range.end {
                 true => drop(self.waiting.pop_front()),
                 false => self.waiting[0].start = next,
@@ -241,7 +241,7 @@ impl Ready {
                 break;
             }
         }
-        let held = self.stretches.iter().map(|stretch| stretch.values.len());
+        let held = self.buffers.iter().map(|buffer| buffer.values.len());
         out.holds((held.sum::<usize>() * size_of::<f64>()) as u64)
     }
 }
@@ -255,7 +255,7 @@ impl Operator for AlignTo {
                 got: inputs.len(),
             });
         };
-        Sampled::real("align", &signal)?;
+        SampleInput::real("align", &signal)?;
         let (Some(own), PortType::Samples { stream: other, .. }) = (signal.stream_id(), reference)
         else {
             return Err(wrong_input(
@@ -265,9 +265,9 @@ impl Operator for AlignTo {
                 "align before rewindow(...)",
             ));
         };
-        // Of arrays in memory, timebases say nothing: only rates tell whether indices are the same times.
-        let alike = same_grid(own, other);
-        let clocks = match (alike, clock_of(own), clock_of(other)) {
+        // Timebases of arrays in memory say nothing; only equal rates make indices equal times.
+        let is_same_grid = same_grid(own, other);
+        let clocks = match (is_same_grid, clock_of(own), clock_of(other)) {
             (true, ..) => None,
             (false, Some(a), Some(b)) => Some([a, b]),
             _ => {
@@ -281,7 +281,7 @@ impl Operator for AlignTo {
                 });
             }
         };
-        let mut values = Compiled::default();
+        let mut values = CompiledExpr::default();
         let doubles = Expr::input().astype(DType::F64);
         values.bind("align", Some(&doubles), from_ref(&signal))?;
         let (from, to) = (own.get(), other.get());
@@ -291,34 +291,34 @@ impl Operator for AlignTo {
         let stream = stream
             .with_calibration(Calibration::identity(unit))
             .intern();
-        self.ready = Some(Ready {
+        self.bound = Some(BoundState {
             method: match self.method.as_str() {
                 "linear" => Interpolation::Linear,
                 _ => Interpolation::Cubic,
             },
             period: match clocks {
                 Some(_) => 1e9 / from.rate.to_f64(),
-                None => INDEX as f64,
+                None => INDEX_PERIOD as f64,
             },
             clocks,
             values,
             stream,
-            stretches: VecDeque::new(),
+            buffers: VecDeque::new(),
             waiting: VecDeque::new(),
             times: Vec::new(),
-            timed: 0..0,
+            times_range: 0..0,
             upto: i64::MIN,
-            open: 2,
+            open_inputs: 2,
             ended: false,
         });
         let dtype = DType::F64;
-        let bound = OperatorProperties::new([PortType::Samples { dtype, stream }])
+        let properties = OperatorProperties::new([PortType::Samples { dtype, stream }])
             .align(Alignment::Resampled);
-        Ok(bound.contract(Contract::Sequential).data_dependent())
+        Ok(properties.contract(Contract::Sequential).data_dependent())
     }
 
     fn process(&mut self, port: Port, item: &mut Item, out: &mut Out<'_>) -> Result<Next, OpError> {
-        let Some(ready) = &mut self.ready else {
+        let Some(bound) = &mut self.bound else {
             return Ok(Next::Done);
         };
         let Item::Samples(samples) = &*item else {
@@ -329,34 +329,34 @@ impl Operator for AlignTo {
             .into());
         };
         if port == 0 {
-            ready.add(samples)?;
+            bound.add(samples)?;
         } else if !samples.is_empty() {
-            ready.waiting.push_back(samples.range());
-            ready.upto = samples.end();
+            bound.waiting.push_back(samples.range());
+            bound.upto = samples.end();
         }
-        ready.give(out)?;
+        bound.emit_available(out)?;
         Ok(Next::Consumed)
     }
 
     fn finish(&mut self, _: Port, out: &mut Out<'_>) -> Result<(), OpError> {
-        let Some(ready) = &mut self.ready else {
+        let Some(bound) = &mut self.bound else {
             return Ok(());
         };
-        ready.open -= 1;
-        // What waits in a queue when its input ends comes after that.
-        if ready.open == 0 {
-            ready.close();
-            ready.ended = true;
-            ready.give(out)?;
+        bound.open_inputs -= 1;
+        // Queued items follow the end of their input, so only the last end counts.
+        if bound.open_inputs == 0 {
+            bound.complete_last();
+            bound.ended = true;
+            bound.emit_available(out)?;
         }
         Ok(())
     }
 
     fn progress(&mut self, _: Port, _: i64) -> i64 {
-        let Some(ready) = &self.ready else {
+        let Some(bound) = &self.bound else {
             return i64::MIN;
         };
-        let first = ready.waiting.front().map(|range| range.start);
-        first.unwrap_or(ready.upto)
+        let first = bound.waiting.front().map(|range| range.start);
+        first.unwrap_or(bound.upto)
     }
 }

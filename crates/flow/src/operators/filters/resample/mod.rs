@@ -1,24 +1,24 @@
-//! Samples at another rate.
+//! Rational resampling.
 
-mod parts;
+mod part_resamplers;
 
 use isochrony_dsp::resample::{Edges, Quality, Resampler};
 use isochrony_segment::{Calibration, DType, SigSeg, Stream, StreamId};
 use isochrony_time::{Rate, Ratio, TimeError};
 
-use super::sampled::Sampled;
+use super::sample_input::SampleInput;
 use crate::operator;
-use crate::operators::general::compiled::Compiled;
-use crate::operators::windows::rowwise::dtype_of;
+use crate::operators::general::compiled::CompiledExpr;
+use crate::operators::windows::row_processor::dtype_of;
 use crate::{
     Break, Contract, Inputs, Item, Next, OpError, OpErrorKind, Operator, OperatorProperties, Out,
     PlanError, Port, PortType, json,
 };
 
-use parts::{Kernels, Parts, either, failed};
+use part_resamplers::{PartResamplers, Resamplers, dsp_error, with_resamplers};
 
-/// Results that are given away together at most, but for those of one sample.
-const MOST_RESULTS: u64 = 1 << 17;
+/// Maximum number of results per item, unless one sample gives more.
+const MAX_RESULTS: u64 = 1 << 17;
 
 operator! {
     /// Resamples to another rate without delay: a lowpass at half the lower rate, evaluated at the new instants.
@@ -60,80 +60,81 @@ operator! {
         edges: String = "text" { choices: &["inside", "zeros", "steady"], default: || json!("inside") },
     }
     state {
-        ready: Option<Ready>,
+        bound: Option<BoundState>,
     }
 }
 
-struct Ready {
-    /// What is computed of samples first; None: they are values of the kernels' precision already.
-    converted: Option<Compiled>,
-    kernels: Kernels,
+struct BoundState {
+    /// Converts samples to values of the resamplers' precision; None: they are such values.
+    conversion: Option<CompiledExpr>,
+    resamplers: Resamplers,
     ratio: Ratio,
     dtype: DType,
     stream: StreamId,
-    /// Samples that are taken at a time, so that results stay few.
-    at_a_time: i64,
-    /// Whether a stretch is under way.
+    /// Maximum number of samples per call, which bounds the results.
+    max_samples: i64,
+    /// Whether a contiguous range has begun.
     begun: bool,
-    /// Something was removed before what comes next, which nobody tells those behind.
+    /// Something was removed before the next samples, and later operators have not been told.
     removed: bool,
-    /// Index that would continue what was given, and whether the result there is to be left out.
+    /// Index that would continue the output, and whether the result there is skipped.
     next: i64,
-    leave_out: bool,
+    skip_first: bool,
 }
 
-impl Ready {
-    /// A stretch begins. Those behind see by a missing index that something was removed: if none is missing, one is left
-    /// out.
+impl BoundState {
+    /// Begins a contiguous range. Later operators detect removal by a missing index; if none is missing, the first
+    /// result is skipped.
     fn begin(&mut self, start: i64, out: &mut Out<'_>) -> Result<(), OpError> {
-        let first = either!(&mut self.kernels, parts => parts.begin(start)).map_err(failed)?;
-        self.leave_out = self.removed && first == self.next;
+        let first = with_resamplers!(&mut self.resamplers, parts => parts.begin(start))
+            .map_err(dsp_error)?;
+        self.skip_first = self.removed && first == self.next;
         self.removed = false;
         self.begun = true;
-        out.holds(either!(&self.kernels, parts => parts.bytes()) as u64)
+        out.holds(with_resamplers!(&self.resamplers, parts => parts.bytes()) as u64)
     }
 
-    /// Results with their indices: None if there are none.
-    fn made(
+    /// Computes results with their indices; None if there are none.
+    fn compute(
         &mut self,
         samples: Option<&SigSeg>,
         out: &mut Out<'_>,
     ) -> Result<Option<SigSeg>, OpError> {
-        let (start, ready) = either!(&self.kernels, parts => {
-            let one = parts.one();
+        let (start, count) = with_resamplers!(&self.resamplers, parts => {
+            let one = parts.first();
             (one.next(), match samples {
                 Some(samples) => one.ready(samples.len() as usize),
                 None => one.ready_at_end(),
             })
         });
-        let mut block = out.alloc(self.dtype, ready)?;
-        let done = either!(&mut self.kernels, parts => {
+        let mut block = out.alloc(self.dtype, count)?;
+        let done = with_resamplers!(&mut self.resamplers, parts => {
             let results = bytemuck::cast_slice_mut(block.bytes_mut());
             match samples {
-                Some(samples) => parts.run(samples, self.converted.as_mut(), results),
+                Some(samples) => parts.run(samples, self.conversion.as_mut(), results),
                 None => parts.finish(results),
             }
         });
         let buffer = out.seal(block);
         done?;
-        if ready == 0 {
+        if count == 0 {
             return Ok(None);
         }
         let results = SigSeg::new(buffer, start, self.dtype, self.stream)?;
         self.next = results.end();
-        if !std::mem::take(&mut self.leave_out) {
+        if !std::mem::take(&mut self.skip_first) {
             return Ok(Some(results));
         }
-        match ready {
+        match count {
             1 => Ok(None),
             _ => Ok(Some(results.subseg(start + 1..results.end())?)),
         }
     }
 
-    /// The stretch has ended.
+    /// Ends the contiguous range and emits the remaining results.
     fn end(&mut self, out: &mut Out<'_>) -> Result<(), OpError> {
         if std::mem::take(&mut self.begun)
-            && let Some(results) = self.made(None, out)?
+            && let Some(results) = self.compute(None, out)?
         {
             out.emit(0, &mut results.into())?;
         }
@@ -142,9 +143,9 @@ impl Ready {
 }
 
 impl Resample {
-    /// What the parameters say of samples at a rate: the ratio, and the rate of what comes out.
-    fn asked(&self, rate: Rate) -> Result<(Ratio, Rate), PlanError> {
-        let refused = |parameter, got: String, legal: &str| PlanError::Parameter {
+    /// Resolves the parameters for an input rate: the ratio and the output rate.
+    fn ratio_and_rate(&self, rate: Rate) -> Result<(Ratio, Rate), PlanError> {
+        let parameter_error = |parameter, got: String, legal: &str| PlanError::Parameter {
             operator: "resample",
             parameter,
             got,
@@ -155,7 +156,7 @@ impl Resample {
                 let legal = format!(
                     "such that its ratio to {rate} Hz, and the rate, are fractions of 63 bits"
                 );
-                refused(parameter, got, &legal)
+                parameter_error(parameter, got, &legal)
             }
         };
         match (self.rate_hz, self.up, self.down) {
@@ -166,11 +167,11 @@ impl Resample {
             }
             (Some(hz), ..) => {
                 let legal = "left out where up= or down= is given";
-                Err(refused("rate_hz", hz.to_string(), legal))
+                Err(parameter_error("rate_hz", hz.to_string(), legal))
             }
             (None, None, None) => {
                 let legal = "given, or up= or down= or both";
-                Err(refused("rate_hz", "none".into(), legal))
+                Err(parameter_error("rate_hz", "none".into(), legal))
             }
             (None, up, down) => {
                 let (up, down) = (up.unwrap_or(1), down.unwrap_or(1));
@@ -184,9 +185,9 @@ impl Resample {
 
 impl Operator for Resample {
     fn bind(&mut self, inputs: &[PortType]) -> Result<OperatorProperties, PlanError> {
-        let given = Sampled::of("resample", &inputs[0])?;
-        let from = given.stream().get();
-        let (ratio, rate) = self.asked(from.rate)?;
+        let input = SampleInput::of("resample", &inputs[0])?;
+        let from = input.stream().get();
+        let (ratio, rate) = self.ratio_and_rate(from.rate)?;
         let quality = Quality {
             attenuation_db: self.attenuation_db,
             passband: self.passband,
@@ -196,15 +197,15 @@ impl Operator for Resample {
             "steady" => Edges::Steady,
             _ => Edges::Inside,
         };
-        let parts = if given.complex { 2 } else { 1 };
-        let kernels = match given.single {
+        let parts = if input.complex { 2 } else { 1 };
+        let resamplers = match input.single {
             true => {
                 let one = Resampler::new("resample", ratio, quality, edges)?;
-                Kernels::Single(Parts::new(one, parts))
+                Resamplers::Single(PartResamplers::new(one, parts))
             }
             false => {
                 let one = Resampler::new("resample", ratio, quality, edges)?;
-                Kernels::Double(Parts::new(one, parts))
+                Resamplers::Double(PartResamplers::new(one, parts))
             }
         };
         let timebase = from
@@ -217,36 +218,37 @@ impl Operator for Resample {
                 legal: "such that its ratio to the signal that was read is a fraction of 63 bits"
                     .into(),
             })?;
-        let dtype = dtype_of(given.single, given.complex);
+        let dtype = dtype_of(input.single, input.complex);
         let stream = Stream {
             timebase,
             rate,
-            calibration: Calibration::identity(given.unit()),
+            calibration: Calibration::identity(input.unit()),
             name: from.name.clone(),
         };
         let stream = stream.intern();
-        let (before, after) = either!(&kernels, parts => parts.one().reach());
-        let few = u128::from(MOST_RESULTS) * u128::from(ratio.down()) / u128::from(ratio.up());
-        self.ready = Some(Ready {
-            converted: given.converted("resample")?,
-            kernels,
+        let (before, after) = with_resamplers!(&resamplers, parts => parts.first().reach());
+        let max_samples =
+            u128::from(MAX_RESULTS) * u128::from(ratio.down()) / u128::from(ratio.up());
+        self.bound = Some(BoundState {
+            conversion: input.conversion("resample")?,
+            resamplers,
             ratio,
             dtype,
             stream,
-            at_a_time: i64::try_from(few.max(1)).unwrap_or(i64::MAX),
+            max_samples: i64::try_from(max_samples.max(1)).unwrap_or(i64::MAX),
             begun: false,
             removed: false,
             next: i64::MIN,
-            leave_out: false,
+            skip_first: false,
         });
-        let mut bound = OperatorProperties::new([PortType::Samples { dtype, stream }]);
-        bound.ratio = Some((ratio.up(), ratio.down()));
-        bound.delay = after.cast_signed();
-        Ok(bound.contract(Contract::Overlap { before, after }))
+        let mut properties = OperatorProperties::new([PortType::Samples { dtype, stream }]);
+        properties.ratio = Some((ratio.up(), ratio.down()));
+        properties.delay = after.cast_signed();
+        Ok(properties.contract(Contract::Overlap { before, after }))
     }
 
     fn process(&mut self, _: Port, item: &mut Item, out: &mut Out<'_>) -> Result<Next, OpError> {
-        let (Item::Samples(samples), Some(ready)) = (&*item, &mut self.ready) else {
+        let (Item::Samples(samples), Some(bound)) = (&*item, &mut self.bound) else {
             return Err(OpErrorKind::WrongItem {
                 expected: "samples",
                 got: item.kind(),
@@ -254,16 +256,16 @@ impl Operator for Resample {
             .into());
         };
         let mut samples = samples.materialise()?;
-        if !ready.begun {
-            ready.begin(samples.start(), out)?;
+        if !bound.begun {
+            bound.begin(samples.start(), out)?;
         }
-        while samples.len() > ready.at_a_time.unsigned_abs() {
-            let piece = samples.split_front(samples.start() + ready.at_a_time)?;
-            if let Some(results) = ready.made(Some(&piece), out)? {
+        while samples.len() > bound.max_samples.unsigned_abs() {
+            let piece = samples.split_front(samples.start() + bound.max_samples)?;
+            if let Some(results) = bound.compute(Some(&piece), out)? {
                 out.emit(0, &mut results.into())?;
             }
         }
-        match ready.made(Some(&samples), out)? {
+        match bound.compute(Some(&samples), out)? {
             Some(results) => {
                 *item = results.into();
                 Ok(Next::Forward)
@@ -273,25 +275,25 @@ impl Operator for Resample {
     }
 
     fn on_break(&mut self, _: Port, why: &Break, out: &mut Out<'_>) -> Result<(), OpError> {
-        let Some(ready) = &mut self.ready else {
+        let Some(bound) = &mut self.bound else {
             return Ok(());
         };
-        ready.end(out)?;
-        ready.removed = *why == Break::Removed;
+        bound.end(out)?;
+        bound.removed = *why == Break::Removed;
         Ok(())
     }
 
     fn finish(&mut self, _: Port, out: &mut Out<'_>) -> Result<(), OpError> {
-        self.ready.as_mut().map_or(Ok(()), |ready| ready.end(out))
+        self.bound.as_mut().map_or(Ok(()), |bound| bound.end(out))
     }
 
     fn progress(&mut self, _: Port, upto: i64) -> i64 {
-        let Some(ready) = &self.ready else {
+        let Some(bound) = &self.bound else {
             return i64::MIN;
         };
-        let upto = ready.ratio.first_from(upto).unwrap_or(i64::MIN);
-        match ready.begun {
-            true => either!(&ready.kernels, parts => parts.one().next()).min(upto),
+        let upto = bound.ratio.first_from(upto).unwrap_or(i64::MIN);
+        match bound.begun {
+            true => with_resamplers!(&bound.resamplers, parts => parts.first().next()).min(upto),
             false => upto,
         }
     }

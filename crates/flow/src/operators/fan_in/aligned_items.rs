@@ -1,27 +1,27 @@
-//! Items of several inputs that an operator takes together.
+//! Collects the items of several inputs that an operator processes together.
 
 use smallvec::SmallVec;
 
 use crate::{Item, OpError, Port};
 
-/// Items that wait until that of the last input is there.
+/// Holds items until that of the last input has arrived.
 #[derive(Default)]
-pub(crate) struct Meeting {
+pub(crate) struct AlignedItems {
     inputs: usize,
     waiting: SmallVec<[Item; 2]>,
 }
 
-impl Meeting {
-    /// Of so many inputs, which the runtime gives one after another.
-    pub(crate) fn of(inputs: usize) -> Self {
+impl AlignedItems {
+    /// For this many inputs, which the engine serves in order.
+    pub(crate) fn new(inputs: usize) -> Self {
         Self {
             inputs,
             waiting: SmallVec::new(),
         }
     }
 
-    /// Takes an item; whether all are there now. Then `item` is that of the first input, [`others`](Self::others) are
-    /// those of the others, and the next call begins anew. Samples lie in one piece then.
+    /// Takes an item; returns whether all have arrived. Then `item` is that of the first input,
+    /// [`others`](Self::others) are the rest, and the next call starts over. Samples are contiguous in memory then.
     pub(crate) fn is_complete(&mut self, port: Port, item: &mut Item) -> Result<bool, OpError> {
         if let Item::Samples(samples) = item
             && samples.buffers().nth(1).is_some()
@@ -38,7 +38,7 @@ impl Meeting {
             self.waiting.push(item.take());
             return Ok(false);
         }
-        // The first goes where the last came, and the last waits behind the others.
+        // Swap: the first item replaces the last, which joins the others.
         let last = item.take();
         if !self.waiting.is_empty() {
             *item = self.waiting.remove(0);
@@ -47,7 +47,7 @@ impl Meeting {
         Ok(true)
     }
 
-    /// Items of the inputs behind the first, in order.
+    /// Items of the inputs after the first, in order.
     pub(crate) fn others(&self) -> &[Item] {
         &self.waiting
     }

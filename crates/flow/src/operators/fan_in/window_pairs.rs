@@ -1,50 +1,51 @@
-//! What operators share that compare the windows of two inputs: windows of the same indices, as values in double precision.
+//! Pairs windows of two inputs with equal indices, as double-precision values. Shared by operators that compare two
+//! inputs.
 
 use std::slice::from_ref;
 
 use isochrony_expr::Expr;
 use isochrony_segment::DType;
 
-use super::meeting::Meeting;
+use super::aligned_items::AlignedItems;
 use super::zip::one_grid;
-use crate::operators::general::compiled::Compiled;
+use crate::operators::general::compiled::CompiledExpr;
 use crate::operators::windows::kernels::real_windows;
 use crate::{
     Alignment, Item, OpError, OpErrorKind, OperatorProperties, PlanError, Port, PortType, Workspace,
 };
 
-/// Bytes of tables for each sample of a window.
+/// Bytes of tables per sample of a window.
 const PAIR_BYTES: u64 = 192;
 
-/// Two inputs whose windows meet at equal indices.
+/// Collects the windows of two inputs, matched by index.
 #[derive(Default)]
-pub(crate) struct Pairs {
-    meeting: Meeting,
-    values: [Compiled; 2],
+pub(crate) struct WindowPairs {
+    aligned_items: AlignedItems,
+    values: [CompiledExpr; 2],
     windows: [Vec<f64>; 2],
     workspace: Option<Workspace>,
 }
 
-/// Windows of both inputs, as they are alike.
-pub(crate) struct Paired {
+/// Properties of the windows that both inputs share.
+pub(crate) struct PairInput {
     /// Samples of a window.
     pub(crate) width: usize,
-    /// Samples a second.
+    /// Sample rate in hertz.
     pub(crate) rate: f64,
-    /// Units of the inputs' values; empty where they are not known.
+    /// Units of the inputs' values; empty if unknown.
     pub(crate) units: [&'static str; 2],
 }
 
-impl Pairs {
+impl WindowPairs {
     /// Prepares for two inputs.
     ///
     /// # Errors
-    /// [`PlanError`] where they are no windows alike, of real samples of one timebase.
+    /// [`PlanError`] unless both are equal windows of real samples of one timebase.
     pub(crate) fn bind(
         &mut self,
         operator: &'static str,
         inputs: &[PortType],
-    ) -> Result<Paired, PlanError> {
+    ) -> Result<PairInput, PlanError> {
         let first = real_windows(operator, &inputs[0])?;
         let second = real_windows(operator, &inputs[1])?;
         one_grid(operator, inputs)?;
@@ -52,8 +53,8 @@ impl Pairs {
         for (values, port) in self.values.iter_mut().zip(inputs) {
             values.bind(operator, Some(&doubles), from_ref(port))?;
         }
-        self.meeting = Meeting::of(inputs.len());
-        // Transforms of windows with as many zeros behind them, of both inputs and of what is made of them.
+        self.aligned_items = AlignedItems::new(inputs.len());
+        // Transforms of zero-padded windows, for both inputs and for their product.
         self.workspace = Some(Workspace::check(
             operator,
             "window",
@@ -61,28 +62,28 @@ impl Pairs {
             PAIR_BYTES,
         )?);
         self.windows = [vec![0.0; first.width], vec![0.0; first.width]];
-        Ok(Paired {
+        Ok(PairInput {
             width: first.width,
             rate: first.rate,
             units: [first.unit(), second.unit()],
         })
     }
 
-    /// How an operator of two inputs is run.
-    pub(crate) fn bound(&self, output: PortType) -> OperatorProperties {
-        let mut bound = OperatorProperties::new([output])
+    /// Properties of an operator on these pairs.
+    pub(crate) fn properties(&self, output: PortType) -> OperatorProperties {
+        let mut properties = OperatorProperties::new([output])
             .align(Alignment::Window)
             .data_dependent();
-        bound.workspace = self.workspace;
-        bound
+        properties.workspace = self.workspace;
+        properties
     }
 
-    /// Takes an item; whether those of both inputs are there now. Then `item` is that of the first.
+    /// Takes an item; returns whether those of both inputs have arrived. Then `item` is that of the first.
     pub(crate) fn is_complete(&mut self, port: Port, item: &mut Item) -> Result<bool, OpError> {
-        self.meeting.is_complete(port, item)
+        self.aligned_items.is_complete(port, item)
     }
 
-    /// Hands the values of each pair of windows to a function, in order.
+    /// Calls a function with the values of each pair of windows, in order.
     pub(crate) fn each(
         &mut self,
         first: &Item,
@@ -97,7 +98,7 @@ impl Pairs {
         let Item::Frames(first) = first else {
             return Err(wrong(first));
         };
-        let Some(Item::Frames(second)) = self.meeting.others().first() else {
+        let Some(Item::Frames(second)) = self.aligned_items.others().first() else {
             return Err(wrong(&Item::Taken));
         };
         let width = self.windows[0].len();

@@ -1,15 +1,15 @@
-//! What operators of user code share with ours.
+//! Functions for operators of user code.
 
 use isochrony_segment::{Bool8, Buffer, DType, Sample, dispatch};
 
 use crate::{Frames, Next, OpError, Out};
 
-/// Lets those windows of a block pass whose flags are true: runs of them go on together, by reference. The operator's
-/// answer; `item` is `frames` as it was given.
+/// Forwards the windows of a block whose flags are true; runs of them are emitted by reference. Returns the operator's
+/// answer; `item` must still be `frames`.
 ///
 /// # Errors
-/// What a later operator failed with.
-pub fn pass_where(frames: &Frames, flags: &[Bool8], out: &mut Out<'_>) -> Result<Next, OpError> {
+/// Any error of a later operator.
+pub fn forward_where(frames: &Frames, flags: &[Bool8], out: &mut Out<'_>) -> Result<Next, OpError> {
     let count = (frames.count() as usize).min(flags.len());
     let passes = |k: usize| bool::from(flags[k]);
     let mut at = 0;
@@ -28,7 +28,7 @@ pub fn pass_where(frames: &Frames, flags: &[Bool8], out: &mut Out<'_>) -> Result
     Ok(Next::Consumed)
 }
 
-/// Type of the values in the unit: f64 or complex of f64 where counts are calibrated, else their own.
+/// Type of values in the unit: float64 or complex128 if counts are calibrated, else the samples' own.
 #[must_use]
 pub fn dtype_in_unit(dtype: DType, stream: isochrony_segment::StreamId) -> DType {
     if stream.get().calibration.is_identity() {
@@ -37,7 +37,7 @@ pub fn dtype_in_unit(dtype: DType, stream: isochrony_segment::StreamId) -> DType
     dispatch!(dtype, T => <<T as Sample>::Physical as Sample>::DTYPE)
 }
 
-/// Values in the unit: as they are where they are not calibrated, else computed into the run's memory.
+/// Values in the unit: unchanged without calibration, else computed into the execution's memory.
 ///
 /// # Errors
 /// [`MemoryCap`](crate::OpErrorKind::MemoryCap).

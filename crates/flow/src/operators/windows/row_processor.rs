@@ -1,13 +1,12 @@
-//! What operators share that make a row of each window, from that window alone: spectra, energies, envelopes.
+//! Runs kernels that compute one row per window: spectra, energies, envelopes.
 //!
-//! A [`RowKernel`] computes rows of numbers from windows of numbers in one precision and knows nothing of items.
-//! [`Rowwise`] brings it to the engine: it checks that windows come in, turns their samples into values in their unit,
-//! a tile of windows at a time so that they stay in the first-level cache, and gives the rows the windows' places.
-//! Windows that are such values already are handed to the kernel where they lie, and so are all windows to a kernel that
-//! computes with samples as they are stored ([`StoredRecording`]).
+//! A [`RowKernel`] computes rows from windows of numbers in one precision and does not know items. [`RowProcessor`]
+//! connects it to the engine: it checks the input, converts samples to values in their unit, one tile of windows at a
+//! time so that they stay in the first-level cache, and gives rows the windows' indices. Windows that are such values
+//! already are passed in place, and so are all windows to a kernel of stored samples ([`TypedStoredKernel`]).
 //!
-//! Precision is that of NumPy's transforms: single where samples are float32 or complex64, double for all else.
-//! Complex numbers are pairs, in windows as in rows.
+//! Precision is that of NumPy's transforms: single for float32 and complex64, else double. Complex numbers are pairs,
+//! in windows as in rows.
 
 use std::marker::PhantomData;
 use std::slice::from_ref;
@@ -16,7 +15,7 @@ use isochrony_dsp::Windows;
 use isochrony_expr::Expr;
 use isochrony_segment::{Calibration, DType, Sample, StreamId};
 
-use crate::operators::general::compiled::Compiled;
+use crate::operators::general::compiled::CompiledExpr;
 use crate::operators::wrong_input;
 use crate::{
     Block, Frames, Item, Next, OpError, OpErrorKind, OperatorProperties, Out, PlanError, PortType,
@@ -26,68 +25,68 @@ use crate::{
 /// Values of a tile: 16 KiB of doubles.
 const TILE_VALUES: usize = 2048;
 
-/// Computes rows of windows.
+/// Computes rows from windows.
 pub(crate) trait RowKernel<T, R = T>: Send {
-    /// Fills a row of `results` for each of `windows`, in order, each from its window alone; rows are equally long.
+    /// Fills one row of `results` per window, in order, from that window alone; all rows have equal length.
     fn rows(&mut self, windows: Windows<'_, T>, results: &mut [R]);
 }
 
-/// Computes rows of doubles from windows as they lie in memory.
-pub(crate) trait StoredRows: Send {
+/// Computes rows of doubles from windows as stored.
+pub(crate) trait StoredKernel: Send {
     /// As [`RowKernel::rows`].
     ///
     /// # Errors
-    /// [`OpErrorKind::WrongItem`] of samples that are not those that it was made for.
+    /// [`OpErrorKind::WrongItem`] unless the samples have the kernel's type.
     fn rows(&mut self, frames: &Frames, results: &mut [f64]) -> Result<(), OpError>;
 }
 
-/// A kernel of real samples of one type as they are stored; it knows their calibration.
-pub(crate) struct StoredRecording<T, K>(K, PhantomData<fn(T)>);
+/// A kernel for real samples of one type as stored; it applies their calibration.
+pub(crate) struct TypedStoredKernel<T, K>(K, PhantomData<fn(T)>);
 
-impl<T: Sample, K: RowKernel<T, f64>> StoredRecording<T, K> {
+impl<T: Sample, K: RowKernel<T, f64>> TypedStoredKernel<T, K> {
     pub(crate) fn new(kernel: K) -> Self {
         Self(kernel, PhantomData)
     }
 }
 
-impl<T: Sample, K: RowKernel<T, f64>> StoredRows for StoredRecording<T, K> {
+impl<T: Sample, K: RowKernel<T, f64>> StoredKernel for TypedStoredKernel<T, K> {
     fn rows(&mut self, frames: &Frames, results: &mut [f64]) -> Result<(), OpError> {
-        in_place(frames, 1, &mut self.0, results)
+        run_in_place(frames, 1, &mut self.0, results)
     }
 }
 
-/// Windows of samples, as an operator finds them on its input.
+/// An operator's input of windows of samples.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Windowed {
+pub(crate) struct WindowInput {
     port: PortType,
     /// Samples of a window.
     pub(crate) width: usize,
-    /// Samples a second.
+    /// Sample rate in hertz.
     pub(crate) rate: f64,
-    /// Samples are complex.
+    /// Whether samples are complex.
     pub(crate) complex: bool,
-    /// Values are in single precision.
+    /// Whether values are in single precision.
     pub(crate) single: bool,
     /// Memory of tables as long as a window.
     pub(crate) workspace: Workspace,
 }
 
-/// Bytes of tables that a transform of windows has for each sample: factors, values, spectrum, and twiddles.
+/// Bytes of a transform's tables per sample: factors, values, spectrum, and twiddles.
 const TRANSFORM_BYTES: u64 = 64;
 
-/// The same where there is one window of values, and its row.
+/// The same for one window of values and its row.
 const ROW_BYTES: u64 = 16;
 
-impl Windowed {
-    /// The windows of a port, to be transformed.
+impl WindowInput {
+    /// The windows of a port, for a transform.
     ///
     /// # Errors
-    /// [`PlanError::InputType`] where none come in, [`PlanError::TooLarge`] where there is no memory for their transform.
+    /// [`PlanError::InputType`] if it has none, [`PlanError::TooLarge`] if memory does not suffice for the transform.
     pub(crate) fn of(operator: &'static str, port: &PortType) -> Result<Self, PlanError> {
         Self::with_tables(operator, port, TRANSFORM_BYTES)
     }
 
-    /// The windows of a port, for an operator without tables of its own.
+    /// The windows of a port, for an operator without tables.
     ///
     /// # Errors
     /// As of [`of`](Self::of).
@@ -123,41 +122,41 @@ impl Windowed {
         }
     }
 
-    /// Type of the samples as they are stored, and what makes values of them.
+    /// Type of the stored samples, and their calibration.
     pub(crate) fn stored(&self) -> Option<(DType, &'static Calibration)> {
         Some((self.port.dtype()?, &self.port.stream()?.calibration))
     }
 
-    /// The unit of the samples' values; empty if unknown.
+    /// Unit of the samples' values; empty if unknown.
     pub(crate) fn unit(&self) -> &'static str {
         self.stored().map_or("", |(_, values)| values.unit())
     }
 }
 
-/// A kernel in one of the precisions, and memory for a tile of values.
-pub(crate) enum Kernel {
+/// A kernel in either precision, and memory for a tile of values.
+pub(crate) enum AnyRowKernel {
     Single(Box<dyn RowKernel<f32>>, Vec<f32>),
     Double(Box<dyn RowKernel<f64>>, Vec<f64>),
-    /// Of samples as they are stored to doubles.
-    Stored(Box<dyn StoredRows>),
+    /// For stored samples; results are doubles.
+    Stored(Box<dyn StoredKernel>),
 }
 
-/// What the rows are.
-pub(crate) struct Row {
-    /// Numbers of a row.
+/// Type of the rows.
+pub(crate) struct RowType {
+    /// Numbers per row.
     pub(crate) width: usize,
-    /// They are complex.
+    /// Whether they are complex.
     pub(crate) complex: bool,
-    /// Their unit; empty if unknown.
+    /// Unit; empty if unknown.
     pub(crate) unit: String,
 }
 
-/// Whether values of such samples are computed in single precision: they are that, and in their unit already.
+/// Whether values of such samples are single precision: stored in it, and in their unit already.
 pub(crate) fn is_single(dtype: DType, stream: StreamId) -> bool {
     matches!(dtype, DType::F32 | DType::C64) && stream.get().calibration.is_identity()
 }
 
-/// Type of numbers of a precision.
+/// Dtype of a precision.
 pub(crate) fn dtype_of(single: bool, complex: bool) -> DType {
     match (single, complex) {
         (true, false) => DType::F32,
@@ -167,35 +166,35 @@ pub(crate) fn dtype_of(single: bool, complex: bool) -> DType {
     }
 }
 
-/// A kernel bound to its windows.
+/// Runs a kernel over windows.
 #[derive(Default)]
-pub(crate) struct Rowwise(Option<Ready>);
+pub(crate) struct RowProcessor(Option<BoundState>);
 
-struct Ready {
-    /// What of a window is handed to the kernel; None: its samples where they lie.
-    values: Option<Compiled>,
-    kernel: Kernel,
-    /// Samples of a window, and numbers each.
+struct BoundState {
+    /// Converts a window's samples for the kernel; None: it gets them in place.
+    values: Option<CompiledExpr>,
+    kernel: AnyRowKernel,
+    /// Samples per window, and parts per sample.
     window: usize,
     parts: usize,
-    /// Numbers of a row, their type and stream.
+    /// Numbers per row, their type and stream.
     width: usize,
     dtype: DType,
     stream: StreamId,
 }
 
-impl Rowwise {
-    /// Prepares for windows. `values` are what of them the kernel sees, their own where it is None.
+impl RowProcessor {
+    /// Binds to an input. `values` computes what the kernel sees; None: the windows' own values.
     ///
     /// # Errors
-    /// What the expression is refused with.
+    /// [`PlanError`] of the expression.
     pub(crate) fn bind(
         &mut self,
         operator: &'static str,
-        given: &Windowed,
+        input: &WindowInput,
         values: Option<&Expr>,
-        kernel: Kernel,
-        row: Row,
+        kernel: AnyRowKernel,
+        row: RowType,
     ) -> Result<OperatorProperties, PlanError> {
         let PortType::Frames {
             dtype: own,
@@ -203,36 +202,36 @@ impl Rowwise {
             window,
             hop,
             ..
-        } = given.port
+        } = input.port
         else {
             return Err(wrong_input(
                 operator,
                 "windows of samples",
-                &given.port,
+                &input.port,
                 "put rewindow(...) before it",
             ));
         };
-        let seen = dtype_of(given.single, given.complex);
+        let seen = dtype_of(input.single, input.complex);
         let plain = own == seen && stream.get().calibration.is_identity();
-        let values = if matches!(kernel, Kernel::Stored(_)) || (values.is_none() && plain) {
+        let values = if matches!(kernel, AnyRowKernel::Stored(_)) || (values.is_none() && plain) {
             None
         } else {
             let expr = values.cloned().unwrap_or_else(Expr::input).astype(seen);
-            let mut compiled = Compiled::default();
-            compiled.bind(operator, Some(&expr), from_ref(&given.port))?;
+            let mut compiled = CompiledExpr::default();
+            compiled.bind(operator, Some(&expr), from_ref(&input.port))?;
             Some(compiled)
         };
-        let dtype = dtype_of(given.single, row.complex);
+        let dtype = dtype_of(input.single, row.complex);
         let stream = stream
             .get()
             .clone()
             .with_calibration(Calibration::identity(row.unit))
             .intern();
-        self.0 = Some(Ready {
+        self.0 = Some(BoundState {
             values,
             kernel,
-            window: given.width,
-            parts: if given.complex { 2 } else { 1 },
+            window: input.width,
+            parts: if input.complex { 2 } else { 1 },
             width: row.width,
             dtype,
             stream,
@@ -244,45 +243,45 @@ impl Rowwise {
             hop,
             width: row.width,
         }])
-        .workspace(given.workspace)
+        .workspace(input.workspace)
         .in_step())
     }
 
-    /// Puts what is made of each window in the windows' place.
+    /// Replaces windows by rows.
     ///
     /// # Errors
-    /// [`OpErrorKind::WrongItem`] of windows that are shorter, as a last one that was kept.
+    /// [`OpErrorKind::WrongItem`] of shorter windows, as a kept tail.
     pub(crate) fn process(&mut self, item: &mut Item, out: &mut Out<'_>) -> Result<Next, OpError> {
-        let (Item::Frames(frames), Some(ready)) = (&*item, &mut self.0) else {
+        let (Item::Frames(frames), Some(bound)) = (&*item, &mut self.0) else {
             return Err(OpErrorKind::WrongItem {
                 expected: "frames",
                 got: item.kind(),
             }
             .into());
         };
-        if frames.width() != ready.window {
+        if frames.width() != bound.window {
             return Err(OpErrorKind::WrongItem {
                 expected: "windows of equal length (rewindow with tail=\"drop\")",
                 got: "a short last window",
             }
             .into());
         }
-        let mut block = out.alloc(ready.dtype, ready.width * frames.count() as usize)?;
-        let done = ready.fill(frames, &mut block);
+        let mut block = out.alloc(bound.dtype, bound.width * frames.count() as usize)?;
+        let done = bound.fill(frames, &mut block);
         let buffer = out.seal(block);
         done?;
-        if let Some(rows) = frames.with_rows(buffer, ready.dtype, ready.width, ready.stream) {
+        if let Some(rows) = frames.with_rows(buffer, bound.dtype, bound.width, bound.stream) {
             *item = rows.into();
         }
         Ok(Next::Forward)
     }
 }
 
-impl Ready {
+impl BoundState {
     fn fill(&mut self, frames: &Frames, block: &mut Block) -> Result<(), OpError> {
         let (window, parts) = (self.window, self.parts);
         match &mut self.kernel {
-            Kernel::Single(kernel, tile) => rows(
+            AnyRowKernel::Single(kernel, tile) => run_tiled(
                 frames,
                 self.values.as_mut(),
                 (window, parts),
@@ -290,7 +289,7 @@ impl Ready {
                 tile,
                 bytemuck::cast_slice_mut(block.bytes_mut()),
             ),
-            Kernel::Double(kernel, tile) => rows(
+            AnyRowKernel::Double(kernel, tile) => run_tiled(
                 frames,
                 self.values.as_mut(),
                 (window, parts),
@@ -298,15 +297,15 @@ impl Ready {
                 tile,
                 bytemuck::cast_slice_mut(block.bytes_mut()),
             ),
-            Kernel::Stored(kernel) => {
+            AnyRowKernel::Stored(kernel) => {
                 kernel.rows(frames, bytemuck::cast_slice_mut(block.bytes_mut()))
             }
         }
     }
 }
 
-/// Hands windows to a kernel where they lie.
-fn in_place<T: bytemuck::Pod, R>(
+/// Passes windows to a kernel in place.
+fn run_in_place<T: bytemuck::Pod, R>(
     frames: &Frames,
     parts: usize,
     kernel: &mut (impl RowKernel<T, R> + ?Sized),
@@ -322,10 +321,10 @@ fn in_place<T: bytemuck::Pod, R>(
     Ok(())
 }
 
-/// Hands windows to a kernel, a tile of them at a time where their values have to be computed.
-fn rows<T: bytemuck::Pod + Default>(
+/// Passes windows to a kernel, one tile at a time if they must be converted.
+fn run_tiled<T: bytemuck::Pod + Default>(
     frames: &Frames,
-    values: Option<&mut Compiled>,
+    values: Option<&mut CompiledExpr>,
     (window, parts): (usize, usize),
     kernel: &mut dyn RowKernel<T>,
     tile: &mut Vec<T>,
@@ -333,11 +332,11 @@ fn rows<T: bytemuck::Pod + Default>(
 ) -> Result<(), OpError> {
     let count = frames.count() as usize;
     let Some(values) = values else {
-        return in_place(frames, parts, kernel, results);
+        return run_in_place(frames, parts, kernel, results);
     };
     let each = results.len() / count.max(1);
     let most = (TILE_VALUES / window).max(1);
-    // It grows to a tile, once, not with every block.
+    // Grows once, to at most a tile.
     let room = most.min(count) * parts * window;
     if tile.len() < room {
         tile.resize(room, T::default());

@@ -1,4 +1,4 @@
-//! Windows to windows: detrended and tapered, and back from their frequencies.
+//! Operators from windows to windows: detrend, taper, inverse transform.
 
 use bytemuck::cast_slice;
 use isochrony_dsp::DspError;
@@ -6,7 +6,7 @@ use isochrony_dsp::spectrum::{Detrend as Trend, Inverse, Shaper};
 use isochrony_segment::{Calibration, DType, StreamId};
 
 use super::kernels::{kernel, taper};
-use super::rowwise::{Row, Rowwise, Windowed, dtype_of};
+use super::row_processor::{RowProcessor, RowType, WindowInput, dtype_of};
 use crate::operator;
 use crate::operators::wrong_input;
 use crate::{
@@ -42,7 +42,7 @@ operator! {
         symmetric: bool = "bool" { default: || json!(false) },
     }
     state {
-        rows: Rowwise,
+        rows: RowProcessor,
     }
 }
 
@@ -72,7 +72,7 @@ operator! {
         kind: String = "text" { choices: &["constant", "linear"], default: || json!("constant"), positional: true },
     }
     state {
-        rows: Rowwise,
+        rows: RowProcessor,
     }
 }
 
@@ -97,47 +97,47 @@ operator! {
         complex: bool = "bool" { default: || json!(false) },
     }
     state {
-        inverse: Option<Back>,
+        inverse: Option<InverseTransform>,
     }
 }
 
-/// An inverse transform in one of the precisions.
-enum Back {
+/// An inverse transform in either precision, with its output type.
+enum InverseTransform {
     Single(Inverse<f32>, (DType, StreamId)),
     Double(Inverse<f64>, (DType, StreamId)),
 }
 
-/// Bytes of tables for each sample of a window that is transformed back.
+/// Bytes of tables per sample of an inverse transform.
 const INVERSE_BYTES: u64 = 48;
 
-fn shaped(
-    rows: &mut Rowwise,
+fn bind_shaper(
+    rows: &mut RowProcessor,
     operator: &'static str,
     port: &PortType,
     detrend: Trend,
     factors: impl FnOnce(usize) -> Vec<f64>,
 ) -> Result<OperatorProperties, PlanError> {
-    let given = Windowed::of(operator, port)?;
-    let factors = factors(given.width);
-    let complex = given.complex;
+    let input = WindowInput::of(operator, port)?;
+    let factors = factors(input.width);
+    let complex = input.complex;
     let kernel = kernel!(
-        given,
+        input,
         "taper",
         |T| Ok::<_, DspError>(Shaper::<T>::new(&factors, complex, detrend)),
         |shaper, window, row| shaper.row(window, row)
     );
-    let row = Row {
-        width: given.width,
+    let row = RowType {
+        width: input.width,
         complex,
-        unit: given.unit().into(),
+        unit: input.unit().into(),
     };
-    rows.bind(operator, &given, None, kernel, row)
+    rows.bind(operator, &input, None, kernel, row)
 }
 
 impl Operator for Taper {
     fn bind(&mut self, inputs: &[PortType]) -> Result<OperatorProperties, PlanError> {
         let (taper, symmetric) = (taper("taper", &self.taper)?, self.symmetric);
-        shaped(&mut self.rows, "taper", &inputs[0], Trend::None, |width| {
+        bind_shaper(&mut self.rows, "taper", &inputs[0], Trend::None, |width| {
             if symmetric {
                 taper.symmetric(width)
             } else {
@@ -155,7 +155,7 @@ impl Operator for Detrend {
     fn bind(&mut self, inputs: &[PortType]) -> Result<OperatorProperties, PlanError> {
         let detrend = Trend::named(&self.kind).unwrap_or(Trend::Constant);
         let ones = |width| vec![1.0; width];
-        shaped(&mut self.rows, "detrend", &inputs[0], detrend, ones)
+        bind_shaper(&mut self.rows, "detrend", &inputs[0], detrend, ones)
     }
 
     fn process(&mut self, _: Port, item: &mut Item, out: &mut Out<'_>) -> Result<Next, OpError> {
@@ -165,7 +165,7 @@ impl Operator for Detrend {
 
 impl Operator for Ifft {
     fn bind(&mut self, inputs: &[PortType]) -> Result<OperatorProperties, PlanError> {
-        let refused = || {
+        let parameter_error = || {
             let mend = "put fft() before it, and keep its rows' length and dtype";
             wrong_input(
                 "ifft",
@@ -182,13 +182,13 @@ impl Operator for Ifft {
             width,
         } = inputs[0]
         else {
-            return Err(refused());
+            return Err(parameter_error());
         };
-        // Of one or two samples both have as many numbers.
+        // For one or two samples, real and complex spectra have equal lengths.
         let complex = width as u64 == window && (window > 2 || self.complex);
         let real = width as u64 == window / 2 + 1 && !complex;
         if !dtype.is_complex() || !(real || complex) {
-            return Err(refused());
+            return Err(parameter_error());
         }
         let single = dtype == DType::C64;
         let dtype = dtype_of(single, !real);
@@ -197,9 +197,9 @@ impl Operator for Ifft {
         let workspace = Workspace::check("ifft", "window", window, INVERSE_BYTES)?;
         let samples = window as usize;
         self.inverse = Some(if single {
-            Back::Single(Inverse::new(samples, !real), (dtype, stream))
+            InverseTransform::Single(Inverse::new(samples, !real), (dtype, stream))
         } else {
-            Back::Double(Inverse::new(samples, !real), (dtype, stream))
+            InverseTransform::Double(Inverse::new(samples, !real), (dtype, stream))
         });
         Ok(OperatorProperties::new([PortType::Frames {
             dtype,
@@ -213,23 +213,24 @@ impl Operator for Ifft {
     }
 
     fn process(&mut self, _: Port, item: &mut Item, out: &mut Out<'_>) -> Result<Next, OpError> {
-        let (Item::Frames(frames), Some(back)) = (&*item, &mut self.inverse) else {
+        let (Item::Frames(frames), Some(transform)) = (&*item, &mut self.inverse) else {
             return Err(OpErrorKind::WrongItem {
                 expected: "frames",
                 got: item.kind(),
             }
             .into());
         };
-        let (Back::Single(_, (dtype, stream)) | Back::Double(_, (dtype, stream))) = *back;
+        let (InverseTransform::Single(_, (dtype, stream))
+        | InverseTransform::Double(_, (dtype, stream))) = *transform;
         let samples = frames.window() as usize;
         let mut block = out.alloc(dtype, samples * frames.count() as usize)?;
         let rows = frames.buffer().bytes();
-        match back {
-            Back::Single(inverse, _) => {
+        match transform {
+            InverseTransform::Single(inverse, _) => {
                 let windows = bytemuck::cast_slice_mut(block.bytes_mut());
                 invert(inverse, cast_slice(rows), windows, frames);
             }
-            Back::Double(inverse, _) => {
+            InverseTransform::Double(inverse, _) => {
                 let windows = bytemuck::cast_slice_mut(block.bytes_mut());
                 invert(inverse, cast_slice(rows), windows, frames);
             }
@@ -242,7 +243,7 @@ impl Operator for Ifft {
     }
 }
 
-/// The window of each row; both are numbers, complex ones pairs.
+/// Computes the window of each row; complex numbers are pairs.
 fn invert<T: isochrony_dsp::spectrum::Precision>(
     inverse: &mut Inverse<T>,
     rows: &[T],

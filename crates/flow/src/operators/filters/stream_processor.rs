@@ -1,23 +1,24 @@
-//! What operators share that make samples of samples and remember: filters, running statistics, detectors.
+//! Runs stateful kernels from samples to samples: filters, running statistics, detectors.
 //!
-//! A [`StreamKernel`] computes numbers from numbers in one precision, one for one, and carries its state from call to
-//! call; it knows nothing of items. [`Streamed`] brings it to the engine: it turns samples into values in their unit, a
-//! tile at a time, has the kernel forget at every break (gap, clock step, loss, what a filter removed), so that what
-//! lies behind begins as a recording does, and gives the results their indices.
+//! A [`StreamKernel`] computes one number per number in one precision, and keeps its state between calls; it does not
+//! know items. [`StreamProcessor`] connects it to the engine: it converts samples to values in their unit, tile by
+//! tile; resets the kernel at every break (gap, clock step, loss, removal by a filter), so that what follows starts
+//! like a recording; and gives the results their indices.
 //!
-//! Results are float32 of float32 samples and double of all other real ones. Complex samples are two signals, which
-//! is right for linear kernels with real coefficients only: those say so.
+//! Results are float32 for float32 samples and double for all other real ones. Complex samples are processed as two
+//! signals, which is right only for linear kernels with real coefficients; only operators with such kernels accept
+//! them.
 //!
-//! A kernel that sees the future (a centred filter) says by how many samples its results lag: they get the indices of
-//! the samples that they are of, and those that would come of samples before the stretch are left out.
+//! A kernel that looks ahead (a centred filter) declares by how many samples its results lag. They get the indices of
+//! the samples they belong to; those before the start of the contiguous range are dropped.
 
 use std::iter::repeat_n;
 
 use isochrony_segment::{Buffer, Calibration, DType, SigSeg, StreamId};
 
-use super::sampled::Sampled;
-use crate::operators::general::compiled::Compiled;
-use crate::operators::windows::rowwise::dtype_of;
+use super::sample_input::SampleInput;
+use crate::operators::general::compiled::CompiledExpr;
+use crate::operators::windows::row_processor::dtype_of;
 use crate::{Item, Next, OpError, OpErrorKind, OperatorProperties, Out, PlanError, PortType};
 
 /// Values of a tile: 16 KiB of doubles.
@@ -25,11 +26,11 @@ const TILE_VALUES: usize = 2048;
 
 /// Computes a stream of numbers from another.
 pub(crate) trait StreamKernel<T>: Send {
-    /// Computes the next results; both are equally long. However a stream is cut into calls, its results are the same.
+    /// Computes the next results, one per value. Results do not depend on how a stream is divided into calls.
     fn run(&mut self, values: &[T], results: &mut [T]);
 
-    /// Computes the results that it owes at the end of a stretch, as many as [`Results::held`] says. Of a shorter stretch
-    /// they are the last of these. Where nothing else is said, they are what zeros bring.
+    /// Computes the results still held at the end of a contiguous range, [`ResultProperties::held`] of them. For a
+    /// shorter range they are the last of these. The default implementation feeds zeros.
     fn flush(&mut self, results: &mut [T])
     where
         T: Copy + Default,
@@ -40,18 +41,18 @@ pub(crate) trait StreamKernel<T>: Send {
         }
     }
 
-    /// Forgets: what follows is the beginning of another stretch.
+    /// Resets the state: another contiguous range begins.
     fn reset(&mut self);
 }
 
-/// Kernels in one of the precisions.
+/// Kernels in either precision.
 pub(crate) enum Kernels {
-    Single(Parts<f32>),
-    Double(Parts<f64>),
+    Single(PartKernels<f32>),
+    Double(PartKernels<f64>),
 }
 
-impl Sampled {
-    /// The kernel in the samples' precision, one for each part of a complex number.
+impl SampleInput {
+    /// One kernel per part of a number, in the samples' precision.
     pub(crate) fn kernels<S, D>(&self, single: impl Fn() -> S, double: impl Fn() -> D) -> Kernels
     where
         S: StreamKernel<f32> + 'static,
@@ -59,21 +60,21 @@ impl Sampled {
     {
         if self.single {
             let boxed = |_| Box::new(single()) as Box<dyn StreamKernel<f32>>;
-            Kernels::Single(Parts::new((0..self.parts()).map(boxed).collect()))
+            Kernels::Single(PartKernels::new((0..self.parts()).map(boxed).collect()))
         } else {
             let boxed = |_| Box::new(double()) as Box<dyn StreamKernel<f64>>;
-            Kernels::Double(Parts::new((0..self.parts()).map(boxed).collect()))
+            Kernels::Double(PartKernels::new((0..self.parts()).map(boxed).collect()))
         }
     }
 
-    /// Kernels in single precision: this one, and a copy of it for the other part of complex numbers.
+    /// Single-precision kernels: this one, and a copy for the imaginary part of complex numbers.
     pub(crate) fn single_kernels<K>(&self, kernel: K) -> Kernels
     where
         K: StreamKernel<f32> + Clone + 'static,
     {
         let boxed = |kernel| Box::new(kernel) as Box<dyn StreamKernel<f32>>;
         let kernels = repeat_n(kernel, self.parts()).map(boxed);
-        Kernels::Single(Parts::new(kernels.collect()))
+        Kernels::Single(PartKernels::new(kernels.collect()))
     }
 
     /// The same in double precision.
@@ -83,25 +84,25 @@ impl Sampled {
     {
         let boxed = |kernel| Box::new(kernel) as Box<dyn StreamKernel<f64>>;
         let kernels = repeat_n(kernel, self.parts()).map(boxed);
-        Kernels::Double(Parts::new(kernels.collect()))
+        Kernels::Double(PartKernels::new(kernels.collect()))
     }
 
-    /// Real numbers that a sample has.
+    /// Number of parts of a sample.
     fn parts(&self) -> usize {
         if self.complex { 2 } else { 1 }
     }
 }
 
-/// A kernel for each part of a number, and memory for a tile.
-pub(crate) struct Parts<T> {
+/// One kernel per part of a number, and memory for a tile.
+pub(crate) struct PartKernels<T> {
     kernels: Vec<Box<dyn StreamKernel<T>>>,
-    /// Values that had to be computed.
+    /// Converted values.
     values: Vec<T>,
-    /// One part of complex values, and of their results.
+    /// One part of complex values, and its results.
     part: [Vec<T>; 2],
 }
 
-impl<T: bytemuck::Pod + Default> Parts<T> {
+impl<T: bytemuck::Pod + Default> PartKernels<T> {
     fn new(kernels: Vec<Box<dyn StreamKernel<T>>>) -> Self {
         let parts = kernels.len();
         let split = if parts > 1 { TILE_VALUES } else { 0 };
@@ -112,40 +113,40 @@ impl<T: bytemuck::Pod + Default> Parts<T> {
         }
     }
 
-    /// Computes the results of all samples of a segment in one piece.
+    /// Computes the results of a segment that is contiguous in memory.
     fn run(
         &mut self,
         samples: &SigSeg,
-        mut converted: Option<&mut Compiled>,
+        mut conversion: Option<&mut CompiledExpr>,
         results: &mut [T],
     ) -> Result<(), OpError> {
         let parts = self.kernels.len();
         let len = samples.len() as usize;
         let bytes = samples.buffers().next().map(|buffer| buffer.bytes());
-        // Alignment is the segment's promise; a segment of other samples than were bound is caught by the conversion.
+        // Segments guarantee alignment; the conversion rejects samples of another type than was bound.
         let own: &[T] = bytemuck::try_cast_slice(bytes.unwrap_or_default()).unwrap_or_default();
-        if converted.is_none() && own.len() != parts * len {
+        if conversion.is_none() && own.len() != parts * len {
             return Err(OpErrorKind::WrongItem {
                 expected: "samples of the bound type",
                 got: "others",
             }
             .into());
         }
-        if let ([kernel], None) = (&mut self.kernels[..], &converted) {
+        if let ([kernel], None) = (&mut self.kernels[..], &conversion) {
             kernel.run(own, results);
             return Ok(());
         }
         let mut from = 0;
         while from < len {
             let to = len.min(from + TILE_VALUES);
-            let values = match &mut converted {
+            let values = match &mut conversion {
                 None => &own[parts * from..parts * to],
-                Some(converted) => {
+                Some(conversion) => {
                     let start = samples.start();
                     let at = |k: usize| start.saturating_add_unsigned(k as u64);
                     let tile = &mut self.values[..parts * (to - from)];
                     let some = Item::Samples(samples.subseg(at(from)..at(to))?);
-                    converted.run_items([&some], bytemuck::cast_slice_mut(tile))?;
+                    conversion.run_items([&some], bytemuck::cast_slice_mut(tile))?;
                     tile
                 }
             };
@@ -153,14 +154,15 @@ impl<T: bytemuck::Pod + Default> Parts<T> {
             match &mut self.kernels[..] {
                 [kernel] => kernel.run(values, results),
                 kernels => {
-                    let [part, made] = &mut self.part;
-                    let (part, made) = (&mut part[..to - from], &mut made[..to - from]);
+                    let [part, part_results] = &mut self.part;
+                    let (part, part_results) =
+                        (&mut part[..to - from], &mut part_results[..to - from]);
                     for (k, kernel) in kernels.iter_mut().enumerate() {
                         let one = values.iter().skip(k).step_by(parts);
                         part.iter_mut().zip(one).for_each(|(to, from)| *to = *from);
-                        kernel.run(part, made);
+                        kernel.run(part, part_results);
                         let one = results.iter_mut().skip(k).step_by(parts);
-                        one.zip(&*made).for_each(|(to, from)| *to = *from);
+                        one.zip(&*part_results).for_each(|(to, from)| *to = *from);
                     }
                 }
             }
@@ -169,18 +171,18 @@ impl<T: bytemuck::Pod + Default> Parts<T> {
         Ok(())
     }
 
-    /// What kernels owe at the end of a stretch.
+    /// Computes the results still held at the end of a contiguous range.
     fn flush(&mut self, results: &mut [T]) {
         let parts = self.kernels.len();
         if let [kernel] = &mut self.kernels[..] {
             kernel.flush(results);
             return;
         }
-        let mut made = vec![T::default(); results.len() / parts];
+        let mut part_results = vec![T::default(); results.len() / parts];
         for (k, kernel) in self.kernels.iter_mut().enumerate() {
-            kernel.flush(&mut made);
+            kernel.flush(&mut part_results);
             let one = results.iter_mut().skip(k).step_by(parts);
-            one.zip(&made).for_each(|(to, from)| *to = *from);
+            one.zip(&part_results).for_each(|(to, from)| *to = *from);
         }
     }
 
@@ -189,46 +191,46 @@ impl<T: bytemuck::Pod + Default> Parts<T> {
     }
 }
 
-/// What the results are.
+/// Properties of the results.
 #[derive(Default)]
-pub(crate) struct Results {
-    /// Their unit; empty if unknown.
+pub(crate) struct ResultProperties {
+    /// Unit; empty if unknown.
     pub(crate) unit: String,
-    /// Samples by which a result comes later than the sample that it is of.
+    /// Samples by which a result lags behind the sample it belongs to.
     pub(crate) lag: u64,
-    /// Results of each stretch that are left out at its beginning.
+    /// Results dropped at the start of each contiguous range.
     pub(crate) skip: u64,
-    /// Results that the kernel owes when a stretch ends, as one that computes block by block.
-    /// The operator calls [`Streamed::flush`] at breaks and at the end.
+    /// Results still held when a contiguous range ends, as by a kernel that works in blocks. The operator calls
+    /// [`StreamProcessor::flush`] at breaks and at the end.
     pub(crate) held: u64,
 }
 
-/// A kernel bound to its samples.
+/// Runs a kernel over samples.
 #[derive(Default)]
-pub(crate) struct Streamed(Option<Ready>);
+pub(crate) struct StreamProcessor(Option<BoundState>);
 
-struct Ready {
-    /// What is computed of samples first; None: they are values of the kernel's precision already.
-    converted: Option<Compiled>,
+struct BoundState {
+    /// Converts samples to values of the kernel's precision; None: they are such values.
+    conversion: Option<CompiledExpr>,
     kernels: Kernels,
     dtype: DType,
     stream: StreamId,
     lag: u64,
     skip: u64,
     held: u64,
-    /// Results of this stretch that have still to be left out.
-    left_out: u64,
-    /// Index at which the stretch would go on; None where none has begun.
+    /// Results of this contiguous range still to be dropped.
+    remaining_skip: u64,
+    /// Index that would continue the contiguous range; None if none has begun.
     next: Option<i64>,
 }
 
-impl Ready {
-    /// Results of samples from `start` on, with their indices; None if all of them are left out.
-    fn placed(&mut self, buffer: Buffer, start: i64) -> Result<Option<SigSeg>, OpError> {
+impl BoundState {
+    /// Gives results of samples from `start` on their indices; None if all are dropped.
+    fn with_indices(&mut self, buffer: Buffer, start: i64) -> Result<Option<SigSeg>, OpError> {
         let start = start.saturating_sub_unsigned(self.lag);
         let results = SigSeg::new(buffer, start, self.dtype, self.stream)?;
-        let drop = self.left_out.min(results.len());
-        self.left_out -= drop;
+        let drop = self.remaining_skip.min(results.len());
+        self.remaining_skip -= drop;
         if drop == 0 {
             return Ok(Some(results));
         }
@@ -241,51 +243,51 @@ impl Ready {
     }
 }
 
-impl Streamed {
-    /// Prepares for samples. What it says holds for indices as they are; the operator adds its contract.
+impl StreamProcessor {
+    /// Binds to an input. The returned properties lack the contract, which the operator adds.
     ///
     /// # Errors
-    /// What conversion is refused with.
+    /// [`PlanError`] of the conversion.
     pub(crate) fn bind(
         &mut self,
         operator: &'static str,
-        given: &Sampled,
+        input: &SampleInput,
         kernels: Kernels,
-        results: Results,
+        results: ResultProperties,
     ) -> Result<OperatorProperties, PlanError> {
-        let dtype = dtype_of(given.single, given.complex);
-        let converted = given.converted(operator)?;
-        let stream = given
+        let dtype = dtype_of(input.single, input.complex);
+        let conversion = input.conversion(operator)?;
+        let stream = input
             .stream()
             .get()
             .clone()
             .with_calibration(Calibration::identity(results.unit))
             .intern();
-        self.0 = Some(Ready {
-            converted,
+        self.0 = Some(BoundState {
+            conversion,
             kernels,
             dtype,
             stream,
             lag: results.lag,
             skip: results.skip,
             held: results.held,
-            left_out: results.skip,
+            remaining_skip: results.skip,
             next: None,
         });
-        let mut bound = OperatorProperties::new([PortType::Samples { dtype, stream }]);
+        let mut properties = OperatorProperties::new([PortType::Samples { dtype, stream }]);
         if results.lag == 0 && results.skip == 0 {
-            return Ok(bound.in_step());
+            return Ok(properties.in_step());
         }
-        bound.delay = results.lag as i64;
-        Ok(bound)
+        properties.delay = results.lag as i64;
+        Ok(properties)
     }
 
-    /// Puts results in the samples' place.
+    /// Replaces samples by results.
     ///
     /// # Errors
-    /// [`OpErrorKind::WrongItem`] of anything but the samples that were bound.
+    /// [`OpErrorKind::WrongItem`] unless the item has the bound samples.
     pub(crate) fn process(&mut self, item: &mut Item, out: &mut Out<'_>) -> Result<Next, OpError> {
-        let (Item::Samples(samples), Some(ready)) = (&*item, &mut self.0) else {
+        let (Item::Samples(samples), Some(bound)) = (&*item, &mut self.0) else {
             return Err(OpErrorKind::WrongItem {
                 expected: "samples",
                 got: item.kind(),
@@ -293,21 +295,21 @@ impl Streamed {
             .into());
         };
         let samples = samples.materialise()?;
-        let mut block = out.alloc(ready.dtype, samples.len() as usize)?;
-        let converted = ready.converted.as_mut();
+        let mut block = out.alloc(bound.dtype, samples.len() as usize)?;
+        let conversion = bound.conversion.as_mut();
         let bytes = block.bytes_mut();
-        let done = match &mut ready.kernels {
+        let done = match &mut bound.kernels {
             Kernels::Single(parts) => {
-                parts.run(&samples, converted, bytemuck::cast_slice_mut(bytes))
+                parts.run(&samples, conversion, bytemuck::cast_slice_mut(bytes))
             }
             Kernels::Double(parts) => {
-                parts.run(&samples, converted, bytemuck::cast_slice_mut(bytes))
+                parts.run(&samples, conversion, bytemuck::cast_slice_mut(bytes))
             }
         };
         let buffer = out.seal(block);
         done?;
-        ready.next = Some(samples.end());
-        match ready.placed(buffer, samples.start())? {
+        bound.next = Some(samples.end());
+        match bound.with_indices(buffer, samples.start())? {
             Some(results) => {
                 *item = results.into();
                 Ok(Next::Forward)
@@ -316,22 +318,22 @@ impl Streamed {
         }
     }
 
-    /// Emits the results that the kernel owes of the stretch that has ended, and forgets it.
+    /// Emits the results held of the contiguous range that ended, and resets the kernel.
     ///
     /// # Errors
     /// What a later operator failed with.
     pub(crate) fn flush(&mut self, out: &mut Out<'_>) -> Result<(), OpError> {
-        if let Some(ready) = &mut self.0
-            && let (Some(start), true) = (ready.next, ready.held > 0)
+        if let Some(bound) = &mut self.0
+            && let (Some(start), true) = (bound.next, bound.held > 0)
         {
-            let held = usize::try_from(ready.held).unwrap_or(usize::MAX);
-            let mut block = out.alloc(ready.dtype, held)?;
+            let held = usize::try_from(bound.held).unwrap_or(usize::MAX);
+            let mut block = out.alloc(bound.dtype, held)?;
             let bytes = block.bytes_mut();
-            match &mut ready.kernels {
+            match &mut bound.kernels {
                 Kernels::Single(parts) => parts.flush(bytemuck::cast_slice_mut(bytes)),
                 Kernels::Double(parts) => parts.flush(bytemuck::cast_slice_mut(bytes)),
             }
-            if let Some(results) = ready.placed(out.seal(block), start)? {
+            if let Some(results) = bound.with_indices(out.seal(block), start)? {
                 out.emit(0, &mut results.into())?;
             }
         }
@@ -339,26 +341,27 @@ impl Streamed {
         Ok(())
     }
 
-    /// What follows does not continue what came before.
+    /// Forgets the past: what follows does not continue it.
     pub(crate) fn reset(&mut self) {
-        if let Some(ready) = &mut self.0 {
-            ready.left_out = ready.skip;
-            ready.next = None;
-            match &mut ready.kernels {
+        if let Some(bound) = &mut self.0 {
+            bound.remaining_skip = bound.skip;
+            bound.next = None;
+            match &mut bound.kernels {
                 Kernels::Single(parts) => parts.reset(),
                 Kernels::Double(parts) => parts.reset(),
             }
         }
     }
 
-    /// Nothing that begins before `upto` follows on the input: the same of the results. What the kernel owes of a stretch
-    /// is given when the stretch is known to have ended, however far the input is by then.
+    /// Maps a progress mark of the input to the output. Held results are emitted only once the end of their range is
+    /// known, however far the input is by then.
     pub(crate) fn progress(&self, upto: i64) -> i64 {
-        let Some(ready) = &self.0 else {
+        let Some(bound) = &self.0 else {
             return upto;
         };
-        let came = ready.next.filter(|_| ready.held > 0);
-        came.map_or(upto, |next| next.min(upto))
-            .saturating_sub_unsigned(ready.lag)
+        let windows_seen = bound.next.filter(|_| bound.held > 0);
+        windows_seen
+            .map_or(upto, |next| next.min(upto))
+            .saturating_sub_unsigned(bound.lag)
     }
 }

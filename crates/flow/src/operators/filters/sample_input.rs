@@ -1,33 +1,33 @@
-//! Samples on an operator's input: what they are, and how values in their unit are made of them.
+//! Describes samples on an operator's input, and their conversion to values in their unit.
 
 use std::slice::from_ref;
 
 use isochrony_expr::Expr;
 use isochrony_segment::{DType, StreamId};
 
-use crate::operators::general::compiled::Compiled;
-use crate::operators::windows::rowwise::{dtype_of, is_single};
+use crate::operators::general::compiled::CompiledExpr;
+use crate::operators::windows::row_processor::{dtype_of, is_single};
 use crate::operators::wrong_input;
 use crate::{PlanError, PortType};
 
-/// Samples, as an operator finds them on its input.
+/// An operator's input of samples.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Sampled {
+pub(crate) struct SampleInput {
     dtype: DType,
     stream: StreamId,
-    /// Samples a second.
+    /// Sample rate in hertz.
     pub(crate) rate: f64,
-    /// Samples are complex.
+    /// Whether samples are complex.
     pub(crate) complex: bool,
-    /// Values are in single precision.
+    /// Whether values are in single precision.
     pub(crate) single: bool,
 }
 
-impl Sampled {
+impl SampleInput {
     /// The samples of a port.
     ///
     /// # Errors
-    /// [`PlanError::InputType`] where none come in.
+    /// [`PlanError::InputType`] if it has none.
     pub(crate) fn of(operator: &'static str, port: &PortType) -> Result<Self, PlanError> {
         match *port {
             PortType::Samples { dtype, stream } => Ok(Self {
@@ -46,19 +46,19 @@ impl Sampled {
         }
     }
 
-    /// The samples of a port that are real.
+    /// The samples of a port, which must be real.
     ///
     /// # Errors
-    /// [`PlanError::InputType`] where none come in.
+    /// [`PlanError::InputType`] if it has none.
     pub(crate) fn real(operator: &'static str, port: &PortType) -> Result<Self, PlanError> {
         match Self::of(operator, port)? {
-            given if given.complex => Err(wrong_input(
+            input if input.complex => Err(wrong_input(
                 operator,
                 "real samples",
                 port,
                 "take their magnitude first: map(lambda s: abs(s))",
             )),
-            given => Ok(given),
+            input => Ok(input),
         }
     }
 
@@ -67,11 +67,14 @@ impl Sampled {
         self.stream
     }
 
-    /// What makes values of their precision of them; None where they are such values.
+    /// Converts samples to values of their precision; None if they are such values.
     ///
     /// # Errors
-    /// What conversion is refused with.
-    pub(crate) fn converted(&self, operator: &'static str) -> Result<Option<Compiled>, PlanError> {
+    /// [`PlanError`] of the conversion.
+    pub(crate) fn conversion(
+        &self,
+        operator: &'static str,
+    ) -> Result<Option<CompiledExpr>, PlanError> {
         let dtype = dtype_of(self.single, self.complex);
         if self.dtype == dtype && self.stream.get().calibration.is_identity() {
             return Ok(None);
@@ -80,13 +83,13 @@ impl Sampled {
             dtype: self.dtype,
             stream: self.stream,
         };
-        let mut compiled = Compiled::default();
+        let mut compiled = CompiledExpr::default();
         let values = Expr::input().astype(dtype);
         compiled.bind(operator, Some(&values), from_ref(&port))?;
         Ok(Some(compiled))
     }
 
-    /// The unit of the samples' values; empty if unknown.
+    /// Unit of the samples' values; empty if unknown.
     pub(crate) fn unit(&self) -> &'static str {
         self.stream.get().calibration.unit()
     }

@@ -1,0 +1,104 @@
+//! Interpolates buffered samples at given times.
+
+use isochrony_dsp::interpolate::Interpolation;
+
+/// Samples between two marks.
+pub(super) const MARK_SPACING: usize = 64;
+
+/// Contiguous samples of one clock, with the times of every 64th.
+pub(super) struct InterpolationBuffer {
+    pub(super) start: i64,
+    pub(super) values: Vec<f64>,
+    /// Times of the samples at 0, 64, 128 ...
+    pub(super) marks: Vec<i64>,
+    /// Time of the last sample so far.
+    pub(super) last: i64,
+    /// No samples follow.
+    pub(super) complete: bool,
+    /// The mark before the time of the last lookup.
+    cursor: usize,
+}
+
+/// Result of interpolating at a time.
+pub(super) enum LookupResult {
+    /// The interpolated value.
+    Value(f64),
+    /// There is no value at this time.
+    Missing,
+    /// It needs samples that may still arrive.
+    Pending,
+}
+
+impl InterpolationBuffer {
+    /// Creates an empty buffer for samples that begin at this index and time.
+    pub(super) fn new(start: i64, time: i64) -> Self {
+        Self {
+            start,
+            values: Vec::new(),
+            marks: Vec::new(),
+            last: time,
+            complete: false,
+            cursor: 0,
+        }
+    }
+
+    pub(super) fn end(&self) -> i64 {
+        self.start.saturating_add_unsigned(self.values.len() as u64)
+    }
+
+    /// Interpolates at a time that is not before the first sample.
+    pub(super) fn find(&mut self, time: i64, method: Interpolation) -> LookupResult {
+        let Some(mark) = self.mark_before(time) else {
+            return LookupResult::Missing;
+        };
+        let from = self.marks[mark];
+        let (to, steps) = match self.marks.get(mark + 1) {
+            Some(&next) => (next, MARK_SPACING),
+            // After the last mark, the clock's slope is known only once the last sample is.
+            None if !self.complete => return LookupResult::Pending,
+            None if time > self.last => return LookupResult::Missing,
+            None => (self.last, self.values.len() - 1 - mark * MARK_SPACING),
+        };
+        let place = match steps {
+            0 => 0.0,
+            _ => (time - from) as f64 * steps as f64 / (to - from) as f64,
+        };
+        let (mut at, mut part) = (mark * MARK_SPACING + place as usize, place.fract());
+        if at + 1 == self.values.len() && part == 0.0 && at > 0 {
+            (at, part) = (at - 1, 1.0);
+        }
+        if at < method.before() {
+            return LookupResult::Missing;
+        }
+        match at + method.after() < self.values.len() {
+            true => LookupResult::Value(method.value(&self.values, at, part)),
+            false if self.complete => LookupResult::Missing,
+            false => LookupResult::Pending,
+        }
+    }
+
+    /// The last mark at or before a time.
+    fn mark_before(&mut self, time: i64) -> Option<usize> {
+        let at = |mark: usize| self.marks.get(mark).copied();
+        let near = at(self.cursor).is_some_and(|mark| mark <= time)
+            && at(self.cursor + 1).is_none_or(|next| time < next);
+        if !near {
+            let after = self.marks.partition_point(|&mark| mark <= time);
+            self.cursor = after.checked_sub(1)?;
+        }
+        Some(self.cursor)
+    }
+
+    /// Discards samples that no lookup from this time on needs.
+    pub(super) fn discard_before(&mut self, time: i64) {
+        let mark = self.marks.partition_point(|&mark| mark <= time);
+        // Keep one more mark: cubic interpolation needs an earlier sample.
+        let drop = mark.saturating_sub(2);
+        if drop * MARK_SPACING >= 4096 {
+            self.marks.drain(..drop);
+            self.values.drain(..drop * MARK_SPACING);
+            self.start += (drop * MARK_SPACING) as i64;
+            self.cursor = 0;
+        }
+    }
+}
