@@ -19,7 +19,7 @@ pub enum SourceItem {
     /// What follows lies before what was given, as ranges of a selection may. Given before the `RangeStart` there: inputs
     /// are aligned only within ascending indices.
     Rewind,
-    /// Nothing at the moment, from a live source. It unparks the thread when there is something ([`Source::wakes`]).
+    /// Nothing at the moment, from a live source. It unparks the thread when there is something ([`Source::set_waker`]).
     Idle,
     /// Nothing that begins before this index follows, where the items alone do not show it.
     ProgressMark(i64),
@@ -60,7 +60,7 @@ pub trait Source: Send {
 
     /// Names the thread that the source unparks when it gave [`SourceItem::Idle`] and has an item now. Called once,
     /// before the first pull.
-    fn wakes(&mut self, thread: &std::thread::Thread) {
+    fn set_waker(&mut self, thread: &std::thread::Thread) {
         let _ = thread;
     }
 
@@ -83,12 +83,12 @@ pub trait Source: Send {
     }
 
     /// Samples given so far, in the unit of [`total`](Self::total); None: count those of the items.
-    fn given(&self) -> Option<u64> {
+    fn delivered(&self) -> Option<u64> {
         None
     }
 
     /// Samples in the items to come, if known, so that a sink can reserve memory.
-    fn expects(&self) -> Option<u64> {
+    fn expected_samples(&self) -> Option<u64> {
         self.total()
     }
 }

@@ -54,7 +54,7 @@ pub(crate) trait TaskReader: fmt::Debug + Send {
 pub(crate) enum ReadOutcome {
     Read(SigSeg),
     /// The strategy cannot; the rest of the scan is read by another.
-    Refused(Fallback),
+    FallBack(Fallback),
 }
 
 impl ReadOutcome {

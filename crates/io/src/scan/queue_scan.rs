@@ -67,7 +67,7 @@ struct QueueReader<Q: ReadAheadQueue> {
 impl<Q: ReadAheadQueue> TaskReader for QueueReader<Q> {
     fn read(&mut self, range: &Range<i64>) -> Result<ReadOutcome, IoError> {
         let refused = |why| {
-            Ok(ReadOutcome::Refused(Fallback {
+            Ok(ReadOutcome::FallBack(Fallback {
                 strategy: Strategy::Read,
                 why,
             }))
@@ -77,7 +77,7 @@ impl<Q: ReadAheadQueue> TaskReader for QueueReader<Q> {
         }
         match self.scan.queue.take(self.queue, range)? {
             Attempt::Read(buffer) => ReadOutcome::copied(&self.scan.source, range, buffer),
-            Attempt::Refused(why) => refused(why),
+            Attempt::FallBack(why) => refused(why),
         }
     }
 }

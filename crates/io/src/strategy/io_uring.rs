@@ -51,9 +51,9 @@ impl IoStrategy for IoUringStrategy {
 /// Starts a scan, through the page cache or past it.
 pub(super) fn start(scan: ScanSpec, direct: bool) -> Result<Arc<dyn Prefetcher>, StartError> {
     let ring = ReadRing::new().map_err(|error| {
-        StartError::Refused(Fallback {
+        StartError::FallBack(Fallback {
             strategy: Strategy::Read,
-            why: why(&error),
+            why: unavailable(&error),
         })
     })?;
     let mut requests = InFlightPieces {
@@ -68,10 +68,10 @@ pub(super) fn start(scan: ScanSpec, direct: bool) -> Result<Arc<dyn Prefetcher>,
 
 /// Why the system grants no io_uring; None if it does.
 pub(super) fn refusal() -> Option<String> {
-    ReadRing::new().err().map(|error| why(&error))
+    ReadRing::new().err().map(|error| unavailable(&error))
 }
 
-fn why(error: &io::Error) -> String {
+fn unavailable(error: &io::Error) -> String {
     let mend = match Errno::from_io_error(error) {
         Some(Errno::PERM | Errno::ACCESS) => {
             "; the profile of a container may forbid it, or sysctl kernel.io_uring_disabled, which 0 allows"
@@ -86,7 +86,7 @@ fn why(error: &io::Error) -> String {
 }
 
 /// Why a ring that was granted is of no use any more.
-fn lost(error: &io::Error) -> String {
+fn ring_failure(error: &io::Error) -> String {
     format!("its io_uring takes no requests any more: {error}")
 }
 
@@ -96,7 +96,7 @@ enum SubmittedPiece {
     /// The number of its request.
     InFlight(usize),
     /// Why it could not be requested.
-    Refused(String),
+    NotRequested(String),
     Failed(IoError),
 }
 
@@ -169,7 +169,7 @@ impl InFlightPieces {
         let requested = is_next.then(|| self.queues.take(queue)).flatten();
         let read = match requested {
             Some(SubmittedPiece::InFlight(number)) => self.complete(number),
-            Some(SubmittedPiece::Refused(why)) => Ok(Attempt::Refused(why)),
+            Some(SubmittedPiece::NotRequested(why)) => Ok(Attempt::FallBack(why)),
             Some(SubmittedPiece::Failed(error)) => Err(error),
             // Out of order: at once.
             None => self.planner.read(piece, &mut self.buffers),
@@ -181,15 +181,15 @@ impl InFlightPieces {
     fn complete(&mut self, number: usize) -> Result<Attempt, IoError> {
         let mut job = match self.ring.wait(number) {
             Ok(job) => job,
-            Err(error) => return Ok(Attempt::Refused(lost(&error))),
+            Err(error) => return Ok(Attempt::FallBack(ring_failure(&error))),
         };
         for (part, got) in job.request.parts.iter().zip(job.got) {
             if let Some(why) = part.complete(&mut job.buffer, got)? {
-                return Ok(Attempt::Refused(why));
+                return Ok(Attempt::FallBack(why));
             }
         }
         let samples = job.request.view(&job.buffer);
-        self.buffers.give(job.buffer);
+        self.buffers.release(job.buffer);
         Ok(samples)
     }
 }
@@ -202,12 +202,12 @@ fn submit_piece(
 ) -> Result<SubmittedPiece, IoError> {
     let request = match planner.plan(piece)? {
         Ok(request) => request,
-        Err(why) => return Ok(SubmittedPiece::Refused(why)),
+        Err(why) => return Ok(SubmittedPiece::NotRequested(why)),
     };
     let buffer = buffers.take(request.room())?;
     Ok(match ring.submit(request, buffer) {
         Ok(number) => SubmittedPiece::InFlight(number),
-        Err(error) => SubmittedPiece::Refused(lost(&error)),
+        Err(error) => SubmittedPiece::NotRequested(ring_failure(&error)),
     })
 }
 
@@ -223,10 +223,10 @@ mod tests {
             (Errno::NOMEM, "`ulimit -l`"),
             (Errno::MFILE, "`ulimit -n`"),
         ] {
-            let said = why(&errno.into());
+            let said = unavailable(&errno.into());
             assert!(said.starts_with("the system grants no io_uring"), "{said}");
             assert!(said.contains(mend), "{said}");
         }
-        assert!(why(&ErrorKind::Unsupported.into()).contains("Linux from 5.6"));
+        assert!(unavailable(&ErrorKind::Unsupported.into()).contains("Linux from 5.6"));
     }
 }

@@ -18,26 +18,28 @@ pub(super) type Source<'py> = (String, String, Bound<'py, PyAny>);
 /// `(name, kind, object)` of an output.
 pub(super) type Sink<'py> = (String, String, Bound<'py, PyAny>);
 
-/// Adds inputs that are memory to `memory`, and gives a read-only view of each to be shown to functions.
-pub(super) fn views(
-    inputs: &[Source<'_>],
-    memory: &mut Vec<Option<Buffer>>,
-) -> Result<Vec<Option<Py<PyAny>>>> {
-    let mut views = Vec::new();
-    for (_, kind, object) in inputs {
-        let lent = kind == "memory";
-        memory.push(if lent {
-            Some(memory::adopt(object, false)?.0)
-        } else {
-            None
-        });
-        views.push(if lent {
-            Some(object.getattr("data")?.call_method0("toreadonly")?.unbind())
-        } else {
-            None
-        });
-    }
-    Ok(views)
+/// For each input that is memory, its bytes, shared with the Python object; None for the others.
+pub(super) fn adopt_memory(inputs: &[Source<'_>]) -> Result<Vec<Option<Buffer>>> {
+    let adopted = inputs.iter().map(|(_, kind, object)| {
+        let is_memory = kind == "memory";
+        let buffer = is_memory
+            .then(|| memory::adopt(object, false))
+            .transpose()?;
+        Ok(buffer.map(|(buffer, _)| buffer))
+    });
+    adopted.collect()
+}
+
+/// For each input that is memory, a read-only `memoryview` to pass to Python functions; None for the others.
+pub(super) fn read_only_views(inputs: &[Source<'_>]) -> Result<Vec<Option<Py<PyAny>>>> {
+    let views = inputs.iter().map(|(_, kind, object)| {
+        if kind != "memory" {
+            return Ok(None);
+        }
+        let view = object.getattr("data")?.call_method0("toreadonly")?;
+        Ok(Some(view.unbind()))
+    });
+    views.collect()
 }
 
 /// The inputs of a run.

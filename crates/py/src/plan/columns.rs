@@ -84,12 +84,12 @@ fn list(values: DataType, width: usize) -> DataType {
 }
 
 /// Fields as in saved plans.
-pub(super) fn named(fields: Fields) -> Value {
+pub(super) fn fields_to_json(fields: Fields) -> Value {
     json!(describe_fields(fields))
 }
 
 /// Fields of a saved plan.
-pub(super) fn fields(saved: Option<&Value>) -> std::result::Result<Fields, PlanError> {
+pub(super) fn fields_from_json(saved: Option<&Value>) -> std::result::Result<Fields, PlanError> {
     let unreadable = |why: String| PlanError::Unreadable { why };
     let saved = saved.cloned().unwrap_or_default();
     let described: Vec<FieldDescription> =
@@ -130,7 +130,7 @@ fn refused(message: String) -> OpError {
 }
 
 /// One bool for each row.
-pub(super) fn flags(
+pub(super) fn bool_per_row(
     result: Bound<'_, PyAny>,
     rows: usize,
     shown: &str,
@@ -153,20 +153,20 @@ fn bools(values: &Buffer) -> Vec<bool> {
 }
 
 /// The columns that a function gave, with the index fields of its input.
-pub(super) fn columns_of(
+pub(super) fn batch_from_result(
     py: Python<'_>,
     result: &Bound<'_, PyAny>,
     fields: Fields,
-    given: &RecordBatch,
+    input: &RecordBatch,
     shown: &str,
 ) -> std::result::Result<RecordBatch, OpError> {
     let raised = |error: PyErr| failed(Error::Python(error));
     let columns = fields.schema().fields().iter().map(|field| {
         let name = field.name();
-        let own = result.get_item(name).ok();
-        match (own, given.column_by_name(name)) {
+        let returned = result.get_item(name).ok();
+        match (returned, input.column_by_name(name)) {
             (None, Some(column)) if INDEX_FIELDS.contains(&&**name) => Ok(Arc::clone(column)),
-            (Some(values), _) => column(py, values, field, given.num_rows(), shown),
+            (Some(values), _) => column(py, values, field, input.num_rows(), shown),
             (None, _) => Err(refused(format!(
                 "{shown} returned no column {name:?}, which it gave when it was tried; return the same columns each time"
             ))),
@@ -219,12 +219,12 @@ pub(super) fn column(
         )));
     }
     let values = returned.adopt().map_err(failed)?;
-    let flat = flat(dtype, &values, is_time);
+    let values = primitive_array(dtype, &values, is_time);
     let Some(width) = width else {
-        return Ok(flat);
+        return Ok(values);
     };
     let item = Arc::new(Field::new("item", item.clone(), true));
-    let lists = FixedSizeListArray::try_new(item, i32::try_from(width).unwrap_or(0), flat, None)?;
+    let lists = FixedSizeListArray::try_new(item, i32::try_from(width).unwrap_or(0), values, None)?;
     Ok(Arc::new(lists))
 }
 
@@ -236,7 +236,7 @@ where
     PrimitiveArray::from_iter_values(values.iter().copied())
 }
 
-fn flat(dtype: DType, values: &Buffer, is_time: bool) -> ArrayRef {
+fn primitive_array(dtype: DType, values: &Buffer, is_time: bool) -> ArrayRef {
     match dtype {
         DType::Bool => Arc::new(BooleanArray::from(bools(values))),
         DType::I8 => Arc::new(numbers::<Int8Type>(values)),

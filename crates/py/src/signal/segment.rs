@@ -208,7 +208,7 @@ impl Segment {
     }
 
     /// The same, of which this is the time of the first sample.
-    fn _at(&self, time: &Bound<'_, Time>) -> Self {
+    fn _with_time(&self, time: &Bound<'_, Time>) -> Self {
         Self {
             seg: self.seg.clone(),
             time: Some(*time.get()),
@@ -236,7 +236,7 @@ impl Segment {
         copy: Option<bool>,
     ) -> Result<Bound<'py, PyAny>> {
         let shared = self.seg.stream().calibration.is_identity() && self.seg.is_contiguous();
-        finish(values(py, &self.seg)?, shared, dtype, copy)
+        array_as_requested(values(py, &self.seg)?, shared, dtype, copy)
     }
 
     /// The values for another library (PyTorch, JAX, CuPy) by DLPack; read-only, no copy where `numpy.asarray` has none.
@@ -330,7 +330,7 @@ pub(crate) fn values<'py>(py: Python<'py>, seg: &SigSeg) -> Result<Bound<'py, Py
 /// What `__array__` returns: `array` as `dtype`, copied or not as NumPy asks.
 ///
 /// `shared` says that `array` looks into shared memory, so that no copy was made on the way.
-pub(crate) fn finish<'py>(
+pub(crate) fn array_as_requested<'py>(
     array: Bound<'py, PyAny>,
     shared: bool,
     dtype: Option<&Bound<'py, PyAny>>,

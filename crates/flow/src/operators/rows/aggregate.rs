@@ -90,7 +90,7 @@ fn canonical(value: f64) -> u64 {
 
 /// A column's values: integers and bools as int64, floats as float64.
 fn wide(column: &dyn Array, dtype: DType, float: impl Fn(f64) -> u64) -> Vec<u64> {
-    let bytes = columns::values(column);
+    let bytes = columns::column_bytes(column);
     macro_rules! each {
         ($type:ty, $into:expr) => {
             bytemuck::cast_slice::<u8, $type>(&bytes)
@@ -155,7 +155,7 @@ impl Cells {
             .known
             .contains(&false)
             .then(|| NullBuffer::from(self.known));
-        let column = columns::column(self.dtype, values, nulls)?;
+        let column = columns::column_from_bytes(self.dtype, values, nulls)?;
         match field.data_type() {
             // The same bits under another name.
             DataType::Timestamp(..) => {

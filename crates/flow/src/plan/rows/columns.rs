@@ -18,7 +18,7 @@ use super::Fields;
 use crate::{OpError, OpErrorKind, PlanError};
 
 /// A column of values that lie in memory as samples do.
-pub(crate) fn column(
+pub(crate) fn column_from_bytes(
     dtype: DType,
     values: MutableBuffer,
     nulls: Option<NullBuffer>,
@@ -37,7 +37,7 @@ pub(crate) fn column(
                 "a complex number has two parts".into(),
             ));
         };
-        let values = column(part, values, None)?;
+        let values = column_from_bytes(part, values, None)?;
         let list = FixedSizeListArray::try_new(item, width, values, nulls.clone())?;
         Ok(Arc::new(list) as ArrayRef)
     };
@@ -60,12 +60,12 @@ pub(crate) fn column(
 }
 
 /// A column of `width` values a row.
-pub(crate) fn lists(
+pub(crate) fn list_column(
     dtype: DType,
     width: i32,
     values: MutableBuffer,
 ) -> Result<ArrayRef, ArrowError> {
-    let values = column(dtype, values, None)?;
+    let values = column_from_bytes(dtype, values, None)?;
     let item = Arc::new(Field::new("item", values.data_type().clone(), false));
     Ok(Arc::new(FixedSizeListArray::try_new(
         item, width, values, None,
@@ -73,7 +73,7 @@ pub(crate) fn lists(
 }
 
 /// The values of a column as they would lie in memory as samples; no copy except of bools.
-pub(crate) fn values(column: &dyn Array) -> Cow<'_, [u8]> {
+pub(crate) fn column_bytes(column: &dyn Array) -> Cow<'_, [u8]> {
     fn numbers<T: ArrowPrimitiveType>(column: &dyn Array) -> Cow<'_, [u8]> {
         let values = column.as_primitive::<T>().values().inner();
         Cow::Borrowed(values.as_slice())
@@ -96,9 +96,9 @@ pub(crate) fn values(column: &dyn Array) -> Cow<'_, [u8]> {
 }
 
 /// An expression of the fields of a port's rows.
-pub(crate) struct OfRows(RowProgram);
+pub(crate) struct RowExpression(RowProgram);
 
-impl OfRows {
+impl RowExpression {
     pub(crate) fn bind(
         operator: &'static str,
         expr: &Expr,
@@ -135,7 +135,7 @@ impl OfRows {
             .collect();
         let bytes: Vec<Cow<'_, [u8]>> = columns
             .iter()
-            .map(|column| values(column.as_ref()))
+            .map(|column| column_bytes(column.as_ref()))
             .collect();
         let bytes: Vec<&[u8]> = bytes.iter().map(AsRef::as_ref).collect();
         let nulls = columns.iter().fold(None, |nulls, column| {
@@ -152,6 +152,6 @@ impl OfRows {
     /// The values as a column.
     pub(crate) fn column(&mut self, batch: &RecordBatch) -> Result<ArrayRef, OpError> {
         let (out, nulls) = self.run(batch)?;
-        Ok(column(self.output(), out, nulls).map_err(OpErrorKind::from)?)
+        Ok(column_from_bytes(self.output(), out, nulls).map_err(OpErrorKind::from)?)
     }
 }
