@@ -1,4 +1,5 @@
-//! The schedule of an execution: which tasklets run, in which order and why, and which are kept from a previous execution.
+//! The schedule of an execution: which tasklets run, in which order and why, and which are reused from a previous execution
+//! instead of run again.
 
 use std::collections::HashMap;
 use std::fmt::Write;
@@ -25,17 +26,18 @@ pub(crate) struct Schedule {
     pub(crate) catalog: SignalCatalog,
     pub(crate) graph: Arc<DependencyGraph>,
     pub(crate) serial: Arc<SerialOrder>,
-    /// Of each tasklet its inputs, outputs and function as text, to recognise it in a journal. Empty without a journal.
+    /// Per tasklet: a fingerprint of inputs, outputs and function, matched against the journal. Empty without a journal.
     pub(crate) fingerprints: Vec<String>,
     /// Return values of reused tasklets, as JSON.
     pub(crate) reused_values: HashMap<usize, String>,
     /// Notes for the report on what was reused.
     pub(crate) notes: Vec<String>,
-    /// Outputs that a previous execution wrote at least in part and did not record as finished: tasklet and output.
+    /// Outputs that a previous execution wrote at least in part and did not record as finished: indices of tasklet and
+    /// output.
     pub(crate) unfinished_outputs: Vec<(usize, usize)>,
     pub(crate) journal: Option<JournalPlace>,
     previous: PreviousExecution,
-    /// Whether the file system gave the disk positions of the primary inputs.
+    /// Whether the file system gave the disk positions of the primary (first) inputs.
     has_disk_positions: bool,
 }
 
@@ -237,7 +239,8 @@ fn catalog_and_graph(
     Ok((catalog, graph))
 }
 
-/// Asks the file system for the disk positions of the primary inputs, if there is much to read. Returns whether it gave all.
+/// Asks the file system where on disk each tasklet's primary input (its first) lies, if there is much to read. Returns
+/// whether it gave all positions.
 fn look_up_disk_positions(catalog: &SignalCatalog, graph: &mut DependencyGraph) -> bool {
     let primary = (catalog.specs.iter()).filter_map(|spec| Some(&spec.inputs.first()?.extent));
     let bytes = primary.map(|extent| catalog.extent_bytes(extent));
@@ -282,8 +285,14 @@ fn journal_place(
     )))
 }
 
-/// Finds the tasklets that a previous execution finished and that need not run again. A tasklet runs again if it changed, if
-/// it depends on one that runs again, or if it writes scratch for one that runs again, since scratch does not last.
+/// Finds the tasklets that a previous execution finished and that need not run again. A finished tasklet runs again if
+/// - its fingerprint changed,
+/// - a stored output misses samples,
+/// - it depends on a tasklet that runs again, or
+/// - it writes scratch for a reader that runs again: scratch does not outlast an execution.
+///
+/// Running again only for the last reason does not propagate to dependents: the outputs are as before. Writers of the
+/// scratch that it reads in turn run again too.
 fn find_reused(
     graph: &DependencyGraph,
     catalog: &SignalCatalog,
@@ -318,6 +327,7 @@ fn find_reused(
             }
         }
     }
+    // The scratch rule: readers before writers.
     for tasklet_index in ready.into_iter().rev() {
         let mut readers = graph.scratch_readers[tasklet_index].iter();
         if readers.any(|reader| !reused[*reader]) {
@@ -343,10 +353,12 @@ fn find_reused(
     reused
 }
 
-/// Finds outputs of tasklets that will run which already hold samples of a previous execution: tasklet and output.
+/// Finds outputs that a previous execution wrote in part, of tasklets that will run: indices of tasklet and output. An
+/// execution invalidates them first.
 ///
 /// # Errors
-/// [`TaskletError::OutputOccupied`]: the samples lie outside of what the previous execution claimed.
+/// [`TaskletError::OutputOccupied`]: an output has samples that the previous execution did not claim, or is scratch, which
+/// must be empty.
 fn find_unfinished_outputs(
     catalog: &SignalCatalog,
     reused: &[bool],

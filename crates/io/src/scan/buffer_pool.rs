@@ -44,7 +44,7 @@ impl BufferPool {
         Ok(BufferMut::zeroed(room)?.freeze())
     }
 
-    /// Takes a buffer back, to which others may still refer.
+    /// Returns a buffer to the pool. Others may still refer to it: it is handed out again once nobody does.
     pub(crate) fn release(&mut self, buffer: Buffer) {
         if self.buffers.len() < self.most {
             self.buffers.push(buffer);

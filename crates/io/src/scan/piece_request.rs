@@ -25,7 +25,7 @@ pub(super) const FOREIGN_SHARDS: &str = "another program wrote its shards";
 #[derive(Debug)]
 pub(crate) enum Attempt {
     Read(Buffer),
-    /// Impossible here, and why.
+    /// The strategy cannot read it, and why: the rest of the scan is read by another.
     FallBack(String),
 }
 

@@ -12,7 +12,7 @@ use crate::system::OwnerProcess;
 
 /// Reads pieces ahead, in one queue per task.
 pub(crate) trait ReadAheadQueue: fmt::Debug + Send + Sync + 'static {
-    /// A task begins; gives the number of its queue.
+    /// A task begins. Returns the id of its queue, for `take` and `end_task`.
     fn begin_task(&self, task: u64, parts: &[Range<i64>]) -> u64;
     /// A task is over, or given up.
     fn end_task(&self, queue: u64);

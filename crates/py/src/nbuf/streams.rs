@@ -1,4 +1,4 @@
-//! Inputs and outputs that Python gives: memory, descriptors, and objects with `read` or `write`.
+//! Inputs and outputs that Python gives: memory, descriptors, and `read` or `write` callables.
 
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -82,7 +82,7 @@ fn owned(number: &Bound<'_, PyAny>) -> PyResult<File> {
     Ok(File::from(descriptor::duplicate(number.extract()?)?))
 }
 
-/// Calls `read(count)`.
+/// Reads by a Python callable `read(count)`.
 struct Reader {
     read: Py<PyAny>,
 }
@@ -93,7 +93,7 @@ impl Read for Reader {
             let got = self.read.bind(py).call1((into.len(),))?;
             if got.is_none() {
                 let message =
-                    "the source has nothing yet and does not wait; give one that waits for bytes";
+                    "the source's read returned None: it is non-blocking and has no bytes yet; give one that blocks";
                 return Err(PyBlockingIOError::new_err(message));
             }
             let bytes = bytes(&got, "the source's read")?;
@@ -113,7 +113,7 @@ impl Read for Reader {
     }
 }
 
-/// Calls `write(bytes)`.
+/// Writes by a Python callable `write(bytes)`.
 struct Writer {
     write: Py<PyAny>,
 }
@@ -122,7 +122,7 @@ impl Write for Writer {
     fn write(&mut self, from: &[u8]) -> io::Result<usize> {
         crate::interpreter::attach(|py| {
             let wrote = self.write.call1(py, (PyBytes::new(py, from),))?;
-            // A writer that returns None took all.
+            // None: it took all bytes.
             if wrote.is_none(py) {
                 return Ok(from.len());
             }

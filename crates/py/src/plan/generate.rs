@@ -1,4 +1,4 @@
-//! `isochrony.generate`: samples that a Python iterator makes.
+//! `isochrony.generate`: a recording whose samples a Python iterator yields.
 
 use isochrony_flow::{
     Cause, GeneratedRecording, OpError, OpErrorKind, Plan, PlanError, SEGMENT_SAMPLES,
@@ -86,7 +86,7 @@ impl Generator {
         SharedRecording::new(generated.in_interpreter())
     }
 
-    /// Reads one of a saved plan.
+    /// Makes the recording that a saved plan describes.
     pub(super) fn from_saved(
         saved: &Map<String, Value>,
         imports: &Imports,
@@ -115,7 +115,8 @@ impl Generator {
     }
 }
 
-/// The next array as a segment, after the last one or at the index that comes with it.
+/// Turns the iterator's next item into a segment; None at its end. The item is an array, which begins at `end`, or a pair
+/// (index, array). Sets `end` to the index after the segment.
 fn next(
     py: Python<'_>,
     iterator: &Py<PyIterator>,
@@ -151,7 +152,7 @@ fn next(
     Ok(Some(segment))
 }
 
-/// A function that is given to a plan.
+/// Wraps a Python function for a plan; `kept` keeps it alive.
 pub(super) fn function(
     object: Py<PyAny>,
     shown: String,
@@ -165,7 +166,7 @@ pub(super) fn function(
     }
 }
 
-/// What a rate must be given for.
+/// Parses a dtype that Python passed.
 pub(super) fn dtype(text: &str) -> Result<DType> {
     DType::parse(text)
         .map(|(dtype, _)| dtype)

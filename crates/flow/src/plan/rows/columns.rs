@@ -1,4 +1,4 @@
-//! Between columns of Arrow and bytes that expressions take and give.
+//! Converts Arrow columns to and from the raw bytes that expressions work on.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use isochrony_segment::DType;
 use super::Fields;
 use crate::{OpError, OpErrorKind, PlanError};
 
-/// A column of values that lie in memory as samples do.
+/// A column from raw bytes: the values one after another, native byte order, a bool in a byte.
 pub(crate) fn column_from_bytes(
     dtype: DType,
     values: MutableBuffer,
@@ -33,8 +33,8 @@ pub(crate) fn column_from_bytes(
     }
     let parts = |part: DType, values: MutableBuffer| {
         let DataType::FixedSizeList(item, width) = Fields::arrow_type(dtype) else {
-            return Err(ArrowError::CDataInterface(
-                "a complex number has two parts".into(),
+            return Err(ArrowError::SchemaError(
+                "a complex number is stored as a list of two parts".into(),
             ));
         };
         let values = column_from_bytes(part, values, None)?;
@@ -59,7 +59,7 @@ pub(crate) fn column_from_bytes(
     }
 }
 
-/// A column of `width` values a row.
+/// A column of lists from raw bytes: `width` values per row.
 pub(crate) fn list_column(
     dtype: DType,
     width: i32,
@@ -72,7 +72,7 @@ pub(crate) fn list_column(
     )?))
 }
 
-/// The values of a column as they would lie in memory as samples; no copy except of bools.
+/// The values of a column as raw bytes, a bool in a byte; copies only bools.
 pub(crate) fn column_bytes(column: &dyn Array) -> Cow<'_, [u8]> {
     fn numbers<T: ArrowPrimitiveType>(column: &dyn Array) -> Cow<'_, [u8]> {
         let values = column.as_primitive::<T>().values().inner();
@@ -95,7 +95,7 @@ pub(crate) fn column_bytes(column: &dyn Array) -> Cow<'_, [u8]> {
     }
 }
 
-/// An expression of the fields of a port's rows.
+/// An expression of fields, compiled for the rows of a port.
 pub(crate) struct RowExpression(RowProgram);
 
 impl RowExpression {
@@ -122,7 +122,8 @@ impl RowExpression {
         self.0.output()
     }
 
-    /// The values of all rows, and which of them are not known: those of which a field is not.
+    /// The values of all rows as raw bytes, and the null mask: a row is null if any field that the expression reads is null
+    /// there.
     pub(crate) fn run(
         &mut self,
         batch: &RecordBatch,
@@ -149,7 +150,7 @@ impl RowExpression {
         Ok((out, nulls))
     }
 
-    /// The values as a column.
+    /// The values of all rows as a column.
     pub(crate) fn column(&mut self, batch: &RecordBatch) -> Result<ArrayRef, OpError> {
         let (out, nulls) = self.run(batch)?;
         Ok(column_from_bytes(self.output(), out, nulls).map_err(OpErrorKind::from)?)
