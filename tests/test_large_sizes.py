@@ -137,7 +137,7 @@ def limited(call: str, mib: int = 1024) -> str:
         ),
         (
             "iso.nbuffer(sys.stdin.buffer, lambda r: None, buffer=2 << 30, memory=6 << 30, workers=1, ramp=False)",
-            "NBufferOSError nbuf_read reading input 0 (<stdin>) at byte 0: there is no memory for a buffer of 2",
+            "NBufferOSError nbuf_read cannot read input 0 (<stdin>) at byte 0: there is no memory for a buffer of 2",
         ),
         (
             "iso.generate(lambda: (np.ones(1 << 20) for _ in range(4096)), dtype='f8', rate=1).collect(memory=1 << 40)",

@@ -136,7 +136,7 @@ class Breaking(io.RawIOBase):
 
 def test_streams_that_fail_are_named() -> None:
     out = bytearray()
-    with pytest.raises(NBufferOSError, match=r"reading input 0 \(Breaking\) at byte 300") as caught:
+    with pytest.raises(NBufferOSError, match=r"cannot read input 0 \(Breaking\) at byte 300") as caught:
         iso.nbuffer(Breaking(), None, out, stride=10)
     assert "the tape tears" in str(caught.value)
     assert out == b"x" * 300, "what was read is delivered"

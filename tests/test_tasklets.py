@@ -216,7 +216,7 @@ def test_what_cannot_be_run_is_refused_with_names(water: iso.Store) -> None:
     assert "0..10 of scratch 0" in refused("nobody_writes", one)
     both = [iso.Tasklet(nothing, [], [water["sum"][at : at + 10]], name=f"at {at}") for at in (0, 9)]
     assert "9..10 of sum" in refused("two_writers", *both)
-    assert "0 holds a sample already" in refused("output_occupied", iso.Tasklet(nothing, [], [water["a"][:10]]))
+    assert "first at index 0" in refused("output_occupied", iso.Tasklet(nothing, [], [water["a"][:10]]))
     assert "unseal" in refused("not_writable", sealed(water, nothing))
     refused("unknown_tasklet", iso.Tasklet(nothing, after=["nobody"]))
     with pytest.raises(OptionError, match="give a function"):

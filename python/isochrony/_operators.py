@@ -1303,7 +1303,7 @@ class GeneratedOperators(Chain):
         >>> import numpy as np, isochrony as iso
         >>> noise = np.random.default_rng(1).standard_normal(100_000)
         >>> density = iso.scan(noise, rate=100).rewindow(100_000).welch(256).collect()
-        >>> (density[0, 1:-1].mean() * 50).round(1)  # white noise of one unit, up to 50 Hz
+        >>> (density[0, 1:-1].mean() * 50).round(1)  # white noise of unit variance, up to 50 Hz
         np.float64(1.0)
         """
         return self._then(

@@ -45,7 +45,7 @@ class Input:
         if time is None:
             return segment
         ns, frac, run, in_gap, uncertainty_ns = time
-        return segment._at(Time._rebuild(int(ns), frac, run and tuple(run), in_gap, uncertainty_ns))
+        return segment._with_time(Time._rebuild(int(ns), frac, run and tuple(run), in_gap, uncertainty_ns))
 
     @property
     def segments(self) -> list[Segment]:

@@ -82,7 +82,7 @@ def test_a_stream_to_nowhere_names_it(line: str, store: Path) -> None:
 def test_input_that_is_closed_is_told_in_one_line(store: Path) -> None:
     done = shell("isochrony pipe sha256 <&-", store)
     assert done.returncode == 3
-    assert done.stderr.startswith("isochrony: reading input 0 (descriptor 0) at byte 0: Bad file descriptor")
+    assert done.stderr.startswith("isochrony: cannot read input 0 (descriptor 0) at byte 0: Bad file descriptor")
     assert done.stderr.count("\n") == 1
 
 

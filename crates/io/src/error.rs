@@ -27,7 +27,9 @@ pub enum IoError {
     #[error("cannot {action} {}: the disk is full; free some space and try again", path.display())]
     DiskFull { action: &'static str, path: PathBuf },
     /// A request for more memory than can be addressed.
-    #[error("{what} needs {bytes} bytes, more than {limit}; ask for less at a time")]
+    #[error(
+        "{what} needs {bytes} bytes, but the limit is {limit}; use a shorter range or smaller windows"
+    )]
     TooLarge {
         what: &'static str,
         bytes: u128,
@@ -132,7 +134,7 @@ mod tests {
                     limit: 7,
                 },
                 "too_large",
-                ["a piece needs 9", "more than 7", "ask for less"],
+                ["a piece needs 9", "limit is 7", "use a shorter range"],
             ),
             (
                 IoError::UnknownStrategy {

@@ -58,7 +58,7 @@ pub enum NbufError {
     },
     /// An input cannot be read.
     #[error(
-        "reading input {input} ({name}) at byte {offset}: {why}{}",
+        "cannot read input {input} ({name}) at byte {offset}: {why}{}",
         unfinished_record(*.unfinished)
     )]
     Read {

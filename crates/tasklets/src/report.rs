@@ -132,7 +132,7 @@ impl TaskletsReport {
             };
             let json = match return_values.get(&at) {
                 Some(value) => value.json(),
-                None => schedule.kept_values.get(&at).cloned(),
+                None => schedule.reused_values.get(&at).cloned(),
             };
             if state == "done" && return_values.get(&at) == Some(&ReturnValue::NotSerializable) {
                 not_journaled.push(name.as_str());

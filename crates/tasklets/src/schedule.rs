@@ -1,4 +1,5 @@
-//! The schedule of an execution: which tasklets run, in which order and why, and which are kept from a previous execution.
+//! The schedule of an execution: which tasklets run, in which order and why, and which are reused from a previous execution
+//! instead of run again.
 
 use std::collections::HashMap;
 use std::fmt::Write;
@@ -25,17 +26,18 @@ pub(crate) struct Schedule {
     pub(crate) catalog: SignalCatalog,
     pub(crate) graph: Arc<DependencyGraph>,
     pub(crate) serial: Arc<SerialOrder>,
-    /// Of each tasklet its inputs, outputs and function as text, to recognise it in a journal. Empty without a journal.
-    pub(crate) identities: Vec<String>,
-    /// Return values of kept tasklets, as JSON.
-    pub(crate) kept_values: HashMap<usize, String>,
-    /// Notes for the report on what was kept.
+    /// Per tasklet: a fingerprint of inputs, outputs and function, matched against the journal. Empty without a journal.
+    pub(crate) fingerprints: Vec<String>,
+    /// Return values of reused tasklets, as JSON.
+    pub(crate) reused_values: HashMap<usize, String>,
+    /// Notes for the report on what was reused.
     pub(crate) notes: Vec<String>,
-    /// Outputs that a previous execution wrote at least in part and did not record as finished: tasklet and output.
+    /// Outputs that a previous execution wrote at least in part and did not record as finished: indices of tasklet and
+    /// output.
     pub(crate) unfinished_outputs: Vec<(usize, usize)>,
     pub(crate) journal: Option<JournalPlace>,
     previous: PreviousExecution,
-    /// Whether the file system gave the disk positions of the primary inputs.
+    /// Whether the file system gave the disk positions of the primary (first) inputs.
     has_disk_positions: bool,
 }
 
@@ -116,28 +118,28 @@ impl Schedule {
             });
         }
         let previous = PreviousExecution::new(records);
-        let identities: Vec<String> = (tasklets.iter().enumerate())
+        let fingerprints: Vec<String> = (tasklets.iter().enumerate())
             .filter(|_| journal.is_some())
-            .map(|(at, tasklet)| catalog.identity(at, tasklet))
+            .map(|(tasklet_index, tasklet)| catalog.identity(tasklet_index, tasklet))
             .collect();
         let mut notes = Vec::new();
-        let kept = find_kept(&graph, &catalog, &identities, &previous, &mut notes);
+        let reused = find_reused(&graph, &catalog, &fingerprints, &previous, &mut notes);
         let unfinished_outputs =
-            find_unfinished_outputs(&catalog, &kept, &previous, journal.as_ref())?;
+            find_unfinished_outputs(&catalog, &reused, &previous, journal.as_ref())?;
         let has_disk_positions =
             options.order == OrderPolicy::Disk && look_up_disk_positions(&catalog, &mut graph);
-        let serial = SerialOrder::new(&graph, &kept, options.order, options.scratch)?;
-        let kept_tasklets = (0..graph.len()).filter(|at| kept[*at]);
-        let kept_values = kept_tasklets.filter_map(|at| {
-            let (_, value) = previous.finished.get(&graph.names[at])?;
-            Some((at, value.clone()?))
+        let serial = SerialOrder::new(&graph, &reused, options.order, options.scratch)?;
+        let reused_tasklets = (0..graph.len()).filter(|tasklet_index| reused[*tasklet_index]);
+        let reused_values = reused_tasklets.filter_map(|tasklet_index| {
+            let (_, value) = previous.finished.get(&graph.names[tasklet_index])?;
+            Some((tasklet_index, value.clone()?))
         });
         Ok(Self {
-            kept_values: kept_values.collect(),
+            reused_values: reused_values.collect(),
             catalog,
             graph: Arc::new(graph),
             serial: Arc::new(serial),
-            identities,
+            fingerprints,
             notes,
             unfinished_outputs,
             journal,
@@ -165,14 +167,14 @@ impl Schedule {
     }
 
     /// Says why a tasklet has its step in the serial order.
-    pub(crate) fn reason_text(&self, at: usize, policy: OrderPolicy) -> String {
-        match self.serial.reason[at] {
+    pub(crate) fn reason_text(&self, tasklet_index: usize, policy: OrderPolicy) -> String {
+        match self.serial.reason[tasklet_index] {
             OrderReason::NeededBy(other) => format!("needed by {:?}", self.graph.names[other]),
             OrderReason::FreesScratch(other) => {
                 format!("frees scratch of {:?}", self.graph.names[other])
             }
             OrderReason::ByPolicy if policy == OrderPolicy::Given => "as given".into(),
-            OrderReason::ByPolicy => match self.catalog.specs[at].inputs.first() {
+            OrderReason::ByPolicy => match self.catalog.specs[tasklet_index].inputs.first() {
                 Some(input) => format!("by place of {}", self.catalog.range_text(&input.extent)),
                 None => "reads nothing".into(),
             },
@@ -201,8 +203,8 @@ impl Schedule {
             let _ = writeln!(text, "note: {note}");
         }
         let steps = self.serial.tasklets.iter().enumerate();
-        for (step, at) in steps.take(MAX_TASKLETS_SHOWN) {
-            let spec = &self.catalog.specs[*at];
+        for (step, tasklet_index) in steps.take(MAX_TASKLETS_SHOWN) {
+            let spec = &self.catalog.specs[*tasklet_index];
             let inputs = spec.inputs.iter().map(|input| &input.extent);
             let inputs: Vec<String> = inputs
                 .map(|extent| self.catalog.range_text(extent))
@@ -211,14 +213,14 @@ impl Schedule {
             let outputs: Vec<String> = outputs
                 .map(|extent| self.catalog.range_text(extent))
                 .collect();
-            let (name, function) = (&spec.name, &tasklets[*at].function_name);
+            let (name, function) = (&spec.name, &tasklets[*tasklet_index].function_name);
             let _ = writeln!(
                 text,
                 "{:4} {name}: {function}({}) -> {}; {}",
                 step + 1,
                 inputs.join(", "),
                 outputs.join(", "),
-                self.reason_text(*at, options.order)
+                self.reason_text(*tasklet_index, options.order)
             );
         }
         let more = (self.serial.tasklets.len()).saturating_sub(MAX_TASKLETS_SHOWN);
@@ -237,7 +239,8 @@ fn catalog_and_graph(
     Ok((catalog, graph))
 }
 
-/// Asks the file system for the disk positions of the primary inputs, if there is much to read. Returns whether it gave all.
+/// Asks the file system where on disk each tasklet's primary input (its first) lies, if there is much to read. Returns
+/// whether it gave all positions.
 fn look_up_disk_positions(catalog: &SignalCatalog, graph: &mut DependencyGraph) -> bool {
     let primary = (catalog.specs.iter()).filter_map(|spec| Some(&spec.inputs.first()?.extent));
     let bytes = primary.map(|extent| catalog.extent_bytes(extent));
@@ -282,47 +285,56 @@ fn journal_place(
     )))
 }
 
-/// Finds the tasklets that a previous execution finished and that need not run again. A tasklet runs again if it changed, if
-/// it depends on one that runs again, or if it writes scratch for one that runs again, since scratch does not last.
-fn find_kept(
+/// Finds the tasklets that a previous execution finished and that need not run again. A finished tasklet runs again if
+/// - its fingerprint changed,
+/// - a stored output misses samples,
+/// - it depends on a tasklet that runs again, or
+/// - it writes scratch for a reader that runs again: scratch does not outlast an execution.
+///
+/// Running again only for the last reason does not propagate to dependents: the outputs are as before. Writers of the
+/// scratch that it reads in turn run again too.
+fn find_reused(
     graph: &DependencyGraph,
     catalog: &SignalCatalog,
-    identities: &[String],
+    fingerprints: &[String],
     previous: &PreviousExecution,
     notes: &mut Vec<String>,
 ) -> Vec<bool> {
-    let mut kept = vec![false; graph.len()];
+    let mut reused = vec![false; graph.len()];
     let mut changed = Vec::new();
     // Dependencies first (Kahn's algorithm); the list of ready tasklets is at the same time the topological order.
     let mut unmet: Vec<usize> = graph.dependencies.iter().map(Vec::len).collect();
-    let mut ready: Vec<usize> = (0..graph.len()).filter(|at| unmet[*at] == 0).collect();
+    let mut ready: Vec<usize> = (0..graph.len())
+        .filter(|tasklet_index| unmet[*tasklet_index] == 0)
+        .collect();
     let mut next = 0;
-    while let Some(at) = ready.get(next).copied() {
+    while let Some(tasklet_index) = ready.get(next).copied() {
         next += 1;
-        if let Some((identity, _)) = previous.finished.get(&graph.names[at]) {
-            let is_same = *identity == identities[at];
+        if let Some((fingerprint, _)) = previous.finished.get(&graph.names[tasklet_index]) {
+            let is_same = *fingerprint == fingerprints[tasklet_index];
             if !is_same {
-                changed.push(graph.names[at].as_str());
+                changed.push(graph.names[tasklet_index].as_str());
             }
-            let mut dependencies = graph.dependencies[at].iter();
-            kept[at] = is_same
-                && catalog.has_all_outputs(at)
-                && dependencies.all(|dependency| kept[*dependency]);
+            let mut dependencies = graph.dependencies[tasklet_index].iter();
+            reused[tasklet_index] = is_same
+                && catalog.has_all_outputs(tasklet_index)
+                && dependencies.all(|dependency| reused[*dependency]);
         }
-        for dependent in &graph.dependents[at] {
+        for dependent in &graph.dependents[tasklet_index] {
             unmet[*dependent] -= 1;
             if unmet[*dependent] == 0 {
                 ready.push(*dependent);
             }
         }
     }
-    for at in ready.into_iter().rev() {
-        let mut readers = graph.scratch_readers[at].iter();
-        if readers.any(|reader| !kept[*reader]) {
-            kept[at] = false;
+    // The scratch rule: readers before writers.
+    for tasklet_index in ready.into_iter().rev() {
+        let mut readers = graph.scratch_readers[tasklet_index].iter();
+        if readers.any(|reader| !reused[*reader]) {
+            reused[tasklet_index] = false;
         }
     }
-    let count = kept.iter().filter(|kept| **kept).count();
+    let count = reused.iter().filter(|reused| **reused).count();
     if !previous.finished.is_empty() {
         notes.push(format!(
             "{count} of {} tasklets are kept from an earlier run",
@@ -338,22 +350,24 @@ fn find_kept(
             "tasklet {first:?}{more} changed since (inputs, outputs or function) and is run again, with what needs it"
         ));
     }
-    kept
+    reused
 }
 
-/// Finds outputs of tasklets that will run which already hold samples of a previous execution: tasklet and output.
+/// Finds outputs that a previous execution wrote in part, of tasklets that will run: indices of tasklet and output. An
+/// execution invalidates them first.
 ///
 /// # Errors
-/// [`TaskletError::OutputOccupied`]: the samples lie outside of what the previous execution claimed.
+/// [`TaskletError::OutputOccupied`]: an output has samples that the previous execution did not claim, or is scratch, which
+/// must be empty.
 fn find_unfinished_outputs(
     catalog: &SignalCatalog,
-    kept: &[bool],
+    reused: &[bool],
     previous: &PreviousExecution,
     journal: Option<&JournalPlace>,
 ) -> Result<Vec<(usize, usize)>, TaskletError> {
     let mut unfinished = Vec::new();
     let specs = catalog.specs.iter().enumerate();
-    for (at, spec) in specs.filter(|(at, _)| !kept[*at]) {
+    for (tasklet_index, spec) in specs.filter(|(tasklet_index, _)| !reused[*tasklet_index]) {
         for (number, output) in spec.outputs.iter().enumerate() {
             let entry = &catalog.signals[output.signal];
             let gaps = entry.signal.gaps();
@@ -375,7 +389,7 @@ fn find_unfinished_outputs(
                 };
                 return Err(occupied.error(journal));
             }
-            unfinished.push((at, number));
+            unfinished.push((tasklet_index, number));
         }
     }
     Ok(unfinished)

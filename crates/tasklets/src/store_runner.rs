@@ -268,7 +268,7 @@ impl TaskletRunner for StoreRunner<'_> {
                 };
                 Some(JournalRecord::Done {
                     name: self.schedule.graph.names[*at].clone(),
-                    identity: self.schedule.identities[*at].clone(),
+                    identity: self.schedule.fingerprints[*at].clone(),
                     value,
                 })
             })

@@ -40,7 +40,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         dest="source",
         type=Path,
         metavar="DIR",
-        help="your own recordings, of any importable format",
+        help="recordings to use instead of the built-in ones; any format that `isochrony import` reads",
     )
     parser.add_argument("--layout", metavar="TEMPLATE", help="paths below DIR, as for isochrony import")
     parser.add_argument("--preset", metavar="NAME", help="a known layout with its dtype and rate, such as censam (raw)")

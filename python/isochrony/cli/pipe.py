@@ -44,7 +44,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--buffer",
         metavar="BYTES",
-        help="bytes that are processed at once (default: 1MiB; 4MiB for what takes its bytes in order, as sha256 does)",
+        help="size of the blocks processed at once (default: 1MiB; 4MiB for blocks taken in order, as by sha256)",
     )
     parser.add_argument(
         "--order",

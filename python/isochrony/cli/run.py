@@ -50,14 +50,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--allow-functions",
         action="store_true",
-        help="import the Python functions that the plan calls",
+        help="allow the plan to import, and so run, the Python functions that it names",
     )
     parser.add_argument(
         "--allow-function",
         action="append",
         default=[],
         metavar="MODULE:NAME",
-        help="import this one only; may be given several times",
+        help="allow this function only; may be given several times",
     )
     parser.add_argument("--explain", action="store_true", help="show the plan and how it would run, and read nothing")
     parser.add_argument("--out", type=Path, metavar="F", help="write what comes out to F.csv, F.parquet or F.npy")

@@ -28,7 +28,7 @@ its samples plain again; nothing else changes.
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of the command."""
-    parser.add_argument("target", metavar="STORE[/SIGNAL]", help="signals to seal")
+    parser.add_argument("target", metavar="STORE[/SIGNAL]", help="signals to seal (compress and make read-only)")
     parser.add_argument(
         "--codec",
         default="zstd",

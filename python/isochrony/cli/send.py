@@ -42,7 +42,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     faults = parser.add_argument_group("faults on the way, to try out what listens (udp://)")
     faults.add_argument("--loss", metavar="P", type=float, default=0.0, help="probability that a frame is dropped")
     faults.add_argument("--twice", metavar="P", type=float, default=0.0, help="probability that it is sent twice")
-    faults.add_argument("--jitter", metavar="S", type=float, default=0.0, help="longest time that it is held back")
+    faults.add_argument(
+        "--jitter",
+        metavar="S",
+        type=float,
+        default=0.0,
+        help="longest time in seconds that a frame is held back, so that others overtake it",
+    )
     faults.add_argument("--seed", metavar="N", type=int, default=1, help="where chance begins (1)")
 
 

@@ -121,8 +121,8 @@ impl PlanExecutor {
             return Ok(gave);
         }
         if let Some(progress) = options.progress {
-            let samples = match source.source.given() {
-                Some(given) => given - std::mem::replace(&mut source.reported, given),
+            let samples = match source.source.delivered() {
+                Some(delivered) => delivered - std::mem::replace(&mut source.reported, delivered),
                 None => size.samples,
             };
             progress.advance(samples);

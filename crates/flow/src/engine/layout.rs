@@ -238,7 +238,9 @@ fn expected_samples(graph: &Graph, sources: &[OpenSource], node: usize) -> Optio
         now = from;
     }
     let source = sources.iter().find(|source| source.node == now)?;
-    let total = (now != node).then(|| source.source.expects()).flatten()?;
+    let total = (now != node)
+        .then(|| source.source.expected_samples())
+        .flatten()?;
     all.first_from(i64::try_from(total).ok()?)
         .map(i64::unsigned_abs)
 }

@@ -22,7 +22,7 @@ impl PlanExecutor {
             progress.set_total(totals.sum());
         }
         for source in &mut self.queue.sources {
-            source.source.wakes(&std::thread::current());
+            source.source.set_waker(&std::thread::current());
         }
         while !self.queue.all_ended() {
             self.step(options)?;

@@ -1,5 +1,9 @@
-//! Operators laid out for the driver loop: a [`Slot`] has only what every item touches, half a cache line. In a chain
-//! of a thousand operators the slots alone fill the first-level cache, so all else is in [`NodeState`].
+//! The state of a node, split by how often it is accessed. A [`Slot`] has what the driver loop reads for every item: 32
+//! bytes, since the slots of a thousand operators in a chain alone fill the first-level cache. All else is in
+//! [`NodeState`], and a new counter belongs there too.
+//!
+//! A node is *in step* if for each item of its only input it emits exactly one item of the same index range, and nothing
+//! else. The nodes in step directly behind such a node are its *followers*: breaks are checked once for all.
 
 use isochrony_time::Ratio;
 
@@ -8,7 +12,7 @@ use crate::{Operator, Port};
 
 /// No single consumer: see [`NodeState::edges`].
 pub(crate) const NOT_CHAINED: u32 = u32::MAX;
-/// The next item is the first of a valid range.
+/// The next item is the first of a contiguous range.
 pub(crate) const NO_EXPECTED_INDEX: i64 = i64::MIN;
 
 /// The destination of an edge.
@@ -18,16 +22,17 @@ pub(crate) struct InputPort {
     pub(crate) port: Port,
 }
 
-/// Half a cache line.
+/// Hot per-node state: half a cache line.
 #[repr(align(32))]
 pub(crate) struct Slot {
     pub(crate) op: Box<dyn Operator>,
-    /// Index at which a continuing item begins, on the only input. Of a follower only whether it is
+    /// Start of the next item on the only input if that continues the last one. For a follower only whether it is
     /// [`NO_EXPECTED_INDEX`] matters.
     pub(crate) expected: i64,
-    /// The consumer of output 0 if neither has another edge there; else [`NOT_CHAINED`].
+    /// The consumer of output 0, if that output has no other consumer and the consumer no other input; else
+    /// [`NOT_CHAINED`].
     pub(crate) next: u32,
-    /// How many nodes right behind this one are in step with it.
+    /// Number of followers: they have the next higher node numbers.
     pub(crate) followers: u16,
     /// Whether it takes no more items.
     pub(crate) ended: bool,
@@ -37,22 +42,22 @@ pub(crate) struct Slot {
 
 const _: () = assert!(size_of::<Slot>() == 32);
 
-/// Everything of a node that items do not touch, apart from [`count_item`](Self::count_item).
+/// Cold per-node state; of it only [`count_item`](Self::count_item) writes per item.
 pub(crate) struct NodeState {
     pub(crate) name: &'static str,
     /// Whether its operator declared [`OperatorProperties::in_step`](crate::OperatorProperties::in_step).
     pub(crate) in_step: bool,
-    /// Output indices per input index, if they differ.
+    /// Output indices per input index; 1 if that depends on the data.
     pub(crate) ratio: Ratio,
     /// Consumers of each output.
     pub(crate) edges: Vec<Vec<InputPort>>,
-    /// First sample of the valid range.
+    /// First sample of the current contiguous range.
     pub(crate) anchor: i64,
     pub(crate) gaps: u64,
     pub(crate) open_ports: usize,
-    /// None while its items are given to the operator.
+    /// Input queues of a fan-in. Taken out (None) while the operator runs.
     pub(crate) queues: Option<Box<FanIn>>,
-    /// Where the loop begins that this node ends.
+    /// If a feedback loop ends at this node: the node at which it begins, to which items are fed back.
     pub(crate) loop_begin: Option<u32>,
     /// Bytes that the operator said it holds.
     pub(crate) held_bytes: u64,
@@ -87,30 +92,31 @@ impl NodeState {
         }
     }
 
+    /// Whether a feedback loop begins at this node: its queue also gets what is fed back.
     pub(crate) fn is_loop(&self) -> bool {
         self.queues.as_ref().is_some_and(|queues| queues.is_loop())
     }
 
-    /// Counts an item at the head of a chain. Nodes behind it count only differences, so an item that passes a
-    /// thousand operators unchanged touches one counter.
+    /// Counts an item at the head of a chain. Downstream nodes store a delta to their predecessor, so an item that passes
+    /// a thousand operators unchanged writes one counter; [`input_counts`] sums them.
     pub(crate) fn count_item(&mut self, samples: u64) {
         self.items = self.items.wrapping_add(1);
         self.samples = self.samples.wrapping_add(samples);
     }
 
-    /// An item of the node before did not arrive.
+    /// Delta -1: the predecessor's item was not delivered here.
     pub(crate) fn uncount_item(&mut self, samples: u64) {
         self.items = self.items.wrapping_sub(1);
         self.samples = self.samples.wrapping_sub(samples);
     }
 
-    /// An item of the node before arrived with another number of samples.
+    /// Delta of samples: the predecessor's item was delivered here with another number of samples.
     pub(crate) fn adjust_samples(&mut self, before: u64, now: u64) {
         self.samples = self.samples.wrapping_add(now).wrapping_sub(before);
     }
 }
 
-/// Sets [`Slot::followers`].
+/// Sets [`Slot::followers`], in one pass from the last node to the first.
 pub(crate) fn link_followers(slots: &mut [Slot], nodes: &[NodeState]) {
     for node in (0..slots.len()).rev() {
         let behind = node + 1;
@@ -136,7 +142,7 @@ pub(crate) fn all_consumers_ended(slots: &[Slot], base: u32, node: &NodeState) -
     consumers.peek().is_some() && consumers.all(ended)
 }
 
-/// Items and samples that each node was given: heads of chains plus the differences along them.
+/// Items and samples delivered to each node: the counts at heads of chains plus the deltas along them.
 pub(crate) fn input_counts(slots: &[Slot], nodes: &[NodeState]) -> Vec<(u64, u64)> {
     let mut counts: Vec<_> = nodes
         .iter()

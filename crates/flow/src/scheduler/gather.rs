@@ -287,7 +287,7 @@ impl Source for ExitSource {
         self.snapshot.time_of(index)
     }
 
-    fn wakes(&mut self, thread: &std::thread::Thread) {
+    fn set_waker(&mut self, thread: &std::thread::Thread) {
         self.queues.scheduler.set_consumer(thread);
     }
 
@@ -296,11 +296,11 @@ impl Source for ExitSource {
         Some(if self.exit == 0 { self.total } else { 0 })
     }
 
-    fn given(&self) -> Option<u64> {
+    fn delivered(&self) -> Option<u64> {
         Some(self.given)
     }
 
-    fn expects(&self) -> Option<u64> {
+    fn expected_samples(&self) -> Option<u64> {
         self.expects
     }
 

@@ -9,7 +9,8 @@ use crate::{Break, Item, OpError, RunError};
 pub enum SourceItem {
     /// A contiguous range of samples begins: no gap and no clock step lies in it. Given before the range's first item.
     RangeStart {
-        /// Windows are counted from this sample. It lies before the scanned range if that begins inside a contiguous one.
+        /// First sample of the contiguous range, from which windows are counted. Before the scanned range if the scan begins
+        /// inside a contiguous range.
         anchor: i64,
         /// What separates the range from the one before; None for the first of a scan.
         why: Option<Break>,
@@ -19,9 +20,9 @@ pub enum SourceItem {
     /// What follows lies before what was given, as ranges of a selection may. Given before the `RangeStart` there: inputs
     /// are aligned only within ascending indices.
     Rewind,
-    /// Nothing at the moment, from a live source. It unparks the thread when there is something ([`Source::wakes`]).
+    /// Nothing at the moment, from a live source. It unparks the thread of [`Source::set_waker`] when there is.
     Idle,
-    /// Nothing that begins before this index follows, where the items alone do not show it.
+    /// A watermark: nothing that begins before this index follows. Sent where the items alone do not show it.
     ProgressMark(i64),
     /// Nothing follows.
     End,
@@ -41,26 +42,26 @@ pub trait Source: Send {
         None
     }
 
-    /// Called when another part of the execution has failed: whether the source reads on to that place, so that an
-    /// earlier error is found. What is pulled then has no effect but errors.
+    /// Called when another part of the execution has failed. True: the source is pulled on up to the position of that
+    /// failure, to find an earlier error; its items have no other effect. False: a live source is closed.
     fn continues_after_failure(&mut self) -> bool {
         false
     }
 
-    /// Whether missing items arrive without being asked for again, so that other sources may wait for them.
+    /// After [`SourceItem::Idle`]: whether the next item arrives without another source being pulled first, so that the
+    /// engine may wait for it.
     fn is_awaited(&self) -> bool {
         false
     }
 
-    /// The error elsewhere that made a pull fail with [`OpErrorKind::Interrupted`](crate::OpErrorKind::Interrupted), and
-    /// its position in read order.
+    /// If the last pull failed with [`OpErrorKind::Interrupted`](crate::OpErrorKind::Interrupted) because a task failed
+    /// elsewhere: the task's error, and its position in read order, in seconds (index over rate of what is read).
     fn failure(&mut self) -> Option<(f64, RunError)> {
         None
     }
 
-    /// Names the thread that the source unparks when it gave [`SourceItem::Idle`] and has an item now. Called once,
-    /// before the first pull.
-    fn wakes(&mut self, thread: &std::thread::Thread) {
+    /// Sets the thread to unpark when an item arrives after [`SourceItem::Idle`]. Called once, before the first pull.
+    fn set_waker(&mut self, thread: &std::thread::Thread) {
         let _ = thread;
     }
 
@@ -82,13 +83,13 @@ pub trait Source: Send {
         None
     }
 
-    /// Samples given so far, in the unit of [`total`](Self::total); None: count those of the items.
-    fn given(&self) -> Option<u64> {
+    /// Samples delivered so far, counted as [`total`](Self::total) counts them. None: the engine adds up those of the items.
+    fn delivered(&self) -> Option<u64> {
         None
     }
 
-    /// Samples in the items to come, if known, so that a sink can reserve memory.
-    fn expects(&self) -> Option<u64> {
+    /// Samples that all items together will have, if known, so that a sink can reserve memory. Asked before the first pull.
+    fn expected_samples(&self) -> Option<u64> {
         self.total()
     }
 }

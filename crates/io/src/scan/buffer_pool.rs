@@ -44,8 +44,8 @@ impl BufferPool {
         Ok(BufferMut::zeroed(room)?.freeze())
     }
 
-    /// Takes a buffer back, to which others may still refer.
-    pub(crate) fn give(&mut self, buffer: Buffer) {
+    /// Returns a buffer to the pool. Others may still refer to it: it is handed out again once nobody does.
+    pub(crate) fn release(&mut self, buffer: Buffer) {
         if self.buffers.len() < self.most {
             self.buffers.push(buffer);
         }
@@ -66,10 +66,10 @@ mod tests {
         let mut pool = BufferPool::default();
         let first = pool.take(100_000).unwrap();
         let (address, view) = (first.as_ptr(), first.slice(0..10).unwrap());
-        pool.give(first);
+        pool.release(first);
         let second = pool.take(100_000).unwrap();
         assert_ne!(second.as_ptr(), address, "somebody looks at it");
-        pool.give(second);
+        pool.release(second);
         drop(view);
         assert_eq!(pool.take(100_000).unwrap().as_ptr(), address);
     }
@@ -83,7 +83,7 @@ mod tests {
             assert!(buffer.len() - from >= len.next_multiple_of(ALIGNED));
             let address = buffer.get_mut().unwrap()[from..].as_ptr().addr();
             assert_eq!(address % ALIGNED, 0);
-            pool.give(buffer);
+            pool.release(buffer);
         }
     }
 }

@@ -25,8 +25,8 @@ pub(super) const FOREIGN_SHARDS: &str = "another program wrote its shards";
 #[derive(Debug)]
 pub(crate) enum Attempt {
     Read(Buffer),
-    /// Impossible here, and why.
-    Refused(String),
+    /// The strategy cannot read it, and why: the rest of the scan is read by another.
+    FallBack(String),
 }
 
 /// The part of a piece in one file.
@@ -64,7 +64,7 @@ impl PieceRequest {
     pub(crate) fn fill(&self, mut buffer: Buffer) -> Result<(Attempt, Buffer), IoError> {
         for part in &self.parts {
             if let Some(why) = part.complete(&mut buffer, 0)? {
-                return Ok((Attempt::Refused(why), buffer));
+                return Ok((Attempt::FallBack(why), buffer));
             }
         }
         Ok((self.view(&buffer), buffer))
@@ -76,7 +76,7 @@ impl PieceRequest {
         let samples = buffer.slice(begin..begin + self.len);
         // `room` includes the blocks at both ends.
         samples.map_or_else(
-            || Attempt::Refused("its buffer is too short".into()),
+            || Attempt::FallBack("its buffer is too short".into()),
             Attempt::Read,
         )
     }
@@ -258,11 +258,11 @@ impl RequestPlanner {
     ) -> Result<Attempt, IoError> {
         let plan = match self.plan(range)? {
             Ok(plan) => plan,
-            Err(why) => return Ok(Attempt::Refused(why)),
+            Err(why) => return Ok(Attempt::FallBack(why)),
         };
         let buffer = pool.take(plan.room())?;
         let (read, buffer) = plan.fill(buffer)?;
-        pool.give(buffer);
+        pool.release(buffer);
         Ok(read)
     }
 

@@ -46,7 +46,7 @@ pub(crate) trait Prefetcher: fmt::Debug + Send + Sync {
 
 /// A strategy at work on one task. Dropped at the task's end.
 pub(crate) trait TaskReader: fmt::Debug + Send {
-    /// The samples of a gap-free, non-empty range of the source.
+    /// The samples of a contiguous, non-empty range of the source.
     fn read(&mut self, range: &Range<i64>) -> Result<ReadOutcome, IoError>;
 }
 
@@ -54,7 +54,7 @@ pub(crate) trait TaskReader: fmt::Debug + Send {
 pub(crate) enum ReadOutcome {
     Read(SigSeg),
     /// The strategy cannot; the rest of the scan is read by another.
-    Refused(Fallback),
+    FallBack(Fallback),
 }
 
 impl ReadOutcome {

@@ -12,7 +12,7 @@ use crate::system::OwnerProcess;
 
 /// Reads pieces ahead, in one queue per task.
 pub(crate) trait ReadAheadQueue: fmt::Debug + Send + Sync + 'static {
-    /// A task begins; gives the number of its queue.
+    /// A task begins. Returns the id of its queue, for `take` and `end_task`.
     fn begin_task(&self, task: u64, parts: &[Range<i64>]) -> u64;
     /// A task is over, or given up.
     fn end_task(&self, queue: u64);
@@ -67,7 +67,7 @@ struct QueueReader<Q: ReadAheadQueue> {
 impl<Q: ReadAheadQueue> TaskReader for QueueReader<Q> {
     fn read(&mut self, range: &Range<i64>) -> Result<ReadOutcome, IoError> {
         let refused = |why| {
-            Ok(ReadOutcome::Refused(Fallback {
+            Ok(ReadOutcome::FallBack(Fallback {
                 strategy: Strategy::Read,
                 why,
             }))
@@ -77,7 +77,7 @@ impl<Q: ReadAheadQueue> TaskReader for QueueReader<Q> {
         }
         match self.scan.queue.take(self.queue, range)? {
             Attempt::Read(buffer) => ReadOutcome::copied(&self.scan.source, range, buffer),
-            Attempt::Refused(why) => refused(why),
+            Attempt::FallBack(why) => refused(why),
         }
     }
 }

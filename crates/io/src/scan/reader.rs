@@ -71,7 +71,7 @@ impl PieceReader {
         }
         match self.task.read(&range)? {
             ReadOutcome::Read(segment) => Ok(segment),
-            ReadOutcome::Refused(fallback) => {
+            ReadOutcome::FallBack(fallback) => {
                 let prefetcher = self.readers.fall_back(&fallback).clone();
                 self.task = prefetcher.begin_task(0, &[]);
                 self.reading.replace(&fallback);

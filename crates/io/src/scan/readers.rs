@@ -53,7 +53,7 @@ impl ScanReaders {
         };
         let prefetcher = match started {
             Ok(prefetcher) => prefetcher,
-            Err(StartError::Refused(fallback)) => {
+            Err(StartError::FallBack(fallback)) => {
                 let prefetcher = unprepared(source, fallback.strategy);
                 reading.replace(&fallback);
                 prefetcher

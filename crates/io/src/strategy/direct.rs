@@ -254,11 +254,11 @@ impl SharedPieces {
     fn read(&self, planner: &mut RequestPlanner, piece: &Range<i64>) -> Result<Attempt, IoError> {
         let request = match planner.plan(piece)? {
             Ok(request) => request,
-            Err(why) => return Ok(Attempt::Refused(why)),
+            Err(why) => return Ok(Attempt::FallBack(why)),
         };
         let buffer = self.buffers().take(request.room())?;
         let (read, buffer) = request.fill(buffer)?;
-        self.buffers().give(buffer);
+        self.buffers().release(buffer);
         Ok(read)
     }
 }

@@ -1,4 +1,5 @@
-//! `io_uring`: the kernel fills buffers ahead of the scan, several requests in flight at once, without threads of ours.
+//! `io_uring`: the kernel fills buffers ahead of the scan, several requests in flight at once, without extra threads.
+//! [`PieceQueues`] bounds the requests in flight: [`QUEUE_DEPTH`] per reader, and by bytes.
 //!
 //! Pieces are handed out in the order of the scan, whatever order the kernel answers in. What the kernel could not read, or
 //! not to its end, is read by `pread` when its turn comes, so that errors are those of any other read.
@@ -51,9 +52,9 @@ impl IoStrategy for IoUringStrategy {
 /// Starts a scan, through the page cache or past it.
 pub(super) fn start(scan: ScanSpec, direct: bool) -> Result<Arc<dyn Prefetcher>, StartError> {
     let ring = ReadRing::new().map_err(|error| {
-        StartError::Refused(Fallback {
+        StartError::FallBack(Fallback {
             strategy: Strategy::Read,
-            why: why(&error),
+            why: unavailable(&error),
         })
     })?;
     let mut requests = InFlightPieces {
@@ -66,27 +67,27 @@ pub(super) fn start(scan: ScanSpec, direct: bool) -> Result<Arc<dyn Prefetcher>,
     Ok(QueueScan::shared(scan.source, Mutex::new(requests)))
 }
 
-/// Why the system grants no io_uring; None if it does.
+/// Why io_uring is not available; None if it is.
 pub(super) fn refusal() -> Option<String> {
-    ReadRing::new().err().map(|error| why(&error))
+    ReadRing::new().err().map(|error| unavailable(&error))
 }
 
-fn why(error: &io::Error) -> String {
+fn unavailable(error: &io::Error) -> String {
     let mend = match Errno::from_io_error(error) {
         Some(Errno::PERM | Errno::ACCESS) => {
             "; the profile of a container may forbid it, or sysctl kernel.io_uring_disabled, which 0 allows"
         }
-        Some(Errno::NOSYS | Errno::INVAL) => "; Linux from 5.6 has it",
-        None if error.kind() == ErrorKind::Unsupported => "; Linux from 5.6 has it",
+        Some(Errno::NOSYS | Errno::INVAL) => "; it needs Linux 5.6 or later",
+        None if error.kind() == ErrorKind::Unsupported => "; it needs Linux 5.6 or later",
         Some(Errno::NOMEM) => "; before Linux 5.12 its memory counts as locked: raise `ulimit -l`",
         Some(Errno::MFILE) => "; raise `ulimit -n`",
         _ => "",
     };
-    format!("the system grants no io_uring: {error}{mend}")
+    format!("io_uring is not available: {error}{mend}")
 }
 
-/// Why a ring that was granted is of no use any more.
-fn lost(error: &io::Error) -> String {
+/// Why a ring that worked cannot be used any more.
+fn ring_failure(error: &io::Error) -> String {
     format!("its io_uring takes no requests any more: {error}")
 }
 
@@ -95,8 +96,8 @@ fn lost(error: &io::Error) -> String {
 enum SubmittedPiece {
     /// The number of its request.
     InFlight(usize),
-    /// Why it could not be requested.
-    Refused(String),
+    /// Why: the rest of the scan falls back to another strategy when a reader takes this piece.
+    NotRequested(String),
     Failed(IoError),
 }
 
@@ -150,7 +151,7 @@ impl InFlightPieces {
         }
     }
 
-    /// Keeps the kernel busy.
+    /// Submits as many requests as [`PieceQueues::fill`] allows.
     fn submit(&mut self) {
         let Self {
             ring,
@@ -169,9 +170,9 @@ impl InFlightPieces {
         let requested = is_next.then(|| self.queues.take(queue)).flatten();
         let read = match requested {
             Some(SubmittedPiece::InFlight(number)) => self.complete(number),
-            Some(SubmittedPiece::Refused(why)) => Ok(Attempt::Refused(why)),
+            Some(SubmittedPiece::NotRequested(why)) => Ok(Attempt::FallBack(why)),
             Some(SubmittedPiece::Failed(error)) => Err(error),
-            // Out of order: at once.
+            // Out of order: read now.
             None => self.planner.read(piece, &mut self.buffers),
         };
         self.submit();
@@ -181,15 +182,16 @@ impl InFlightPieces {
     fn complete(&mut self, number: usize) -> Result<Attempt, IoError> {
         let mut job = match self.ring.wait(number) {
             Ok(job) => job,
-            Err(error) => return Ok(Attempt::Refused(lost(&error))),
+            Err(error) => return Ok(Attempt::FallBack(ring_failure(&error))),
         };
         for (part, got) in job.request.parts.iter().zip(job.got) {
             if let Some(why) = part.complete(&mut job.buffer, got)? {
-                return Ok(Attempt::Refused(why));
+                return Ok(Attempt::FallBack(why));
             }
         }
+        // The view holds a reference to the buffer, so the pool does not hand it out while samples are in use.
         let samples = job.request.view(&job.buffer);
-        self.buffers.give(job.buffer);
+        self.buffers.release(job.buffer);
         Ok(samples)
     }
 }
@@ -202,12 +204,12 @@ fn submit_piece(
 ) -> Result<SubmittedPiece, IoError> {
     let request = match planner.plan(piece)? {
         Ok(request) => request,
-        Err(why) => return Ok(SubmittedPiece::Refused(why)),
+        Err(why) => return Ok(SubmittedPiece::NotRequested(why)),
     };
     let buffer = buffers.take(request.room())?;
     Ok(match ring.submit(request, buffer) {
         Ok(number) => SubmittedPiece::InFlight(number),
-        Err(error) => SubmittedPiece::Refused(lost(&error)),
+        Err(error) => SubmittedPiece::NotRequested(ring_failure(&error)),
     })
 }
 
@@ -219,14 +221,14 @@ mod tests {
     fn a_refusal_says_what_would_mend_it() {
         for (errno, mend) in [
             (Errno::PERM, "kernel.io_uring_disabled"),
-            (Errno::NOSYS, "Linux from 5.6"),
+            (Errno::NOSYS, "Linux 5.6 or later"),
             (Errno::NOMEM, "`ulimit -l`"),
             (Errno::MFILE, "`ulimit -n`"),
         ] {
-            let said = why(&errno.into());
-            assert!(said.starts_with("the system grants no io_uring"), "{said}");
+            let said = unavailable(&errno.into());
+            assert!(said.starts_with("io_uring is not available"), "{said}");
             assert!(said.contains(mend), "{said}");
         }
-        assert!(why(&ErrorKind::Unsupported.into()).contains("Linux from 5.6"));
+        assert!(unavailable(&ErrorKind::Unsupported.into()).contains("Linux 5.6 or later"));
     }
 }

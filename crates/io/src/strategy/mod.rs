@@ -141,7 +141,7 @@ pub(crate) enum StartError {
     /// The system gives no thread.
     Thread(io::Error),
     /// It became unavailable since [`IoStrategy::fallback`] was asked.
-    Refused(Fallback),
+    FallBack(Fallback),
 }
 
 impl From<io::Error> for StartError {

@@ -95,7 +95,7 @@ impl TaskReader for PopulatedReader {
         if populate(&segment) {
             return Ok(ReadOutcome::Read(segment));
         }
-        Ok(ReadOutcome::Refused(Fallback {
+        Ok(ReadOutcome::FallBack(Fallback {
             strategy: Strategy::Mmap,
             why: "the system cannot fill page tables on request (Linux from 5.14 can)".into(),
         }))

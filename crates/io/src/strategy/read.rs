@@ -121,7 +121,7 @@ impl Copier {
             at += room.len();
         }
         let view = buffer.slice(0..len);
-        self.buffers.give(buffer);
+        self.buffers.release(buffer);
         Ok(view)
     }
 }

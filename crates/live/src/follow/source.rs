@@ -150,7 +150,7 @@ impl Source for FollowSource {
         Some(civil::format(time.value))
     }
 
-    fn wakes(&mut self, thread: &std::thread::Thread) {
+    fn set_waker(&mut self, thread: &std::thread::Thread) {
         self.watcher = LogWatcher::new(self.followed.store.path(), thread.clone());
     }
 }

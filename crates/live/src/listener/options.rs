@@ -1,4 +1,4 @@
-//! How a feed is listened to.
+//! Options of a live feed.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use crate::LiveError;
 use crate::address::{Address, FeedFraming};
 use crate::frame::MAX_FRAME_BYTES;
 
-/// How a feed is listened to.
+/// Options of a live feed.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct ListenOptions {
@@ -33,16 +33,19 @@ pub struct ListenOptions {
     pub buffer: usize,
     /// Most bytes of a frame.
     pub max_frame: usize,
-    /// A sender's stamp further off than this is a clock step.
+    /// A sender timestamp that deviates from the expected one by more than this starts a new run (a clock step).
     pub step: Duration,
     /// Silence that ends the feed. None: never.
     pub silence: Option<Duration>,
     /// Whether other machines may reach it.
     pub anyone: bool,
-    /// The sampling clock of another feed of the same converter: equal indices are then equal times, in the senders'
-    /// count. None: feeds are aligned by civil time.
+    /// The sampling clock of another feed of the same converter (ADC), so that equal sample indices mean the same instant;
+    /// the senders count the samples. None: feeds are aligned by civil time.
     pub clock: Option<SamplingClock>,
 }
+
+/// Longest jitter window.
+const MAX_REORDER: Duration = Duration::from_secs(3600);
 
 impl ListenOptions {
     pub(super) fn name_at(&self, bound: Address) -> String {
@@ -136,9 +139,9 @@ impl ListenOptions {
             let legal = "bytes from 64 to 268435456";
             return refused("max_frame", self.max_frame.to_string(), legal);
         }
-        if self.reorder > Duration::from_secs(3600) {
-            let legal = "seconds from 0 to 3600";
-            return refused("reorder", self.reorder.as_secs_f64().to_string(), legal);
+        if self.reorder > MAX_REORDER {
+            let legal = format!("seconds from 0 to {}", MAX_REORDER.as_secs());
+            return refused("reorder", self.reorder.as_secs_f64().to_string(), &legal);
         }
         if matches!(self.framing, FeedFraming::Counter { .. })
             && !matches!(address, Address::Udp(_))
@@ -152,6 +155,7 @@ impl ListenOptions {
                 let legal = format!("a feed of {} Hz, which this one has", self.rate);
                 return refused("clock", got(), &legal);
             }
+            // A driver: code of this process that pushes the samples, so that no sender counts them.
             if other.is_driven || *address == Address::Driven {
                 return refused("clock", got(), "none: a feed with a driver shares no clock");
             }

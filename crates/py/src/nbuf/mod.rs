@@ -86,8 +86,8 @@ pub(crate) fn nbuffer<'py>(
     progress: Option<Py<PyAny>>,
 ) -> Result<Bound<'py, PyDict>> {
     let options = options.options();
-    let mut memory = Vec::new();
-    let views = streams::views(&inputs, &mut memory)?;
+    let memory = streams::adopt_memory(&inputs)?;
+    let views = streams::read_only_views(&inputs)?;
     let processor = Processor::new(&processors, function, batch, initial, combine, views)?;
     let inputs = streams::inputs(inputs, &memory)?;
     check(&options, &inputs, &processor, destinations)?;

@@ -1,4 +1,4 @@
-//! Inputs and outputs that Python gives: memory, descriptors, and objects with `read` or `write`.
+//! Inputs and outputs that Python gives: memory, descriptors, and `read` or `write` callables.
 
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -18,26 +18,28 @@ pub(super) type Source<'py> = (String, String, Bound<'py, PyAny>);
 /// `(name, kind, object)` of an output.
 pub(super) type OutputStream<'py> = (String, String, Bound<'py, PyAny>);
 
-/// Adds inputs that are memory to `memory`, and gives a read-only view of each to be shown to functions.
-pub(super) fn views(
-    inputs: &[Source<'_>],
-    memory: &mut Vec<Option<Buffer>>,
-) -> Result<Vec<Option<Py<PyAny>>>> {
-    let mut views = Vec::new();
-    for (_, kind, object) in inputs {
-        let lent = kind == "memory";
-        memory.push(if lent {
-            Some(memory::adopt(object, false)?.0)
-        } else {
-            None
-        });
-        views.push(if lent {
-            Some(object.getattr("data")?.call_method0("toreadonly")?.unbind())
-        } else {
-            None
-        });
-    }
-    Ok(views)
+/// For each input that is memory, its bytes, shared with the Python object; None for the others.
+pub(super) fn adopt_memory(inputs: &[Source<'_>]) -> Result<Vec<Option<Buffer>>> {
+    let adopted = inputs.iter().map(|(_, kind, object)| {
+        let is_memory = kind == "memory";
+        let buffer = is_memory
+            .then(|| memory::adopt(object, false))
+            .transpose()?;
+        Ok(buffer.map(|(buffer, _)| buffer))
+    });
+    adopted.collect()
+}
+
+/// For each input that is memory, a read-only `memoryview` to pass to Python functions; None for the others.
+pub(super) fn read_only_views(inputs: &[Source<'_>]) -> Result<Vec<Option<Py<PyAny>>>> {
+    let views = inputs.iter().map(|(_, kind, object)| {
+        if kind != "memory" {
+            return Ok(None);
+        }
+        let view = object.getattr("data")?.call_method0("toreadonly")?;
+        Ok(Some(view.unbind()))
+    });
+    views.collect()
 }
 
 /// The inputs of a run.
@@ -80,7 +82,7 @@ fn owned(number: &Bound<'_, PyAny>) -> PyResult<File> {
     Ok(File::from(descriptor::duplicate(number.extract()?)?))
 }
 
-/// Calls `read(count)`.
+/// Reads by a Python callable `read(count)`.
 struct Reader {
     read: Py<PyAny>,
 }
@@ -91,7 +93,7 @@ impl Read for Reader {
             let got = self.read.bind(py).call1((into.len(),))?;
             if got.is_none() {
                 let message =
-                    "the source has nothing yet and does not wait; give one that waits for bytes";
+                    "the source's read returned None: it is non-blocking and has no bytes yet; give one that blocks";
                 return Err(PyBlockingIOError::new_err(message));
             }
             let bytes = bytes(&got, "the source's read")?;
@@ -111,7 +113,7 @@ impl Read for Reader {
     }
 }
 
-/// Calls `write(bytes)`.
+/// Writes by a Python callable `write(bytes)`.
 struct Writer {
     write: Py<PyAny>,
 }
@@ -120,7 +122,7 @@ impl Write for Writer {
     fn write(&mut self, from: &[u8]) -> io::Result<usize> {
         crate::interpreter::attach(|py| {
             let wrote = self.write.call1(py, (PyBytes::new(py, from),))?;
-            // A writer that returns None took all.
+            // None: it took all bytes.
             if wrote.is_none(py) {
                 return Ok(from.len());
             }

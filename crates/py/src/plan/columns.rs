@@ -1,4 +1,4 @@
-//! Tables, columns and break notices for Python functions of rows.
+//! Converts tables, columns and break notices to and from what Python functions of rows take and return.
 
 use std::sync::Arc;
 
@@ -19,13 +19,13 @@ use crate::errors::{Error, PackageError, Result};
 use crate::memory::ReturnedArray;
 use crate::table::NativeTable;
 
-/// A field: name, dtype, and length if it is a list.
+/// A field: name, dtype, and width if each row has a list of that many values.
 pub(super) type FieldDescription = (String, String, Option<usize>);
 
-/// Fields that rows keep when a function replaces the others.
+/// Fields that rows keep if a function replaces the others without returning these.
 const INDEX_FIELDS: [&str; 3] = ["start", "end", "time"];
 
-/// NumPy's dtype of civil times.
+/// NumPy's dtype of UTC times.
 const TIME_DTYPE: &str = "datetime64[ns]";
 
 /// Describes fields to Python.
@@ -83,13 +83,13 @@ fn list(values: DataType, width: usize) -> DataType {
     DataType::FixedSizeList(Arc::new(item), i32::try_from(width).unwrap_or(i32::MAX))
 }
 
-/// Fields as in saved plans.
-pub(super) fn named(fields: Fields) -> Value {
+/// Fields as JSON of a saved plan.
+pub(super) fn fields_to_json(fields: Fields) -> Value {
     json!(describe_fields(fields))
 }
 
-/// Fields of a saved plan.
-pub(super) fn fields(saved: Option<&Value>) -> std::result::Result<Fields, PlanError> {
+/// Fields from JSON of a saved plan.
+pub(super) fn fields_from_json(saved: Option<&Value>) -> std::result::Result<Fields, PlanError> {
     let unreadable = |why: String| PlanError::Unreadable { why };
     let saved = saved.cloned().unwrap_or_default();
     let described: Vec<FieldDescription> =
@@ -129,8 +129,8 @@ fn refused(message: String) -> OpError {
     OpErrorKind::Failed(Cause::from(message)).into()
 }
 
-/// One bool for each row.
-pub(super) fn flags(
+/// A function's result as one bool per row.
+pub(super) fn bool_per_row(
     result: Bound<'_, PyAny>,
     rows: usize,
     shown: &str,
@@ -152,23 +152,23 @@ fn bools(values: &Buffer) -> Vec<bool> {
     flags.iter().map(|flag| flag.get()).collect()
 }
 
-/// The columns that a function gave, with the index fields of its input.
-pub(super) fn columns_of(
+/// The columns that a function returned, with the index fields of its input where it returned none.
+pub(super) fn batch_from_result(
     py: Python<'_>,
     result: &Bound<'_, PyAny>,
     fields: Fields,
-    given: &RecordBatch,
+    input: &RecordBatch,
     shown: &str,
 ) -> std::result::Result<RecordBatch, OpError> {
     let raised = |error: PyErr| failed(Error::Python(error));
     let columns = fields.schema().fields().iter().map(|field| {
         let name = field.name();
-        let own = result.get_item(name).ok();
-        match (own, given.column_by_name(name)) {
+        let returned = result.get_item(name).ok();
+        match (returned, input.column_by_name(name)) {
             (None, Some(column)) if INDEX_FIELDS.contains(&&**name) => Ok(Arc::clone(column)),
-            (Some(values), _) => column(py, values, field, given.num_rows(), shown),
+            (Some(values), _) => column(py, values, field, input.num_rows(), shown),
             (None, _) => Err(refused(format!(
-                "{shown} returned no column {name:?}, which it gave when it was tried; return the same columns each time"
+                "{shown} returned no column {name:?}, which it returned in the trial call; return the same columns each time"
             ))),
         }
     });
@@ -183,7 +183,7 @@ pub(super) fn columns_of(
     Ok(RecordBatch::try_new(fields.schema().clone(), columns)?)
 }
 
-/// An array as an Arrow column.
+/// A NumPy array as the Arrow column of `field`.
 pub(super) fn column(
     py: Python<'_>,
     values: Bound<'_, PyAny>,
@@ -195,7 +195,7 @@ pub(super) fn column(
     let is_time = matches!(field.data_type(), DataType::Timestamp(..));
     let values = match is_time {
         false => values,
-        // As their numbers.
+        // View as int64 nanoseconds.
         true => (py.import("numpy"))
             .and_then(|numpy| numpy.call_method1("asarray", (values, TIME_DTYPE)))
             .and_then(|times| times.call_method1("view", ("int64",)))
@@ -219,12 +219,12 @@ pub(super) fn column(
         )));
     }
     let values = returned.adopt().map_err(failed)?;
-    let flat = flat(dtype, &values, is_time);
+    let values = primitive_array(dtype, &values, is_time);
     let Some(width) = width else {
-        return Ok(flat);
+        return Ok(values);
     };
     let item = Arc::new(Field::new("item", item.clone(), true));
-    let lists = FixedSizeListArray::try_new(item, i32::try_from(width).unwrap_or(0), flat, None)?;
+    let lists = FixedSizeListArray::try_new(item, i32::try_from(width).unwrap_or(0), values, None)?;
     Ok(Arc::new(lists))
 }
 
@@ -236,7 +236,8 @@ where
     PrimitiveArray::from_iter_values(values.iter().copied())
 }
 
-fn flat(dtype: DType, values: &Buffer, is_time: bool) -> ArrayRef {
+/// Values as an Arrow array, one per value; `is_time`: int64 values are UTC times in nanoseconds.
+fn primitive_array(dtype: DType, values: &Buffer, is_time: bool) -> ArrayRef {
     match dtype {
         DType::Bool => Arc::new(BooleanArray::from(bools(values))),
         DType::I8 => Arc::new(numbers::<Int8Type>(values)),
@@ -244,7 +245,7 @@ fn flat(dtype: DType, values: &Buffer, is_time: bool) -> ArrayRef {
         DType::I32 => Arc::new(numbers::<Int32Type>(values)),
         DType::I64 if is_time => {
             let times = values.samples::<i64>().unwrap_or_default().iter();
-            // NaT.
+            // i64::MIN is NumPy's NaT: null.
             let times = times.map(|&time| (time != i64::MIN).then_some(time));
             let times: arrow_array::TimestampNanosecondArray = times.collect();
             Arc::new(times.with_timezone("UTC"))
@@ -253,7 +254,7 @@ fn flat(dtype: DType, values: &Buffer, is_time: bool) -> ArrayRef {
         DType::U8 => Arc::new(numbers::<UInt8Type>(values)),
         DType::U16 => Arc::new(numbers::<UInt16Type>(values)),
         DType::F32 => Arc::new(numbers::<Float32Type>(values)),
-        // Complex numbers were refused when the plan was built.
-        _ => Arc::new(numbers::<Float64Type>(values)),
+        // Complex numbers do not get here: `intern_fields` refused them when the plan was built.
+        DType::F64 | DType::C64 | DType::C128 => Arc::new(numbers::<Float64Type>(values)),
     }
 }

@@ -1,4 +1,4 @@
-//! `isochrony.generate`: samples that a Python iterator makes.
+//! `isochrony.generate`: a recording whose samples a Python iterator yields.
 
 use isochrony_flow::{
     Cause, GeneratedRecording, OpError, OpErrorKind, Plan, PlanError, SEGMENT_SAMPLES,
@@ -31,13 +31,13 @@ impl Generator {
     /// A plan over a function's iterators; each run creates one.
     pub(super) fn scan(self, function: Function, segment: Option<u64>) -> Plan {
         Plan::scan_part(
-            self.live(function),
+            self.into_recording(function),
             None,
             segment.unwrap_or(SEGMENT_SAMPLES),
         )
     }
 
-    fn live(self, function: Function) -> SharedRecording {
+    fn into_recording(self, function: Function) -> SharedRecording {
         let Self {
             dtype,
             rate,
@@ -60,19 +60,19 @@ impl Generator {
             saved.insert("start".into(), json!(start));
             saved
         });
-        let made = function.object;
+        let factory = function.object;
         let mut generated = GeneratedRecording::new(dtype, stream, move || {
-            let made = made.get()?;
-            let inside = Nesting::current().inside(&made);
+            let factory = factory.get()?;
+            let nesting = Nesting::current().inside(&factory);
             let begun = attach(|py| -> Result<Py<PyIterator>> {
-                let _inside = inside.enter();
-                Ok(made.bind(py).call0()?.try_iter()?.unbind())
+                let _guard = nesting.enter();
+                Ok(factory.bind(py).call0()?.try_iter()?.unbind())
             });
             let iterator = begun.map_err(failed)?;
             let mut end = 0;
             Ok(Box::new(move || {
                 attach(|py| {
-                    let _inside = inside.enter();
+                    let _guard = nesting.enter();
                     next(py, &iterator, dtype, stream, &mut end)
                 })
             }))
@@ -86,8 +86,8 @@ impl Generator {
         SharedRecording::new(generated.in_interpreter())
     }
 
-    /// Reads one of a saved plan.
-    pub(super) fn revive(
+    /// Makes the recording that a saved plan describes.
+    pub(super) fn from_saved(
         saved: &Map<String, Value>,
         imports: &Imports,
     ) -> std::result::Result<SharedRecording, PlanError> {
@@ -103,7 +103,7 @@ impl Generator {
             )),
             None => None,
         };
-        let kind = Self {
+        let generator = Self {
             dtype: DType::parse(text("dtype"))
                 .map_err(|why| unreadable(why.to_string()))?
                 .0,
@@ -111,11 +111,12 @@ impl Generator {
             unit: text("unit").into(),
             start,
         };
-        Ok(kind.live(Function::import(&named, imports)?))
+        Ok(generator.into_recording(Function::import(&named, imports)?))
     }
 }
 
-/// The next array as a segment, after the last one or at the index that comes with it.
+/// Turns the iterator's next item into a segment; None at its end. The item is an array, which begins at `end`, or a pair
+/// (index, array). Sets `end` to the index after the segment.
 fn next(
     py: Python<'_>,
     iterator: &Py<PyIterator>,
@@ -151,7 +152,7 @@ fn next(
     Ok(Some(segment))
 }
 
-/// A function that is given to a plan.
+/// Wraps a Python function for a plan; `kept` keeps it alive.
 pub(super) fn function(
     object: Py<PyAny>,
     shown: String,
@@ -165,7 +166,7 @@ pub(super) fn function(
     }
 }
 
-/// What a rate must be given for.
+/// Parses a dtype that Python passed.
 pub(super) fn dtype(text: &str) -> Result<DType> {
     DType::parse(text)
         .map(|(dtype, _)| dtype)

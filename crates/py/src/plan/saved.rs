@@ -82,7 +82,7 @@ pub(super) fn revive(
     imports.allowed.check(&saved)?;
     let resolve = |map: &Map<String, Value>| {
         if map.contains_key("generate") {
-            return generate::Generator::revive(map, imports);
+            return generate::Generator::from_saved(map, imports);
         }
         if map.contains_key("listen") {
             return revive_listener(map, &imports.kept);

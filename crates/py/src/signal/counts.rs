@@ -43,7 +43,7 @@ impl Counts {
         let all = self.signal.get().pick(py, None, Default::default())?;
         let seg = all.selection.as_segment()?;
         let shared = seg.is_contiguous();
-        crate::signal::segment::finish(
+        crate::signal::segment::array_as_requested(
             crate::signal::segment::counts(py, &seg)?,
             shared,
             dtype,

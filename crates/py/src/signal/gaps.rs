@@ -221,7 +221,7 @@ impl Gaps {
             }
         }
         let array = memory::own(py, memory, isochrony_segment::DType::I64, Some(2))?;
-        crate::signal::segment::finish(array, false, dtype, copy)
+        crate::signal::segment::array_as_requested(array, false, dtype, copy)
     }
 
     fn __repr__(&self) -> String {

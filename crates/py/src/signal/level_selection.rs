@@ -141,7 +141,7 @@ impl LevelSelection {
             );
             return Err(PackageError::new("GapError", "gap_in_selection", message).into());
         }
-        crate::signal::segment::finish(self.values(py, f64::NAN)?, false, dtype, copy)
+        crate::signal::segment::array_as_requested(self.values(py, f64::NAN)?, false, dtype, copy)
     }
 
     fn __repr__(&self) -> String {

@@ -1,4 +1,4 @@
-//! `isochrony.Segment`: one gap-free stretch of a signal.
+//! `isochrony.Segment`: one contiguous range of a signal.
 
 use isochrony_segment::{Calibration, SigSeg, Stream};
 use isochrony_time::TimebaseId;
@@ -13,12 +13,12 @@ use crate::time::{RateArg, Time, rate_object};
 /// Samples of one stream at consecutive indices; shares its memory and never changes.
 ///
 /// Taking a part of a segment and joining adjacent ones copy no samples. `numpy.asarray(segment)` gives values in
-/// the segment's unit: without a copy where counts are values and lie in one buffer, otherwise as float64 (complex128
-/// for complex samples). `counts` is always raw. Views are read-only and keep their memory alive by themselves.
+/// the segment's unit: without a copy where the calibration is the identity (scale 1, offset 0) and the samples lie in
+/// one buffer, otherwise as float64 (complex128 for complex samples). `counts` is always raw. Views are read-only and keep their memory alive by themselves.
 ///
 /// Parameters:
 ///     samples: 1-D array of bool, int8 to int64, uint8, uint16, float32, float64, complex64 or complex128. Its memory
-///         is used as it is, unless it is strided or of foreign byte order; do not write to it afterwards, or pass
+///         is used as it is, unless it is strided or of non-native byte order; do not write to it afterwards, or pass
 ///         `copy=True`.
 ///     start: index of the first sample.
 ///     rate: nominal sample rate in Hz.
@@ -171,7 +171,8 @@ impl Segment {
         counts(py, &self.seg)
     }
 
-    /// The samples in `unit` as a read-only 1-D array: the counts themselves where they are values already, else
+    /// The samples in `unit` as a read-only 1-D array: the counts themselves where the calibration is the identity
+    /// (scale 1, offset 0), else
     /// float64 (complex128 for complex samples).
     fn values<'py>(&self, py: Python<'py>) -> Result<Bound<'py, PyAny>> {
         values(py, &self.seg)
@@ -207,8 +208,8 @@ impl Segment {
         })
     }
 
-    /// The same, of which this is the time of the first sample.
-    fn _at(&self, time: &Bound<'_, Time>) -> Self {
+    /// The same segment with `time` as the civil time of its first sample.
+    fn _with_time(&self, time: &Bound<'_, Time>) -> Self {
         Self {
             seg: self.seg.clone(),
             time: Some(*time.get()),
@@ -236,7 +237,7 @@ impl Segment {
         copy: Option<bool>,
     ) -> Result<Bound<'py, PyAny>> {
         let shared = self.seg.stream().calibration.is_identity() && self.seg.is_contiguous();
-        finish(values(py, &self.seg)?, shared, dtype, copy)
+        array_as_requested(values(py, &self.seg)?, shared, dtype, copy)
     }
 
     /// The values for another library (PyTorch, JAX, CuPy) by DLPack; read-only, no copy where `numpy.asarray` has none.
@@ -319,7 +320,7 @@ pub(crate) fn counts<'py>(py: Python<'py>, seg: &SigSeg) -> Result<Bound<'py, Py
     }
 }
 
-/// Calibrated samples as an array; not copied where counts are values.
+/// Calibrated samples as an array; not copied where the calibration is the identity (scale 1, offset 0).
 pub(crate) fn values<'py>(py: Python<'py>, seg: &SigSeg) -> Result<Bound<'py, PyAny>> {
     if seg.stream().calibration.is_identity() {
         return counts(py, seg);
@@ -330,7 +331,7 @@ pub(crate) fn values<'py>(py: Python<'py>, seg: &SigSeg) -> Result<Bound<'py, Py
 /// What `__array__` returns: `array` as `dtype`, copied or not as NumPy asks.
 ///
 /// `shared` says that `array` looks into shared memory, so that no copy was made on the way.
-pub(crate) fn finish<'py>(
+pub(crate) fn array_as_requested<'py>(
     array: Bound<'py, PyAny>,
     shared: bool,
     dtype: Option<&Bound<'py, PyAny>>,

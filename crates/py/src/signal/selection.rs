@@ -12,7 +12,7 @@ use crate::errors::{PackageError, Result};
 use crate::interrupt::interruptible;
 use crate::signal::gaps::Gaps;
 use crate::signal::key_range::KeyRange;
-use crate::signal::segment::{Segment, finish, values};
+use crate::signal::segment::{Segment, array_as_requested, values};
 use crate::store::handle::OpenStore;
 use crate::time::Time;
 
@@ -279,7 +279,7 @@ impl Selection {
     ) -> Result<Bound<'py, PyAny>> {
         let seg = self.selection.as_segment()?;
         let shared = seg.stream().calibration.is_identity() && seg.is_contiguous();
-        finish(values(py, &seg)?, shared, dtype, copy)
+        array_as_requested(values(py, &seg)?, shared, dtype, copy)
     }
 
     fn __repr__(&self) -> String {

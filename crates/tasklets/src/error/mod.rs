@@ -70,7 +70,7 @@ pub enum TaskletError {
     },
     /// Samples are there where a tasklet is to write some.
     #[error(
-        "tasklet {name:?} is to write samples {start}..{end} of {signal}, but {at} holds a sample already; mark the range invalid, write elsewhere, or go on with the run that wrote it by resume{}", elsewhere(journal.as_deref())
+        "tasklet {name:?} would overwrite {signal}: {start}..{end} already has samples (first at index {at}); mark the range invalid, write elsewhere, or continue the earlier run with resume{}", elsewhere(journal.as_deref())
     )]
     OutputOccupied {
         name: String,

@@ -78,8 +78,8 @@ fn examples() -> Vec<(TaskletError, &'static [&'static str])> {
             },
             &[
                 "\"t\"",
-                "3..7 of stn/x",
-                "5 holds",
+                "stn/x: 3..7",
+                "first at index 5",
                 "mark the range invalid",
                 "resume and journal=/a/1.journal",
             ],

@@ -1,4 +1,4 @@
-//! Counts items.
+//! The `count` operator: number of windows, ranges, rows or samples.
 
 use crate::operator;
 use crate::{

@@ -10,7 +10,7 @@ use super::compiled::{CompiledExpr, contract};
 use crate::operator;
 use crate::operators::fan_in::aligned_items::AlignedItems;
 use crate::operators::{forward_where, wrong_input};
-use crate::plan::rows::{Fields, OfRows};
+use crate::plan::rows::{Fields, RowExpression};
 use crate::{
     Alignment, Break, Inputs, Item, Next, OpError, OpErrorKind, Operator, OperatorProperties, Out,
     ParameterUpdate, PlanError, Port, PortType, RowAxis,
@@ -41,7 +41,7 @@ operator! {
         compiled: CompiledExpr,
         aligned_items: AlignedItems,
         flags: Vec<Bool8>,
-        of_rows: Option<OfRows>,
+        row_expression: Option<RowExpression>,
     }
 }
 
@@ -87,8 +87,8 @@ impl Operator for Filter {
         if !self.aligned_items.is_complete(port, item)? {
             return Ok(Next::Consumed);
         }
-        if let (Item::Rows(rows), Some(of_rows)) = (&*item, &mut self.of_rows) {
-            let (flags, nulls) = of_rows.run(rows.batch())?;
+        if let (Item::Rows(rows), Some(row_expression)) = (&*item, &mut self.row_expression) {
+            let (flags, nulls) = row_expression.run(rows.batch())?;
             let flags = BooleanBuffer::from_iter(flags.as_slice().iter().map(|&flag| flag != 0));
             let flags = BooleanArray::new(flags, nulls);
             return Ok(match flags.true_count() {
@@ -126,7 +126,7 @@ impl Operator for Filter {
         &mut self,
         params: &serde_json::Map<String, serde_json::Value>,
     ) -> Result<ParameterUpdate, OpError> {
-        match self.of_rows {
+        match self.row_expression {
             Some(_) => Ok(ParameterUpdate::Rebuild),
             None => self.compiled.set(params.get("predicate")),
         }
@@ -151,14 +151,14 @@ impl Filter {
                 doc: "One bool per row.",
             });
         };
-        let of_rows = OfRows::bind("filter", predicate, fields)?;
-        if of_rows.output() != DType::Bool {
+        let row_expression = RowExpression::bind("filter", predicate, fields)?;
+        if row_expression.output() != DType::Bool {
             return Err(PlanError::Predicate {
-                expression: format!("{predicate}: {}", of_rows.output()),
+                expression: format!("{predicate}: {}", row_expression.output()),
                 mend: "compare it with something",
             });
         }
-        self.of_rows = Some(of_rows);
+        self.row_expression = Some(row_expression);
         Ok(OperatorProperties::new([*port]).data_dependent())
     }
 }

@@ -90,7 +90,7 @@ fn canonical(value: f64) -> u64 {
 
 /// Widens a column's values: integers and bools to int64, floats to float64.
 fn wide(column: &dyn Array, dtype: DType, float: impl Fn(f64) -> u64) -> Vec<u64> {
-    let bytes = columns::values(column);
+    let bytes = columns::column_bytes(column);
     macro_rules! each {
         ($type:ty, $into:expr) => {
             bytemuck::cast_slice::<u8, $type>(&bytes)
@@ -155,7 +155,7 @@ impl ColumnValues {
             .known
             .contains(&false)
             .then(|| NullBuffer::from(self.known));
-        let column = columns::column(self.dtype, values, nulls)?;
+        let column = columns::column_from_bytes(self.dtype, values, nulls)?;
         match field.data_type() {
             // Only the type changes; the bits stay.
             DataType::Timestamp(..) => {

@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use super::to_rows::expression;
 use crate::operator;
 use crate::operators::wrong_input;
-use crate::plan::rows::{Fields, OfRows};
+use crate::plan::rows::{Fields, RowExpression};
 use crate::{
     Inputs, Item, Next, OpError, OpErrorKind, Operator, OperatorProperties, Out, PlanError, Port,
     PortType, json,
@@ -42,7 +42,7 @@ operator! {
 struct BoundState {
     output: Fields,
     kept: Vec<usize>,
-    computed: Vec<OfRows>,
+    computed: Vec<RowExpression>,
 }
 
 impl Operator for Select {
@@ -69,10 +69,14 @@ impl Operator for Select {
         let mut computed = Vec::new();
         for (name, saved) in &self.fields {
             let expr = expression("select", "fields", name, saved)?;
-            let of_rows = OfRows::bind("select", &expr, fields)?;
+            let row_expression = RowExpression::bind("select", &expr, fields)?;
             // Null inputs give null results.
-            all.push(Field::new(name, Fields::arrow_type(of_rows.output()), true));
-            computed.push(of_rows);
+            all.push(Field::new(
+                name,
+                Fields::arrow_type(row_expression.output()),
+                true,
+            ));
+            computed.push(row_expression);
         }
         for (at, field) in all.iter().enumerate() {
             if all[..at].iter().any(|other| other.name() == field.name()) {

@@ -68,9 +68,9 @@ impl Column {
     fn take(&mut self) -> Result<ArrayRef, OpError> {
         let values = std::mem::take(&mut self.values);
         let column = match self.width {
-            None => columns::column(self.dtype, values, None),
-            // Windows fit in memory, so their lengths fit in i32.
-            Some(width) => columns::lists(self.dtype, width as i32, values),
+            None => columns::column_from_bytes(self.dtype, values, None),
+            // Windows lie in memory, so their lengths fit.
+            Some(width) => columns::list_column(self.dtype, width as i32, values),
         };
         Ok(column.map_err(OpErrorKind::from)?)
     }

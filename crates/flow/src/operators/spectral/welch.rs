@@ -36,7 +36,7 @@ operator! {
     /// >>> import numpy as np, isochrony as iso
     /// >>> noise = np.random.default_rng(1).standard_normal(100_000)
     /// >>> density = iso.scan(noise, rate=100).rewindow(100_000).welch(256).collect()
-    /// >>> (density[0, 1:-1].mean() * 50).round(1)  # white noise of one unit, up to 50 Hz
+    /// >>> (density[0, 1:-1].mean() * 50).round(1)  # white noise of unit variance, up to 50 Hz
     /// np.float64(1.0)
     /// ```
     pub struct Welch = "welch" (Inputs::Exactly(1)) {
@@ -63,7 +63,7 @@ impl Operator for Welch {
     fn bind(&mut self, inputs: &[PortType]) -> Result<OperatorProperties, PlanError> {
         let input = WindowInput::of("welch", &inputs[0])?;
         let taper = taper("welch", &self.taper)?;
-        // Longer ones are rejected below, before tables are made for them.
+        // Clamped, so that a huge `nfft` allocates no huge taper before the check below refuses it.
         let nfft = self.nfft.min(input.width as u64 + 1) as usize;
         let hop = match self.hop {
             Some(hop) => usize::try_from(hop).unwrap_or(usize::MAX),

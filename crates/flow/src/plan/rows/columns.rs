@@ -1,4 +1,4 @@
-//! Between columns of Arrow and bytes that expressions take and give.
+//! Converts Arrow columns to and from the raw bytes that expressions work on.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -17,8 +17,8 @@ use isochrony_segment::DType;
 use super::Fields;
 use crate::{OpError, OpErrorKind, PlanError};
 
-/// A column of values that lie in memory as samples do.
-pub(crate) fn column(
+/// A column from raw bytes: the values one after another, native byte order, a bool in a byte.
+pub(crate) fn column_from_bytes(
     dtype: DType,
     values: MutableBuffer,
     nulls: Option<NullBuffer>,
@@ -33,11 +33,11 @@ pub(crate) fn column(
     }
     let parts = |part: DType, values: MutableBuffer| {
         let DataType::FixedSizeList(item, width) = Fields::arrow_type(dtype) else {
-            return Err(ArrowError::CDataInterface(
-                "a complex number has two parts".into(),
+            return Err(ArrowError::SchemaError(
+                "a complex number is stored as a list of two parts".into(),
             ));
         };
-        let values = column(part, values, None)?;
+        let values = column_from_bytes(part, values, None)?;
         let list = FixedSizeListArray::try_new(item, width, values, nulls.clone())?;
         Ok(Arc::new(list) as ArrayRef)
     };
@@ -59,21 +59,21 @@ pub(crate) fn column(
     }
 }
 
-/// A column of `width` values a row.
-pub(crate) fn lists(
+/// A column of lists from raw bytes: `width` values per row.
+pub(crate) fn list_column(
     dtype: DType,
     width: i32,
     values: MutableBuffer,
 ) -> Result<ArrayRef, ArrowError> {
-    let values = column(dtype, values, None)?;
+    let values = column_from_bytes(dtype, values, None)?;
     let item = Arc::new(Field::new("item", values.data_type().clone(), false));
     Ok(Arc::new(FixedSizeListArray::try_new(
         item, width, values, None,
     )?))
 }
 
-/// The values of a column as they would lie in memory as samples; no copy except of bools.
-pub(crate) fn values(column: &dyn Array) -> Cow<'_, [u8]> {
+/// The values of a column as raw bytes, a bool in a byte; copies only bools.
+pub(crate) fn column_bytes(column: &dyn Array) -> Cow<'_, [u8]> {
     fn numbers<T: ArrowPrimitiveType>(column: &dyn Array) -> Cow<'_, [u8]> {
         let values = column.as_primitive::<T>().values().inner();
         Cow::Borrowed(values.as_slice())
@@ -95,10 +95,10 @@ pub(crate) fn values(column: &dyn Array) -> Cow<'_, [u8]> {
     }
 }
 
-/// An expression of the fields of a port's rows.
-pub(crate) struct OfRows(RowProgram);
+/// An expression of fields, compiled for the rows of a port.
+pub(crate) struct RowExpression(RowProgram);
 
-impl OfRows {
+impl RowExpression {
     pub(crate) fn bind(
         operator: &'static str,
         expr: &Expr,
@@ -122,7 +122,8 @@ impl OfRows {
         self.0.output()
     }
 
-    /// The values of all rows, and which of them are not known: those of which a field is not.
+    /// The values of all rows as raw bytes, and the null mask: a row is null if any field that the expression reads is null
+    /// there.
     pub(crate) fn run(
         &mut self,
         batch: &RecordBatch,
@@ -135,7 +136,7 @@ impl OfRows {
             .collect();
         let bytes: Vec<Cow<'_, [u8]>> = columns
             .iter()
-            .map(|column| values(column.as_ref()))
+            .map(|column| column_bytes(column.as_ref()))
             .collect();
         let bytes: Vec<&[u8]> = bytes.iter().map(AsRef::as_ref).collect();
         let nulls = columns.iter().fold(None, |nulls, column| {
@@ -149,9 +150,9 @@ impl OfRows {
         Ok((out, nulls))
     }
 
-    /// The values as a column.
+    /// The values of all rows as a column.
     pub(crate) fn column(&mut self, batch: &RecordBatch) -> Result<ArrayRef, OpError> {
         let (out, nulls) = self.run(batch)?;
-        Ok(column(self.output(), out, nulls).map_err(OpErrorKind::from)?)
+        Ok(column_from_bytes(self.output(), out, nulls).map_err(OpErrorKind::from)?)
     }
 }

@@ -36,7 +36,7 @@ pub(crate) use crate::operators::rows::builder::{RowBuilder, float, integer, tim
 pub(crate) use crate::operators::rows::matcher::{Axis, Matcher};
 pub use clock::Clock;
 pub(crate) use clock::{clock_of, register};
-pub(crate) use columns::OfRows;
+pub(crate) use columns::RowExpression;
 pub use fields::Fields;
 pub(crate) use fields::{END, START, TIME};
 pub(crate) use gather::Gatherer;

@@ -20,7 +20,7 @@ use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use isochrony_segment::{SigSeg, Stream};
 
 use crate::operators::wrong_input;
-use crate::plan::rows::columns::{column, lists};
+use crate::plan::rows::columns::{column_from_bytes, list_column};
 use crate::plan::rows::{END, START, TIME, integer, times};
 use crate::{Clock, Fields, Frames, Item, OpError, OpErrorKind, PlanError, PortType};
 
@@ -155,7 +155,7 @@ impl BatchEncoder {
         for buffer in samples.buffers() {
             values.extend_from_slice(buffer.bytes());
         }
-        columns.push(column(samples.dtype(), values, None).map_err(OpErrorKind::from)?);
+        columns.push(column_from_bytes(samples.dtype(), values, None).map_err(OpErrorKind::from)?);
         Ok(columns)
     }
 
@@ -184,8 +184,8 @@ impl BatchEncoder {
             }
         }
         let made = match i32::try_from(width) {
-            Ok(1) => column(dtype, values, None),
-            width => lists(dtype, width.unwrap_or(i32::MAX), values),
+            Ok(1) => column_from_bytes(dtype, values, None),
+            width => list_column(dtype, width.unwrap_or(i32::MAX), values),
         };
         columns.push(made.map_err(OpErrorKind::from)?);
         Ok(columns)

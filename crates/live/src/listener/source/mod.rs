@@ -261,7 +261,7 @@ impl Source for FeedSource {
         Some(isochrony_time::civil::format(time.civil))
     }
 
-    fn wakes(&mut self, thread: &std::thread::Thread) {
+    fn set_waker(&mut self, thread: &std::thread::Thread) {
         self.queue.set_waiter(thread.clone());
     }
 }

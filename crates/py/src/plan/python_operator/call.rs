@@ -23,7 +23,7 @@ use super::returned::{ReturnType, check, keep, remotely};
 use super::declaration::{FunctionRole, PythonOperator};
 use crate::interpreter::attach;
 use crate::memory::{self, ArrayLender, Block, ReturnedArray};
-use crate::plan::columns::{break_notice, columns_of, flags, table};
+use crate::plan::columns::{batch_from_result, bool_per_row, break_notice, table};
 use crate::plan::function::{Function, unitless};
 use crate::plan::nesting::Nesting;
 use crate::plan::operator_error::{failed, raised};
@@ -216,10 +216,10 @@ impl FunctionCaller {
             let result = result.map_err(raised)?;
             match of.role {
                 FunctionRole::MapRows(fields) => {
-                    let columns = columns_of(py, &result, fields, rows.batch(), shown)?;
+                    let columns = batch_from_result(py, &result, fields, rows.batch(), shown)?;
                     Ok(Some(rows.with_batch(columns)))
                 }
-                _ => Ok(rows.filtered(&flags(result, rows.count() as usize, shown)?)?),
+                _ => Ok(rows.filtered(&bool_per_row(result, rows.count() as usize, shown)?)?),
             }
         })
     }

@@ -11,7 +11,7 @@ use serde_json::{Map, Value, json};
 
 use super::call::FunctionCaller;
 use super::declaration::{FunctionRole, OnWorkers, PythonOperator};
-use crate::plan::columns::{fields, named};
+use crate::plan::columns::{fields_from_json, fields_to_json};
 use crate::plan::function::Function;
 use crate::plan::imports::Imports;
 use crate::plan::running::RunContext;
@@ -66,7 +66,7 @@ impl PythonOperator {
         let role = match kind {
             "filter" => FunctionRole::Filter,
             "each" => FunctionRole::Each,
-            "map_rows" => FunctionRole::MapRows(fields(saved.get("fields"))?),
+            "map_rows" => FunctionRole::MapRows(fields_from_json(saved.get("fields"))?),
             "map" => {
                 let dtype = saved.get("dtype").and_then(Value::as_str).unwrap_or("");
                 let dtype = DType::parse(dtype).map_err(|why| unreadable(why.to_string()))?;
@@ -166,7 +166,7 @@ impl OperatorFactory for PythonOperator {
         };
         saved.insert("as".into(), json!(how));
         if let FunctionRole::MapRows(fields) = self.role {
-            saved.insert("fields".into(), named(fields));
+            saved.insert("fields".into(), fields_to_json(fields));
         }
         for (key, function) in [("state", &self.state), ("on_break", &self.on_break)] {
             if let Some(function) = function {
