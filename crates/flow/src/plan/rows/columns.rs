@@ -1,4 +1,4 @@
-//! Between columns of Arrow and bytes that expressions take and give.
+//! Converts between Arrow columns and the bytes that expressions read and write.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use isochrony_segment::DType;
 use super::Fields;
 use crate::{OpError, OpErrorKind, PlanError};
 
-/// A column of values that lie in memory as samples do.
+/// A column of values in the memory layout of samples.
 pub(crate) fn column(
     dtype: DType,
     values: MutableBuffer,
@@ -72,7 +72,7 @@ pub(crate) fn lists(
     )?))
 }
 
-/// The values of a column as they would lie in memory as samples; no copy except of bools.
+/// The values of a column in the memory layout of samples; only bools are copied.
 pub(crate) fn values(column: &dyn Array) -> Cow<'_, [u8]> {
     fn numbers<T: ArrowPrimitiveType>(column: &dyn Array) -> Cow<'_, [u8]> {
         let values = column.as_primitive::<T>().values().inner();
@@ -95,7 +95,7 @@ pub(crate) fn values(column: &dyn Array) -> Cow<'_, [u8]> {
     }
 }
 
-/// An expression of the fields of a port's rows.
+/// A compiled expression of the fields of rows.
 pub(crate) struct OfRows(RowProgram);
 
 impl OfRows {
@@ -122,7 +122,7 @@ impl OfRows {
         self.0.output()
     }
 
-    /// The values of all rows, and which of them are not known: those of which a field is not.
+    /// Evaluates all rows. A result is null if one of its fields is null.
     pub(crate) fn run(
         &mut self,
         batch: &RecordBatch,
@@ -149,7 +149,7 @@ impl OfRows {
         Ok((out, nulls))
     }
 
-    /// The values as a column.
+    /// Evaluates all rows into a column.
     pub(crate) fn column(&mut self, batch: &RecordBatch) -> Result<ArrayRef, OpError> {
         let (out, nulls) = self.run(batch)?;
         Ok(column(self.output(), out, nulls).map_err(OpErrorKind::from)?)
