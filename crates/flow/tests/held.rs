@@ -167,7 +167,7 @@ fn errors_of_a_run_say_what_where_and_how_to_mend() {
     for part in [
         "rewindow (node 3, samples 0 to 100)",
         "got frames",
-        "promised samples",
+        "type of the input is samples",
         "operator before",
     ] {
         assert!(error.to_string().contains(part), "{error}");
