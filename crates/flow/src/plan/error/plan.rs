@@ -126,8 +126,8 @@ pub enum PlanError {
     Dsp(#[from] isochrony_dsp::DspError),
     /// Two fields of rows with one name.
     #[error(
-        "{operator}: two fields have the name {field:?}; rename one (rows of windows begin with start, end and, if civil time \
-         is known, time)"
+        "{operator}: two fields have the name {field:?}; give one of them another name (rows of windows begin with start, end \
+         and, if civil time is known, time)"
     )]
     FieldTwice {
         /// Name of the operator.
