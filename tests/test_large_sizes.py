@@ -153,7 +153,7 @@ def test_what_the_system_refuses_is_an_error_and_not_the_end(call: str, said: st
 @pytest.mark.skipif(sys.platform != "linux", reason="needs a limit of the address space")
 def test_a_result_that_does_not_fit_says_how_much_there_was_and_what_to_do() -> None:
     text = limited("iso.generate(lambda: (np.ones(1 << 20) for _ in range(4096)), dtype='f8', rate=1).collect()", 512)
-    assert re.search(r"result_too_large .*\d+ bytes more beside the \d+ that the result has already", text), text
+    assert re.search(r"result_too_large .*a result of \d+ bytes needs \d+ more", text), text
     assert "sink_parquet" in text, text
 
 

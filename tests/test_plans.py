@@ -359,7 +359,7 @@ def test_windows_of_merged_samples_that_both_have_are_refused_when_the_plan_is_m
         one.merge(other).rewindow(10)
     assert refused.value.code == "indices_repeat"
     assert "put rewindow before the merge, on each of its inputs" in str(refused.value)
-    with pytest.raises(iso.PlanError, match="fir needs samples that follow one another"):
+    with pytest.raises(iso.PlanError, match="fir needs contiguous samples"):
         iso.scan(signal).merge(iso.scan(signal)).fir([0.5, 0.5])
     assert one.rewindow(10).merge(other.rewindow(10)).count().collect() == 35
     apart = iso.scan(signal[100:200]).merge(iso.scan(signal[300:400])).rewindow(50)

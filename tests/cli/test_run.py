@@ -196,7 +196,7 @@ def test_a_damaged_signal_and_one_that_is_not_there_have_their_own_exit_codes(
     shutil.rmtree(store / "no signal here" / "gaps")
     capsys.readouterr()
     assert main(["run", plan]) == Exit.STORE
-    assert "is there and cannot be opened" in capsys.readouterr().err
+    assert "exists but cannot be opened" in capsys.readouterr().err
     text = Path(plan).read_text()
     Path(plan).write_text(text.replace("no signal here", "nothing"))
     assert main(["run", plan]) == Exit.USAGE

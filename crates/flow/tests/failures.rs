@@ -201,7 +201,7 @@ fn every_refusal_says_what_where_and_how_to_mend() {
                 },
             ),
             "damaged_recording",
-            &["stn/mic", "is there and cannot be opened", "copy it back"],
+            &["stn/mic", "exists but cannot be opened", "copy it back"],
         ),
         (
             scan.output(3).unwrap_err(),

@@ -167,7 +167,7 @@ fn errors_of_a_run_say_what_where_and_how_to_mend() {
     for part in [
         "rewindow (node 3, samples 0 to 100)",
         "got frames",
-        "promised samples",
+        "type of the input is samples",
         "operator before",
     ] {
         assert!(error.to_string().contains(part), "{error}");
@@ -184,8 +184,8 @@ fn errors_of_a_run_say_what_where_and_how_to_mend() {
     assert_eq!(error.code(), "memory_cap");
     for part in [
         "rewindow",
-        "1024 bytes more",
-        "run's 100 bytes",
+        "1024 more bytes",
+        "limit of 100 bytes",
         "(0 in use)",
         "memory=",
     ] {

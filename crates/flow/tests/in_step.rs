@@ -171,7 +171,7 @@ fn a_broken_promise_ends_the_run() {
         for (fault, says) in [
             ("emit", "emitted"),
             ("take", "took an item"),
-            ("end", "wants no more"),
+            ("end", "ended early"),
             ("cut", "changed the indices of an item"),
         ] {
             for place in 0..3 {

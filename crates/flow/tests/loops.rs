@@ -289,7 +289,7 @@ fn what_is_fed_back_cannot_leave_its_loop() {
     });
     let error = leaked.unwrap().run().unwrap_err();
     assert_eq!(error.code(), "loop_not_closed");
-    assert!(error.to_string().contains("nothing or too much"));
+    assert!(error.to_string().contains("times instead of once"));
     assert!(closed.unwrap().run().is_ok());
 }
 

@@ -33,9 +33,8 @@ fn windows_of_samples_that_come_twice_are_refused_with_a_mend() {
     assert_eq!(error.code(), "indices_repeat");
     assert_eq!(
         error.to_string(),
-        "rewindow needs samples that follow one another, but is behind a merge whose inputs 1 and 2 may both have samples \
-         with indices 250 to 299, which then come in turn; put rewindow before the merge, on each of its inputs, or merge \
-         ranges that have nothing in common"
+        "rewindow needs contiguous samples, but follows a merge whose inputs 1 and 2 may both have samples with indices 250 to \
+         299; put rewindow before the merge, on each of its inputs, or merge ranges that do not overlap"
     );
     // Wherever it is behind the merge, and through another.
     let later = merged.map(&(Expr::input() * 2)).unwrap().limit(50).unwrap();

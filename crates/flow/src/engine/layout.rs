@@ -47,8 +47,8 @@ impl PlanExecutor {
             None => (Vec::new(), None),
         };
         let failed = |node: usize, error: OpError| RunError::Operator {
-            operator: graph.called(node).0,
-            node: graph.called(node).1,
+            operator: graph.plan_node(node).0,
+            node: graph.plan_node(node).1,
             range: None,
             time: None,
             error,
@@ -123,7 +123,7 @@ impl PlanExecutor {
                 sources,
                 by_block: graph.ends_before_sources(),
             },
-            plan_nodes: all.clone().map(|at| graph.called(at)).collect(),
+            plan_nodes: all.clone().map(|at| graph.plan_node(at)).collect(),
             axes: all.map(|at| TimeAxis::of_node_input(graph, at)).collect(),
             done_seen: 0,
             bursts: 0,
@@ -196,7 +196,7 @@ fn fan_in_queues(graph: &Graph, at: usize) -> FanIn {
     let node = &graph.nodes[at];
     let inputs = node.inputs.iter().map(|&(from, output)| {
         let stream = graph.nodes[from].bound.outputs[usize::from(output)].stream_id();
-        let (name, number) = graph.called(from);
+        let (name, number) = graph.plan_node(from);
         let name = format!("{name} (node {number})");
         (name, stream.and_then(plan::rows::clock_of))
     });
@@ -216,7 +216,7 @@ fn make_operator(
     options: &RunOptions<'_>,
 ) -> Result<Box<dyn Operator>, OpError> {
     let node = &graph.nodes[at];
-    let Some(made) = node.op.make(graph.reads(at).as_ref(), options) else {
+    let Some(made) = node.op.make(graph.recording_of(at).as_ref(), options) else {
         return Ok(Box::new(SourcePlaceholder));
     };
     let types: Vec<_> = node

@@ -1,4 +1,4 @@
-//! A plan's nodes in topological order, each once: what the optimiser rewrites and the engine is built from.
+//! A plan as a list of nodes in topological order, without duplicates. The optimiser rewrites it, and the engine lays it out.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -11,10 +11,10 @@ use super::node::{Node, Op, Plan, SEGMENT_SAMPLES};
 use crate::sources::processed::ProcessedRecording;
 use crate::{Alignment, OperatorProperties, PlanError, SharedRecording};
 
-/// The input of `feedback` that says which loop it ends; the one before is what is fed back.
+/// Input of `feedback` that identifies its loop; the input before it is fed back.
 pub(crate) const LOOP: usize = 2;
 
-/// An output of a node: number of the node, number of the output.
+/// An output of a node: the node's number, the output's number.
 pub(crate) type Edge = (usize, u16);
 
 #[derive(Debug, Clone)]
@@ -40,11 +40,11 @@ impl PartialEq for GraphNode {
 pub(crate) struct Graph {
     pub(crate) nodes: Vec<GraphNode>,
     pub(crate) outputs: Vec<Edge>,
-    /// Of a part of a graph, what its nodes are called in the whole.
-    pub(crate) called: Vec<(&'static str, usize)>,
+    /// If this is a part of a plan: names and numbers of its nodes in the whole plan, for errors.
+    pub(crate) plan_nodes: Vec<(&'static str, usize)>,
 }
 
-/// A key that equal operators without inputs share, so that only few have to be compared.
+/// Equal nodes without inputs have equal keys, so that only few nodes are compared.
 fn source_key(op: &Op) -> String {
     match op {
         Op::Scan { recording, .. } => recording.key(),
@@ -53,22 +53,22 @@ fn source_key(op: &Op) -> String {
 }
 
 impl Graph {
-    /// Nodes that do the same to the same inputs become one.
+    /// Lists the nodes of a plan. Equal nodes with equal inputs become one.
     pub(crate) fn new(plan: &Plan) -> Self {
         Self::of(std::slice::from_ref(plan))
     }
 
-    /// The same of several plans, which share what they have in common.
+    /// Lists the nodes of several plans, which share equal nodes.
     pub(crate) fn of(plans: &[Plan]) -> Self {
         let mut graph = Self {
             nodes: Vec::new(),
             outputs: Vec::new(),
-            called: Vec::new(),
+            plan_nodes: Vec::new(),
         };
         let mut numbers: HashMap<*const Node, usize> = HashMap::new();
         let mut consumers: HashMap<Edge, Vec<usize>> = HashMap::new();
         let mut sources: HashMap<String, Vec<usize>> = HashMap::new();
-        // Depth first by hand: plans of a thousand operators must not need a deep stack.
+        // An explicit stack: recursion would overflow on plans of thousands of operators.
         let mut stack: Vec<_> = plans.iter().rev().map(|plan| (&plan.node, false)).collect();
         while let Some((node, inputs_done)) = stack.pop() {
             if numbers.contains_key(&Arc::as_ptr(node)) {
@@ -80,36 +80,36 @@ impl Graph {
                 continue;
             }
             let edge = |input: &Plan| (numbers[&Arc::as_ptr(&input.node)], input.output);
-            let made = GraphNode {
+            let candidate = GraphNode {
                 op: node.op.clone(),
                 inputs: node.inputs.iter().map(edge).collect(),
                 bound: node.bound.clone(),
             };
-            let alike = match made.inputs.first() {
+            let equal = match candidate.inputs.first() {
                 Some(first) => consumers
                     .get(first)
                     .into_iter()
                     .flatten()
                     .copied()
-                    .find(|&n| graph.nodes[n] == made),
+                    .find(|&n| graph.nodes[n] == candidate),
                 None => sources
-                    .get(&source_key(&made.op))
+                    .get(&source_key(&candidate.op))
                     .into_iter()
                     .flatten()
                     .copied()
-                    .find(|&n| graph.nodes[n] == made),
+                    .find(|&n| graph.nodes[n] == candidate),
             };
-            // Loops that begin alike may go on differently.
-            let alike = alike.filter(|_| !made.begins_loop());
-            let number = alike.unwrap_or(graph.nodes.len());
+            // Loops that begin alike may differ later.
+            let equal = equal.filter(|_| !candidate.begins_loop());
+            let number = equal.unwrap_or(graph.nodes.len());
             numbers.insert(Arc::as_ptr(node), number);
             if number == graph.nodes.len() {
-                let same_key = match made.inputs.first() {
+                let same_key = match candidate.inputs.first() {
                     Some(&first) => consumers.entry(first).or_default(),
-                    None => sources.entry(source_key(&made.op)).or_default(),
+                    None => sources.entry(source_key(&candidate.op)).or_default(),
                 };
                 same_key.push(number);
-                graph.nodes.push(made);
+                graph.nodes.push(candidate);
             }
         }
         let output = |plan: &Plan| (numbers[&Arc::as_ptr(&plan.node)], plan.output);
@@ -117,31 +117,31 @@ impl Graph {
         graph
     }
 
-    /// A node's name and number, as errors say them.
-    pub(crate) fn called(&self, node: usize) -> (&'static str, usize) {
+    /// A node's name and number in the whole plan, for errors.
+    pub(crate) fn plan_node(&self, node: usize) -> (&'static str, usize) {
         let own = || (self.nodes[node].op.name(), node);
-        self.called.get(node).copied().unwrap_or_else(own)
+        self.plan_nodes.get(node).copied().unwrap_or_else(own)
     }
 
-    /// The node that does what the last one of another graph does, to the same inputs.
+    /// Finds the node that equals another graph's output, with equal inputs all the way up.
     pub(crate) fn find(&self, other: &Self) -> Option<usize> {
-        let mut places: Vec<usize> = Vec::with_capacity(other.nodes.len());
+        let mut numbers: Vec<usize> = Vec::with_capacity(other.nodes.len());
         for node in &other.nodes {
-            let inputs: Vec<Edge> = node.inputs.iter().map(|&(n, o)| (places[n], o)).collect();
-            let alike = |own: &GraphNode| own.inputs == inputs && own.op == node.op;
-            places.push(self.nodes.iter().position(alike)?);
+            let inputs: Vec<Edge> = node.inputs.iter().map(|&(n, o)| (numbers[n], o)).collect();
+            let equal = |own: &GraphNode| own.inputs == inputs && own.op == node.op;
+            numbers.push(self.nodes.iter().position(equal)?);
         }
-        places.get(other.outputs.first()?.0).copied()
+        numbers.get(other.outputs.first()?.0).copied()
     }
 
-    /// Where the loop begins that a node ends.
+    /// The first node of the loop that a node closes.
     pub(crate) fn loop_begin(&self, node: usize) -> Option<usize> {
         let node = &self.nodes[node];
         let ends = node.bound.closes_loop;
         ends.then(|| node.inputs.get(LOOP).map(|&(begin, _)| begin))?
     }
 
-    /// Checks that every loop is closed once, and that what goes round cannot get lost.
+    /// Checks that every loop is closed once, and that no operator in it can drop items.
     pub(crate) fn check_loops(&self) -> Result<(), PlanError> {
         let ends = (0..self.nodes.len()).filter(|&at| self.loop_begin(at).is_some());
         let ends: Vec<usize> = ends.collect();
@@ -153,65 +153,66 @@ impl Graph {
         ends.into_iter().try_for_each(|end| self.check_loop(end))
     }
 
-    /// The same of the loop that a node ends.
+    /// Checks the loop that a node closes.
     pub(crate) fn check_loop(&self, end: usize) -> Result<(), PlanError> {
         let Some(begin) = self.loop_begin(end) else {
             return Ok(());
         };
         let ends = (0..self.nodes.len()).filter(|&at| self.loop_begin(at) == Some(begin));
         match ends.count() {
-            1 if self.begins_loop(begin) => self.check_round(begin, end),
+            1 if self.begins_loop(begin) => self.check_loop_body(begin, end),
             closed => Err(PlanError::LoopNotClosed { closed }),
         }
     }
 
-    /// Whether something may end before its sources do, and streams meet or there are several: then results and errors
-    /// depend on which block of which source is read first.
+    /// Whether an operator may end before its sources, in a plan with fan-ins or several sources: then results and errors
+    /// depend on the order in which blocks of sources are read.
     pub(crate) fn ends_before_sources(&self) -> bool {
         let ends_early = |node: &GraphNode| node.bound.ends_early;
-        let meets = |node: &GraphNode| node.inputs.len() > 1;
+        let is_fan_in = |node: &GraphNode| node.inputs.len() > 1;
         let sources = self.nodes.iter().filter(|node| node.inputs.is_empty());
-        self.nodes.iter().any(ends_early) && (sources.count() > 1 || self.nodes.iter().any(meets))
+        self.nodes.iter().any(ends_early)
+            && (sources.count() > 1 || self.nodes.iter().any(is_fan_in))
     }
 
     fn begins_loop(&self, node: usize) -> bool {
         self.nodes[node].begins_loop()
     }
 
-    /// Checks that no operator on the way to what is fed back may leave windows out that come into the loop.
-    fn check_round(&self, begin: usize, end: usize) -> Result<(), PlanError> {
-        let mut before = vec![false; self.nodes.len()];
-        let mut left = vec![begin];
-        while let Some(at) = left.pop() {
-            before[at] = true;
-            left.extend(
+    /// Checks that no operator between the begin of a loop and its feedback may drop windows.
+    fn check_loop_body(&self, begin: usize, end: usize) -> Result<(), PlanError> {
+        let mut upstream = vec![false; self.nodes.len()];
+        let mut pending = vec![begin];
+        while let Some(at) = pending.pop() {
+            upstream[at] = true;
+            pending.extend(
                 self.nodes[at]
                     .inputs
                     .iter()
                     .map(|&(from, _)| from)
-                    .filter(|&from| !before[from]),
+                    .filter(|&from| !upstream[from]),
             );
         }
-        let mut seen = before;
-        let mut left = vec![self.nodes[end].inputs[LOOP - 1].0];
-        while let Some(at) = left.pop() {
+        let mut seen = upstream;
+        let mut pending = vec![self.nodes[end].inputs[LOOP - 1].0];
+        while let Some(at) = pending.pop() {
             if std::mem::replace(&mut seen[at], true) {
                 continue;
             }
             let node = &self.nodes[at];
-            // Where streams meet, what all of them have goes on: as long as none of them lacks anything, all.
+            // `Alignment::Window` emits the indices that all inputs have: all of them, if no input drops any.
             if node.bound.ratio.is_none() && node.bound.align != Alignment::Window {
                 let operator = node.op.name();
                 return Err(PlanError::LoopMayStall { operator });
             }
-            left.extend(node.inputs.iter().map(|&(from, _)| from));
+            pending.extend(node.inputs.iter().map(|&(from, _)| from));
         }
         Ok(())
     }
 
-    /// The recording whose indices come in at a node that holds something beside data, or were resampled: that of the
-    /// same timebase before it. Other operators do not ask, and a plan may have a hundred thousand.
-    pub(crate) fn reads(&self, node: usize) -> Option<SharedRecording> {
+    /// The recording from which a factory's first input gets its timebase, also if it was resampled on the way. None for
+    /// other operators: they do not need it, and a plan may have a hundred thousand.
+    pub(crate) fn recording_of(&self, node: usize) -> Option<SharedRecording> {
         if !matches!(self.nodes[node].op, Op::Factory(_)) {
             return None;
         }
@@ -221,32 +222,32 @@ impl Graph {
             port.stream().map(|stream| stream.timebase.origin().0)
         };
         let wanted = timebase(&self.nodes[from], output)?;
-        let (mut left, mut seen) = (vec![from], vec![false; self.nodes.len()]);
-        while let Some(at) = left.pop() {
+        let (mut pending, mut seen) = (vec![from], vec![false; self.nodes.len()]);
+        while let Some(at) = pending.pop() {
             if std::mem::replace(&mut seen[at], true) {
                 continue;
             }
-            let before = &self.nodes[at];
-            if let Some(recording) = before.op.recording()
-                && timebase(before, 0) == Some(wanted)
+            let ancestor = &self.nodes[at];
+            if let Some(recording) = ancestor.op.recording()
+                && timebase(ancestor, 0) == Some(wanted)
             {
-                return Some(match self.is_given_whole(from) {
+                return Some(match self.emits_whole_recording(from) {
                     true => recording.clone(),
                     false => SharedRecording::new(ProcessedRecording(recording.0.clone())),
                 });
             }
-            left.extend(before.inputs.iter().map(|&(node, _)| node));
+            pending.extend(ancestor.inputs.iter().map(|&(node, _)| node));
         }
         None
     }
 
-    /// Whether a recording's own samples come out of a node, all that a pass gives: writers pass them on.
-    fn is_given_whole(&self, mut node: usize) -> bool {
+    /// Whether a node emits all samples of a recording unchanged: a whole scan, or sinks after it, which forward them.
+    fn emits_whole_recording(&self, mut node: usize) -> bool {
         loop {
             let GraphNode { op, inputs, .. } = &self.nodes[node];
             match (op, &inputs[..]) {
                 (Op::Scan { range, .. }, _) => return range.is_none(),
-                (Op::Factory(kept), &[(before, 0)]) if kept.0.is_writer() => node = before,
+                (Op::Factory(factory), &[(input, 0)]) if factory.0.is_writer() => node = input,
                 _ => return false,
             }
         }
@@ -259,24 +260,24 @@ impl Graph {
                 declaration,
                 params,
             } => (declaration, params),
-            Op::Factory(kept) => return kept.0.label(),
+            Op::Factory(factory) => return factory.0.label(),
             Op::Scan {
                 recording,
                 range,
                 segment,
-            } => return scanned(recording, range.as_ref(), *segment),
+            } => return scan_label(recording, range.as_ref(), *segment),
         };
-        let shown = declaration.params.iter().filter_map(|param| {
+        let arguments = declaration.params.iter().filter_map(|param| {
             let value = params.get(param.name)?;
             if param.default.is_some_and(|default| default() == *value) {
                 return None;
             }
             let text = match value {
-                expr if param.kind == "expression" => written(expr),
+                expr if param.kind == "expression" => expression_text(expr),
                 Value::Object(all) if param.kind == "expressions" => {
                     let all = all
                         .iter()
-                        .map(|(name, expr)| format!("{name}: {}", written(expr)));
+                        .map(|(name, expr)| format!("{name}: {}", expression_text(expr)));
                     format!("{{{}}}", all.collect::<Vec<_>>().join(", "))
                 }
                 Value::String(text) => format!("{text:?}"),
@@ -284,17 +285,17 @@ impl Graph {
             };
             Some(format!("{}={text}", param.name))
         });
-        let shown: Vec<String> = shown.collect();
-        if shown.is_empty() {
+        let arguments: Vec<String> = arguments.collect();
+        if arguments.is_empty() {
             name.into()
         } else {
-            format!("{name}({})", shown.join(", "))
+            format!("{name}({})", arguments.join(", "))
         }
     }
 }
 
-/// A scan: what of, and what is not as usual.
-fn scanned(recording: &SharedRecording, range: Option<&Range<i64>>, segment: u64) -> String {
+/// A scan: the stream's name, and all options that differ from their defaults.
+fn scan_label(recording: &SharedRecording, range: Option<&Range<i64>>, segment: u64) -> String {
     let port = recording.0.port();
     let mut text = format!("scan({}", port.stream().map_or("", |stream| &stream.name));
     if let Some(range) = range {
@@ -311,24 +312,24 @@ fn scanned(recording: &SharedRecording, range: Option<&Range<i64>>, segment: u64
     text + ")"
 }
 
-/// An expression as the user would write it.
-fn written(saved: &Value) -> String {
+/// An expression as a user writes it.
+fn expression_text(saved: &Value) -> String {
     serde_json::from_value::<isochrony_expr::Expr>(saved.clone())
         .map_or_else(|_| saved.to_string(), |expr| expr.to_string())
 }
 
 impl Graph {
-    /// Labels of a chain, in order; None of what branches or has several sources.
+    /// Labels in order, if the graph is a chain: no branches, one source.
     pub(crate) fn as_chain(&self) -> Option<impl Iterator<Item = String>> {
         let mut nodes = self.nodes.iter().enumerate();
         let is_chain = nodes.all(|(at, node)| match at.checked_sub(1) {
             None => node.inputs.is_empty(),
-            Some(before) => node.inputs == [(before, 0)],
+            Some(previous) => node.inputs == [(previous, 0)],
         });
         is_chain.then(|| (0..self.nodes.len()).map(|node| self.label(node)))
     }
 
-    /// A line for each node: its number, its label, and what it takes.
+    /// One line for each node: its number, its label, its inputs.
     pub(crate) fn lines(&self) -> impl Iterator<Item = String> {
         self.nodes.iter().enumerate().map(|(at, node)| {
             let inputs = node.inputs.iter().map(|&(n, output)| match output {
@@ -346,7 +347,7 @@ impl Graph {
     }
 }
 
-/// A chain on one line; a graph on a line a node.
+/// Prints a chain on one line, any other graph with one line for each node.
 impl fmt::Display for Graph {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (entries, between): (Vec<String>, _) = match self.as_chain() {

@@ -1,7 +1,7 @@
-//! What flows on an edge: samples, windows, ranges, rows.
+//! Items that flow on an edge: samples, windows, ranges, rows.
 //!
-//! Items are lent to operators by `&mut`: one that keeps an item takes it, others copy nothing. An item knows its first index
-//! and the index that would continue it, so that the engine, not the operator, detects a break.
+//! Operators get items by `&mut`: one that keeps an item takes it, others copy nothing. An item knows its first index and
+//! that of its continuation, so that the engine, not the operator, detects breaks.
 
 use std::ops::Range;
 
@@ -11,26 +11,26 @@ use smallvec::SmallVec;
 
 use crate::{PartialResult, Rows};
 
-/// What an operator is given and gives.
+/// An input or output of an operator.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub enum Item {
     /// Consecutive samples.
     Samples(SigSeg),
-    /// Windows of samples, or one computed row a window.
+    /// Windows of samples, or one computed row per window.
     Frames(Frames),
-    /// Ranges of indices, as detections.
+    /// Ranges of indices, such as detections.
     Ranges(Ranges),
     /// Rows with named fields.
     Rows(Rows),
-    /// What an operator gathered in a task, for the one that combines it.
+    /// A reducible operator's result of one task.
     Partial(PartialResult),
-    /// Taken by an operator: nothing.
+    /// Nothing: an operator took the item.
     Taken,
 }
 
 impl Item {
-    /// Index of the first sample, and the index at which what continues it begins.
+    /// Index of the first sample, and the index at which a continuation begins.
     #[inline]
     #[must_use]
     pub fn extent(&self) -> Option<(i64, i64)> {
@@ -42,7 +42,7 @@ impl Item {
         }
     }
 
-    /// Samples in it; of windows, those that no other window has; of ranges and rows, none.
+    /// Number of samples; overlapping windows count each sample once; ranges and rows have none.
     #[inline]
     #[must_use]
     pub fn samples(&self) -> u64 {
@@ -53,7 +53,7 @@ impl Item {
         }
     }
 
-    /// Bytes of memory that it keeps, mapped or not.
+    /// Bytes of memory in use, mapped or not.
     #[must_use]
     pub fn bytes(&self) -> u64 {
         match self {
@@ -81,7 +81,7 @@ impl Item {
         }
     }
 
-    /// What it is, as errors say it.
+    /// Kind of the item, for errors.
     #[must_use]
     pub fn kind(&self) -> &'static str {
         match self {
@@ -119,11 +119,10 @@ impl From<Frames> for Item {
     }
 }
 
-/// Windows of equal length at equal distances, in one block: `count` windows of `window` samples,
-/// the first at index `start`, one every `hop` samples. A window has a row of `width` values:
-/// its samples themselves, not copied and overlapping where windows do, or what was computed of it.
+/// A block of `count` windows of `window` samples, one every `hop` samples, the first at index `start`. Each window has a
+/// row of `width` values: its samples, shared with overlapping windows and not copied, or values computed from it.
 ///
-/// The values lie in one buffer, aligned: a row is a plain slice.
+/// The values lie in one aligned buffer: a row is a slice.
 #[derive(Debug, Clone)]
 pub struct Frames {
     values: Buffer,
@@ -133,14 +132,15 @@ pub struct Frames {
     window: u64,
     hop: u64,
     count: u64,
-    /// Values of a row, and from the start of one row to the next.
+    /// Values of a row.
     width: usize,
+    /// Values from the start of one row to the next.
     stride: usize,
 }
 
 impl Frames {
-    /// The windows of `window` samples every `hop` that lie in `samples`, from its first sample on;
-    /// None if there is none. Samples that are not in one aligned buffer are copied into one.
+    /// Cuts `samples` into windows of `window` samples every `hop`, from its first sample on; None if it is shorter than a
+    /// window. Samples that are not in one aligned buffer are copied into one.
     ///
     /// # Errors
     /// [`SegmentError::OutOfMemory`].
@@ -164,14 +164,14 @@ impl Frames {
             window,
             hop,
             count,
-            // Windows lie in memory, so their lengths fit.
+            // Windows are in memory, so their lengths fit into usize.
             width: window as usize,
             stride: hop as usize,
         }))
     }
 
-    /// One computed row of `width` values for each of this block's windows: `values` has them one after another.
-    /// None if they are not `count * width` values of `dtype`, aligned.
+    /// Replaces the rows by computed ones of `width` values, which are consecutive in `values`.
+    /// None if these are not `count * width` aligned values of `dtype`.
     #[must_use]
     pub fn with_rows(
         &self,
@@ -194,8 +194,8 @@ impl Frames {
         })
     }
 
-    /// The row of `width` values of one window of `window` samples that begins at `start`; windows like it follow without
-    /// overlap. None if `values` are not as many values of `dtype`, aligned.
+    /// A block of one window of `window` samples at `start`, with a row of `width` values; the hop is the window.
+    /// None if `values` are not `width` aligned values of `dtype`.
     #[must_use]
     pub(crate) fn one_row(
         start: i64,
@@ -219,8 +219,8 @@ impl Frames {
         shape.with_rows(values, dtype, width, stream)
     }
 
-    /// Rows of `width` values of windows of `window` samples every `hop`, the first of which begins at `start`: as many as
-    /// `values` has. None if they are no whole number of rows of `dtype`, aligned.
+    /// A block of computed rows of `width` values, of windows of `window` samples every `hop`, the first at `start`: as many
+    /// as `values` has. None if these are no whole number of aligned rows of `dtype`.
     #[must_use]
     pub fn computed(
         start: i64,
@@ -245,8 +245,8 @@ impl Frames {
         shape.with_rows(values, dtype, width, stream)
     }
 
-    /// One computed number for each of the windows like these of which the first begins at `start`: as many as there are
-    /// in `values`. None if they are not numbers of `dtype`, aligned.
+    /// A block of one computed number per window, of windows like these, the first at `start`: as many as `values` has.
+    /// None if these are no aligned numbers of `dtype`.
     #[must_use]
     pub(crate) fn numbers_from(
         &self,
@@ -333,7 +333,7 @@ impl Frames {
         self.stream
     }
 
-    /// The memory of all rows.
+    /// The buffer of all rows.
     #[must_use]
     pub fn buffer(&self) -> &Buffer {
         &self.values
@@ -348,13 +348,13 @@ impl Frames {
         self.values.samples()
     }
 
-    /// The windows `range`, counted from the first; None if there are not as many, or if it is empty.
+    /// The windows `range`, counted from the first; None if the range is empty or out of bounds.
     #[must_use]
     pub fn sub(&self, range: Range<u64>) -> Option<Self> {
         if range.start >= range.end || range.end > self.count {
             return None;
         }
-        // Positions in memory, so they fit.
+        // Positions in memory fit into usize.
         let size = self.dtype.size();
         let from = range.start as usize * self.stride * size;
         let to = ((range.end as usize - 1) * self.stride + self.width) * size;
@@ -376,24 +376,24 @@ pub struct Ranges {
     pub ranges: SmallVec<[Range<i64>; 2]>,
 }
 
-/// Why what follows does not continue what came before.
+/// Why the next item does not continue the last one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Break {
     /// No samples were recorded: the indices of the gap.
     Gap(Range<i64>),
-    /// The recording's clock was set: what follows belongs to another run.
+    /// The recording's clock was set: the next item belongs to another run.
     ClockStep {
         /// Run before the step.
         old: RunId,
         /// Run after it.
         new: RunId,
     },
-    /// Samples were there and were lost on the way, as by an overloaded source.
+    /// Samples were lost on the way, for example by an overloaded source.
     Dropped(Range<i64>),
-    /// An operator left out what lies between: no gap.
+    /// An operator removed the samples between; the recording has no gap there.
     Removed,
-    /// What follows lies before what came, as in a selection by civil time over a clock that was set back. The reason why
-    /// it does not continue what came before is told behind this, where there is one.
+    /// The next items lie before the last ones, as in a selection by civil time over a clock that was set back. If there is
+    /// also a gap or clock step, its break follows.
     Rewind,
 }

@@ -1,4 +1,4 @@
-//! Types of ports: what kind of item, of which dtype, rate, unit and timebase, in which windows.
+//! Types of ports: kind of item, dtype, window, and the stream with its rate, unit and timebase.
 
 use std::fmt;
 
@@ -7,7 +7,7 @@ use isochrony_time::Rate;
 
 use crate::Fields;
 
-/// What flows through a port. Rate, unit and timebase are those of the stream.
+/// Type of the items of a port. The stream has rate, unit and timebase.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum PortType {
@@ -22,25 +22,25 @@ pub enum PortType {
     Frames {
         /// Type of a value.
         dtype: DType,
-        /// Name, timebase, rate of the windows' samples; calibration of the values.
+        /// Name, timebase and rate of the windows' samples; calibration of the values.
         stream: StreamId,
         /// Samples of a window.
         window: u64,
         /// Samples from the start of one window to the next.
         hop: u64,
-        /// Values of a row: `window` where the row is the samples themselves.
+        /// Values of a row; equal to `window` if the row is the samples.
         width: usize,
     },
     /// Ranges of indices.
     Ranges {
-        /// Stream whose indices they are.
+        /// Stream of the indices.
         stream: StreamId,
     },
     /// Rows with named fields.
     Rows {
         /// Names and types of the fields.
         fields: Fields,
-        /// Stream of whose samples the rows were made; None of groups, which have no indices.
+        /// Stream of the samples; None for groups, which have no indices.
         stream: Option<StreamId>,
     },
     /// One number at the end.
@@ -48,13 +48,13 @@ pub enum PortType {
 }
 
 impl PortType {
-    /// Name, timebase, rate, calibration; None of a count and of groups.
+    /// The stream; None for a count and for groups.
     #[must_use]
     pub fn stream(&self) -> Option<&'static Stream> {
         self.stream_id().map(StreamId::get)
     }
 
-    /// Id of the stream.
+    /// Id of the stream; None for a count and for groups.
     #[must_use]
     pub fn stream_id(&self) -> Option<StreamId> {
         match *self {
@@ -81,7 +81,7 @@ impl PortType {
         self.stream().map(|stream| stream.rate)
     }
 
-    /// What kind of item this is, as errors say it.
+    /// Kind of item, for errors.
     #[must_use]
     pub fn kind(&self) -> &'static str {
         match self {

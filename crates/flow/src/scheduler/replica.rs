@@ -78,7 +78,7 @@ impl Replica {
         let graph = Graph {
             outputs: Vec::new(),
             nodes,
-            called: Vec::new(),
+            plan_nodes: Vec::new(),
         };
         let node_map = NodeMap {
             replica_node,

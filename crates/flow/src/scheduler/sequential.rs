@@ -104,11 +104,11 @@ impl SequentialPart {
                 }
             }
         }
-        let called = builder
+        let plan_nodes = builder
             .plan_node
             .iter()
             .map(|&node| (graph.nodes[node].op.name(), node));
-        let called = called.collect();
+        let plan_nodes = plan_nodes.collect();
         let outputs = graph.outputs.iter().map(|edge| builder.edges[edge]);
         let mut source_order = builder.plan_node.clone();
         for &(node, scan) in &builder.source_order {
@@ -119,7 +119,7 @@ impl SequentialPart {
             graph: Graph {
                 outputs: outputs.collect(),
                 nodes: builder.nodes,
-                called,
+                plan_nodes,
             },
             plan_node: builder.plan_node,
         }

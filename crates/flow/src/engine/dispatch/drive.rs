@@ -242,7 +242,7 @@ fn run_followers_checked(
 #[cold]
 fn out_of_step_answer(answer: Result<Next, OpError>) -> OpError {
     match answer {
-        Ok(Next::Done) => out_of_step("wants no more"),
+        Ok(Next::Done) => out_of_step("ended early"),
         Ok(_) => out_of_step("took an item"),
         Err(error) => error,
     }

@@ -1,4 +1,4 @@
-//! What can go wrong when a plan is made ([`PlanError`]), inside an operator ([`OpError`]), and in a run ([`RunError`]).
+//! Errors of building a plan ([`PlanError`]), of an operator ([`OpError`]), and of an execution ([`RunError`]).
 
 mod operator;
 mod plan;
@@ -9,10 +9,10 @@ pub(crate) use operator::store_error;
 pub use operator::{OpError, OpErrorKind};
 pub use plan::PlanError;
 
-/// An error of an operator's own: of user code, of whatever a source reads from.
+/// The error of user code, or of what a source reads from.
 pub type Cause = Box<dyn std::error::Error + Send + Sync>;
 
-/// Why a run ended early: the error, and where it happened.
+/// Why an execution ended early: the error, and where it happened.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RunError {
@@ -23,7 +23,7 @@ pub enum RunError {
         operator: &'static str,
         /// Its number in the plan as run.
         node: usize,
-        /// Indices of the item that it was given.
+        /// Indices of the item that it processed.
         range: Option<Range<i64>>,
         /// Civil time of the first of them.
         time: Option<String>,
@@ -34,9 +34,9 @@ pub enum RunError {
     /// The plan cannot be run.
     #[error(transparent)]
     Plan(#[from] PlanError),
-    /// A plan that ends in an operator which promised a result and gave none.
+    /// The plan's last operator declared a result and returned none.
     #[error(
-        "{operator} (node {node}) ends the plan and promised a count, but gave none; implement Operator::result, or end \
+        "{operator} (node {node}) ends the plan and declares a count, but returned none; implement Operator::result, or end \
          the plan with count"
     )]
     NoResult {
@@ -45,10 +45,12 @@ pub enum RunError {
         /// Its number in the plan as run.
         node: usize,
     },
-    /// Somebody asked the run to stop.
-    #[error("the run was interrupted after {items} items; what was committed is kept")]
+    /// The execution was interrupted.
+    #[error(
+        "the run was interrupted after {items} items; committed results are kept, run the plan again"
+    )]
     Interrupted {
-        /// Items that the sources had given.
+        /// Items that the sources had emitted.
         items: u64,
     },
 }

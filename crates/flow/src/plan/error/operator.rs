@@ -1,4 +1,4 @@
-//! Why an operator could not go on.
+//! Errors of operators while a plan is executed.
 
 use std::ops::Range;
 
@@ -7,7 +7,7 @@ use isochrony_store::StoreError;
 
 use super::Cause;
 
-/// Why an operator could not go on. One word in size, since every operator call returns it or nothing.
+/// Error of an operator. One word in size, since every operator call may return it.
 #[derive(Debug, thiserror::Error)]
 #[error(transparent)]
 pub struct OpError(Box<OpErrorKind>);
@@ -22,29 +22,27 @@ pub enum OpErrorKind {
     /// An expression could not be run.
     #[error(transparent)]
     Expression(#[from] isochrony_expr::ExprError),
-    /// The operator was given what its type does not promise.
-    #[error(
-        "got {got} where its type promised {expected}; this is an error of the operator before it"
-    )]
+    /// An item that does not fit the type of its port.
+    #[error("got {got}, but the type of the input is {expected}; correct the operator before it")]
     WrongItem {
-        /// Promised.
+        /// By the port's type.
         expected: &'static str,
-        /// Given.
+        /// The item.
         got: &'static str,
     },
-    /// An operator that promised to keep step did not.
+    /// An operator that declared itself in step did not forward an item unchanged.
     #[error(
-        "this operator, or one of those in step before it, {did}, though it declared in_step(): pass every item on as it \
-         came, or do not declare it"
+        "this operator, or one in step before it, {did} although it declares in_step(); forward every item unchanged, or \
+         remove the declaration"
     )]
     OutOfStep {
         /// What it did.
         did: &'static str,
     },
-    /// The run's memory is used up.
+    /// The execution's memory budget is used up.
     #[error(
-        "{asked} bytes more would exceed the run's {cap} bytes of queued and escaped memory ({used} in use); \
-         raise memory= or hold on to fewer results"
+        "{asked} more bytes would exceed the limit of {cap} bytes for queues and results ({used} in use); raise memory=, or \
+         keep fewer results"
     )]
     MemoryCap {
         /// Bytes asked for.
@@ -54,102 +52,102 @@ pub enum OpErrorKind {
         /// The cap.
         cap: u64,
     },
-    /// What a run gathers is more than the machine has memory for.
+    /// The result does not fit into the machine's memory.
     #[error(
-        "{more} bytes more beside the {gathered} that the result has already do not fit into this machine's memory; keep it \
-         in a signal (sink) or a file (sink_parquet, sink_wav), or collect less at a time (between, limit)"
+        "a result of {gathered} bytes needs {more} more, which do not fit into this machine's memory; write it to a signal \
+         (sink) or a file (sink_parquet, sink_wav), or collect less at a time (between, limit)"
     )]
     ResultTooLarge {
-        /// Bytes that were gathered.
+        /// Bytes of the result so far.
         gathered: u64,
-        /// Bytes that come to them.
+        /// Further bytes.
         more: u64,
     },
-    /// Inputs of a fan-in drifted apart until their queues were full.
+    /// One input of a fan-in ran ahead of another until its queue was full.
     #[error(
-        "fan_in_starved: {ahead} is {skew} samples ahead of {behind}, and {queued} queued bytes reached the cap of {cap}; \
-         raise memory=, or do not let one branch hold its items back"
+        "fan_in_starved: {ahead} is {skew} samples ahead of {behind}, and {queued} queued bytes reached the limit of {cap}; \
+         raise memory=, or let neither branch buffer so many items"
     )]
     FanInStarved {
         /// The edge whose queue is full.
         ahead: String,
-        /// The edge that all wait for.
+        /// The edge whose items are missing.
         behind: String,
         /// By how much.
         skew: i64,
         /// Bytes in queues.
         queued: u64,
-        /// The run's cap.
+        /// The execution's limit.
         cap: u64,
     },
-    /// A loop that did not come round.
+    /// What is fed back is not the next item of the loop.
     #[error(
-        "got index {got} fed back where {expected} was next; feed back one window, or sample, for each that comes in"
+        "index {got} was fed back, but {expected} is next; feed back one window, or sample, for each of the input"
     )]
     LoopSkipped {
         /// First index of what must be fed back next.
         expected: i64,
-        /// First index of what was.
+        /// First index of what was fed back.
         got: i64,
     },
-    /// The stream ended, and what was to be fed back did not come.
+    /// All sources ended while a loop waited for feedback.
     #[error(
-        "indices {} to {} wait for what is fed back, and nothing is left that could be; feed back one window, or sample, for \
-         each that comes in", waiting.start, waiting.end
+        "indices {} to {} wait for feedback, but all sources have ended; feed back one window, or sample, for each of the \
+         input", waiting.start, waiting.end
     )]
     LoopStarved {
-        /// Indices of what waits.
+        /// Indices of the waiting items.
         waiting: Range<i64>,
     },
-    /// More groups than memory was meant for.
+    /// More groups than allowed.
     #[error(
         "{groups} groups would exceed most={most}; group by fewer or coarser keys, or raise most="
     )]
     TooManyGroups {
-        /// Groups with the one that is too many.
+        /// Groups, including the one too many.
         groups: u64,
-        /// How many there may be.
+        /// Most groups allowed.
         most: u64,
     },
-    /// A stream whose time went back where rows are matched by time.
+    /// A stream whose time decreases where rows are matched by time.
     #[error(
-        "input {port} goes back by {by} {unit} at index {at}, where its clock was set back or the selection is not in \
-         order; join one run, or one range, at a time"
+        "input {port} jumps back by {by} {unit} at index {at}: its clock was set back, or the selection is not in order; \
+         join one run, or one range, at a time"
     )]
     BackInTime {
         /// The input.
         port: usize,
-        /// Where it went back.
+        /// Where it jumps back.
         at: i64,
         /// How far.
         by: i64,
-        /// What that counts.
+        /// The unit of `by`.
         unit: &'static str,
     },
-    /// Rows that do not fit together.
-    #[error("rows: {0}; this is an error of the operator that made them")]
+    /// Columns that are no record batch of the port's fields.
+    #[error("rows: {0}; correct the operator that made them")]
     Arrow(#[from] arrow_schema::ArrowError),
     /// User code or a source failed.
     #[error("{0}")]
     Failed(#[from] Cause),
-    /// Somebody asked the run to stop.
+    /// The execution was interrupted.
     #[error("interrupted; run the plan again")]
     Interrupted,
     /// User code panicked.
-    #[error("panicked: {message}; this is an error in the operator's code")]
+    #[error("panicked: {message}; correct the operator's code")]
     Panicked {
-        /// What it said.
+        /// The panic's message.
         message: String,
     },
-    /// The system gave no thread to a run on several cores.
+    /// The system started no thread for a worker.
     #[error(
-        "no thread could be begun for the run's workers; run it with workers=1, or raise the limit of threads"
+        "no thread could be started for the workers; set workers=1, or raise the limit of threads (ulimit -u)"
     )]
     NoThread,
 }
 
 impl OpError {
-    /// What kind of error it is.
+    /// The kind of error.
     #[must_use]
     pub fn kind(&self) -> &OpErrorKind {
         &self.0
@@ -186,7 +184,7 @@ impl<E: Into<OpErrorKind>> From<E> for OpError {
     }
 }
 
-/// An error of a store as that of the operator or source that met it.
+/// Converts an error of a store into that of the operator or source that used it.
 pub(crate) fn store_error(error: StoreError) -> OpError {
     OpErrorKind::Failed(Cause::from(error)).into()
 }

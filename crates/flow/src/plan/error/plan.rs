@@ -1,4 +1,4 @@
-//! Why a plan cannot be made.
+//! Errors of building, saving and changing plans.
 
 use isochrony_store::StoreError;
 
@@ -6,12 +6,12 @@ use isochrony_store::StoreError;
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum PlanError {
-    /// Parameters of operators that run on several cores cannot be changed.
+    /// Parameters of replicated operators cannot be changed.
     #[error(
-        "workers={workers}: parameters are changed while a plan runs in one thread only; leave out control, or set workers to 1"
+        "workers={workers}: control changes parameters of a run in one thread only; leave out control, or set workers=1"
     )]
     ControlNeedsOneWorker {
-        /// Workers that were asked for.
+        /// Workers requested.
         workers: usize,
     },
     /// No operator has this name.
@@ -23,7 +23,7 @@ pub enum PlanError {
         known: String,
     },
     /// An operator got the wrong number of inputs.
-    #[error("{operator} takes {expected} input(s), got {got}; connect as many")]
+    #[error("{operator} takes {expected} input(s), got {got}; connect {expected}")]
     Inputs {
         /// Name of the operator.
         operator: &'static str,
@@ -37,14 +37,14 @@ pub enum PlanError {
     InputType {
         /// Name of the operator.
         operator: &'static str,
-        /// What it takes.
+        /// Type of its input.
         expected: &'static str,
-        /// What it was given.
+        /// Type that was connected.
         got: String,
         /// What to do.
         mend: &'static str,
     },
-    /// Inputs that do not fit one another.
+    /// Inputs whose types do not match.
     #[error("{operator}: input 0 is {first} but input {port} is {other}; {mend}")]
     InputsDiffer {
         /// Name of the operator.
@@ -68,7 +68,7 @@ pub enum PlanError {
         /// Parameters that exist.
         known: String,
     },
-    /// A parameter without a default that was not given.
+    /// A missing parameter that has no default.
     #[error("{operator} needs {parameter} ({doc}); give {parameter}=")]
     MissingParameter {
         /// Name of the operator.
@@ -90,7 +90,7 @@ pub enum PlanError {
         /// What is legal.
         legal: String,
     },
-    /// A size that follows from a parameter and that there is no memory for.
+    /// A parameter whose tables exceed the memory.
     #[error(
         "{operator}{}: {parameter}={value} needs {bytes} bytes of tables, but {limit} bytes {limited_by}; make {parameter} \
          smaller{}",
@@ -100,20 +100,20 @@ pub enum PlanError {
     TooLarge {
         /// Name of the operator.
         operator: &'static str,
-        /// Its number in the plan that was to run.
+        /// Its number in the plan.
         node: Option<usize>,
-        /// The parameter that the size follows from.
+        /// The parameter that determines the size.
         parameter: &'static str,
         /// Its value.
         value: u64,
-        /// Bytes that are needed.
+        /// Bytes needed.
         bytes: u64,
-        /// Bytes that there are.
+        /// Bytes available.
         limit: u64,
-        /// What has no more of them.
+        /// What limits them.
         limited_by: &'static str,
     },
-    /// An expression that cannot be computed of this input.
+    /// An expression that does not fit the input.
     #[error("{operator}: {error}")]
     Expression {
         /// Name of the operator.
@@ -121,13 +121,13 @@ pub enum PlanError {
         /// What is wrong with it.
         error: isochrony_expr::ExprError,
     },
-    /// Parameters of which no filter, window or detector can be made.
+    /// Parameters that define no filter, window or detector.
     #[error(transparent)]
     Dsp(#[from] isochrony_dsp::DspError),
     /// Two fields of rows with one name.
     #[error(
-        "{operator}: two fields would be called {field:?}; give one of them another name (windows bring start, end and, \
-         where it is known, time)"
+        "{operator}: two fields have the name {field:?}; give one of them another name (rows of windows begin with start, end \
+         and, if civil time is known, time)"
     )]
     FieldTwice {
         /// Name of the operator.
@@ -153,31 +153,31 @@ pub enum PlanError {
         /// What to do.
         mend: &'static str,
     },
-    /// Something that lives in this process only was to be saved, or was not there when a saved plan was built.
-    #[error("{operator} holds {what}, which is not part of a saved plan; {mend}")]
+    /// An object of this process, which cannot be saved, or which a saved plan needs and does not have.
+    #[error("{operator} uses {what}, which cannot be part of a saved plan; {mend}")]
     NotSaveable {
         /// Name of the operator.
         operator: String,
-        /// What it holds.
+        /// The object.
         what: &'static str,
         /// What to do.
         mend: &'static str,
     },
-    /// A saved plan that is no plan.
+    /// JSON that is no saved plan.
     #[error("the plan cannot be read: {why}; save it again with this version")]
     Unreadable {
         /// What is wrong where.
         why: String,
     },
-    /// An operator of the user's own that refuses its inputs, or fails to say what comes of them.
-    #[error("{operator} cannot be part of this plan: {why}; mend it, or give it other inputs")]
+    /// A user's operator that refuses its inputs, or declares no valid outputs.
+    #[error("{operator} cannot be part of this plan: {why}; correct it, or connect other inputs")]
     Refused {
         /// The operator, as it prints.
         operator: String,
-        /// What it said.
+        /// Its message.
         why: String,
     },
-    /// A recording that a saved plan names and that is not there.
+    /// A recording of a saved plan that does not exist.
     #[error(
         "the plan reads {recording}, which cannot be opened: {why}; put it back, or name another store"
     )]
@@ -187,30 +187,30 @@ pub enum PlanError {
         /// Why it cannot be opened.
         why: String,
     },
-    /// A recording that a saved plan names and that is there, but cannot be read.
-    #[error("the plan reads {recording}, which is there and cannot be opened: {why}")]
+    /// A recording of a saved plan that exists but cannot be opened.
+    #[error("the plan reads {recording}, which exists but cannot be opened: {why}")]
     DamagedRecording {
         /// Name of the recording.
         recording: String,
         /// Why it cannot be opened, and what to do about it.
         why: String,
     },
-    /// Signals that were said to be sampled by one clock, and are not.
+    /// Signals that were declared to share a clock, and do not.
     #[error(
-        "{signal} does not have the clock of {other}: {why}; scan it without clock=, and bring it onto the other's samples \
-         with align"
+        "{signal} does not have the clock of {other}: {why}; scan it without clock=, and bring it onto the samples of \
+         {other} with align"
     )]
     OtherClock {
         /// Name of the signal.
         signal: String,
-        /// The signal whose clock it was to have.
+        /// The signal whose clock was declared.
         other: String,
         /// In what they differ.
         why: String,
     },
-    /// A plan that would write to a signal that it reads.
+    /// A plan that writes to a signal that it reads.
     #[error(
-        "{operator} would write to {signal:?}, which the plan reads; write to a signal of another name"
+        "{operator} would write to {signal:?}, which the plan reads; give the output another name"
     )]
     WritesItsInput {
         /// Name of the operator.
@@ -218,10 +218,10 @@ pub enum PlanError {
         /// Name of the signal.
         signal: String,
     },
-    /// A parameter that may not change while the plan runs.
+    /// A parameter that may not change while the plan is executed.
     #[error(
-        "{operator} runs with the {parameter} that it began with; adjustable of {operator}: {adjustable}. Stop the run and \
-         build the plan anew"
+        "{parameter} of {operator} cannot change during a run (adjustable of {operator}: {adjustable}); stop the run and \
+         build the plan with another {parameter}"
     )]
     NotAdjustable {
         /// Name of the operator.
@@ -231,23 +231,21 @@ pub enum PlanError {
         /// Parameters that may change.
         adjustable: String,
     },
-    /// A control of a run that was given to another one at the same time.
-    #[error(
-        "this control belongs to a run that has not ended; give every run at the same time a control of its own"
-    )]
+    /// A control that is used by two executions at the same time.
+    #[error("this control is used by a run that has not ended; give each run a control of its own")]
     ControlInUse,
-    /// A change of an operator that does not run.
+    /// A change of an operator that is not being executed.
     #[error(
-        "this {operator} is not part of the plan that runs; name the plan that ends in it, as it was built"
+        "this {operator} is not part of the running plan; name the plan that ends in it, as it was built"
     )]
     NotRunning {
         /// Name of the operator.
         operator: &'static str,
     },
-    /// A change after which other operators would not fit.
+    /// A change that other operators would have to follow.
     #[error(
-        "{operator} would change more than itself: it {what}; keep type and form of what it computes, or stop the run and \
-         build the plan anew"
+        "the change of {operator} affects other operators: it {what}; keep the type and shape of its results, or stop the run \
+         and build the plan anew"
     )]
     ChangesPlan {
         /// Name of the operator.
@@ -255,35 +253,34 @@ pub enum PlanError {
         /// What would change.
         what: String,
     },
-    /// Samples of a merge, some of which its inputs have in common, where stretches are needed.
+    /// An operator that needs contiguous samples, after a merge whose inputs overlap.
     #[error(
-        "{operator} needs samples that follow one another, but is behind a merge whose inputs {first} and {second} may both \
-         have {common}, which then come in turn; put {operator} before the merge, on each of its inputs, or merge ranges \
-         that have nothing in common"
+        "{operator} needs contiguous samples, but follows a merge whose inputs {first} and {second} may both have {common}; \
+         put {operator} before the merge, on each of its inputs, or merge ranges that do not overlap"
     )]
     IndicesRepeat {
         /// Name of the operator.
         operator: &'static str,
         /// Number of an input of the merge.
         first: usize,
-        /// Of another.
+        /// Number of another input.
         second: usize,
         /// What both may have.
         common: String,
     },
-    /// A loop in which windows may get lost, so that it could not go on.
+    /// A loop that may drop windows, and would then wait for them forever.
     #[error(
-        "feedback cannot make progress: {operator} in its loop may leave windows out, and each is waited for; feed back a \
-         value for every window, as map gives it, and filter what comes out"
+        "feedback cannot make progress: {operator} in its loop may drop windows, and the loop waits for each; feed back a \
+         value for every window, as map does, and filter the result"
     )]
     LoopMayStall {
         /// Name of the operator.
         operator: &'static str,
     },
-    /// What is fed back, used outside of its loop, or a loop that is closed twice.
+    /// A loop that is not closed, or closed twice.
     #[error(
-        "a loop has {closed} ends, so nothing or too much is fed back; use what feedback's function is given in what it \
-         returns, and nowhere else alone"
+        "a feedback loop is closed {closed} times instead of once; use the argument of feedback's function in the plan that \
+         it returns, and in no other plan"
     )]
     LoopNotClosed {
         /// How many `feedback` operators end it.
@@ -294,7 +291,7 @@ pub enum PlanError {
     NoSuchOutput {
         /// Name of the operator.
         operator: &'static str,
-        /// How many there are.
+        /// Its outputs.
         have: usize,
         /// The one asked for.
         got: u16,
@@ -302,7 +299,7 @@ pub enum PlanError {
 }
 
 impl PlanError {
-    /// That of a recording which a saved plan names and a store does not give.
+    /// The error of a saved plan's recording that a store cannot open.
     #[must_use]
     pub fn recording(name: &str, why: &StoreError) -> Self {
         let (recording, said) = (name.to_owned(), why.to_string());

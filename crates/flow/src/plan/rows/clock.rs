@@ -1,9 +1,9 @@
 //! Civil times of many indices at once.
 //!
-//! Types of ports name a stream, not the recording that knows its times. A scan therefore registers its recording's
-//! clock under the stream's name and timebase, which say the same whatever was computed of the samples; an operator
-//! that writes times asks for it when it is bound. The table holds no clock alive: the plan does. What was resampled has
-//! the clock of the timebase that it comes of, asked for places between samples.
+//! A port type names a stream, not the recording that knows its times. A scan therefore registers its recording's clock
+//! under the stream's name and timebase, which operators do not change; an operator that writes times looks it up when it
+//! is bound. The table has weak references: plans own the clocks. A resampled stream uses the clock of its original
+//! timebase, at positions between samples.
 
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock, Mutex, PoisonError, Weak};
@@ -14,16 +14,16 @@ use isochrony_time::{Fixed, Stamp, TimebaseId};
 use super::regrid::on_grid;
 use crate::Cause;
 
-/// What knows the civil times of a recording's indices.
+/// Civil times of a recording's indices.
 pub trait Clock: Send + Sync {
-    /// Times of indices, ns since 1970, to the nearest; `i64::MIN` where the time is not known. `out` is as long as
+    /// Times of indices, ns since 1970, to the nearest; `i64::MIN` where the time is unknown. `out` is as long as
     /// `indices`.
     ///
     /// # Errors
-    /// A time outside the years 1677 to 2262; whatever the recording meets.
+    /// A time outside the years 1677 to 2262; an error of the recording.
     fn times(&self, indices: &[i64], out: &mut [i64]) -> Result<(), Cause>;
 
-    /// When a sample was taken, as exactly as it is known; None where it is not.
+    /// Time of a sample, as exactly as it is known; None if it is unknown.
     fn stamp(&self, index: i64) -> Option<Stamp> {
         let mut time = [i64::MIN];
         self.times(&[index], &mut time).ok()?;
@@ -32,10 +32,10 @@ pub trait Clock: Send + Sync {
     }
 }
 
-/// The timebase is never one that was resampled.
+/// Stream name and original timebase, never a resampled one.
 type Key = (&'static str, TimebaseId);
 
-/// Clocks that are still in use.
+/// For each key its clocks, the newest last.
 type Clocks = HashMap<Key, Vec<Weak<dyn Clock>>>;
 
 static CLOCKS: LazyLock<Mutex<Clocks>> = LazyLock::new(Mutex::default);
@@ -45,10 +45,10 @@ fn key(stream: StreamId) -> Key {
     (&stream.name, stream.timebase.origin().0)
 }
 
-/// Makes a clock known as long as it lives, and the first to be asked: when a plan is made, and again when it runs,
-/// since what a run reads is as new as its own clock.
+/// Registers a clock for as long as it lives, before all others of its stream: when a plan is built, and again when it is
+/// executed, since an execution may read newer samples, which only its own clock covers.
 pub(crate) fn register(stream: StreamId, clock: &Arc<dyn Clock>) {
-    // A panic while the lock is held leaves the table whole.
+    // A panic under the lock leaves the table valid.
     let mut clocks = CLOCKS.lock().unwrap_or_else(PoisonError::into_inner);
     let known = clocks.entry(key(stream)).or_default();
     let clock = Arc::downgrade(clock);
@@ -56,7 +56,7 @@ pub(crate) fn register(stream: StreamId, clock: &Arc<dyn Clock>) {
     known.push(clock);
 }
 
-/// The clock of a stream.
+/// The newest clock of a stream that is still in use.
 pub(crate) fn clock_of(stream: StreamId) -> Option<Arc<dyn Clock>> {
     let clocks = CLOCKS.lock().unwrap_or_else(PoisonError::into_inner);
     let known = clocks.get(&key(stream))?.iter().rev();

@@ -1,4 +1,4 @@
-//! What fields rows have, as part of a port's type.
+//! Names and types of the fields of rows, a part of the port type.
 
 use std::fmt;
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
@@ -6,17 +6,17 @@ use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 use arrow_schema::{DataType, Field, Schema, SchemaRef, TimeUnit};
 use isochrony_segment::DType;
 
-/// Column of the index of a row's first sample.
+/// Column: index of a row's first sample.
 pub(crate) const START: &str = "start";
-/// Column of the index after a row's last sample.
+/// Column: index after a row's last sample.
 pub(crate) const END: &str = "end";
-/// Column of the civil time of a row's first sample.
+/// Column: civil time of a row's first sample.
 pub(crate) const TIME: &str = "time";
 
-static KNOWN: LazyLock<Mutex<Vec<Fields>>> = LazyLock::new(Mutex::default);
+static INTERNED: LazyLock<Mutex<Vec<Fields>>> = LazyLock::new(Mutex::default);
 
-/// Names and types of fields, interned: equal fields are one, and copies cost nothing. The table only grows; it is
-/// meant for the fields of plans, not of rows.
+/// Names and types of fields, interned: cheap to copy and to compare. Interned fields are never freed, so intern only the
+/// fields of plans.
 #[derive(Clone, Copy)]
 pub struct Fields(&'static SchemaRef);
 
@@ -29,48 +29,48 @@ impl PartialEq for Fields {
 impl Eq for Fields {}
 
 impl Fields {
-    /// Name of the parts of a complex number: a list of them is one number, other lists are several.
+    /// Item name of a list that is one complex number; other lists are several numbers.
     pub const COMPLEX: &str = "re_im";
 
-    /// These fields, in order.
+    /// Interns fields, in order.
     #[must_use]
     pub fn intern(fields: impl IntoIterator<Item = Field>) -> Self {
         Self::of(Schema::new(fields.into_iter().collect::<Vec<_>>()))
     }
 
-    /// The fields of an Arrow schema.
+    /// Interns the fields of an Arrow schema.
     #[must_use]
     pub fn of(schema: Schema) -> Self {
-        // A panic while the lock is held leaves the list whole.
-        let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(&fields) = known.iter().find(|fields| **fields.0 == schema) {
+        // A panic under the lock leaves the list valid.
+        let mut interned = INTERNED.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(&fields) = interned.iter().find(|fields| **fields.0 == schema) {
             return fields;
         }
         let fields = Self(Box::leak(Box::new(Arc::new(schema))));
-        known.push(fields);
+        interned.push(fields);
         fields
     }
 
-    /// The fields as Arrow's schema.
+    /// The fields as an Arrow schema.
     #[must_use]
     pub fn schema(self) -> &'static SchemaRef {
         self.0
     }
 
-    /// A field by its name, and its place.
+    /// Position and type of a field.
     #[must_use]
     pub fn find(self, name: &str) -> Option<(usize, &'static Field)> {
         self.0.column_with_name(name)
     }
 
-    /// Names of all fields, as errors list them.
+    /// Names of all fields, for errors.
     #[must_use]
     pub fn names(self) -> String {
         let names: Vec<&str> = self.0.fields().iter().map(|f| f.name().as_str()).collect();
         names.join(", ")
     }
 
-    /// Arrow's type for values of a dtype.
+    /// Arrow type of a dtype.
     #[must_use]
     pub fn arrow_type(dtype: DType) -> DataType {
         let pair =
@@ -90,7 +90,7 @@ impl Fields {
         }
     }
 
-    /// The dtype of a field in expressions: a civil time is its ns since 1970. None for lists.
+    /// The dtype of a field in expressions; of a civil time that of its ns since 1970. None for lists.
     #[must_use]
     pub fn dtype(data: &DataType) -> Option<DType> {
         Some(match data {
@@ -107,7 +107,7 @@ impl Fields {
         })
     }
 
-    /// Arrow's type of civil times.
+    /// Arrow type of civil times.
     #[must_use]
     pub fn civil() -> DataType {
         DataType::Timestamp(TimeUnit::Nanosecond, Some("UTC".into()))

@@ -1,4 +1,4 @@
-//! All rows of a run as one table.
+//! Concatenates all rows of an execution into one table.
 
 use std::sync::Arc;
 
@@ -8,16 +8,17 @@ use arrow_select::concat::{concat, concat_batches};
 
 use super::Fields;
 
-/// Rows that are joined before they are kept: small blocks would each cost more than their rows.
-const TOGETHER: usize = 8192;
+/// Small blocks are concatenated at this number of rows, since each block costs more memory than its rows.
+const BLOCK_ROWS: usize = 8192;
 
-/// Blocks of rows that become one.
+/// Collects blocks of rows and concatenates them.
 #[derive(Debug)]
 pub(crate) struct Gatherer {
     fields: Fields,
     large: Vec<RecordBatch>,
     small: Vec<RecordBatch>,
-    waiting: usize,
+    /// Rows in `small`.
+    small_rows: usize,
 }
 
 impl Gatherer {
@@ -26,28 +27,28 @@ impl Gatherer {
             fields,
             large: Vec::new(),
             small: Vec::new(),
-            waiting: 0,
+            small_rows: 0,
         }
     }
 
     pub(crate) fn push(&mut self, batch: RecordBatch) -> Result<(), ArrowError> {
-        self.waiting += batch.num_rows();
+        self.small_rows += batch.num_rows();
         self.small.push(batch);
-        if self.waiting >= TOGETHER {
-            self.join()?;
+        if self.small_rows >= BLOCK_ROWS {
+            self.concat_small()?;
         }
         Ok(())
     }
 
-    fn join(&mut self) -> Result<(), ArrowError> {
-        self.waiting = 0;
+    fn concat_small(&mut self) -> Result<(), ArrowError> {
+        self.small_rows = 0;
         let joined = concat_batches(self.fields.schema(), &self.small)?;
         self.small.clear();
         self.large.push(joined);
         Ok(())
     }
 
-    /// One table; column by column, so that not all of it is in memory twice.
+    /// Concatenates column by column, so that only one column is in memory twice.
     pub(crate) fn finish(mut self) -> Result<RecordBatch, ArrowError> {
         let schema = self.fields.schema();
         self.large.append(&mut self.small);

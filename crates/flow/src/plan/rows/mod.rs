@@ -1,18 +1,18 @@
-//! Records: rows with named fields, as Arrow.
+//! Rows with named fields, in Arrow's layout.
 //!
-//! A block of [`Rows`] is an Arrow record batch and the range of indices that its rows were made of; what fields they
-//! have is part of the type of a port ([`Fields`], interned, so that types stay copies).
+//! A block of [`Rows`] is an Arrow record batch and the range of indices that its rows cover. Its fields are part of the
+//! port type ([`Fields`], interned, so that types are `Copy`).
 //!
-//! Conventions of columns:
-//! - rows that were made of windows begin with `start` and `end`, indices of the first sample and after the last
-//!   (int64), and, where the signal knows civil time, `time`, that of the first sample (timestamp in ns, UTC; null
-//!   where the clock of its run is not known); then come the fields, in the order in which they were asked for;
-//! - numbers have the dtype that NumPy would give; a complex number is a fixed-size list of its two parts, several
-//!   values a window are a fixed-size list; `unit` in a field's metadata is its unit;
-//! - civil times are the recording's own, exact to the nearest ns, looked up for many windows at once ([`Clock`]).
+//! Columns:
+//! - rows of windows begin with `start` and `end`, indices of the first sample and after the last (int64), and, if the
+//!   signal has civil time, `time`, that of the first sample (timestamp in ns, UTC; null if the clock of its run is
+//!   unknown); the fields follow in the order of the request;
+//! - numbers have NumPy's dtype; a complex number is a fixed-size list of its two parts, several values per window are a
+//!   fixed-size list; `unit` in a field's metadata is its unit;
+//! - civil times come from the recording's own clock, to the nearest ns, for many windows at once ([`Clock`]).
 //!
-//! Invariants: the batch of a block has the fields of its port; rows are in the order of their starts within a run;
-//! what a block covers reaches from its first to the end of its last row, also where rows in between were removed.
+//! Invariants: the batch of a block has the fields of its port; rows are in the order of their starts within a run; a block
+//! covers from the start of its first row to the end of its last, also if rows in between were removed.
 
 mod clock;
 pub(crate) mod columns;
@@ -46,14 +46,14 @@ pub(crate) use regrid::on_grid;
 #[derive(Debug, Clone)]
 pub struct Rows {
     batch: RecordBatch,
-    /// Indices that the rows were made of; None if they belong to none, as groups.
+    /// Indices that the rows cover; None for groups, which have no indices.
     covers: Option<Range<i64>>,
-    /// Index at which what continues them begins.
+    /// Start of the next row, if it continues these.
     next: i64,
 }
 
 impl Rows {
-    /// Rows that were made of the samples with indices `covers`; what continues them begins at `next`.
+    /// Rows computed from the samples with indices `covers`; the next row, if it continues these, starts at `next`.
     #[must_use]
     pub fn new(batch: RecordBatch, covers: Range<i64>, next: i64) -> Self {
         Self {
@@ -63,7 +63,7 @@ impl Rows {
         }
     }
 
-    /// Rows that belong to no range of indices.
+    /// Rows without indices.
     #[must_use]
     pub fn without_index(batch: RecordBatch) -> Self {
         Self {
@@ -73,7 +73,7 @@ impl Rows {
         }
     }
 
-    /// Other rows that were made of the same samples.
+    /// Other rows of the same samples.
     #[must_use]
     pub fn with_batch(&self, batch: RecordBatch) -> Self {
         Self {
@@ -82,13 +82,13 @@ impl Rows {
         }
     }
 
-    /// The rows.
+    /// The record batch.
     #[must_use]
     pub fn batch(&self) -> &RecordBatch {
         &self.batch
     }
 
-    /// The rows, taken out.
+    /// Takes the record batch out.
     #[must_use]
     pub fn into_batch(self) -> RecordBatch {
         self.batch
@@ -100,40 +100,40 @@ impl Rows {
         self.batch.num_rows() as u64
     }
 
-    /// Indices that the rows were made of.
+    /// Indices that the rows cover.
     #[must_use]
     pub fn covers(&self) -> Option<Range<i64>> {
         self.covers.clone()
     }
 
-    /// Index of the first sample, and the index at which what continues the rows begins.
+    /// Index of the first sample, and the start of the next row, if it continues these.
     #[inline]
     #[must_use]
     pub fn extent(&self) -> Option<(i64, i64)> {
         self.covers.as_ref().map(|covers| (covers.start, self.next))
     }
 
-    /// Bytes of memory that they keep.
+    /// Bytes of memory in use.
     #[must_use]
     pub fn bytes(&self) -> u64 {
         self.batch.get_array_memory_size() as u64
     }
 
-    /// Index of the first sample of each row, if they were made of windows.
+    /// Index of the first sample of each row, if they have indices.
     fn starts(&self) -> Option<&[i64]> {
         let starts = self.batch.column_by_name(START)?;
         let starts = starts.as_primitive_opt::<Int64Type>()?;
         self.covers.as_ref().map(|_| &starts.values()[..])
     }
 
-    /// How many rows begin before an index; all where rows have none.
+    /// Number of rows that begin before an index; all rows if they have no indices.
     #[must_use]
     pub fn begin_before(&self, limit: i64) -> u64 {
         let before = |starts: &[i64]| starts.iter().take_while(|&&at| at < limit).count() as u64;
         self.starts().map_or(self.count(), before)
     }
 
-    /// The first `count` rows, and the others.
+    /// Splits into the first `count` rows and the rest.
     pub(crate) fn split(self, count: u64) -> (Self, Self) {
         let at = usize::try_from(count)
             .map_or(self.batch.num_rows(), |at| at.min(self.batch.num_rows()));
@@ -158,10 +158,10 @@ impl Rows {
         (part(first, before, next), part(rest, after, self.next))
     }
 
-    /// The rows for which a flag is set; None if there are none.
+    /// Keeps the rows whose flag is set; None if there are none.
     ///
     /// # Errors
-    /// If there are not as many flags as rows.
+    /// If the numbers of flags and rows differ.
     pub fn filtered(&self, flags: &[bool]) -> Result<Option<Self>, OpError> {
         let flags = BooleanArray::from(flags.to_vec());
         let passed = filter_record_batch(&self.batch, &flags)?;

@@ -1,7 +1,7 @@
-//! Times of resampled samples: those of their places between the samples that they come of.
+//! Civil times of resampled samples, interpolated between the samples of the original stream.
 //!
-//! Places are exact ([`Ratio`]); between two samples of the origin time runs straight. Behind the last sample before a
-//! break the next index is none of the same clock, or lies in a gap: the step back says how time goes on, then.
+//! Positions are exact ([`Ratio`]); between two original samples time is linear. After the last sample before a break the
+//! next index lies in a gap or has another clock: there the step from the previous sample is extrapolated.
 
 use std::sync::Arc;
 
@@ -11,10 +11,10 @@ use isochrony_time::{Fixed, Ratio, Stamp};
 use super::Clock;
 use crate::Cause;
 
-/// By how much of a period steps of one clock may differ.
-const STEADY: f64 = 1e-3;
+/// Largest difference of steps of one clock, as a fraction of the period.
+const STEP_TOLERANCE: f64 = 1e-3;
 
-/// A recording's clock as the clock of a stream with the timebase that the recording has, or one that was resampled.
+/// Adapts a recording's clock to a stream of its timebase, or of one resampled from it.
 pub(crate) fn on_grid(clock: Arc<dyn Clock>, stream: &Stream) -> Arc<dyn Clock> {
     let (_, ratio) = stream.timebase.origin();
     if ratio.is_one() {
@@ -30,17 +30,17 @@ pub(crate) fn on_grid(clock: Arc<dyn Clock>, stream: &Stream) -> Arc<dyn Clock> 
 struct Regrid {
     clock: Arc<dyn Clock>,
     ratio: Ratio,
-    /// Nominal, of the origin.
+    /// Nominal period of the original stream.
     period_ns: f64,
 }
 
 impl Regrid {
-    /// Which of the steps to a sample and from it is one of its clock's: that from it, unless it differs.
+    /// Chooses the step at a sample: the one ahead, unless it differs and the one back is nearer to the period.
     fn step<T: Copy>(&self, back: Option<T>, ahead: Option<T>, ns: impl Fn(T) -> f64) -> Option<T> {
         let off = |step: T| (ns(step) - self.period_ns).abs();
         match (back, ahead) {
             (Some(back), Some(ahead)) => {
-                let differ = (ns(ahead) - ns(back)).abs() > STEADY * self.period_ns + 2.0;
+                let differ = (ns(ahead) - ns(back)).abs() > STEP_TOLERANCE * self.period_ns + 2.0;
                 Some(if differ && off(back) < off(ahead) {
                     back
                 } else {
@@ -49,7 +49,7 @@ impl Regrid {
             }
             (one, other) => one.or(other),
         }
-        // What is far from a period is a gap, or where the clock was set.
+        // A step far from the period is a gap or a clock step.
         .filter(|&step| off(step) < 0.5 * self.period_ns)
     }
 }
