@@ -7,7 +7,6 @@ a thousand times. A public name that is in none of them fails `test_leaks.test_e
 
 from __future__ import annotations
 
-import contextlib
 import doctest
 import inspect
 import itertools

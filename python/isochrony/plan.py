@@ -13,7 +13,7 @@ they are called once, with an `isochrony.Expr`, and what they return is compiled
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Literal, Self, Unpack
+from typing import TYPE_CHECKING, Any, Self, Unpack
 
 import numpy.typing as npt
 
