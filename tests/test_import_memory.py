@@ -128,12 +128,13 @@ def test_text_in_parquet_takes_no_more_memory_than_its_distinct_values(column: s
     assert [signal.sample_count for signal in iso.open(tmp_path / "a.iso").values()] == [2]
 
 
-def test_a_npy_file_of_200_mb_takes_less_than_200_mb(tmp_path: Path) -> None:
+def test_a_npy_file_of_200_mb_is_mapped_and_not_copied(tmp_path: Path) -> None:
     path = tmp_path / "src" / "long.npy"
     path.parent.mkdir()
     size = 200 * _MIB
     np.lib.format.open_memmap(path, mode="w+", dtype="<i2", shape=(size // 2,)).flush()
-    assert peak_mib(str(path.parent), str(tmp_path / "a.iso"), "--rate", "1000") < _BOUND_MIB
+    # The mapped file counts itself: a copy of it would be 200 MB more.
+    assert peak_mib(str(path.parent), str(tmp_path / "a.iso"), "--rate", "1000") < 200 + 150
     assert iso.open(tmp_path / "a.iso")["long"].sample_count == size // 2
 
 

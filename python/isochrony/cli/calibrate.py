@@ -57,7 +57,7 @@ def size_bytes(text: str) -> int:
     power: int = _POWERS[unit.lower()]
     size = float(number) * float(base) ** power
     if size >= 1 << 63:
-        raise UsageError(f"--size {text[:40]!r} is more than any disk holds; write 256MB, 1GiB or a number of bytes")
+        raise UsageError(f"--size {text[:40]!r} is more than any disk holds; give 4 MiB to 1 TiB, as 256MB or 1GiB")
     return round(size)
 
 

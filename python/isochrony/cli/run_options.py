@@ -22,8 +22,9 @@ def add_run_options(parser: argparse.ArgumentParser) -> None:
         elif option.is_setting and option.default is False:
             parser.add_argument(f"--{name}", action="store_true", default=None, help=help_text)
         elif option.is_setting and option.default is True:
+            negated = f"no-{name}"
             parser.add_argument(
-                f"--no-{name}", dest=name, action="store_false", default=None, help=f"do not {help_text}"
+                f"--{negated}", dest=name, action="store_false", default=None, help=f"do not {help_text}"
             )
 
 
