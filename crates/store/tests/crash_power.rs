@@ -12,8 +12,6 @@ use isochrony_store::media::Site;
 use isochrony_store::media::sim::{Dice, Faults, SimMedia};
 
 const CASES: u64 = 1000;
-/// Cases that fail and whose cause is not known yet: see "Open" in `docs/correctness_issues.md`.
-const OPEN_CASES: [u64; 1] = [708];
 const ROOT: &str = "/disk/store.iso";
 
 /// How a life went wrong.
@@ -213,9 +211,6 @@ fn no_power_cut_loses_a_committed_sample_or_splits_a_commit() {
         .and_then(|seed| seed.parse().ok());
     let mut print = |line| println!("{line}");
     for seed in only.map_or(0..CASES, |seed| seed..seed + 1) {
-        if only.is_none() && OPEN_CASES.contains(&seed) {
-            continue;
-        }
         let tell: Option<&mut dyn FnMut(String)> = match only {
             Some(_) => Some(&mut print),
             None => None,

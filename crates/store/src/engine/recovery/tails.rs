@@ -2,11 +2,13 @@
 
 use std::path::Path;
 
+use crate::engine::candidate::FlatHead;
 use crate::engine::io::IoContext;
 use crate::engine::shared::Shared;
 use crate::engine::slot::SlotInner;
 use crate::error::StoreError;
 use crate::layout::flat::{Flat, IndexKind};
+use crate::layout::shard::HeaderBlock;
 use crate::media::{Access, Media};
 
 impl Shared {
@@ -38,7 +40,7 @@ impl Shared {
             } else if !is_sound(media, &path, flat, used - shard * flat.shard_bytes())?
                 && self.lies_in_a_gap(slot, shard)?
             {
-                // The beginning of a fill that was never committed.
+                // Written for a fill or an append that was never committed, and torn by a power cut.
                 self.handles.forget(slot.id);
                 media.remove_file(&path).at("remove", &path)?;
                 slot.uproot(&Path::new("data/c").join(&name));
@@ -68,14 +70,14 @@ impl Shared {
     }
 }
 
-/// Whether a shard is one that every reader can read: an index, and all inner chunks up to payload byte `used`.
+/// Whether a shard is one that every reader can read: an index, a header that is not torn, and all inner chunks up to
+/// payload byte `used`.
 fn is_sound(media: &dyn Media, path: &Path, flat: Flat, used: u64) -> Result<bool, StoreError> {
     let file = media.open(path, Access::Read).at("open", path)?;
-    let mut index = vec![0; Flat::index_len(flat.chunks) as usize];
-    let count = file.read_at(0, &mut index).at("read", path)?;
+    let head = FlatHead::read(&*file, &flat).at("read", path)?;
     let long = file.len().at("look at", path)? >= flat.file_len(used.min(flat.shard_bytes()));
-    Ok(match flat.index_kind(&index[..count]) {
-        IndexKind::Flat => long,
+    Ok(match head.index {
+        IndexKind::Flat => long && head.header != HeaderBlock::Damaged,
         IndexKind::Foreign => true,
         IndexKind::Damaged => false,
     })
