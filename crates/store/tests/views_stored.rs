@@ -307,6 +307,37 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
+/// The record names whole shards, of which samples behind its rows are a part.
+#[test]
+fn a_writer_finds_no_damage_after_samples_behind_the_known_rows_were_taken_away() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("a.iso");
+    let mut store = open(&path, Mode::Create);
+    store
+        .create(
+            "s",
+            &CreateOptions::new(DType::I16, Rate::new(2000, 1).expect("a rate")),
+        )
+        .expect("a signal");
+    let writer = store.writer("s").expect("a writer");
+    writer.append(&noise(1, 65_536)).expect("appended");
+    store.commit(true).expect("committed");
+    writer.write(0, &noise(2, 1)).expect("written");
+    store.commit(true).expect("committed");
+    drop(writer);
+    store.close().expect("closed");
+    store = open(&path, Mode::ReadWrite);
+    let writer = store.writer("s").expect("a writer");
+    writer.append(&noise(3, 89_008)).expect("appended");
+    writer.mark_invalid(65_536..65_537).expect("marked");
+    store.commit(true).expect("committed");
+    let options = isochrony_store::VerifyOptions {
+        deep: true,
+        ..Default::default()
+    };
+    assert_eq!(store.verify(&options).expect("verified").findings, []);
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(100))]
 

@@ -25,6 +25,9 @@ pub(super) struct Entry {
     pub(super) builder: Option<Builder>,
     /// What changed below the builder's end and is not committed.
     pub(super) touched: Vec<(i64, i64)>,
+    /// Whether a pending operation takes samples away or replaces them, which may change [`Identity`] also where no row
+    /// changes: it counts whole shards.
+    pub(super) may_change_identity: bool,
     /// Bytes of samples fed since the last sync.
     pub(super) fed: usize,
     pub(super) published: Instant,
@@ -158,6 +161,9 @@ impl Entry {
         let due = publish && self.published.elapsed() >= PUBLISH_EVERY;
         if due || !self.record.pending.is_empty() {
             self.publish(state, boot)?;
+        }
+        if std::mem::take(&mut self.may_change_identity) {
+            self.note_samples(state)?;
         }
         Ok(())
     }

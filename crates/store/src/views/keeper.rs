@@ -79,6 +79,7 @@ impl Keeper {
             record,
             builder: None,
             touched: Vec::new(),
+            may_change_identity: false,
             fed: 0,
             published: Instant::now(),
             failed: false,
@@ -162,8 +163,9 @@ impl Keeper {
             .as_ref()
             .map_or(0, Builder::next)
             .max(entry.record.built);
+        self.activate(backend, id, entry);
+        entry.may_change_identity = true;
         if range.start < known {
-            self.activate(backend, id, entry);
             if let Some(builder) = &mut entry.builder {
                 builder.invalidate(range.clone());
             }
