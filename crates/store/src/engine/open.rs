@@ -18,7 +18,7 @@ use super::{OpenMode, evidence, lock, rebuild};
 use crate::error::StoreError;
 use crate::layout;
 use crate::layout::zarr::{self, FORMAT};
-use crate::media::{Kind, Media, MediaLock, Site, limits};
+use crate::media::{Kind, Media, MediaLock, Refusal, Site, limits};
 use crate::op::{Op, SignalId};
 
 /// Opens a store for writing.
@@ -77,13 +77,14 @@ pub(crate) fn open(
         shared.recovered.store(true, Ordering::Release);
     }
     let metadata = root.join("zarr.json");
-    if shared
-        .media
-        .stat(&metadata)
-        .at("look at", &metadata)?
-        .is_none()
-    {
-        shared.publish_root();
+    match shared.media.stat(&metadata) {
+        // Somebody's link or pipe: reading attributes refuses it, `verify` reports it and a repair moves it away.
+        Err(error) if Refusal::of(&error).is_some() => {}
+        found => {
+            if found.at("look at", &metadata)?.is_none() {
+                shared.publish_root();
+            }
+        }
     }
     let shared = Arc::new(shared);
     if shared.media.has_background() {

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use crate::engine::io::IoContext;
 use crate::error::StoreError;
 use crate::layout::engine_folder;
-use crate::media::{Media, Site};
+use crate::media::{Media, Refusal, Site};
 
 const NAME: &str = "zarr.json.damaged";
 
@@ -20,7 +20,11 @@ fn place(root: &Path, number: u64) -> PathBuf {
 
 /// How many were kept.
 pub(super) fn count(media: &dyn Media, root: &Path) -> u64 {
-    let is_there = |number: &u64| matches!(media.stat(&place(root, *number)), Ok(Some(_)));
+    let is_there = |number: &u64| match media.stat(&place(root, *number)) {
+        Ok(found) => found.is_some(),
+        // What was kept may be a link or a pipe.
+        Err(error) => Refusal::of(&error).is_some(),
+    };
     (0..).take_while(is_there).count() as u64
 }
 

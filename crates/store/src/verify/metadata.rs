@@ -414,8 +414,8 @@ fn group(media: &dyn Media, path: &Path, expected: &Value) -> Option<Finding> {
         Ok(None) => ("missing_metadata", format!("{} is missing", path.display())),
         Err(error) => {
             let what = format!("{} cannot be read: {error}", path.display());
-            // What stands in it may be right: nothing is written over it.
-            let repairable = Refusal::of(&error).is_some();
+            // Of a file that cannot be read now the contents may be right: nothing is written over it.
+            let repairable = is_no_metadata(&error, path);
             let found = of_group("missing_metadata", path, what);
             return Some(Finding {
                 mend: if repairable { REBUILD } else { READ_AGAIN }.into(),
@@ -425,6 +425,16 @@ fn group(media: &dyn Media, path: &Path, expected: &Value) -> Option<Finding> {
         }
     };
     Some(of_group(code, path, what))
+}
+
+/// Whether what stands at `path` is no metadata, whatever it holds: a link, a pipe, or a file longer than any. A repair
+/// puts a new file in its place. A folder stays, since somebody's files may be in it.
+fn is_no_metadata(error: &std::io::Error, path: &Path) -> bool {
+    match Refusal::of(error) {
+        Some(Refusal::TooLong { .. }) => true,
+        Some(Refusal::Kind { path: at, found }) => at == path && !found.starts_with("a folder"),
+        _ => false,
+    }
 }
 
 fn of_group(code: &'static str, path: &Path, what: String) -> Finding {
@@ -444,11 +454,8 @@ fn of_group(code: &'static str, path: &Path, what: String) -> Finding {
 fn attributes_lost(media: &dyn Media, path: &Path) -> Option<Finding> {
     let why = match media.read(path, limits::METADATA) {
         Ok(Some(bytes)) if zarr::attributes_of(&bytes).is_none() => "it is cut or changed".into(),
-        Err(error) => match Refusal::of(&error) {
-            Some(Refusal::TooLong { .. }) => error.to_string(),
-            _ => return None,
-        },
-        Ok(_) => return None,
+        Err(error) if is_no_metadata(&error, path) => error.to_string(),
+        Ok(_) | Err(_) => return None,
     };
     let what = format!(
         "{} is damaged, and with it the attributes of the store and its saved plans, if it had any: {why}",
@@ -466,7 +473,10 @@ pub(super) fn mended_group(
     media: &dyn Media,
     path: &Path,
 ) -> Result<Value, StoreError> {
-    let found = media.read(path, limits::METADATA).at("read", path)?;
+    let found = match media.read(path, limits::METADATA) {
+        Err(error) if is_no_metadata(&error, path) => None,
+        found => found.at("read", path)?,
+    };
     let user = found
         .and_then(|bytes| zarr::attributes_of(&bytes))
         .unwrap_or_default();
