@@ -22,6 +22,7 @@ use super::{EXTREMA, LEVELS, MOMENTS, Rows, RowsMut, bucket, extreme_dtype, rows
 use crate::StoreError;
 use crate::engine::io::IoContext;
 use crate::layout::flat::{FileRange, Flat};
+use crate::layout::shard::HeaderBlock;
 use crate::layout::zarr;
 use crate::media::{Access, Kind, Media, Site, limits};
 
@@ -217,7 +218,13 @@ impl Files {
             }
             .at("open", &path)?;
             let length = file.len().at("open", &path)?;
-            if length < flat.payload_start {
+            // A power cut may have torn the head of a shard of which no row was synced: its rows are written again, the
+            // first of them first.
+            let mut is_new = length < flat.payload_start;
+            if !is_new && span.offset == flat.payload_start {
+                is_new = self.header_block(&*file, &path, array)? == HeaderBlock::Damaged;
+            }
+            if is_new {
                 let header = self.header(array, level, span.shard);
                 file.write_at(0, &flat.head(&header)).at("write", &path)?;
             } else {

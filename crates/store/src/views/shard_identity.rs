@@ -1,4 +1,4 @@
-//! Whose rows a shard of views has: stated in its header, and checked whenever it is opened.
+//! Checks that a shard of views belongs to its signal, level and array: the header states it.
 
 use std::ops::Range;
 use std::path::Path;
@@ -33,6 +33,21 @@ impl Files {
         }
     }
 
+    /// The header of a shard file.
+    pub(super) fn header_block(
+        &self,
+        file: &dyn MediaFile,
+        path: &Path,
+        array: Array,
+    ) -> Result<HeaderBlock, StoreError> {
+        let Some(at) = array.flat(self.dtype).header_at() else {
+            return Ok(HeaderBlock::None);
+        };
+        let mut bytes = [0; HEADER_LEN as usize];
+        let count = file.read_at(at, &mut bytes).at("read", path)?;
+        Ok(HeaderBlock::decode(&bytes[..count]))
+    }
+
     /// Refuses a file that says that it is another shard.
     pub(super) fn check(
         &self,
@@ -42,13 +57,8 @@ impl Files {
         level: usize,
         shard: u64,
     ) -> Result<(), StoreError> {
-        let Some(at) = array.flat(self.dtype).header_at() else {
-            return Ok(());
-        };
-        let mut bytes = [0; HEADER_LEN as usize];
-        let count = file.read_at(at, &mut bytes).at("read", path)?;
         let expected = self.header(array, level, shard);
-        let got = match HeaderBlock::decode(&bytes[..count]) {
+        let got = match self.header_block(file, path, array)? {
             HeaderBlock::None => return Ok(()),
             HeaderBlock::Header(found) if found == expected => return Ok(()),
             HeaderBlock::Header(found) => found.to_string(),

@@ -253,3 +253,38 @@ fn rows_of_earlier_versions_which_say_nothing_are_read_and_continued() {
     assert_eq!(findings(&path), []);
     extremes_of_x(&path, Mode::Read).unwrap();
 }
+
+#[test]
+fn torn_headers_of_rows_that_were_never_synced_are_written_anew() {
+    let (_folder, path) = two_long_signals();
+    let record = path.join("x/views/zarr.json");
+    let text = fs::read_to_string(&record).unwrap();
+    let mut json: serde_json::Value = serde_json::from_str(&text).unwrap();
+    for name in ["built", "synced"] {
+        json["attributes"]["isochrony"][name] = 0.into();
+    }
+    fs::write(&record, json.to_string()).unwrap();
+    let mut changed = 0;
+    for bucket in fs::read_dir(path.join("x/views")).unwrap() {
+        for array in ["extrema", "moments"] {
+            let shard = bucket.as_ref().unwrap().path().join(array).join("c/0/0");
+            let Ok(mut bytes) = fs::read(&shard) else {
+                continue;
+            };
+            let header = bytes[..65_536].windows(8).position(|at| at == b"ISOSHARD");
+            let header = header.unwrap();
+            bytes[header + 32..header + 64].fill(0);
+            fs::write(&shard, bytes).unwrap();
+            changed += 1;
+        }
+    }
+    assert!(changed >= 4, "{changed}");
+    let store = Store::open(&path, Mode::ReadWrite).unwrap();
+    let writer = store.writer("x").unwrap();
+    writer.append(&samples(1, 100_000)).unwrap();
+    store.commit(true).unwrap();
+    store.checkpoint().unwrap();
+    store.close().unwrap();
+    assert_eq!(findings(&path), []);
+    extremes_of_x(&path, Mode::Read).unwrap();
+}
