@@ -12,6 +12,8 @@ use serde_json::{Map, Value, json};
 const SECOND: i64 = 1_000_000_000;
 /// Samples of one inner chunk, at this rate and type.
 const CHUNK: i64 = 32_768;
+/// With so many samples a signal is not compact any more.
+const LONG: i64 = 1 << 19;
 
 fn options() -> CreateOptions {
     let mut options = CreateOptions::new(DType::I16, Rate::from_hz(100).unwrap());
@@ -101,46 +103,77 @@ fn contents(store: &Store) -> (i64, usize, usize, Vec<String>, Option<Fixed>) {
     (end, signal.gaps().len(), runs, kinds, time)
 }
 
-#[test]
-fn short_recordings_take_few_files_and_little_room() {
-    const SIGNALS: usize = 1_500;
-    const SAMPLES: i64 = 4_600;
+/// Writes signals of so many samples each, sealed if asked; checks that each takes few files and little room for them.
+fn few_files_and_little_room(signals: usize, count: i64, codec: Option<&str>) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("a.iso");
     let writing = Store::open(&path, Mode::Create).unwrap();
-    for number in 0..SIGNALS {
+    for number in 0..signals {
         let name = format!("stn_{number:04}");
         let writer = writing.create(&name, &options()).unwrap();
-        writer.append(&samples(0, SAMPLES)).unwrap();
-        writer.add_event("imported", 0..SAMPLES, &fields()).unwrap();
+        writer.append(&samples(0, count)).unwrap();
+        writer.add_event("imported", 0..count, &fields()).unwrap();
     }
     writing.commit(true).unwrap();
+    for name in writing.names().unwrap() {
+        if let Some(codec) = codec {
+            writing.seal(&name, codec.parse().unwrap()).unwrap();
+        }
+    }
     writing.close().unwrap();
-    let nodes = nodes(&path);
-    let (mut lengths, mut files, mut all) = (0, 0, 0);
-    for node in &nodes {
+    let (mut lengths, mut files, mut blocks, mut all) = (0, 0, 0, 0);
+    // The engine's own files are those of the store, not of a signal.
+    for node in (0..signals).flat_map(|number| nodes(&path.join(format!("stn_{number:04}")))) {
         let about = fs::metadata(node).unwrap();
         all += about.blocks() * 512;
         if about.is_file() {
+            files += 1;
             lengths += about.len();
-            files += about.blocks() * 512;
+            blocks += about.blocks() * 512;
         }
     }
-    let signals = SIGNALS as u64;
-    let raw = 2 * SAMPLES as u64;
+    let of_each = signals as u64;
+    let raw = 2 * count as u64;
     println!(
-        "a signal of {raw} bytes: {} files and folders; on disk {} bytes of files, {} with folders; {} bytes of length",
-        nodes.len() / SIGNALS,
-        files / signals,
-        all / signals,
-        lengths / signals
+        "a signal of {raw} bytes: {} files; on disk {} bytes of files, {} with folders; {} bytes of length",
+        files / of_each,
+        blocks / of_each,
+        all / of_each,
+        lengths / of_each
     );
-    assert!(nodes.len() <= 7 * SIGNALS + 20, "{}", nodes.len());
-    assert!(files / signals <= raw * 3 / 2 + (16 << 10), "{files}");
+    assert!(files <= 20 * of_each, "{raw}: {files}");
+    assert!(
+        blocks / of_each <= raw * 3 / 2 + (16 << 10),
+        "{raw}: {blocks}"
+    );
     let store = Store::open(&path, Mode::Read).unwrap();
-    assert_eq!(store.names().unwrap().len(), SIGNALS);
+    assert_eq!(store.names().unwrap().len(), signals);
     let report = verify(&path, &VerifyOptions::default()).unwrap();
     assert_eq!(report.findings, []);
+}
+
+#[test]
+fn short_recordings_take_few_files_and_little_room() {
+    few_files_and_little_room(1_500, 4_600, None);
+    few_files_and_little_room(100, 4_600, Some("zstd"));
+}
+
+/// About one chunk, the first level of views, and the last size without arrays.
+#[test]
+fn what_is_a_little_longer_takes_little_room_too() {
+    for count in [
+        CHUNK - 1,
+        CHUNK,
+        CHUNK + 1,
+        65_535,
+        65_537,
+        131_071,
+        131_073,
+        (1 << 19) - 1,
+    ] {
+        few_files_and_little_room(10, count, None);
+    }
+    few_files_and_little_room(10, CHUNK + 1, Some("zstd"));
 }
 
 #[test]
@@ -208,6 +241,14 @@ fn a_signal_that_grows_gets_all_arrays() {
     let writer = store.writer("n/s").unwrap();
     writer.append(&samples(4600, CHUNK + 10)).unwrap();
     store.commit(true).unwrap();
+    store.checkpoint().unwrap();
+    assert!(path.join("n/s/crc/c/0").is_file() && path.join("n/s/crc/zarr.json").is_file());
+    assert!(!path.join("n/s/runs").exists());
+    beside.refresh().unwrap();
+    assert_eq!(contents(&beside).0, CHUNK + 10);
+    assert_eq!(deep(&path).findings, []);
+    writer.append(&samples(CHUNK + 10, LONG)).unwrap();
+    store.commit(true).unwrap();
     store.close().unwrap();
     for array in [
         "gaps",
@@ -223,7 +264,7 @@ fn a_signal_that_grows_gets_all_arrays() {
     assert_eq!(attributes(&path)["tables"], Value::Null);
     assert_eq!(deep(&path).findings, []);
     let expected = contents(&Store::open(&path, Mode::Read).unwrap());
-    assert_eq!(expected.0, CHUNK + 10);
+    assert_eq!(expected.0, LONG);
     // A reader that knows the log before follows, whether it had read the signal or not.
     beside.refresh().unwrap();
     assert_eq!(contents(&beside), expected);
@@ -335,6 +376,30 @@ fn changed_attributes_are_found_and_written_anew() {
     assert_eq!(after.findings, []);
     store.close().unwrap();
     assert_eq!(fs::read_to_string(&described).unwrap(), right);
+}
+
+#[test]
+fn the_description_of_checksums_is_found_missing_and_written_anew() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = store(folder.path(), CHUNK + 1);
+    let path = store.path().to_path_buf();
+    store.close().unwrap();
+    let described = path.join("n/s/crc/zarr.json");
+    let right = fs::read_to_string(&described).unwrap();
+    fs::remove_file(&described).unwrap();
+    let report = deep(&path);
+    let [finding] = report.findings.as_slice() else {
+        panic!("{report:#?}")
+    };
+    assert_eq!(
+        (finding.code, finding.repairable),
+        ("missing_metadata", true)
+    );
+    let store = Store::open(&path, Mode::ReadWrite).unwrap();
+    store.repair(&VerifyOptions::default()).unwrap();
+    store.close().unwrap();
+    assert_eq!(fs::read_to_string(&described).unwrap(), right);
+    assert_eq!(deep(&path).findings, []);
 }
 
 #[test]

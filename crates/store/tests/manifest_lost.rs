@@ -151,11 +151,11 @@ fn a_damaged_table_is_reported_with_the_way_to_mend_it_also_by_repair() {
     let folder = tempfile::tempdir().unwrap();
     let path = store(folder.path(), true);
     let growing = Store::open(&path, Mode::ReadWrite).unwrap();
-    // A full chunk: tables of shorter signals lie in no files.
+    // 1 MiB: tables of shorter signals lie in no files.
     growing
         .writer("s")
         .unwrap()
-        .append(&[7i16; 32_768])
+        .append(&vec![7i16; 1 << 19])
         .unwrap();
     growing.commit(true).unwrap();
     growing.close().unwrap();

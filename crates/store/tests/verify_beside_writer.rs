@@ -120,7 +120,7 @@ fn damage_is_found_beside_a_writer_that_changes_the_signal() {
         .open(shard)
         .expect("opens");
     std::os::unix::fs::FileExt::write_all_at(&file, &[9; 4], 4096 + 100).expect("written");
-    std::fs::remove_file(path.join("n/a/gaps/zarr.json")).expect("removed");
+    std::fs::remove_file(path.join("n/a/data/zarr.json")).expect("removed");
     let done = AtomicBool::new(false);
     std::thread::scope(|scope| {
         let writer = scope.spawn(|| {

@@ -35,11 +35,9 @@ use signal_error::{CopyError, SignalError};
 
 pub(crate) use marker::refuse_unfinished;
 
-/// Updates up to this size are one commit: until then the backup stays as it was, and can be opened.
-const ONE_COMMIT_BYTES: u64 = 256 << 20;
-
-/// Bytes between two commits of larger ones.
-const COMMIT_BYTES: u64 = 1 << 30;
+/// Bytes between two commits: what a killed backup copies again. Updates up to this size are one commit, until which the
+/// backup stays as it was and can be opened.
+const COMMIT_BYTES: u64 = 256 << 20;
 
 /// How often a source is looked at again that changes samples while they are copied.
 const MAX_ROUNDS: usize = 8;
@@ -249,7 +247,7 @@ impl Backup<'_, '_> {
             if !copied {
                 self.report.kept_bytes = held.sum::<u64>().saturating_sub(difference.bytes());
             }
-            let large = difference.bytes() > ONE_COMMIT_BYTES;
+            let large = difference.bytes() > COMMIT_BYTES;
             if large && marker.complete {
                 marker.complete = false;
                 let media = self.target.shared().backend.media();

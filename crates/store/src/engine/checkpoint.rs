@@ -190,14 +190,14 @@ impl Shared {
         }
         slot.base.small = home.small;
         slot.gaps_unpublished = false;
-        if slot.base.small.is_some() {
-            return false;
+        let is_compact = slot.base.small.is_some();
+        if !is_compact || slot.crc_rows > 0 {
+            // A commit that published before could not tell of checksums that were not at home yet.
+            let crc = layout::zarr::crc_array(slot.crc_rows);
+            let tmp = layout::tmp_folder(&self.root);
+            let _ = slot.project(&*self.media, &tmp, "crc", &crc);
         }
-        // A commit that published before could not tell of checksums that were not at home yet.
-        let crc = layout::zarr::crc_array(slot.crc_rows);
-        let tmp = layout::tmp_folder(&self.root);
-        let _ = slot.project(&*self.media, &tmp, "crc", &crc);
-        was_compact
+        was_compact && !is_compact
     }
 
     /// Writes committed checksums into the array `crc`; gives its rows.

@@ -410,6 +410,12 @@ impl SlotInner {
         full_chunks(&self.base)
     }
 
+    /// Bytes of the samples up to the committed end, gaps among them.
+    pub(crate) fn sample_bytes(&self) -> u64 {
+        let samples = self.base.end.max(0).cast_unsigned();
+        samples.saturating_mul(self.base.meta.dtype.size() as u64)
+    }
+
     pub(crate) fn flat(&self) -> Flat {
         Flat::data(&self.base.meta)
     }

@@ -3,8 +3,9 @@
 //! A short recording has one run, a stamp or two and an event. As arrays these would be some twenty files and folders, many
 //! times the size of the samples. So a new signal is *compact*: the base of each log holds the rows of its tables, and
 //! its `zarr.json` shows them to other programs. The table of gaps is an array in any case, for other programs cannot read
-//! samples without it. With its first full chunk, or when its tables outgrow [`MOST_BYTES`], a signal gets all arrays at
-//! the next checkpoint, and is never compact again: that keeps the base of the log, which every checkpoint writes, short.
+//! samples without it. With [`MOST_SAMPLE_BYTES`] of samples, or when its tables outgrow [`MOST_BYTES`], a signal gets all
+//! arrays at the next checkpoint, and is never compact again: that keeps the base of the log, which every checkpoint
+//! writes, short.
 
 use std::sync::Arc;
 
@@ -19,6 +20,10 @@ use crate::state::{EVENTS, GAPS, RUNS, SignalState, TABLES, Table};
 
 /// Most bytes of the tables of a compact signal: numbers as int64, and text.
 pub(crate) const MOST_BYTES: usize = 2 << 10;
+
+/// A signal of this many bytes of samples is not compact. Its arrays take 0.2 MB of files, which is less than half as
+/// much again as the samples from 0.4 MB on.
+const MOST_SAMPLE_BYTES: u64 = 1 << 20;
 
 /// The tables of a compact signal, but for that of gaps.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -132,8 +137,7 @@ impl SlotInner {
         let was = self.base.small.clone();
         let runs = self.folder.join(RUNS);
         // A checkpoint that was interrupted may have made the arrays, which must not stay behind.
-        let is_short = self.full_chunks() == 0
-            && self.base.meta.codec.is_empty()
+        let is_short = self.sample_bytes() < MOST_SAMPLE_BYTES
             && media.stat(&runs).at("look at", &runs)?.is_none();
         let Some(state) = self.committed_mut() else {
             // What was never loaded did not change.

@@ -58,8 +58,9 @@ pub const FACTOR: u64 = 8;
 /// Levels. The highest has buckets of 4.4e12 16-bit samples.
 pub const LEVELS: usize = 12;
 
-/// A level is stored once it has this many rows.
-pub const MIN_ROWS: u64 = 128;
+/// A level is stored once it has this many rows. A level takes 48 kB of files besides its rows: less than half as much
+/// again as the samples below it.
+pub const MIN_ROWS: u64 = 256;
 
 /// Numbers in a row of the array `extrema`.
 pub const EXTREMA: usize = 2;

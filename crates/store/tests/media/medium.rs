@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
@@ -19,6 +19,7 @@ pub(crate) struct Medium {
     opened: Arc<AtomicU64>,
     hook: Arc<Mutex<Option<Hook>>>,
     refuses_replacements: Arc<AtomicBool>,
+    unreadable: Arc<Mutex<Option<PathBuf>>>,
 }
 
 /// Something that happens once, when a file is opened whose path ends so.
@@ -55,6 +56,7 @@ impl Medium {
             opened: Arc::default(),
             hook: Arc::default(),
             refuses_replacements: Arc::default(),
+            unreadable: Arc::default(),
         }
     }
 
@@ -91,6 +93,11 @@ impl Medium {
     /// From now on no shard can be moved to its place.
     pub(crate) fn refuse_replacements(&self) {
         self.refuses_replacements.store(true, Ordering::Relaxed);
+    }
+
+    /// From now on opening this file to read it fails as on a disk with a bad sector; no file if `None`.
+    pub(crate) fn set_unreadable(&self, path: Option<PathBuf>) {
+        *self.unreadable.lock().unwrap() = path;
     }
 
     pub(crate) fn make_room(&self) {
@@ -144,6 +151,7 @@ impl Media for Medium {
             opened: self.opened.clone(),
             hook: self.hook.clone(),
             refuses_replacements: self.refuses_replacements.clone(),
+            unreadable: self.unreadable.clone(),
             ..*self
         })
     }
@@ -156,6 +164,9 @@ impl Media for Medium {
         };
         if let Some(Hook(_, act)) = hook {
             act();
+        }
+        if access == Access::Read && self.unreadable.lock().unwrap().as_deref() == Some(path) {
+            return Err(io::Error::from_raw_os_error(5));
         }
         if matches!(access, Access::Create | Access::CreateNew) && !path.exists() {
             self.room.take()?;

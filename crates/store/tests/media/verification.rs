@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use crate::medium::Medium;
 use isochrony_segment::DType;
-use isochrony_store::{CreateOptions, Mode, Report, Store, VerifyOptions};
+use isochrony_store::{CreateOptions, Mode, Report, Store, VerifyOptions, repair_on};
 use isochrony_time::Rate;
 
 fn ramp(count: usize) -> Vec<i16> {
@@ -98,4 +98,47 @@ fn a_replacement_that_waits_for_the_next_writer_is_verified() {
     let report = verify(&killed, &medium);
     let codes: Vec<_> = report.findings.iter().map(|found| found.code).collect();
     assert_eq!(codes, ["flipped_bits"], "{report:#?}");
+}
+
+#[test]
+fn a_root_that_a_bad_sector_hides_is_an_error_and_is_never_written_over() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.iso");
+    let medium = Arc::new(Medium::new());
+    let store = create(&path, &medium, 500);
+    let mut attributes = serde_json::Map::new();
+    attributes.insert("operator".into(), "city water works".into());
+    store.set_attributes(&attributes).unwrap();
+    store.close().unwrap();
+    let killed = folder.path().join("killed.iso");
+    let store = Store::open_on(&path, Mode::ReadWrite, medium.clone()).unwrap();
+    store.writer("x").unwrap().append(&ramp(10)).unwrap();
+    store.commit(true).unwrap();
+    copy(&path, &killed);
+    store.close().unwrap();
+    for path in [path, killed] {
+        let root = path.join("zarr.json");
+        let before = fs::read(&root).unwrap();
+        medium.set_unreadable(Some(root.clone()));
+        let store = Store::open_on(&path, Mode::ReadWrite, medium.clone()).unwrap();
+        assert_eq!(store.attributes().unwrap_err().code(), "io");
+        let refused = store.set_attributes(&serde_json::Map::new());
+        assert_eq!(refused.unwrap_err().code(), "io");
+        store.writer("x").unwrap().append(&ramp(10)).unwrap();
+        store.commit(true).unwrap();
+        store.close().unwrap();
+        let report = verify(&path, &medium);
+        let [finding] = report.findings.as_slice() else {
+            panic!("{report:#?}")
+        };
+        assert_eq!(finding.path, root);
+        assert!(!finding.repairable, "{finding:#?}");
+        let (_, left) = repair_on(&path, &VerifyOptions::default(), medium.clone()).unwrap();
+        assert_eq!((left.findings.len(), left.lost.len()), (1, 0), "{left:#?}");
+        medium.set_unreadable(None);
+        assert_eq!(fs::read(&root).unwrap(), before);
+        assert_eq!(verify(&path, &medium).findings, []);
+        let store = Store::open_on(&path, Mode::Read, medium.clone()).unwrap();
+        assert_eq!(store.attributes().unwrap(), attributes);
+    }
 }
