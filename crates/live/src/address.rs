@@ -1,4 +1,4 @@
-//! Addresses of feeds, and the formats that arrive there.
+//! Addresses and formats of feeds.
 
 use std::fmt;
 use std::net::{SocketAddr, ToSocketAddrs};
@@ -17,7 +17,7 @@ pub enum Address {
     Tcp(SocketAddr),
     /// Standard input.
     Stdin,
-    /// None: a [`Driver`](crate::Driver) makes the samples.
+    /// A [`Driver`](crate::Driver) makes the samples.
     Driven,
 }
 
@@ -78,9 +78,9 @@ pub enum FeedFraming {
     Isochrony,
     /// Datagrams of one size that begin with a packet counter.
     Counter {
-        /// Bytes of the counter: 2, 4 or 8.
+        /// Its size: 2, 4 or 8.
         bytes: u8,
-        /// Byte order of the counter.
+        /// Its byte order.
         order: ByteOrder,
     },
     /// Bare samples: loss cannot be detected.

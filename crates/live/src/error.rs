@@ -2,7 +2,7 @@
 
 use std::io;
 
-/// An error of a feed: what, where, and how to mend it.
+/// An error of a feed: what, where, and how to fix it.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LiveError {
@@ -13,7 +13,7 @@ pub enum LiveError {
     Address {
         /// As given.
         address: String,
-        /// What is wrong with it.
+        /// What is wrong.
         why: String,
     },
     /// An address that other machines can reach.
@@ -27,7 +27,7 @@ pub enum LiveError {
     /// The operating system refused.
     #[error("{doing} {address} failed: {why}; {remedy}")]
     Socket {
-        /// What was tried.
+        /// Action tried.
         doing: &'static str,
         /// Where.
         address: String,
@@ -46,7 +46,7 @@ pub enum LiveError {
         /// Legal values.
         legal: String,
     },
-    /// A second run over one feed.
+    /// A second run reads one feed.
     #[error(
         "a plan is already reading {address}, and each sample arrives only once; branch that plan, or listen at another port"
     )]
@@ -62,7 +62,7 @@ pub enum LiveError {
         /// Where it listens.
         address: String,
     },
-    /// This process has no timebases left.
+    /// No timebase is left in this process.
     #[error("no timebase is left for the feed: {why}; listen in a new process")]
     Timebase {
         /// The reason.

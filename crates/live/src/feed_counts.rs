@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 macro_rules! counts {
     ($($(#[$doc:meta])* $name:ident,)*) => {
-        /// What happened to frames and samples since the listener was made.
+        /// Frames and samples since the listener was made.
         #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
         #[non_exhaustive]
         pub struct FeedCounts {
@@ -19,7 +19,7 @@ macro_rules! counts {
             }
         }
 
-        /// The counters, shared by threads.
+        /// Shared by threads.
         #[derive(Debug, Default)]
         pub(crate) struct FeedCounters {
             $(pub(crate) $name: AtomicU64,)*
@@ -40,11 +40,11 @@ counts! {
     samples,
     /// Samples that never arrived, or too late. Includes gaps of the recording whose stating frame was lost.
     lost_samples,
-    /// Frames that arrived after their samples were given up.
+    /// Frames whose samples were given up before.
     late_frames,
-    /// Frames that had arrived before.
+    /// Frames that arrived before.
     duplicate_frames,
-    /// Frames that arrived out of order and were put in order.
+    /// Frames out of order, put in order.
     reordered_frames,
     /// Frames dropped at a full queue: UDP, and drivers that do not wait.
     overrun_frames,
@@ -52,7 +52,7 @@ counts! {
     malformed_frames,
     /// Frames of another sender, and refused connections.
     foreign,
-    /// Times that the sender's clock was set or the sender restarted.
+    /// The sender's clock was set, or the sender restarted.
     clock_steps,
     /// Feeds that ended early: standard input closed, or the sender stopped.
     truncated_feeds,

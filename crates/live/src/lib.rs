@@ -1,4 +1,4 @@
-//! Live feeds as recordings that plans scan, and the sender for them.
+//! Live feeds as recordings that plans scan, and their sender.
 //!
 //! ```text
 //!  sender ─▶ socket ─▶ receiver thread ─▶ PacketQueue ─▶ run's thread: FeedSource::pull ─▶ operators, sinks
@@ -16,7 +16,7 @@
 //!  end of the run           wakes a waiting receiver and joins it, but not stdin's
 //! ```
 //!
-//! What bounds the memory. None of it counts against the execution's memory budget, which counts its buffer pools:
+//! Bounds of memory. None of it counts against the execution's memory budget, which counts buffer pools:
 //!
 //! ```text
 //!  PacketQueue              `buffer` bytes, or one larger packet; 64 spare packets of 64 KiB
@@ -30,14 +30,14 @@
 //! - [`screen`]: decides which frames belong to the feed. Pure.
 //! - [`reorder`]: puts frames in order within a jitter window. Pure.
 //! - [`timing`]: the civil time of each sample, from the sender's stamps or from arrivals.
-//! - `receive`: the receiver threads.
+//! - `receive`: receiver threads.
 //! - [`Listener`]: all of this as a [`Recording`](isochrony_flow::Recording).
-//! - [`Driver`] and [`Pusher`]: feeds that do not come from a socket.
+//! - [`Driver`] and [`Pusher`]: feeds without a socket.
 //! - [`FollowedSignal`]: a stored signal that is still being appended to.
 //! - [`send`]: sends samples, with simulated faults on request; [`ToWire`] sends a plan's output.
 //!
-//! **Every loss is counted** by cause in [`FeedCounts`], and samples whose index is known become a gap that the plan is
-//! told of, unless nothing follows them.
+//! **Every loss is counted** by cause in [`FeedCounts`]. Lost samples of known index become a gap that the plan is told
+//! of, unless nothing follows.
 
 mod address;
 mod error;

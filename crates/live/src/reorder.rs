@@ -1,11 +1,11 @@
 //! Reorder buffer: releases frames in index order within a jitter window and reports losses. Pure: callers pass the
 //! time.
 //!
-//! A frame is a range of indices, a gap right before its samples included, with a payload. It is released at once if it
-//! continues the last one. Otherwise it waits until the missing frames arrive, until it has waited for `wait`, or until
-//! more than `samples` are buffered. What is still missing then is [`ReorderOutput::Lost`] and refused later, so each
-//! index is released at most once, in order. The first frame to arrive need not be the first sent: unless it starts at
-//! index 0, the buffer waits for earlier ones.
+//! A frame is a range of indices, including a gap right before its samples, with a payload. It is released at once if
+//! it continues the last one. Otherwise it waits until the missing frames arrive, it has waited for `wait`, or more
+//! than `samples` are buffered. What is still missing then is [`ReorderOutput::Lost`] and refused later, so each index
+//! is released at most once, in order. The first frame to arrive need not be the first sent: unless it starts at index
+//! 0, the buffer waits for earlier ones.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
@@ -16,7 +16,7 @@ use std::time::Duration;
 pub struct JitterWindow {
     /// Longest wait of a frame. Zero: late frames are lost.
     pub wait: Duration,
-    /// Most samples that are buffered.
+    /// Most samples buffered.
     pub samples: u64,
 }
 
@@ -25,7 +25,7 @@ pub struct JitterWindow {
 pub enum ReorderOutput<F> {
     /// A frame.
     Frame {
-        /// Its indices, the skipped ones included.
+        /// Its indices, skipped ones included.
         range: Range<u64>,
         /// How many of the first indices were released before.
         skip: u64,
@@ -39,7 +39,7 @@ pub enum ReorderOutput<F> {
 /// Why a frame is not taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PushError {
-    /// All of it was released before or is buffered already.
+    /// All of it was released or buffered before.
     Duplicate,
     /// Its indices were given up as lost.
     Late,
@@ -71,7 +71,7 @@ pub struct ReorderBuffer<F> {
 const MAX_LOST_RANGES: usize = 64;
 
 impl<F> ReorderBuffer<F> {
-    /// An empty buffer. It starts at index 0 or the lowest that arrives within the window.
+    /// Starts at index 0 or the lowest that arrives within the window.
     #[must_use]
     pub fn new(window: JitterWindow) -> Self {
         Self {
@@ -91,7 +91,7 @@ impl<F> ReorderBuffer<F> {
         self.next
     }
 
-    /// Samples that are buffered.
+    /// Samples buffered.
     #[must_use]
     pub fn buffered_samples(&self) -> u64 {
         self.buffered_samples
@@ -188,7 +188,7 @@ impl<F> ReorderBuffer<F> {
         }
     }
 
-    /// Time until missing frames are given up; None if nothing is buffered.
+    /// Time until missing frames are given up; None: nothing is buffered.
     #[must_use]
     pub fn time_until_deadline(&mut self, now: Duration) -> Option<Duration> {
         self.drop_stale_arrivals();
@@ -196,7 +196,6 @@ impl<F> ReorderBuffer<F> {
         Some(arrived.saturating_add(self.window.wait).saturating_sub(now))
     }
 
-    /// Drops the oldest arrival times of released frames.
     fn drop_stale_arrivals(&mut self) {
         while let Some(&(arrived, first)) = self.arrivals.front() {
             if self

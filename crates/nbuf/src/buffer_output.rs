@@ -1,7 +1,8 @@
 //! What a processor writes for one buffer, and the state *write*.
 //!
-//! Output is staged until the buffer is executed, so that turns at outputs are short. If it exceeds the staging memory, the worker
-//! acquires its turns early and holds them until then: output of any size passes through bounded memory, in the same order.
+//! Output is staged until the buffer is executed, so that turns at outputs are short. If it exceeds the staging memory,
+//! the worker acquires its turns early and holds them: output of any size passes through bounded memory, in the same
+//! order.
 
 use std::fmt;
 use std::time::{Duration, Instant};
@@ -15,11 +16,11 @@ use crate::turns::Turn;
 pub struct BufferOutput<'o> {
     shared: &'o dyn OutputAccess,
     staging: &'o mut StagingBuffers,
-    /// Turns that are held early, of all outputs or none.
+    /// Held early, of all outputs or none.
     turns: Vec<Option<Turn<'o>>>,
     block: &'o [u8],
     position: BufferPosition,
-    /// Bytes that may be staged, and that are, for all outputs together.
+    /// Bytes that may be staged, and that are, for all outputs.
     limit: usize,
     used: usize,
     stopped: bool,
@@ -27,7 +28,7 @@ pub struct BufferOutput<'o> {
     pub(crate) write_time: Duration,
 }
 
-/// The buffer's number and its offset in the stream, for errors.
+/// For errors.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct BufferPosition {
     pub(crate) number: u64,
@@ -56,13 +57,13 @@ impl<'o> BufferOutput<'o> {
         }
     }
 
-    /// Number of outputs. With none, output is off: what is written is dropped.
+    /// Number of outputs. With none, what is written is dropped.
     #[must_use]
     pub fn output_count(&self) -> usize {
         self.shared.count()
     }
 
-    /// Whether this number of bytes can be written without waiting for other workers.
+    /// Whether so many bytes can be written without waiting for other workers.
     #[must_use]
     pub fn has_room_for(&self, bytes: usize) -> bool {
         self.shared.count() == 0
@@ -70,12 +71,12 @@ impl<'o> BufferOutput<'o> {
                 <= self.limit - self.used
     }
 
-    /// Whether the processor was told that nothing more is written.
+    /// The processor was told that nothing more is written.
     pub(crate) fn is_stopped(&self) -> bool {
         self.stopped
     }
 
-    /// Whether the block itself may have to be staged before the next bytes.
+    /// The block itself may have to be staged before the next bytes.
     fn forwards_block(&self) -> bool {
         self.staging
             .outputs
@@ -86,7 +87,7 @@ impl<'o> BufferOutput<'o> {
     /// Appends bytes to an output.
     ///
     /// # Errors
-    /// If nothing more is written. Pass it on: the execution knows the cause.
+    /// Nothing more is written. Pass it on: the execution knows the cause.
     pub fn write(&mut self, output: usize, bytes: &[u8]) -> Result<(), StoppedError> {
         if !self.is_open(output)? {
             return Ok(());
@@ -112,7 +113,6 @@ impl<'o> BufferOutput<'o> {
         }
     }
 
-    /// Discards the output of the current record.
     pub(crate) fn discard_record(&mut self) {
         for staged in &mut self.staging.outputs {
             let (forwards_block, length) = staged.record_start;
@@ -146,7 +146,7 @@ impl<'o> BufferOutput<'o> {
         (0..self.shared.count()).try_for_each(|output| self.forward(output))
     }
 
-    /// Whether an output takes bytes; false if output is off.
+    /// Whether an output takes bytes; false if there are none.
     fn is_open(&mut self, output: usize) -> Result<bool, StoppedError> {
         if self.stopped {
             return Err(StoppedError);
@@ -186,7 +186,7 @@ impl<'o> BufferOutput<'o> {
         Ok(())
     }
 
-    /// Acquires the turns at all outputs, in their order, so that two workers cannot wait for each other.
+    /// Acquires the turns in the order of outputs, so that two workers cannot wait for each other.
     fn acquire_turns(&mut self) -> Result<(), StoppedError> {
         if !self.turns.is_empty() {
             return Ok(());
@@ -215,7 +215,7 @@ impl<'o> BufferOutput<'o> {
         Ok(())
     }
 
-    /// Writes what is staged for one output, whose turn this worker holds.
+    /// This worker holds the output's turn.
     fn write_staged_output(&mut self, output: usize) -> Result<(), StoppedError> {
         self.timed(|out| {
             let staged = &mut out.staging.outputs[output];
@@ -247,7 +247,8 @@ impl<'o> BufferOutput<'o> {
         StoppedError
     }
 
-    /// Called after the processor. Passes on turns drawn on arrival: who holds one must not wait in stream order.
+    /// Called after the processor. Passes on turns drawn on arrival: a worker that holds one must not wait in stream
+    /// order.
     pub(crate) fn release_unordered_turns(&mut self) -> Result<(), StoppedError> {
         if self.stopped {
             return Err(StoppedError);

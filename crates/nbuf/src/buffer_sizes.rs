@@ -1,10 +1,10 @@
-//! The number of workers and the sizes of their buffers, within the memory limit.
+//! The number of workers and their buffers' sizes, within the memory limit.
 //!
 //! ```text
 //!  limit ≥ workers × (buffer + staging + scratch) + carries × buffer + shared
 //! ```
 //!
-//! Nothing is counted while the stream is processed: every part is bounded by the sizes planned here.
+//! Nothing is counted while the stream is processed: these sizes bound every part.
 
 use std::num::NonZero;
 use std::thread::available_parallelism;
@@ -15,52 +15,46 @@ use crate::error::NbufError;
 use crate::framing::Framing;
 use crate::options::Options;
 
-/// Large enough that turns cost nothing, small enough that the buffer is still in the cache when it is processed.
+/// Large enough that turns cost nothing, small enough to stay in the cache until processed.
 const DEFAULT_FILL_BYTES: usize = 1 << 20;
 
-/// If most work is done in joins. A waiting worker takes some 50 µs to wake up, 8 % of SHA-256 of 1 MiB.
+/// For work done in joins. A waiting worker takes some 50 µs to wake up, 8 % of SHA-256 of 1 MiB.
 const JOIN_BOUND_FILL_BYTES: usize = 4 << 20;
 
-/// Up to this number of workers, where a stream is cut does not depend on their number.
+/// Up to so many workers, their number does not decide where a stream is cut.
 const EQUALLY_SIZED_WORKERS: usize = 8;
 
 const MAX_WORKERS: usize = 4096;
 
-/// Per cent of the full size that the first buffers are filled to (section 6.3 of the paper).
+/// Fill of the first buffers, in per cent (section 6.3 of the paper).
 const RAMP_PERCENT: [usize; 4] = [10, 20, 40, 80];
 
-/// What an execution needs memory for.
 pub(crate) struct MemoryNeeds<'a> {
-    /// Whether workers need buffers: not if all inputs are memory.
+    /// Workers need buffers: not if all inputs are memory.
     pub(crate) buffers: bool,
-    /// Whether reading may block.
     pub(crate) reading_blocks: bool,
-    /// Number of inputs that may carry the beginning of a record over to the next buffer.
+    /// Inputs that may carry the beginning of a record over.
     pub(crate) carries: usize,
-    /// Whether the processor stages output.
     pub(crate) staging: bool,
     pub(crate) has_outputs: bool,
-    /// Whether buffers are executed one after another.
+    /// Buffers are executed one after another.
     pub(crate) in_turn: bool,
-    /// Whether most of the work is done in joins.
     pub(crate) join_bound: bool,
-    /// The scratch of a worker, by the size of buffers.
+    /// Per worker, by buffer size.
     pub(crate) scratch_bytes: &'a dyn Fn(usize) -> usize,
-    /// What all workers share.
     pub(crate) shared_bytes: usize,
 }
 
-/// The planned sizes, in bytes.
+/// In bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct BufferSizes {
     pub(crate) workers: usize,
-    /// What a buffer is filled with.
     pub(crate) fill: usize,
     /// What a buffer can hold, for a longer record.
     pub(crate) capacity: usize,
-    /// The longest record in input memory for which the limit has room for scratch.
+    /// The longest record in input memory whose scratch is within the limit.
     pub(crate) max_borrowed: usize,
-    /// What a worker may stage.
+    /// Per worker.
     pub(crate) staging: usize,
     ramp: bool,
     stride: usize,
@@ -93,7 +87,7 @@ impl MemoryNeeds<'_> {
             let more = (self.scratch_bytes)(length).saturating_sub(usual);
             more.saturating_mul(workers) <= rest
         };
-        // Binary search. Multiples of the upper end, more memory than any machine has, do not overflow.
+        // Binary search. Multiples of the upper end, more than any machine's memory, do not overflow.
         let (mut low, mut high) = (capacity, usize::MAX >> 16);
         if fits(high) {
             return high;
@@ -109,7 +103,7 @@ impl MemoryNeeds<'_> {
         low
     }
 
-    /// As many workers as can be busy.
+    /// As many as can be busy.
     fn default_workers(&self) -> usize {
         let cores = available_parallelism().map_or(1, NonZero::get);
         // While these execute, one more can read and one write.
@@ -119,7 +113,6 @@ impl MemoryNeeds<'_> {
 }
 
 impl BufferSizes {
-    /// Checks the options and plans sizes within the limit.
     pub(crate) fn plan(options: &Options, needs: &MemoryNeeds<'_>) -> Result<Self, NbufError> {
         let stride = checked_stride(&options.framing)?;
         let wanted = options.workers;
@@ -170,12 +163,12 @@ impl BufferSizes {
         if !has_free_memory(needed as u64) {
             return Err(exceeds_free_memory(options, workers, needed));
         }
-        // A record that is longer than `fill` may use the memory that is left.
+        // A record longer than `fill` may use the memory left.
         let mut capacity = fill;
         if options.framing.stride().is_none() {
             while let Some(twice) = capacity.checked_mul(2) {
                 let bytes = needs.bytes(workers, fill, twice);
-                // As much as the machine has, whatever the limit.
+                // Never more than the machine has.
                 if bytes > options.memory || !has_free_memory(bytes as u64) || !needs.buffers {
                     break;
                 }
@@ -193,7 +186,6 @@ impl BufferSizes {
         })
     }
 
-    /// What the buffer of this number is filled with.
     pub(crate) fn fill_of(&self, number: u64) -> usize {
         let percent = usize::try_from(number)
             .ok()
@@ -208,7 +200,6 @@ impl BufferSizes {
     }
 }
 
-/// The error if the machine does not have the memory that the options ask for.
 fn exceeds_free_memory(options: &Options, workers: usize, needed: usize) -> NbufError {
     let (option, got) = match (options.buffer, options.framing.stride()) {
         (Some(buffer), _) => ("buffer", buffer),
@@ -321,7 +312,7 @@ mod tests {
                 _ => None,
             }
         };
-        // For each worker a buffer and as much staging; one carry; what is shared.
+        // Per worker a buffer and as much staging; one carry; what is shared.
         let needed = 4 * 2 * 1024 + 1024 + 100;
         assert_eq!(refused(9000), Some(needed));
         assert_eq!(refused(needed - 1), Some(needed));

@@ -1,4 +1,4 @@
-//! File descriptors: their kind, and polling them so that an execution can be stopped while it waits.
+//! File descriptors: their kind, and polling, so that an execution can be stopped while it waits.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -14,7 +14,7 @@ pub(crate) enum DescriptorKind {
     Regular,
     Pipe,
     Socket,
-    /// Terminals, devices, and files that the system generates.
+    /// Terminals, devices, and generated files.
     Other,
 }
 
@@ -33,12 +33,12 @@ pub(crate) fn kind_and_size(file: &File) -> io::Result<(DescriptorKind, u64)> {
     Ok((kind, metadata.len()))
 }
 
-/// Which of these can be read without blocking (or are at their end). Waits up to [`POLL_INTERVAL`] for the first if `wait`.
+/// Which can be read without blocking, or are at their end. With `wait`, waits up to [`POLL_INTERVAL`] for the first.
 pub(crate) fn poll_readable(files: &[BorrowedFd<'_>], wait: bool) -> io::Result<Vec<bool>> {
     poll_ready(files, PollFlags::IN, wait)
 }
 
-/// Whether it can be written without blocking (or never again). Waits up to [`POLL_INTERVAL`].
+/// Whether it can be written without blocking, or never again. Waits up to [`POLL_INTERVAL`].
 pub(crate) fn poll_writable(file: BorrowedFd<'_>) -> io::Result<bool> {
     Ok(poll_ready(&[file], PollFlags::OUT, true)?[0])
 }
@@ -57,15 +57,15 @@ fn poll_ready(files: &[BorrowedFd<'_>], events: PollFlags, wait: bool) -> io::Re
         },
     };
     match poll(&mut polled, Some(&timeout)) {
-        // Hung up, invalid or failed counts as ready: reading or writing returns the error at once.
+        // Hung up, invalid or failed is ready: reading or writing returns the error at once.
         Ok(_) => Ok(polled.iter().map(|one| !one.revents().is_empty()).collect()),
         Err(rustix::io::Errno::INTR) => Ok(vec![false; files.len()]),
         Err(error) => Err(error.into()),
     }
 }
 
-/// The pipe with a file description of its own, which does not block, so that an execution can be stopped while nobody reads the
-/// other end. (Setting the flag on the given description would set it for all who share it.) The given one if the system refuses.
+/// Reopens a pipe without blocking, so that an execution can be stopped while nobody reads the other end. (Setting the
+/// flag on the given description would set it for all who share it.) Returns the given one if the system refuses.
 pub(crate) fn reopen_nonblocking(pipe: File) -> File {
     let path = format!("/proc/self/fd/{}", pipe.as_raw_fd());
     let opened = OpenOptions::new()
@@ -75,7 +75,6 @@ pub(crate) fn reopen_nonblocking(pipe: File) -> File {
     opened.unwrap_or(pipe)
 }
 
-/// Tells the system that a file is read sequentially. Only a hint.
 pub(crate) fn advise_sequential(file: &File) {
     let _ = rustix::fs::fadvise(file.as_fd(), 0, None, rustix::fs::Advice::Sequential);
 }

@@ -1,4 +1,4 @@
-//! Errors of an execution: one each, with the place in the stream and the cause.
+//! Errors of an execution: one each, with its place in the stream and the cause.
 
 use std::any::Any;
 use std::fmt;
@@ -8,14 +8,14 @@ use isochrony_bytes::BytesError;
 
 use crate::report::Report;
 
-/// The error of a processor, of any type.
+/// The error of a processor.
 pub type Cause = Box<dyn std::error::Error + Send + Sync>;
 
 /// An error of this crate: what, where, and how to fix it.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum NbufError {
-    /// An option has an illegal value.
+    /// An illegal option.
     #[error("{option}={got} is refused; give {legal}")]
     Option {
         /// Its name.
@@ -25,7 +25,7 @@ pub enum NbufError {
         /// Its legal values.
         legal: String,
     },
-    /// The memory limit is too small for the other options.
+    /// Too little memory for the other options.
     #[error(
         "memory={limit} bytes are too few: {workers} worker(s) with buffers of {buffer} bytes need {needed}; \
          give memory={needed} or more, fewer workers, or a smaller buffer or stride"
@@ -33,9 +33,9 @@ pub enum NbufError {
     Memory {
         /// The limit.
         limit: usize,
-        /// Number of workers.
+        /// Workers.
         workers: usize,
-        /// Bytes of each worker's buffer.
+        /// Bytes of each buffer.
         buffer: usize,
         /// Bytes that would suffice.
         needed: usize,
@@ -49,9 +49,9 @@ pub enum NbufError {
     Record {
         /// Number of the input.
         input: usize,
-        /// Offset of the record in the input.
+        /// Offset of the record in it.
         offset: u64,
-        /// Length of the record, if it is known.
+        /// Length of the record, if known.
         length: Option<u64>,
         /// Bytes of a buffer.
         buffer: usize,
@@ -70,18 +70,18 @@ pub enum NbufError {
         offset: u64,
         /// Bytes before that offset that are not processed: an incomplete record.
         unfinished: u64,
-        /// The error of the system, the reader or the writer.
+        /// From the system or the reader.
         #[source]
         why: io::Error,
     },
     /// The processor failed or panicked.
     #[error("processing{}: {why}", place(*offset, *length, why))]
     Process {
-        /// Offset in the stream of the record that failed, or of the block if no record is known.
+        /// Offset in the stream of the failed record, or of the block.
         offset: u64,
         /// Its length.
         length: u64,
-        /// The error of the processor.
+        /// The processor's error.
         #[source]
         why: Cause,
     },
@@ -92,9 +92,9 @@ pub enum NbufError {
         output: usize,
         /// Its name.
         name: String,
-        /// Bytes that were written to it.
+        /// Bytes written to it.
         written: u64,
-        /// The error of the system, the reader or the writer.
+        /// From the system or the writer.
         #[source]
         why: io::Error,
     },
@@ -103,7 +103,7 @@ pub enum NbufError {
     Thread {
         /// Number of the worker.
         worker: usize,
-        /// The error of the system, the reader or the writer.
+        /// From the system.
         #[source]
         why: io::Error,
     },
@@ -135,7 +135,6 @@ fn place(offset: u64, length: u64, why: &Cause) -> String {
     format!(" {}", span(offset, length))
 }
 
-/// Names the bytes of an incomplete record.
 fn unfinished_record(bytes: u64) -> String {
     match bytes {
         0 => String::new(),
@@ -144,7 +143,7 @@ fn unfinished_record(bytes: u64) -> String {
 }
 
 impl NbufError {
-    /// Stable code of the kind of error, in snake_case.
+    /// Stable code of the error, in snake_case.
     #[must_use]
     pub fn code(&self) -> &'static str {
         match self {
@@ -159,7 +158,7 @@ impl NbufError {
         }
     }
 
-    /// Its offset in the stream, or in the input or output that failed.
+    /// Offset in the stream, or in the input or output that failed.
     #[must_use]
     pub fn offset(&self) -> Option<u64> {
         match self {
@@ -183,7 +182,7 @@ impl NbufError {
     }
 }
 
-/// The error that ended an execution. Its text names the partial outputs.
+/// The error that ended an execution. Its text names partial outputs.
 #[derive(Debug, thiserror::Error)]
 #[error("{error}{}", self.partial())]
 pub struct StreamFailure {
@@ -217,7 +216,7 @@ impl StreamFailure {
 pub struct LocatedError {
     /// Offset in the stream.
     pub offset: u64,
-    /// Length; 0 if only the offset is known.
+    /// Length; 0: unknown.
     pub length: u64,
     /// The error.
     pub why: Cause,
@@ -232,7 +231,6 @@ impl fmt::Display for LocatedError {
 
 impl std::error::Error for LocatedError {}
 
-/// A panic, as an error.
 #[derive(Debug)]
 pub(crate) struct PanicError(String);
 
@@ -252,7 +250,7 @@ impl fmt::Display for PanicError {
 
 impl std::error::Error for PanicError {}
 
-/// Returned by outputs once nothing more will be written; to be passed on. Only an execution makes it.
+/// Nothing more will be written; to be passed on. Only an execution makes it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct StoppedError;

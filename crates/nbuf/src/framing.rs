@@ -1,17 +1,17 @@
-//! Framing: the rule that divides a stream into records.
+//! Framing: how a stream divides into records.
 
 use memchr::memmem;
 
-/// The rule that divides a stream into records. A record includes its delimiter or prefix, so that records written one after
-/// another are a stream of the same framing. The last record of an input may be short.
+/// How a stream divides into records. A record includes its delimiter or prefix, so concatenated records have the same
+/// framing. An input's last record may be short.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Framing {
-    /// Every record has this number of bytes.
+    /// Records have this many bytes.
     Stride(usize),
-    /// A record ends with these bytes.
+    /// Records end with these bytes.
     Delimited(Vec<u8>),
-    /// A record begins with the number of bytes that follow.
+    /// Records begin with the number of bytes that follow.
     Prefixed(Prefix),
 }
 
@@ -20,20 +20,20 @@ pub enum Framing {
 pub struct Prefix {
     /// Its size: 1, 2, 4 or 8.
     pub bytes: usize,
-    /// Whether the most significant byte comes first.
+    /// Most significant byte first.
     pub big_endian: bool,
 }
 
-/// The end of a record, relative to its beginning.
+/// Relative to the record's beginning.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum RecordEnd {
     Within(usize),
-    /// Not within these bytes; its length, if it is known already.
+    /// Not within these bytes; the length, if known already.
     Beyond(Option<u64>),
 }
 
 impl Prefix {
-    /// The length of the record that begins here, prefix included. Saturates.
+    /// Length of the record, prefix included. Saturates.
     fn length(self, bytes: &[u8]) -> Option<u64> {
         let digits = bytes.get(..self.bytes)?;
         let add = |value: u64, digit: &u8| value << 8 | u64::from(*digit);
@@ -47,7 +47,7 @@ impl Prefix {
 }
 
 impl Framing {
-    /// The shortest buffer that can hold a record, as far as that is known.
+    /// The shortest buffer that can hold a record, as far as known.
     pub(crate) fn shortest_buffer(&self) -> usize {
         match self {
             Self::Stride(stride) => *stride,
@@ -56,7 +56,7 @@ impl Framing {
         }
     }
 
-    /// The length of records, if all have the same: their ends are then known without reading them.
+    /// The length of records, if equal: their ends are then known without reading them.
     pub(crate) fn stride(&self) -> Option<usize> {
         match self {
             Self::Stride(stride) => Some(*stride),
@@ -79,7 +79,7 @@ impl Framing {
         }
     }
 
-    /// The length of the whole records in `bytes`, which begin with a record.
+    /// The length of whole records in `bytes`, which begin with a record.
     pub(crate) fn whole(&self, bytes: &[u8]) -> usize {
         match self {
             Self::Stride(stride) => bytes.len() - bytes.len() % stride,
@@ -100,7 +100,7 @@ impl Framing {
         }
     }
 
-    /// The length of the record that `bytes` begin with, if it is known.
+    /// The length of the first record, if known.
     pub(crate) fn announced(&self, bytes: &[u8]) -> Option<u64> {
         match self.end(bytes) {
             RecordEnd::Within(length) => Some(length as u64),
@@ -108,7 +108,7 @@ impl Framing {
         }
     }
 
-    /// The number of records in `bytes`, the last of which may be short.
+    /// Records in `bytes`, the last of which may be short.
     pub(crate) fn count(&self, bytes: &[u8]) -> u64 {
         match self {
             Self::Stride(stride) => bytes.len().div_ceil(*stride) as u64,

@@ -15,7 +15,7 @@ pub struct Input<'a> {
 }
 
 pub(crate) enum InputKind<'a> {
-    /// Workers process it in place.
+    /// Processed in place.
     Memory(&'a [u8]),
     /// Several workers read different ranges at once.
     File {
@@ -23,14 +23,14 @@ pub(crate) enum InputKind<'a> {
         start: u64,
         end: u64,
     },
-    /// A pipe, socket or device, which can only be read in sequence.
+    /// A pipe, socket or device, read in sequence.
     Descriptor(File),
-    /// Any reader, which can only be read in sequence.
+    /// Read in sequence.
     Reader(Box<dyn Read + Send + 'a>),
 }
 
 impl<'a> Input<'a> {
-    /// Memory, which workers process in place.
+    /// Memory, processed in place.
     #[must_use]
     pub fn bytes(bytes: &'a [u8]) -> Self {
         Self {
@@ -39,7 +39,7 @@ impl<'a> Input<'a> {
         }
     }
 
-    /// A file by its path.
+    /// A file.
     ///
     /// # Errors
     /// Of opening it.
@@ -52,8 +52,8 @@ impl<'a> Input<'a> {
         Ok(Self::file(file)?.named(path.display().to_string()))
     }
 
-    /// An open file, pipe, socket or device, from its current position on. Several workers read a regular file at once, up to its
-    /// present size.
+    /// An open file, pipe, socket or device, from its current position on. Several workers read a regular file at once,
+    /// up to its present size.
     ///
     /// # Errors
     /// Of reading its metadata.
@@ -75,7 +75,7 @@ impl<'a> Input<'a> {
         Ok(Self { name, kind })
     }
 
-    /// Any reader. An execution cannot be stopped while it is in `read`.
+    /// Any reader. An execution cannot be stopped while in `read`.
     #[must_use]
     pub fn reader(reader: impl Read + Send + 'a) -> Self {
         Self {
@@ -91,17 +91,15 @@ impl<'a> Input<'a> {
         self
     }
 
-    /// Whether reading it takes time.
     pub(crate) fn needs_reading(&self) -> bool {
         !matches!(self.kind, InputKind::Memory(_))
     }
 
-    /// Whether it can only be read in sequence.
     pub(crate) fn is_sequential(&self) -> bool {
         matches!(self.kind, InputKind::Descriptor(_) | InputKind::Reader(_))
     }
 
-    /// Its bytes, if that is known.
+    /// Its bytes, if known.
     pub(crate) fn size(&self) -> Option<u64> {
         match &self.kind {
             InputKind::Memory(bytes) => Some(bytes.len() as u64),
@@ -110,7 +108,7 @@ impl<'a> Input<'a> {
         }
     }
 
-    /// Sets the position of a file to behind the bytes that were read, for who reads it next.
+    /// Sets a file's position behind the bytes read, for its next reader.
     pub(crate) fn seek_to(&self, read: u64) {
         if let InputKind::File { file, start, .. } = &self.kind {
             // A file that can be read at an offset can be sought.

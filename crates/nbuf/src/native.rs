@@ -1,7 +1,7 @@
 //! The processors of `isochrony-bytes` as a [`BlockProcessor`].
 //!
-//! Processors that need their bytes in order get a lane each, so that two workers compute two hashes of one stream at once. The
-//! others share one pass over a block, and one lane that joins their parts.
+//! Processors that need bytes in order get a lane each, so that two workers compute two hashes of one stream at once.
+//! The others share one pass over a block, and one lane that joins their parts.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -14,11 +14,10 @@ use crate::processor::{BlockProcessor, RecordBlock};
 /// Native processors over one stream, in one pass.
 pub struct NativeProcessors {
     lanes: Vec<Lane>,
-    /// In the order in which they were given.
+    /// As given.
     names: Vec<String>,
-    /// The lane that makes output.
     output_lane: Option<usize>,
-    /// Whether the input is copied to the outputs if no processor makes output.
+    /// Without processors that make output, the input is copied to the outputs.
     copies_input: bool,
     outcomes: Mutex<Vec<(String, Outcome)>>,
 }
@@ -53,7 +52,7 @@ fn located(why: BytesError) -> Cause {
 }
 
 impl NativeProcessors {
-    /// Processors by name, as [`Chain::parse`] takes them.
+    /// Processors by name, as for [`Chain::parse`].
     ///
     /// # Errors
     /// As [`Chain::parse`].
@@ -98,7 +97,7 @@ impl NativeProcessors {
         self.output_lane.is_some()
     }
 
-    /// The results by name, in the order in which processors were given. Empty until a stream was read to its end.
+    /// Results by name, in the order given. Empty until a stream was read to its end.
     #[must_use]
     pub fn outcomes(&self) -> Vec<(String, Outcome)> {
         lock(&self.outcomes).clone()

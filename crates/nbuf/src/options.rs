@@ -2,14 +2,14 @@
 
 use crate::framing::Framing;
 
-/// Which parts of the order of reading are preserved: table 2 of the paper.
+/// Which parts of the read order are preserved: table 2 of the paper.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Order {
     /// None: buffers are executed in parallel and written as they finish (figure 6).
     None,
     /// Output is in the order of input; execution is parallel (figure 8).
     Output,
-    /// Buffers are executed one after another in the order of input; output is written as it comes (figure 9).
+    /// Buffers are executed one by one in the order of input and written as they finish (figure 9).
     Execution,
     /// Execution and output are in the order of input (figure 7).
     #[default]
@@ -30,38 +30,39 @@ impl Order {
     }
 }
 
-/// How several inputs become one stream. No record spans two inputs.
+/// How several inputs become one stream. No record spans two.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Merge {
     /// One after another.
     #[default]
     InOrder,
-    /// A buffer of each in turn. Files, pipes and sockets that have nothing to read now are skipped.
+    /// A buffer of each in turn. Skips files, pipes and sockets with nothing to read now.
     Fair,
 }
 
 /// Options of an execution.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Options {
-    /// Which parts of the order of reading are preserved.
+    /// Preserved order.
     pub order: Order,
-    /// Number of workers; None: as many as can be busy.
+    /// Workers; None: as many as can be busy.
     pub workers: Option<usize>,
-    /// Bytes that buffers, staged output and processors may take together.
+    /// Most bytes of buffers, staged output and processors together.
     pub memory: usize,
-    /// Bytes that a buffer is filled with. None: 1 MiB, which fits in a core's cache, 4 MiB if the work is done in joins, or less to
-    /// keep to `memory`. It decides where the stream is cut, which shows if a processor writes output per buffer.
+    /// Bytes that a buffer is filled with. None: 1 MiB, which fits in a core's cache, 4 MiB if the work is done in
+    /// joins, or less to keep to `memory`. It decides where the stream is cut, which shows if a processor writes output
+    /// per buffer.
     pub buffer: Option<usize>,
     /// What a record is.
     pub framing: Framing,
     /// How inputs are merged.
     pub merge: Merge,
-    /// Whether the first buffers are filled to 10, 20, 40 and 80 per cent only, so that work starts early.
+    /// Fills the first buffers to 10, 20, 40 and 80 per cent only, so that work starts early.
     pub ramp: bool,
-    /// Whether a buffer is processed as soon as it has a whole record and its input has nothing more to read now. The cuts then
-    /// depend on timing.
+    /// Processes a buffer once it has a whole record and its input has nothing more to read now. The cuts then depend
+    /// on timing.
     pub eager: bool,
-    /// Number of state spans that each worker records in its report.
+    /// State spans that each worker records in its report.
     pub trace: usize,
 }
 

@@ -24,16 +24,15 @@ enum OutputKind<'a> {
     Socket(File),
 }
 
-/// The outcome of writing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum WriteOutcome {
     Written,
-    /// The execution was stopped while nobody read the bytes.
+    /// While nobody read the bytes.
     Stopped,
 }
 
 impl<'a> Output<'a> {
-    /// Creates a file, or replaces the content of an existing one.
+    /// Creates a file, or replaces an existing one's content.
     ///
     /// # Errors
     /// Of opening it.
@@ -59,7 +58,7 @@ impl<'a> Output<'a> {
         Ok(Self { name, kind })
     }
 
-    /// Any writer. An execution cannot be stopped while it is in `write`.
+    /// Any writer. An execution cannot be stopped while in `write`.
     #[must_use]
     pub fn writer(writer: impl Write + Send + 'a) -> Self {
         Self {
@@ -75,7 +74,7 @@ impl<'a> Output<'a> {
         self
     }
 
-    /// Writes all bytes. Calls `on_written` with the length of each part that was written.
+    /// Calls `on_written` with the length of each part written.
     pub(crate) fn write_all(
         &mut self,
         mut bytes: &[u8],
@@ -118,7 +117,7 @@ impl<'a> Output<'a> {
         Ok(WriteOutcome::Written)
     }
 
-    /// Waits for one poll interval at most. Of a writer that would block it returns the error: there is nothing to poll.
+    /// Waits at most one poll interval. Returns the error of a writer that would block: there is nothing to poll.
     fn wait_until_writable(&self, why: io::Error) -> io::Result<()> {
         match &self.kind {
             OutputKind::File(file) | OutputKind::Pipe(file) | OutputKind::Socket(file) => {
@@ -128,7 +127,7 @@ impl<'a> Output<'a> {
         }
     }
 
-    /// Flushes a writer. Files are not buffered here.
+    /// Files are not buffered here.
     pub(crate) fn flush(&mut self) -> io::Result<()> {
         match &mut self.kind {
             OutputKind::Writer(writer) => writer.flush(),

@@ -1,21 +1,21 @@
-//! Processors: the interface between n-buffering and what is done to a buffer.
+//! Processors: what is done to a buffer.
 
 use crate::buffer_output::BufferOutput;
 use crate::error::{Cause, LocatedError};
 use crate::framing::{Framing, Records};
 
-/// Whole records, in a worker's buffer or in the memory of an input.
+/// Whole records, in a worker's buffer or an input's memory.
 #[derive(Debug, Clone, Copy)]
 pub struct RecordBlock<'a> {
-    /// The number of the buffer, in the order of reading, from 0.
+    /// Number of the buffer in read order, from 0.
     pub number: u64,
     /// The records.
     pub bytes: &'a [u8],
     /// Their offset in the stream of all inputs.
     pub offset: u64,
-    /// The number of their input.
+    /// Number of their input.
     pub input: usize,
-    /// Their offset in that input.
+    /// Their offset in it.
     pub input_offset: u64,
     pub(crate) framing: &'a Framing,
 }
@@ -30,11 +30,11 @@ impl<'a> RecordBlock<'a> {
 
 /// A processor of blocks of records, shared by all workers.
 ///
-/// A block is *executed* by one worker, in parallel with others unless the options order execution. What needs stream order, such
-/// as a checksum, is *joined*: one block at a time, in stream order, while its bytes are still in memory. Independent joins are
+/// One worker *executes* a block, in parallel with others unless the options order execution. What needs stream order,
+/// such as a checksum, is *joined*: one block at a time, while its bytes are still in memory. Independent joins are
 /// separate lanes, so that two workers can join at once.
 pub trait BlockProcessor: Sync {
-    /// What a worker keeps from block to block: accumulators, scratch memory, output.
+    /// What a worker keeps from block to block: accumulators, memory, output.
     type Scratch: Send;
 
     /// Makes the scratch of one worker.
@@ -56,7 +56,8 @@ pub trait BlockProcessor: Sync {
         0
     }
 
-    /// Adds the worker's result for this block to the stream's. Called once per lane and block, in stream order within a lane.
+    /// Adds the worker's result for this block to the stream's. Called once per lane and block, in stream order within
+    /// a lane.
     ///
     /// # Errors
     /// Any error ends the execution.
@@ -71,13 +72,13 @@ pub trait BlockProcessor: Sync {
         Ok(())
     }
 
-    /// Output for this block in the scratch after the joins. It is written to output 0 after the staged output, without a copy.
+    /// Output for this block in the scratch after the joins. It follows the staged output at output 0, without a copy.
     fn trailing_output<'w>(&self, scratch: &'w Self::Scratch) -> [&'w [u8]; 2] {
         let _ = scratch;
         [&[], &[]]
     }
 
-    /// Writes the end of the output to output 0, after the last block of a stream that was read to its end.
+    /// Writes the end of output 0, after the last block of a stream that was read to its end.
     ///
     /// # Errors
     /// Any error ends the execution.
@@ -86,7 +87,7 @@ pub trait BlockProcessor: Sync {
         Ok(())
     }
 
-    /// Upper bound of the bytes in one worker's scratch for buffers of `buffer` bytes.
+    /// Upper bound of one worker's scratch for buffers of `buffer` bytes.
     fn scratch_bytes(&self, buffer: usize) -> usize {
         let _ = buffer;
         0
@@ -97,12 +98,12 @@ pub trait BlockProcessor: Sync {
         0
     }
 
-    /// Whether it writes bytes of its own, so that memory is reserved for staging.
+    /// Whether it writes bytes of its own: memory for staging is then reserved.
     fn needs_staging(&self) -> bool {
         true
     }
 
-    /// Whether its output is one stream, so that several outputs are refused.
+    /// Whether its output is one stream: several outputs are then refused.
     fn needs_single_output(&self) -> bool {
         false
     }
@@ -112,13 +113,14 @@ pub trait BlockProcessor: Sync {
         false
     }
 
-    /// Whether results do not depend on the order of execution. Blocks are then executed in parallel whatever the options say.
+    /// Whether results do not depend on the order of execution. Blocks are then executed in parallel whatever the
+    /// options say.
     fn is_order_invariant(&self) -> bool {
         false
     }
 }
 
-/// Copies the input to every output: what is done without a processor.
+/// Copies the input to every output.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Identity;
 
@@ -145,7 +147,7 @@ impl BlockProcessor for Identity {
     }
 }
 
-/// A function that is called with each record, for processors without accumulators.
+/// Calls a function with each record, without accumulators.
 #[derive(Debug, Clone, Copy)]
 pub struct PerRecord<F>(pub F);
 

@@ -9,22 +9,20 @@ use crate::error::NbufError;
 use crate::framing::{Framing, Records};
 use crate::input::{Input, InputKind};
 
-/// An input that is being read.
 pub(crate) struct RecordReader<'r> {
     pub(crate) input: Input<'r>,
-    /// Bytes that were given to workers.
+    /// Bytes given to workers.
     pub(crate) position: u64,
     /// The beginning of the next record.
     pub(crate) carry: Vec<u8>,
     pub(crate) ended: bool,
     pub(crate) short_record: Option<u64>,
-    /// An error of the input, reported after the records before it were processed.
+    /// Reported after the records before it were processed.
     pub(crate) deferred_error: Option<NbufError>,
 }
 
-/// The outcome of filling a buffer.
 pub(crate) enum FillOutcome {
-    /// This number of bytes, which are whole records.
+    /// So many bytes, all whole records.
     Records(usize),
     End,
     /// No whole record yet, and nothing to read now.
@@ -32,7 +30,6 @@ pub(crate) enum FillOutcome {
     Stopped,
 }
 
-/// Makes a buffer at least `length` bytes long.
 pub(crate) fn grow_to(buffer: &mut Vec<u8>, length: usize) -> io::Result<()> {
     if buffer.len() < length {
         buffer
@@ -52,7 +49,6 @@ fn out_of_memory(length: usize) -> io::Error {
     )
 }
 
-/// When to wait for more bytes.
 #[derive(Clone, Copy)]
 pub(crate) struct FillPolicy {
     /// Waits for a whole record.
@@ -72,7 +68,7 @@ impl RecordReader<'_> {
         }
     }
 
-    /// The length of the whole records at the front of input memory, about `fill` bytes.
+    /// The length of whole records at the front of input memory, about `fill` bytes.
     pub(crate) fn records_in_memory(
         &mut self,
         index: usize,
@@ -107,7 +103,7 @@ impl RecordReader<'_> {
         })
     }
 
-    /// The length of whole records, the first of which is longer than `fill`.
+    /// The length of whole records; the first is longer than `fill`.
     fn long_records(&mut self, framing: &Framing, rest: &[u8], fill: usize) -> usize {
         let mut length = fill;
         while length < rest.len() {
@@ -120,7 +116,7 @@ impl RecordReader<'_> {
         self.last_records(framing, rest)
     }
 
-    /// The length of all that is left of an input. Notes whether its last record is short.
+    /// The length of an input's rest. Notes whether its last record is short.
     pub(crate) fn last_records(&mut self, framing: &Framing, rest: &[u8]) -> usize {
         let short = rest.len() - framing.whole(rest);
         // If nothing is left, the last record was noted before.
@@ -130,7 +126,7 @@ impl RecordReader<'_> {
         rest.len()
     }
 
-    /// Fills a buffer with whole records, about `fill` bytes, more if the first record is longer.
+    /// Fills a buffer with whole records, about `fill` bytes, more if the first is longer.
     #[allow(clippy::too_many_arguments)] // Called from one place.
     pub(crate) fn fill(
         &mut self,
@@ -210,8 +206,7 @@ impl RecordReader<'_> {
         }
     }
 
-    /// Returns the whole records that were read before an error, which is reported afterwards. A record that it cut off is not
-    /// processed.
+    /// Returns the whole records read before an error, which is reported afterwards. A record cut off is not processed.
     fn defer_error(
         &mut self,
         index: usize,
@@ -245,7 +240,6 @@ impl RecordReader<'_> {
     }
 }
 
-/// The outcome of one read.
 enum InputRead {
     Bytes(usize),
     End,
@@ -254,7 +248,6 @@ enum InputRead {
 }
 
 impl Input<'_> {
-    /// Reads once from an input that can only be read in sequence.
     fn read(
         &mut self,
         into: &mut [u8],

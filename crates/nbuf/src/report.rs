@@ -35,13 +35,13 @@ impl StateTimes {
         }
     }
 
-    /// Time in which the worker worked.
+    /// Time spent working.
     #[must_use]
     pub fn busy(&self) -> Duration {
         self.read + self.execute + self.write
     }
 
-    /// Time in which the worker waited.
+    /// Time spent waiting.
     #[must_use]
     pub fn waited(&self) -> Duration {
         self.read_wait + self.execute_wait + self.write_wait
@@ -51,13 +51,13 @@ impl StateTimes {
 /// What one worker did.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct StreamWorkerReport {
-    /// Number of buffers that it carried from reading to writing, and the sums of `states`.
+    /// Buffers carried from reading to writing, and sums of `states`.
     pub work: WorkerReport,
     /// Bytes in the buffers.
     pub bytes: u64,
     /// Time in each state.
     pub states: StateTimes,
-    /// Its first state spans, as many as [`Options::trace`](crate::Options) says.
+    /// Its first state spans, up to [`Options::trace`](crate::Options).
     pub trace: Vec<StateSpan>,
 }
 
@@ -74,16 +74,16 @@ pub enum WorkerState {
     Write,
 }
 
-/// One buffer in one state of a worker. Times are relative to the start of the execution.
+/// One buffer in one state of a worker. Times count from the start of the execution.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StateSpan {
-    /// The number of the buffer, in the order of reading.
+    /// Number of the buffer in read order.
     pub buffer: u64,
     /// The state.
     pub state: WorkerState,
-    /// When it began.
+    /// Start.
     pub start: Duration,
-    /// When it ended.
+    /// End.
     pub end: Duration,
 }
 
@@ -92,11 +92,11 @@ pub struct StateSpan {
 pub struct InputReport {
     /// Its name.
     pub name: String,
-    /// Bytes that were read and processed.
+    /// Bytes read and processed.
     pub bytes: u64,
-    /// Bytes of its last record, if that is shorter than the framing says.
+    /// Bytes of its last record, if shorter than the framing says.
     pub short_record: Option<u64>,
-    /// Whether it was read to its end.
+    /// Whether its end was reached.
     pub ended: bool,
 }
 
@@ -105,7 +105,7 @@ pub struct InputReport {
 pub struct OutputReport {
     /// Its name.
     pub name: String,
-    /// Bytes that were written.
+    /// Bytes written.
     pub bytes: u64,
 }
 
@@ -114,17 +114,17 @@ pub struct OutputReport {
 pub struct Report {
     /// Whether all inputs were read to their end without an error. If not, outputs are partial.
     pub complete: bool,
-    /// Bytes that were processed.
+    /// Bytes processed.
     pub bytes: u64,
-    /// Records that were processed.
+    /// Records processed.
     pub records: u64,
-    /// Buffers that were processed.
+    /// Buffers processed.
     pub buffers: u64,
     /// Bytes that a buffer is filled with after the ramp.
     pub buffer_bytes: usize,
-    /// Upper bound of the memory that was held at once: each worker's peak, and what processors say they need.
+    /// Upper bound of the memory held at once: each worker's peak, and what processors say they need.
     pub peak_bytes: u64,
-    /// From start to end.
+    /// Wall-clock time.
     pub elapsed: Duration,
     /// One per input.
     pub inputs: Vec<InputReport>,
@@ -135,7 +135,7 @@ pub struct Report {
 }
 
 impl Report {
-    /// The state times of all workers together.
+    /// The sum of all workers' state times.
     #[must_use]
     pub fn states(&self) -> StateTimes {
         let workers = self.workers.iter();

@@ -23,13 +23,13 @@ use crate::worker::{StreamExecution, WorkerResult};
 
 /// Reads, processes and writes until the inputs end.
 ///
-/// Without inputs there is nothing to read; without outputs, output is off. `watch` is called in this thread every
-/// [`POLL_INTERVAL`](isochrony_runtime::POLL_INTERVAL) and once at the end, with the bytes processed. If it returns false the
-/// execution is interrupted: at once, or, while a caller's `Read` or `Write` blocks, when that returns.
+/// Without inputs there is nothing to read; without outputs, output is dropped. This thread calls `watch` with the
+/// bytes processed every [`POLL_INTERVAL`](isochrony_runtime::POLL_INTERVAL) and once at the end. False interrupts the
+/// execution: at once, or, while a caller's `Read` or `Write` blocks, when that returns.
 ///
 /// # Errors
-/// The first error in stream order, after all workers have ended, with a report of what was done. Output in order holds all that
-/// comes before the record that failed.
+/// The first error in stream order, after all workers have ended, with a report. Ordered output holds all that comes before the
+/// record that failed.
 pub fn run<P: BlockProcessor>(
     options: &Options,
     inputs: Vec<Input<'_>>,
@@ -109,7 +109,7 @@ pub fn run<P: BlockProcessor>(
 /// Checks whether an execution could begin, without touching inputs or outputs.
 ///
 /// # Errors
-/// As [`run`] for illegal options and for too little memory.
+/// As [`run`] for illegal options and too little memory.
 pub fn check<P: BlockProcessor>(
     options: &Options,
     inputs: &[Input<'_>],
@@ -121,7 +121,6 @@ pub fn check<P: BlockProcessor>(
     plan_sizes(options, inputs, processor, outputs > 0, in_turn).map(drop)
 }
 
-/// Refuses several outputs for a processor that makes one stream.
 fn check_output_count<P: BlockProcessor>(processor: &P, outputs: usize) -> Result<(), NbufError> {
     if outputs > 1 && processor.needs_single_output() {
         return Err(NbufError::Option {
@@ -160,7 +159,6 @@ fn plan_sizes<P: BlockProcessor>(
     BufferSizes::plan(options, &needs)
 }
 
-/// Runs the workers and calls `watch` while they work.
 fn run_workers<P: BlockProcessor>(
     execution: &StreamExecution<'_, P>,
     workers: usize,
@@ -200,7 +198,7 @@ fn run_workers<P: BlockProcessor>(
     })
 }
 
-/// After the last buffer: writes what the processor still holds, and flushes the outputs.
+/// Writes what the processor still holds, and flushes.
 fn finish<P: BlockProcessor>(execution: &StreamExecution<'_, P>) -> Result<(), NbufError> {
     let mut failed = None;
     let mut write = |bytes: &[u8]| {

@@ -1,4 +1,4 @@
-//! The outputs of an execution, shared by its workers: the turn at each, and the error that stops them.
+//! The outputs, shared by workers: the turn at each, and the error that stops them.
 
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -10,7 +10,6 @@ use crate::output::{Output, WriteOutcome};
 use crate::report::OutputReport;
 use crate::turns::{Turn, TurnLock};
 
-/// The outputs of an execution.
 pub(crate) struct SharedOutputs<'r> {
     outputs: Vec<SharedOutput<'r>>,
     in_order: bool,
@@ -27,7 +26,7 @@ struct SharedOutput<'r> {
 /// The first error, in stream order, and where it stops the execution.
 #[derive(Default)]
 pub(crate) struct StopState {
-    /// The first buffer that is not processed; `u64::MAX`: none.
+    /// The first buffer not processed; `u64::MAX`: none.
     from: AtomicU64,
     first_error: Mutex<Option<(u64, NbufError)>>,
 }
@@ -40,20 +39,20 @@ impl StopState {
         }
     }
 
-    /// Whether the execution stops, at any buffer.
+    /// From any buffer on.
     pub(crate) fn is_stopped(&self) -> bool {
         self.from.load(Ordering::Relaxed) != u64::MAX
     }
 
-    /// Whether it stops at once, without finishing earlier buffers.
+    /// Without finishing earlier buffers.
     pub(crate) fn is_stopped_at_once(&self) -> bool {
         self.from.load(Ordering::Relaxed) == 0
     }
 
-    /// Records an error at a buffer, and stops the execution from buffer `from` on. The error of the earliest buffer is kept.
+    /// Records an error at a buffer, and stops the execution from buffer `from` on. Keeps the earliest buffer's error.
     fn record(&self, number: u64, error: NbufError, from: u64) {
         let mut first = (self.first_error.lock()).unwrap_or_else(PoisonError::into_inner);
-        // Who interrupts an execution that has failed wants to know why it failed.
+        // Who interrupts a failed execution wants to know why it failed.
         let is_earlier = |before: u64| number < before && !matches!(error, NbufError::Interrupted);
         if first.as_ref().is_none_or(|(before, _)| is_earlier(*before)) {
             *first = Some((number, error));
@@ -82,12 +81,11 @@ impl<'r> SharedOutputs<'r> {
         }
     }
 
-    /// Stops the outputs at a buffer.
     pub(crate) fn stop_at(&self, number: u64, error: NbufError) {
         self.stop_from(number, error, number);
     }
 
-    /// Stops the outputs behind the buffer that failed.
+    /// Stops the outputs behind the failed buffer.
     pub(crate) fn stop_after(&self, number: u64, error: NbufError) {
         self.stop_from(number, error, number + 1);
     }
@@ -99,7 +97,7 @@ impl<'r> SharedOutputs<'r> {
         }
     }
 
-    /// Writes to one output, whose turn the caller holds.
+    /// The caller holds the output's turn.
     fn write(&self, output: usize, bytes: &[u8]) -> Result<(), Option<NbufError>> {
         if bytes.is_empty() {
             return Ok(());
@@ -155,20 +153,20 @@ impl SharedOutput<'_> {
     }
 }
 
-/// Turns a panic of a caller's `Write` into an error, so that it is recorded before the turn is passed on.
+/// Turns a panic of a caller's `Write` into an error, which is recorded before the turn is passed on.
 fn catch_panic<T>(work: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
     let done = catch_unwind(AssertUnwindSafe(work));
     done.unwrap_or_else(|panic| Err(io::Error::other(PanicError::new(&*panic))))
 }
 
-/// What [`BufferOutput`](crate::BufferOutput) needs of the outputs, without the lifetime of their writers.
+/// The outputs for [`BufferOutput`](crate::BufferOutput), without their writers' lifetime.
 pub(crate) trait OutputAccess: Sync {
     fn count(&self) -> usize;
-    /// Waits for a buffer's turn at an output; None if that is stopped.
+    /// Waits for a buffer's turn; None if the output is stopped.
     fn acquire(&self, output: usize, number: u64) -> Option<Turn<'_>>;
-    /// Whether buffers are written in stream order.
+    /// Buffers are written in stream order.
     fn is_in_order(&self) -> bool;
-    /// Writes to an output, whose turn the caller holds.
+    /// The caller holds the output's turn.
     fn write(&self, output: usize, bytes: &[u8]) -> Result<(), Option<NbufError>>;
     /// Stops the execution at this buffer.
     fn fail(&self, number: u64, error: NbufError);

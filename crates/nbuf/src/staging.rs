@@ -1,17 +1,16 @@
-//! Staging buffers: the output of a buffer until the buffer is executed, within a limit of memory.
+//! Staging buffers: hold a buffer's output until the buffer is executed, within a memory limit.
 
-/// What one worker stages for all outputs. It is reused for each buffer.
+/// What one worker stages. Reused for each buffer.
 #[derive(Default)]
 pub(crate) struct StagingBuffers {
     pub(crate) outputs: Vec<StagedOutput>,
-    /// Bytes of memory for all of them.
+    /// Bytes for all of them.
     memory: usize,
 }
 
-/// What is staged for one output.
 #[derive(Default)]
 pub(crate) struct StagedOutput {
-    /// Whether the processed buffer itself is written before `bytes`.
+    /// The processed buffer itself is written before `bytes`.
     pub(crate) forwards_block: bool,
     pub(crate) bytes: Vec<u8>,
     /// `forwards_block` and the length of `bytes` when the current record began.
@@ -34,8 +33,8 @@ impl StagingBuffers {
         }
     }
 
-    /// Bytes that may be staged. A little less than the memory if outputs share it, so that it does not move back and forth between
-    /// them when it is nearly full.
+    /// Bytes that may be staged. A little less than the memory if outputs share it; otherwise memory would move back
+    /// and forth between them when nearly full.
     pub(crate) fn limit(&self) -> usize {
         if self.outputs.len() > 1 {
             self.memory - self.memory / 64
@@ -44,7 +43,7 @@ impl StagingBuffers {
         }
     }
 
-    /// Reserves memory for `more` bytes of an output. False if the system has none.
+    /// Reserves memory for `more` bytes. False if the system has none.
     pub(crate) fn reserve(&mut self, output: usize, more: usize) -> bool {
         let bytes = &self.outputs[output].bytes;
         let needed = bytes.len() + more;
@@ -55,7 +54,7 @@ impl StagingBuffers {
         let wanted = if needed <= free {
             needed.max(bytes.capacity().saturating_mul(2)).min(free)
         } else {
-            // The other outputs hold more than they use: all get equal parts of what is unused.
+            // The other outputs hold more than they use: divide what is unused equally.
             let used: usize = self.outputs.iter().map(|one| one.bytes.len()).sum();
             let each = self.memory.saturating_sub(used + more) / self.outputs.len();
             for (_, other) in (0..).zip(&mut self.outputs).filter(|(at, _)| *at != output) {
@@ -67,7 +66,6 @@ impl StagingBuffers {
         bytes.try_reserve_exact(wanted - bytes.len()).is_ok()
     }
 
-    /// Bytes of memory that it holds.
     pub(crate) fn allocated(&self) -> usize {
         self.outputs.iter().map(|one| one.bytes.capacity()).sum()
     }

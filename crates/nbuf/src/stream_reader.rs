@@ -1,8 +1,8 @@
 //! The state *read*: merges the inputs into one stream and gives its next whole records to one worker at a time.
 //!
-//! Input memory and regular files with a stride are only divided here. A worker reads its part of a file after it has passed its
-//! turn on, so that several read at once. Other inputs are read here; what follows the last whole record is kept for the next
-//! buffer.
+//! Input memory and regular files with a stride are only divided here: a worker reads its part of a file after it has
+//! passed its turn on, so several read at once. Other inputs are read here; what follows the last whole record is kept
+//! for the next buffer.
 
 use std::fs::File;
 use std::io;
@@ -21,7 +21,6 @@ use crate::report::InputReport;
 
 pub(crate) struct StreamReader<'r> {
     readers: Vec<RecordReader<'r>>,
-    /// The input to read next.
     next_input: usize,
     merge: Merge,
     eager: bool,
@@ -31,9 +30,8 @@ pub(crate) struct StreamReader<'r> {
     offset: u64,
 }
 
-/// The part of the stream that a worker processes.
 pub(crate) struct StreamPart<'r> {
-    /// The number of the buffer, in the order of reading.
+    /// In read order.
     pub(crate) number: u64,
     pub(crate) offset: u64,
     pub(crate) input: usize,
@@ -44,9 +42,8 @@ pub(crate) struct StreamPart<'r> {
 pub(crate) enum PartData<'r> {
     /// The first bytes of the worker's buffer.
     Buffered(usize),
-    /// Memory of the input.
     Borrowed(&'r [u8]),
-    /// A range of a file that the worker has to read.
+    /// A range that the worker has to read.
     InFile {
         file: Arc<File>,
         offset: u64,
@@ -76,12 +73,11 @@ impl<'r> StreamReader<'r> {
         }
     }
 
-    /// The number that the next buffer gets.
     pub(crate) fn next_number(&self) -> u64 {
         self.next_number
     }
 
-    /// The next whole records, in `buffer` if they had to be read. None if all inputs have ended, or if `is_stopped`, which is
+    /// The next whole records, in `buffer` if they had to be read. None if all inputs have ended, or if `is_stopped`,
     /// polled while it waits.
     pub(crate) fn next_part(
         &mut self,
@@ -109,7 +105,7 @@ impl<'r> StreamReader<'r> {
         }
     }
 
-    /// Waits until one of several inputs is readable, for one poll interval at most.
+    /// Waits at most one poll interval until an input is readable.
     fn wait_for_any(&self, pending: &[usize]) -> Result<(), NbufError> {
         let files: Vec<_> = pending
             .iter()
@@ -123,7 +119,6 @@ impl<'r> StreamReader<'r> {
             .map_err(|why| self.readers[pending[0]].error(pending[0], why))
     }
 
-    /// Makes the next `length` bytes of an input a part of the stream.
     fn take(&mut self, index: usize, length: usize) -> StreamPart<'r> {
         let reader = &mut self.readers[index];
         let position = reader.position;
@@ -195,12 +190,12 @@ impl<'r> StreamReader<'r> {
         Ok(FillOutcome::Records(whole))
     }
 
-    /// Bytes of all inputs; None if one does not know its size.
+    /// Bytes of all inputs; None if one is unknown.
     pub(crate) fn size(&self) -> Option<u64> {
         self.readers.iter().map(|reader| reader.input.size()).sum()
     }
 
-    /// Sets the positions of files to where reading ended, and reports how far that is.
+    /// Sets files' positions to where reading ended, and reports these.
     pub(crate) fn end(self) -> Vec<InputReport> {
         self.readers
             .into_iter()
@@ -217,7 +212,7 @@ impl<'r> StreamReader<'r> {
     }
 }
 
-/// Reads a range of a file: how many bytes were read, and the error if these are not all.
+/// Returns the bytes read, and the error if these are not all.
 pub(crate) fn read_file_part(
     file: &File,
     offset: u64,

@@ -1,23 +1,23 @@
 //! The queue of n-buffering: a ticket lock.
 //!
-//! Each place where one worker may be at a time (reading, an ordered execution, a join, an output) is a [`TurnLock`], which serves
-//! the turns 0, 1, 2, ... The configurations of the paper's table 2 differ only in where a turn comes from:
+//! Each place where one worker may be at a time (reading, an ordered execution, a join, an output) is a [`TurnLock`],
+//! which serves turns 0, 1, 2, ... The configurations of the paper's table 2 differ only in where a turn comes from:
 //!
 //! - [`acquire_on_arrival`](TurnLock::acquire_on_arrival) draws it: first come, first served, so that no worker starves;
 //! - [`acquire_in_order`](TurnLock::acquire_in_order) takes the buffer's number, so that workers cannot overtake each other
 //!   (section 3.2.2 of the paper).
 //!
-//! No deadlock: a worker has one buffer, numbered when it was read. In stream order it waits for older buffers, on arrival for
-//! workers that came earlier, and it holds no turn drawn on arrival while it waits in stream order (`worker` ensures this). So the
-//! worker with the oldest buffer can always proceed.
+//! No deadlock: a worker has one buffer, numbered when read. In stream order it waits for older buffers, on arrival for
+//! workers that came earlier, and it holds no turn drawn on arrival while it waits in stream order (`worker` ensures
+//! this). So the worker with the oldest buffer can always proceed.
 //!
-//! A lock can be stopped from a buffer on. It still admits earlier buffers, so that what comes before an error is written.
+//! A lock can be stopped from a buffer on. It still admits earlier buffers, so that what comes before an error is
+//! written.
 //!
 //! `tests/loom_turns.rs` checks this file under every interleaving of a few threads with at most two preemptions.
 
 use crate::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
-/// A lock that is held in turn.
 pub(crate) struct TurnLock {
     state: Mutex<TurnState>,
     /// One per turn modulo the number of workers, so that only the next holder is woken.
@@ -25,22 +25,19 @@ pub(crate) struct TurnLock {
 }
 
 struct TurnState {
-    /// The next turn that is drawn on arrival.
     next_drawn: u64,
     /// The turn that may hold the lock.
     serving: u64,
-    /// The first buffer that is refused.
     stopped_from: Option<u64>,
 }
 
-/// The lock, held. Dropping it, also by a panic, passes the lock on.
+/// The lock, held. Dropping it, also by a panic, passes it on.
 #[must_use]
 pub(crate) struct Turn<'l> {
     lock: &'l TurnLock,
 }
 
 impl TurnLock {
-    /// A lock for this number of workers.
     pub(crate) fn new(workers: usize) -> Self {
         let state = TurnState {
             next_drawn: 0,
@@ -53,7 +50,7 @@ impl TurnLock {
         }
     }
 
-    /// Waits for those who came earlier. None if the lock is stopped for this buffer; without a buffer, if it is stopped at all.
+    /// Waits for earlier arrivals. None if the lock is stopped for this buffer; without a buffer, if stopped at all.
     pub(crate) fn acquire_on_arrival(&self, buffer: Option<u64>) -> Option<Turn<'_>> {
         let mut state = self.lock();
         let turn = state.next_drawn;
@@ -69,14 +66,13 @@ impl TurnLock {
         (!refused).then_some(turn)
     }
 
-    /// The number of turns drawn on arrival.
     #[cfg(test)]
     #[allow(dead_code)] // Used by the model check only.
     pub(crate) fn arrivals(&self) -> u64 {
         self.lock().next_drawn
     }
 
-    /// Waits until all earlier buffers have held the lock. None if it is stopped for this buffer.
+    /// Waits until all earlier buffers have held the lock. None if stopped for this buffer.
     pub(crate) fn acquire_in_order(&self, buffer: u64) -> Option<Turn<'_>> {
         let mut state = self.lock();
         loop {
@@ -134,7 +130,7 @@ impl Drop for Turn<'_> {
         state.serving += 1;
         let next = state.serving;
         drop(state);
-        // All: two workers may share a condition while one of them is about to leave.
+        // All: two workers may share a condition while one is about to leave.
         self.lock.condition(next).notify_all();
     }
 }

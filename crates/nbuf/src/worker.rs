@@ -5,9 +5,9 @@
 //! ```
 //!
 //! A worker holds one turn at a time, with two exceptions, neither of which can form a cycle:
-//! - Within an ordered execution or a join it acquires turns at outputs if it writes more than it may stage. It passes on those
-//!   drawn on arrival before it waits in stream order, where the oldest buffer is first everywhere.
-//! - Turns at several outputs are acquired in the order of the outputs.
+//! - Within an ordered execution or a join it acquires turns at outputs if it writes more than it may stage. It passes
+//!   on those drawn on arrival before it waits in stream order, where the oldest buffer is first everywhere.
+//! - Turns at several outputs are acquired in the order of outputs.
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -28,29 +28,26 @@ use crate::staging::StagingBuffers;
 use crate::stream_reader::{PartData, StreamPart, StreamReader, read_file_part};
 use crate::turns::TurnLock;
 
-/// What the workers of an execution share.
 pub(crate) struct StreamExecution<'r, P> {
     pub(crate) processor: &'r P,
     pub(crate) framing: &'r Framing,
     pub(crate) read_turns: TurnLock,
     pub(crate) reader: Mutex<StreamReader<'r>>,
-    /// None if buffers are executed in parallel.
+    /// None: executed in parallel.
     pub(crate) execute_turns: Option<TurnLock>,
-    /// For each lane of joins.
+    /// One per lane.
     pub(crate) join_turns: Vec<TurnLock>,
     pub(crate) outputs: SharedOutputs<'r>,
     pub(crate) output_count: usize,
-    /// Bytes that each worker may stage.
+    /// Per worker.
     pub(crate) staging_bytes: usize,
-    /// State spans that each worker records.
     pub(crate) trace: usize,
     pub(crate) start: Instant,
-    /// Bytes processed.
+    /// In bytes.
     pub(crate) progress: Progress,
     pub(crate) records: AtomicU64,
 }
 
-/// What one worker owns.
 struct Worker<S> {
     scratch: S,
     buffer: Vec<u8>,
@@ -66,19 +63,19 @@ pub(crate) struct WorkerResult {
 }
 
 impl<P: BlockProcessor> StreamExecution<'_, P> {
-    /// Stops the execution behind a buffer that failed. Earlier buffers are finished; this one's output so far is kept.
+    /// Stops the execution behind a failed buffer. Earlier buffers are finished; this one's output so far is kept.
     fn stop_after(&self, number: u64, error: NbufError) {
         self.outputs.stop_after(number, error);
         self.stop_turns(number + 1);
     }
 
-    /// Stops the execution at a buffer. Earlier buffers are finished.
+    /// Earlier buffers are finished.
     pub(crate) fn stop_at(&self, number: u64, error: NbufError) {
         self.outputs.stop_at(number, error);
         self.stop_turns(number);
     }
 
-    /// Refuses this buffer and later ones everywhere, since their workers end and will not pass turns on.
+    /// Refuses this buffer and later ones everywhere: their workers end and will not pass turns on.
     fn stop_turns(&self, number: u64) {
         self.read_turns.stop(number);
         for turns in self.execute_turns.iter().chain(&self.join_turns) {
@@ -86,7 +83,6 @@ impl<P: BlockProcessor> StreamExecution<'_, P> {
         }
     }
 
-    /// Runs one worker until the stream ends or is stopped.
     pub(crate) fn run_worker(&self) -> WorkerResult {
         let made = catch_unwind(AssertUnwindSafe(|| self.processor.new_scratch()));
         let scratch = match made {
@@ -105,7 +101,7 @@ impl<P: BlockProcessor> StreamExecution<'_, P> {
         worker.result
     }
 
-    /// Stops the execution at once: a worker panicked where no buffer is the cause.
+    /// Stops at once: a worker panicked where no buffer is the cause.
     pub(crate) fn fail_worker(&self, panic: &(dyn Any + Send)) -> WorkerResult {
         let why = Box::new(PanicError::new(panic));
         let (offset, length) = (0, 0);
@@ -162,7 +158,6 @@ impl<P: BlockProcessor> StreamExecution<'_, P> {
         Ok(())
     }
 
-    /// The state *read*.
     fn read<'c>(&'c self, worker: &mut Worker<P::Scratch>) -> Result<StreamPart<'c>, StoppedError> {
         let report = &mut worker.result.report;
         let mut stopwatch = Stopwatch::start();
@@ -284,7 +279,7 @@ impl<P: BlockProcessor> StreamExecution<'_, P> {
         Ok(())
     }
 
-    /// Calls the processor, which may fail or panic. Then it stops the execution before any turn is passed on.
+    /// Calls the processor. If it fails or panics, stops the execution before any turn is passed on.
     fn call_processor<'o>(
         &self,
         block: &RecordBlock<'_>,
@@ -347,7 +342,7 @@ impl Stopwatch {
         Self(Instant::now())
     }
 
-    /// Time since the last lap, or the start.
+    /// Since the last lap, or the start.
     fn lap(&mut self) -> Duration {
         let now = Instant::now();
         let lap = now - self.0;

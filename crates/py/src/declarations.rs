@@ -1,4 +1,4 @@
-//! Declarations of operators, for the generated methods of `isochrony.Plan`, and those that other crates add.
+//! Declarations of operators, for the generated methods of `isochrony.Plan`, and those of other crates.
 
 use std::sync::{PoisonError, RwLock};
 
@@ -6,7 +6,7 @@ use isochrony_flow::{Catalog, Declaration};
 use pyo3::prelude::*;
 use serde_json::Value;
 
-/// Operators of other crates that are linked into this extension.
+/// From other crates linked into this extension.
 static ADDED: RwLock<Vec<Declaration>> = RwLock::new(Vec::new());
 
 /// Adds operators of another crate; one of the same name is replaced. Call it when the extension is initialised.
@@ -15,7 +15,6 @@ pub fn add_operators(declarations: &[Declaration]) {
     added.extend_from_slice(declarations);
 }
 
-/// The engine's operators, and those that were added.
 pub(crate) fn catalog() -> Catalog {
     let added = ADDED.read().unwrap_or_else(PoisonError::into_inner);
     let standard = Catalog::standard();

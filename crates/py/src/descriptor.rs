@@ -1,4 +1,4 @@
-//! File descriptors that Python code passes.
+//! File descriptors from Python.
 #![allow(unsafe_code)] // A number becomes the owner of a descriptor.
 
 use std::os::fd::{BorrowedFd, OwnedFd};

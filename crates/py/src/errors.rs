@@ -14,32 +14,29 @@ use isochrony_time::TimeError;
 use pyo3::exceptions::{PyException, PyRuntimeError};
 use pyo3::prelude::*;
 
-/// The errno of a full disk, on Linux and macOS.
+/// On Linux and macOS.
 const ENOSPC: i32 = 28;
 
-/// An exception of the package, before it is a Python object.
+/// An exception before it is a Python object.
 pub(crate) struct PackageError {
     class: &'static str,
     code: &'static str,
     message: String,
     errno: Option<i32>,
-    /// The Python exception behind it.
     cause: Option<PyErr>,
 }
 
-/// Result of functions that call into our crates.
 pub(crate) type Result<T> = std::result::Result<T, Error>;
 
-/// An exception of the package, or one that Python code raised.
 pub(crate) enum Error {
     /// An exception of the package.
     Package(Box<PackageError>),
-    /// An exception that Python code raised.
+    /// Raised by Python code.
     Python(PyErr),
 }
 
 impl PackageError {
-    /// An exception with a class of `isochrony.native_errors`.
+    /// `class`: in `isochrony.native_errors`.
     pub(crate) fn new(class: &'static str, code: &'static str, message: String) -> Self {
         Self {
             class,
@@ -50,23 +47,19 @@ impl PackageError {
         }
     }
 
-    /// Adds an errno.
     pub(crate) fn with_errno(self, errno: Option<i32>) -> Self {
         Self { errno, ..self }
     }
 
-    /// Adds a cause.
     pub(crate) fn with_cause(self, cause: PyErr) -> Self {
         let cause = Some(cause);
         Self { cause, ..self }
     }
 
-    /// The message.
     pub(crate) fn message(&self) -> &str {
         &self.message
     }
 
-    /// The stable error code.
     pub(crate) fn code(&self) -> &'static str {
         self.code
     }
@@ -202,7 +195,7 @@ impl From<NbufError> for Error {
 }
 
 impl Error {
-    /// An n-buffering error; `behind` is appended to its message.
+    /// `behind` is appended to the message.
     pub(crate) fn of_nbuf(error: &NbufError, behind: &str) -> Self {
         let class = match error {
             NbufError::Option { .. } | NbufError::Memory { .. } => "OptionError",

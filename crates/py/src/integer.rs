@@ -7,12 +7,10 @@ use pyo3::prelude::*;
 
 use crate::errors::{Error, PackageError};
 
-/// An integer argument. One that does not fit is an error of the package that states the range, where PyO3 raises a
-/// bare `OverflowError`.
+/// One that does not fit is an error of the package that states the range, where PyO3 raises a bare `OverflowError`.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct IntegerArg<T>(pub(crate) T);
 
-/// Range of an integer type.
 pub(crate) trait IntegerLimits: Display {
     const MIN: Self;
     const MAX: Self;

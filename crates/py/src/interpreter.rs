@@ -8,8 +8,8 @@
 //!
 //! A thread is counted ([`InterpreterEntry`]) before it checks whether it may attach, and `close` waits until the count
 //! is zero: no thread is between check and interpreter at finalization. Calls of Python code are counted too
-//! ([`ActiveCall`]), because native frames wait for them. A thread that is attached detaches before it sleeps, or
-//! nobody could attach any more.
+//! ([`ActiveCall`]): native frames wait for them. An attached thread detaches before it sleeps, or nobody could attach
+//! any more.
 #![allow(unsafe_code)] // Whether a thread is attached is asked of CPython.
 
 use std::cell::Cell;
@@ -22,21 +22,18 @@ use isochrony_runtime::Interrupt;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-/// How long finalization waits for runs of daemon threads.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
-/// Delay after which Python functions that still run are interrupted by an exception.
+/// Python functions that run longer are interrupted by an exception.
 const INTERRUPT_DELAY: Duration = Duration::from_millis(200);
 const POLL_INTERVAL: Duration = Duration::from_millis(1);
 
-/// The interpreter is about to finalize.
 static IS_CLOSING: AtomicBool = AtomicBool::new(false);
-/// The thread that finalizes it; it may still run Python code.
+/// Finalizes the interpreter; may still run Python code.
 static CLOSING_THREAD: OnceLock<ThreadId> = OnceLock::new();
-/// Number of threads that are about to attach.
+/// About to attach.
 static ENTERING_THREADS: AtomicUsize = AtomicUsize::new(0);
-/// Number of calls of Python code by this crate, without those of threads that sleep for good.
+/// Calls of Python code by this crate, without those of threads that sleep for good.
 static ACTIVE_CALLS: AtomicUsize = AtomicUsize::new(0);
-/// Runs that have not ended.
 static ACTIVE_RUNS: Mutex<Vec<Weak<ActiveRun>>> = Mutex::new(Vec::new());
 
 thread_local! {
@@ -46,7 +43,7 @@ thread_local! {
     static OWN_CALLS: Cell<usize> = const { Cell::new(0) };
 }
 
-/// Sets [`IS_DETACHED`] until it is dropped.
+/// Sets [`IS_DETACHED`] until dropped.
 struct Detachment {
     before: bool,
 }
@@ -64,16 +61,14 @@ impl Drop for Detachment {
     }
 }
 
-/// Whether this thread is attached.
 fn is_attached() -> bool {
     // SAFETY: it may be called by any thread at any time; the pointer is only compared.
     let state = unsafe { pyo3::ffi::PyGILState_GetThisThreadState() };
-    // A native thread has a state only while it is attached. A Python thread always has one and runs this crate's code
+    // A native thread has a state only while attached. A Python thread always has one and runs this crate's code
     // detached only inside of `detach`.
     !state.is_null() && !IS_DETACHED.get()
 }
 
-/// A thread that is about to attach.
 struct InterpreterEntry;
 
 impl InterpreterEntry {
@@ -96,7 +91,7 @@ impl Drop for InterpreterEntry {
     }
 }
 
-/// Whether another thread finalizes the interpreter.
+/// Another thread finalizes the interpreter.
 fn is_closing_elsewhere() -> bool {
     IS_CLOSING.load(Ordering::SeqCst) && CLOSING_THREAD.get() != Some(&thread::current().id())
 }
@@ -110,7 +105,7 @@ fn sleep_for_good() -> ! {
     }
 }
 
-/// A call of Python code from native code.
+/// Python code called by native code.
 struct ActiveCall;
 
 impl ActiveCall {
@@ -164,15 +159,15 @@ pub(crate) fn detach<T: Send>(py: Python<'_>, work: impl FnOnce() -> T + Send) -
 /// A run that finalization stops.
 pub(crate) struct ActiveRun {
     pub(crate) stop: Interrupt,
-    /// The thread that started it, and Python's id of that thread.
+    /// Started it; Python's id of that thread.
     thread: ThreadId,
     python_thread: u64,
-    /// Worker threads take part in it.
+    /// Worker threads take part.
     has_workers: bool,
 }
 
 impl ActiveRun {
-    /// Registers a run, until it is dropped.
+    /// Registers a run until dropped.
     pub(crate) fn begin(py: Python<'_>, has_workers: bool) -> PyResult<Arc<Self>> {
         let python_thread = py.import("_thread")?.call_method0("get_ident")?;
         let run = Arc::new(Self {
@@ -187,8 +182,8 @@ impl ActiveRun {
         Ok(run)
     }
 
-    /// Unregisters the runs of this thread, which sleeps for good from now on. A worker thread does not know its run,
-    /// so it unregisters all that have workers.
+    /// Unregisters the runs of this thread, which now sleeps for good. A worker thread does not know its run, so it
+    /// unregisters all that have workers.
     fn abandon() {
         let this = thread::current().id();
         let runs = Self::all();
@@ -201,14 +196,13 @@ impl ActiveRun {
         all.retain(|run| run.upgrade().is_some_and(|run| stays(&run)));
     }
 
-    /// The runs that have not ended.
     fn all() -> Vec<Arc<Self>> {
         let runs = ACTIVE_RUNS.lock().unwrap_or_else(PoisonError::into_inner);
         runs.iter().filter_map(Weak::upgrade).collect()
     }
 }
 
-/// Whether finalization has begun; no other thread should start work.
+/// Finalization has begun; no other thread should start work.
 pub(crate) fn is_closing() -> bool {
     IS_CLOSING.load(Ordering::Relaxed)
 }
@@ -242,7 +236,6 @@ pub(crate) fn close(py: Python<'_>) {
     }
 }
 
-/// Raises SystemExit in a thread that runs Python code.
 fn interrupt(py: Python<'_>, thread: u64) {
     let raise = || -> PyResult<()> {
         let api = py.import("ctypes")?.getattr("pythonapi")?;
@@ -269,7 +262,6 @@ fn forget_threads() {
     }
 }
 
-/// Registers [`close`] to be called at exit.
 pub(crate) fn close_at_exit(module: &Bound<'_, PyModule>) -> PyResult<()> {
     let py = module.py();
     let close = pyo3::wrap_pyfunction!(close, module)?;

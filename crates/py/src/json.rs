@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 
 use crate::errors::{PackageError, Result};
 
-/// A Python mapping as a JSON object; NumPy scalars and times become numbers and text.
+/// NumPy scalars and times become numbers and text.
 pub(crate) fn object(owner: &str, mapping: &Bound<'_, PyAny>) -> Result<Map<String, Value>> {
     let text: String = mapping
         .py()
@@ -23,13 +23,11 @@ pub(crate) fn object(owner: &str, mapping: &Bound<'_, PyAny>) -> Result<Map<Stri
     }
 }
 
-/// A JSON object as a dict.
 pub(crate) fn dict<'py>(py: Python<'py>, map: &Map<String, Value>) -> PyResult<Bound<'py, PyAny>> {
     let text = serde_json::to_string(map).unwrap_or_else(|_| "{}".to_owned());
     loads(py, &text)
 }
 
-/// JSON text as Python objects.
 pub(crate) fn loads<'py>(py: Python<'py>, text: &str) -> PyResult<Bound<'py, PyAny>> {
     py.import("json")?.call_method1("loads", (text,))
 }

@@ -15,7 +15,7 @@ use pyo3::prelude::*;
 
 use crate::interpreter::attach;
 
-/// A pool for `workers` threads. `variable` (name, value) is added to the environment.
+/// For `workers` threads. `variable` (name, value) is added to the environment.
 pub(crate) fn process_pool(workers: usize, variable: (String, String)) -> Arc<ProcessPool> {
     ProcessPool::new(move || start_command(workers, variable))
 }
@@ -39,10 +39,8 @@ fn start_command(workers: usize, variable: (String, String)) -> Result<StartComm
     })
 }
 
-/// A Python function.
 struct FunctionObject(Arc<Py<PyAny>>);
 
-/// A function for the pool.
 pub(crate) fn host_function(function: &Arc<Py<PyAny>>) -> Arc<dyn HostFunction> {
     Arc::new(FunctionObject(Arc::clone(function)))
 }
@@ -72,7 +70,6 @@ impl HostFunction for FunctionObject {
     }
 }
 
-/// The calling thread of an operator.
 pub(crate) fn caller(run: &RunOptions<'_>) -> Caller {
     Caller {
         worker: run.worker,
@@ -81,12 +78,10 @@ pub(crate) fn caller(run: &RunOptions<'_>) -> Caller {
     }
 }
 
-/// Runs the Python handlers of signals that have arrived.
 pub(crate) fn check_signals() -> Result<(), Cause> {
     Ok(attach(|py| py.check_signals())?)
 }
 
-/// Rebuilds an exception of a worker process.
 pub(crate) fn rebuild(exception: &RemoteException) -> PyErr {
     let RemoteException {
         pid,
@@ -104,7 +99,6 @@ pub(crate) fn rebuild(exception: &RemoteException) -> PyErr {
     .unwrap_or_else(|error| error)
 }
 
-/// The cause of an operator's or tasklet's error.
 pub(crate) fn cause(error: CallError) -> Cause {
     match error {
         CallError::Raised(exception) => Box::new(rebuild(&exception)),
@@ -113,7 +107,6 @@ pub(crate) fn cause(error: CallError) -> Cause {
     }
 }
 
-/// An operator's error.
 pub(crate) fn operator_error(error: CallError) -> OpError {
     match error {
         CallError::Stopped => OpErrorKind::Interrupted,

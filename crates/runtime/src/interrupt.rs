@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// A flag that asks an execution to end early. Its clones are the same flag: one is given to whoever may ask, the others to
-/// the threads that work, which check it between short pieces of work.
+/// A flag that asks an execution to end early. Clones share it: one goes to whoever may ask, the others to working
+/// threads, which check it between short pieces of work.
 ///
 /// It publishes no data: a thread that sees the request may not conclude what happened before it.
 #[derive(Debug, Clone, Default)]

@@ -1,8 +1,8 @@
 //! A counter that one thread of the process advances every [`POLL_INTERVAL`] while somebody needs it.
 //!
-//! Work that polls between short steps has to know when it is time. Reading the clock at each step would cost too much, and so
-//! would a timer thread per execution: a short execution takes less time than to start one. So all executions share a thread,
-//! and compare a number. The thread ends after [`IDLE_TICKS`] without users; nobody joins it.
+//! Working threads poll between short steps. Reading the clock at each step costs too much, and starting a timer thread
+//! takes longer than a short execution. So all executions share one thread and compare a number. It ends after
+//! [`IDLE_TICKS`] without users; nobody joins it.
 //!
 //! A forked child has no such thread, so the owner is recorded by process id.
 
@@ -11,7 +11,7 @@ use std::thread;
 
 use crate::poll::POLL_INTERVAL;
 
-/// Ticks without users after which the thread ends: one second.
+/// One second.
 const IDLE_TICKS: u32 = 40;
 
 static TICKS: AtomicU64 = AtomicU64::new(0);
@@ -65,8 +65,8 @@ fn count(process: u32) {
             continue;
         }
         CLOCK_PROCESS.store(0, Ordering::SeqCst);
-        // A user that registered before the store relies on this thread, one that registered after it has started another.
-        // The swap decides which of the two threads stays.
+        // A user registered before the store relies on this thread; one registered after it started another. The swap
+        // decides which of the two stays.
         if USERS.load(Ordering::SeqCst) == 0
             || CLOCK_PROCESS.swap(process, Ordering::SeqCst) == process
         {
@@ -76,7 +76,7 @@ fn count(process: u32) {
     }
 }
 
-/// Held by tests that start the clock, so that the test that waits until it stops runs alone.
+/// Held by tests that use the clock: the test that waits until it stops must run alone.
 #[cfg(test)]
 pub(crate) static CLOCK_TESTS: std::sync::Mutex<()> = std::sync::Mutex::new(());
 

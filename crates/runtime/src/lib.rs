@@ -8,7 +8,7 @@
 //! | Is there memory for it? | [`MemoryBudget`], of which each thread holds [`MemoryReservation`]s |
 //! | What did each thread do? | [`WorkerReport`] |
 //!
-//! The crate depends on the standard library only and starts no workers: pools and queues belong to the engines.
+//! Depends on the standard library only and starts no workers: pools and queues belong to the engines.
 
 mod interrupt;
 mod interval_clock;

@@ -5,8 +5,8 @@
 //!                      │ reservation │ reservation │     available    │
 //! ```
 //!
-//! It counts bytes; it allocates nothing and nobody waits for it. Who is refused decides what to do: free something, write to
-//! disk, or fail.
+//! It counts bytes and allocates nothing. Nobody waits for it: a thread that is refused frees something, writes to
+//! disk, or fails.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -31,26 +31,26 @@ impl MemoryBudget {
         }
     }
 
-    /// Its limit.
+    /// The limit.
     #[must_use]
     pub fn limit(&self) -> u64 {
         self.limit
     }
 
-    /// Bytes that are reserved now.
+    /// Bytes reserved now.
     #[must_use]
     pub fn reserved(&self) -> u64 {
         self.reserved.load(Ordering::Relaxed)
     }
 
-    /// The most bytes that were reserved at once.
+    /// The most bytes reserved at once.
     #[must_use]
     pub fn peak(&self) -> u64 {
         self.peak.load(Ordering::Relaxed)
     }
 
-    /// Reserves `bytes` more; false, and nothing changes, if they exceed the limit. [`shrink`](Self::shrink) returns them.
-    /// Prefer a [`MemoryReservation`], which returns them when it is dropped.
+    /// Reserves `bytes` more; false, and nothing changes, if they exceed the limit. Prefer a [`MemoryReservation`],
+    /// which returns them when dropped.
     #[must_use]
     pub fn try_grow(&self, bytes: u64) -> bool {
         let add = |reserved: u64| {
@@ -66,14 +66,14 @@ impl MemoryBudget {
         before.is_ok()
     }
 
-    /// Returns `bytes` that were reserved.
+    /// Returns reserved bytes.
     pub fn shrink(&self, bytes: u64) {
         let before = self.reserved.fetch_sub(bytes, Ordering::Relaxed);
         debug_assert!(before >= bytes, "{bytes} bytes returned of {before}");
     }
 }
 
-/// A part of a budget, returned when it is dropped.
+/// A part of a budget, returned when dropped.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -102,7 +102,7 @@ impl MemoryReservation {
         }
     }
 
-    /// The budget that it is a part of.
+    /// The budget.
     #[must_use]
     pub fn budget(&self) -> &Arc<MemoryBudget> {
         &self.budget
@@ -114,7 +114,7 @@ impl MemoryReservation {
         self.bytes
     }
 
-    /// Makes it `bytes` large; false, and nothing changes, if that exceeds the budget. To shrink never fails.
+    /// Sets its size; false, and nothing changes, if that exceeds the budget. Shrinking never fails.
     #[must_use]
     pub fn try_resize(&mut self, bytes: u64) -> bool {
         let fits = match bytes.checked_sub(self.bytes) {
@@ -130,7 +130,7 @@ impl MemoryReservation {
         fits
     }
 
-    /// Splits off a reservation of `bytes`, or of all that there is if that is less. The budget stays as it is.
+    /// Splits off a reservation of `bytes`, or of everything if that is less. The budget does not change.
     #[must_use]
     pub fn split(&mut self, bytes: u64) -> Self {
         let bytes = bytes.min(self.bytes);
@@ -206,7 +206,7 @@ mod tests {
                     for round in 0..20_000 {
                         let before = reservation.bytes();
                         let wanted = (round * 7 + thread * 13) % 60;
-                        // The sum that the threads see lags behind the budget's, and is never larger.
+                        // The threads' sum lags behind the budget's and is never larger.
                         if wanted < before {
                             held.fetch_sub(before - wanted, Ordering::SeqCst);
                             assert!(reservation.try_resize(wanted));

@@ -7,19 +7,19 @@ use std::time::Duration;
 
 use crate::interval_clock::{ClockUser, ticks};
 
-/// Time between two polls: forty a second, so that an interrupt is noticed well within a tenth of a second.
+/// Time between polls: an interrupt is noticed well within a tenth of a second.
 pub const POLL_INTERVAL: Duration = Duration::from_millis(25);
 
-/// Says when a thread that works should poll. To ask costs one load of a number.
+/// Tells a working thread when to poll, at the cost of one load.
 #[derive(Debug)]
 pub struct PollTimer {
-    /// None if the system refused a thread for the clock. Then it is always time.
+    /// None if the system refused a thread for the clock; then it is always time.
     clock: Option<ClockUser>,
     last: u64,
 }
 
 impl PollTimer {
-    /// Due for the first time after at most [`POLL_INTERVAL`].
+    /// Due after at most [`POLL_INTERVAL`].
     #[must_use]
     pub fn start() -> Self {
         Self {
@@ -41,15 +41,15 @@ impl PollTimer {
     }
 }
 
-/// A callback that an execution runs every [`POLL_INTERVAL`] in its own thread, for example to look for signals and to report
-/// progress. It decides whether the execution goes on.
+/// A callback that an execution runs every [`POLL_INTERVAL`] in its own thread, for example to check for signals or to
+/// report progress.
 #[derive(Clone)]
 pub struct Watch {
     callback: Arc<dyn Fn() -> bool + Send + Sync>,
 }
 
 impl Watch {
-    /// The execution ends early if `callback` returns false. One that is over within [`POLL_INTERVAL`] never calls it.
+    /// The execution ends early if `callback` returns false. One shorter than [`POLL_INTERVAL`] never calls it.
     #[must_use]
     pub fn new(callback: impl Fn() -> bool + Send + Sync + 'static) -> Self {
         Self {
@@ -57,7 +57,7 @@ impl Watch {
         }
     }
 
-    /// Starts its timer.
+    /// Starts the timer.
     #[must_use]
     pub fn start(&self) -> ActiveWatch {
         ActiveWatch {
@@ -73,7 +73,7 @@ impl fmt::Debug for Watch {
     }
 }
 
-/// A [`Watch`] and the timer of an execution.
+/// A [`Watch`] with the timer of an execution.
 #[derive(Debug)]
 pub struct ActiveWatch {
     watch: Watch,
@@ -119,7 +119,7 @@ pub struct WaitGroup {
     all_dropped: Receiver<()>,
 }
 
-/// Held by a thread while others wait for it. It is released when it is dropped, also by a panic.
+/// Held by a thread that others wait for. Dropping it releases it, also in a panic.
 #[derive(Debug, Clone)]
 pub struct WaitToken {
     _sender: Sender<()>,
@@ -136,13 +136,13 @@ impl WaitGroup {
         }
     }
 
-    /// A token for a thread that [`wait`](Self::wait) waits for.
+    /// A token that [`wait`](Self::wait) waits for.
     #[must_use]
     pub fn token(&self) -> WaitToken {
         self.token.clone()
     }
 
-    /// Blocks until all tokens are dropped. Calls `poll` every [`POLL_INTERVAL`] until then.
+    /// Blocks until all tokens are dropped, and calls `poll` every [`POLL_INTERVAL`].
     pub fn wait(self, mut poll: impl FnMut()) {
         drop(self.token);
         while self.all_dropped.recv_timeout(POLL_INTERVAL) == Err(RecvTimeoutError::Timeout) {
@@ -185,7 +185,7 @@ mod tests {
         wait_until_due(&timer);
         timer.restart();
         wait_until_due(&timer);
-        // The clock advanced twice meanwhile.
+        // The clock advanced twice.
         assert!(start.elapsed() >= POLL_INTERVAL);
     }
 

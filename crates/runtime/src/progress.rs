@@ -4,8 +4,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 const UNKNOWN: u64 = u64::MAX;
 
-/// Work done and in total, in a unit that its owner states: samples, bytes, files, tasklets. Threads that work advance it;
-/// any thread reads it. Rates and remaining times are computed where they are shown.
+/// Work done and in total, in a unit that its owner states. Working threads advance it; any thread reads it. Rates and
+/// remaining times are computed where they are shown.
 ///
 /// ```
 /// let bytes = isochrony_runtime::Progress::of(100);
@@ -28,42 +28,42 @@ impl Progress {
         }
     }
 
-    /// What is done.
+    /// Work done.
     #[must_use]
     pub fn done(&self) -> u64 {
         self.done.load(Ordering::Relaxed)
     }
 
-    /// What there is to do; None if unknown.
+    /// Work in total; None if unknown.
     #[must_use]
     pub fn total(&self) -> Option<u64> {
         Some(self.total.load(Ordering::Relaxed)).filter(|total| *total != UNKNOWN)
     }
 
-    /// `amount` more is done.
+    /// Adds `amount` to the work done.
     pub fn advance(&self, amount: u64) {
         self.done.fetch_add(amount, Ordering::Relaxed);
     }
 
-    /// `done` is done in all.
+    /// Sets the work done.
     pub fn set_done(&self, done: u64) {
         self.done.store(done, Ordering::Relaxed);
     }
 
-    /// There is `total` to do.
+    /// Sets the total.
     pub fn set_total(&self, total: Option<u64>) {
         self.total
             .store(total.unwrap_or(UNKNOWN), Ordering::Relaxed);
     }
 
-    /// There is `amount` more to do than was known. Only for a known total.
+    /// Adds `amount` to a known total.
     pub fn extend(&self, amount: u64) {
         self.total.fetch_add(amount, Ordering::Relaxed);
     }
 }
 
 impl Default for Progress {
-    /// Of an unknown total.
+    /// The total is unknown.
     fn default() -> Self {
         Self::of(UNKNOWN)
     }

@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
-/// What one worker of an execution did. Engines embed it in a report of their own if they have more to say.
+/// What one worker did. Engines with more to say embed it in their own report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct WorkerReport {
-    /// Tasks, buffers or tasklets that it finished.
+    /// Tasks, buffers or tasklets finished.
     pub items: u64,
-    /// Time in which it worked on them.
+    /// Time spent on them.
     pub busy: Duration,
-    /// Time in which it waited for work or for other workers.
+    /// Time spent waiting for work or other workers.
     pub waited: Duration,
 }

@@ -1,4 +1,4 @@
-//! A pool of memory blocks that are used again: to fault in the pages of a new block costs more than to fill it.
+//! A pool of memory blocks for reuse: faulting in a new block's pages costs more than filling it.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Mutex, PoisonError};
@@ -7,10 +7,10 @@ use isochrony_runtime::MemoryBudget;
 use isochrony_segment::{Buffer, BufferMut, SegmentError};
 use isochrony_store::Blocks;
 
-/// Bytes of idle blocks that the pool keeps, and of blocks that it waits for.
+/// Bytes of idle blocks kept, and of blocks that the pool waits for.
 const MAX_IDLE_BYTES: u64 = 64 << 20;
 
-/// Number of blocks in use elsewhere that are checked whenever a block is taken.
+/// Referenced blocks that are checked whenever one is taken.
 const REFERENCED_BLOCKS_CHECKED: usize = 4;
 
 /// A pool of blocks of any length. An execution uses few different lengths.
@@ -23,8 +23,8 @@ pub struct BlockPool {
 struct PooledBlocks {
     idle_by_len: HashMap<usize, Vec<Buffer>>,
     idle_memory: MemoryBudget,
-    /// Blocks that were given back while something still refers to them. They become idle when nothing does: the allocator
-    /// would not reuse their memory.
+    /// Blocks given back while something refers to them. They become idle later: the allocator would not reuse their
+    /// memory.
     referenced: VecDeque<Buffer>,
     referenced_memory: MemoryBudget,
 }
@@ -48,7 +48,7 @@ impl PooledBlocks {
         }
     }
 
-    /// Takes an idle block, after it has moved blocks that nothing refers to any longer to the idle ones.
+    /// First moves blocks that nothing refers to any longer to the idle ones.
     fn find(&mut self, len: usize) -> Option<Buffer> {
         for _ in 0..REFERENCED_BLOCKS_CHECKED.min(self.referenced.len()) {
             let Some(mut block) = self.referenced.pop_front() else {
@@ -94,7 +94,7 @@ impl BlockPool {
         }
     }
 
-    /// As [`take`](Self::take), but the block is filled with zeros.
+    /// As [`take`](Self::take), filled with zeros.
     ///
     /// # Errors
     /// As [`take`](Self::take).
@@ -108,7 +108,7 @@ impl BlockPool {
         }
     }
 
-    /// As [`take`](Self::take), but the block holds a copy of `bytes`.
+    /// As [`take`](Self::take), with a copy of `bytes`.
     ///
     /// # Errors
     /// As [`take`](Self::take).
@@ -118,7 +118,7 @@ impl BlockPool {
         Ok(block)
     }
 
-    /// Gives back a whole block that was taken. While something still refers to the block, the pool does not hand it out.
+    /// Gives back a whole block. The pool does not hand it out while something refers to it.
     pub fn give(&self, mut block: Buffer) {
         if block.is_read_only() || block.is_empty() {
             return;
@@ -156,11 +156,11 @@ mod tests {
         let address = other.as_ptr();
         pool.give(other);
         assert_eq!(pool.take(500).unwrap().len(), 500);
-        // The first block has become idle, too.
+        // The first block is idle, too.
         let _first = pool.take(1000).unwrap();
         let again = pool.take(1000).unwrap();
         assert_eq!((again.as_ptr(), again.bytes()[999]), (address, 7));
-        // A clone of the whole block counts as a reference, too.
+        // A clone of the whole block is a reference, too.
         let block = pool.take(2000).unwrap();
         let (address, clone) = (block.as_ptr(), block.clone());
         pool.give(block);

@@ -1,6 +1,6 @@
-//! The signal catalog: numbers the signals that tasklets use and describes the tasklets in these numbers.
+//! The signal catalog: numbers the signals of an execution and describes its tasklets in these numbers.
 //!
-//! It stands between tasklets over stores, which callers describe, and the dependency graph, which knows only numbers.
+//! It stands between the callers' tasklets, over stores, and the dependency graph, which knows only numbers.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -16,28 +16,25 @@ use crate::shared_signal::SharedSignal;
 use crate::signal_range::{SignalHandle, SignalRange};
 use crate::tasklet::Tasklet;
 
-/// What signals are sorted by: scratch last, then the folder of the store, then the id in the store. Ids count up as signals
-/// are created, which is about the order of their files on disk.
+/// Scratch last, then by the store's folder, then by id. Ids count up as signals are created, which is about the order
+/// of their files on disk.
 type SignalKey = (bool, PathBuf, u64);
 
-/// A signal that tasklets read or write.
 pub(crate) struct CatalogEntry {
-    /// What the journal calls it. Scratch has only a number in this execution.
+    /// Its name in the journal. Scratch has only a number in this execution.
     pub(crate) identity: String,
-    /// Its state when the execution was scheduled.
+    /// Its state when scheduled.
     pub(crate) signal: Signal,
-    /// Whether a tasklet writes to it.
     pub(crate) is_written: bool,
     pub(crate) is_scratch: bool,
-    /// The handle to read it through: that of its writer, if it is written.
+    /// Of its writer, if it is written.
     handle: SignalHandle,
-    /// If it is not written: one shared signal for each different handle that callers gave, since handles of different
-    /// openings may show different states.
+    /// If it is not written: one signal per different handle, since handles of different openings may show different
+    /// states.
     shared: Vec<(Signal, Arc<SharedSignal>)>,
 }
 
 impl CatalogEntry {
-    /// The handle through which an input is read.
     fn input_handle(&mut self, input: &SignalRange) -> Result<SignalHandle, StoreError> {
         let SignalHandle::Stored(_, signal) = &input.handle else {
             return Ok(self.handle.clone());
@@ -55,7 +52,6 @@ impl CatalogEntry {
         Ok(SignalHandle::Shared(shared))
     }
 
-    /// The signal as a handle shows it.
     fn signal_through(&self, handle: &SignalHandle) -> Signal {
         match handle {
             SignalHandle::Shared(shared) => shared.cached(),
@@ -64,22 +60,21 @@ impl CatalogEntry {
     }
 }
 
-/// The signals of an execution, and its tasklets in terms of their numbers.
 pub(crate) struct SignalCatalog {
     pub(crate) signals: Vec<CatalogEntry>,
     pub(crate) signal_specs: Vec<SignalSpec>,
     pub(crate) specs: Vec<TaskletSpec>,
-    /// Of each tasklet the handles through which its inputs are read.
+    /// Per tasklet.
     input_handles: Vec<Vec<SignalHandle>>,
     pub(crate) written_stores: Vec<Store>,
 }
 
-/// A key that usually identifies a signal and is cheap to compute.
+/// Usually identifies a signal.
 fn cheap_key(range: &SignalRange) -> Option<(&Path, u64)> {
     match &range.handle {
         SignalHandle::Stored(store, signal) => Some((store.path(), signal.id().0)),
         SignalHandle::Shared(_) => None,
-        // A scratch signal has a folder of its own.
+        // A scratch signal has its own folder.
         SignalHandle::Scratch(scratch) => Some((scratch.folder(), u64::MAX)),
     }
 }
@@ -95,13 +90,12 @@ fn signal_key(range: &SignalRange, signal: &Signal) -> SignalKey {
     (range.is_scratch(), folder, signal.id().0)
 }
 
-/// The different signals of all inputs and outputs.
 struct SignalLookup<'a> {
-    /// In the order in which they were found.
+    /// In the order found.
     keys: Vec<SignalKey>,
-    /// Of each signal an output that writes it, else an input, and whether it is written.
+    /// Per signal: an output that writes it, else an input, and whether it is written.
     ranges: Vec<(&'a SignalRange, bool)>,
-    /// Of each input and output, in the order of the tasklets, the number of its signal in `keys`.
+    /// Per input and output, in tasklet order: the signal's position in `keys`.
     numbers: Vec<usize>,
     written_stores: HashMap<PathBuf, Store>,
 }
@@ -114,7 +108,7 @@ impl<'a> SignalLookup<'a> {
             numbers: Vec::new(),
             written_stores: HashMap::new(),
         };
-        // Thousands of tasklets use few signals: each signal is looked up once.
+        // Thousands of tasklets use few signals: look up each once.
         let mut by_cheap_key: HashMap<(&Path, u64), usize> = HashMap::new();
         for tasklet in tasklets {
             let inputs = tasklet.inputs.iter().map(|range| (range, false));
@@ -264,9 +258,9 @@ impl SignalCatalog {
         })
     }
 
-    /// The tasklets with the handles that the execution uses. What it writes is read through the store that writes it, since
-    /// another handle does not show what is not committed. Other signals are read through the handle that the caller gave, in
-    /// their state at that time.
+    /// The tasklets with the handles that the execution uses. What it writes is read through the writing store, since
+    /// no other handle shows uncommitted samples. Other signals are read through the caller's handle, in their state at
+    /// that time.
     pub(crate) fn with_resolved_handles(&self, tasklets: &[Tasklet]) -> Vec<Tasklet> {
         let dtypes: Vec<DType> = (self.signals.iter())
             .map(|entry| entry.signal.dtype())
@@ -301,7 +295,6 @@ impl SignalCatalog {
         resolved.collect()
     }
 
-    /// Scratch signals of the execution.
     pub(crate) fn scratch(&self) -> impl Iterator<Item = &Scratch> {
         self.signals.iter().filter_map(|entry| match &entry.handle {
             SignalHandle::Scratch(scratch) => Some(scratch),
@@ -309,14 +302,13 @@ impl SignalCatalog {
         })
     }
 
-    /// A range for messages: `name[start:end]`.
+    /// For messages: `name[start:end]`.
     pub(crate) fn range_text(&self, extent: &SignalExtent) -> String {
         let name = &self.signal_specs[extent.signal].name;
         format!("{name}[{}:{}]", extent.range.start, extent.range.end)
     }
 
-    /// What makes a tasklet the same as in a previous execution, besides its name: function, inputs and outputs. The journal
-    /// keeps this text.
+    /// The text by which the journal recognises a tasklet, besides its name: function, inputs and outputs.
     pub(crate) fn identity(&self, at: usize, tasklet: &Tasklet) -> String {
         let spec = &self.specs[at];
         let text = |extent: &SignalExtent| {
@@ -335,7 +327,6 @@ impl SignalCatalog {
         )
     }
 
-    /// Whether all stored outputs of a tasklet hold samples.
     pub(crate) fn has_all_outputs(&self, at: usize) -> bool {
         self.specs[at].outputs.iter().all(|output| {
             let entry = &self.signals[output.signal];
@@ -344,7 +335,6 @@ impl SignalCatalog {
         })
     }
 
-    /// Bytes that a tasklet reads and writes.
     pub(crate) fn tasklet_bytes(&self, at: usize) -> u64 {
         let spec = &self.specs[at];
         let inputs = spec.inputs.iter().map(|input| &input.extent);
@@ -359,8 +349,8 @@ impl SignalCatalog {
     }
 }
 
-/// Ranges of an input that tasklets must write first. A gap in a recording is not one of them. A gap in scratch or in a
-/// signal that the execution writes is, and so is an input that is nothing but a gap.
+/// Ranges of an input that tasklets must write first: gaps in scratch or in a signal that the execution writes, and an
+/// input that is nothing but a gap. Other gaps belong to the recording.
 fn missing_ranges(entry: &CatalogEntry, signal: &Signal, range: &Range<i64>) -> Vec<Range<i64>> {
     let gaps = signal.gaps().within(range.clone());
     let gaps: Vec<Range<i64>> = gaps.map(|gap| gap.range()).collect();

@@ -1,4 +1,4 @@
-//! What a tasklet's function works with: its inputs, memory for its outputs, and the samples that it writes.
+//! What a tasklet's function works with: inputs, memory for outputs, and written samples.
 
 use std::sync::Arc;
 
@@ -10,13 +10,13 @@ use crate::block_pool::BlockPool;
 use crate::error::{Cause, TaskletError};
 use crate::signal_range::SignalRange;
 
-/// Bytes of samples that a function writes.
+/// Samples that a function writes, as bytes.
 pub type OutputBytes = Box<dyn AsRef<[u8]> + Send>;
 
-/// Samples that a function wrote. They become visible when the function has succeeded.
+/// They become visible when the function has succeeded.
 pub(crate) enum StagedBytes {
     Bytes(OutputBytes),
-    /// Memory of the block pool, and whether it is a whole block.
+    /// Memory of the block pool; true: a whole block.
     Block(Buffer, bool),
 }
 
@@ -38,9 +38,9 @@ pub struct TaskletContext<'a> {
     interrupt: &'a Interrupt,
     pool: &'a Arc<BlockPool>,
     is_journaled: bool,
-    /// Of each output the offsets and samples that were written.
+    /// Per output: offsets and samples written.
     pub(crate) staged: Vec<Vec<(i64, StagedBytes)>>,
-    /// How long inputs that are scratch may be read.
+    /// Scratch inputs may be read until it ends.
     scratch_lease: Option<LeaseGuard>,
 }
 
@@ -94,13 +94,13 @@ impl<'a> TaskletContext<'a> {
         self.outputs.len()
     }
 
-    /// Whether a journal keeps what the function returns.
+    /// Whether a journal keeps the return value.
     #[must_use]
     pub fn is_journaled(&self) -> bool {
         self.is_journaled
     }
 
-    /// Number of the worker that runs the tasklet.
+    /// Number of the worker.
     #[must_use]
     pub fn worker(&self) -> usize {
         self.worker
@@ -112,8 +112,8 @@ impl<'a> TaskletContext<'a> {
         self.interrupt
     }
 
-    /// The samples of an input. Samples that were read stay valid while something refers to them. A selection of scratch can
-    /// be read only until the function returns.
+    /// The samples of an input. Samples read stay valid while something refers to them. A selection of scratch can be
+    /// read only until the function returns.
     ///
     /// # Errors
     /// There is no such input; or as [`Signal::select`](isochrony_store::Signal::select).
@@ -137,26 +137,26 @@ impl<'a> TaskletContext<'a> {
     /// Number of samples of an output, and their type.
     ///
     /// # Errors
-    /// There is no such output; or its signal was removed.
+    /// There is no such output, or its signal was removed.
     pub fn output(&self, output: usize) -> Result<(i64, DType), Cause> {
         let range = self.output_range(output)?;
         Ok((range.len(), range.dtype()?))
     }
 
-    /// Name of the signal that an output is a range of.
+    /// Name of an output's signal.
     ///
     /// # Errors
-    /// There is no such output; or its signal was removed.
+    /// As [`output`](Self::output).
     pub fn output_name(&self, output: usize) -> Result<String, Cause> {
         let range = self.output_range(output)?;
         Ok(range.cached_signal()?.name().to_owned())
     }
 
-    /// Writes samples of an output, starting `offset` samples after its start. All outputs of a tasklet become visible at
-    /// once, when its function has succeeded.
+    /// Writes samples of an output, `offset` samples after its start. All outputs become visible at once, when the
+    /// function has succeeded.
     ///
     /// # Errors
-    /// [`TaskletError::WrongOutput`]: the type differs, or samples lie outside of the output.
+    /// [`TaskletError::WrongOutput`]: wrong type, or samples outside the output.
     pub fn write<T: Sample>(
         &mut self,
         output: usize,
@@ -175,7 +175,7 @@ impl<'a> TaskletContext<'a> {
         self.write_bytes(output, offset, Box::new(bytes.to_vec()))
     }
 
-    /// As [`write`](Self::write), but takes bytes in native byte order, without a copy.
+    /// As [`write`](Self::write), with bytes in native byte order, without a copy.
     ///
     /// # Errors
     /// As [`write`](Self::write).
@@ -188,8 +188,8 @@ impl<'a> TaskletContext<'a> {
         self.stage(output, offset, StagedBytes::Bytes(bytes))
     }
 
-    /// As [`write_bytes`](Self::write_bytes), but takes a block of the [`pool`](Self::pool), or a part of one (`whole` is
-    /// false). Scratch in memory keeps the block without a copy; otherwise a whole block goes back to the pool.
+    /// As [`write_bytes`](Self::write_bytes), with a block of the [`pool`](Self::pool), or a part of one (`whole` is
+    /// false). Scratch in memory keeps it without a copy; otherwise a whole block goes back to the pool.
     ///
     /// # Errors
     /// As [`write`](Self::write).
@@ -203,7 +203,7 @@ impl<'a> TaskletContext<'a> {
         self.stage(output, offset, StagedBytes::Block(block, whole))
     }
 
-    /// The pool of blocks to fill with output.
+    /// The pool of blocks for output.
     #[must_use]
     pub fn pool(&self) -> &Arc<BlockPool> {
         self.pool

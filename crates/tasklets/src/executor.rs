@@ -1,4 +1,4 @@
-//! The executor: collects tasklets, explains in which order they will run, and runs them over stores.
+//! The executor: collects tasklets, explains their order, and runs them over stores.
 
 use std::sync::Arc;
 
@@ -72,8 +72,8 @@ impl Executor {
         })
     }
 
-    /// Runs each worker thread inside of `wrapper`, which must call its argument exactly once. For what is set up once per
-    /// thread and not once per tasklet.
+    /// Wraps each worker thread in `wrapper`, which must call its argument exactly once: for what is set up once per
+    /// thread.
     #[must_use]
     pub fn with_thread_wrapper(mut self, wrapper: fn(&mut (dyn FnMut() + Send))) -> Self {
         self.thread_wrapper = Some(wrapper);
@@ -85,7 +85,7 @@ impl Executor {
         self.tasklets.push(tasklet);
     }
 
-    /// The tasklets, in the order in which they were added.
+    /// The tasklets, in the order added.
     #[must_use]
     pub fn tasklets(&self) -> &[Tasklet] {
         &self.tasklets
@@ -100,8 +100,8 @@ impl Executor {
         Ok(schedule.explain(&self.tasklets, &self.options))
     }
 
-    /// Runs the tasklets. `resume` keeps what a previous execution finished, however it ended. Calls `watch` on the calling
-    /// thread about forty times a second, and ends early if it returns false.
+    /// Runs the tasklets. `resume` keeps what a previous execution finished, however it ended. Calls `watch` on the
+    /// calling thread about forty times a second; false ends the execution early.
     ///
     /// # Errors
     /// Before any tasklet runs: [`TaskletError::TwoWriters`], [`TaskletError::Cycle`], [`TaskletError::NobodyWrites`],
@@ -133,7 +133,7 @@ impl Executor {
             self.thread_wrapper,
             watch,
         )?;
-        // Scratch whose readers did not run is still there.
+        // Scratch whose readers did not run is left.
         for tasklet in &self.tasklets {
             runner
                 .release_scratch_of(tasklet)
@@ -143,7 +143,6 @@ impl Executor {
         TaskletsReport::new(&schedule, &self.options, outcome, returned)
     }
 
-    /// Removes what a previous execution wrote without recording that it was finished.
     fn invalidate_unfinished_outputs(&self, schedule: &Schedule) -> Result<(), TaskletError> {
         for (tasklet, output) in &schedule.unfinished_outputs {
             let output = &self.tasklets[*tasklet].outputs[*output];

@@ -1,6 +1,6 @@
-//! The dependency graph: finds which tasklet waits for which, from `after` and from what tasklets read and write.
+//! The dependency graph: derives which tasklet waits for which, from `after`, inputs and outputs.
 //!
-//! It knows signals and tasklets only by number, so that it can be tested without stores.
+//! It knows signals and tasklets only by number, so its tests need no stores.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -12,14 +12,14 @@ use crate::error::TaskletError;
 pub struct SignalSpec {
     /// Name for messages.
     pub name: String,
-    /// Bytes per sample if the signal is scratch; None for a stored signal.
+    /// Bytes per sample of scratch; None: a stored signal.
     pub scratch_sample_bytes: Option<u64>,
 }
 
-/// A range of a signal, which is given by its number.
+/// A range of a numbered signal.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SignalExtent {
-    /// Number of the signal in the list of signals.
+    /// Number of the signal.
     pub signal: usize,
     /// Sample indices.
     pub range: Range<i64>,
@@ -30,47 +30,47 @@ pub struct SignalExtent {
 pub struct InputSpec {
     /// The range.
     pub extent: SignalExtent,
-    /// Ranges within it that have no samples yet, so that other tasklets must write them first.
+    /// Ranges without samples yet: other tasklets must write them first.
     pub missing: Vec<Range<i64>>,
 }
 
 /// A tasklet as the scheduler sees it.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct TaskletSpec {
-    /// Unique name.
+    /// Unique.
     pub name: String,
-    /// What it reads. The first is the primary input: its disk position orders the tasklets.
+    /// Inputs. The disk position of the first, the primary input, orders the tasklets.
     pub inputs: Vec<InputSpec>,
-    /// What it writes.
+    /// Outputs.
     pub outputs: Vec<SignalExtent>,
-    /// Names of tasklets that must be done before.
+    /// Tasklets that must be done before.
     pub after: Vec<String>,
-    /// Whether it must not run at the same time as another exclusive tasklet. Others may run beside it.
+    /// Never runs beside another exclusive tasklet.
     pub exclusive: bool,
 }
 
-/// The tasklets, by number, and the dependencies between them.
+/// The tasklets, by number, and their dependencies.
 #[derive(Debug, Clone)]
 pub struct DependencyGraph {
     /// Name of each tasklet.
     pub names: Vec<String>,
-    /// Tasklets that each tasklet waits for, ascending.
+    /// What each waits for, ascending.
     pub dependencies: Vec<Vec<usize>>,
-    /// Tasklets that wait for each tasklet, ascending.
+    /// What waits for each, ascending.
     pub dependents: Vec<Vec<usize>>,
-    /// Tasklets that read the scratch that each tasklet writes, ascending.
+    /// Readers of the scratch that each writes, ascending.
     pub scratch_readers: Vec<Vec<usize>>,
-    /// Bytes of scratch that each tasklet writes.
+    /// Bytes of scratch that each writes.
     pub scratch_bytes: Vec<u64>,
-    /// Whether each tasklet is exclusive: at most one exclusive tasklet runs at a time.
+    /// Whether each is exclusive: at most one exclusive tasklet runs at a time.
     pub exclusive: Vec<bool>,
-    /// Position of each tasklet's primary input: signal and index, or device and byte after [`Self::use_disk_positions`].
-    /// None if the tasklet has no inputs or its primary input is scratch.
+    /// Position of each primary input: signal and index, or device and byte after [`Self::use_disk_positions`]. None:
+    /// no input, or scratch.
     pub disk_position: Vec<Option<(usize, i64)>>,
 }
 
 impl DependencyGraph {
-    /// Finds the dependencies. Signals must be sorted by where they lie on disk.
+    /// Finds the dependencies. Signals must be sorted by position on disk.
     ///
     /// # Errors
     /// [`TaskletError::DuplicateName`], [`TaskletError::UnknownTasklet`], [`TaskletError::TwoWriters`],
@@ -149,8 +149,8 @@ impl DependencyGraph {
         }
     }
 
-    /// Replaces signal and index of every primary input by device and byte, as `lookup` gives them. Changes nothing and
-    /// returns false if `lookup` does not know one of them: positions of two kinds cannot be compared.
+    /// Replaces signal and index of primary inputs by device and byte from `lookup`. Changes nothing and returns false
+    /// if one is unknown: positions of two kinds cannot be compared.
     pub fn use_disk_positions(
         &mut self,
         mut lookup: impl FnMut(usize, i64) -> Option<(usize, i64)>,
@@ -178,9 +178,8 @@ impl DependencyGraph {
         self.names.is_empty()
     }
 
-    /// Names of tasklets that wait for one another in a cycle, if there is one.
     fn find_cycle(&self) -> Option<String> {
-        // Kahn's algorithm removes everything that is neither on a cycle nor behind one.
+        // Kahn's algorithm removes all tasklets except those on a cycle or behind one.
         let mut unmet: Vec<usize> = self.dependencies.iter().map(Vec::len).collect();
         let mut ready: Vec<usize> = (0..self.len()).filter(|at| unmet[*at] == 0).collect();
         while let Some(at) = ready.pop() {
@@ -191,7 +190,7 @@ impl DependencyGraph {
                 }
             }
         }
-        // From any tasklet that is left, following unmet dependencies ends in a cycle.
+        // From any of them, unmet dependencies lead into a cycle.
         let mut at = unmet.iter().position(|unmet| *unmet > 0)?;
         let mut path = Vec::new();
         let mut first_visit = HashMap::new();
@@ -207,7 +206,7 @@ impl DependencyGraph {
     }
 }
 
-/// Of each signal the ranges that tasklets write, sorted and disjoint, each with its writer.
+/// Per signal: written ranges, sorted and disjoint, each with its writer.
 type WrittenRanges = Vec<Vec<(Range<i64>, usize)>>;
 
 fn written_ranges(
@@ -239,7 +238,6 @@ fn written_ranges(
     Ok(writers)
 }
 
-/// Those of sorted, disjoint ranges that overlap `range`.
 fn overlapping<'a>(
     written: &'a [(Range<i64>, usize)],
     range: &Range<i64>,
@@ -252,7 +250,7 @@ fn overlapping<'a>(
     &written[first..end.max(first)]
 }
 
-/// Refuses a missing range that the written ranges do not cover.
+/// Refuses a missing range that is not all written.
 fn check_written(
     written: &[(Range<i64>, usize)],
     missing: &Range<i64>,

@@ -1,8 +1,8 @@
 //! The journal: records on disk what an execution has finished, so that another one can resume it, however it ended.
 //!
-//! A record claims a range of samples for the execution, or says that a tasklet is finished. The latter is written after the
-//! commit that makes the tasklet's outputs durable. Each line starts with its checksum, and the first torn line ends the
-//! journal. Losing records costs work that is done again, never a sample. [`JournalPlace`] opens the file.
+//! A record claims a range of samples, or says that a tasklet is finished; the latter follows the commit that makes its
+//! outputs durable. Each line starts with its checksum; the first torn line ends the journal. Lost records cost work
+//! done again, never a sample. [`JournalPlace`] opens the file.
 //!
 //! ```text
 //!  lock the journal -> record claims -> run tasklets -> commit outputs -> record finished tasklets -> (repeat)
@@ -21,24 +21,22 @@ use crate::journal_place::JournalPlace;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum JournalRecord {
-    /// The execution writes these samples of a signal.
+    /// The execution writes these samples.
     Claim {
         signal: String,
         start: i64,
         end: i64,
     },
-    /// A tasklet is finished.
     Done {
         name: String,
-        /// Inputs, outputs and function: if they change, it is a different tasklet.
+        /// Inputs, outputs and function: a tasklet that differs in these is another one.
         #[serde(rename = "of")]
         identity: String,
-        /// The return value: JSON in a string, so that it is read exactly as it was written.
+        /// The return value as JSON in a string, which keeps it exactly as written.
         value: Option<String>,
     },
 }
 
-/// A journal that an execution writes.
 #[derive(Debug)]
 pub(crate) struct Journal {
     place: JournalPlace,
@@ -46,13 +44,13 @@ pub(crate) struct Journal {
 }
 
 impl Journal {
-    /// Reads the records of a journal; none if there is no such file.
+    /// No records if there is no such file.
     pub(crate) fn read(place: &JournalPlace) -> Result<Vec<JournalRecord>, TaskletError> {
         let text = place.read().map_err(|source| place.error("read", source))?;
         Ok(parse_lines(&text).0)
     }
 
-    /// Appends records. They are durable when it returns.
+    /// Appends records durably.
     pub(crate) fn append(
         &mut self,
         records: impl IntoIterator<Item = JournalRecord>,
@@ -70,19 +68,17 @@ impl Journal {
     }
 }
 
-/// A file that stays locked until it is dropped.
 #[derive(Debug)]
 struct LockedFile(File);
 
 impl Drop for LockedFile {
     fn drop(&mut self) {
-        // Closing the file is not enough: a child forked meanwhile would keep the lock. Unlocking fails only if there is no
-        // lock.
+        // Closing is not enough: a child forked meanwhile keeps the lock. Unlocking fails only without a lock.
         let _ = self.0.unlock();
     }
 }
 
-/// A journal that is locked against other executions, with the records that it held.
+/// A journal locked against other executions, and its previous records.
 pub(crate) struct LockedJournal {
     place: JournalPlace,
     file: LockedFile,
@@ -91,7 +87,6 @@ pub(crate) struct LockedJournal {
 }
 
 impl LockedJournal {
-    /// Locks a journal and creates it if there is none.
     pub(crate) fn new(place: &JournalPlace) -> Result<Self, TaskletError> {
         let io = |source| place.error("begin", source);
         let file = place.open().map_err(io)?;
@@ -101,13 +96,13 @@ impl LockedJournal {
                     path: place.path().to_owned(),
                 });
             }
-            // Executions are possible on a file system without locks, too.
+            // Some file systems have no locks.
             Ok(()) | Err(TryLockError::Error(_)) => {}
         }
         let text = place.read().map_err(|source| place.error("read", source))?;
         let (records, bytes) = parse_lines(&text);
-        // The folder of a store holds nothing but journals: a file without valid records is a damaged one there, and may be
-        // the user's file elsewhere.
+        // A store's folder holds only journals: a file without valid records is a damaged one. Elsewhere it may be the
+        // user's.
         if records.is_empty() && !place.is_in_store() && !is_torn_record(&text) {
             return Err(TaskletError::NotAJournal {
                 path: place.path().to_owned(),
@@ -121,12 +116,11 @@ impl LockedJournal {
         })
     }
 
-    /// The records that the journal held.
     pub(crate) fn take_records(&mut self) -> Vec<JournalRecord> {
         std::mem::take(&mut self.records)
     }
 
-    /// Empties the journal, or continues after its valid records if `resume` is set, and records the claims.
+    /// Empties the journal, or with `resume` continues after its valid records; then records the claims.
     pub(crate) fn begin(
         self,
         resume: bool,
@@ -143,7 +137,7 @@ impl LockedJournal {
             .set_len(if resume { bytes } else { 0 })
             .map_err(io)?;
         (file.0).seek(SeekFrom::End(0)).map_err(io)?;
-        // The file's name must be durable, too: no sample may outlive the record of who claimed it.
+        // The file's name must be durable, too: no sample may outlive the record of its claim.
         place.sync_folder().map_err(io)?;
         let mut journal = Journal { place, file };
         let claims = claims
@@ -158,7 +152,7 @@ impl LockedJournal {
     }
 }
 
-/// The records of a journal up to the first torn line, and the number of bytes that they take.
+/// Records up to the first torn line, and their length in bytes.
 fn parse_lines(text: &[u8]) -> (Vec<JournalRecord>, u64) {
     let (mut records, mut bytes) = (Vec::new(), 0);
     for line in text.split_inclusive(|byte| *byte == b'\n') {
@@ -169,7 +163,7 @@ fn parse_lines(text: &[u8]) -> (Vec<JournalRecord>, u64) {
     (records, bytes)
 }
 
-/// Whether a file holds nothing but the start of a journal's first line, as a crash leaves it.
+/// Whether a file holds only the start of a journal's first line, as after a crash.
 fn is_torn_record(text: &[u8]) -> bool {
     let start = &text[..text.len().min(4096)];
     let has_sum = start.iter().take(8).all(u8::is_ascii_hexdigit);
@@ -215,7 +209,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("journal");
         let journal = begin(&path, false, []).unwrap();
-        // A forked child has a descriptor of the same open file until it runs its program.
+        // Until it runs its program, a forked child has a descriptor of the same open file.
         let child = journal.file.0.try_clone().unwrap();
         assert!(matches!(
             LockedJournal::new(&place(&path)),
@@ -247,7 +241,7 @@ mod tests {
         }
         std::fs::write(&path, b"").unwrap();
         begin(&path, false, []).unwrap();
-        // The folder of a store holds only journals, so this is one that a crash damaged.
+        // A store's folder holds only journals: this one was damaged by a crash.
         let own = JournalPlace::in_store(folder.path(), "00000000");
         let path = own.path();
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();

@@ -1,5 +1,5 @@
-//! Where a journal lies. Its file is opened as those of a store are: below a folder, without following links, and only if it
-//! is a regular file of a plausible size.
+//! Where a journal lies. Opens its file as a store opens its own: below a folder, without following links, and only a
+//! regular file of plausible size.
 
 use std::fs::File;
 use std::io;
@@ -11,11 +11,10 @@ use isochrony_store::media::{Access, Media, RootedDisk, Site, limits};
 
 use crate::error::TaskletError;
 
-/// Where a store keeps its journals, in its own folder.
 const FOLDER: &str = "tasklets";
 const EXTENSION: &str = "journal";
 
-/// The folder of the store whose own journal a path names.
+/// The store, if a path names one of its journals.
 fn store_of_journal(path: &Path) -> Option<PathBuf> {
     let folder = path.parent()?;
     let is_journal = path.extension()? == EXTENSION;
@@ -28,7 +27,7 @@ fn store_of_journal(path: &Path) -> Option<PathBuf> {
     })
 }
 
-/// The path of a journal below a folder that exists.
+/// The path of a journal below an existing folder.
 #[derive(Debug, Clone)]
 pub(crate) struct JournalPlace {
     root: PathBuf,
@@ -37,7 +36,7 @@ pub(crate) struct JournalPlace {
 }
 
 impl JournalPlace {
-    /// A journal among those of the store in the folder `root`.
+    /// A journal of the store in the folder `root`.
     pub(crate) fn in_store(root: &Path, name: &str) -> Self {
         let folder = layout::engine_folder(root).join(FOLDER);
         Self {
@@ -47,8 +46,8 @@ impl JournalPlace {
         }
     }
 
-    /// A journal that a user names. Links on the way to it are the user's own, and followed, unless it is among those of a
-    /// store, as the error about an output that another execution claimed advises.
+    /// A journal that a user names. Links on the way are the user's own and followed, unless it is a store's journal,
+    /// as the error about a claimed output advises.
     pub(crate) fn new(given: &Path) -> Result<Self, TaskletError> {
         if let Some(root) = store_of_journal(given) {
             return Ok(Self {
@@ -68,7 +67,7 @@ impl JournalPlace {
             Some((resolved, given.strip_prefix(at).ok()?))
         });
         let (root, path) = match path {
-            // It exists: what is opened is a name in its folder.
+            // It exists: open a name in its folder.
             Some((resolved, rest)) if rest.as_os_str().is_empty() => {
                 let folder = resolved.parent().unwrap_or(&resolved).to_path_buf();
                 (folder, resolved)
@@ -98,12 +97,11 @@ impl JournalPlace {
         &self.path
     }
 
-    /// Whether it is among the journals of a store.
     pub(crate) fn is_in_store(&self) -> bool {
         self.is_in_store
     }
 
-    /// The other journals in the folder; none if it is not that of a store's journals.
+    /// Other journals in a store's folder of journals; elsewhere none.
     pub(crate) fn others(&self) -> Vec<Self> {
         let names = match self.is_in_store {
             true => self.media().list(self.folder()).unwrap_or_default(),
@@ -123,14 +121,13 @@ impl JournalPlace {
         others.collect()
     }
 
-    /// All bytes of the file; none if there is no such file.
+    /// Empty if there is no such file.
     pub(crate) fn read(&self) -> io::Result<Vec<u8>> {
         let bytes = self.media().read(&self.path, limits::LOG)?;
         Ok(bytes.unwrap_or_default())
     }
 
-    /// Opens the file for writing, and creates it and its folders if they are missing. Names of folders are durable when it
-    /// returns.
+    /// Opens for writing; creates file and folders if missing. Folder names are durable when it returns.
     pub(crate) fn open(&self) -> io::Result<File> {
         let media = self.media();
         for made in media.make_folders(&self.root, self.folder())? {
@@ -139,7 +136,6 @@ impl JournalPlace {
         RootedPaths::new(&self.root, Resolver::Kernel).open(&self.path, Access::Create)
     }
 
-    /// Makes the name of the file durable.
     pub(crate) fn sync_folder(&self) -> io::Result<()> {
         self.media().sync_folder(self.folder(), Site::ParentFolder)
     }

@@ -1,12 +1,12 @@
 //! Tasklets: explicit units of work over ranges of signals.
 //!
-//! A tasklet declares what it reads, what it writes and what it does. Three types derive the rest, without threads, stores
-//! or clocks, so that they are tested as pure functions of their input: [`DependencyGraph`] (which tasklet waits for which),
-//! [`SerialOrder`] (an order by disk position whose scratch stays within a budget) and [`TaskletScheduler`] (what may start
-//! next). [`Executor`] runs them on threads over stores.
+//! A tasklet declares what it reads, writes and does. Three types derive the rest, without threads, stores or clocks,
+//! so they are tested as pure functions: [`DependencyGraph`] (which tasklet waits for which), [`SerialOrder`] (an order
+//! by disk position within a scratch budget) and [`TaskletScheduler`] (what may start next). [`Executor`] runs them on
+//! threads over stores.
 //!
-//! The design follows J. E. Smith's *Access Scheduler and Multiprocessor* (2010); `docs/design.md`, section 23, lists the
-//! differences.
+//! The design follows J. E. Smith's *Access Scheduler and Multiprocessor* (2010); `docs/design.md`, section 23, lists
+//! the differences.
 
 mod block_pool;
 mod catalog;

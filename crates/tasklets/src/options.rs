@@ -9,25 +9,25 @@ use crate::serial_order::OrderPolicy;
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct ExecutorOptions {
-    /// Number of worker threads, 1 to 1024.
+    /// Worker threads, 1 to 1024.
     pub workers: usize,
     /// Budget: most bytes of scratch in use at once.
     pub scratch: u64,
-    /// Most bytes of scratch that stay in memory; the rest is written to files. None: a quarter of the memory that is
-    /// available when the execution starts.
+    /// Most bytes of scratch in memory; the rest is written to files. None: a quarter of the memory available at the
+    /// start.
     pub scratch_memory: Option<u64>,
     /// Which tasklet comes first where dependencies leave a choice.
     pub order: OrderPolicy,
-    /// Most bytes of inputs that are read ahead of the tasklets that have started; 0 turns read-ahead off.
+    /// Most bytes of inputs read ahead of started tasklets; 0: no read-ahead.
     pub prefetch: u64,
-    /// Whether a single worker runs on the calling thread, which then calls `watch` only between tasklets. For tasklets that
-    /// are short or notice by themselves that the execution should end.
+    /// Runs a single worker on the calling thread, which then calls `watch` only between tasklets. For tasklets that
+    /// are short or notice an interrupt by themselves.
     pub in_caller: bool,
-    /// Whether the other tasklets go on after one has failed.
+    /// Whether other tasklets go on after a failure.
     pub keep_going: bool,
     /// How often finished tasklets are committed and recorded in the journal. A crash costs at most this much work.
     pub keep_every: Duration,
-    /// The journal of finished tasklets. None: in the store of the first output.
+    /// The journal. None: in the store of the first output.
     pub journal: Option<PathBuf>,
 }
 
@@ -47,5 +47,5 @@ impl Default for ExecutorOptions {
     }
 }
 
-/// Wraps all that a worker thread does: it must call its argument exactly once.
+/// Wraps all that a worker thread does; must call its argument exactly once.
 pub(crate) type ThreadWrapper = fn(&mut (dyn FnMut() + Send));

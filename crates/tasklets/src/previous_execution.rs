@@ -1,4 +1,4 @@
-//! What a previous execution left behind, as its journal says: finished tasklets, and ranges that it claimed.
+//! What a previous execution left in its journal: finished tasklets and claimed ranges.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -11,9 +11,9 @@ use crate::signal_range::merge_ranges;
 
 #[derive(Default)]
 pub(crate) struct PreviousExecution {
-    /// Finished tasklets by name: identity and return value.
+    /// By name: identity and return value.
     pub(crate) finished: HashMap<String, (String, Option<String>)>,
-    /// Claimed ranges by signal, sorted and merged.
+    /// By signal, sorted and merged.
     claims: HashMap<String, Vec<Range<i64>>>,
 }
 
@@ -38,7 +38,6 @@ impl PreviousExecution {
         previous
     }
 
-    /// Whether the execution claimed all of a range.
     pub(crate) fn claims(&self, signal: &str, range: &Range<i64>) -> bool {
         let Some(claims) = self.claims.get(signal) else {
             return range.is_empty();
@@ -48,7 +47,6 @@ impl PreviousExecution {
     }
 }
 
-/// Finds another journal of the same store whose execution claimed a range.
 fn find_claiming_journal(own: &JournalPlace, signal: &str, range: &Range<i64>) -> Option<PathBuf> {
     let other = own.others().into_iter().find(|other| {
         Journal::read(other)
@@ -57,13 +55,12 @@ fn find_claiming_journal(own: &JournalPlace, signal: &str, range: &Range<i64>) -
     Some(other?.path().to_owned())
 }
 
-/// An output that holds samples which this execution did not write.
+/// An output with samples that this execution did not write.
 pub(crate) struct OccupiedOutput<'a> {
     pub(crate) name: &'a str,
     pub(crate) signal: &'a str,
     pub(crate) signal_identity: &'a str,
     pub(crate) range: Range<i64>,
-    /// Index of the first sample that is there.
     pub(crate) first_sample: i64,
 }
 

@@ -1,4 +1,4 @@
-//! The report of an execution: what became of each tasklet, what each worker did, and the error that ended it.
+//! The report of an execution: the fate of each tasklet, each worker's share, and the error that ended it.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -20,23 +20,23 @@ use crate::worker_pool::PoolOutcome;
 pub struct TaskletReport {
     /// Its name.
     pub name: String,
-    /// "done", "kept" from a previous execution, "failed", "not_run" because one that it needs failed, or "stopped" because
-    /// the execution ended early.
+    /// "done", "kept" from a previous execution, "failed", "not_run" because one that it needs failed, or "stopped"
+    /// because the execution ended early.
     pub state: &'static str,
     /// Why it failed or was not run.
     pub error: Option<String>,
-    /// Its step in the serial order; None if it was kept.
+    /// Its step in the serial order; None: kept.
     pub step: Option<usize>,
-    /// Why it has that step; empty if it was kept.
+    /// Why it has that step; empty: kept.
     pub step_reason: String,
     /// When it ran, and on which worker.
     pub timing: Option<TaskletTiming>,
-    /// What it returned as JSON, if the journal can keep that.
+    /// What it returned as JSON, if a journal can keep that.
     pub json: Option<String>,
 }
 
 impl TaskletReport {
-    /// What it returned, if the journal can keep that. Numbers lose what [`Value`] cannot represent.
+    /// What it returned, if a journal can keep that. Numbers lose what [`Value`] cannot represent.
     #[must_use]
     pub fn value(&self) -> Option<Value> {
         serde_json::from_str(self.json.as_ref()?).ok()
@@ -46,26 +46,26 @@ impl TaskletReport {
 /// What an execution did.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TaskletsReport {
-    /// A report for each tasklet, in the order in which they were added.
+    /// In the order in which tasklets were added.
     pub tasklets: Vec<TaskletReport>,
-    /// A report for each worker.
+    /// Per worker.
     pub workers: Vec<WorkerReport>,
-    /// Largest number of bytes of scratch that were in use at once.
+    /// Most bytes of scratch in use at once.
     pub peak_scratch: u64,
-    /// Bytes that were read ahead.
+    /// Bytes read ahead.
     pub prefetched: u64,
-    /// How long the execution took.
+    /// Wall-clock time.
     pub elapsed: Duration,
-    /// Notes on what was kept from a previous execution, and what will run again.
+    /// What was kept from a previous execution, and what will run again.
     pub notes: Vec<String>,
 }
 
-/// An error that ended an execution, and what it did until then.
+/// The error that ended an execution, and what it did until then.
 #[derive(Debug)]
 pub struct ExecutionFailure {
     /// The error.
     pub error: TaskletError,
-    /// What was done; None if no tasklet ran.
+    /// None: no tasklet ran.
     pub report: Option<TaskletsReport>,
 }
 
@@ -169,7 +169,7 @@ impl TaskletsReport {
             notes,
         };
         let (done, total) = outcome.scheduler.progress();
-        // The first in the serial order, so that the error does not depend on the timing of the workers.
+        // The first in the serial order: the error must not depend on timing.
         let failures = outcome.failures.into_iter();
         let first_failure = failures.min_by_key(|(at, _)| schedule.serial.step[*at]);
         let error = match (outcome.fatal, first_failure) {

@@ -1,5 +1,5 @@
-//! The schedule of an execution: which tasklets run, in which order and why, and which are reused from a previous execution
-//! instead of run again.
+//! The schedule of an execution: which tasklets run, in which order and why, and which a previous execution has
+//! finished.
 
 use std::collections::HashMap;
 use std::fmt::Write;
@@ -19,30 +19,28 @@ use crate::serial_order::{OrderPolicy, OrderReason, SerialOrder};
 use crate::signal_range::merge_ranges;
 use crate::tasklet::Tasklet;
 
-/// Below this number of input bytes disk positions are not looked up: reading takes no time, wherever the inputs lie.
+/// With fewer input bytes disk positions are not looked up: reading takes no time anyway.
 const MIN_BYTES_FOR_DISK_POSITIONS: u64 = 64 << 20;
 
 pub(crate) struct Schedule {
     pub(crate) catalog: SignalCatalog,
     pub(crate) graph: Arc<DependencyGraph>,
     pub(crate) serial: Arc<SerialOrder>,
-    /// Per tasklet: a fingerprint of inputs, outputs and function, matched against the journal. Empty without a journal.
+    /// Per tasklet: inputs, outputs and function, matched against the journal. Empty without a journal.
     pub(crate) fingerprints: Vec<String>,
-    /// Return values of reused tasklets, as JSON.
+    /// As JSON.
     pub(crate) reused_values: HashMap<usize, String>,
-    /// Notes for the report on what was reused.
+    /// For the report: what was reused.
     pub(crate) notes: Vec<String>,
-    /// Outputs that a previous execution wrote at least in part and did not record as finished: indices of tasklet and
-    /// output.
+    /// Outputs, as tasklet and output, that a previous execution wrote at least in part and did not record as finished.
     pub(crate) unfinished_outputs: Vec<(usize, usize)>,
     pub(crate) journal: Option<JournalPlace>,
     previous: PreviousExecution,
-    /// Whether the file system gave the disk positions of the primary (first) inputs.
     has_disk_positions: bool,
 }
 
 impl Schedule {
-    /// What an execution would do now. Another execution may change that, since the journal is not locked.
+    /// What an execution would do now. Another one may change that: the journal is not locked.
     pub(crate) fn preview(
         tasklets: &[Tasklet],
         options: &ExecutorOptions,
@@ -64,7 +62,7 @@ impl Schedule {
         )
     }
 
-    /// What an execution will do. Locks the journal before it reads anything that the schedule depends on.
+    /// What an execution will do. Locks the journal before it reads anything that matters.
     pub(crate) fn with_locked_journal(
         tasklets: &[Tasklet],
         options: &ExecutorOptions,
@@ -84,7 +82,7 @@ impl Schedule {
             return Ok((schedule, None));
         };
         let mut journal = LockedJournal::new(&place)?;
-        // Again: an execution that held the lock until now may have changed the signals since.
+        // Again: until now another execution may have held the lock and changed the signals.
         let (catalog, graph) = catalog_and_graph(tasklets)?;
         let records = if resume {
             journal.take_records()
@@ -148,7 +146,7 @@ impl Schedule {
         })
     }
 
-    /// Ranges of stored signals that the execution writes, merged, except those that the journal claims already.
+    /// Stored ranges that the execution writes, merged, without those claimed before.
     pub(crate) fn new_claims(&self) -> Vec<(String, Range<i64>)> {
         let signals = &self.catalog.signals;
         let mut written: Vec<Vec<Range<i64>>> = vec![Vec::new(); signals.len()];
@@ -166,7 +164,6 @@ impl Schedule {
             .collect()
     }
 
-    /// Says why a tasklet has its step in the serial order.
     pub(crate) fn reason_text(&self, tasklet_index: usize, policy: OrderPolicy) -> String {
         match self.serial.reason[tasklet_index] {
             OrderReason::NeededBy(other) => format!("needed by {:?}", self.graph.names[other]),
@@ -181,7 +178,7 @@ impl Schedule {
         }
     }
 
-    /// Renders the order and its reasons for [`Executor::explain`](crate::Executor::explain).
+    /// For [`Executor::explain`](crate::Executor::explain).
     pub(crate) fn explain(&self, tasklets: &[Tasklet], options: &ExecutorOptions) -> String {
         const MAX_TASKLETS_SHOWN: usize = 40;
         let (peak_scratch, _) = self.serial.peak_scratch();
@@ -239,8 +236,7 @@ fn catalog_and_graph(
     Ok((catalog, graph))
 }
 
-/// Asks the file system where on disk each tasklet's primary input (its first) lies, if there is much to read. Returns
-/// whether it gave all positions.
+/// If there is much to read, asks the file system where primary inputs lie. Returns whether it knew all.
 fn look_up_disk_positions(catalog: &SignalCatalog, graph: &mut DependencyGraph) -> bool {
     let primary = (catalog.specs.iter()).filter_map(|spec| Some(&spec.inputs.first()?.extent));
     let bytes = primary.map(|extent| catalog.extent_bytes(extent));
@@ -260,7 +256,7 @@ fn look_up_disk_positions(catalog: &SignalCatalog, graph: &mut DependencyGraph) 
     })
 }
 
-/// The journal that the options name, else one in the first store that is written; None if no store is.
+/// The journal that the options name, else one in the first written store, if any.
 fn journal_place(
     options: &ExecutorOptions,
     catalog: &SignalCatalog,
@@ -277,7 +273,7 @@ fn journal_place(
         .filter(|signal| signal.is_written && !signal.is_scratch)
         .map(|signal| signal.identity.as_str())
         .collect();
-    // One journal for each set of written signals, so that an execution does not empty the journal of a different one.
+    // A journal per set of written signals: an execution must not empty that of a different one.
     let checksum = crc32c::crc32c(written.join("\n").as_bytes());
     Ok(Some(JournalPlace::in_store(
         store,
@@ -285,14 +281,14 @@ fn journal_place(
     )))
 }
 
-/// Finds the tasklets that a previous execution finished and that need not run again. A finished tasklet runs again if
+/// Finds the finished tasklets that need not run again. A finished tasklet runs again if
 /// - its fingerprint changed,
 /// - a stored output misses samples,
 /// - it depends on a tasklet that runs again, or
 /// - it writes scratch for a reader that runs again: scratch does not outlast an execution.
 ///
-/// Running again only for the last reason does not propagate to dependents: the outputs are as before. Writers of the
-/// scratch that it reads in turn run again too.
+/// The last reason alone does not make dependents run again: the outputs are as before. Writers of scratch that it
+/// reads run again, too.
 fn find_reused(
     graph: &DependencyGraph,
     catalog: &SignalCatalog,
@@ -302,7 +298,7 @@ fn find_reused(
 ) -> Vec<bool> {
     let mut reused = vec![false; graph.len()];
     let mut changed = Vec::new();
-    // Dependencies first (Kahn's algorithm); the list of ready tasklets is at the same time the topological order.
+    // Dependencies first (Kahn's algorithm); `ready` ends as the topological order.
     let mut unmet: Vec<usize> = graph.dependencies.iter().map(Vec::len).collect();
     let mut ready: Vec<usize> = (0..graph.len())
         .filter(|tasklet_index| unmet[*tasklet_index] == 0)
@@ -353,12 +349,12 @@ fn find_reused(
     reused
 }
 
-/// Finds outputs that a previous execution wrote in part, of tasklets that will run: indices of tasklet and output. An
-/// execution invalidates them first.
+/// Finds outputs, as tasklet and output, that a previous execution wrote in part and whose tasklets will run. They must
+/// be invalidated first.
 ///
 /// # Errors
-/// [`TaskletError::OutputOccupied`]: an output has samples that the previous execution did not claim, or is scratch, which
-/// must be empty.
+/// [`TaskletError::OutputOccupied`]: an output has samples that the previous execution did not claim, or is scratch, which must
+/// be empty.
 fn find_unfinished_outputs(
     catalog: &SignalCatalog,
     reused: &[bool],

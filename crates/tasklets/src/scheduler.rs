@@ -1,9 +1,8 @@
 //! The scheduler: decides which tasklet may start next. Holds the state of an execution without its threads.
 //!
-//! A tasklet may start when all its dependencies are done. A tasklet that writes scratch must also leave enough of the budget:
-//! *all tasklets before it in the serial order could still be executed one by one within the budget*. The first unfinished
-//! tasklet of the serial order may therefore always start, since its dependencies come before it, and an execution never
-//! deadlocks. Every other tasklet that fits starts on any idle worker:
+//! A tasklet may start when its dependencies are done. If it writes scratch, the budget must still allow to *execute
+//! all tasklets before it in the serial order one by one*. So the first unfinished tasklet may always start, and an
+//! execution never deadlocks. Every other tasklet that fits starts on any idle worker:
 //!
 //! ```text
 //!  step of the serial order    0     1     2     3     4     5
@@ -14,8 +13,7 @@
 //!    scratch in use at that step of the serial order + scratch of tasklets that started early + its own <= budget
 //! ```
 //!
-//! Exclusive tasklets run one at a time. The scheduler keeps the others queued, so that no worker is assigned a tasklet only
-//! to wait for another one to end.
+//! Exclusive tasklets run one at a time. The others stay queued here, so no worker takes one only to wait.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -27,17 +25,17 @@ use crate::serial_order::SerialOrder;
 /// State of a tasklet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TaskletState {
-    /// Waits for its dependencies, for scratch or for a worker.
+    /// For dependencies, scratch or a worker.
     Waiting,
-    /// A worker runs it.
+    /// On a worker.
     Running,
-    /// It succeeded.
+    /// Succeeded.
     Done,
-    /// It succeeded in a previous execution and is not run again.
+    /// Succeeded in a previous execution.
     Kept,
-    /// It failed.
+    /// Failed.
     Failed,
-    /// It is not run, because it depends on this tasklet, which failed.
+    /// Depends on this tasklet, which failed.
     NotRun(usize),
 }
 
@@ -52,18 +50,18 @@ impl TaskletState {
 pub enum Assignment {
     /// Run this tasklet.
     Run(usize),
-    /// Wait until another worker has finished a tasklet, then ask again.
+    /// Ask again when another worker has finished a tasklet.
     Wait,
     /// Return: nothing is left to start.
     Finished,
 }
 
-/// Steps of tasklets whose dependencies are done.
+/// Steps whose dependencies are done.
 #[derive(Debug, Clone, Default)]
 struct ReadyQueue {
-    /// Tasklets that write no scratch: they wait only for a worker.
+    /// These wait only for a worker.
     without_scratch: BTreeSet<usize>,
-    /// Tasklets that write scratch: they wait for room in the budget, too.
+    /// These wait for scratch, too.
     with_scratch: BTreeSet<usize>,
 }
 
@@ -74,18 +72,17 @@ pub struct TaskletScheduler {
     serial: Arc<SerialOrder>,
     budget: i128,
     state: Vec<TaskletState>,
-    /// Of each tasklet the number of its dependencies that are not done.
+    /// Per tasklet: dependencies not done.
     unmet_dependencies: Vec<usize>,
-    /// Of each tasklet the number of tasklets that still have to read its scratch.
+    /// Per tasklet: readers that still need its scratch.
     pending_readers: Vec<usize>,
-    /// Ready tasklets: those that are not exclusive, then the exclusive ones.
+    /// Not exclusive, then exclusive.
     queues: [ReadyQueue; 2],
-    /// Whether an exclusive tasklet is running.
     exclusive_running: bool,
-    /// Smallest number of bytes of scratch that any tasklet writes.
+    /// Least bytes of scratch that any writer needs.
     min_scratch: i128,
     first_unfinished_step: usize,
-    /// Of each step the scratch that is in use if the remaining tasklets are executed one by one.
+    /// Per step: scratch in use if the remaining tasklets are executed one by one.
     scratch_by_step: SegmentTree,
     running: usize,
     finished: usize,
@@ -95,8 +92,7 @@ pub struct TaskletScheduler {
 }
 
 impl TaskletScheduler {
-    /// A scheduler for the tasklets of a serial order, which was found for the same budget of scratch. Tasklets that are not
-    /// in the order count as kept.
+    /// `serial` must be an order for the same scratch budget. Tasklets missing in it count as kept.
     #[must_use]
     pub fn new(
         graph: impl Into<Arc<DependencyGraph>>,
@@ -141,7 +137,7 @@ impl TaskletScheduler {
         scheduler
     }
 
-    /// What an idle worker should do. A tasklet that it returns counts as started.
+    /// What an idle worker should do. A returned tasklet counts as started.
     pub fn assign(&mut self) -> Assignment {
         if self.stopped || self.finished == self.graph.len() {
             return Assignment::Finished;
@@ -154,7 +150,7 @@ impl TaskletScheduler {
             self.first_startable(exclusive, first_shared.unwrap_or(usize::MAX))
         };
         let Some(step) = first_exclusive.or(first_shared) else {
-            // A worker is busy: the first unfinished tasklet is running, or may start, or waits for an exclusive one.
+            // A worker is busy: the first unfinished tasklet is running, may start, or waits for an exclusive one.
             return Assignment::Wait;
         };
         let tasklet = self.serial.tasklets[step];
@@ -165,14 +161,14 @@ impl TaskletScheduler {
         self.state[tasklet] = TaskletState::Running;
         self.running += 1;
         let bytes = self.graph.scratch_bytes[tasklet];
-        // The serial order counts this scratch from the tasklet's own step. Now it is in use at all steps before, too.
+        // The serial order counts this scratch from the tasklet's own step; now it is in use at all steps before, too.
         self.scratch_by_step.add(0..step, bytes.into());
         self.scratch_in_use += bytes;
         self.peak_scratch = self.peak_scratch.max(self.scratch_in_use);
         Assignment::Run(tasklet)
     }
 
-    /// The first step of a queue, before step `before`, whose tasklet may start.
+    /// The first step before `before` whose tasklet may start.
     fn first_startable(&self, queue: &ReadyQueue, before: usize) -> Option<usize> {
         let first = queue.without_scratch.first().copied();
         let first = first.filter(|step| *step < before);
@@ -180,7 +176,7 @@ impl TaskletScheduler {
         writer.or(first)
     }
 
-    /// The first step, before step `before`, whose tasklet's scratch fits into the budget.
+    /// The first step before `before` whose scratch fits.
     fn first_that_fits(&self, steps: &BTreeSet<usize>, before: usize) -> Option<usize> {
         for step in steps.range(..before) {
             let peak = self.scratch_by_step.max(self.first_unfinished_step..*step);
@@ -188,7 +184,7 @@ impl TaskletScheduler {
             if self.first_unfinished_step == *step || peak + bytes <= self.budget {
                 return Some(*step);
             }
-            // The peak of a longer range is no smaller, so nothing later fits either.
+            // A longer range has no smaller peak, so nothing later fits either.
             if peak + self.min_scratch > self.budget {
                 return None;
             }
@@ -196,7 +192,7 @@ impl TaskletScheduler {
         None
     }
 
-    /// Marks a running tasklet as done. Returns the tasklets whose scratch can be released.
+    /// Marks a running tasklet as done. Returns tasklets whose scratch can be released.
     pub fn complete(&mut self, tasklet: usize) -> Vec<usize> {
         self.running -= 1;
         let mut released = Vec::new();
@@ -213,8 +209,8 @@ impl TaskletScheduler {
         released
     }
 
-    /// Marks a running tasklet as failed, and its direct and indirect dependents as not run. Returns the tasklets whose
-    /// scratch can be released.
+    /// Marks a running tasklet as failed, and all its dependents as not run. Returns tasklets whose scratch can be
+    /// released.
     pub fn fail(&mut self, tasklet: usize) -> Vec<usize> {
         self.running -= 1;
         let mut released = Vec::new();
@@ -231,7 +227,7 @@ impl TaskletScheduler {
         released
     }
 
-    /// Lets no further tasklet start. Running tasklets may finish.
+    /// Starts no more tasklets. Running ones may finish.
     pub fn stop(&mut self) {
         self.stopped = true;
     }
@@ -250,7 +246,7 @@ impl TaskletScheduler {
         &mut self.queues[usize::from(self.graph.exclusive[tasklet])]
     }
 
-    /// Moves a tasklet to its final state and updates everything that counts unfinished tasklets.
+    /// Sets a final state and updates all counts of unfinished tasklets.
     fn finish(&mut self, tasklet: usize, state: TaskletState, released: &mut Vec<usize>) {
         let previous = std::mem::replace(&mut self.state[tasklet], state);
         let was_running = previous == TaskletState::Running;
@@ -286,7 +282,6 @@ impl TaskletScheduler {
             .unwrap_or(steps);
     }
 
-    /// Gives the scratch of a tasklet back to the budget.
     fn release(&mut self, tasklet: usize, released: &mut Vec<usize>) {
         let bytes = self.graph.scratch_bytes[tasklet];
         if bytes > 0 {
@@ -303,25 +298,25 @@ impl TaskletScheduler {
         self.state[tasklet]
     }
 
-    /// The serial order of the tasklets.
+    /// The serial order.
     #[must_use]
     pub fn serial(&self) -> &SerialOrder {
         &self.serial
     }
 
-    /// Number of finished tasklets, including the kept ones, and of all tasklets.
+    /// Finished tasklets, including kept ones, and all tasklets.
     #[must_use]
     pub fn progress(&self) -> (usize, usize) {
         (self.finished, self.graph.len())
     }
 
-    /// Largest number of bytes of scratch that were in use at once.
+    /// Most bytes of scratch in use at once.
     #[must_use]
     pub fn peak_scratch(&self) -> u64 {
         self.peak_scratch
     }
 
-    /// Number of tasklets that are running.
+    /// Tasklets that are running.
     #[must_use]
     pub fn running(&self) -> usize {
         self.running

@@ -1,17 +1,17 @@
-//! A segment tree over integers: adds to a range and finds the maximum of a range, each in logarithmic time.
+//! A segment tree over integers: range add and range maximum in logarithmic time.
 //!
-//! The scheduler keeps in it the scratch in use at each step of the serial order, to decide which tasklet may start early.
+//! It holds the scratch in use at each step of the serial order, to decide which tasklet may start early.
 
 use std::ops::Range;
 
-/// A complete binary tree; the children of node `n` are `2 * n` and `2 * n + 1`, and the leaves begin at `leaves`.
+/// A complete binary tree: node `n` has children `2 * n` and `2 * n + 1`; leaves begin at `leaves`.
 #[derive(Debug, Clone)]
 pub(crate) struct SegmentTree {
-    /// Number of leaves, a power of two.
+    /// A power of two.
     leaves: usize,
     /// Maximum below each node, including what was added at the node, but not what was added above it.
     max: Vec<i128>,
-    /// Added to all leaves below each node and not handed down to its children.
+    /// Added to all leaves below each node, not handed down.
     added: Vec<i128>,
 }
 
@@ -32,19 +32,18 @@ impl SegmentTree {
         }
     }
 
-    /// Adds `amount` to each value of a range.
     pub(crate) fn add(&mut self, range: Range<usize>, amount: i128) {
         if !range.is_empty() && amount != 0 {
             self.add_below(1, 0..self.leaves, &range, amount);
         }
     }
 
-    /// The maximum of a range; 0 if the range is empty.
+    /// 0 for an empty range.
     pub(crate) fn max(&self, range: Range<usize>) -> i128 {
         self.max_below(1, 0..self.leaves, &range)
     }
 
-    /// `own` is the range of leaves below `node`.
+    /// `own`: the leaves below `node`.
     fn add_below(&mut self, node: usize, own: Range<usize>, range: &Range<usize>, amount: i128) {
         if range.end <= own.start || own.end <= range.start {
             return;

@@ -1,12 +1,12 @@
-//! The serial order: the order in which one worker would execute the tasklets, with the scratch in use at each step.
+//! The serial order: how one worker would execute the tasklets, with the scratch in use at each step.
 //!
-//! Executions with several workers relax this order and never need more scratch than the budget, because the scheduler checks
-//! each early start against it. The order is found in two passes:
+//! Several workers relax this order but never exceed the scratch budget: the scheduler checks each early start against
+//! it. Two passes find it:
 //!
-//! 1. Take tasklets by the disk position of their primary input. After each tasklet that writes scratch, take the readers of
-//!    that scratch at once, and before them whatever else they depend on. Scratch is then in use for a short time only.
-//! 2. Interleave groups that share no scratch, as many as half of the budget holds. The disk is then read in longer ranges of
-//!    one signal, and the next groups can start while these release their scratch.
+//! 1. Take tasklets by disk position of their primary input. After one that writes scratch, take its readers at once,
+//!    and before them their other dependencies. So scratch is in use for a short time only.
+//! 2. Interleave groups that share no scratch, as many as half of the budget holds. The disk is then read in longer
+//!    ranges of one signal, and the next groups can start while these release their scratch.
 //!
 //! ```text
 //!  pass 1:   fft a0, fft b0, add 0   |   fft a1, fft b1, add 1        (| separates groups)
@@ -16,43 +16,43 @@
 use crate::error::TaskletError;
 use crate::graph::DependencyGraph;
 
-/// Most scratch of groups that are interleaved. Ranges are long enough for any disk by then. With more scratch, the first
-/// results would come later, and scratch would be evicted from the page cache before it is read.
+/// Most scratch of interleaved groups. Their ranges are long enough for any disk. More scratch would delay the first
+/// results, and be evicted from the page cache before it is read.
 const MAX_INTERLEAVED_SCRATCH: u64 = 64 << 20;
 
-/// Which tasklet is taken first where dependencies leave a choice.
+/// Which tasklet comes first where dependencies leave a choice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum OrderPolicy {
-    /// The tasklet whose primary input comes first on the disk.
+    /// By disk position of the primary input.
     #[default]
     Disk,
-    /// The tasklet that was added first.
+    /// As added.
     Given,
 }
 
-/// Why a tasklet has its step in the order.
+/// Why a tasklet has its step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OrderReason {
-    /// The policy put it there: its disk position, or the order in which tasklets were added.
+    /// Disk position, or order added.
     ByPolicy,
-    /// The given tasklet depends on it.
+    /// This tasklet depends on it.
     NeededBy(usize),
-    /// It reads scratch of the given tasklet, which can be released afterwards.
+    /// It reads scratch of this tasklet, which can then be released.
     FreesScratch(usize),
 }
 
 /// The order in which one worker would execute the tasklets. A *step* is a position in it.
 #[derive(Debug, Clone)]
 pub struct SerialOrder {
-    /// The tasklet of each step.
+    /// Tasklet of each step.
     pub tasklets: Vec<usize>,
-    /// The step of each tasklet; `usize::MAX` if it is not executed.
+    /// Step of each tasklet; `usize::MAX`: not executed.
     pub step: Vec<usize>,
     /// Why each tasklet has its step.
     pub reason: Vec<OrderReason>,
     /// Bytes of scratch in use at each step.
     pub scratch_in_use: Vec<u64>,
-    /// Of each tasklet the last step that reads its scratch, or its own step.
+    /// Per tasklet: the last step that reads its scratch, or its own.
     pub release_step: Vec<usize>,
 }
 
@@ -135,7 +135,7 @@ impl SerialOrder {
         }
     }
 
-    /// The largest number of bytes of scratch in use, and the first step at which it is reached.
+    /// Most bytes of scratch in use, and the first step that reaches it.
     #[must_use]
     pub fn peak_scratch(&self) -> (u64, usize) {
         let mut peak = (0, 0);
@@ -148,10 +148,10 @@ impl SerialOrder {
     }
 }
 
-/// What tasklets are sorted by: signal or device, index or byte, number.
+/// Signal or device, index or byte, number.
 type SortKey = (usize, i64, usize);
 
-/// Builds the order of the first pass.
+/// The first pass.
 struct OrderBuilder<'a> {
     graph: &'a DependencyGraph,
     policy: OrderPolicy,
@@ -161,16 +161,15 @@ struct OrderBuilder<'a> {
     /// In the order, or kept.
     placed: Vec<bool>,
     tasklets: Vec<usize>,
-    /// Steps at which groups start. Groups share no scratch.
+    /// First step of each group. Groups share no scratch.
     group_starts: Vec<usize>,
     reason: Vec<OrderReason>,
 }
 
-/// An entry of the stack of the depth-first search.
 enum DfsEvent {
-    /// Visit a tasklet, and its dependencies before it.
+    /// Visit its dependencies, then the tasklet.
     Enter(usize, OrderReason),
-    /// Append the tasklet to the order: its dependencies have been visited.
+    /// Append it: its dependencies were visited.
     Exit(usize),
 }
 
@@ -178,7 +177,7 @@ impl<'a> OrderBuilder<'a> {
     fn new(graph: &'a DependencyGraph, kept: &[bool], policy: OrderPolicy) -> Self {
         let key = |at: usize| match (policy, graph.disk_position[at]) {
             (OrderPolicy::Given, _) => (0, 0, at),
-            // A tasklet that reads nothing produces input for others, so it comes first.
+            // Without inputs it produces those of others, so it comes first.
             (OrderPolicy::Disk, None) => (0, 0, at),
             (OrderPolicy::Disk, Some((signal, start))) => (signal + 1, start, at),
         };
@@ -199,7 +198,7 @@ impl<'a> OrderBuilder<'a> {
             .filter(|at| !self.entered[*at])
             .collect();
         roots.sort_by_key(|at| self.keys[*at]);
-        // A tasklet that reads only scratch has no disk position: it follows what writes that scratch.
+        // It has no disk position and follows the writers of its scratch.
         let reads_only_scratch = |at: &usize| {
             self.policy == OrderPolicy::Disk
                 && self.graph.disk_position[*at].is_none()
@@ -215,8 +214,8 @@ impl<'a> OrderBuilder<'a> {
         }
     }
 
-    /// Places a tasklet, before it its dependencies, and after it the readers of its scratch. Uses an explicit stack, since
-    /// chains of tasklets may be long.
+    /// Places a tasklet, before it its dependencies, after it the readers of its scratch. The stack is explicit: chains
+    /// may be long.
     fn place_group(&mut self, root: usize) {
         let mut stack = vec![DfsEvent::Enter(root, OrderReason::ByPolicy)];
         while let Some(event) = stack.pop() {
@@ -230,7 +229,7 @@ impl<'a> OrderBuilder<'a> {
                     let dependencies = &self.graph.dependencies[at];
                     self.push(&mut stack, dependencies, OrderReason::NeededBy(at));
                 }
-                // A reader of scratch may depend on a tasklet that is further down the stack. It is visited again later.
+                // It depends on a tasklet further down the stack, and is visited again later.
                 DfsEvent::Exit(at) if !self.dependencies_are_placed(at) => {
                     self.entered[at] = false;
                 }
@@ -251,7 +250,7 @@ impl<'a> OrderBuilder<'a> {
         dependencies.all(|dependency| self.placed[*dependency])
     }
 
-    /// Pushes tasklets so that the first by sort key is popped first.
+    /// Pushes tasklets; the first by sort key pops first.
     fn push(&self, stack: &mut Vec<DfsEvent>, list: &[usize], reason: OrderReason) {
         let unvisited = list.iter().copied().filter(|at| !self.entered[*at]);
         let mut unvisited: Vec<usize> = unvisited.collect();
@@ -260,7 +259,7 @@ impl<'a> OrderBuilder<'a> {
     }
 }
 
-/// The second pass: interleaves neighbouring groups, as many as `max_scratch` bytes hold. None if no two groups fit.
+/// The second pass: interleaves neighbouring groups, as many as `max_scratch` bytes hold. None if no two fit.
 fn interleave_groups(
     graph: &DependencyGraph,
     tasklets: &[usize],
@@ -278,7 +277,7 @@ fn interleave_groups(
     let scratch_of =
         |group: &[usize]| -> u64 { group.iter().map(|at| graph.scratch_bytes[*at]).sum() };
     let mut order = Vec::with_capacity(tasklets.len());
-    // Length of the longest chain of dependencies before each tasklet: tasklets of one level can be reordered freely.
+    // Longest chain of dependencies before each tasklet: tasklets of one level can be reordered freely.
     let mut level = vec![0usize; graph.len()];
     let mut is_interleaved = false;
     let mut next = 0;

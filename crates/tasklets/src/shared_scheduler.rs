@@ -1,4 +1,5 @@
-//! Thread-safe wrapper around [`TaskletScheduler`]: one mutex, and a condition variable signalled whenever a tasklet finishes.
+//! Thread-safe wrapper around [`TaskletScheduler`]: one mutex, and a condition variable signalled whenever a tasklet
+//! finishes.
 //!
 //! ```text
 //!  worker 0 ── wait_for_tasklet ──┐            ┌── Run(t): runs t without the lock, then finish(t)
@@ -8,24 +9,21 @@
 //!  finish(t), stop() ── change the state, release the lock, wake all sleepers
 //! ```
 //!
-//! A tasklet can only become startable because another one finishes, and a worker can only be told to return because one
-//! finishes or the execution stops. So only these two wake sleepers. `tests/loom_scheduler.rs` compiles this file with loom's
-//! locks and checks every interleaving of a few threads.
+//! Only a finished tasklet makes another startable, and only that or a stop lets a worker return. So only these wake
+//! sleepers. `tests/loom_scheduler.rs` compiles this file with loom's locks and checks every interleaving of a few
+//! threads.
 
 use crate::scheduler::{Assignment, TaskletScheduler};
 use crate::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
-/// What the mutex protects.
 pub(crate) struct SharedState<T> {
     pub(crate) scheduler: TaskletScheduler,
-    /// Workers that sleep until a tasklet finishes. While it is 0 nobody is notified: that costs more than the rest of
-    /// `finish`.
+    /// Workers asleep until a tasklet finishes. While 0, nobody is notified: that costs more than the rest of `finish`.
     sleeping_workers: usize,
-    /// The owner's own data, protected by the same mutex.
+    /// The owner's data, under the same mutex.
     pub(crate) extra: T,
 }
 
-/// A scheduler that threads share.
 pub(crate) struct SharedScheduler<T> {
     state: Mutex<SharedState<T>>,
     /// A tasklet finished, or the execution stopped.
@@ -44,12 +42,12 @@ impl<T> SharedScheduler<T> {
         }
     }
 
-    /// Ignores poisoning: the thread scope reports a panic that happened with the lock held, and ends with it.
+    /// Ignores poisoning: the thread scope reports a panic under the lock, and ends with it.
     pub(crate) fn lock(&self) -> MutexGuard<'_, SharedState<T>> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Blocks until a tasklet may start and gives it; None if nothing is left to do. Calls `on_start` with the lock held.
+    /// Blocks until a tasklet may start; None: nothing left. Calls `on_start` under the lock.
     pub(crate) fn wait_for_tasklet(
         &self,
         on_start: impl FnOnce(&mut SharedState<T>, usize),
@@ -71,8 +69,8 @@ impl<T> SharedScheduler<T> {
         }
     }
 
-    /// Marks a tasklet as done, or as failed if `succeeded` is false. Calls `on_finish` with the lock held and the tasklets
-    /// whose scratch no other tasklet needs: they must release it before another tasklet starts to write scratch.
+    /// Marks a tasklet as done or failed. Calls `on_finish` under the lock with the tasklets whose scratch nobody
+    /// needs: it must release that before another tasklet starts to write scratch.
     pub(crate) fn finish(
         &self,
         tasklet: usize,
@@ -89,7 +87,7 @@ impl<T> SharedScheduler<T> {
         self.wake_workers(state);
     }
 
-    /// Lets no further tasklet start. Calls `on_stop` with the lock held.
+    /// Starts no more tasklets. Calls `on_stop` under the lock.
     pub(crate) fn stop(&self, on_stop: impl FnOnce(&mut SharedState<T>)) {
         let mut state = self.lock();
         state.scheduler.stop();
@@ -97,7 +95,7 @@ impl<T> SharedScheduler<T> {
         self.wake_workers(state);
     }
 
-    /// Releases the lock before it wakes the workers that need it.
+    /// Releases the lock first: woken workers need it.
     fn wake_workers(&self, state: MutexGuard<'_, SharedState<T>>) {
         let sleeping = state.sleeping_workers;
         drop(state);

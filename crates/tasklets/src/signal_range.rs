@@ -1,4 +1,4 @@
-//! A range of a signal, and the handle through which an execution reads or writes it.
+//! A range of a signal, and the handle that reads or writes it.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -13,23 +13,21 @@ use crate::shared_signal::SharedSignal;
 pub struct SignalRange {
     pub(crate) handle: SignalHandle,
     pub(crate) range: Range<i64>,
-    /// Type of the samples, once it is known.
+    /// Once known.
     pub(crate) dtype: Option<DType>,
 }
 
-/// How an execution reaches a signal.
 #[derive(Clone)]
 pub(crate) enum SignalHandle {
-    /// A signal of a store, as the caller gave it.
+    /// As the caller gave it.
     Stored(Store, Box<Signal>),
-    /// A stored signal that the execution reads and does not write.
+    /// Only read.
     Shared(Arc<SharedSignal>),
-    /// A scratch signal.
     Scratch(Scratch),
 }
 
 impl SignalRange {
-    /// Samples of a stored signal. To be an output, the range must have been reserved with
+    /// Samples of a stored signal. An output must have been reserved with
     /// [`append_gap`](isochrony_store::SignalWriter::append_gap).
     #[must_use]
     pub fn new(store: &Store, signal: &Signal, range: Range<i64>) -> Self {
@@ -40,7 +38,7 @@ impl SignalRange {
         }
     }
 
-    /// Samples of a scratch signal. They are released when no tasklet needs them any longer.
+    /// Samples of a scratch signal, released when no tasklet needs them any longer.
     #[must_use]
     pub fn scratch(scratch: &Scratch, range: Range<i64>) -> Self {
         Self {
@@ -56,7 +54,6 @@ impl SignalRange {
         self.range.clone()
     }
 
-    /// The signal in its current state.
     pub(crate) fn signal(&self) -> Result<Signal, StoreError> {
         match &self.handle {
             SignalHandle::Stored(_, signal) => {
@@ -69,7 +66,7 @@ impl SignalRange {
         }
     }
 
-    /// The signal as the handle knows it, without a look at the store. Scratch is always current.
+    /// As the handle knows it, without a look at the store. Scratch is always current.
     pub(crate) fn cached_signal(&self) -> Result<Signal, StoreError> {
         match &self.handle {
             SignalHandle::Stored(_, signal) => Ok((**signal).clone()),
@@ -78,7 +75,6 @@ impl SignalRange {
         }
     }
 
-    /// Type of the samples.
     pub(crate) fn dtype(&self) -> Result<DType, StoreError> {
         match self.dtype {
             Some(dtype) => Ok(dtype),
@@ -89,7 +85,7 @@ impl SignalRange {
     pub(crate) fn writer(&self) -> Result<SignalWriter, StoreError> {
         match &self.handle {
             SignalHandle::Stored(store, signal) => store.writer(signal.name()),
-            // Not reached: a signal that is written is never a shared one.
+            // Not reached: a written signal is never shared.
             SignalHandle::Shared(signal) => Err(StoreError::ReadOnly {
                 path: signal.cached().name().into(),
                 action: "fill a gap",
@@ -102,7 +98,6 @@ impl SignalRange {
         matches!(self.handle, SignalHandle::Scratch(_))
     }
 
-    /// Number of samples.
     pub(crate) fn len(&self) -> i64 {
         (self.range.end - self.range.start).max(0)
     }

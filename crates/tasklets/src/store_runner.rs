@@ -1,4 +1,4 @@
-//! Runs tasklets over stores: calls their functions, makes what they wrote visible, and commits it.
+//! Runs tasklets over stores: calls functions, makes what they wrote visible, and commits it.
 //!
 //! ```text
 //!  function writes      -> staged in memory, invisible
@@ -29,9 +29,9 @@ pub(crate) struct StoreRunner<'a> {
     schedule: &'a Schedule,
     interrupt: Interrupt,
     pool: Arc<BlockPool>,
-    /// For scratch that is kept in memory.
+    /// For scratch kept in memory.
     scratch_memory: MemoryBudget,
-    /// Held shared while the outputs of a tasklet become visible, exclusively while stores commit.
+    /// Held shared while outputs of a tasklet become visible, exclusively while stores commit.
     commit_lock: RwLock<()>,
     journal: Option<Mutex<Journal>>,
     return_values: Mutex<HashMap<usize, ReturnValue>>,
@@ -51,7 +51,7 @@ impl<'a> StoreRunner<'a> {
         };
         let pool: Arc<BlockPool> = Arc::default();
         let blocks: Arc<dyn Blocks> = Arc::clone(&pool) as _;
-        // Scratch is read into blocks and not mapped: what a function has read must not change when scratch is released.
+        // Scratch is read into blocks, not mapped: what a function has read must not change when scratch is released.
         for scratch in schedule.catalog.scratch() {
             scratch.copy_into(&blocks);
         }
@@ -67,7 +67,6 @@ impl<'a> StoreRunner<'a> {
         }
     }
 
-    /// Takes what tasklets returned, by their numbers.
     pub(crate) fn take_return_values(&self) -> HashMap<usize, ReturnValue> {
         std::mem::take(&mut *self.lock_return_values())
     }
@@ -77,7 +76,7 @@ impl<'a> StoreRunner<'a> {
         values.unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Makes everything that a tasklet wrote visible at once, or nothing if it did not write all of its outputs.
+    /// Makes everything that a tasklet wrote visible at once, or nothing if outputs are incomplete.
     fn publish(&self, tasklet: &Tasklet, context: TaskletContext<'_>) -> Result<(), Cause> {
         let staged = context.staged;
         for (output, pieces) in tasklet.outputs.iter().zip(&staged) {
@@ -110,7 +109,7 @@ impl<'a> StoreRunner<'a> {
         Ok(())
     }
 
-    /// Fills staged samples into a signal. Scratch keeps the block in memory while there is room, else its file is written.
+    /// Fills staged samples into a signal. Scratch keeps the block while there is room in memory, else writes its file.
     fn fill(
         &self,
         output: &SignalRange,
@@ -141,14 +140,12 @@ impl<'a> StoreRunner<'a> {
         Ok(())
     }
 
-    /// Gives a block back to the pool after its samples were copied.
     fn recycle(&self, staged: StagedBytes) {
         if let StagedBytes::Block(block, true) = staged {
             self.pool.give(block);
         }
     }
 
-    /// Frees the memory or the file blocks of a range of scratch.
     fn free_scratch(&self, scratch: &Scratch, range: Range<i64>) -> Result<(), StoreError> {
         for block in scratch.take_back(range)?.1 {
             self.scratch_memory.shrink(block.len() as u64);
@@ -157,7 +154,6 @@ impl<'a> StoreRunner<'a> {
         Ok(())
     }
 
-    /// Frees all scratch that a tasklet wrote.
     pub(crate) fn release_scratch_of(&self, tasklet: &Tasklet) -> Result<(), StoreError> {
         for output in &tasklet.outputs {
             if let SignalHandle::Scratch(scratch) = &output.handle {
@@ -171,7 +167,6 @@ impl<'a> StoreRunner<'a> {
     }
 }
 
-/// Refuses an output whose pieces leave out samples.
 fn check_complete(
     name: &str,
     output: &SignalRange,
@@ -236,7 +231,7 @@ impl TaskletRunner for StoreRunner<'_> {
             }
         }
         for (output, ranges) in filled.into_values() {
-            // The commit reports errors that happen here.
+            // The commit reports errors.
             let Ok(writer) = output.writer() else {
                 continue;
             };

@@ -1,4 +1,4 @@
-//! A tasklet over stored signals: what it reads, what it writes and what it does.
+//! A tasklet over stored signals: what it reads, writes and does.
 
 use std::fmt;
 use std::sync::Arc;
@@ -15,16 +15,16 @@ pub enum ReturnValue {
     /// Nothing.
     #[default]
     Nothing,
-    /// A value, which the journal keeps.
+    /// Kept by the journal.
     Value(Value),
-    /// A value as JSON text, which the journal keeps unchanged: numbers of any size and precision.
+    /// JSON text, kept unchanged by the journal: numbers of any size and precision.
     Json(String),
-    /// A value that the journal cannot keep. The tasklet runs again when an execution is resumed.
+    /// The journal cannot keep it. A resumed execution runs the tasklet again.
     NotSerializable,
 }
 
 impl ReturnValue {
-    /// JSON text for the journal, if there is any.
+    /// For the journal, if there is any.
     pub(crate) fn json(&self) -> Option<String> {
         match self {
             Self::Value(value) => Some(value.to_string()),
@@ -52,7 +52,7 @@ pub struct Tasklet {
 }
 
 impl Tasklet {
-    /// A tasklet with a unique name. A resumed execution runs a tasklet again if its function name has changed.
+    /// A tasklet with a unique name. A resumed execution runs it again if the function name changed.
     #[must_use]
     pub fn new(
         name: impl Into<String>,
@@ -71,15 +71,15 @@ impl Tasklet {
         }
     }
 
-    /// Adds text that identifies the function besides its name, such as its parameters ("scale=2") or a checksum of its code.
-    /// A resumed execution runs a tasklet again if this text has changed.
+    /// Adds text that identifies the function besides its name, such as parameters ("scale=2") or a checksum of its
+    /// code. A resumed execution runs the tasklet again if it changed.
     #[must_use]
     pub fn identified(mut self, by: impl Into<String>) -> Self {
         self.identity = by.into();
         self
     }
 
-    /// Adds an input. The first one is the primary input: its disk position orders the tasklets.
+    /// Adds an input. The disk position of the first, the primary input, orders the tasklets.
     #[must_use]
     pub fn reads(mut self, input: SignalRange) -> Self {
         self.inputs.push(input);
@@ -93,22 +93,21 @@ impl Tasklet {
         self
     }
 
-    /// Starts this tasklet only when the tasklet of the given name is done.
+    /// Starts this tasklet only when the named one is done.
     #[must_use]
     pub fn after(mut self, name: impl Into<String>) -> Self {
         self.after.push(name.into());
         self
     }
 
-    /// Makes this tasklet exclusive: it never runs at the same time as another exclusive tasklet. No worker waits for it;
-    /// workers run other tasklets meanwhile.
+    /// Never runs it beside another exclusive tasklet. Workers run other tasklets meanwhile.
     #[must_use]
     pub fn exclusive(mut self) -> Self {
         self.exclusive = true;
         self
     }
 
-    /// The tasklet's name.
+    /// The name.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name

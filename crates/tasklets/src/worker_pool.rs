@@ -1,4 +1,4 @@
-//! The worker pool: runs tasklets on threads, reports progress to the caller and commits finished tasklets meanwhile.
+//! The worker pool: runs tasklets on threads, reports progress and commits finished tasklets meanwhile.
 //!
 //! ```text
 //!  worker threads   take a tasklet from the shared scheduler, run it, finish it     (wait on the scheduler)
@@ -6,9 +6,9 @@
 //!  calling thread   calls `watch` and commits finished tasklets, every 25 ms        (waits on `commit_wanted`)
 //! ```
 //!
-//! With one worker and [`in_caller`](ExecutorOptions::in_caller) the calling thread is the worker, and calls `watch` between
-//! tasklets; another thread commits if there is anything to commit. All threads live in one scope, which ends when the last
-//! worker has returned.
+//! With one worker and [`in_caller`](ExecutorOptions::in_caller) the calling thread is the worker and calls `watch`
+//! between tasklets; another thread commits, if necessary. One scope holds all threads and ends when the last worker
+//! has returned.
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -25,7 +25,6 @@ use crate::scheduler::TaskletScheduler;
 use crate::shared_scheduler::{SharedScheduler, SharedState};
 use crate::sync::{Condvar, Mutex, PoisonError};
 
-/// What an execution did.
 pub(crate) struct PoolOutcome {
     pub(crate) scheduler: TaskletScheduler,
     pub(crate) timings: Vec<TaskletTiming>,
@@ -34,21 +33,19 @@ pub(crate) struct PoolOutcome {
     pub(crate) prefetched: u64,
     pub(crate) interrupted: bool,
     pub(crate) elapsed: Duration,
-    /// An error that ended the execution as a whole.
     pub(crate) fatal: Option<TaskletError>,
 }
 
-/// What the mutex of the scheduler protects besides the scheduler.
+/// Under the scheduler's mutex.
 #[derive(Default)]
 pub(crate) struct PoolState {
     timings: Vec<TaskletTiming>,
     workers: Vec<WorkerReport>,
     failures: Vec<(usize, Cause)>,
-    /// Finished tasklets that are not committed yet.
     uncommitted: Vec<usize>,
-    /// The step after the last one whose tasklet has started.
+    /// The step after the last started one.
     pub(crate) started_steps: usize,
-    /// How many steps must have started before the prefetcher has something to do.
+    /// How many started steps give the prefetcher work.
     pub(crate) wake_prefetcher_at: usize,
     active_workers: usize,
     pub(crate) is_over: bool,
@@ -59,9 +56,9 @@ pub(crate) struct PoolState {
 pub(crate) struct WorkerPool<'a> {
     pub(crate) runner: &'a dyn TaskletRunner,
     pub(crate) shared: SharedScheduler<PoolState>,
-    /// As many steps have started as the prefetcher waits for, or the execution is over.
+    /// Enough steps have started for the prefetcher, or the execution is over.
     pub(crate) prefetch_wanted: Condvar,
-    /// The last worker has returned, or finished tasklets should be committed at once.
+    /// The last worker has returned, or finished tasklets should be committed now.
     commit_wanted: Condvar,
     progress: TaskletProgress,
     start: Instant,
@@ -69,7 +66,7 @@ pub(crate) struct WorkerPool<'a> {
     pub(crate) prefetched: Mutex<u64>,
 }
 
-/// Executes the tasklets of a scheduler. Calls `watch` about forty times a second and ends early if it returns false.
+/// Executes all tasklets. Calls `watch` about forty times a second; false ends the execution early.
 pub(crate) fn execute(
     scheduler: TaskletScheduler,
     runner: &dyn TaskletRunner,
@@ -100,7 +97,7 @@ pub(crate) fn execute(
     thread::scope(|scope| {
         let _over = ExecutionEndGuard(&pool);
         if options.prefetch > 0 {
-            // If the thread cannot be started, the execution is slower but right.
+            // Without this thread the execution is slower but right.
             let builder = thread::Builder::new().name("tasklets ahead".into());
             let _ = builder.spawn_scoped(scope, || pool.read_ahead());
         }
@@ -127,7 +124,7 @@ pub(crate) fn execute(
 }
 
 impl WorkerPool<'_> {
-    /// Starts the workers on threads of their own. The calling thread reports progress and commits.
+    /// Workers have their own threads; the calling thread reports progress and commits.
     fn execute_on_threads<'scope>(
         &'scope self,
         scope: &'scope Scope<'scope, '_>,
@@ -150,8 +147,8 @@ impl WorkerPool<'_> {
         outcome
     }
 
-    /// Runs one worker on the calling thread, so that no thread has to be woken for a tasklet. The worker reports progress
-    /// between tasklets. Another thread commits, if there is anything to commit.
+    /// Runs one worker on the calling thread, so that no thread is woken for a tasklet. It reports progress between
+    /// tasklets. Another thread commits, if necessary.
     fn execute_in_caller<'scope>(
         &'scope self,
         scope: &'scope Scope<'scope, '_>,
@@ -185,7 +182,6 @@ impl WorkerPool<'_> {
         }
     }
 
-    /// Runs tasklets until none is left to start. Calls `after_each` after each tasklet.
     fn run_tasklets(&self, worker: usize, after_each: &mut dyn FnMut()) {
         let mut idle_since = Instant::now();
         let on_start = |state: &mut SharedState<PoolState>, tasklet: usize| {
@@ -228,7 +224,7 @@ impl WorkerPool<'_> {
                     pool.interrupted = true;
                     state.scheduler.stop();
                 }
-                // With the lock held: no tasklet may write scratch before the disk has room for it.
+                // Under the lock: no tasklet may write scratch before the disk has room for it.
                 for tasklet in released {
                     if let Err(error) = self.runner.release_scratch(tasklet) {
                         state.scheduler.stop();
@@ -245,7 +241,7 @@ impl WorkerPool<'_> {
         self.shared.lock().extra.workers[worker].waited += idle_since.elapsed();
     }
 
-    /// Calls `watch` without the lock, and interrupts the execution if `watch` says so.
+    /// Calls `watch` without the lock; interrupts the execution if it returns false.
     fn report_progress(&self, watch: &mut dyn FnMut(&TaskletProgress) -> bool) {
         let state = self.shared.lock();
         let (finished, _) = state.scheduler.progress();
@@ -258,11 +254,11 @@ impl WorkerPool<'_> {
         }
     }
 
-    /// Commits finished tasklets every [`keep_every`](ExecutorOptions::keep_every) and once at the end, until all workers
+    /// Commits finished tasklets every [`keep_every`](ExecutorOptions::keep_every) and at the end, until all workers
     /// have returned. Reports progress, too, if `watch` is given.
     fn commit_until_over(&self, mut watch: Option<&mut dyn FnMut(&TaskletProgress) -> bool>) {
         let mut last_commit = Instant::now();
-        // How many of the uncommitted tasklets `write_back` was called for.
+        // Uncommitted tasklets passed to `write_back`.
         let mut written_back = 0;
         loop {
             let mut state = self.shared.lock();
@@ -316,7 +312,7 @@ impl Drop for ExecutionEndGuard<'_, '_> {
     }
 }
 
-/// Counts a worker as returned when dropped, also by a panic, so that nobody waits for it. The thread scope passes the panic
+/// Counts a worker as returned when dropped, also by a panic, so that nobody waits for it. The scope passes the panic
 /// on.
 struct ActiveWorkerGuard<'a, 'b>(&'a WorkerPool<'b>);
 

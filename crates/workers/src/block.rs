@@ -8,36 +8,36 @@ use crate::wire::{InterruptCheck, Request, Response};
 
 /// Alignment of the result.
 const PAGE: u64 = 4096;
-/// Bytes of a dtype's name in a message.
+/// Of the name in a message.
 const DTYPE_LEN: usize = 16;
 
-/// A block, and the result that is expected for it.
+/// A block, and the result expected for it.
 #[derive(Debug, Clone, Copy)]
 pub struct BlockCall<'a> {
     /// The values.
     pub input: &'a [u8],
-    /// Type of the values.
+    /// Their type.
     pub dtype: DType,
-    /// Number of rows, in the result too.
+    /// Rows, in the result too.
     pub rows: usize,
-    /// Values of a row; None: rows are single values.
+    /// Values per row; None: rows are single values.
     pub columns: Option<usize>,
-    /// Values from the start of one row to the next.
+    /// Values from one row's start to the next.
     pub stride: usize,
-    /// Type of the result's values.
+    /// Type of the result.
     pub result_dtype: DType,
-    /// Values of a row of the result; None: single values.
+    /// Values per row of the result; None: single values.
     pub result_columns: Option<usize>,
 }
 
 /// What a function returned for a block.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum BlockResult {
-    /// What was expected; it was copied to the caller's buffer.
+    /// The expected result, copied to the caller's buffer.
     Copied,
-    /// A result of another type or shape.
+    /// Another type or shape.
     WrongShape {
-        /// Name of its type.
+        /// Its type.
         dtype: String,
         /// Its shape.
         shape: Vec<usize>,
@@ -45,7 +45,7 @@ pub enum BlockResult {
 }
 
 impl BlockCall<'_> {
-    /// Calls a function that was loaded. An expected result is copied to `out`.
+    /// Calls a loaded function. Copies an expected result to `out`.
     pub(crate) fn send(
         &self,
         connection: &mut Connection,
@@ -77,7 +77,7 @@ impl BlockCall<'_> {
         Ok(answer)
     }
 
-    /// The body of the message; its layout is `BLOCK_CALL` in `_worker.py`.
+    /// Encodes the body; the layout is `BLOCK_CALL` in `_worker.py`.
     fn encode(&self, function: u64, result_at: u64, memory_size: u64) -> Vec<u8> {
         let columns = |columns: Option<usize>| columns.map_or(-1, |columns| columns as i64);
         let mut bytes = Vec::with_capacity(7 * 8 + 2 * DTYPE_LEN);

@@ -1,4 +1,4 @@
-//! The parent's end of the protocol: what one process has loaded and which memory it shares.
+//! The parent's end of the protocol: what one process has loaded, and the memory shared with it.
 
 use std::collections::HashMap;
 use std::io;
@@ -10,15 +10,14 @@ use crate::function::PortableFunction;
 use crate::shared_memory::SharedMemory;
 use crate::wire::{self, InterruptCheck, POLL_INTERVAL, Request, Response};
 
-/// A connection to one process.
 pub(crate) struct Connection {
     socket: UnixStream,
     pid: u32,
     memory: Option<SharedMemory>,
     is_ready: bool,
-    /// The process was sent a request of the current call, so a death may be the call's fault.
+    /// The process got a request of the current call, so the call may have killed it.
     was_asked: bool,
-    /// By number: functions that were sent, and what loading them raised.
+    /// Functions sent, by number, and what loading them raised.
     loaded: HashMap<u64, (Arc<PortableFunction>, Option<RemoteException>)>,
 }
 
@@ -35,7 +34,6 @@ impl Connection {
         })
     }
 
-    /// The process has said that it takes requests.
     pub(crate) fn is_ready(&self) -> bool {
         self.is_ready
     }
@@ -49,7 +47,7 @@ impl Connection {
         let _ = self.socket.shutdown(std::net::Shutdown::Both);
     }
 
-    /// Loads a function unless that was tried before. Gives the exception that loading raised, then and now.
+    /// Loads a function unless that was tried before. Returns the exception of the first try.
     pub(crate) fn load(
         &mut self,
         function: &Arc<PortableFunction>,
@@ -81,7 +79,6 @@ impl Connection {
         Ok(raised)
     }
 
-    /// Has the process forget functions that nobody calls any more.
     fn forget_released(&mut self) -> Result<(), ProcessError> {
         let released = (self.loaded).extract_if(|_, (function, _)| function.is_released());
         let numbers: Vec<u8> = released
@@ -93,7 +90,6 @@ impl Connection {
         self.send(Request::ForgetFunctions, &[&numbers])
     }
 
-    /// Sends a call and waits for its answer.
     pub(crate) fn ask(
         &mut self,
         request: Request,
@@ -117,7 +113,7 @@ impl Connection {
         Ok(response)
     }
 
-    /// Shared memory of at least `bytes`.
+    /// At least `bytes`.
     pub(crate) fn reserve(&mut self, bytes: u64) -> Result<&SharedMemory, ProcessError> {
         if self.memory.is_none() {
             let memory = SharedMemory::create()?;
@@ -132,7 +128,6 @@ impl Connection {
         Ok(memory)
     }
 
-    /// Reads from the shared memory.
     pub(crate) fn read(&self, into: &mut [u8], at: u64) -> Result<(), ProcessError> {
         match &self.memory {
             Some(memory) => Ok(memory.read(into, at)?),

@@ -2,7 +2,7 @@
 
 use std::io;
 
-/// Deaths of processes that an execution bears; more are no accidents.
+/// Deaths that an execution bears; more are no accidents.
 pub(crate) const MAX_DEATHS: usize = 8;
 
 /// An error of the host language.
@@ -11,11 +11,9 @@ pub type Cause = Box<dyn std::error::Error + Send + Sync>;
 /// Why a process gave no answer.
 #[derive(Debug)]
 pub(crate) enum ProcessError {
-    /// The process ended.
     Died,
-    /// The execution was stopped.
     Stopped,
-    /// A signal handler of the host language raised this.
+    /// Raised by a signal handler of the host language.
     Signal(Cause),
     /// The function can no longer be serialized.
     NotPortable(String),
@@ -54,15 +52,15 @@ impl ProcessError {
 pub struct RemoteException {
     /// The process.
     pub pid: u32,
-    /// It was raised while the function was loaded, not by a call.
+    /// Raised by loading, not by a call.
     pub while_loading: bool,
-    /// The traceback as text.
+    /// The traceback.
     pub traceback: String,
-    /// Name of the exception's class.
+    /// Class name.
     pub class: String,
-    /// Its message.
+    /// Message.
     pub message: String,
-    /// The exception itself; empty if it could not be pickled.
+    /// The exception; empty if it cannot be pickled.
     pub pickled: Vec<u8>,
 }
 
@@ -70,19 +68,19 @@ pub struct RemoteException {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum CallError {
-    /// The function raised an exception.
+    /// The function raised.
     #[error("{}: {}", .0.class, .0.message)]
     Raised(RemoteException),
     /// The execution was stopped.
     #[error("it was stopped with the run")]
     Stopped,
-    /// A signal handler of the host language raised this meanwhile.
+    /// A signal handler of the host language raised this.
     #[error("{0}")]
     Signal(Cause),
-    /// No process could be started, since the host language has no command for it.
+    /// The host language has no command to start processes.
     #[error("{reason}")]
     NoCommand {
-        /// Why not.
+        /// Why.
         reason: String,
     },
     /// The command does not start.
@@ -90,18 +88,18 @@ pub enum CallError {
         "no worker process can be started ({program}: {error}); give on_workers=\"inline\", or run with workers=1"
     )]
     NotStarted {
-        /// What was to be executed.
+        /// The program.
         program: String,
         /// The system's error.
         error: io::Error,
     },
-    /// A process ended before it could take calls.
+    /// A process ended before it was ready.
     #[error(
         "a worker process {end} before it was ready; what it printed says why; give on_workers=\"inline\" to call \
          {function} in this process"
     )]
     DiedAtStart {
-        /// The function, as printed.
+        /// Name of the function.
         function: String,
         /// How it ended.
         end: String,
@@ -113,21 +111,21 @@ pub enum CallError {
         kill_hint(.end)
     )]
     StateLost {
-        /// The function, as printed.
+        /// Name of the function.
         function: String,
         /// How it ended.
         end: String,
     },
-    /// The same call ended two processes.
+    /// One call ended two processes.
     #[error(
         "the worker process of {function} {end}, and so did another that was given the same {unit}{}; mend {function}, or \
          give on_workers=\"inline\" to call it in this process",
         kill_hint(.end)
     )]
     DiedTwice {
-        /// The function, as printed.
+        /// Name of the function.
         function: String,
-        /// How the second one ended.
+        /// How the second ended.
         end: String,
         /// What one call works on.
         unit: &'static str,
@@ -139,43 +137,43 @@ pub enum CallError {
         kill_hint(.end)
     )]
     TooManyDeaths {
-        /// The function, as printed.
+        /// Name of the function.
         function: String,
-        /// How the last one ended.
+        /// How the last ended.
         end: String,
     },
-    /// The function could be serialized once and cannot any more.
+    /// The function could be serialized before, but not any more.
     #[error(
         "{function} {reason}, though it could when the run began; leave what it encloses as it is meanwhile, or give \
          on_workers=\"inline\""
     )]
     NotPortable {
-        /// The function, as printed.
+        /// Name of the function.
         function: String,
-        /// Why not.
+        /// Why.
         reason: String,
     },
-    /// There is no memory to share.
+    /// No memory to share.
     #[error(
         "{bytes} bytes of shared memory for a worker process of {function} cannot be had ({error}); run with fewer workers, \
          or cut smaller {units}"
     )]
     OutOfMemory {
-        /// The function, as printed.
+        /// Name of the function.
         function: String,
-        /// How much is missing.
+        /// Bytes missing.
         bytes: u64,
         /// The system's error.
         error: io::Error,
         /// What to cut smaller.
         units: &'static str,
     },
-    /// The socket failed, or a message on it was not understood.
+    /// The socket failed, or a message was not understood.
     #[error(
         "the worker process of {function} cannot be reached ({error}); give on_workers=\"inline\" to call it in this process"
     )]
     Unreachable {
-        /// The function, as printed.
+        /// Name of the function.
         function: String,
         /// What failed.
         error: io::Error,

@@ -3,24 +3,24 @@
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Largest payload of a tasklet's function that is kept before its first call: an execution may have thousands of them.
+/// Largest payload of a tasklet's function that is kept before its first call: an execution may have thousands.
 pub(crate) const MAX_EAGER_PAYLOAD: usize = 16 << 10;
 
 /// How a process finds a function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Encoding {
-    /// The payload is a name, which the process imports.
+    /// The payload is a name to import.
     Name = 0,
     /// The payload is the pickled function.
     Value = 1,
 }
 
-/// A function that was serialized.
+/// A serialized function.
 #[derive(Debug, Clone)]
 pub struct SerializedFunction {
     /// What the payload is.
     pub encoding: Encoding,
-    /// The bytes to send; None if they are more than was asked for.
+    /// The bytes to send; None if longer than asked for.
     pub payload: Option<Vec<u8>>,
     /// How the function travels, for reports.
     pub description: String,
@@ -28,10 +28,10 @@ pub struct SerializedFunction {
 
 /// A function of the host language.
 pub trait HostFunction: Send + Sync {
-    /// Identifies the function for as long as it exists.
+    /// Identifies the function as long as it exists.
     fn id(&self) -> usize;
 
-    /// Serializes the function as it is now. A payload of more than `max_payload` bytes is left out.
+    /// Serializes the function as it is now. Leaves out a payload of more than `max_payload` bytes.
     ///
     /// # Errors
     /// Why it cannot be sent to a worker process.
@@ -40,19 +40,19 @@ pub trait HostFunction: Send + Sync {
 
 /// A function that worker processes can call.
 pub struct PortableFunction {
-    /// Identifies the function in messages.
+    /// Identifies it in messages.
     number: u64,
     encoding: Encoding,
     source: Arc<dyn HostFunction>,
-    /// Set from the beginning if small, else by the first call.
+    /// Set at once if small, else by the first call.
     payload: Mutex<Option<Arc<Vec<u8>>>>,
-    /// Number of callers that may call it still.
+    /// Callers that may still call it.
     users: AtomicUsize,
     description: String,
 }
 
 impl PortableFunction {
-    /// Serializes a function as it is now. The payload is kept if it is no longer than `max_payload`.
+    /// Serializes a function as it is now. Keeps the payload if no longer than `max_payload`.
     ///
     /// # Errors
     /// Why the function cannot be sent to a worker process.
@@ -87,9 +87,9 @@ impl PortableFunction {
         self.payload.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The bytes to send. They stay the same until the last user has released the function.
+    /// The bytes to send. They stay the same until the last user releases the function.
     pub(crate) fn payload(&self) -> Result<Arc<Vec<u8>>, String> {
-        // No deadlock: threads that wait for this lock do not hold the interpreter, which the owner of the lock may wait for.
+        // No deadlock: threads that wait for this lock do not hold the interpreter, for which its owner may wait.
         let mut payload = self.lock();
         if let Some(payload) = &*payload {
             return Ok(Arc::clone(payload));
@@ -99,13 +99,12 @@ impl PortableFunction {
         Ok(Arc::clone(payload.insert(Arc::new(bytes))))
     }
 
-    /// Counts one more user.
     pub(crate) fn acquire(&self) {
         self.users.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Ends the use by one user, who got the function from [`ProcessPool::tasklet_function`](crate::ProcessPool::tasklet_function).
-    /// After the last one the payload is freed, and processes forget the function.
+    /// Ends one use of a function from [`ProcessPool::tasklet_function`](crate::ProcessPool::tasklet_function). The
+    /// last one frees the payload, and processes forget the function.
     pub fn release(&self) {
         if self.users.fetch_sub(1, Ordering::Relaxed) == 1 {
             *self.lock() = None;

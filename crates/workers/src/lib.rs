@@ -1,4 +1,4 @@
-//! Worker processes: functions of a host language on many cores, each process with an interpreter of its own.
+//! Worker processes: run functions of a host language on many cores, each with its own interpreter.
 //!
 //! ```text
 //!  worker thread                                     worker process (isochrony/_worker.py)
@@ -9,17 +9,17 @@
 //!  ProcessPool ◀── gives back ─────┘
 //! ```
 //!
-//! An execution has one [`ProcessPool`]. Each worker thread takes a process from it for a call and gives it back, and gets
-//! the same one each time. Processes start on first use, fresh and never forked, and end with the pool. Samples travel in
-//! shared memory and are never pickled. The thread that waits for an answer needs no interpreter.
+//! An execution has one [`ProcessPool`]. A worker thread takes the same process for each call and gives it back.
+//! Processes start on first use, fresh and never forked. Samples travel in shared memory and are never pickled. A
+//! thread that waits for an answer needs no interpreter.
 //!
-//! A process that dies closes its socket. The call is then repeated once in a fresh process, unless the function keeps
-//! state between calls. A second death in the same call ends the execution, and so do too many deaths in all.
+//! A process that dies closes its socket. The call is repeated once in a fresh process, unless the function keeps state
+//! between calls. A second death in one call, or too many in all, end the execution.
 //!
-//! No process outlives the pool: idle ones are asked to exit, then all are killed. If the parent dies, processes end by
-//! themselves ([`kill_group_when_closed`]). Each leads a process group, so that commands and pools that functions start end too.
+//! No process outlives the pool: idle ones are asked to exit, then all are killed. If the parent dies, they end by
+//! themselves ([`kill_group_when_closed`]). Each leads a process group, so that what functions start ends too.
 //!
-//! This crate knows neither Python nor plans. The host language comes in through [`HostFunction`], [`StartCommand`] and
+//! The crate knows neither Python nor plans. The host language comes in through [`HostFunction`], [`StartCommand`] and
 //! [`Caller`]; its exceptions go out as [`RemoteException`].
 
 mod block;

@@ -7,8 +7,8 @@ use std::time::Duration;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{Signal, getpgrp, getpid, kill_current_process_group, kill_process};
 
-/// Starts a native thread, independent of the interpreter, that waits until the other end of `socket` is closed. `grace`
-/// later it kills this process, and its process group if this process leads one.
+/// Starts a native thread, independent of the interpreter. When the other end of `socket` is closed, it waits for
+/// `grace`, then kills this process, and its group if it leads one.
 ///
 /// # Errors
 /// The thread cannot be started.
@@ -23,14 +23,14 @@ fn watch(socket: &OwnedFd, grace: Duration) {
     let closed = PollFlags::HUP | PollFlags::ERR | PollFlags::NVAL;
     loop {
         let mut polled = [PollFd::new(socket, PollFlags::empty())];
-        // A signal handler may interrupt it.
+        // A signal may interrupt it.
         if poll(&mut polled, None).is_ok() && polled[0].revents().intersects(closed) {
             break;
         }
     }
-    // An idle process exits by itself meanwhile.
+    // An idle process exits meanwhile.
     std::thread::sleep(grace);
-    // Another group may hold processes that are none of ours.
+    // Another group may hold foreign processes.
     if getpgrp() == getpid() {
         let _ = kill_current_process_group(Signal::KILL);
     }

@@ -10,10 +10,10 @@ use crate::report::ProcessReport;
 
 type CommandResult = Result<StartCommand, String>;
 
-/// A function that processes can call; or why it cannot be sent to them.
+/// Or why it cannot be sent to processes.
 type PortableResult = Result<Arc<PortableFunction>, String>;
 
-/// The worker processes of one execution, and the functions that they call.
+/// The worker processes of one execution, and their functions.
 pub struct ProcessPool {
     command: LazyLock<CommandResult, Box<dyn FnOnce() -> CommandResult + Send>>,
     state: Mutex<PoolState>,
@@ -23,14 +23,13 @@ pub struct ProcessPool {
 struct PoolState {
     idle: Vec<WorkerProcess>,
     deaths: usize,
-    /// Reports of processes that died.
     ended: Vec<ProcessReport>,
-    /// By id. The functions are kept, so that no other one gets the id of one of them.
+    /// By id. Functions are kept, so that no other one gets the id.
     functions: HashMap<usize, (Arc<dyn HostFunction>, PortableResult)>,
 }
 
 impl ProcessPool {
-    /// A pool without processes. `command` is asked once, before the first function is serialized; its error says why no
+    /// Starts no process. `command` is asked once, before the first function is serialized; its error says why no
     /// process can be started.
     pub fn new(
         command: impl FnOnce() -> Result<StartCommand, String> + Send + 'static,
@@ -45,7 +44,7 @@ impl ProcessPool {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A function as it was when it was first asked for.
+    /// A function as it was when first asked for.
     ///
     /// # Errors
     /// Why it cannot be sent to a worker process.
@@ -56,8 +55,8 @@ impl ProcessPool {
         self.portable(function, None)
     }
 
-    /// A tasklet's function, which the tasklet [releases](PortableFunction::release) when it ends. Each tasklet may have a
-    /// function of its own, so only small payloads are kept from the beginning.
+    /// A tasklet's function; the tasklet [releases](PortableFunction::release) it when it ends. Each tasklet may have
+    /// its own, so only small payloads are kept before the first call.
     ///
     /// # Errors
     /// Why it cannot be sent to a worker process.
@@ -84,14 +83,14 @@ impl ProcessPool {
         if let Some((_, portable)) = self.lock().functions.get(&id) {
             return acquire(portable);
         }
-        // Serializing may wait for the interpreter: not while the lock is held.
+        // Serializing may wait for the interpreter: not under the lock.
         let portable = PortableFunction::new(Arc::clone(&function), max_payload).map(Arc::new);
         let mut state = self.lock();
         let (_, portable) = state.functions.entry(id).or_insert((function, portable));
         acquire(portable)
     }
 
-    /// The idle process of a worker, or a new one.
+    /// A worker's idle process, or a new one.
     pub(crate) fn take(&self, worker: Option<usize>) -> Result<WorkerProcess, CallError> {
         let mut state = self.lock();
         let own = (state.idle.iter()).position(|process| process.report().worker == worker);
@@ -113,7 +112,7 @@ impl ProcessPool {
         self.lock().idle.push(process);
     }
 
-    /// Counts a death. Gives how the process ended and whether another may take its place.
+    /// Counts a death. Returns how the process ended and whether another may take its place.
     pub(crate) fn bury(&self, process: WorkerProcess) -> (String, bool) {
         let (report, end) = process.into_report();
         let mut state = self.lock();
@@ -122,7 +121,7 @@ impl ProcessPool {
         (end, state.deaths <= MAX_DEATHS)
     }
 
-    /// Ends all idle processes. Gives the reports of all processes, ordered by worker.
+    /// Ends all idle processes. Returns all reports, ordered by worker.
     pub fn close(&self) -> Vec<ProcessReport> {
         let idle = std::mem::take(&mut self.lock().idle);
         idle.iter().for_each(WorkerProcess::request_exit);

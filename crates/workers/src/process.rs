@@ -16,23 +16,22 @@ use crate::function::PortableFunction;
 use crate::report::ProcessReport;
 use crate::wire::InterruptCheck;
 
-/// How long a process may take to exit once its socket is closed.
+/// Once the socket is closed.
 const EXIT_TIMEOUT: Duration = Duration::from_secs(5);
-/// How long the system may take to say how a process ended whose socket is closed.
+/// Time for the system to say how a process ended whose socket is closed.
 const STATUS_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// How a worker process is started. Its standard input is the socket.
+/// How to start a worker process. Its standard input is the socket.
 #[derive(Debug, Clone)]
 pub struct StartCommand {
     /// The program.
     pub program: String,
-    /// Its arguments.
+    /// Arguments.
     pub arguments: Vec<String>,
-    /// Variables that are added to the environment.
+    /// Variables added to the environment.
     pub environment: Vec<(String, String)>,
 }
 
-/// A worker process and the connection to it.
 pub(crate) struct WorkerProcess {
     child: Child,
     connection: Connection,
@@ -69,7 +68,6 @@ impl WorkerProcess {
         &self.connection
     }
 
-    /// Loads a function, so that the first call need not wait for it.
     pub(crate) fn load(
         &mut self,
         function: &Arc<PortableFunction>,
@@ -83,7 +81,7 @@ impl WorkerProcess {
             .map(drop)
     }
 
-    /// Loads a function if necessary, and has `send` call it. Gives the result or the exception.
+    /// Has `send` call a function, loaded if necessary. Returns the result or the exception.
     pub(crate) fn call<T>(
         &mut self,
         function: &Arc<PortableFunction>,
@@ -110,12 +108,11 @@ impl WorkerProcess {
         Ok(answer)
     }
 
-    /// Asks an idle process to exit.
     pub(crate) fn request_exit(&self) {
         self.connection.close();
     }
 
-    /// Waits until a process that was asked to has exited, but no longer than [`EXIT_TIMEOUT`].
+    /// Waits until the process has exited, at most [`EXIT_TIMEOUT`].
     pub(crate) fn wait(&self) {
         let deadline = Instant::now() + EXIT_TIMEOUT;
         let mut pause = Duration::from_micros(200);
@@ -125,7 +122,7 @@ impl WorkerProcess {
         }
     }
 
-    /// Ends the process, and gives its report, which says how it ended.
+    /// Ends the process. Returns its report and how it ended.
     pub(crate) fn into_report(mut self) -> (ProcessReport, String) {
         let deadline = Instant::now() + STATUS_TIMEOUT;
         while !has_ended(&self.child) && Instant::now() < deadline {
@@ -139,10 +136,10 @@ impl WorkerProcess {
         (self.report.clone(), end)
     }
 
-    /// Kills the process and its group, and waits for it.
+    /// Kills the process with its group, and waits for it.
     fn kill(&mut self) -> io::Result<ExitStatus> {
         if !self.is_reaped {
-            // No other process or group can have this id before the process was waited for.
+            // Before the process is waited for, no other process or group can have this id.
             if let Some(group) = pid(&self.child) {
                 let _ = kill_process_group(group, Signal::KILL);
             }
@@ -160,7 +157,7 @@ impl Drop for WorkerProcess {
 }
 
 fn check_child(child: &Child, check: InterruptCheck<'_>) -> Result<(), ProcessError> {
-    // A process that it started may hold its socket open.
+    // What it started may hold its socket open.
     if has_ended(child) {
         return Err(ProcessError::Died);
     }
@@ -171,7 +168,7 @@ fn pid(child: &Child) -> Option<Pid> {
     Pid::from_raw(child.id().try_into().ok()?)
 }
 
-/// Whether a process has ended. It still has to be waited for.
+/// Whether a process has ended; does not reap it.
 fn has_ended(child: &Child) -> bool {
     let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
     pid(child).is_none_or(|pid| !matches!(waitid(WaitId::Pid(pid), options), Ok(None)))

@@ -1,4 +1,4 @@
-//! Calls a function in worker processes, again if a process died.
+//! Calls a function in worker processes, and again if a process died.
 
 use std::sync::Arc;
 
@@ -12,10 +12,10 @@ use crate::process::WorkerProcess;
 use crate::tasklet::{TaskletCall, TaskletResult};
 use crate::wire::InterruptCheck;
 
-/// The thread that calls, and what ends its wait for an answer.
+/// The calling thread, and what ends its wait for an answer.
 #[derive(Clone)]
 pub struct Caller {
-    /// Number of the worker thread; None: the caller's thread.
+    /// Worker thread; None: the caller's.
     pub worker: Option<usize>,
     /// Asks the execution to end.
     pub interrupt: Option<Interrupt>,
@@ -35,7 +35,6 @@ impl Caller {
     }
 }
 
-/// What one call works on.
 #[derive(Debug, Clone, Copy)]
 enum WorkUnit {
     Block,
@@ -50,7 +49,7 @@ impl WorkUnit {
         }
     }
 
-    /// What to make smaller where memory is short.
+    /// What to make smaller if memory is short.
     fn remedy(self) -> &'static str {
         match self {
             Self::Block => "windows",
@@ -63,7 +62,6 @@ impl WorkUnit {
 pub struct RemoteFunction {
     pool: Arc<ProcessPool>,
     function: Arc<PortableFunction>,
-    /// As printed.
     name: String,
     caller: Caller,
     unit: WorkUnit,
@@ -72,7 +70,7 @@ pub struct RemoteFunction {
 }
 
 impl RemoteFunction {
-    /// A function that is called with blocks.
+    /// A function called with blocks.
     #[must_use]
     pub fn of_blocks(
         pool: Arc<ProcessPool>,
@@ -85,7 +83,7 @@ impl RemoteFunction {
         Self::new(pool, function, name, caller, unit, is_stateless)
     }
 
-    /// The function of a tasklet. It can be called again, since its outputs are its own.
+    /// A tasklet's function. Its outputs are its own, so a call may be repeated.
     #[must_use]
     pub fn of_tasklet(
         pool: Arc<ProcessPool>,
@@ -116,8 +114,9 @@ impl RemoteFunction {
         remote
     }
 
-    /// Starts a process and loads the function, so that these tenths of a second do not count to the first block. Failures
-    /// show in the first call. Not in the caller's thread, where a signal that arrives meanwhile could not end the execution.
+    /// Starts a process and loads the function, so that these tenths of a second do not count to the first block.
+    /// Failures show in the first call. Not in the caller's thread, where a signal could not end the execution
+    /// meanwhile.
     fn warm_up(&self) {
         if self.caller.worker.is_some()
             && let Ok(mut process) = self.pool.take(self.caller.worker)
@@ -130,7 +129,7 @@ impl RemoteFunction {
         }
     }
 
-    /// Calls the function with a block. An expected result is copied to `out`.
+    /// Calls the function with a block. Copies an expected result to `out`.
     ///
     /// # Errors
     /// The function raised, its process died, or the execution was stopped.
@@ -180,7 +179,6 @@ impl RemoteFunction {
         }
     }
 
-    /// Whether the call goes to another process.
     fn after_death(&self, process: WorkerProcess, is_retry: &mut bool) -> Result<(), CallError> {
         let function = self.name.clone();
         let (was_ready, was_asked) = {

@@ -6,20 +6,20 @@ use std::time::Duration;
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ProcessReport {
-    /// Number of the worker thread; None: the caller's thread.
+    /// Worker thread; None: the caller's.
     pub worker: Option<usize>,
     /// Process id.
     pub pid: u32,
-    /// Calls that it answered.
+    /// Calls answered.
     pub blocks: u64,
-    /// Time from call to answer, summed.
+    /// Sum of times from call to answer.
     pub busy: Duration,
-    /// How it ended, if it ended before the execution did.
+    /// How it ended, if before the execution did.
     pub ended: Option<String>,
 }
 
 impl ProcessReport {
-    /// The report of a process that has answered no call.
+    /// A process that has answered no call.
     #[must_use]
     pub fn new(worker: Option<usize>, pid: u32) -> Self {
         Self {

@@ -1,7 +1,7 @@
 //! Memory that parent and worker process share: an anonymous file.
 //!
-//! The parent reads and writes it by position and never maps it. Whatever the process does to the file, the worst outcome
-//! is a wrong result; no memory of the parent changes. So it needs neither locks nor unsafe code.
+//! The parent reads and writes it by position and never maps it. Whatever the process does to the file, the worst
+//! outcome is a wrong result; the parent's memory never changes. So neither locks nor unsafe code are needed.
 
 use std::fs::File;
 use std::io::{self, IoSlice};
@@ -15,10 +15,9 @@ use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg}
 
 use crate::error::ProcessError;
 
-/// Initial size; it grows in powers of two.
+/// It grows in powers of two.
 const MIN_SIZE: u64 = 1 << 20;
 
-/// An anonymous file whose size only grows.
 pub(crate) struct SharedMemory {
     file: File,
     size: u64,
@@ -28,7 +27,7 @@ impl SharedMemory {
     pub(crate) fn create() -> io::Result<Self> {
         let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
         let file = memfd_create("isochrony-worker", flags)?;
-        // The process may map it for as long as it likes.
+        // The process may keep it mapped.
         fcntl_add_seals(&file, SealFlags::SHRINK)?;
         Ok(Self {
             file: File::from(file),
@@ -57,7 +56,7 @@ impl SharedMemory {
         self.size
     }
 
-    /// Grows to at least `bytes`. All pages are allocated here, so that no later write fails.
+    /// Grows to at least `bytes`. Allocates all pages now, so that no later write fails.
     pub(crate) fn reserve(&mut self, bytes: u64) -> Result<(), ProcessError> {
         if self.size < bytes {
             let size = bytes.max(MIN_SIZE);

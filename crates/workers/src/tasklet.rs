@@ -1,7 +1,7 @@
 //! Calls of a tasklet's function with its inputs.
 //!
-//! The process writes outputs to the shared memory and nowhere else. The parent stores them under the writer's lock, so a
-//! process that dies has changed nothing.
+//! The process writes outputs only to the shared memory. The parent stores them under the writer's lock, so a process
+//! that dies has changed nothing.
 
 use isochrony_segment::{Buffer, SegmentError};
 use serde_json::{Value, json};
@@ -10,18 +10,17 @@ use crate::connection::Connection;
 use crate::error::{ProcessError, RemoteException};
 use crate::wire::{InterruptCheck, Request, Response, WrittenRange};
 
-/// Alignment of inputs and outputs in the shared memory.
 const ALIGNMENT: u64 = 64;
 
 /// A tasklet to be executed.
 pub struct TaskletCall<'a> {
-    /// The tasklet's name.
+    /// Its name.
     pub name: &'a str,
-    /// What it reads.
+    /// Inputs.
     pub inputs: Vec<TaskletInput>,
-    /// What it may write.
+    /// Outputs that it may write.
     pub outputs: Vec<TaskletOutput>,
-    /// Allocates memory for what it wrote.
+    /// Allocates memory for written samples.
     pub allocate: &'a dyn Fn(usize) -> Result<Buffer, SegmentError>,
 }
 
@@ -39,7 +38,7 @@ pub struct InputSegment {
     pub start: i64,
     /// Number of samples.
     pub samples: u64,
-    /// Time of the first sample, as Python rebuilds it.
+    /// Time of the first sample, for Python.
     pub time: Value,
     /// The samples.
     pub buffers: Vec<Buffer>,
@@ -58,22 +57,20 @@ pub struct TaskletOutput {
 /// What a tasklet did.
 #[derive(Debug)]
 pub struct TaskletResult {
-    /// Output, first sample, samples.
+    /// Written ranges: output, first sample, samples.
     pub written: Vec<(usize, u64, Buffer)>,
     /// What the function returned, pickled; None: nothing.
     pub returned: Option<Vec<u8>>,
 }
 
-/// Where inputs and outputs lie in the shared memory.
 struct MemoryLayout {
-    /// The call as JSON.
+    /// JSON.
     description: Value,
     outputs_at: Vec<u64>,
     size: u64,
 }
 
 impl TaskletCall<'_> {
-    /// Calls a function that was loaded.
     pub(crate) fn send(
         &self,
         connection: &mut Connection,
@@ -117,7 +114,6 @@ impl TaskletCall<'_> {
         Ok(answer)
     }
 
-    /// Copies a range of an output from the shared memory.
     fn copy_output(
         &self,
         connection: &Connection,
@@ -143,7 +139,7 @@ impl TaskletCall<'_> {
         Ok((index, start, block))
     }
 
-    /// Places inputs one after the other from the beginning, then outputs.
+    /// Places inputs one after the other, then outputs.
     fn layout(&self) -> MemoryLayout {
         let mut at = 0u64;
         let inputs: Vec<Value> = (self.inputs.iter())

@@ -1,6 +1,6 @@
-//! The messages between parent and worker process; the other half is `isochrony/_worker.py`.
+//! Messages between parent and worker process; the other half is `isochrony/_worker.py`.
 //!
-//! A message is its kind (u32), the length of its body (u64) and the body, in native byte order. Both sides belong to one
+//! A message is its kind (u32), length of its body (u64) and body, in native byte order. Both sides belong to one
 //! installation, so messages have no version.
 
 use std::io::{self, Read, Write};
@@ -11,7 +11,7 @@ use isochrony_segment::has_free_memory;
 
 use crate::error::{ProcessError, RemoteException};
 
-/// Interval at which a thread that waits for an answer checks whether the process lives and the execution goes on.
+/// How often a waiting thread checks whether the process lives and the execution goes on.
 pub(crate) const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// Messages up to this length are copied and sent by one system call.
@@ -19,40 +19,37 @@ pub(crate) const MAX_COPIED: usize = 64 << 10;
 
 const HEADER_LEN: usize = 12;
 
-/// Called at every [`POLL_INTERVAL`] while a process works. An error ends the wait.
+/// Called at every [`POLL_INTERVAL`] of a wait. An error ends the wait.
 pub(crate) type InterruptCheck<'a> = &'a mut dyn FnMut() -> Result<(), ProcessError>;
 
-/// What the parent asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u32)]
 pub(crate) enum Request {
     /// Use the shared memory whose descriptor follows.
     Memory = 1,
-    /// Load a function: its number, encoding and payload.
+    /// Number, encoding and payload.
     LoadFunction = 2,
-    /// Call a function with a block.
     CallBlock = 3,
-    /// Call a function with the inputs of a tasklet.
     CallTasklet = 4,
-    /// Forget the functions with these numbers.
+    /// Numbers of the functions.
     ForgetFunctions = 5,
 }
 
-/// What a process answers. `keeps_memory`: the function keeps a reference to its input, or the process has no memory.
+/// `keeps_memory`: the function keeps a reference to its input, or the process has no memory.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Response {
     Ready,
     Loaded,
-    /// The result of a block is in the shared memory.
+    /// The result is in the shared memory.
     BlockDone {
         keeps_memory: bool,
     },
-    /// The result of a block has another dtype or shape than the promised one.
+    /// The result has another dtype or shape than promised.
     WrongShape {
         dtype: String,
         shape: Vec<usize>,
     },
-    /// The function raised. The receiver sets `pid` and `while_loading`.
+    /// The receiver sets `pid` and `while_loading`.
     Raised {
         keeps_memory: bool,
         exception: RemoteException,
@@ -60,12 +57,11 @@ pub(crate) enum Response {
     TaskletDone {
         keeps_memory: bool,
         written: Vec<WrittenRange>,
-        /// What the function returned, pickled; None: nothing.
+        /// Pickled; None: nothing.
         returned: Option<Vec<u8>>,
     },
 }
 
-/// A range of samples of an output that a function wrote.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct WrittenRange {
     pub(crate) output: u64,
@@ -73,7 +69,7 @@ pub(crate) struct WrittenRange {
     pub(crate) end: u64,
 }
 
-/// Sends a message whose body is the parts one after the other.
+/// Sends a message whose body is the concatenated parts.
 pub(crate) fn send(socket: &mut UnixStream, request: Request, parts: &[&[u8]]) -> io::Result<()> {
     let len: usize = parts.iter().map(|part| part.len()).sum();
     let mut message = Vec::with_capacity(HEADER_LEN + len.min(MAX_COPIED));
@@ -91,7 +87,6 @@ pub(crate) fn send(socket: &mut UnixStream, request: Request, parts: &[&[u8]]) -
     socket.write_all(&message)
 }
 
-/// Waits for the next response.
 pub(crate) fn receive(
     socket: &mut UnixStream,
     check: InterruptCheck<'_>,
@@ -171,7 +166,6 @@ pub(crate) fn decode(kind: u32, body: &[u8]) -> Option<Response> {
     })
 }
 
-/// The rest of a message.
 struct Fields<'a>(&'a [u8]);
 
 impl<'a> Fields<'a> {
@@ -198,7 +192,7 @@ impl<'a> Fields<'a> {
         Some(String::from_utf8_lossy(bytes).into_owned())
     }
 
-    /// The bytes of an array of [`WrittenRange`] that follows its length.
+    /// The array of [`WrittenRange`] that follows its length.
     fn ranges(&mut self) -> Option<&'a [u8]> {
         let len = self.u64()?.checked_mul(size_of::<WrittenRange>() as u64)?;
         self.bytes(len)
@@ -223,7 +217,7 @@ fn read_exact(
         match socket.read(into) {
             Ok(0) => return Err(ProcessError::Died),
             Ok(len) => into = &mut into[len..],
-            // The socket has a read timeout of one interval.
+            // The read timeout is one interval.
             Err(error) if matches!(error.kind(), WouldBlock | TimedOut) => check()?,
             Err(error) if error.kind() == Interrupted => {}
             Err(error) => return Err(error.into()),

@@ -62,7 +62,7 @@ mod linux {
             if !either[1].revents().is_empty() {
                 return;
             }
-            // The details do not matter: the run looks for itself.
+            // Details do not matter: the run looks for itself.
             while read(changes, &mut events).is_ok_and(|(told, _)| !told.is_empty()) {}
             wakes.unpark();
         }

@@ -1,17 +1,16 @@
 //! A stored signal that is still being appended to, as a recording.
 //!
 //! A pass reads up to the last committed sample, waits, and continues with the next commit of any process. It reads
-//! each index once, in order, so gaps, clock steps and windows are as if the whole signal had been read at once.
+//! each index once, in order: gaps, clock steps and windows are as if the whole signal had been read at once.
 //!
-//! **Late fills** of a gap behind the read position are only counted ([`FollowCounts::backfilled_samples`]), since
-//! plans never see the past. A gap at the end is not passed before something follows it, so what fills it meanwhile is
-//! read.
+//! **Late fills** of a gap behind the read position are only counted ([`FollowCounts::backfilled_samples`]): plans
+//! never see the past. A gap at the end is passed only once something follows it, so what fills it meanwhile is read.
 //!
 //! **Waiting** is cheap: on Linux inotify reports changes of the store's log (`log_watcher`). Elsewhere, and for writes
-//! from other machines, the run looks every 20 ms as for any source.
+//! from other machines, the run looks every 20 ms.
 //!
 //! **The end** is a sealed signal, a stated silence, or on request the moment when nobody has the store open for
-//! writing; each only after all commits have been read.
+//! writing; each only after all commits are read.
 
 mod log_watcher;
 mod options;
@@ -93,7 +92,7 @@ impl FollowedSignal {
         })))
     }
 
-    /// The signal of a saved plan, in the store that it names or in the given one.
+    /// A saved plan's signal, in the store that the plan names or in the given one.
     ///
     /// # Errors
     /// [`PlanError::NoRecording`], [`PlanError::DamagedRecording`], [`PlanError::Unreadable`].
@@ -182,7 +181,7 @@ impl Recording for FollowedSignal {
 
     fn outer_gaps(&self) -> OuterGaps {
         let mut signal = self.0.signal.clone();
-        // If it cannot be refreshed, the last known state is used.
+        // If refreshing fails, the last known state is used.
         let _ = signal.refresh();
         OuterGaps::within(&signal, self.0.options.start..signal.end_index())
     }

@@ -1,4 +1,4 @@
-//! How a signal is followed, and counts of it.
+//! How a signal is followed, and its counts.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use std::time::Duration;
 #[derive(Debug, Clone, Default, PartialEq)]
 #[non_exhaustive]
 pub struct FollowOptions {
-    /// First index that is read.
+    /// First index read.
     pub start: i64,
     /// Ends after so long without a commit. None: never.
     pub silence: Option<Duration>,
@@ -14,7 +14,7 @@ pub struct FollowOptions {
     pub while_written: bool,
 }
 
-/// Counts of a followed signal, over all runs.
+/// Counts over all runs.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct FollowCounts {
@@ -22,7 +22,7 @@ pub struct FollowCounts {
     pub samples: u64,
     /// Times that new samples were found, the first included.
     pub commits: u64,
-    /// Samples filled in behind the read position, and so not delivered.
+    /// Samples filled in behind the read position, so not delivered.
     pub backfilled_samples: u64,
 }
 

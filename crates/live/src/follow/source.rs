@@ -12,7 +12,7 @@ use super::log_watcher::LogWatcher;
 use super::shared::{FollowedInner, failed};
 use crate::feed_counts::add;
 
-/// A check for a writer takes the store's lock for an instant.
+/// The check takes the store's lock for an instant.
 const WRITER_CHECK_INTERVAL: Duration = Duration::from_millis(500);
 
 pub(super) struct FollowSource {
@@ -20,15 +20,15 @@ pub(super) struct FollowSource {
     signal: Signal,
     within: Range<i64>,
     segment: u64,
-    /// Reads what the last look found. None: all of it was read.
+    /// Reads what the last look found. None: all was read.
     pass: Option<Box<dyn Source>>,
-    /// End of that pass, and the run of its last sample.
+    /// End of the pass, and the run of its last sample.
     next: i64,
     last_run: Option<(i64, u32)>,
-    /// Samples that existed before `next`.
+    /// Samples before `next` when last looked.
     samples_before_next: i64,
     has_looked: bool,
-    /// Of the last new samples, and of the last check for a writer.
+    /// Last new samples, and last check for a writer.
     last_commit: Instant,
     last_writer_check: Instant,
     watcher: Option<LogWatcher>,
@@ -53,7 +53,7 @@ impl FollowSource {
         }
     }
 
-    /// Looks for new commits. Returns whether there is something to read.
+    /// True if there is something to read.
     fn look_for_commits(&mut self) -> Result<bool, OpError> {
         let changed = self.signal.refresh().map_err(failed)?;
         if !changed && self.has_looked {

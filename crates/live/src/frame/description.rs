@@ -41,7 +41,7 @@ pub struct SenderDescription {
 }
 
 impl SenderDescription {
-    /// Dtype of the frame that describes samples of a dtype.
+    /// Dtype of the frame that describes samples of `dtype`.
     #[must_use]
     pub fn carrier_dtype(dtype: DType) -> DType {
         match dtype {
@@ -50,14 +50,14 @@ impl SenderDescription {
         }
     }
 
-    /// Whether a frame's payload describes samples of a dtype.
+    /// Whether a payload describes samples of `dtype`.
     #[must_use]
     pub fn is_carried_by(header: &FrameHeader, samples: &[u8], dtype: DType) -> bool {
         header.dtype == Self::carrier_dtype(dtype) && samples.starts_with(&DESCRIPTION_TAG)
     }
 
-    /// Appends the frame of a description to `out`, without attributes that make the payload longer than `most` bytes
-    /// or an illegal unit.
+    /// Appends the frame to `out`. Leaves out attributes that make the payload longer than `most` bytes, and an illegal
+    /// unit.
     pub fn write(&self, dtype: DType, session: u32, most: usize, out: &mut Vec<u8>) {
         let mut said = Map::new();
         said.insert("rate".into(), json!([self.rate.num(), self.rate.den()]));
@@ -90,7 +90,7 @@ impl SenderDescription {
     /// Reads a payload.
     ///
     /// # Errors
-    /// [`FrameError::Field`]: it is too long, malformed, or states what no recording has.
+    /// [`FrameError::Field`]: too long, malformed, or stating what no recording has.
     pub fn parse(samples: &[u8]) -> Result<Self, FrameError> {
         let wrong = |field| FrameError::Field {
             field,

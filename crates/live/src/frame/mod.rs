@@ -18,10 +18,10 @@
 //! ```
 //!
 //! Version 1 is still read: 48 bytes of header, flags 1 and 2 only, zeros in bytes 44 to 48, times in whole
-//! nanoseconds. Over version 2 a copy of a signal is exact: with flag 8, times are the recording's to 2^-32 ns.
+//! nanoseconds. Version 2 copies a signal exactly: with flag 8, times are the recording's to 2^-32 ns.
 //!
-//! One UDP datagram is one frame. Over TCP and pipes frames are concatenated. See [`SenderDescription`] for frames
-//! about the whole recording.
+//! One UDP datagram is one frame. Over TCP and pipes frames are concatenated. A [`SenderDescription`] is the payload of
+//! a frame about the whole recording.
 
 mod description;
 
@@ -30,11 +30,11 @@ pub use description::{DESCRIPTION_TAG, MAX_DESCRIPTION_BYTES, SenderDescription}
 use isochrony_segment::DType;
 use isochrony_time::Fixed;
 
-/// Bytes before the samples in version 2, which is written.
+/// Bytes before the samples in version 2, the one written.
 pub const HEADER_LEN: usize = 56;
 /// Bytes before the samples in version 1; no frame is shorter.
 pub const HEADER_LEN_V1: usize = 48;
-/// Default limit of a frame's bytes.
+/// Default limit.
 pub const MAX_FRAME_BYTES: usize = 1 << 20;
 
 const MAGIC: [u8; 4] = *b"ISOF";
@@ -69,7 +69,7 @@ pub struct FrameHeader {
     pub time: Option<Fixed>,
     /// Time and drift are exactly the recording's.
     pub exact: bool,
-    /// Duration of the frame's samples less the nominal duration, in 2^-32 ns.
+    /// Duration of the samples less their nominal duration, in 2^-32 ns.
     pub drift: i64,
     /// Samples right before the first that were never recorded.
     pub gap: u64,
@@ -82,7 +82,7 @@ pub enum FrameError {
     /// Too few bytes, or too many.
     #[error("the frame header announces {expected} bytes, {got} arrived")]
     Length {
-        /// Bytes that the header announces, or the length of a header.
+        /// Bytes that the header announces, or a header's length.
         expected: usize,
         /// Bytes that arrived.
         got: usize,
@@ -106,7 +106,7 @@ pub enum FrameError {
     /// The bytes were changed on the way.
     #[error("frame checksum mismatch: {expected:08x} in the header, {got:08x} computed")]
     Checksum {
-        /// As the frame states.
+        /// As stated.
         expected: u32,
         /// As computed.
         got: u32,
@@ -153,8 +153,8 @@ impl FrameHeader {
         }
     }
 
-    /// Appends a frame of these samples (native byte order) to `out`; `self.samples` is ignored. A time outside the
-    /// years 1678 to 2262 is written as unknown.
+    /// Appends a frame of these samples (native byte order) to `out`; ignores `self.samples`. A time outside the years
+    /// 1678 to 2262 becomes unknown.
     pub fn write(&self, samples: &[u8], out: &mut Vec<u8>) {
         let begin = out.len();
         let code = DType::ALL.iter().position(|&dtype| dtype == self.dtype);
@@ -190,7 +190,7 @@ impl FrameHeader {
             .copy_from_slice(&sum.to_le_bytes());
     }
 
-    /// Length of the frame that starts here; None while too few bytes are there. Does not check the checksum.
+    /// Length of the frame that starts here; None: too few bytes to tell. Does not check the checksum.
     ///
     /// # Errors
     /// [`FrameError`]: no frame starts here.
@@ -292,7 +292,7 @@ impl FrameHeader {
         })
     }
 
-    /// Reads a whole frame: header and samples.
+    /// Reads a whole frame.
     ///
     /// # Errors
     /// [`FrameError`].

@@ -15,12 +15,11 @@ use crate::screen::{FrameClaim, FrameScreen, RejectReason, ScreenLimits, ScreenV
 /// Leaves room for late datagrams before the first.
 const COUNTER_ORIGIN: u64 = 1 << 20;
 
-/// A packet and the position of its samples.
 #[derive(Debug)]
 pub(super) struct ReceivedFrame {
     pub(super) packet: Packet,
     pub(super) samples_at: usize,
-    /// Stamp of the first sample, ns since 1970.
+    /// Of the first sample, ns since 1970.
     pub(super) time: Option<Fixed>,
     /// Only of exact stamps: duration less the nominal one.
     pub(super) exact: Option<Fixed>,
@@ -43,7 +42,6 @@ impl ReceivedFrame {
     }
 }
 
-/// A frame that belongs to the feed.
 #[derive(Debug)]
 pub(super) struct AdmittedFrame {
     pub(super) first: u64,
@@ -51,21 +49,18 @@ pub(super) struct AdmittedFrame {
     pub(super) received: ReceivedFrame,
     pub(super) session: u32,
     pub(super) starts_session: bool,
-    /// Nothing follows it.
     pub(super) is_last: bool,
 }
 
-/// What comes of a packet.
 #[derive(Debug)]
 pub(super) enum DecoderOutput {
     Frame(AdmittedFrame),
-    /// A session's description.
+    /// With its session.
     Description(u32, Box<SenderDescription>, Packet),
     /// Counted, not used.
     Dropped(Packet),
 }
 
-/// Decodes and screens the packets of a run.
 #[derive(Debug)]
 pub(super) struct FrameDecoder {
     /// None for drivers and bare samples, which are trusted.
@@ -73,13 +68,13 @@ pub(super) struct FrameDecoder {
     verdicts: Vec<ScreenVerdict<ReceivedFrame>>,
     /// A session that ended in an earlier run and may still arrive; above 32 bits: none.
     ended: u64,
-    /// Session of a driver.
+    /// Of a driver.
     id: Option<u32>,
     count: Option<u64>,
 }
 
 impl FrameDecoder {
-    /// `ended`: the session to ignore. `shared`: several feeds of one clock share their indices.
+    /// `ended`: the session to ignore. `shared`: several feeds of one clock share indices.
     pub(super) fn new(feed: &FeedInput, options: &ListenOptions, shared: bool, ended: u64) -> Self {
         let (number_bits, counter_origin) = match options.framing {
             FeedFraming::Counter { bytes, .. } => (8 * u32::from(bytes), Some(COUNTER_ORIGIN)),
@@ -93,7 +88,7 @@ impl FrameDecoder {
             number_bits,
             max_pending_bytes: options.buffer / 4,
             counter_origin,
-            // Feeds of one clock have their senders' own counts.
+            // Feeds of one clock keep their senders' counts.
             absolute_counts: shared,
         };
         let is_trusted =
@@ -107,7 +102,6 @@ impl FrameDecoder {
         }
     }
 
-    /// Decodes a packet into `out`.
     pub(super) fn push(
         &mut self,
         packet: Packet,
@@ -157,7 +151,7 @@ impl FrameDecoder {
         self.emit_verdicts(counters, out);
     }
 
-    /// Decides what depends on time alone; at `end` nothing follows.
+    /// At `end` nothing follows.
     pub(super) fn tick(
         &mut self,
         now: Duration,
@@ -233,7 +227,7 @@ enum FrameContent {
     Description(u32, Box<SenderDescription>, Packet),
 }
 
-/// Decodes a wire frame, or gives the packet back.
+/// Or gives the packet back.
 fn decode_frame(packet: Packet, options: &ListenOptions) -> Result<FrameContent, Packet> {
     let (header, at) = match FrameHeader::parse(&packet.bytes) {
         Ok((header, samples)) if header.dtype == options.dtype => {
@@ -275,7 +269,7 @@ fn decode_frame(packet: Packet, options: &ListenOptions) -> Result<FrameContent,
     Ok(FrameContent::Samples(claim, Box::new(frame)))
 }
 
-/// Decodes a datagram with a counter, or gives the packet back.
+/// Or gives the packet back.
 fn decode_datagram(
     packet: Packet,
     options: &ListenOptions,

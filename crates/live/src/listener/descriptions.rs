@@ -1,4 +1,4 @@
-//! Descriptions that senders sent during a run.
+//! Descriptions received during a run.
 //!
 //! Over UDP anybody can send, so a description is trusted only after several equal copies, and used once samples of its
 //! session are admitted. One that contradicts a trusted one is malformed.
@@ -19,9 +19,9 @@ pub(super) struct SessionDescriptions(Mutex<DescriptionState>);
 #[derive(Debug, Default)]
 struct DescriptionState {
     received: VecDeque<ReceivedDescription>,
-    /// Session of the latest admitted samples.
+    /// Of the latest admitted samples.
     current_session: Option<u32>,
-    /// A session without a description was followed by another session.
+    /// A session without a description was followed by another one.
     had_undescribed_session: bool,
     gaps: OuterGaps,
 }
@@ -35,7 +35,6 @@ struct ReceivedDescription {
 }
 
 impl DescriptionState {
-    /// A session's trusted description.
     fn trusted(&self, session: u32) -> Option<&SenderDescription> {
         let mut said = self.received.iter();
         let found = said.find(|one| one.session == session && one.is_trusted);
@@ -104,13 +103,13 @@ impl SessionDescriptions {
             .map(read)
     }
 
-    /// Whether samples of frames without a time have none.
+    /// Samples of frames without a time have none.
     pub(super) fn knows_all_times(&self) -> bool {
         self.read_current(|said| said.knows_all_times)
             .unwrap_or(false)
     }
 
-    /// The description. If the listener states another unit than the sender, samples are values in that unit.
+    /// If the listener states another unit than the sender, samples are values in that unit.
     pub(super) fn get(&self, unit: &str) -> Option<isochrony_flow::SignalDescription> {
         if self.lock().had_undescribed_session {
             return None;
@@ -127,12 +126,11 @@ impl SessionDescriptions {
         })
     }
 
-    /// The unit that the sender states.
     pub(super) fn unit(&self) -> Option<String> {
         self.read_current(|said| said.calibration.unit().to_owned())
     }
 
-    /// Gaps before and behind all samples.
+    /// Before and behind all samples.
     pub(super) fn gaps(&self) -> OuterGaps {
         self.lock().gaps.clone()
     }

@@ -1,15 +1,13 @@
 //! The index axis of a feed, alone or shared by feeds of one sampling clock.
 //!
 //! Each feed has its own timebase, so that feeds are aligned by civil time. Feeds stated to have one sampling clock
-//! share an [`IndexAxis`]: an index is the sender's own count, the same for all channels of a converter whenever each
-//! was joined. After a restart the first feed that notices places the new session behind all indices that any of them
-//! reached.
+//! share an [`IndexAxis`]: an index is the sender's own count, the same for all channels of a converter, whenever each
+//! was joined. After a restart the first feed that notices places the new session behind all indices reached so far.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use isochrony_time::{Rate, TimeError, TimebaseId};
 
-/// Indices of one feed, or of several with one clock.
 #[derive(Debug)]
 pub(super) struct IndexAxis {
     pub(super) timebase: TimebaseId,
@@ -21,7 +19,7 @@ pub(super) struct IndexAxis {
 pub struct SamplingClock {
     pub(super) axis: Arc<IndexAxis>,
     pub(super) rate: Rate,
-    /// Name of the feed, for messages.
+    /// For messages.
     pub(super) feed: String,
     pub(super) is_driven: bool,
 }
@@ -29,9 +27,9 @@ pub struct SamplingClock {
 #[derive(Debug, Default)]
 struct AxisState {
     shared: bool,
-    /// Runs that read one of the feeds now.
+    /// Runs that read a feed now.
     scans: usize,
-    /// End of the indices of all feeds.
+    /// Of all feeds.
     end: i64,
     /// Where each session's index 0 lies.
     session_bases: Vec<i64>,
@@ -61,7 +59,7 @@ impl IndexAxis {
         self.lock().shared
     }
 
-    /// A run starts. The first one resets the axis.
+    /// The first run resets the axis.
     pub(super) fn begin_scan(&self) {
         let mut state = self.lock();
         if state.scans == 0 {

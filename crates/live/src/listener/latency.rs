@@ -72,9 +72,9 @@ impl LatencyHistogram {
 pub struct Latency {
     /// Number of items.
     pub count: u64,
-    /// Median, right to a tenth.
+    /// Right to a tenth.
     pub median: Duration,
-    /// 99th percentile, right to a tenth.
+    /// Right to a tenth.
     pub p99: Duration,
     /// Maximum.
     pub max: Duration,

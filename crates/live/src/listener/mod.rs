@@ -34,12 +34,13 @@ use latency::LatencyHistogram;
 use shared::{ListenerInner, ScanGuard};
 use source::FeedSource;
 
-/// Most bytes of a segment, allocated with its first sample.
+/// Allocated with its first sample.
 const MAX_SEGMENT_BYTES: u64 = 256 << 20;
 
-/// A feed. It is bound at once, so that its port is known, and read while a plan runs.
+/// A feed. Bound at once, so that its port is known, and read while a plan runs.
 ///
-/// One run at a time scans it, since each sample arrives once. In each run index 0 is the first sample that is taken.
+/// Each sample arrives once, so one run at a time scans it. Each run counts indices from the first sample that it
+/// takes.
 ///
 /// ```
 /// use isochrony_flow::{SharedRecording, Plan};
@@ -69,7 +70,7 @@ const MAX_SEGMENT_BYTES: u64 = 256 << 20;
 pub struct Listener(Arc<ListenerInner>);
 
 impl Listener {
-    /// Listens at an address. Port 0 is any free port.
+    /// Listens at an address. Port 0: any free port.
     ///
     /// # Errors
     /// [`LiveError::Exposed`] if other machines can reach it without [`ListenOptions::anyone`], [`LiveError::Option`],
@@ -80,7 +81,7 @@ impl Listener {
         Self::with_input(feed, bound, options)
     }
 
-    /// Binds an address. Returns it with the actual port.
+    /// Also returns the address with the actual port.
     fn sockets(
         address: &Address,
         options: &ListenOptions,
@@ -161,8 +162,7 @@ impl Listener {
     /// origin opens no sockets.
     ///
     /// # Errors
-    /// [`LiveError::Exposed`], [`LiveError::Address`], [`LiveError::Option`]. A run may fail with
-    /// [`LiveError::Socket`].
+    /// [`LiveError::Exposed`], [`LiveError::Address`], [`LiveError::Option`]. A run may fail with [`LiveError::Socket`].
     pub fn resolve(saved: &Map<String, Value>) -> Result<Self, LiveError> {
         let (address, options) = ListenOptions::from_saved(saved)?;
         options.check(&address)?;
@@ -172,13 +172,13 @@ impl Listener {
         Self::with_input(FeedInput::Unbound(OnceLock::new()), address, &options)
     }
 
-    /// Where it listens, with the actual port.
+    /// The address with the actual port.
     #[must_use]
     pub fn address(&self) -> Address {
         self.0.address
     }
 
-    /// Its sampling clock, for [`ListenOptions::clock`] of another feed of the same converter.
+    /// For [`ListenOptions::clock`] of another feed of the same converter.
     #[must_use]
     pub fn sampling_clock(&self) -> SamplingClock {
         SamplingClock {
@@ -195,7 +195,7 @@ impl Listener {
         self.0.counters.read()
     }
 
-    /// The sender's description, if it is trusted by now. A unit of [`ListenOptions::unit`] takes precedence.
+    /// The sender's description, if trusted by now. A unit of [`ListenOptions::unit`] takes precedence.
     #[must_use]
     pub fn description(&self) -> Option<SignalDescription> {
         self.0.descriptions.get(&self.0.options.unit)

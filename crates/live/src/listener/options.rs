@@ -21,30 +21,29 @@ pub struct ListenOptions {
     pub order: ByteOrder,
     /// Nominal sample rate.
     pub rate: Rate,
-    /// Name of the stream; the address if empty.
+    /// Stream name; empty: the address.
     pub name: String,
-    /// Unit of the values; empty if unknown.
+    /// Unit of the values; empty: unknown.
     pub unit: String,
     /// Format of what arrives.
     pub framing: FeedFraming,
     /// Jitter window: how long early frames wait for late ones.
     pub reorder: Duration,
-    /// Most bytes of packets that are queued.
+    /// Most bytes of queued packets.
     pub buffer: usize,
     /// Most bytes of a frame.
     pub max_frame: usize,
-    /// A sender timestamp that deviates from the expected one by more than this starts a new run (a clock step).
+    /// A sender's stamp that deviates by more starts a new run (a clock step).
     pub step: Duration,
     /// Silence that ends the feed. None: never.
     pub silence: Option<Duration>,
-    /// Whether other machines may reach it.
+    /// Other machines may reach it.
     pub anyone: bool,
-    /// The sampling clock of another feed of the same converter (ADC), so that equal sample indices mean the same instant;
-    /// the senders count the samples. None: feeds are aligned by civil time.
+    /// The sampling clock of another feed of the same converter (ADC): equal sample indices mean the same instant; the
+    /// senders count the samples. None: feeds are aligned by civil time.
     pub clock: Option<SamplingClock>,
 }
 
-/// Longest jitter window.
 const MAX_REORDER: Duration = Duration::from_secs(3600);
 
 impl ListenOptions {
@@ -75,7 +74,6 @@ impl ListenOptions {
         }
     }
 
-    /// Address and options of a saved plan.
     pub(super) fn from_saved(saved: &Map<String, Value>) -> Result<(Address, Self), LiveError> {
         let text = |key: &str| saved.get(key).and_then(Value::as_str).unwrap_or("");
         let refused = |option, legal: &str| LiveError::Option {
@@ -155,7 +153,7 @@ impl ListenOptions {
                 let legal = format!("a feed of {} Hz, which this one has", self.rate);
                 return refused("clock", got(), &legal);
             }
-            // A driver: code of this process that pushes the samples, so that no sender counts them.
+            // A driver: code of this process pushes the samples, so no sender counts them.
             if other.is_driven || *address == Address::Driven {
                 return refused("clock", got(), "none: a feed with a driver shares no clock");
             }

@@ -25,14 +25,14 @@ pub(super) struct ListenerInner {
     pub(super) counters: Arc<FeedCounters>,
     pub(super) latency: LatencyHistogram,
     pub(super) is_scanned: AtomicBool,
-    /// The last session to end; above 32 bits: none.
+    /// Above 32 bits: none.
     pub(super) ended_session: AtomicU64,
     pub(super) clock: Arc<ListenerClock>,
     pub(super) descriptions: SessionDescriptions,
 }
 
 impl ListenerInner {
-    /// Copies after which a description is trusted: over UDP anybody can send one.
+    /// Over UDP anybody can send a description.
     pub(super) fn copies_to_trust(&self) -> u32 {
         let feed = match &self.feed {
             FeedInput::Unbound(bound) => bound.get().map(|feed| &**feed),

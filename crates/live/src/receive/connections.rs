@@ -34,7 +34,7 @@ struct Connection {
     buffer: StreamBuffer,
     /// When it last completed a queued frame, or connected.
     last_frame: Instant,
-    /// It has a whole frame and waits to be current.
+    /// It waits to be current.
     has_frame: bool,
     has_delivered: bool,
     closed: bool,
@@ -70,7 +70,7 @@ fn is_transient(error: &io::Error) -> bool {
     matches!(error.kind(), WouldBlock | TimedOut | Interrupted)
 }
 
-/// Serves connections until a sender ends the feed or the run ends.
+/// Until a sender ends the feed or the run ends.
 pub(super) fn serve(listener: &TcpListener, context: &ReceiveContext) {
     let _ = listener.set_nonblocking(true);
     let mut server = ConnectionServer {
@@ -94,7 +94,7 @@ pub(super) fn serve(listener: &TcpListener, context: &ReceiveContext) {
 struct ConnectionServer<'a> {
     listener: &'a TcpListener,
     context: &'a ReceiveContext,
-    /// In the order of connecting.
+    /// Oldest first.
     connections: Vec<Connection>,
     current: Option<usize>,
     read_buffer: Vec<u8>,
@@ -156,7 +156,6 @@ impl ConnectionServer<'_> {
             .collect()
     }
 
-    /// Queues the current connection's whole frames.
     fn queue_frames(&mut self, at: usize) -> StreamState {
         let connection = &mut self.connections[at];
         let (state, frames) = connection.buffer.queue_complete(self.context);
@@ -212,7 +211,7 @@ impl ConnectionServer<'_> {
         }
     }
 
-    /// Removes closed connections. Returns whether that ends the feed.
+    /// Returns whether that ends the feed.
     fn remove_closed(&mut self) -> bool {
         let mut ended = false;
         let mut at = 0;

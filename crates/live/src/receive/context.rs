@@ -1,4 +1,4 @@
-//! What every receiver thread uses: the queue, counters and options of its feed.
+//! What every receiver thread uses: queue, counters and options.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -26,7 +26,6 @@ pub(crate) struct ReceiveContext {
 }
 
 impl ReceiveContext {
-    /// Reads the monotonic and the civil clock.
     pub(super) fn now(&self) -> ArrivalTime {
         let mut since_start = self.started.elapsed();
         let mut civil = SystemTime::now().duration_since(UNIX_EPOCH);

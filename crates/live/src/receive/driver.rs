@@ -1,6 +1,6 @@
-//! Feeds that do not come from a socket: a sound card, another protocol.
+//! Feeds without a socket: a sound card, another protocol.
 //!
-//! A [`Driver`] gets a [`Pusher`] when a run starts, through which its own threads push samples with the index of the
+//! When a run starts, a [`Driver`] gets a [`Pusher`], through which its own threads push samples with the index of the
 //! first. These are treated like frames from a socket: put in order, with gaps, counts and estimated times.
 
 use std::fmt;
@@ -14,10 +14,10 @@ use super::context::ReceiveContext;
 use crate::feed_counts::add;
 use crate::frame::{FrameHeader, HEADER_LEN};
 
-/// Most samples of a frame; larger pushes become several.
+/// Larger pushes become several frames.
 const MAX_FRAME_SAMPLES: usize = 1 << 16;
 
-/// Makes the samples of a feed, in threads of its own.
+/// Makes the samples of a feed, in its own threads.
 pub trait Driver: Send + Sync + fmt::Debug {
     /// A run starts: push from now on.
     ///
@@ -28,7 +28,7 @@ pub trait Driver: Send + Sync + fmt::Debug {
     /// The run has ended. Called once for each [`begin`](Self::begin).
     fn stop(&self);
 
-    /// Its name in saved plans; None if it exists only in this process.
+    /// Its name in saved plans; None: it exists only in this process.
     fn saved(&self) -> Option<Map<String, Value>> {
         None
     }
@@ -43,7 +43,7 @@ pub struct PushPosition {
     pub time: Option<i64>,
     /// Time by this machine's clock, with jitter: a line is fitted. With neither time, the push counts.
     pub taken: Option<i64>,
-    /// Number of restarts of the driver's count. Each starts a run.
+    /// Restarts of the driver's count. Each starts a run.
     pub session: u32,
 }
 

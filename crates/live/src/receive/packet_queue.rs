@@ -7,16 +7,14 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::Thread;
 use std::time::Duration;
 
-/// Largest packet memory that is kept for reuse.
 const MAX_SPARE_BYTES: usize = 64 << 10;
-/// Most packets whose memory is kept.
 const MAX_SPARE_BUFFERS: usize = 64;
 
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct ArrivalTime {
-    /// Monotonic time since the run started.
+    /// Monotonic, since the run started.
     pub(crate) since_start: Duration,
-    /// Civil time, ns since 1970.
+    /// Ns since 1970.
     pub(crate) civil_ns: i64,
     /// Civil time of the first sample, if a driver knows it.
     pub(crate) sampled_ns: Option<i64>,
@@ -82,7 +80,7 @@ impl PacketQueue {
         }
     }
 
-    /// Queues a packet if there is room; returns whether there was.
+    /// Returns whether there was room.
     pub(crate) fn try_push(&self, bytes: &[u8], arrival: ArrivalTime, is_first: bool) -> bool {
         let mut state = self.lock();
         if state.bytes + bytes.len() > self.limit && !state.packets.is_empty() {
@@ -93,7 +91,7 @@ impl PacketQueue {
         true
     }
 
-    /// Waits for room and queues a packet. Returns false if the run has ended.
+    /// False if the run has ended.
     pub(crate) fn push(&self, bytes: &[u8], arrival: ArrivalTime, is_first: bool) -> bool {
         let mut state = self.lock();
         while !state.stopped && state.bytes + bytes.len() > self.limit && !state.packets.is_empty()
@@ -120,7 +118,6 @@ impl PacketQueue {
         Ok(packet)
     }
 
-    /// Takes back a packet's memory.
     pub(crate) fn recycle(&self, bytes: Vec<u8>) {
         let mut state = self.lock();
         if state.spare.len() < MAX_SPARE_BUFFERS && bytes.capacity() <= MAX_SPARE_BYTES {
@@ -128,7 +125,7 @@ impl PacketQueue {
         }
     }
 
-    /// Sets the thread to unpark when a packet arrives.
+    /// Unparked when a packet arrives.
     pub(crate) fn set_waiter(&self, thread: Thread) {
         self.lock().waiter = Some(thread);
     }

@@ -12,13 +12,12 @@ pub(super) const READ_BYTES: usize = 64 << 10;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum StreamState {
     Reading,
-    /// The sender's end frame arrived.
+    /// By the sender's end frame.
     Ended,
     /// Malformed bytes arrived, or the run has ended.
     Stopped,
 }
 
-/// What the buffered bytes start with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum StreamFront {
     /// So many bytes, and whether they are the last.
@@ -28,7 +27,7 @@ pub(super) enum StreamFront {
     Malformed,
 }
 
-/// Bytes of a stream that were not queued yet.
+/// Bytes not queued yet.
 #[derive(Debug)]
 pub(super) struct StreamBuffer {
     bytes: Vec<u8>,
@@ -48,7 +47,6 @@ impl StreamBuffer {
         self.bytes.extend_from_slice(more);
     }
 
-    /// The stream becomes current.
     pub(super) fn mark_first(&mut self) {
         self.is_first = true;
     }
@@ -75,7 +73,7 @@ impl StreamBuffer {
         }
     }
 
-    /// What the bytes start with, verified by checksum.
+    /// Verified by checksum.
     pub(super) fn verified_front(&self, context: &ReceiveContext) -> StreamFront {
         match self.front(0, context) {
             StreamFront::Complete(len, _) if context.framing == FeedFraming::Isochrony => {
@@ -90,7 +88,7 @@ impl StreamBuffer {
         }
     }
 
-    /// Queues what is complete; returns the number of frames.
+    /// Returns the number of frames.
     pub(super) fn queue_complete(&mut self, context: &ReceiveContext) -> (StreamState, usize) {
         let (mut from, mut frames) = (0, 0);
         let mut state = StreamState::Reading;

@@ -1,4 +1,4 @@
-//! The receiver thread of a feed, or the driver in its place.
+//! A feed's receiver thread, or the driver in its place.
 
 use std::net::TcpListener;
 use std::sync::{Arc, OnceLock};

@@ -1,4 +1,4 @@
-//! Frames that are held until others confirm them.
+//! Frames held until others confirm them.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::claim::{CONFIRMING_FRAMES, FrameClaim, MAX_AHEAD_SECONDS, ScreenLimits};
 use super::tracker::{SequenceTracker, samples};
 
-/// Latest frames among which duplicates are looked for.
+/// Latest frames searched for duplicates.
 const DUPLICATE_WINDOW: usize = 64;
 
 /// Frames that agree, and contradict the current session or belong to another.
@@ -24,12 +24,10 @@ pub(super) struct CandidateSequence<F> {
     contradicting: usize,
     /// The first frame was ahead of the session when it arrived.
     was_ahead: bool,
-    /// The sender's end frame is among them.
     ends: bool,
 }
 
 impl<F> CandidateSequence<F> {
-    /// A candidate of one frame.
     pub(super) fn new(
         claim: FrameClaim,
         frame: F,
@@ -69,7 +67,7 @@ impl<F> CandidateSequence<F> {
         (near || late && !claim.end) && self.tracker.stamp_agrees(claim, limits)
     }
 
-    /// Whether a frame of this number is held already. End frames are repeated on purpose.
+    /// Whether a frame of this number is held. End frames are repeated on purpose.
     fn has_number_of(&self, claim: &FrameClaim) -> bool {
         let last = self.frames.iter().rev().take(DUPLICATE_WINDOW);
         !claim.end
@@ -100,7 +98,7 @@ impl<F> CandidateSequence<F> {
         self.frames.push_back((claim, frame, bytes));
     }
 
-    /// A frame that continues the session was admitted.
+    /// A frame of the session was admitted.
     pub(super) fn contradict(&mut self) {
         self.contradicting += 1;
         self.consecutive = 0;
@@ -124,14 +122,12 @@ impl<F> CandidateSequence<F> {
             && self.first_distance(tracker, limits) < 0
     }
 
-    /// How far the first frame is ahead of a session.
     pub(super) fn first_distance(&self, tracker: &SequenceTracker, limits: &ScreenLimits) -> i64 {
         self.frames
             .front()
             .map_or(0, |(claim, _, _)| tracker.distance(claim.number, limits))
     }
 
-    /// Drops the oldest frame.
     pub(super) fn drop_first(&mut self) -> Option<(F, usize)> {
         let (_, frame, bytes) = self.frames.pop_front()?;
         self.bytes -= bytes;

@@ -1,10 +1,10 @@
-//! What frames claim, the limits of plausibility, and reasons for rejection.
+//! What frames claim, what is plausible, and why frames are rejected.
 
 use std::time::Duration;
 
 use isochrony_time::{Fixed, Rate};
 
-/// Seconds of samples by which a plausible frame may be ahead.
+/// How far ahead a plausible frame may be, in seconds of samples.
 pub const MAX_AHEAD_SECONDS: f64 = 10.0;
 /// Frames that confirm a candidate sequence.
 pub const CONFIRMING_FRAMES: usize = 3;
@@ -15,7 +15,7 @@ pub const SENDER_SILENCE: Duration = Duration::from_secs(1);
 /// Longest jump that can be admitted: a hundred years.
 pub(super) const MAX_JUMP_SECONDS: f64 = 3.2e9;
 pub(super) const MAX_CANDIDATES: usize = 32;
-/// Largest relative drift between stamps and samples.
+/// Between stamps and samples.
 pub(super) const MAX_DRIFT: f64 = 1e-3;
 /// Counts stay below it, so that sums do not overflow.
 pub(super) const MAX_COUNT: u64 = 1 << 62;
@@ -35,8 +35,8 @@ pub struct ScreenLimits {
     pub number_bits: u32,
     /// Most bytes of held frames.
     pub max_pending_bytes: usize,
-    /// Of packet counters, which may restart: count of a session's first packet, which leaves room for late ones. None:
-    /// numbers are sample indices.
+    /// Of packet counters, which may restart: count of a session's first packet, with room for late ones. None: numbers
+    /// are sample indices.
     pub counter_origin: Option<u64>,
     /// Counters are taken as they are, without an origin.
     pub absolute_counts: bool,
@@ -45,7 +45,7 @@ pub struct ScreenLimits {
 /// What a frame states about itself.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct FrameClaim {
-    /// Its session; 0 if it states none.
+    /// Its session; 0: none stated.
     pub session: u32,
     /// Index of its first sample, or packet counter.
     pub number: u64,
@@ -57,9 +57,9 @@ pub struct FrameClaim {
     pub gap: u64,
     /// Stamp of the first sample, ns since 1970.
     pub time: Option<Fixed>,
-    /// The sender states that its clock was set.
+    /// The sender's clock was set.
     pub step: bool,
-    /// The sender states that nothing follows.
+    /// Nothing follows.
     pub end: bool,
 }
 
@@ -68,13 +68,12 @@ pub struct FrameClaim {
 pub enum RejectReason {
     /// Its number or stamp contradicts its sender's other frames.
     Malformed,
-    /// It is too old.
+    /// Too old.
     Late,
-    /// It is another sender's.
+    /// Another sender's.
     Foreign,
 }
 
-/// How a frame compares with those before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Plausibility {
     Plausible,

@@ -42,7 +42,7 @@ pub enum ScreenVerdict<F> {
         claim: FrameClaim,
         /// Its number, unwrapped.
         count: u64,
-        /// It is the first of another sender or of a restarted counter.
+        /// First of another sender or of a restarted counter.
         starts_session: bool,
         /// The frame.
         frame: F,
@@ -75,7 +75,7 @@ impl<F> FrameScreen<F> {
         }
     }
 
-    /// Bytes of frames that are held.
+    /// Bytes of held frames.
     #[must_use]
     pub fn pending_bytes(&self) -> usize {
         self.pending_bytes
@@ -161,7 +161,6 @@ impl<F> FrameScreen<F> {
         }
     }
 
-    /// The candidate to admit now.
     fn confirmed_candidate(&self, now: Duration) -> Option<usize> {
         let Some(tracker) = &self.tracker else {
             let alone = self.candidates.len() == 1;
@@ -206,7 +205,6 @@ impl<F> FrameScreen<F> {
         }
     }
 
-    /// Makes this frame's sender the current session.
     fn follow_sender(&mut self, claim: &FrameClaim, now: Duration) {
         let origin = self
             .limits
@@ -254,7 +252,6 @@ impl<F> FrameScreen<F> {
         }
     }
 
-    /// Holds a frame until others confirm it.
     fn hold(
         &mut self,
         claim: FrameClaim,

@@ -52,7 +52,6 @@ fn packet(number: u64) -> FrameClaim {
     }
 }
 
-/// The decisions of a screen, in order.
 #[derive(Default)]
 struct Seen {
     out: Vec<ScreenVerdict<u64>>,

@@ -9,7 +9,6 @@ use super::claim::{
     ScreenLimits,
 };
 
-/// Least tolerance of a stamp.
 const MIN_STAMP_TOLERANCE_NS: f64 = 1e8;
 
 #[derive(Debug, Clone)]
@@ -42,7 +41,6 @@ impl SequenceTracker {
         }
     }
 
-    /// How far a number is ahead of the expected one.
     pub(super) fn distance(&self, number: u64, limits: &ScreenLimits) -> i64 {
         distance(number, self.next, limits.number_bits)
     }
@@ -114,7 +112,6 @@ impl SequenceTracker {
         }
     }
 
-    /// Whether so far ahead is plausible.
     pub(super) fn is_near(
         &self,
         ahead: i64,
@@ -129,13 +126,12 @@ impl SequenceTracker {
         is_declared_gap || ahead.unsigned_abs() <= frames || samples(ahead, claim) <= most
     }
 
-    /// Whether the stamp fits the last one.
     pub(super) fn stamp_agrees(&self, claim: &FrameClaim, limits: &ScreenLimits) -> bool {
         claim.time.is_none() || self.stamp.is_none() || stamps_agree(self.stamp, claim, limits)
     }
 }
 
-/// Whether a frame's stamp fits another one at the nominal rate.
+/// At the nominal rate.
 fn stamps_agree(stamp: Option<(u64, Fixed)>, claim: &FrameClaim, limits: &ScreenLimits) -> bool {
     let Some((time, (number, stamp))) = claim.time.zip(stamp) else {
         return false;
@@ -150,7 +146,7 @@ fn stamps_agree(stamp: Option<(u64, Fixed)>, claim: &FrameClaim, limits: &Screen
     (passed.to_f64() - nominal).abs() <= most
 }
 
-/// Difference of two numbers that wrap at so many bits.
+/// Numbers wrap at so many bits.
 fn distance(number: u64, than: u64, number_bits: u32) -> i64 {
     let unused = 64 - number_bits.clamp(1, 64);
     (number.wrapping_sub(than) << unused).cast_signed() >> unused

@@ -2,12 +2,11 @@
 
 use std::time::{Duration, Instant};
 
-/// Copies per transmission over UDP: a receiver needs three, and some may be lost.
+/// A receiver needs three copies, and some may be lost.
 const DATAGRAM_COPIES: u32 = 5;
-/// Interval of transmissions over UDP, for late listeners.
+/// For late listeners.
 const DATAGRAM_INTERVAL: Duration = Duration::from_secs(10);
 
-/// The frame of a description, and how often it was sent.
 #[derive(Debug)]
 pub(super) struct DescriptionSchedule {
     pub(super) frame: Vec<u8>,
@@ -30,7 +29,7 @@ impl DescriptionSchedule {
         self.transmissions == 0 || self.is_datagram && self.last.elapsed() >= DATAGRAM_INTERVAL
     }
 
-    /// Whether it was never sent, or may have been lost.
+    /// Never sent, or perhaps lost.
     pub(super) fn is_useful_at_end(&self) -> bool {
         self.transmissions == 0 || self.is_datagram
     }

@@ -16,7 +16,7 @@ pub struct NetworkFaults {
     pub twice: f64,
     /// Longest delay of a frame, drawn uniformly. Later frames may overtake it.
     pub jitter: Duration,
-    /// Seed of the random numbers.
+    /// Random seed.
     pub seed: u64,
 }
 
@@ -35,7 +35,7 @@ impl NetworkFaults {
     /// Checks the probabilities and the address.
     ///
     /// # Errors
-    /// [`LiveError::Option`] if a probability is outside 0 to 1, or the address is not UDP.
+    /// [`LiveError::Option`]: a probability outside 0 to 1, or an address that is not UDP.
     pub fn check(&self, address: &Address) -> Result<(), LiveError> {
         for (option, value) in [("loss", self.loss), ("twice", self.twice)] {
             if !(0.0..=1.0).contains(&value) {
@@ -61,7 +61,7 @@ impl NetworkFaults {
     }
 }
 
-/// A delayed frame; the earliest first.
+/// The earliest first.
 type DelayedFrame = Reverse<(Instant, u64, Vec<u8>)>;
 
 #[derive(Debug)]
@@ -80,7 +80,7 @@ impl FaultInjector {
         }
     }
 
-    /// Copies of the next frame: 0 if lost, 2 if duplicated.
+    /// 0: lost; 2: duplicated.
     pub(super) fn draw_copies(&mut self) -> u32 {
         if self.uniform() < self.faults.loss {
             return 0;
@@ -88,13 +88,12 @@ impl FaultInjector {
         1 + u32::from(self.uniform() < self.faults.twice)
     }
 
-    /// Delay of the next copy, if any.
     pub(super) fn draw_delay(&mut self) -> Option<Duration> {
         let jitter = self.faults.jitter;
         (!jitter.is_zero()).then(|| jitter.mul_f64(self.uniform()))
     }
 
-    /// Keeps a frame for so long. `index` breaks ties.
+    /// `index` breaks ties.
     pub(super) fn hold(&mut self, delay: Duration, index: u64, frame: Vec<u8>) {
         let held = (Instant::now() + delay, index, frame);
         self.delayed.push(Reverse(held));

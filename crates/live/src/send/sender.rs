@@ -109,7 +109,7 @@ impl Sender {
     /// Sets the most samples of a frame.
     ///
     /// # Errors
-    /// [`LiveError::Option`] if it is 0 or does not fit a datagram.
+    /// [`LiveError::Option`]: 0, or more than a datagram holds.
     pub fn with_frame_samples(mut self, samples: usize) -> Result<Self, LiveError> {
         let size = self.header.dtype.size();
         let most = match self.transport.is_datagram() {
@@ -130,7 +130,7 @@ impl Sender {
     /// Simulates network faults.
     ///
     /// # Errors
-    /// [`LiveError::Option`] if a probability is outside 0 to 1, or the address is not UDP.
+    /// As [`NetworkFaults::check`].
     pub fn with_faults(mut self, faults: NetworkFaults) -> Result<Self, LiveError> {
         faults.check(&self.address)?;
         self.faults = FaultInjector::new(faults);
@@ -182,7 +182,7 @@ impl Sender {
         })
     }
 
-    /// Sends the next samples as bytes; `time_of(n)` is the time of the n-th of them.
+    /// Sends the next samples as bytes; `time_of(n)` is the time of the n-th.
     ///
     /// # Errors
     /// [`LiveError::Socket`].
@@ -329,13 +329,13 @@ impl Sender {
         Ok(self.counts)
     }
 
-    /// What was sent so far.
+    /// Counts so far.
     #[must_use]
     pub fn counts(&self) -> SendCounts {
         self.counts
     }
 
-    /// Sends `self.frame`, of so many samples, with simulated faults.
+    /// With simulated faults.
     fn transmit(&mut self, samples: u64) -> Result<(), LiveError> {
         let copies = self.faults.draw_copies();
         if copies == 0 {

@@ -42,7 +42,7 @@ impl Transport {
         })
     }
 
-    /// Whether frames may be lost or overtake one another.
+    /// Frames may be lost or overtake one another.
     pub(super) fn is_datagram(&self) -> bool {
         matches!(self, Self::Udp(_))
     }

@@ -13,7 +13,7 @@
 //! Stamps of a *recording* that is sent on are exact: nothing is fitted.
 //!
 //! A *clock step* is stated by the sender, or is a stamp further than `step_ns` from the line. If arrivals count, the
-//! caller reports that this machine's clock was set. A step starts a run with points of its own, which keeps the rate.
+//! caller reports that this machine's clock was set. A step starts a run with its own points, which keeps the rate.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -24,9 +24,9 @@ use super::feed_clock::{Drift, FeedClock, Knot, STAMP_RESOLUTION_NS, fixed};
 
 /// Points of a fit.
 pub const FIT_POINTS: usize = 64;
-/// Points below which the nominal rate is used.
+/// With fewer points the nominal rate is used.
 const MIN_FIT_POINTS: usize = 8;
-/// Largest relative correction of the sample period.
+/// Of the sample period, relative.
 const MAX_CORRECTION: f64 = 1e-3;
 
 /// Where stamps come from.
@@ -59,7 +59,7 @@ pub struct ClockEstimator {
 
 #[derive(Debug)]
 struct RunFit {
-    /// Where deviations are counted from.
+    /// Deviations count from it.
     origin: (i64, Fixed),
     points: VecDeque<(f64, f64)>,
     /// First index of the block being filled, and its point so far.
@@ -95,7 +95,7 @@ impl ClockEstimator {
         &self.clock
     }
 
-    /// Takes stamps of another source from the next one on, which starts a run.
+    /// Takes stamps of another source from now on, which starts a run.
     pub fn set_stamp_source(&mut self, source: StampSource) {
         self.source = source;
     }
@@ -122,7 +122,8 @@ impl ClockEstimator {
         )
     }
 
-    /// As [`add_stamp`](Self::add_stamp), and for a recording the deviation from the nominal duration over so many samples.
+    /// As [`add_stamp`](Self::add_stamp), and for a recording the deviation from the nominal duration over so many
+    /// samples.
     pub fn add_exact_stamp(
         &mut self,
         index: i64,

@@ -1,4 +1,4 @@
-//! The class `isochrony.Expr`.
+//! `isochrony.Expr`.
 
 use isochrony_expr::Expr as NativeExpr;
 use pyo3::prelude::*;

@@ -1,8 +1,8 @@
 //! `isochrony.Expr`: Python functions of samples, traced.
 //!
 //! A plan calls `lambda s: s.std() > 10` once, with an [`Expr`] for the samples of any window. Operators, methods and
-//! NumPy functions of it give expressions; the result is what the engine runs. Nothing is evaluated, so whatever needs
-//! a value now (`if`, `and`, `len`, `float`) is an error that says what to write instead.
+//! NumPy functions of it give expressions; the engine runs the result. Nothing is evaluated, so what needs a value now
+//! (`if`, `and`, `len`, `float`) is an error that says what to write instead.
 //!
 //! Constants follow NumPy (NEP 50): Python numbers take the dtype of what they meet, NumPy scalars keep theirs.
 //! Comparison is traced too, so expressions hash by identity.

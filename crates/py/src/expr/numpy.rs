@@ -1,4 +1,4 @@
-//! NumPy's functions of expressions, by their names.
+//! NumPy's functions of expressions.
 
 use isochrony_expr::{Binary, Expr as NativeExpr, Op, Reduction, Unary};
 use pyo3::prelude::*;
@@ -8,7 +8,6 @@ use super::expression::{Expr, untraceable};
 use super::{apply, operand};
 use crate::errors::Result;
 
-/// Traces a ufunc.
 fn ufunc_op(name: &str) -> Option<Op> {
     Some(match name {
         "negative" => Op::Unary(Unary::Neg),
@@ -57,7 +56,6 @@ fn ufunc_op(name: &str) -> Option<Op> {
     })
 }
 
-/// Traces another function.
 fn function_op(name: &str) -> Option<Op> {
     Some(match name {
         "where" => Op::Where,
@@ -124,7 +122,7 @@ pub(super) fn ufunc(
     apply(op, arguments(name, op, inputs, options)?)
 }
 
-/// `numpy.<name>(*args)` of the functions that are not universal.
+/// `numpy.<name>(*args)`; not universal.
 pub(super) fn function(
     name: &str,
     args: &Bound<'_, PyTuple>,

@@ -31,7 +31,6 @@ fn weak(object: &Bound<'_, PyAny>) -> Result<Option<Scalar>> {
     }))
 }
 
-/// An expression or a number as an argument of an operation.
 pub(super) fn operand(object: &Bound<'_, PyAny>) -> Result<NativeExpr> {
     if let Ok(expr) = object.cast::<Expr>() {
         return Ok(expr.get().written.clone());

@@ -6,7 +6,7 @@ use pyo3::prelude::*;
 use super::expression::{Expr, untraceable};
 use crate::errors::{PackageError, Result};
 
-/// An expression as errors quote it.
+/// As errors quote it.
 fn quoted(written: &NativeExpr) -> String {
     let text = written.to_string();
     match text.char_indices().nth(100) {
@@ -16,7 +16,6 @@ fn quoted(written: &NativeExpr) -> String {
 }
 
 impl Expr {
-    /// Refuses an operation that needs a value.
     pub(super) fn no<T>(&self, what: &str, mend: &str) -> Result<T> {
         let at = quoted(&self.written);
         Err(untraceable(format!(

@@ -26,7 +26,6 @@ impl ArrayBase {
     }
 }
 
-/// NumPy's type number.
 fn type_number(dtype: DType) -> NPY_TYPES {
     match dtype {
         DType::Bool => NPY_TYPES::NPY_BOOL,
@@ -84,14 +83,14 @@ pub(crate) fn own(
     }
 }
 
-/// Bytes of a result, as the owner of an array's memory.
+/// A result's bytes, owner of an array's memory.
 struct GatheredBytes {
     _bytes: Vec<u8>,
 }
 
 impl Owner for GatheredBytes {}
 
-/// A writable array that takes over bytes, 1-D or of `columns` columns. Bytes beyond the last whole row are left out.
+/// A writable array that takes over bytes, 1-D or of `columns` columns. Leaves out bytes beyond the last whole row.
 pub(crate) fn gathered(
     py: Python<'_>,
     mut bytes: Vec<u8>,
@@ -185,7 +184,6 @@ pub(super) unsafe fn shaped<'py>(
     }
 }
 
-/// The owner of memory that belongs to a Python object.
 pub(super) struct PythonOwner {
     _object: Py<PyAny>,
 }
@@ -198,7 +196,7 @@ impl PythonOwner {
 
 impl Owner for PythonOwner {}
 
-/// The memory of a 1-D array and its dtype, without a copy unless the array is strided or of foreign byte order.
+/// The memory of a 1-D array and its dtype; copied only if strided or of foreign byte order.
 ///
 /// The array must not be written while the buffer is in use; `copy` avoids that.
 pub(crate) fn adopt(array: &Bound<'_, PyAny>, copy: bool) -> Result<(Buffer, DType)> {

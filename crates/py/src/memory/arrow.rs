@@ -1,7 +1,7 @@
 //! The Arrow C data interface: <https://arrow.apache.org/docs/format/CDataInterface.html>.
 //!
-//! Numbers cross without a copy. Bools are repacked, from one bit to one byte each. Complex numbers are fixed-size
-//! lists of two floats.
+//! Numbers cross without a copy. Bools are repacked between bits and bytes. Complex numbers are fixed-size lists of two
+//! floats.
 
 use std::ffi::{CStr, CString, c_char, c_void};
 use std::ptr::NonNull;
@@ -45,7 +45,7 @@ struct Array {
 const SCHEMA: &CStr = c"arrow_schema";
 const ARRAY: &CStr = c"arrow_array";
 
-/// Contents of a capsule. Dropping it calls the producer's release function, unless a consumer has taken it over.
+/// Contents of a capsule. Dropping it calls the producer's release function, unless a consumer took it over.
 struct OwnedSchema(Schema);
 struct OwnedArray(Array);
 
@@ -75,14 +75,14 @@ impl Drop for OwnedArray {
     }
 }
 
-/// What a schema of ours points to.
+/// Owned by our schemas.
 struct SchemaParts {
     format: CString,
     child: Option<Box<OwnedSchema>>,
     children: [*mut Schema; 1],
 }
 
-/// What an array of ours points to.
+/// Owned by our arrays.
 struct ArrayParts {
     _data: Option<Buffer>,
     buffers: [*const c_void; 2],
@@ -148,7 +148,7 @@ fn array(data: Option<Buffer>, length: usize, child: Option<OwnedArray>) -> Owne
         .map_or(std::ptr::null(), |data| data.as_ptr().cast::<c_void>());
     let mut parts = Box::new(ArrayParts {
         _data: data,
-        // The first buffer is the validity bitmap: absent, since a segment has no missing samples.
+        // No validity bitmap: a segment has no missing samples.
         buffers: [std::ptr::null(), values],
         child: child.map(Box::new),
         children: [std::ptr::null_mut()],
@@ -182,7 +182,6 @@ fn array(data: Option<Buffer>, length: usize, child: Option<OwnedArray>) -> Owne
     })
 }
 
-/// Arrow's format string of a component.
 fn format(dtype: DType) -> &'static CStr {
     match dtype {
         DType::Bool => c"b",
@@ -197,7 +196,7 @@ fn format(dtype: DType) -> &'static CStr {
     }
 }
 
-/// The pair of capsules that `__arrow_c_array__` returns.
+/// For `__arrow_c_array__`.
 pub(crate) fn export(py: Python<'_>, buffer: Buffer, dtype: DType) -> Result<Bound<'_, PyTuple>> {
     let length = buffer.len() / dtype.size();
     let (schema, array) = match dtype {
@@ -241,7 +240,7 @@ fn refuse(reason: &str) -> crate::errors::Error {
     PackageError::new("SegmentTypeError", "unsupported_arrow", message).into()
 }
 
-/// The samples of an object with `__arrow_c_array__`; no copy except of bools.
+/// The samples of an object with `__arrow_c_array__`; copies only bools.
 pub(crate) fn import(object: &Bound<'_, PyAny>) -> Result<(Buffer, DType)> {
     let (schema, array): (Bound<'_, PyCapsule>, Bound<'_, PyCapsule>) =
         object.call_method0("__arrow_c_array__")?.extract()?;
@@ -330,7 +329,6 @@ pub(crate) fn import(object: &Bound<'_, PyAny>) -> Result<(Buffer, DType)> {
     Ok((buffer, dtype))
 }
 
-/// Whether the array or its leaf has a validity bitmap.
 fn has_bitmap(array: &Array, leaf: &Array) -> bool {
     [array, leaf].into_iter().any(|a| {
         // SAFETY: n_buffers >= 1, so the first pointer, the bitmap or null, exists.

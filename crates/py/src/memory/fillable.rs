@@ -9,7 +9,6 @@ use super::array::over;
 use super::returned::{ReturnedArray, references};
 use crate::errors::Result;
 
-/// A block, and the array through which it is filled.
 pub(crate) struct FillableArray {
     array: Py<PyAny>,
     /// The same memory. Not read while the array can be reached.
@@ -17,7 +16,7 @@ pub(crate) struct FillableArray {
 }
 
 impl FillableArray {
-    /// A writable 1-D array over a block, whose content stays. A block that is referenced elsewhere is copied first.
+    /// A writable 1-D array over a block; keeps the content. A block referenced elsewhere is copied first.
     pub(crate) fn new(py: Python<'_>, mut block: Buffer, dtype: DType) -> Result<Self> {
         let len = block.make_mut()?.len() / dtype.size();
         let flags = npyffi::NPY_ARRAY_WRITEABLE;
@@ -34,19 +33,19 @@ impl FillableArray {
         self.array.bind(py).clone()
     }
 
-    /// The block, into which kept arrays still look.
+    /// The block; kept arrays still look into it.
     pub(crate) fn into_block(self) -> Buffer {
         self.block
     }
 
-    /// What was filled in. If the array or a view of it is kept, it keeps the memory, and the result is a copy.
+    /// What was filled in. If the array or a view is kept, that keeps the memory, and the result is a copy.
     pub(crate) fn fill(self, py: Python<'_>, pool: &BlockPool) -> Result<Buffer> {
         let array = self.array.into_bound(py);
         let object = array.as_ptr().cast::<PyArrayObject>();
         // SAFETY: reads a field of a live array's C struct.
         let unseen = unsafe { (*object).fields.weakreflist.is_null() };
         if unseen && references(&array) == 1 {
-            // This drops the array base and its reference to the block.
+            // Drops the array base and its reference to the block.
             drop(array);
             return Ok(self.block);
         }
@@ -56,7 +55,7 @@ impl FillableArray {
     }
 }
 
-/// The memory of an array that a function gives away: taken over if nothing else refers to it and it owns its memory,
+/// The memory of an array that a function gives away: taken over if the array owns it and nothing else refers to it,
 /// else copied to a block of the pool.
 pub(crate) fn take_memory(array: Bound<'_, PyAny>, pool: &BlockPool) -> Result<Buffer> {
     let returned = ReturnedArray::of(array)?;

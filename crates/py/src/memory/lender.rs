@@ -1,7 +1,7 @@
 //! Shows blocks to Python functions as arrays, one after another.
 //!
 //! Creating a NumPy array takes longer than calling the function. So an [`ArrayLender`] shows all blocks in one array,
-//! as long as nobody keeps it. An array that is still referenced after the call (by itself, a view, a buffer or a weak
+//! as long as nobody keeps it. An array still referenced after the call (by itself, a view, a buffer or a weak
 //! reference) keeps the memory that it shows, and the next block gets a new array. Until then the memory is borrowed
 //! without a reference count.
 
@@ -15,8 +15,8 @@ use pyo3::prelude::*;
 use super::array::{ArrayBase, shaped};
 use super::returned::references;
 
-/// Values as a function sees them: rows of `columns` values, `stride` values apart, so that overlapping windows share
-/// samples. Without `columns`: single values.
+/// Rows of `columns` values, `stride` values apart: overlapping windows share samples. Without `columns`: single
+/// values.
 pub(crate) struct Block<'a> {
     pub(crate) buffer: &'a Buffer,
     pub(crate) dtype: DType,
@@ -29,7 +29,7 @@ pub(crate) struct Block<'a> {
 type Layout = ([npy_intp; 2], [npy_intp; 2], usize);
 
 impl Block<'_> {
-    /// The array's layout; an error if it reaches outside of the buffer.
+    /// An error if it reaches outside of the buffer.
     fn layout(&self) -> PyResult<Layout> {
         let size = self.dtype.size();
         let columns = self.columns.unwrap_or(1);
@@ -58,7 +58,7 @@ struct ReusableArray {
     keeper: Py<ArrayBase>,
     dtype: DType,
     layout: Layout,
-    /// NumPy's descriptor of the dtype; those of built-in types are never freed.
+    /// NumPy never frees descriptors of built-in types.
     descr: *mut PyArray_Descr,
     flags: i32,
     aligned: bool,
@@ -99,7 +99,6 @@ impl ReusableArray {
         })
     }
 
-    /// Whether nothing else refers to the array.
     fn is_alone(&self, py: Python<'_>) -> bool {
         let array = self.array.bind(py);
         // SAFETY: reads a field of a live array's C struct.
@@ -152,7 +151,6 @@ fn aligned(buffer: &Buffer, dtype: DType) -> bool {
     buffer.as_ptr().addr().is_multiple_of(dtype.align())
 }
 
-/// Shows blocks to Python, one at a time.
 #[derive(Default)]
 pub(crate) struct ArrayLender {
     view: Option<ReusableArray>,

@@ -11,21 +11,19 @@ use pyo3::prelude::*;
 use super::array::PythonOwner;
 use crate::errors::{PackageError, Result};
 
-/// Results up to this length are copied: that takes no longer than keeping and later releasing an array, for which the
-/// thread would have to attach again.
+/// Shorter results are copied: keeping an array takes as long, and to release it the thread would have to attach again.
 const MAX_COPIED_BYTES: usize = 4096;
 
 /// An array that a function returned, of a dtype and shape that can flow in a plan.
 pub(crate) struct ReturnedArray<'py> {
     pub(crate) dtype: DType,
     pub(crate) rows: usize,
-    /// Values of a row; None of a 1-D array.
+    /// Values of a row; None: 1-D.
     pub(crate) columns: Option<usize>,
     /// C-contiguous, in native byte order.
     array: Bound<'py, PyUntypedArray>,
 }
 
-/// The dtype of a NumPy type number.
 fn dtype_of(number: i32) -> Option<DType> {
     use npyffi::NPY_TYPES as T;
     let is = |kind: T| number == kind as i32;
@@ -51,7 +49,6 @@ fn dtype_of(number: i32) -> Option<DType> {
     })
 }
 
-/// Reference count of an object.
 pub(crate) fn references(object: &Bound<'_, PyAny>) -> isize {
     // SAFETY: reads the count of a live object, attached to the interpreter.
     unsafe { pyo3::ffi::Py_REFCNT(object.as_ptr()) }
@@ -70,7 +67,6 @@ fn no_dtype(name: &str) -> PackageError {
 }
 
 impl ReturnedArray<'_> {
-    /// The dtype of a NumPy name.
     pub(crate) fn dtype_named(name: &str) -> Result<DType> {
         DType::parse(name)
             .map(|(dtype, _)| dtype)
@@ -150,7 +146,7 @@ impl<'py> ReturnedArray<'py> {
         references(self.array.as_any()) == 1
     }
 
-    /// Whether the array owns its memory and nobody else can reach it.
+    /// The array owns its memory and nobody else can reach it.
     pub(super) fn is_only_holder(&self) -> bool {
         let (_, flags, _) = self.fields();
         // SAFETY: reads a field of the C struct of an array that lives.

@@ -16,14 +16,12 @@ use pyo3::types::PyCapsule;
 use super::array::{own, view};
 use crate::errors::{Error, PackageError, Result};
 
-/// Keeps Arrow's memory alive.
 struct ArrowOwner {
     _buffer: arrow_buffer::Buffer,
 }
 
 impl Owner for ArrowOwner {}
 
-/// Arrow's memory as a buffer of ours.
 fn shared(buffer: arrow_buffer::Buffer) -> Result<Buffer> {
     let len = buffer.len();
     let Some(data) = NonNull::new(buffer.as_ptr().cast_mut()).filter(|_| len > 0) else {
@@ -44,7 +42,6 @@ fn strange(error: &ArrowError) -> Error {
     .into()
 }
 
-/// The values of a column as one buffer.
 fn numbers(column: &dyn Array, dtype: DType) -> Result<Buffer> {
     let data = column.to_data();
     let size = dtype.size();
@@ -54,8 +51,8 @@ fn numbers(column: &dyn Array, dtype: DType) -> Result<Buffer> {
     shared(values.slice_with_length(data.offset() * size, data.len() * size))
 }
 
-/// A column as an array without a copy; bools become bytes, lists rows of a matrix. Missing times are NaT, other
-/// missing numbers NaN.
+/// A column without a copy; bools become bytes, lists rows of a matrix. Missing times are NaT, other missing numbers
+/// NaN.
 pub(crate) fn column<'py>(py: Python<'py>, column: &dyn Array) -> Result<Bound<'py, PyAny>> {
     let nulls = column
         .logical_nulls()
@@ -120,7 +117,7 @@ fn array_of<'py>(
     Ok(own(py, bytes, DType::Bool, None)?)
 }
 
-/// What `__arrow_c_schema__` gives.
+/// For `__arrow_c_schema__`.
 pub(crate) fn schema_capsule<'py>(
     py: Python<'py>,
     schema: &Schema,
@@ -129,7 +126,7 @@ pub(crate) fn schema_capsule<'py>(
     Ok(PyCapsule::new_with_value(py, schema, c"arrow_schema")?)
 }
 
-/// What `__arrow_c_stream__` gives.
+/// For `__arrow_c_stream__`.
 pub(crate) fn stream_capsule<'py>(
     py: Python<'py>,
     batch: &RecordBatch,

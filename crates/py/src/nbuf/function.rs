@@ -15,7 +15,6 @@ use crate::memory::slice;
 
 pub(super) struct Function {
     pub(super) function: Py<PyAny>,
-    /// It gets whole buffers.
     pub(super) batch: bool,
     /// Creates a buffer's accumulator, and adds it to the stream's.
     pub(super) sums: Option<(Py<PyAny>, Py<PyAny>)>,
@@ -24,7 +23,7 @@ pub(super) struct Function {
     pub(super) total: Mutex<Option<Py<PyAny>>>,
 }
 
-/// The accumulator of a worker's buffer.
+/// Of a worker's buffer.
 pub(super) type Accumulator = Option<Py<PyAny>>;
 
 impl Function {
@@ -60,7 +59,6 @@ impl Function {
         })
     }
 
-    /// Adds a buffer's accumulator to the stream's.
     pub(super) fn join(&self, sum: &mut Accumulator) -> Result<(), Cause> {
         let (Some((initial, combine)), Some(sum)) = (&self.sums, sum.take()) else {
             return Ok(());
@@ -74,8 +72,8 @@ impl Function {
         })
     }
 
-    /// The stream's accumulator, or an initial one if there was no buffer. After an error no function is called, since
-    /// its error would hide the first.
+    /// The stream's accumulator, or an initial one if there was no buffer. After an error no function is called: its
+    /// error would hide the first.
     pub(super) fn total(&self, py: Python<'_>, complete: bool) -> PyResult<Option<Py<PyAny>>> {
         let total = self.lock().as_ref().map(|total| total.clone_ref(py));
         match (&self.sums, total) {

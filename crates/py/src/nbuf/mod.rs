@@ -20,7 +20,7 @@ use pyo3::types::{PyDict, PyList, PyTuple};
 use crate::errors::{Error, Result};
 use process::Processor;
 
-/// Options, checked by Python.
+/// Checked by Python.
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
 pub(crate) struct NBufferOptions {
@@ -114,7 +114,7 @@ pub(crate) fn makes_output(processors: Vec<String>) -> Result<bool> {
     Ok(process::parse(&processors)?.is_some_and(|native| native.makes_output()))
 }
 
-/// Runs detached, and checks signals and reports progress meanwhile.
+/// Runs detached; checks signals and reports progress meanwhile.
 fn watched(
     py: Python<'_>,
     options: &Options,
@@ -147,7 +147,6 @@ fn watched(
     })
 }
 
-/// The exception of a failed run, with its report.
 fn failed(py: Python<'_>, failure: &StreamFailure, report: &Bound<'_, PyDict>) -> Error {
     let offset = failure.error.offset();
     let raised = match Error::of_nbuf(&failure.error, &failure.partial()) {
@@ -165,7 +164,7 @@ fn seconds(duration: Duration) -> f64 {
     duration.as_secs_f64()
 }
 
-/// The report as a dict for `isochrony.nbuffering`.
+/// For `isochrony.nbuffering`.
 fn described<'py>(
     py: Python<'py>,
     report: &Report,

@@ -4,7 +4,7 @@ use isochrony_bytes::{Outcome, Value};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 
-/// Results by name: a digest is its text, anything else a dict of its fields.
+/// By name: a digest is its text, anything else a dict of its fields.
 pub(super) fn results<'py>(
     py: Python<'py>,
     outcomes: &[(String, Outcome)],

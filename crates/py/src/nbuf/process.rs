@@ -16,7 +16,6 @@ pub(super) struct Processor {
     function: Option<Function>,
 }
 
-/// Native processors by name, if there are any.
 pub(super) fn parse(names: &[String]) -> Result<Option<NativeProcessors>> {
     if names.is_empty() {
         return Ok(None);
@@ -58,7 +57,6 @@ impl Processor {
         Ok(Self { native, function })
     }
 
-    /// Results of native processors.
     pub(super) fn outcomes(&self) -> Vec<(String, Outcome)> {
         self.native
             .as_ref()
@@ -78,7 +76,6 @@ impl Processor {
     }
 }
 
-/// A worker's state for both.
 pub(super) struct Scratch {
     native: Option<<NativeProcessors as BlockProcessor>::Scratch>,
     sum: Accumulator,

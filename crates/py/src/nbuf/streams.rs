@@ -30,7 +30,7 @@ pub(super) fn adopt_memory(inputs: &[Source<'_>]) -> Result<Vec<Option<Buffer>>>
     adopted.collect()
 }
 
-/// For each input that is memory, a read-only `memoryview` to pass to Python functions; None for the others.
+/// For each input that is memory, a read-only `memoryview` for Python functions; None for the others.
 pub(super) fn read_only_views(inputs: &[Source<'_>]) -> Result<Vec<Option<Py<PyAny>>>> {
     let views = inputs.iter().map(|(_, kind, object)| {
         if kind != "memory" {
@@ -42,7 +42,6 @@ pub(super) fn read_only_views(inputs: &[Source<'_>]) -> Result<Vec<Option<Py<PyA
     views.collect()
 }
 
-/// The inputs of a run.
 pub(super) fn inputs<'m>(
     inputs: Vec<Source<'_>>,
     memory: &'m [Option<Buffer>],
@@ -63,7 +62,6 @@ pub(super) fn inputs<'m>(
     inputs.collect()
 }
 
-/// The outputs of a run.
 pub(super) fn outputs<'m>(outputs: Vec<OutputStream<'_>>) -> Result<Vec<Output<'m>>> {
     let outputs = outputs.into_iter().map(|(name, kind, object)| {
         let output = match kind.as_str() {
@@ -77,12 +75,11 @@ pub(super) fn outputs<'m>(outputs: Vec<OutputStream<'_>>) -> Result<Vec<Output<'
     outputs.collect()
 }
 
-/// Duplicates a descriptor that Python opened.
 fn owned(number: &Bound<'_, PyAny>) -> PyResult<File> {
     Ok(File::from(descriptor::duplicate(number.extract()?)?))
 }
 
-/// Reads by a Python callable `read(count)`.
+/// A Python callable `read(count)`.
 struct Reader {
     read: Py<PyAny>,
 }
@@ -113,7 +110,7 @@ impl Read for Reader {
     }
 }
 
-/// Writes by a Python callable `write(bytes)`.
+/// A Python callable `write(bytes)`.
 struct Writer {
     write: Py<PyAny>,
 }
@@ -143,7 +140,7 @@ impl Write for Writer {
     }
 }
 
-/// Bytes of a bytes-like object, without a copy if it is `bytes`.
+/// No copy if it is `bytes`.
 pub(super) fn bytes<'py>(object: &Bound<'py, PyAny>, who: &str) -> PyResult<Bound<'py, PyBytes>> {
     if let Ok(bytes) = object.cast::<PyBytes>() {
         return Ok(bytes.clone());

@@ -19,16 +19,14 @@ use crate::errors::{Error, PackageError, Result};
 use crate::memory::ReturnedArray;
 use crate::table::NativeTable;
 
-/// A field: name, dtype, and width if each row has a list of that many values.
+/// Name, dtype, and width if each row has a list of that many values.
 pub(super) type FieldDescription = (String, String, Option<usize>);
 
-/// Fields that rows keep if a function replaces the others without returning these.
+/// Rows keep these if a function replaces the others without returning them.
 const INDEX_FIELDS: [&str; 3] = ["start", "end", "time"];
 
-/// NumPy's dtype of UTC times.
 const TIME_DTYPE: &str = "datetime64[ns]";
 
-/// Describes fields to Python.
 pub(super) fn describe_fields(fields: Fields) -> Vec<FieldDescription> {
     let fields = fields.schema().fields().iter();
     let described = fields.map(|field| {
@@ -52,7 +50,6 @@ pub(super) fn describe_fields(fields: Fields) -> Vec<FieldDescription> {
     described.collect()
 }
 
-/// Fields from Python's description.
 pub(super) fn intern_fields(fields: &[FieldDescription]) -> Result<Fields> {
     let fields = fields.iter().map(|(name, dtype, width)| {
         let values = match &**dtype {
@@ -83,12 +80,10 @@ fn list(values: DataType, width: usize) -> DataType {
     DataType::FixedSizeList(Arc::new(item), i32::try_from(width).unwrap_or(i32::MAX))
 }
 
-/// Fields as JSON of a saved plan.
 pub(super) fn fields_to_json(fields: Fields) -> Value {
     json!(describe_fields(fields))
 }
 
-/// Fields from JSON of a saved plan.
 pub(super) fn fields_from_json(saved: Option<&Value>) -> std::result::Result<Fields, PlanError> {
     let unreadable = |why: String| PlanError::Unreadable { why };
     let saved = saved.cloned().unwrap_or_default();
@@ -100,14 +95,12 @@ pub(super) fn fields_from_json(saved: Option<&Value>) -> std::result::Result<Fie
     })
 }
 
-/// Rows as an `isochrony.Table`.
 pub(super) fn table<'py>(py: Python<'py>, batch: &RecordBatch) -> PyResult<Bound<'py, PyAny>> {
     let native = Bound::new(py, NativeTable::from(batch.clone()))?;
     let class = py.import("isochrony.table")?.getattr("Table")?;
     class.call_method1("_of", (native,))
 }
 
-/// A break as an `isochrony.Break`.
 pub(super) fn break_notice<'py>(
     py: Python<'py>,
     why: &Break,
@@ -129,7 +122,6 @@ fn refused(message: String) -> OpError {
     OpErrorKind::Failed(Cause::from(message)).into()
 }
 
-/// A function's result as one bool per row.
 pub(super) fn bool_per_row(
     result: Bound<'_, PyAny>,
     rows: usize,
@@ -152,7 +144,7 @@ fn bools(values: &Buffer) -> Vec<bool> {
     flags.iter().map(|flag| flag.get()).collect()
 }
 
-/// The columns that a function returned, with the index fields of its input where it returned none.
+/// The columns that a function returned, with index fields of its input where it returned none.
 pub(super) fn batch_from_result(
     py: Python<'_>,
     result: &Bound<'_, PyAny>,
@@ -236,7 +228,7 @@ where
     PrimitiveArray::from_iter_values(values.iter().copied())
 }
 
-/// Values as an Arrow array, one per value; `is_time`: int64 values are UTC times in nanoseconds.
+/// `is_time`: int64 values are UTC times in nanoseconds.
 fn primitive_array(dtype: DType, values: &Buffer, is_time: bool) -> ArrayRef {
     match dtype {
         DType::Bool => Arc::new(BooleanArray::from(bools(values))),
@@ -254,7 +246,7 @@ fn primitive_array(dtype: DType, values: &Buffer, is_time: bool) -> ArrayRef {
         DType::U8 => Arc::new(numbers::<UInt8Type>(values)),
         DType::U16 => Arc::new(numbers::<UInt16Type>(values)),
         DType::F32 => Arc::new(numbers::<Float32Type>(values)),
-        // Complex numbers do not get here: `intern_fields` refused them when the plan was built.
+        // Not complex: `intern_fields` refused those when the plan was built.
         DType::F64 | DType::C64 | DType::C128 => Arc::new(numbers::<Float64Type>(values)),
     }
 }

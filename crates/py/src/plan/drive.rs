@@ -19,7 +19,6 @@ use crate::interpreter::{attach, detach};
 use crate::memory;
 use crate::time::RateArg;
 
-/// A Python object that drives a feed.
 struct PyDriver {
     object: Callable,
     saved: Option<Map<String, Value>>,
@@ -95,7 +94,7 @@ impl NativePusher {
         if !wait {
             return Ok(self.to.try_push(buffer.bytes(), position));
         }
-        // It may have to wait for a run that needs the interpreter.
+        // It may wait for a run that needs the interpreter.
         Ok(detach(py, || self.to.push(buffer.bytes(), position)))
     }
 
@@ -155,12 +154,11 @@ impl NativeListener {
     }
 }
 
-/// Whether a saved feed is one that Python code drives.
 pub(super) fn is_driven(saved: &Map<String, Value>) -> bool {
     saved.contains_key("driven")
 }
 
-/// Reads a feed of a saved plan, through `isochrony.live`.
+/// Through `isochrony.live`.
 pub(super) fn revive(
     saved: &Map<String, Value>,
     kept: &ObjectKeeper,

@@ -54,7 +54,6 @@ impl NativeFollowed {
     }
 }
 
-/// Reads a followed signal of a saved plan.
 pub(super) fn revive(
     saved: &Map<String, Value>,
     store: Option<&Store>,

@@ -11,7 +11,6 @@ use super::imports::Imports;
 use super::owner::Callable;
 use crate::interpreter::attach;
 
-/// A Python function, and its names.
 #[derive(Clone)]
 pub(super) struct Function {
     pub(super) object: Callable,
@@ -22,7 +21,6 @@ pub(super) struct Function {
 }
 
 impl Function {
-    /// Its name in saved plans.
     pub(super) fn saved(&self, operator: &str) -> Result<Value, PlanError> {
         self.import
             .as_ref()
@@ -34,7 +32,7 @@ impl Function {
             })
     }
 
-    /// Imports a saved function, if that is allowed.
+    /// Imports a saved function, if allowed.
     pub(super) fn import(saved: &Map<String, Value>, imports: &Imports) -> Result<Self, PlanError> {
         Self::import_named(saved, "function", imports)
     }
@@ -66,7 +64,6 @@ impl Function {
     }
 }
 
-/// The same stream without a unit.
 pub(super) fn unitless(stream: StreamId) -> StreamId {
     let stream = stream.get().clone();
     stream.with_calibration(Calibration::default()).intern()

@@ -8,10 +8,9 @@ use crate::errors::{PackageError, Result};
 use crate::memory;
 use crate::table::NativeTable;
 
-/// A result. For an array also pairs of start index and row count of each contiguous part.
+/// For an array also start index and row count of each contiguous part.
 pub(crate) type GatheredObject<'py> = (Bound<'py, PyAny>, Option<Bound<'py, PyAny>>);
 
-/// A result as a Python object.
 pub(crate) fn object<'py>(
     py: Python<'py>,
     plan: &Plan,

@@ -19,7 +19,6 @@ use crate::errors::{Error, PackageError, Result};
 use crate::interpreter::attach;
 use crate::memory::ReturnedArray;
 
-/// Describes the samples that an iterator yields.
 pub(super) struct Generator {
     pub(super) dtype: DType,
     pub(super) rate: Rate,
@@ -28,7 +27,7 @@ pub(super) struct Generator {
 }
 
 impl Generator {
-    /// A plan over a function's iterators; each run creates one.
+    /// Each run creates an iterator.
     pub(super) fn scan(self, function: Function, segment: Option<u64>) -> Plan {
         Plan::scan_part(
             self.into_recording(function),
@@ -44,7 +43,7 @@ impl Generator {
             unit,
             start,
         } = self;
-        // With a start, index and rate determine the time of a sample, so generators with the same start share a grid.
+        // With a start, index and rate determine a sample's time, so generators with the same start share a grid.
         let grid = start.and_then(|start| TimebaseId::grid(start, rate).ok());
         let timebase = grid.unwrap_or(TimebaseId::CIVIL);
         let stream = Stream::new(function.shown.clone(), timebase, rate)
@@ -86,7 +85,6 @@ impl Generator {
         SharedRecording::new(generated.in_interpreter())
     }
 
-    /// Makes the recording that a saved plan describes.
     pub(super) fn from_saved(
         saved: &Map<String, Value>,
         imports: &Imports,
@@ -115,8 +113,8 @@ impl Generator {
     }
 }
 
-/// Turns the iterator's next item into a segment; None at its end. The item is an array, which begins at `end`, or a pair
-/// (index, array). Sets `end` to the index after the segment.
+/// Turns the iterator's next item into a segment; None at its end. The item is an array, which begins at `end`, or a
+/// pair (index, array). Sets `end` to the index after the segment.
 fn next(
     py: Python<'_>,
     iterator: &Py<PyIterator>,
@@ -152,7 +150,7 @@ fn next(
     Ok(Some(segment))
 }
 
-/// Wraps a Python function for a plan; `kept` keeps it alive.
+/// `kept` keeps the function alive.
 pub(super) fn function(
     object: Py<PyAny>,
     shown: String,
@@ -166,7 +164,6 @@ pub(super) fn function(
     }
 }
 
-/// Parses a dtype that Python passed.
 pub(super) fn dtype(text: &str) -> Result<DType> {
     DType::parse(text)
         .map(|(dtype, _)| dtype)

@@ -11,13 +11,12 @@ use crate::errors::{PackageError, Result};
 pub(super) enum AllowedFunctions {
     #[default]
     None,
-    /// These, as `module:name`.
+    /// As `module:name`.
     Named(Vec<String>),
     All,
 }
 
 impl AllowedFunctions {
-    /// Whether a function may be imported by its name.
     pub(super) fn contains(&self, name: &str) -> bool {
         match self {
             Self::None => false,
@@ -58,7 +57,6 @@ impl AllowedFunctions {
     }
 }
 
-/// Allowed functions, and the keeper of those that were imported.
 #[derive(Clone, Default)]
 pub(super) struct Imports {
     pub(super) allowed: AllowedFunctions,

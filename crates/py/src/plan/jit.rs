@@ -16,14 +16,13 @@ use super::imports::Imports;
 use crate::errors::{Error, PackageError, Result};
 use crate::memory::Compiled;
 
-/// An operator that calls a compiled function.
 #[derive(Clone)]
 pub(super) struct JitOperator {
     function: Function,
     compiled: Arc<Compiled>,
     /// Types that it was compiled for.
     input: (DType, usize),
-    /// Whether its results say which windows pass.
+    /// Its results say which windows pass.
     filter: bool,
     dtype: DType,
     width: usize,
@@ -32,7 +31,7 @@ pub(super) struct JitOperator {
 }
 
 impl JitOperator {
-    /// Compiles a function for what flows through a port.
+    /// For what flows through a port.
     pub(super) fn kept(
         py: Python<'_>,
         function: Function,
@@ -67,7 +66,7 @@ impl JitOperator {
         }))
     }
 
-    /// Reads one of a saved plan, and compiles it for this input.
+    /// Compiles it for this input.
     pub(super) fn revive(
         saved: &Map<String, Value>,
         inputs: &[PortType],
@@ -119,7 +118,7 @@ impl JitOperator {
         let shown = &self.function.shown;
         let message = match self.compiled.call(values.bytes(), sizes, out, row) {
             Some(1) => return Ok(()),
-            // An exception is printed by Numba and leaves 0; a status s comes as 2 s + 1.
+            // Numba prints an exception and leaves 0; a status s comes as 2 s + 1.
             Some(0) => {
                 format!("{shown} raised an exception, which Numba has printed; mend the function")
             }

@@ -10,7 +10,6 @@ use crate::expr::{Expr, traced};
 use crate::signal::Signal;
 use crate::store::Store;
 
-/// The place of a writable signal.
 fn place(py: Python<'_>, signal: &Bound<'_, Signal>) -> Result<SignalLocation> {
     let signal = signal.get();
     signal.writer("write what a plan gives")?;

@@ -19,11 +19,10 @@ use crate::time::RateArg;
 #[pyclass(frozen, module = "isochrony._native")]
 pub(crate) struct NativeListener {
     pub(super) listener: Listener,
-    /// Owner of the driver, if there is one.
+    /// Of the driver, if any.
     pub(super) owner: Option<Py<Owner>>,
 }
 
-/// Seconds as a duration.
 pub(super) fn seconds(name: &str, seconds: f64) -> Result<Duration> {
     Ok(Duration::try_from_secs_f64(seconds).map_err(|_| {
         let message = format!("{name}={seconds} is refused; give seconds from 0");

@@ -65,7 +65,7 @@ use saved::parameters;
 #[pyclass(frozen, module = "isochrony._native")]
 pub(crate) struct NativePlan {
     plan: Plan,
-    /// Owner of the Python objects that the plan refers to.
+    /// Of the Python objects that the plan refers to.
     owner: Option<Py<Owner>>,
 }
 
@@ -76,12 +76,11 @@ impl From<Plan> for NativePlan {
 }
 
 impl NativePlan {
-    /// A plan whose objects an owner keeps.
     fn owned(plan: Plan, owner: Option<Py<Owner>>) -> Self {
         Self { plan, owner }
     }
 
-    /// A plan over this one and others, whose objects it keeps, with those of `kept`.
+    /// A plan over this one and others, with their objects and those of `kept`.
     fn of_inputs(
         &self,
         py: Python<'_>,
@@ -94,13 +93,11 @@ impl NativePlan {
         Ok(Self { plan, owner })
     }
 
-    /// Adds an operator that holds no Python object.
     fn then_held(&self, py: Python<'_>, held: SharedFactory) -> Result<Self> {
         let plan = self.plan.apply_factory(held, &[])?;
         self.of_inputs(py, plan, &[], &owner::ObjectKeeper::default())
     }
 
-    /// The engine's plan.
     pub(crate) fn plan(&self) -> &Plan {
         &self.plan
     }
@@ -137,13 +134,11 @@ impl NativePlan {
         self.of_inputs(py, plan, others, &owner::ObjectKeeper::default())
     }
 
-    /// This plan, then others.
     fn all(&self, others: &[PyRef<'_, Self>]) -> Vec<Plan> {
         let others = others.iter().map(|other| other.plan.clone());
         std::iter::once(self.plan.clone()).chain(others).collect()
     }
 
-    /// Owners of what this plan and others refer to.
     fn owners<'a>(&'a self, others: &'a [PyRef<'_, Self>]) -> impl Iterator<Item = &'a Py<Owner>> {
         let others = others.iter().filter_map(|other| other.owner.as_ref());
         self.owner.iter().chain(others)

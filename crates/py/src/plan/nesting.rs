@@ -1,8 +1,8 @@
 //! Nesting of runs: functions that plans call may run plans.
 //!
-//! A function that runs the plan by which it is called would never end, nor would functions that run each other's
-//! plans: each run takes a part of the thread's stack. So a run knows inside of which functions it is, also in worker
-//! threads, and in worker processes how deep.
+//! A function that runs the plan that calls it would never end, nor would functions that run each other's plans: each
+//! run takes a part of the thread's stack. So a run knows inside of which functions it is, also in worker threads, and
+//! in worker processes how deep.
 
 use std::cell::RefCell;
 use std::sync::{Arc, OnceLock};
@@ -12,10 +12,10 @@ use pyo3::prelude::*;
 use super::owner::Owner;
 use crate::errors::{PackageError, Result};
 
-/// Deepest nesting; each run takes some ten KiB of stack.
+/// Each run takes some ten KiB of stack.
 const MAX_DEPTH: usize = 16;
 
-/// Environment variable that tells a worker process its depth.
+/// Tells a worker process its depth.
 const DEPTH_VARIABLE: &str = "ISOCHRONY_NESTING";
 
 thread_local! {
@@ -23,13 +23,13 @@ thread_local! {
     static CURRENT: RefCell<Option<Arc<Nesting>>> = const { RefCell::new(None) };
 }
 
-/// The functions that called one another through runs, by address, innermost last.
+/// Functions that called one another through runs, by address, innermost last.
 #[derive(Debug, Default)]
 pub(crate) struct Nesting {
     functions: Vec<usize>,
 }
 
-/// Marks this thread as inside of a function, until it is dropped.
+/// This thread is inside of a function until it is dropped.
 pub(crate) struct NestingGuard(Option<Arc<Nesting>>);
 
 impl Drop for NestingGuard {
@@ -69,7 +69,6 @@ impl Nesting {
         NestingGuard(CURRENT.with(|current| current.replace(now)))
     }
 
-    /// Refuses plans that must not run here.
     pub(super) fn check<'a>(
         &self,
         py: Python<'_>,
@@ -98,7 +97,6 @@ impl Nesting {
         Ok(())
     }
 
-    /// The variable for worker processes.
     pub(crate) fn of_processes(&self) -> (String, String) {
         let depth = self.functions.len() + outside() + 1;
         (DEPTH_VARIABLE.into(), depth.to_string())

@@ -3,7 +3,7 @@
 //! Plans of the engine are reference counted, and the collector does not see these counts. If a plan kept a function
 //! that refers to the object that keeps the plan, neither would be freed. So a plan has a weak reference
 //! ([`Callable`]), and an [`Owner`], a Python object to which each later [`NativePlan`](super::NativePlan) refers,
-//! keeps the function. Owners refer to the owners of their inputs, so each reference is counted and visited once.
+//! keeps the function. Owners refer to their inputs' owners, so each reference is counted and visited once.
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -15,7 +15,7 @@ use pyo3::prelude::*;
 use crate::interpreter::attach;
 use crate::memory::references;
 
-/// A Python object that a plan refers to and that an [`Owner`] keeps.
+/// A Python object that a plan refers to and an [`Owner`] keeps.
 #[derive(Clone)]
 pub(crate) struct Callable(Weak<Py<PyAny>>);
 
@@ -28,7 +28,6 @@ impl Callable {
     }
 }
 
-/// Objects of a plan that is being built.
 #[derive(Clone, Default)]
 pub(crate) struct ObjectKeeper(Arc<Mutex<KeptObjects>>);
 
@@ -39,7 +38,7 @@ struct KeptObjects {
 }
 
 impl ObjectKeeper {
-    /// Keeps an object, and gives the plan's reference to it.
+    /// Returns the plan's reference to the object.
     pub(crate) fn keep(&self, object: Py<PyAny>) -> Callable {
         let object = Arc::new(object);
         let callable = Callable(Arc::downgrade(&object));
@@ -48,13 +47,12 @@ impl ObjectKeeper {
         callable
     }
 
-    /// Keeps what another owner keeps.
     pub(crate) fn keep_all_of(&self, owner: Py<Owner>) {
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         kept.owners.push(owner);
     }
 
-    /// The owner of these objects and of the inputs' owners; None if there is nothing to own.
+    /// Owns these objects and the inputs' owners; None if there is nothing to own.
     pub(crate) fn owner<'a>(
         &self,
         py: Python<'_>,

@@ -12,7 +12,7 @@ use super::{NativePlan, columns, generate};
 use crate::errors::Result;
 use crate::time::{RateArg, TimeArg};
 
-/// A function, how it is shown, and the name that it is imported by.
+/// Function, how it is shown, import name.
 type NamedFunction = (Py<PyAny>, String, Option<String>);
 
 #[pymethods]

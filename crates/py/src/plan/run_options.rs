@@ -13,7 +13,7 @@ use crate::errors::Result;
 /// `isochrony.run_options.RunOptions`.
 #[derive(Default)]
 pub(crate) struct PythonRunOptions {
-    /// Plain values; references are set by the run.
+    /// Plain values; the run sets references.
     pub(super) settings: RunOptions<'static>,
     pub(super) control: Option<Py<NativeControl>>,
 }

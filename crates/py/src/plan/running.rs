@@ -1,8 +1,8 @@
 //! Runs in the calling thread, which looks around meanwhile.
 //!
 //! A signal's Python handler runs only where the interpreter looks for it, in the main thread. So a run, which goes on
-//! there detached from the interpreter, attaches itself now and then ([`Watch`]) to look for signals and to say
-//! how far it is; what either raises ends the run. Short runs do nothing of the kind.
+//! there detached from the interpreter, attaches now and then ([`Watch`]) to look for signals and to report progress;
+//! what either raises ends the run. Short runs do nothing of the kind.
 
 use std::any::Any;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -20,16 +20,14 @@ use crate::errors::Result;
 use crate::interpreter::{self, attach, detach};
 use crate::workers::process_pool;
 
-/// Waiting longer than this for the interpreter means that another thread runs Python code, which lets go of it only
-/// every 5 ms.
+/// A longer wait for the interpreter means that another thread runs Python code, which lets go of it only every 5 ms.
 const BUSY: Duration = Duration::from_millis(1);
-/// Looks that are left out then, so that waiting is a twentieth of the run and looks are still less than 100 ms apart.
+/// Looks left out after that: waiting is a twentieth of the run and looks are still less than 100 ms apart.
 const LEAVE_OUT: u32 = 2;
 
-/// Context that operators of a run share if they call Python.
+/// Shared by the operators of a run that call Python.
 pub(crate) struct RunContext {
     processes: Option<Arc<ProcessPool>>,
-    /// Nesting of the run.
     nesting: Arc<Nesting>,
 }
 
@@ -39,12 +37,10 @@ impl RunContext {
         shared.downcast().ok()
     }
 
-    /// The run's worker processes, if it has any.
     pub(crate) fn processes(run: &RunOptions<'_>) -> Option<Arc<ProcessPool>> {
         Self::of(run)?.processes.clone()
     }
 
-    /// The run's nesting.
     pub(crate) fn nesting(run: &RunOptions<'_>) -> Arc<Nesting> {
         Self::of(run).map_or_else(Nesting::current, |context| Arc::clone(&context.nesting))
     }
@@ -112,15 +108,13 @@ struct Looks {
     /// Runs that progress functions and signal handlers begin are inside of this one.
     nesting: Arc<Nesting>,
     done: Progress,
-    /// Looks to leave out.
     leave_out: AtomicU32,
-    /// Whether there is anything to look for.
+    /// Something has to be looked for.
     wanted: OnceLock<bool>,
     raised: Mutex<Option<PyErr>>,
 }
 
 impl Looks {
-    /// Whether the run goes on.
     fn look(&self) -> bool {
         let left = self.leave_out.load(Ordering::Relaxed);
         if left > 0 {

@@ -18,7 +18,6 @@ use crate::declarations;
 use crate::errors::{PackageError, Result};
 use crate::store::handle::OpenStore;
 
-/// A JSON object from text that Python wrote.
 fn parse(text: &str) -> Result<Value> {
     Ok(
         serde_json::from_str(text).map_err(|why| PlanError::Unreadable {
@@ -27,7 +26,6 @@ fn parse(text: &str) -> Result<Value> {
     )
 }
 
-/// An operator's parameters from text: a JSON object.
 pub(super) fn parameters(operator: &str, text: &str) -> Result<Map<String, Value>> {
     match parse(text)? {
         Value::Object(map) => Ok(map),
@@ -40,8 +38,8 @@ pub(super) fn parameters(operator: &str, text: &str) -> Result<Map<String, Value
     }
 }
 
-/// All operators that a saved plan may name. Operators that write resolve their targets in `store`, or in the stores
-/// that they name.
+/// All operators that a saved plan may name. Those that write resolve their targets in `store`, or in the stores that
+/// they name.
 fn catalog(store: Option<&Arc<OpenStore>>, imports: &Imports) -> Catalog {
     let (signals, events) = (store.cloned(), store.cloned());
     let [py, each, jit, operator] = [(); 4].map(|()| imports.clone());
@@ -96,7 +94,6 @@ pub(super) fn revive(
     Ok(Plan::from_json(&saved, &catalog(store, imports), &resolve)?)
 }
 
-/// Reads a feed.
 fn revive_listener(
     saved: &Map<String, Value>,
     kept: &ObjectKeeper,

@@ -1,7 +1,7 @@
 //! `Plan.sink_parquet` and `Plan.sink_ipc`: files of columns, written by pyarrow.
 //!
-//! The engine builds record batches ([`BatchEncoder`]). `isochrony.table_files.TableFile` takes them through Arrow's stream
-//! interface, without a copy, and writes them; the thread attaches once a batch.
+//! The engine builds record batches ([`BatchEncoder`]). `isochrony.table_files.TableFile` takes them through Arrow's
+//! stream interface, without a copy, and writes them; the thread attaches once a batch.
 
 use std::sync::Arc;
 
@@ -19,14 +19,12 @@ use crate::errors::{Error, PackageError, Result};
 use crate::interpreter::attach;
 use crate::table::NativeTable;
 
-/// A file of columns: its format, path and options.
 struct TableTarget {
     name: &'static str,
     /// `path` and options.
     saved: Map<String, Value>,
 }
 
-/// The formats.
 pub(super) const NAMES: [&str; 2] = ["sink_parquet", "sink_ipc"];
 
 impl TableTarget {
@@ -43,7 +41,6 @@ impl TableTarget {
     }
 }
 
-/// The target that a saved plan names.
 pub(super) fn revive(
     name: &str,
     saved: &Map<String, Value>,
@@ -97,7 +94,6 @@ impl Sink for TableTarget {
     }
 }
 
-/// What one run writes.
 struct TableOut {
     batches: BatchEncoder,
     file: Arc<Py<PyAny>>,

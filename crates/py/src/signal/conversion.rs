@@ -53,12 +53,11 @@ pub(crate) fn civil_times<'a, 'py>(
     datetimes(memory::own(py, memory, DType::I64, None)?)
 }
 
-/// Views nanoseconds since 1970 as datetime64[ns].
 fn datetimes(ns: Bound<'_, PyAny>) -> Result<Bound<'_, PyAny>> {
     Ok(ns.call_method1("view", ("datetime64[ns]",))?)
 }
 
-/// Civil times of indices, an array of datetime64[ns] of the same shape.
+/// An array of datetime64[ns] of the same shape.
 pub(crate) fn times_of<'py>(
     py: Python<'py>,
     signal: &StoreSignal,
@@ -88,7 +87,6 @@ pub(crate) fn times_of<'py>(
     Ok(array.call_method1("reshape", (shape,))?)
 }
 
-/// Indices of many times, and whether each lies in a gap.
 struct IndexArrays {
     indices: BufferMut,
     in_gap: Option<BufferMut>,
@@ -102,7 +100,7 @@ impl IndexArrays {
         })
     }
 
-    /// Stores results from position `first` on.
+    /// From position `first` on.
     fn put(&mut self, signal: &StoreSignal, first: usize, found: &[IndexAt]) {
         let indices = &mut self.indices.samples_mut::<i64>()[first..];
         for (out, at) in indices.iter_mut().zip(found) {
@@ -119,8 +117,7 @@ impl IndexArrays {
     }
 }
 
-/// Indices of civil times, an array of int64 of the same shape; if `flagged` an array of bool, too, that tells which lie
-/// in a gap.
+/// An array of int64 of the same shape; if `flagged` an array of bool, too, that tells which times lie in a gap.
 fn indices_of<'py>(
     py: Python<'py>,
     signal: &StoreSignal,
@@ -219,7 +216,6 @@ pub(crate) fn times_if_known<'py>(
     }
 }
 
-/// Whether an argument is a sequence or an array of times.
 fn is_many(object: &Bound<'_, PyAny>) -> bool {
     !object.is_instance_of::<PyString>()
         && object.hasattr("__len__").unwrap_or(false)

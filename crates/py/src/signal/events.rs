@@ -196,7 +196,6 @@ impl Events {
     }
 }
 
-/// An index, or the index of a civil time.
 fn place(signal: &StoreSignal, at: &Bound<'_, PyAny>) -> Result<i64> {
     if is_index(at) {
         return as_index(at);

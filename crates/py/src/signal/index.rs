@@ -7,7 +7,7 @@ use pyo3::types::{PyBool, PyInt, PySlice};
 
 use crate::errors::{PackageError, Result};
 
-/// Whether an object is an index: an integer, but no bool.
+/// An integer, but no bool.
 pub(crate) fn is_index(object: &Bound<'_, PyAny>) -> bool {
     // Looking up a missing attribute is slow, so the commonest other key is ruled out first.
     if object.is_instance_of::<PySlice>() {
@@ -19,7 +19,7 @@ pub(crate) fn is_index(object: &Bound<'_, PyAny>) -> bool {
             && !object.hasattr("__len__").unwrap_or(true)
 }
 
-/// An index; NumPy integers count, floats and bools do not.
+/// NumPy integers count, floats and bools do not.
 pub(crate) fn as_index(object: &Bound<'_, PyAny>) -> Result<i64> {
     if !is_index(object) {
         let got = object.get_type().name()?;

@@ -15,8 +15,8 @@ use crate::time::TimeArg;
 use crate::time::range;
 use crate::time::span::Span;
 
-/// Resolves a key: a slice of indices or times, a span, a range of any timebase, another signal's selection, a run or a
-/// gap. None: all.
+/// Resolves a slice of indices or times, a span, a range of any timebase, another signal's selection, a run or a gap.
+/// None: all.
 pub(crate) fn resolve_key(signal: &Signal, key: Option<&Bound<'_, PyAny>>) -> Result<KeyRange> {
     let Some(key) = key else {
         return Ok(KeyRange::Index(0..signal.end_index()));

@@ -5,14 +5,12 @@ use std::ops::Range;
 use isochrony_store::{Signal, Span as StoreSpan};
 use isochrony_time::Fixed;
 
-/// The range that a key names.
 #[derive(Clone)]
 pub(crate) enum KeyRange {
-    /// Indices of the signal itself.
+    /// Of the signal itself.
     Index(Range<i64>),
-    /// Civil time.
     Civil(Range<Fixed>),
-    /// Indices of another signal.
+    /// Of another signal.
     Of(Box<Signal>, Range<i64>),
 }
 

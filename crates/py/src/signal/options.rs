@@ -7,7 +7,7 @@ use pyo3::prelude::*;
 use crate::errors::Result;
 use crate::time::{RateArg, TimeArg, duration_arg};
 
-/// Options of `create` and `scratch`.
+/// Of `create` and `scratch`.
 pub(crate) struct SignalOptions<'py> {
     pub(crate) dtype: Bound<'py, PyAny>,
     pub(crate) rate: RateArg,
@@ -22,7 +22,7 @@ pub(crate) struct SignalOptions<'py> {
     pub(crate) overwrite: bool,
 }
 
-/// Spelling of a dtype: NumPy dtype, scalar type or text; anything else is an error of the package.
+/// NumPy dtype, scalar type or text; anything else is an error of the package.
 pub(crate) fn dtype_text(object: &Bound<'_, PyAny>) -> Result<String> {
     Ok(match object.extract::<String>() {
         Ok(text) => text,
@@ -35,14 +35,12 @@ pub(crate) fn dtype_text(object: &Bound<'_, PyAny>) -> Result<String> {
     })
 }
 
-/// A duration argument in whole nanoseconds.
 pub(crate) fn whole_ns(object: &Bound<'_, PyAny>) -> Result<i64> {
     let ns = duration_arg(object)?.round_i64();
     Ok(ns.ok_or(isochrony_time::TimeError::Overflow { what: "duration" })?)
 }
 
 impl SignalOptions<'_> {
-    /// Options of the store.
     pub(crate) fn options(self, name: &str) -> Result<CreateOptions> {
         let mut options =
             CreateOptions::new(DType::parse(&dtype_text(&self.dtype)?)?.0, self.rate.0);

@@ -16,14 +16,15 @@ use crate::store::handle::{Follower, OpenStore};
 use crate::time::range::Range;
 use crate::time::{TimeArg, rate_object};
 
-/// Pickled form: path, name, commit; process, opening, whether changes waited for a commit.
+/// Path, name, commit; process, opening, whether changes waited for a commit.
 type PickledSignal = (String, String, u64, (u32, u64, bool));
 
 /// A signal of a store: samples on an index axis, with gaps, runs, events and a relation to civil time.
 ///
 /// Indices count from 0 in the order of storing and include gaps. `signal[a:b]` with indices or times, or
-/// `signal[isochrony.span(...)]`, is a lazy `Selection`, and so is `signal[timebase[a:b]]` by any `Timebase`; as everywhere in Python negative indices count from the
-/// end and a slice is cut to what there is. `signal[i]` is one value in the signal's unit.
+/// `signal[isochrony.span(...)]`, is a lazy `Selection`, and so is `signal[timebase[a:b]]` by any `Timebase`. As
+/// everywhere in Python, negative indices count from the end and a slice is cut to what there is. `signal[i]` is one
+/// value in the signal's unit.
 ///
 /// A signal follows its store: what this process appends shows at once, what another process commits shows after
 /// `refresh()`. It pickles as path, name and commit.
@@ -34,7 +35,7 @@ pub(crate) struct Signal {
 }
 
 impl Signal {
-    /// A signal that can be written if its store can.
+    /// Writable if the store is.
     pub(crate) fn new(shared: &Arc<OpenStore>, signal: StoreSignal) -> Result<Self> {
         let writer = if shared.store.is_writable() {
             Writer::Stored(shared.store.writer(signal.name())?)
@@ -46,7 +47,7 @@ impl Signal {
         Ok(Self { follower, writer })
     }
 
-    /// A read-only signal, fixed until its store is refreshed.
+    /// Read-only, fixed until its store is refreshed.
     pub(crate) fn snapshot(shared: &Arc<OpenStore>, signal: StoreSignal) -> Self {
         Self {
             follower: Follower::new(shared, signal, false),

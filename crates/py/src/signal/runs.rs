@@ -54,7 +54,7 @@ impl Run {
     }
 }
 
-/// The runs of a signal, in index order.
+/// In index order.
 pub(crate) fn runs(signal: &Signal) -> Result<Vec<Run>> {
     Ok(signal
         .runs()?

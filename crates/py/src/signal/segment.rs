@@ -14,7 +14,8 @@ use crate::time::{RateArg, Time, rate_object};
 ///
 /// Taking a part of a segment and joining adjacent ones copy no samples. `numpy.asarray(segment)` gives values in
 /// the segment's unit: without a copy where the calibration is the identity (scale 1, offset 0) and the samples lie in
-/// one buffer, otherwise as float64 (complex128 for complex samples). `counts` is always raw. Views are read-only and keep their memory alive by themselves.
+/// one buffer, otherwise as float64 (complex128 for complex samples). `counts` is always raw. Views are read-only and
+/// keep their memory alive by themselves.
 ///
 /// Parameters:
 ///     samples: 1-D array of bool, int8 to int64, uint8, uint16, float32, float64, complex64 or complex128. Its memory
@@ -172,8 +173,7 @@ impl Segment {
     }
 
     /// The samples in `unit` as a read-only 1-D array: the counts themselves where the calibration is the identity
-    /// (scale 1, offset 0), else
-    /// float64 (complex128 for complex samples).
+    /// (scale 1, offset 0), else float64 (complex128 for complex samples).
     fn values<'py>(&self, py: Python<'py>) -> Result<Bound<'py, PyAny>> {
         values(py, &self.seg)
     }
@@ -306,7 +306,7 @@ fn stream(
         .intern())
 }
 
-/// The raw samples as an array; one copy only if they are scattered or unaligned.
+/// Raw samples; one copy only if scattered or unaligned.
 pub(crate) fn counts<'py>(py: Python<'py>, seg: &SigSeg) -> Result<Bound<'py, PyAny>> {
     let mut buffers = seg.buffers();
     match (buffers.next(), buffers.next()) {
@@ -320,7 +320,7 @@ pub(crate) fn counts<'py>(py: Python<'py>, seg: &SigSeg) -> Result<Bound<'py, Py
     }
 }
 
-/// Calibrated samples as an array; not copied where the calibration is the identity (scale 1, offset 0).
+/// Calibrated samples; not copied where the calibration is the identity (scale 1, offset 0).
 pub(crate) fn values<'py>(py: Python<'py>, seg: &SigSeg) -> Result<Bound<'py, PyAny>> {
     if seg.stream().calibration.is_identity() {
         return counts(py, seg);
@@ -330,7 +330,7 @@ pub(crate) fn values<'py>(py: Python<'py>, seg: &SigSeg) -> Result<Bound<'py, Py
 
 /// What `__array__` returns: `array` as `dtype`, copied or not as NumPy asks.
 ///
-/// `shared` says that `array` looks into shared memory, so that no copy was made on the way.
+/// `shared`: `array` looks into shared memory, so no copy was made on the way.
 pub(crate) fn array_as_requested<'py>(
     array: Bound<'py, PyAny>,
     shared: bool,

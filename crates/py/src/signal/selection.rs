@@ -48,7 +48,6 @@ impl Selection {
         }
     }
 
-    /// The same of a scratch signal, which it keeps alive.
     pub(crate) fn of_scratch(self, scratch: &Scratch) -> Self {
         let scratch = Some(scratch.clone());
         Self { scratch, ..self }
@@ -62,14 +61,13 @@ impl Selection {
         self.selection.signal()
     }
 
-    /// Adds the time of the first sample, if known.
     fn placed(&self, seg: SigSeg) -> Result<Segment> {
         let time = time_of_first(self.selection.signal(), &seg)?;
         Ok(Segment { seg, time })
     }
 }
 
-/// Civil time of a segment's first sample; None in a run without stamps.
+/// None in a run without stamps.
 pub(crate) fn time_of_first(
     signal: &isochrony_store::Signal,
     seg: &SigSeg,

@@ -7,7 +7,7 @@ use pyo3::types::PyDict;
 
 use crate::errors::Result;
 
-/// Raw stamps; see `Timebase.points`.
+/// See `Timebase.points`.
 pub(crate) fn points<'py>(
     py: Python<'py>,
     state: Option<&SignalState>,
@@ -42,7 +42,7 @@ pub(crate) fn points<'py>(
     Ok(table(py, &columns)?)
 }
 
-/// Fitted pieces; see `Timebase.fit`.
+/// See `Timebase.fit`.
 pub(crate) fn fit<'py>(py: Python<'py>, state: Option<&SignalState>) -> Result<Bound<'py, PyAny>> {
     let rows: Vec<_> = state.iter().flat_map(|state| state.fit.iter()).collect();
     let columns = PyDict::new(py);

@@ -19,7 +19,6 @@ use crate::store::handle::{Follower, OpenStore};
 use crate::time::{TimeArg, duration_arg, option};
 
 impl Signal {
-    /// A signal that was just created.
     pub(crate) fn writing(shared: &Arc<OpenStore>, writer: SignalWriter) -> Result<Self> {
         let signal = writer.signal()?;
         Ok(Self {
@@ -28,7 +27,6 @@ impl Signal {
         })
     }
 
-    /// A scratch signal.
     pub(crate) fn temporary(shared: &Arc<OpenStore>, scratch: Scratch) -> Result<Self> {
         let signal = scratch.signal()?;
         Ok(Self {
@@ -109,8 +107,8 @@ impl From<isochrony_store::Appended> for Appended {
     }
 }
 
-/// A stamp. Without `resolution` a time is exact to what its type and digits can say, a microsecond at the coarsest: a
-/// person who writes `00:00:07` means the second's beginning.
+/// Without `resolution` a time is exact to what its type and digits can say, a microsecond at the coarsest: a person
+/// who writes `00:00:07` means the second's beginning.
 pub(crate) fn stamp(
     at: &Bound<'_, PyAny>,
     resolution: Option<&Bound<'_, PyAny>>,
@@ -370,7 +368,7 @@ impl Signal {
     }
 }
 
-/// Index ranges given as rows of start and length.
+/// Rows of start and length.
 fn listed(py: Python<'_>, rows: &Bound<'_, PyAny>) -> Result<Vec<std::ops::Range<i64>>> {
     let rows = py
         .import("isochrony.samples")?

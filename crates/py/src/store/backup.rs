@@ -12,7 +12,6 @@ use crate::errors::{Error, Result};
 use crate::interpreter::attach;
 use crate::interrupt::interruptible;
 
-/// Interval of progress calls.
 const PROGRESS_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Makes a consistent copy of a store, or brings an earlier one up to date. Another process may write to the store
@@ -48,7 +47,6 @@ pub(crate) fn backup<'py>(
     run(py, &path, &dest, progress.as_ref())
 }
 
-/// Makes a backup and describes what it did.
 pub(crate) fn run<'py>(
     py: Python<'py>,
     path: &Path,

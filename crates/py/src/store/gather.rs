@@ -82,7 +82,6 @@ impl Store {
     }
 }
 
-/// Both ends of a span or of a pair of times.
 fn ends(span: &Bound<'_, PyAny>) -> Result<(Fixed, Fixed)> {
     if let Ok(span) = span.cast::<Span>()
         && let (Some(start), Some(end)) = (span.get().start, span.get().end)

@@ -13,19 +13,18 @@ use pyo3::prelude::*;
 
 use crate::errors::Result;
 
-/// A store that is open, shared by its Python objects.
+/// Shared by its Python objects.
 pub(crate) struct OpenStore {
     pub(crate) store: isochrony_store::Store,
-    /// Number of refreshes that changed something.
+    /// Refreshes that changed something.
     epoch: AtomicU64,
-    /// Commit of the last refresh.
     shown: AtomicU64,
     /// Key in [`OPENINGS`].
     number: u64,
 }
 
-/// Open stores by number. A signal that is unpickled in the process that pickled it (as Dask does) belongs to the same
-/// opening, and shows uncommitted changes.
+/// Open stores by number. A signal unpickled in the process that pickled it (as Dask does) belongs to the same opening,
+/// and shows uncommitted changes.
 static OPENINGS: Mutex<Option<HashMap<u64, Weak<OpenStore>>>> = Mutex::new(None);
 static NEXT_NUMBER: AtomicU64 = AtomicU64::new(0);
 
@@ -43,13 +42,11 @@ impl OpenStore {
         shared
     }
 
-    /// The open store of a number.
     pub(crate) fn find(number: u64) -> Option<Arc<Self>> {
         let found = openings(|all| all.get(&number).and_then(Weak::upgrade));
         found.filter(|shared| !shared.store.is_closed())
     }
 
-    /// The store's number in this process.
     pub(crate) fn number(&self) -> u64 {
         self.number
     }
@@ -85,7 +82,6 @@ struct CachedSignal {
     epoch: u64,
 }
 
-/// A signal that follows its store.
 pub(crate) struct Follower {
     pub(crate) shared: Arc<OpenStore>,
     seen: Mutex<CachedSignal>,

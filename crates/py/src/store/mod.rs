@@ -333,7 +333,6 @@ impl Store {
     }
 }
 
-/// A store's saved plans as a mapping.
 pub(crate) fn saved_plans<'py>(store: &Bound<'py, Store>) -> PyResult<Bound<'py, PyAny>> {
     let module = store.py().import("isochrony.saved_plans")?;
     module.getattr("SavedPlans")?.call1((store,))

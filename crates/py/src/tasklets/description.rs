@@ -10,17 +10,16 @@ use pyo3::types::{PyDict, PyTuple};
 use crate::plan::NativePlan;
 use crate::signal::selection::Selection;
 
-/// A tasklet as Python describes it.
 pub(crate) struct TaskletDescription<'py> {
     pub(super) name: String,
     pub(super) function_name: String,
-    /// Identity of the function or plan, beside its name.
+    /// Of the function or plan, beside its name.
     pub(super) identity: String,
     pub(super) function: Option<Py<PyAny>>,
     pub(super) plan: Option<Bound<'py, NativePlan>>,
     pub(super) inputs: Vec<Bound<'py, Selection>>,
     pub(super) outputs: Vec<Bound<'py, Selection>>,
-    /// Name and outputs as Python objects, which the function is called with.
+    /// Name and outputs as Python objects, for the function.
     pub(super) objects: (Py<PyAny>, Py<PyAny>),
     pub(super) after: Vec<String>,
     /// Where the function is called; empty for a plan.
@@ -51,7 +50,6 @@ impl<'py> FromPyObject<'_, 'py> for TaskletDescription<'py> {
     }
 }
 
-/// How functions are called, and where their results go.
 pub(crate) struct Callbacks {
     /// Calls a function in this process.
     pub(super) call: Py<PyAny>,
@@ -60,7 +58,7 @@ pub(crate) struct Callbacks {
     pub(super) results: Py<PyDict>,
 }
 
-/// Settings of the executor, checked by Python.
+/// Checked by Python.
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
 pub(crate) struct ExecutorSettings {

@@ -14,7 +14,7 @@ use crate::signal::key_range::KeyRange;
 use crate::signal::selection::Selection;
 use crate::store::handle::OpenStore;
 
-/// The exception that ends the whole execution: Ctrl-C or SystemExit.
+/// Ends the whole execution: Ctrl-C or SystemExit.
 #[derive(Default)]
 pub(super) struct EndingError(Mutex<Option<PyErr>>);
 

@@ -112,11 +112,10 @@ pub(crate) fn run_tasklets<'py>(
     }
 }
 
-/// An executor, ready to run.
 struct PreparedExecutor {
     executor: Executor,
     ends: Arc<EndingError>,
-    /// Where functions are called, for the report.
+    /// For the report.
     places: Vec<String>,
     processes: Option<Arc<ProcessPool>>,
 }
@@ -212,7 +211,6 @@ fn known_to_python(work: &mut (dyn FnMut() + Send)) {
     crate::interpreter::attach(|py| crate::interpreter::detach(py, work));
 }
 
-/// A selection as one range of indices.
 fn part(name: &str, which: &str, selection: &Selection) -> Result<SignalRange> {
     let range = match selection.selection.parts() {
         [one] => one.range.clone(),

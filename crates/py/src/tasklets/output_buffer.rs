@@ -24,9 +24,8 @@ pub(crate) struct OutputBuffer {
 enum BufferState {
     Unallocated,
     Allocated(FillableArray),
-    /// An array that the function gave.
+    /// Given by the function.
     Replaced(Py<PyAny>),
-    /// The function has returned.
     Closed,
 }
 
@@ -49,7 +48,6 @@ impl OutputBuffer {
         self.handed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The ranges that were written.
     pub(super) fn pieces(
         &self,
         py: Python<'_>,
@@ -140,11 +138,10 @@ impl OutputBuffer {
     }
 }
 
-/// A written range of an output.
 pub(super) struct WrittenBlock {
     pub(super) output: usize,
     pub(super) offset: i64,
     pub(super) block: Buffer,
-    /// It is a whole block of the pool, to be reused.
+    /// A whole block of the pool, to be reused.
     pub(super) whole: bool,
 }

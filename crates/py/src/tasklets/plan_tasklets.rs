@@ -14,10 +14,8 @@ use serde_json::json;
 
 use crate::plan::{NativePlan, object};
 
-/// Number of plans for which each worker keeps graph and memory.
 const STATES_PER_WORKER: usize = 4;
 
-/// The plans of an executor.
 pub(super) struct PlanRegistry {
     /// By address; the object is kept so that the address stays its own.
     known: HashMap<usize, RegisteredPlan>,
@@ -48,7 +46,7 @@ impl PlanStateCache {
         drop(oldest);
     }
 
-    /// Drops what belongs to a plan that has no more tasklets.
+    /// Drops what belongs to a plan without further tasklets.
     fn forget(&self, number: usize) {
         let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
         let of = |one: &(usize, RepeatedPlan)| one.0 == number;
@@ -71,7 +69,6 @@ impl PlanRegistry {
         }
     }
 
-    /// A tasklet of a plan over these ranges.
     pub(super) fn of(
         &mut self,
         plan: &Bound<'_, NativePlan>,
@@ -92,7 +89,6 @@ impl PlanRegistry {
     }
 }
 
-/// A plan over ranges of what it scans.
 pub(super) struct PlanTasklet {
     plan: Plan,
     number: usize,

@@ -1,7 +1,7 @@
 //! Tasklets' functions in worker processes.
 //!
 //! This process reads the inputs, so that they are as the execution sees them, and copies them into shared memory; it
-//! stages outputs as those of any function. The worker thread attaches only for returned values and exceptions.
+//! stages outputs like any function's. The worker thread attaches only for returned values and exceptions.
 
 use std::collections::HashMap;
 use std::fmt::Write;
@@ -23,7 +23,6 @@ use super::local::PythonFunction;
 use crate::signal::selection::time_of_first;
 use crate::workers;
 
-/// A tasklet whose function worker processes call.
 pub(super) struct RemoteTasklet {
     pub(super) function: PythonFunction,
     pub(super) processes: Arc<ProcessPool>,
@@ -153,7 +152,7 @@ const PLAN: &str = "plan(s) run natively, without the interpreter";
 const INLINE: &str = "Python function(s) run in this process, one at a time, as asked for";
 const THREADS: &str = "Python function(s) run in threads of this process, one at a time but where they let go of the interpreter";
 
-/// Most lines in a report; there may be thousands of functions.
+/// There may be thousands of functions.
 const MAX_LINES: usize = 20;
 
 impl FunctionPlacement {

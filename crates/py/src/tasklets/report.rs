@@ -9,14 +9,12 @@ use pyo3::types::{PyDict, PyList};
 use crate::errors::{Error, PackageError};
 use crate::plan::ProcessFields;
 
-/// Parts of the report that bindings add.
+/// Added by bindings.
 pub(super) struct ReportExtras {
-    /// Where functions were called.
     pub(super) places: Vec<String>,
     pub(super) processes: Vec<ProcessReport>,
 }
 
-/// The exception of an error.
 pub(super) fn raised(error: TaskletError) -> Error {
     let class = match &error {
         TaskletError::Option { .. } => "OptionError",
@@ -51,7 +49,6 @@ pub(super) fn raised(error: TaskletError) -> Error {
     raised.into()
 }
 
-/// The exception of a failed execution, with its report.
 pub(super) fn failed(py: Python<'_>, failure: ExecutionFailure, told: &ReportExtras) -> Error {
     let error = match raised(failure.error) {
         Error::Python(error) => return error.into(),
@@ -66,7 +63,7 @@ pub(super) fn failed(py: Python<'_>, failure: ExecutionFailure, told: &ReportExt
     error.into()
 }
 
-/// The report as a dict for `isochrony.tasklet_results`.
+/// For `isochrony.tasklet_results`.
 pub(super) fn described<'py>(
     py: Python<'py>,
     report: &TaskletsReport,

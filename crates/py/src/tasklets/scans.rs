@@ -75,7 +75,7 @@ pub(crate) fn check_scans(
     Ok(())
 }
 
-/// Ranges that tasklets write, by signal.
+/// By signal.
 pub(super) struct WrittenRanges(HashMap<TimebaseId, (Store, Vec<Range<i64>>)>);
 
 impl WrittenRanges {
@@ -142,7 +142,7 @@ fn unseen(name: &str, signal: &Signal, store: &Store) -> crate::errors::Error {
     PackageError::new("OptionError", "bad_option", message).into()
 }
 
-/// The range to read of each signal: from the first to the last of its inputs.
+/// Per signal the range to read: from the first to the last of its inputs.
 pub(super) fn stated(inputs: &[(TimebaseId, SignalRange)]) -> Vec<(TimebaseId, Range<i64>)> {
     let mut stated: Vec<(TimebaseId, Range<i64>)> = Vec::new();
     for (signal, part) in inputs {

@@ -7,7 +7,6 @@ use pyo3::types::{PyBool, PyInt, PyString};
 use super::{Time, fixed};
 use crate::errors::{Error, PackageError, Result};
 
-/// An argument that names a civil time.
 pub(crate) struct TimeArg(pub(crate) Time);
 
 impl<'a, 'py> FromPyObject<'a, 'py> for TimeArg {
@@ -30,7 +29,7 @@ impl<'a, 'py> FromPyObject<'a, 'py> for TimeArg {
     }
 }
 
-/// A duration in nanoseconds, from seconds as a number, `timedelta` or `timedelta64`.
+/// In nanoseconds, from seconds as a number, `timedelta` or `timedelta64`.
 pub(crate) fn duration_arg(object: &Bound<'_, PyAny>) -> Result<Fixed> {
     if let Ok(seconds) = object.cast::<PyInt>()
         && !object.is_instance_of::<PyBool>()
@@ -46,7 +45,7 @@ pub(crate) fn duration_arg(object: &Bound<'_, PyAny>) -> Result<Fixed> {
     fixed(ns, frac)
 }
 
-/// A rate argument: Hz as int, float, Fraction, Decimal, text such as `"44100000/1001"`, or `(num, den)`.
+/// Hz as int, float, Fraction, Decimal, text such as `"44100000/1001"`, or `(num, den)`.
 pub(crate) struct RateArg(pub(crate) Rate);
 
 impl<'a, 'py> FromPyObject<'a, 'py> for RateArg {
@@ -112,7 +111,6 @@ impl<'a, 'py> FromPyObject<'a, 'py> for PreferArg {
     }
 }
 
-/// The error for an illegal value of an option.
 pub(crate) fn option(name: &str, got: &str, legal: &str) -> PyErr {
     let message = format!("{name}={got:?} is refused; give {legal}");
     Error::from(PackageError::new("OptionError", "bad_option", message)).into()

@@ -64,7 +64,6 @@ impl Time {
         }
     }
 
-    /// As the time crate's type.
     pub(crate) fn native(&self) -> isochrony_time::Time {
         let mut time = isochrony_time::Time::civil(self.value);
         (time.run, time.origin) = (self.run, self.origin);
@@ -85,7 +84,7 @@ impl From<isochrony_time::Time> for Time {
     }
 }
 
-/// `2^-32` as a Python `Fraction` would have it.
+/// Counts of 2^-32 in a whole one.
 pub(crate) const ONE: i128 = 1 << 32;
 
 #[pymethods]
@@ -284,7 +283,6 @@ fn overflow() -> Error {
     isochrony_time::TimeError::Overflow { what: "time" }.into()
 }
 
-/// Nanoseconds and a fraction in 2^-32 as one number.
 pub(crate) fn fixed(ns: i128, frac: u32) -> Result<Fixed> {
     let whole = Fixed::from_i128(ns).ok_or_else(overflow)?;
     whole
@@ -292,14 +290,14 @@ pub(crate) fn fixed(ns: i128, frac: u32) -> Result<Fixed> {
         .ok_or_else(overflow)
 }
 
-/// Seconds as a Python `Fraction`, from counts of 2^-32 ns.
+/// From counts of 2^-32 ns.
 pub(crate) fn seconds(py: Python<'_>, bits: i128) -> PyResult<Bound<'_, PyAny>> {
     py.import("fractions")?
         .getattr("Fraction")?
         .call1((bits, ONE * 1_000_000_000))
 }
 
-/// A rate as `isochrony.times.Rate`: a float that knows its exact ratio.
+/// An `isochrony.times.Rate`: a float that knows its exact ratio.
 pub(crate) fn rate_object(py: Python<'_>, rate: Rate) -> PyResult<Bound<'_, PyAny>> {
     py.import("isochrony.times")?
         .getattr("Rate")?

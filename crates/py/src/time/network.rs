@@ -13,7 +13,6 @@ use pyo3::prelude::*;
 use crate::errors::Result;
 use crate::signal::Signal;
 
-/// What the timebases of one graph share.
 #[derive(Default)]
 pub(crate) struct Network {
     state: Mutex<NetworkState>,
@@ -25,7 +24,6 @@ struct NetworkState {
     members: Vec<NetworkSignal>,
 }
 
-/// A signal whose indices are a timebase of the graph.
 struct NetworkSignal {
     id: TimebaseId,
     /// The store's id of this axis.
@@ -73,12 +71,11 @@ impl Network {
         Ok(Arc::clone(graph))
     }
 
-    /// The timebase of that name.
     pub(crate) fn id(&self, name: &str) -> Result<TimebaseId> {
         Ok(self.lock().graph.id(name)?)
     }
 
-    /// All names, in the order in which they were added.
+    /// In the order added.
     pub(crate) fn names(&self) -> Vec<String> {
         let graph = Arc::clone(&self.lock().graph);
         let all = (0..).map_while(|id| graph.timebase(TimebaseId(id)));
@@ -99,7 +96,7 @@ impl Network {
         timebase.map_or(TimebaseKind::Civil, |timebase| timebase.kind.clone())
     }
 
-    /// The timebase of a signal, by the store's id.
+    /// By the store's id.
     pub(crate) fn member(&self, axis: TimebaseId) -> Option<TimebaseId> {
         let state = self.lock();
         let mut members = state.members.iter();
@@ -108,7 +105,7 @@ impl Network {
             .map(|member| member.id)
     }
 
-    /// A signal, by the store's id.
+    /// By the store's id.
     pub(crate) fn signal(&self, py: Python<'_>, axis: TimebaseId) -> Option<Py<Signal>> {
         let state = self.lock();
         let mut members = state.members.iter();
@@ -125,7 +122,7 @@ impl Network {
             .map(|member| member.axis)
     }
 
-    /// Adds a signal's indices, or finds them if they are there.
+    /// Returns the signal's timebase if it is there already.
     pub(crate) fn add_signal(
         &self,
         signal: &Bound<'_, Signal>,
@@ -147,7 +144,7 @@ impl Network {
         Ok(id)
     }
 
-    /// Adds a timebase with a new name.
+    /// `name` must be new.
     pub(crate) fn add(&self, name: &str, kind: TimebaseKind) -> Result<TimebaseId> {
         let mut state = self.lock();
         if let Ok(id) = state.graph.id(name) {
@@ -191,7 +188,6 @@ impl Network {
         Ok(id)
     }
 
-    /// The signal of a timebase of indices.
     pub(crate) fn signal_of(&self, py: Python<'_>, id: TimebaseId) -> Option<Py<Signal>> {
         let state = self.lock();
         let member = state.members.iter().find(|member| member.id == id)?;

@@ -7,7 +7,7 @@ use pyo3::types::{PyBool, PyInt};
 use crate::errors::Result;
 use crate::time::fixed;
 
-/// A value of a timebase; integers are the common case.
+/// Integers are the common case.
 pub(crate) fn number_arg(object: &Bound<'_, PyAny>) -> Result<Fixed> {
     if object.is_instance_of::<PyInt>()
         && !object.is_instance_of::<PyBool>()
@@ -20,13 +20,12 @@ pub(crate) fn number_arg(object: &Bound<'_, PyAny>) -> Result<Fixed> {
     fixed(whole, frac)
 }
 
-/// A ratio, its sign in the numerator.
+/// The sign is in the numerator.
 pub(crate) fn ratio_arg(object: &Bound<'_, PyAny>) -> Result<(i64, u64)> {
     let times = object.py().import("isochrony.times")?;
     Ok(times.call_method1("ratio", (object,))?.extract()?)
 }
 
-/// An exact value of a timebase.
 pub(crate) fn exact_arg(object: &Bound<'_, PyAny>) -> Result<Exact> {
     if object.is_instance_of::<PyInt>()
         && !object.is_instance_of::<PyBool>()
@@ -40,7 +39,6 @@ pub(crate) fn exact_arg(object: &Bound<'_, PyAny>) -> Result<Exact> {
     Ok(Exact::from_ratio(&num, &den)?)
 }
 
-/// An exact value as a Python `Fraction`.
 pub(crate) fn exact_fraction<'py>(py: Python<'py>, value: &Exact) -> PyResult<Bound<'py, PyAny>> {
     let (num, den) = value.parts();
     let fraction = py.import("fractions")?.getattr("Fraction")?;

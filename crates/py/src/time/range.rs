@@ -56,7 +56,7 @@ impl Range {
         })
     }
 
-    /// The range in a signal, not clamped.
+    /// Not clamped.
     pub(crate) fn key_range(&self, py: Python<'_>, signal: &StoreSignal) -> Result<KeyRange> {
         let timebase = self.timebase.get();
         let graph = timebase.network.current(py)?;
@@ -76,7 +76,7 @@ impl Range {
         Ok(KeyRange::Civil(civil.start.value..civil.end.value))
     }
 
-    /// Converts within the graph, or by civil time to another graph.
+    /// Between graphs by way of civil time.
     fn converted(&self, py: Python<'_>, to: &Timebase) -> Result<isochrony_time::Range<Exact>> {
         let own = self.timebase.get();
         let graph = own.network.current(py)?;
@@ -91,7 +91,6 @@ impl Range {
         Ok(civil.convert(&*to.network.current(py)?, to.id)?)
     }
 
-    /// Converts another range to this timebase.
     fn likewise(&self, py: Python<'_>, other: &Self) -> Result<isochrony_time::Range<Exact>> {
         let timebase = self.timebase.get();
         let mut range = other.converted(py, timebase)?;

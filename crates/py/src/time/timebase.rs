@@ -48,14 +48,13 @@ pub(crate) struct Timebase {
 }
 
 impl Timebase {
-    /// The indices of a signal, in a graph of their own.
+    /// The indices of a signal, in their own graph.
     pub(crate) fn of(signal: &Bound<'_, Signal>) -> Result<Self> {
         let network = Arc::<Network>::default();
         let id = network.add_signal(signal, None)?;
         Ok(Self::member(&network, signal.py(), id))
     }
 
-    /// A timebase of a graph.
     pub(crate) fn member(network: &Arc<Network>, py: Python<'_>, id: TimebaseId) -> Self {
         Self {
             network: Arc::clone(network),
@@ -64,7 +63,7 @@ impl Timebase {
         }
     }
 
-    /// Finds the timebase of an argument: itself, or of a signal's indices.
+    /// A timebase, or that of a signal's indices.
     pub(crate) fn from_object<'py>(what: &Bound<'py, PyAny>) -> Result<Bound<'py, Self>> {
         if let Ok(timebase) = what.cast::<Self>() {
             return Ok(timebase.clone());
@@ -87,7 +86,6 @@ impl Timebase {
         self.id == TimebaseId::CIVIL
     }
 
-    /// Reads a value from an argument.
     pub(crate) fn value(&self, value: &Bound<'_, PyAny>) -> Result<isochrony_time::Time<Exact>> {
         if self.is_civil() {
             return Ok(self.civil(value.extract::<TimeArg>()?.0).into());
@@ -95,7 +93,6 @@ impl Timebase {
         Ok(isochrony_time::Time::exact(exact_arg(value)?, self.id))
     }
 
-    /// A value as a Python object.
     pub(crate) fn object<'py>(
         &self,
         py: Python<'py>,
@@ -145,7 +142,6 @@ impl Timebase {
         Ok(self.network.member(signal.get().get(py)?.timebase()))
     }
 
-    /// Stored state of a signal's timebase.
     fn state(&self, py: Python<'_>) -> Result<Option<Arc<SignalState>>> {
         let signal = self.signal.as_ref().map(|signal| signal.get().get(py));
         Ok(signal.transpose()?.map(|signal| Arc::clone(signal.state())))

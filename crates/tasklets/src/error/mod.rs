@@ -1,11 +1,11 @@
-//! What can go wrong with tasklets: what happened, where, and how to mend it.
+//! Errors of tasklets: what happened, where, and how to fix it.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
 use isochrony_store::StoreError;
 
-/// What a tasklet's function says went wrong; any error.
+/// What went wrong in a tasklet's function.
 pub type Cause = Box<dyn std::error::Error + Send + Sync>;
 
 /// An error of this crate. Ranges are half open, in samples.
@@ -13,19 +13,19 @@ pub type Cause = Box<dyn std::error::Error + Send + Sync>;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum TaskletError {
-    /// A parameter has none of its legal values.
+    /// An illegal parameter.
     #[error("{option}={got} is refused; give {legal}")]
     Option {
         option: &'static str,
         got: String,
         legal: &'static str,
     },
-    /// Two tasklets of one name.
+    /// Two tasklets have one name.
     #[error(
         "two tasklets are called {name:?}; give each a name of its own, by which a run can be resumed"
     )]
     DuplicateName { name: String },
-    /// A tasklet is to run after one that there is not.
+    /// A tasklet shall run after an unknown one.
     #[error(
         "tasklet {name:?} is to run after {after:?}, which was not added; add it, or correct the name"
     )]
@@ -41,13 +41,13 @@ pub enum TaskletError {
         start: i64,
         end: i64,
     },
-    /// Tasklets that wait for one another.
+    /// Tasklets wait for one another.
     #[error("tasklets wait for one another: {path}; take one of these dependencies away")]
     Cycle {
         /// Names in a circle, each with why it waits for the next.
         path: String,
     },
-    /// An input without samples that no tasklet writes.
+    /// No tasklet writes an input without samples.
     #[error(
         "tasklet {name:?} reads samples {start}..{end} of {signal}, which are not there and which no tasklet writes; add the tasklet that does, or read within what is written"
     )]
@@ -57,7 +57,7 @@ pub enum TaskletError {
         start: i64,
         end: i64,
     },
-    /// The budget of scratch cannot be met by this order.
+    /// This order exceeds the scratch budget.
     #[error(
         "scratch={budget} bytes are too few: at tasklet {name:?} {needed} bytes of scratch are in use, even one tasklet at a time{order}; give scratch={needed} or more, or smaller tasklets"
     )]
@@ -68,7 +68,7 @@ pub enum TaskletError {
         /// Empty, or what another order would change.
         order: &'static str,
     },
-    /// Samples are there where a tasklet is to write some.
+    /// An output already has samples.
     #[error(
         "tasklet {name:?} would overwrite {signal}: {start}..{end} already has samples (first at index {at}); mark the range invalid, write elsewhere, or continue the earlier run with resume{}", elsewhere(journal.as_deref())
     )]
@@ -81,7 +81,7 @@ pub enum TaskletError {
         /// Where another run noted that the range is its own.
         journal: Option<PathBuf>,
     },
-    /// A tasklet ended without having written what it declared.
+    /// A tasklet ended without writing all its outputs.
     #[error(
         "tasklet {name:?} ended without writing samples {start}..{end} of {signal}, which it declares as an output; write them, or declare less"
     )]
@@ -91,7 +91,7 @@ pub enum TaskletError {
         start: i64,
         end: i64,
     },
-    /// A tasklet wrote what it did not declare.
+    /// A tasklet wrote something undeclared.
     #[error(
         "tasklet {name:?} writes {got}, but its output {output} is {expected}; write what is declared"
     )]
@@ -101,7 +101,7 @@ pub enum TaskletError {
         got: String,
         expected: String,
     },
-    /// An output in a store that cannot be written, or a signal that cannot be an output.
+    /// An output in a read-only store, or a signal that cannot be an output.
     #[error("tasklet {name:?} cannot write to {signal}: {why}")]
     NotWritable {
         name: String,
@@ -114,23 +114,20 @@ pub enum TaskletError {
     )]
     Failed {
         name: String,
-        /// How many failed.
         failed: usize,
-        /// How many were not run because of them.
         not_run: usize,
-        /// Whether there is a journal of what was finished.
+        /// There is a journal of what was finished.
         resumable: bool,
         #[source]
         why: Cause,
     },
-    /// The caller wanted it to end.
+    /// The caller ended it.
     #[error(
         "interrupted after {done} of {total} tasklets; {}run again{}", kept(*resumable), with_resume(*resumable)
     )]
     Interrupted {
         done: usize,
         total: usize,
-        /// Whether there is a journal of what was finished.
         resumable: bool,
     },
     /// The journal cannot be read or written.
@@ -143,10 +140,10 @@ pub enum TaskletError {
     /// Another run writes the journal.
     #[error("the journal {} is being written by another run of tasklets with these outputs; wait for it, or give this one a journal of its own", path.display())]
     JournalInUse { path: PathBuf },
-    /// The file that is to be the journal is something else.
+    /// The journal's file holds something else.
     #[error("{} is refused as a journal: it holds something else, which a journal would take the place of; give journal a new file", path.display())]
     NotAJournal { path: PathBuf },
-    /// The system gives no thread.
+    /// The system refuses a thread.
     #[error("starting worker {worker}: {source}; ask for fewer workers")]
     Thread { worker: usize, source: io::Error },
     /// An error of a store.
@@ -185,7 +182,7 @@ fn with_resume(resumable: bool) -> &'static str {
 }
 
 impl TaskletError {
-    /// Stable name of the kind of error, in `snake_case`.
+    /// Stable name of the error, in `snake_case`.
     #[must_use]
     pub fn code(&self) -> &'static str {
         match self {

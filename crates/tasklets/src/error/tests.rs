@@ -1,10 +1,10 @@
-//! Every error says what happened, with its values, and how to mend it.
+//! Every error says what happened, with values, and how to fix it.
 
 use std::collections::BTreeSet;
 
 use super::*;
 
-/// One of each variant, and what its message must name.
+/// Each variant, and what its message must name.
 fn examples() -> Vec<(TaskletError, &'static [&'static str])> {
     let (name, signal) = (|| "t".to_owned(), || "stn/x".to_owned());
     let io = || std::io::Error::other("no luck");

@@ -92,7 +92,7 @@ fn memory_that_a_function_keeps_is_not_written_again() {
     let function = function("keep");
     let (mut connection, process) = FakeProcess::start(|process| {
         process.load();
-        // Kept after a result, after an exception, and not kept.
+        // Memory kept after a result, kept after an exception, not kept.
         let answers = [
             (4, Vec::new()),
             (6, raised(true, ["", "E", ""], &[])),
@@ -172,7 +172,7 @@ fn released_functions_are_forgotten_before_another_is_loaded() {
 
 #[test]
 fn says_whether_a_death_may_be_the_fault_of_the_call() {
-    // One that dies idle, and one that dies of a call.
+    // One dies idle, one of a call.
     for answers in [0, 1] {
         let function = function("die");
         let (mut connection, process) = FakeProcess::start(move |process| {

@@ -1,4 +1,4 @@
-//! Tests against a fake process: a thread at the other end of the socket that speaks the protocol byte by byte.
+//! Tests against a fake process: a thread that speaks the protocol byte by byte.
 
 mod connection;
 mod messages;
@@ -18,17 +18,17 @@ use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg}
 use crate::connection::Connection;
 use crate::{Encoding, HostFunction, PortableFunction, SerializedFunction};
 
-/// The process id that fake processes have.
+/// The fake processes' id.
 const PID: u32 = 4321;
 
-/// The process's end of the protocol, as `_worker.py` implements it.
+/// The process's end of the protocol, as in `_worker.py`.
 struct FakeProcess {
     socket: UnixStream,
     memory: Option<File>,
 }
 
 impl FakeProcess {
-    /// Has a thread act as the process.
+    /// Acts as the process in a thread.
     fn start<T: Send + 'static>(
         act: impl FnOnce(&mut Self) -> T + Send + 'static,
     ) -> (Connection, JoinHandle<T>) {
@@ -48,7 +48,7 @@ impl FakeProcess {
         self.socket.write_all(body).unwrap();
     }
 
-    /// The next message; a descriptor of memory is taken beside it.
+    /// Receives a message, and a descriptor of memory beside it.
     fn hear(&mut self) -> (u32, Vec<u8>) {
         let mut header = [0; 12];
         self.socket.read_exact(&mut header).unwrap();
@@ -76,7 +76,7 @@ impl FakeProcess {
         File::from(rights.unwrap())
     }
 
-    /// Says that it is ready, and loads one function.
+    /// Becomes ready and loads one function.
     fn load(&mut self) -> (u32, Vec<u8>) {
         self.say(1, &[]);
         let request = self.hear();
@@ -100,7 +100,6 @@ impl FakeProcess {
     }
 }
 
-/// The body of a message that says what a function raised.
 fn raised(keeps_memory: bool, [traceback, class, message]: [&str; 3], pickled: &[u8]) -> Vec<u8> {
     let mut body = vec![u8::from(keeps_memory)];
     for text in [traceback, class, message] {
@@ -113,7 +112,6 @@ fn raised(keeps_memory: bool, [traceback, class, message]: [&str; 3], pickled: &
     body
 }
 
-/// A function whose payload is a text.
 struct TestFunction {
     id: usize,
     payload: Result<&'static str, &'static str>,
@@ -141,7 +139,6 @@ fn host_function(payload: &'static str) -> Arc<dyn HostFunction> {
     })
 }
 
-/// A function with one user.
 fn function(payload: &'static str) -> Arc<PortableFunction> {
     let function = PortableFunction::new(host_function(payload), None).unwrap();
     function.acquire();

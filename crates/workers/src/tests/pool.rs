@@ -11,9 +11,9 @@ use super::host_function;
 use crate::{BlockCall, BlockResult, CallError, Caller, ProcessPool, RemoteFunction, StartCommand};
 
 const READY: &str = r"printf '\001\0\0\0\0\0\0\0\0\0\0\0' >&0; ";
-/// Reads the whole request for a function whose payload has three bytes.
+/// Reads the request for a function whose payload has three bytes.
 const LOAD: &str = r"head -c 24 > /dev/null; printf '\002\0\0\0\0\0\0\0\0\0\0\0' >&0; ";
-/// Reads the request for memory with its descriptor, and the one for a call.
+/// Reads the request for memory with its descriptor, and a call.
 const HEAR_CALL: &str = "head -c 113 > /dev/null; ";
 const DONE: &str = r"printf '\003\0\0\0\0\0\0\0\0\0\0\0' >&0; ";
 const PAYLOAD: &str = "abc";
@@ -55,7 +55,6 @@ fn call(remote: &RemoteFunction) -> Result<BlockResult, CallError> {
     remote.call_block(&call, &mut [0])
 }
 
-/// Waits until a process has gone.
 fn has_gone(pid: &str) -> bool {
     let until = Instant::now() + Duration::from_secs(5);
     let gone = || {
@@ -180,7 +179,7 @@ fn processes_that_die_idle_are_replaced_but_not_for_ever() {
     let function = pool.function(host_function(PAYLOAD)).unwrap();
     let die_idle = |pool: &ProcessPool| {
         let mut process = pool.take(None).unwrap();
-        // It is ready and then dies, before it is asked for anything.
+        // It dies ready, before it is asked for anything.
         let died = process.load(&function, &mut || Ok(()));
         assert!(died.is_err());
         pool.bury(process).1

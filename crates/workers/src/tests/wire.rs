@@ -69,7 +69,7 @@ fn decodes_every_response() {
 fn rejects_bodies_that_are_too_short() {
     assert_eq!(decode(5, b""), None);
     assert_eq!(decode(5, b"float32\n-1"), None);
-    // What is pickled may be missing, and so may what was returned.
+    // What is pickled or returned may be missing.
     let texts = raised(false, ["trace", "Error", "no"], &[]);
     let ranges = tasklet_done([0, 1], &[[0, 0, 1], [1, 0, 1]], &[]);
     for (kind, body) in [(6, texts), (7, ranges)] {
@@ -78,7 +78,7 @@ fn rejects_bodies_that_are_too_short() {
             assert_eq!(decode(kind, &body[..len]), None, "{kind}, {len} bytes");
         }
     }
-    // A number of ranges whose bytes overflow.
+    // The bytes of this many ranges overflow.
     let mut body = vec![0, 0];
     body.extend(u64::MAX.to_ne_bytes());
     assert_eq!(decode(7, &body), None);

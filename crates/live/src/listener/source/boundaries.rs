@@ -1,4 +1,4 @@
-//! The start and end of a feed: description, outer gaps, and when the feed is over.
+//! The start and end of a feed: description, outer gaps, and when it is over.
 
 use std::sync::atomic;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use crate::frame::SenderDescription;
 use crate::listener::decoder::AdmittedFrame;
 use crate::receive::Packet;
 
-/// Longest credible outer gap: a hundred years.
+/// A hundred years.
 const MAX_OUTER_GAP_SECONDS: f64 = 3.2e9;
 
 impl FeedSource {
@@ -22,13 +22,11 @@ impl FeedSource {
         self.queue.recycle(packet.bytes);
     }
 
-    /// Whether a gap of so many samples is credible.
     fn is_gap(&self, samples: u64) -> bool {
         samples > 0
             && samples as f64 <= MAX_OUTER_GAP_SECONDS * self.listener.0.options.rate.to_f64()
     }
 
-    /// Stores the gap with which the session starts.
     pub(super) fn announce_gap_before(&mut self, first: u64, start: i64, gap: u64) {
         if first == 0 && self.session_count == 0 && self.is_gap(gap) {
             let described = &self.listener.0.descriptions;
@@ -54,7 +52,7 @@ impl FeedSource {
         }
     }
 
-    /// Counts samples missing at the end and stores the gap there.
+    /// Also counts the samples missing at the end.
     pub(super) fn announce_end(&mut self) {
         let (Some(end), next) = (self.sender_end.take(), self.reorder.next_index()) else {
             return;

@@ -12,11 +12,10 @@ use crate::listener::decoder::ReceivedFrame;
 use crate::reorder::ReorderOutput;
 use crate::timing::StampSource;
 
-/// Jump of this machine's clock that means it was set.
+/// A larger jump of this machine's clock means that it was set.
 const CLOCK_SET_NS: i64 = 10_000_000;
 
 impl FeedSource {
-    /// Turns a frame or a loss into segments and breaks.
     pub(super) fn emit(&mut self, output: ReorderOutput<ReceivedFrame>) -> Result<(), OpError> {
         match output {
             ReorderOutput::Lost(lost) => {
@@ -74,7 +73,7 @@ impl FeedSource {
         Ok(())
     }
 
-    /// Copies a frame's samples, but for the first `skip`, into segments.
+    /// Copies a frame's samples into segments, without the first `skip`.
     fn fill(&mut self, mut from: i64, frame: &ReceivedFrame, skip: u64) -> Result<(), OpError> {
         let size = self.listener.0.options.dtype.size();
         let bytes = frame
@@ -109,7 +108,6 @@ impl FeedSource {
         self.output.push_back(SourceItem::Item(Item::from(segment)));
     }
 
-    /// Emits the partial segment and skips indices.
     fn skip_indices(&mut self, samples: u64) -> Range<i64> {
         self.flush();
         let from = self.next;
@@ -123,7 +121,7 @@ impl FeedSource {
             .push_back(SourceItem::RangeStart { anchor, why });
     }
 
-    /// Adds a frame's stamp. Returns both runs at a clock step.
+    /// Returns both runs at a clock step.
     fn add_stamp(
         &mut self,
         start: i64,

@@ -21,9 +21,9 @@ mod segment_builder;
 
 use segment_builder::SegmentBuilder;
 
-/// Capacity of the reorder buffer beyond the `reorder` window.
+/// Beyond the `reorder` window.
 const EXTRA_BUFFER_SECONDS: f64 = 1.0;
-/// So that a flood of malformed packets does not keep the run from noticing an interrupt.
+/// A flood of malformed packets must not keep the run from noticing an interrupt.
 const MAX_PACKETS_PER_PULL: u32 = 4096;
 
 pub(super) struct FeedSource {
@@ -34,7 +34,7 @@ pub(super) struct FeedSource {
     started: Instant,
     decoder: FrameDecoder,
     reorder: ReorderBuffer<ReceivedFrame>,
-    /// Highest index of the session so far.
+    /// Of the session so far.
     highest: u64,
     /// Feed index of the session's index 0, once known.
     session_base: Option<i64>,
@@ -46,7 +46,7 @@ pub(super) struct FeedSource {
     clock_offset_ns: Option<i64>,
     segments: SegmentBuilder,
     output: VecDeque<SourceItem>,
-    /// Arrival of the oldest segment emitted since the last pull.
+    /// Of the oldest segment emitted since the last pull.
     emitted_arrival: Option<Duration>,
     /// Session index at the sender's end, and its gap there.
     sender_end: Option<u64>,
@@ -115,7 +115,7 @@ impl FeedSource {
         self.place_decoded()
     }
 
-    /// Decides what depends on time alone; at `end` nothing follows.
+    /// At `end` nothing follows.
     fn tick(&mut self, now: Duration, end: bool) -> Result<(), OpError> {
         let inner = self.listener.0.clone();
         self.decoder

@@ -1,4 +1,4 @@
-//! Copies frames into segments, and reuses the memory of segments that nobody reads any more.
+//! Copies frames into segments, and reuses memory of segments that nobody reads any more.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use isochrony_segment::{Buffer, BufferMut, DType, SigSeg, StreamId};
 use crate::address::FeedFraming;
 use crate::listener::options::ListenOptions;
 
-/// Most bytes of segments that are kept for reuse.
+/// Limit of segments kept for reuse.
 const MAX_REUSABLE_BYTES: usize = 64 << 20;
 
 #[derive(Debug)]
@@ -50,7 +50,7 @@ impl SegmentBuilder {
         }
     }
 
-    /// Appends samples from index `from` on, as many as fit. Returns their bytes, and the segment if it is full.
+    /// Appends samples from index `from` on, as many as fit. Returns their bytes, and the segment if full.
     pub(super) fn append(
         &mut self,
         from: i64,
@@ -70,7 +70,7 @@ impl SegmentBuilder {
         let room = self.capacity - partial.samples;
         let take = (room as usize * size).min(bytes.len());
         let at = partial.samples as usize * size;
-        // Nobody else has a reference to it yet.
+        // Nobody else has a reference yet.
         let memory = partial.memory.get_mut().unwrap_or_default();
         if let Some(memory) = memory.get_mut(at..at + take) {
             memory.copy_from_slice(&bytes[..take]);
@@ -97,7 +97,7 @@ impl SegmentBuilder {
         Ok(BufferMut::zeroed(bytes)?.freeze())
     }
 
-    /// The segment as it is; None if it has no samples.
+    /// None without samples.
     pub(super) fn flush(&mut self) -> Option<BuiltSegment> {
         let partial = self.partial.take()?;
         let bytes = partial.samples as usize * self.dtype.size();

@@ -12,7 +12,6 @@ use crate::plan::columns::{describe_fields, table};
 use crate::plan::function::seen;
 use crate::plan::operator_error::raised;
 
-/// Describes an input to Python.
 pub(super) fn described_port<'py>(
     py: Python<'py>,
     at: usize,

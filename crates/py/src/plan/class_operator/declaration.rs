@@ -4,12 +4,11 @@ use serde_json::{Map, Value};
 
 use crate::plan::function::Function;
 
-/// A class and its parameters.
 #[derive(Clone)]
 pub(in crate::plan) struct ClassOperator {
     /// An `isochrony.operators.Factory`; its import name is the class's.
     pub(super) factory: Function,
-    /// Parameters for saved plans; None if they are no JSON.
+    /// For saved plans; None if they are no JSON.
     pub(super) params: Option<Map<String, Value>>,
 }
 

@@ -15,7 +15,6 @@ use crate::plan::operator_error::{failed, raised, refused};
 type EmittedItem<'py> = (u16, Option<i64>, Bound<'py, PyAny>);
 
 impl RunningInstance {
-    /// Calls a method of the instance and converts what it emits.
     pub(super) fn call(
         &mut self,
         method: &str,
@@ -36,7 +35,7 @@ impl RunningInstance {
         })
     }
 
-    /// Converts emitted values; None if there are none.
+    /// None if there are no values.
     fn item(
         &mut self,
         py: Python<'_>,
@@ -130,7 +129,6 @@ impl RunningInstance {
         Ok(Some(item))
     }
 
-    /// Checks dtype and row length of values.
     fn values(
         &self,
         values: Bound<'_, PyAny>,
@@ -156,7 +154,6 @@ impl RunningInstance {
     }
 }
 
-/// Checks ranges: end after start, starts in order.
 fn in_order(ranges: Ranges) -> Result<Ranges, OpError> {
     if let Some(range) = ranges.ranges.iter().find(|range| range.end < range.start) {
         return Err(refused(format!(
@@ -199,7 +196,6 @@ fn rows_of(batch: RecordBatch, start: i64, indexed: bool) -> Result<Rows, OpErro
     Ok(Rows::new(batch, start..end.unwrap_or(next).max(next), next))
 }
 
-/// Emits items, each to its output.
 pub(super) fn emit(items: Vec<(u16, Item)>, out: &mut Out<'_>) -> Result<(), OpError> {
     for (output, mut item) in items {
         out.emit(output, &mut item)?;

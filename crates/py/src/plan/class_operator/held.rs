@@ -16,7 +16,6 @@ use crate::plan::operator_error::cause;
 use crate::plan::running::RunContext;
 
 impl ClassOperator {
-    /// Reads one of a saved plan.
     pub(in crate::plan) fn revive(
         saved: &Map<String, Value>,
         imports: &Imports,

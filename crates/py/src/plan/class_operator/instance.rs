@@ -32,7 +32,6 @@ type OutputDescription = (
     Option<usize>,
     Vec<FieldDescription>,
 );
-/// An instance that a run calls.
 pub(super) struct Instance {
     of: ClassOperator,
     nesting: Arc<Nesting>,
@@ -48,7 +47,6 @@ impl Instance {
         }
     }
 
-    /// Starts an instance for these inputs.
     fn begin(&mut self, inputs: &[PortType]) -> crate::errors::Result<OperatorProperties> {
         let factory = self.of.factory.object.get();
         let factory = factory.map_err(|error| Error::Package(Box::new(plan_error(&error))))?;
@@ -101,7 +99,6 @@ impl Instance {
             .in_interpreter())
     }
 
-    /// The type of an output.
     fn output(
         &self,
         given: &OutputDescription,

@@ -7,7 +7,6 @@ use pyo3::prelude::*;
 
 use crate::plan::nesting::Nesting;
 
-/// An instance that was bound to its inputs.
 pub(super) struct RunningInstance {
     /// An `isochrony.operators.Running`.
     pub(super) running: Py<PyAny>,
@@ -18,7 +17,7 @@ pub(super) struct RunningInstance {
     pub(super) lag: u64,
     pub(super) inputs: usize,
     pub(super) outputs: Vec<PortType>,
-    /// It has no outputs: its input passes.
+    /// Without outputs its input passes.
     pub(super) passes: bool,
     /// Items of earlier inputs, until the last input's item completes them.
     pub(super) waiting: Vec<Item>,

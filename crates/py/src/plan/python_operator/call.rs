@@ -1,8 +1,8 @@
 //! Calls a Python function with blocks.
 //!
-//! The thread attaches once for each block. It shows the block as an array, without a copy and mostly without creating
-//! an array ([`ArrayLender`]). Results keep no Python object where that is cheaper: views of the input become parts of
-//! its memory, short results are copied, longer ones are taken over.
+//! The thread attaches once per block. It shows the block as an array, without a copy and mostly without creating one
+//! ([`ArrayLender`]). Results keep no Python object where that is cheaper: views of the input become parts of its
+//! memory, short results are copied, longer ones are taken over.
 //!
 //! Between blocks the thread detaches. Staying attached would save a quarter of a microsecond a block, but would keep
 //! all other threads from Python, signal handlers included, while other operators compute or wait for the disk.
@@ -28,31 +28,28 @@ use crate::plan::function::{Function, unitless};
 use crate::plan::nesting::Nesting;
 use crate::plan::operator_error::{failed, raised};
 
-/// An operator that calls a Python function.
 pub(super) struct FunctionCaller {
     of: PythonOperator,
-    /// The output's stream.
+    /// Of the output.
     stream: Option<StreamId>,
     lender: ArrayLender,
-    /// Set if worker processes call the function.
+    /// Worker processes call the function.
     remote: Option<RemoteFunction>,
-    /// Set for a run.
     called: Option<RunFunctions>,
 }
 
-/// References that a run holds.
+/// Held for a run.
 struct RunFunctions {
     function: Arc<Py<PyAny>>,
     make_state: Option<Arc<Py<PyAny>>>,
     on_break: Option<Arc<Py<PyAny>>>,
-    /// State of the current gap-free range.
+    /// Of the current gap-free range.
     state: Option<Py<PyAny>>,
-    /// Nesting of runs that the function starts.
     inside: Arc<Nesting>,
 }
 
 impl RunFunctions {
-    /// The state, created at the start of each gap-free range.
+    /// Created at the start of each gap-free range.
     fn state<'py>(&mut self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
         if let (Some(make), None) = (&self.make_state, &self.state) {
             self.state = Some(make.call0(py)?);
@@ -62,7 +59,7 @@ impl RunFunctions {
 }
 
 impl FunctionCaller {
-    /// An instance for type checks only.
+    /// For type checks only.
     pub(super) fn unbound(of: PythonOperator) -> Self {
         Self {
             of,
@@ -73,7 +70,7 @@ impl FunctionCaller {
         }
     }
 
-    /// An instance for a run at a nesting.
+    /// For a run at a nesting.
     pub(super) fn new(
         of: PythonOperator,
         remote: Option<RemoteFunction>,
@@ -153,7 +150,7 @@ impl FunctionCaller {
         self.call(&block, samples.start(), wanted, out)
     }
 
-    /// Calls the function with a block. Without `wanted` it also gets the start index, and its result is dropped.
+    /// Without `wanted` the function also gets the start index, and its result is dropped.
     fn call(
         &mut self,
         block: &Block<'_>,

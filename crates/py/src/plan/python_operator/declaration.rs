@@ -8,9 +8,9 @@ use crate::plan::function::Function;
 /// What the function's result is used for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::plan) enum FunctionRole {
-    /// Filter: one bool for each window.
+    /// One bool per window.
     Filter,
-    /// Map: values of this dtype, so many for each window, or one for each sample.
+    /// Values of this dtype, so many per window, or one per sample.
     Map(DType, usize),
     /// Called for its effects.
     Each,
@@ -23,7 +23,6 @@ pub(in crate::plan) enum FunctionRole {
 pub(in crate::plan) enum OnWorkers {
     /// Worker processes, if the function can be sent there and is stateless.
     Auto,
-    /// Worker threads.
     Threads,
     Processes,
     /// The caller's thread, in order.
@@ -53,7 +52,6 @@ impl OnWorkers {
     }
 }
 
-/// An operator that calls a Python function.
 #[derive(Clone)]
 pub(in crate::plan) struct PythonOperator {
     pub(in crate::plan) function: Function,
@@ -65,12 +63,11 @@ pub(in crate::plan) struct PythonOperator {
     pub(in crate::plan) sequential: bool,
     /// Creates the state at the start of each gap-free range.
     pub(in crate::plan) state: Option<Function>,
-    /// Called at each break.
     pub(in crate::plan) on_break: Option<Function>,
 }
 
 impl PythonOperator {
-    /// Name in messages and saved plans.
+    /// In messages and saved plans.
     pub(in crate::plan) fn operator_name(&self) -> &'static str {
         if self.role == FunctionRole::Each {
             "each"

@@ -18,7 +18,7 @@ use crate::plan::running::RunContext;
 use crate::workers::{caller, host_function};
 
 impl PythonOperator {
-    /// The function for worker processes; or why it cannot be sent there.
+    /// Or why it cannot be sent to worker processes.
     fn portable(&self, run: &RunOptions<'_>) -> Result<Arc<PortableFunction>, String> {
         let object = self.function.object.get();
         let object = host_function(&object.map_err(|error| error.to_string())?);
@@ -28,7 +28,7 @@ impl PythonOperator {
         }
     }
 
-    /// The caller for worker processes, if they are to call the function.
+    /// If worker processes are to call the function.
     fn remote(&self, run: &RunOptions<'_>) -> Option<RemoteFunction> {
         let processes = RunContext::processes(run)?;
         let wanted = match self.on_workers {
@@ -54,7 +54,6 @@ impl PythonOperator {
         ))
     }
 
-    /// Reads one of a saved plan.
     pub(in crate::plan) fn revive(
         saved: &Map<String, Value>,
         how: &str,

@@ -9,16 +9,14 @@ use crate::memory::{Block, ReturnedArray};
 use crate::plan::operator_error::{failed, refused};
 use crate::workers::operator_error;
 
-/// What a function is expected to return.
 #[derive(Clone, Copy)]
 pub(super) struct ReturnType {
     pub(super) dtype: DType,
     pub(super) rows: usize,
-    /// Columns; None: single values only.
+    /// None: single values only.
     pub(super) columns: Option<usize>,
 }
 
-/// Calls the function in a worker process.
 pub(super) fn remotely(
     of: &PythonOperator,
     remote: &RemoteFunction,
@@ -62,7 +60,6 @@ pub(super) fn remotely(
     }
 }
 
-/// The result as memory of the run.
 pub(super) fn keep(
     returned: ReturnedArray<'_>,
     memory: &Buffer,
@@ -79,7 +76,6 @@ pub(super) fn keep(
     returned.adopt().map_err(failed)
 }
 
-/// Compares the result with what was declared.
 pub(super) fn check(
     of: &PythonOperator,
     got: DType,
