@@ -26,7 +26,7 @@ use pyo3::types::PyDict;
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
 /// Delay after which Python functions that still run are interrupted by an exception.
 const INTERRUPT_DELAY: Duration = Duration::from_millis(200);
-const POLL_INTERVAL: Duration = Duration::from_millis(1);
+const CLOSE_CHECK_INTERVAL: Duration = Duration::from_millis(1);
 
 /// The interpreter is about to finalize.
 static IS_CLOSING: AtomicBool = AtomicBool::new(false);
@@ -238,7 +238,7 @@ pub(crate) fn close(py: Python<'_>) {
                 .for_each(|run| interrupt(py, run.python_thread));
         }
         // Not `detach`: this thread has to return.
-        py.detach(|| thread::sleep(POLL_INTERVAL));
+        py.detach(|| thread::sleep(CLOSE_CHECK_INTERVAL));
     }
 }
 
