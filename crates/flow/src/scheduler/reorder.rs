@@ -10,7 +10,7 @@
 //!  consumer waits for progress:       oldest task not finished, at most one RESULT_WAIT
 //!  memory refused to a task:          retry_later -> fewer in flight, in the end one; buffered results are discarded
 //!                                     and recomputed; every worker releases what it does not need
-//!  memory refused to the consumer:    reclaim_memory -> as above, nothing handed out until resume
+//!  memory refused to the consumer:    reclaim_memory -> as above, nothing handed out until resume_tasks
 //! ```
 //!
 //! So no thread waits for memory while it holds some, and a task that fits alone completes.
@@ -325,7 +325,7 @@ impl<P: Partitioner, R: TaskResult> ReorderScheduler<P, R> {
     }
 
     /// Frees memory for the consumer: workers finish or give up their tasks, buffered results are discarded, and
-    /// nothing is handed out until [`resume`](Self::resume). Waits a few seconds at most: a worker may wait for
+    /// nothing is handed out until [`resume_tasks`](Self::resume_tasks). Waits a few seconds at most: a worker may wait for
     /// something the consumer holds, such as the interpreter's lock.
     pub(super) fn reclaim_memory(&self) {
         let mut state = self.lock();
@@ -348,7 +348,7 @@ impl<P: Partitioner, R: TaskResult> ReorderScheduler<P, R> {
             .for_each(TaskQueue::discard_finished);
     }
 
-    pub(super) fn resume(&self) {
+    pub(super) fn resume_tasks(&self) {
         self.lock().paused = false;
         self.work_available.notify_all();
     }

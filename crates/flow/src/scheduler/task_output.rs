@@ -29,7 +29,7 @@ impl MemoryReclaimer for TaskScheduler {
     }
 
     fn resume(&self) {
-        Self::resume(self);
+        self.resume_tasks();
     }
 }
 
