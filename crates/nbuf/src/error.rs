@@ -5,11 +5,10 @@ use std::fmt;
 use std::io;
 
 use isochrony_bytes::BytesError;
+pub use isochrony_runtime::Cause;
+use isochrony_runtime::panic_message;
 
 use crate::report::Report;
-
-/// The error of a processor, of any type.
-pub type Cause = Box<dyn std::error::Error + Send + Sync>;
 
 /// An error of this crate: what, where, and how to fix it.
 #[derive(Debug, thiserror::Error)]
@@ -238,9 +237,8 @@ pub(crate) struct PanicError(String);
 
 impl PanicError {
     pub(crate) fn new(payload: &(dyn Any + Send)) -> Self {
-        let text = payload.downcast_ref::<&str>().map(ToString::to_string);
-        let text = text.or_else(|| payload.downcast_ref::<String>().cloned());
-        Self(text.unwrap_or_else(|| "something that is no text".to_owned()))
+        let message = panic_message(payload);
+        Self(message.unwrap_or("something that is no text").to_owned())
     }
 }
 

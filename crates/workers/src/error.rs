@@ -2,11 +2,10 @@
 
 use std::io;
 
-/// Deaths of processes that an execution bears; more are no accidents.
-pub(crate) const MAX_DEATHS: usize = 8;
+pub use isochrony_runtime::Cause;
 
-/// An error of the host language.
-pub type Cause = Box<dyn std::error::Error + Send + Sync>;
+/// Most deaths of processes that an execution survives: more are not accidents.
+pub(crate) const MAX_DEATHS: usize = 8;
 
 /// Why a process gave no answer.
 #[derive(Debug)]

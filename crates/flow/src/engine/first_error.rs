@@ -6,6 +6,8 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
+use isochrony_runtime::panic_message;
+
 use super::burst::IDLE_WAIT;
 use super::context::NO_RANGE;
 use super::dispatch::is_operator_error;
@@ -25,10 +27,8 @@ pub(super) struct RankedError {
 
 /// A panic as an error.
 pub(crate) fn panic_error(panic: &(dyn std::any::Any + Send)) -> OpError {
-    let text = panic.downcast_ref::<String>().map(String::as_str);
-    let text = text.or(panic.downcast_ref::<&str>().copied());
     OpErrorKind::Panicked {
-        message: text.unwrap_or("no message").into(),
+        message: panic_message(panic).unwrap_or("no message").into(),
     }
     .into()
 }
