@@ -1,4 +1,4 @@
-//! Operators at the boundary of a replica: [`TrimOverlap`] drops results of neighbouring tasks, [`RecordOutput`]
+//! Operators at the boundary of a replica: [`PortionTrimmer`] drops results of neighbouring tasks, [`OutputRecorder`]
 //! records what leaves by an exit. To the operators between them a task looks like a whole execution.
 
 use std::ops::Range;
@@ -56,9 +56,9 @@ impl OutputLog {
 }
 
 /// The operator at an exit: records items, breaks and progress marks.
-pub(super) struct RecordOutput(pub(super) OutputLog);
+pub(super) struct OutputRecorder(pub(super) OutputLog);
 
-impl OperatorFactory for RecordOutput {
+impl OperatorFactory for OutputRecorder {
     fn name(&self) -> &'static str {
         "hand_over"
     }
@@ -68,7 +68,7 @@ impl OperatorFactory for RecordOutput {
     }
 }
 
-impl Operator for RecordOutput {
+impl Operator for OutputRecorder {
     fn bind(&mut self, inputs: &[PortType]) -> Result<OperatorProperties, PlanError> {
         Ok(OperatorProperties::new(inputs.iter().copied()).contract(Contract::Sequential))
     }
@@ -120,9 +120,9 @@ impl TrimRange {
 
 /// Passes samples inside a range, and windows that begin in it.
 #[derive(Debug)]
-pub(super) struct TrimOverlap(pub(super) TrimRange);
+pub(super) struct PortionTrimmer(pub(super) TrimRange);
 
-impl OperatorFactory for TrimOverlap {
+impl OperatorFactory for PortionTrimmer {
     fn name(&self) -> &'static str {
         "trim"
     }
@@ -132,7 +132,7 @@ impl OperatorFactory for TrimOverlap {
     }
 }
 
-impl Operator for TrimOverlap {
+impl Operator for PortionTrimmer {
     fn bind(&mut self, inputs: &[PortType]) -> Result<OperatorProperties, PlanError> {
         Ok(OperatorProperties::new(inputs.iter().copied()).contract(Contract::Sequential))
     }

@@ -310,9 +310,9 @@ impl Source for ExitSource {
 }
 
 /// Replaces a reducing operator in the sequential part: combines partial results in read order.
-pub(super) struct CombinePartials(pub(super) Op);
+pub(super) struct PartialCombinerFactory(pub(super) Op);
 
-impl OperatorFactory for CombinePartials {
+impl OperatorFactory for PartialCombinerFactory {
     fn name(&self) -> &'static str {
         self.0.name()
     }

@@ -3,7 +3,7 @@
 //! Without overlap, operators that need neighbouring samples would be wrong at the edges of a portion; without trims,
 //! they would give results of other tasks.
 
-use super::subgraph::{OverlapTrim, SubgraphExit, SubgraphNode};
+use super::subgraph::{SubgraphExit, SubgraphNode, TrimPlacement};
 use crate::PortionOverlap;
 use crate::plan::graph::Edge;
 
@@ -11,7 +11,7 @@ use crate::plan::graph::Edge;
 pub(super) struct OverlapPlan {
     /// What each position must give around the portion.
     pub(super) needs: Vec<PortionOverlap>,
-    pub(super) trims: Vec<OverlapTrim>,
+    pub(super) trims: Vec<TrimPlacement>,
 }
 
 pub(super) fn union_reach(a: PortionOverlap, b: PortionOverlap) -> PortionOverlap {
@@ -39,7 +39,7 @@ pub(super) fn plan_overlap(nodes: &[SubgraphNode], exits: &[SubgraphExit]) -> Ov
             needs_exact[from] |= needs_exact[position];
         }
     }
-    let mut trims: Vec<OverlapTrim> = Vec::new();
+    let mut trims: Vec<TrimPlacement> = Vec::new();
     // Whether a node gives exactly what is needed of it.
     let mut exact = vec![true; nodes.len()];
     for (position, one) in nodes.iter().enumerate() {
@@ -66,16 +66,16 @@ pub(super) fn plan_overlap(nodes: &[SubgraphNode], exits: &[SubgraphExit]) -> Ov
 
 /// Adds a trim, or a consumer to an equal one.
 fn add_trim(
-    trims: &mut Vec<OverlapTrim>,
+    trims: &mut Vec<TrimPlacement>,
     edge: Edge,
     kept: PortionOverlap,
     consumer: Option<usize>,
 ) {
-    let same = |one: &&mut OverlapTrim| one.edge == edge && one.kept == kept;
+    let same = |one: &&mut TrimPlacement| one.edge == edge && one.kept == kept;
     let position = match trims.iter_mut().find(same) {
         Some(same) => same,
         None => {
-            trims.push(OverlapTrim {
+            trims.push(TrimPlacement {
                 edge,
                 kept,
                 consumers: Vec::new(),

@@ -200,9 +200,9 @@ impl OutputBlock {
         let memory = Self::default();
         let from = graph.outputs[0];
         let port = graph.nodes[from.0].bound.outputs[usize::from(from.1)];
-        let bound = FillBlock(memory.clone()).bind(&[port])?;
+        let bound = BlockFiller(memory.clone()).bind(&[port])?;
         graph.nodes.push(GraphNode {
-            op: Op::Factory(crate::SharedFactory::new(FillBlock(memory.clone()))),
+            op: Op::Factory(crate::SharedFactory::new(BlockFiller(memory.clone()))),
             inputs: vec![from],
             bound,
         });
@@ -226,9 +226,9 @@ impl OutputBlock {
 }
 
 /// The sink that fills a block.
-struct FillBlock(OutputBlock);
+struct BlockFiller(OutputBlock);
 
-impl OperatorFactory for FillBlock {
+impl OperatorFactory for BlockFiller {
     fn name(&self) -> &'static str {
         "fill"
     }
@@ -254,7 +254,7 @@ impl BlockState {
     }
 }
 
-impl Operator for FillBlock {
+impl Operator for BlockFiller {
     fn bind(&mut self, inputs: &[PortType]) -> Result<OperatorProperties, PlanError> {
         match inputs {
             [PortType::Samples { .. } | PortType::Frames { .. }] => {

@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use isochrony_store::Reading;
 
-use super::boundary::{ExitEvent, OutputLog, RecordOutput};
-use super::boundary::{TrimOverlap, TrimRange};
+use super::boundary::{ExitEvent, OutputLog, OutputRecorder};
+use super::boundary::{PortionTrimmer, TrimRange};
 use super::parallel_subgraph::{ParallelSubgraph, with_plan_node};
 use super::scan_input::{PortionReader, PortionSource};
 use super::task_output::{ExitOutput, ExitState, Task};
@@ -279,7 +279,7 @@ impl ReplicaBuilder {
                     let end = self.append(
                         from,
                         subgraph.output_of(exit.edge).0,
-                        RecordOutput(log.clone()),
+                        OutputRecorder(log.clone()),
                     );
                     self.exit_nodes.push(end);
                     ExitCollector::Items(log)
@@ -311,7 +311,7 @@ impl ReplicaBuilder {
         }
         let range = TrimRange::default();
         self.trims.push((range.clone(), edge, cut.kept));
-        let node = self.append(own, subgraph.output_of(edge).0, TrimOverlap(range));
+        let node = self.append(own, subgraph.output_of(edge).0, PortionTrimmer(range));
         self.trim_nodes[nth] = Some(node);
         (node, 0)
     }

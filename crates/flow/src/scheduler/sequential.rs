@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::gather::CombinePartials;
+use super::gather::PartialCombinerFactory;
 use super::gather::{ExitQueues, ExitRecording};
 use super::parallel_subgraph::ParallelSubgraph;
 use super::task_output::TaskScheduler;
@@ -90,7 +90,7 @@ impl SequentialPart {
                     },
                 );
                 if exit.reduces {
-                    let held = CombinePartials(node.op.clone());
+                    let held = PartialCombinerFactory(node.op.clone());
                     let inputs = vec![(builder.nodes.len() - 1, 0)];
                     builder.push(
                         number,

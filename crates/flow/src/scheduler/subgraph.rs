@@ -56,7 +56,7 @@ pub(super) struct SubgraphPlan {
     /// The largest reach of any scan.
     pub(super) reach: PortionOverlap,
     /// Where surplus results are trimmed.
-    pub(super) trims: Vec<OverlapTrim>,
+    pub(super) trims: Vec<TrimPlacement>,
     /// Why the subgraph ends where it does, for `explain`.
     pub(super) reasons: Vec<String>,
     /// Estimated output bytes per sample read.
@@ -67,7 +67,7 @@ pub(super) struct SubgraphPlan {
 
 /// A trim between an operator that overproduces and consumers that need exact input.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct OverlapTrim {
+pub(super) struct TrimPlacement {
     /// The trimmed edge, by positions.
     pub(super) edge: Edge,
     /// How much around the portion passes, in indices of the edge.

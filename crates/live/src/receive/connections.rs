@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-use super::context::{STOP_CHECK_INTERVAL, ReceiveContext};
+use super::context::{ReceiveContext, STOP_CHECK_INTERVAL};
 use super::stream::{READ_BYTES, StreamBuffer, StreamFront, StreamState};
 use crate::address::FeedFraming;
 use crate::feed_counts::add;

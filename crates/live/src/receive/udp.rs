@@ -3,7 +3,7 @@
 use std::io::ErrorKind::{Interrupted, TimedOut, WouldBlock};
 use std::net::UdpSocket;
 
-use super::context::{STOP_CHECK_INTERVAL, ReceiveContext};
+use super::context::{ReceiveContext, STOP_CHECK_INTERVAL};
 use crate::address::FeedFraming;
 use crate::feed_counts::add;
 use crate::frame::HEADER_LEN_V1;
