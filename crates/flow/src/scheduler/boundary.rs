@@ -14,12 +14,12 @@ use crate::{
 pub(super) enum ExitEvent {
     Item(Item),
     /// A valid range begins at `anchor` after the break `why`; without a break it continues from an earlier task.
-    Stretch {
+    RangeStart {
         anchor: i64,
         why: Option<Break>,
     },
     /// Progress mark: nothing that begins before this index follows.
-    Upto(i64),
+    ProgressMark(i64),
 }
 
 /// What the current task has given at one exit. Used by one thread; shared by the replica and its recording operator.
@@ -40,7 +40,7 @@ impl OutputLog {
 
     /// Begins a task; no item of its output begins before `upto`.
     pub(super) fn begin(&self, upto: i64) {
-        let (events, upto) = (vec![ExitEvent::Upto(upto)], Some(upto));
+        let (events, upto) = (vec![ExitEvent::ProgressMark(upto)], Some(upto));
         *self.lock() = RecordedOutput { events, upto };
     }
 
@@ -84,8 +84,8 @@ impl Operator for OutputRecorder {
         logged.upto = logged.upto.max(Some(upto));
         // Of consecutive marks only the last is needed.
         match logged.events.last_mut() {
-            Some(ExitEvent::Upto(last)) => *last = upto.max(*last),
-            _ => logged.events.push(ExitEvent::Upto(upto)),
+            Some(ExitEvent::ProgressMark(last)) => *last = upto.max(*last),
+            _ => logged.events.push(ExitEvent::ProgressMark(upto)),
         }
         upto
     }
@@ -98,7 +98,7 @@ impl Operator for OutputRecorder {
             self.0
                 .lock()
                 .events
-                .push(ExitEvent::Stretch { anchor, why });
+                .push(ExitEvent::RangeStart { anchor, why });
         }
     }
 }

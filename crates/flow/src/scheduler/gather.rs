@@ -56,8 +56,8 @@ impl ExitQueue {
         for event in events {
             match event {
                 // Of consecutive ones only the last counts.
-                ExitEvent::Stretch { anchor, why: None } => continues_at = Some(anchor),
-                ExitEvent::Stretch { anchor, why } => {
+                ExitEvent::RangeStart { anchor, why: None } => continues_at = Some(anchor),
+                ExitEvent::RangeStart { anchor, why } => {
                     self.announce(continues_at.take());
                     self.announced = Some(anchor);
                     self.ready.push_back(SourceItem::RangeStart { anchor, why });
@@ -66,7 +66,7 @@ impl ExitQueue {
                     self.announce(continues_at.take());
                     self.ready.push_back(SourceItem::Item(item));
                 }
-                ExitEvent::Upto(index) => self.ready.push_back(SourceItem::ProgressMark(index)),
+                ExitEvent::ProgressMark(index) => self.ready.push_back(SourceItem::ProgressMark(index)),
             }
         }
         self.announce(continues_at);

@@ -153,7 +153,7 @@ impl Replica {
                     let mut events = log.take();
                     for event in &mut events {
                         // Marks from samples behind the portion belong to the next task.
-                        if let ExitEvent::Upto(upto) = event {
+                        if let ExitEvent::ProgressMark(upto) = event {
                             *upto = end.min(*upto);
                         }
                     }
