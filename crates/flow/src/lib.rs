@@ -63,7 +63,7 @@ pub use sources::segments::Segments;
 pub use sources::snapshot::{
     IndexedSnapshot, PlannedReads, Portion, PortionOpener, PortionOverlap, RangePortion, Snapshot,
 };
-pub use sources::source::{Source, SourceItem};
+pub use sources::source::{Source, SourceEvent};
 pub use sources::stored::StoredRecording;
 pub use sources::{Recording, SharedRecording};
 

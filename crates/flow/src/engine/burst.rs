@@ -12,7 +12,7 @@ use super::options::RunOptions;
 use super::slot::{self, InputPort, Slot};
 use super::source_order::BurstSize;
 use super::time_axis::TimeAxis;
-use crate::{Break, OpError, ParameterUpdate, SourceItem};
+use crate::{Break, OpError, ParameterUpdate, SourceEvent};
 
 /// The first bursts are all timed, so that short executions are measured, too.
 const TIMED_BURSTS: u64 = 16;
@@ -57,10 +57,10 @@ impl PlanExecutor {
             context.switch_to(node);
             context.pool.shrink_if_short(context.queued_bytes);
             let pulled = source.pull(next.as_ref())?;
-            gave |= !matches!(pulled, SourceItem::Idle);
+            gave |= !matches!(pulled, SourceEvent::Idle);
             match pulled {
                 pulled if begins_after(&pulled, *error_time, &source.axis) => source.ended = true,
-                SourceItem::Item(mut item) => {
+                SourceEvent::Item(mut item) => {
                     let samples = size.add_item(&item);
                     *items += 1;
                     source.progress = match item.extent() {
@@ -77,22 +77,22 @@ impl PlanExecutor {
                         *timed_samples += samples;
                     }
                 }
-                SourceItem::RangeStart { anchor, why } => {
+                SourceEvent::RangeStart { anchor, why } => {
                     let mark = Mark::RangeStart { anchor, why };
                     broadcast_mark(&mut slots[behind..], node, &mark, context)?;
                     drain_feedback(slots, context)?;
                     source.begin_range(anchor, by_block);
                 }
-                SourceItem::ProgressMark(index) => source.progress = source.progress.max(index),
-                SourceItem::Rewind => {
+                SourceEvent::ProgressMark(index) => source.progress = source.progress.max(index),
+                SourceEvent::Rewind => {
                     (source.progress, source.rewinds) = (i64::MIN, source.rewinds + 1);
                     broadcast_mark(&mut slots[behind..], node, &Mark::Rewind, context)?;
                     drain_feedback(slots, context)?;
                     // Other sources may still have items from before the rewind.
                     size.end();
                 }
-                SourceItem::Idle => source.idle = true,
-                SourceItem::End => source.ended = true,
+                SourceEvent::Idle => source.idle = true,
+                SourceEvent::End => source.ended = true,
             }
             if by_block {
                 source.time = source.position_time();
@@ -214,10 +214,10 @@ impl PlanExecutor {
 }
 
 /// Whether what was pulled, and so all that follows, begins after a time.
-fn begins_after(pulled: &SourceItem, time: Option<f64>, axis: &TimeAxis) -> bool {
+fn begins_after(pulled: &SourceEvent, time: Option<f64>, axis: &TimeAxis) -> bool {
     let start = match pulled {
-        SourceItem::Item(item) => item.extent().map(|(start, _)| start),
-        SourceItem::RangeStart { anchor: start, .. } | SourceItem::ProgressMark(start) => {
+        SourceEvent::Item(item) => item.extent().map(|(start, _)| start),
+        SourceEvent::RangeStart { anchor: start, .. } | SourceEvent::ProgressMark(start) => {
             Some(*start)
         }
         _ => None,

@@ -7,7 +7,7 @@
 
 use super::slot::Slot;
 use super::time_axis::TimeAxis;
-use crate::{Item, OpError, Source, SourceItem};
+use crate::{Item, OpError, Source, SourceEvent};
 
 /// Samples after which a burst ends.
 const MAX_BURST_SAMPLES: u64 = 1 << 18;
@@ -23,7 +23,7 @@ pub(super) struct OpenSource {
     /// Index up to which it has given items.
     pub(super) progress: i64,
     /// Pulled too early: it is given when this source is next.
-    pub(super) deferred: Option<SourceItem>,
+    pub(super) deferred: Option<SourceEvent>,
     /// How often it has rewound.
     pub(super) rewinds: u64,
     /// Progress as time, which is comparable between rates.
@@ -115,12 +115,12 @@ impl OpenSource {
 
     /// Pulls from the source. An item behind a gap, or the first, that begins after the next source's position is
     /// deferred and only announced.
-    pub(super) fn pull(&mut self, next: Option<&NextSource>) -> Result<SourceItem, OpError> {
+    pub(super) fn pull(&mut self, next: Option<&NextSource>) -> Result<SourceEvent, OpError> {
         if let Some(deferred) = self.deferred.take() {
             return Ok(deferred);
         }
         let pulled = self.source.pull()?;
-        let (SourceItem::Item(item), Some(next)) = (&pulled, next) else {
+        let (SourceEvent::Item(item), Some(next)) = (&pulled, next) else {
             return Ok(pulled);
         };
         let start = item.extent().map(|(start, _)| start);
@@ -131,7 +131,7 @@ impl OpenSource {
             return Ok(pulled);
         }
         self.deferred = Some(pulled);
-        Ok(SourceItem::ProgressMark(start))
+        Ok(SourceEvent::ProgressMark(start))
     }
 
     /// Prepares for the next task.

@@ -69,7 +69,7 @@ pub trait Snapshot: Send + Sync {
     fn portion_after(&self, last: Option<&Portion>, samples: u64, grain: u64) -> Option<Portion>;
 
     /// A pass over a portion and its overlap, as far as the contiguous ranges at both ends go. It begins with
-    /// [`SourceItem::RangeStart`](crate::SourceItem::RangeStart), whose `why` is what separates the portion from the samples
+    /// [`SourceEvent::RangeStart`](crate::SourceEvent::RangeStart), whose `why` is what separates the portion from the samples
     /// before it: None if nothing does, as where the overlap continues in it, or if there are none.
     ///
     /// # Errors
