@@ -30,11 +30,11 @@ impl PlanExecutor {
         for change in changes {
             self.change(change)?;
         }
-        let next = self.queue.next_after(current);
+        let next = self.source_order.next_after(current);
         self.begin_burst();
         let Self {
             slots,
-            queue,
+            source_order,
             context,
             done_seen,
             round,
@@ -44,8 +44,8 @@ impl PlanExecutor {
             error_time,
             ..
         } = self;
-        let by_block = queue.by_block;
-        let source = &mut queue.sources[current];
+        let by_block = source_order.by_block;
+        let source = &mut source_order.sources[current];
         context.current_node = source.node as u32;
         let node = source.node as u32;
         let behind = source.node + 1;
@@ -147,11 +147,11 @@ impl PlanExecutor {
     /// fourth later one is timed: reading the clock takes as long as ten operators. Of a shared burst, each source's
     /// first item.
     fn begin_burst(&mut self) {
-        let continues = self.queue.by_block && !self.round.is_over(self.burst_bytes);
+        let continues = self.source_order.by_block && !self.round.is_over(self.burst_bytes);
         if !continues || self.bursts == 0 {
             let due = self.bursts < TIMED_BURSTS || self.bursts.is_multiple_of(4);
-            let sources = match self.queue.by_block {
-                true => self.queue.sources.len(),
+            let sources = match self.source_order.by_block {
+                true => self.source_order.sources.len(),
                 false => 1,
             };
             self.timed_items_left = if due { sources } else { 0 };
@@ -187,11 +187,11 @@ impl PlanExecutor {
     pub(super) fn wait_for_sources(&mut self) -> Result<(), OpError> {
         self.context.check_interrupt()?;
         // Where the order of sources matters, blocks must not depend on how fast workers are.
-        if !(self.queue.by_block && self.queue.any_awaited()) {
+        if !(self.source_order.by_block && self.source_order.any_awaited()) {
             self.flush(false)?;
         }
         std::thread::park_timeout(IDLE_WAIT);
-        self.queue.retry_idle();
+        self.source_order.retry_idle();
         Ok(())
     }
 

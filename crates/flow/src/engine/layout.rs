@@ -13,7 +13,7 @@ use super::fan_in::FanIn;
 use super::options::RunOptions;
 use super::pool::OutputPool;
 use super::slot::{self, InputPort, NO_EXPECTED_INDEX, NOT_CHAINED, NodeState, Slot};
-use super::source_order::{BurstSize, OpenSource, SourceQueue};
+use super::source_order::{BurstSize, OpenSource, SourceOrder};
 use super::time_axis::TimeAxis;
 use crate::plan::graph::{Graph, LOOP};
 use crate::plan::{self, Op};
@@ -119,7 +119,7 @@ impl PlanExecutor {
                 other_errors: Vec::new(),
             },
             slots,
-            queue: SourceQueue {
+            source_order: SourceOrder {
                 sources,
                 by_block: graph.ends_before_sources(),
             },

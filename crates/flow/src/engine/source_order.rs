@@ -142,14 +142,14 @@ impl OpenSource {
     }
 }
 
-/// All sources of an execution.
-pub(super) struct SourceQueue {
+/// The open sources of an execution.
+pub(super) struct SourceOrder {
     pub(super) sources: Vec<OpenSource>,
     /// Whether sources are asked block by block.
     pub(super) by_block: bool,
 }
 
-impl SourceQueue {
+impl SourceOrder {
     /// Whether a source may be asked next: one that has nothing may be waited for.
     fn is_candidate(&self, source: &OpenSource) -> bool {
         let waits = self.by_block && source.source.is_awaited();
