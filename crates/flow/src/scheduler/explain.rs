@@ -127,7 +127,7 @@ fn explain_tasks(graph: &Graph) -> String {
 
 fn describe(plan: &SubgraphPlan, graph: &Graph) -> String {
     let names = operator_names(plan, graph);
-    let PortionOverlap { before, after } = plan.reach;
+    let PortionOverlap { before, after } = plan.overlap;
     let more = match plan.trims.is_empty() {
         true => String::new(),
         false => format!(", read with {before} before and {after} behind them"),

@@ -14,14 +14,14 @@ pub(super) struct OverlapPlan {
     pub(super) trims: Vec<TrimPlacement>,
 }
 
-pub(super) fn union_reach(a: PortionOverlap, b: PortionOverlap) -> PortionOverlap {
+pub(super) fn union_overlap(a: PortionOverlap, b: PortionOverlap) -> PortionOverlap {
     PortionOverlap {
         before: a.before.max(b.before),
         after: a.after.max(b.after),
     }
 }
 
-/// Needs propagate from the exits to the scans: a consumer's need, through its ratio and reach, becomes the need of
+/// Needs propagate from the exits to the scans: a consumer's need, through its ratio and overlap, becomes the need of
 /// its input; a node satisfies the largest need of its consumers. Surplus input is harmless to an operator that
 /// overproduces anyway, and is trimmed behind it; before any other operator, and before exits, it is trimmed at once.
 pub(super) fn plan_overlap(nodes: &[SubgraphNode], exits: &[SubgraphExit]) -> OverlapPlan {
@@ -33,9 +33,9 @@ pub(super) fn plan_overlap(nodes: &[SubgraphNode], exits: &[SubgraphExit]) -> Ov
     }
     for (position, one) in nodes.iter().enumerate().rev() {
         needs_exact[position] &= !one.contract.overproduces;
-        let wants = one.contract.input_reach(needs[position]);
+        let wants = one.contract.input_overlap(needs[position]);
         for &(from, _) in &one.inputs {
-            needs[from] = union_reach(needs[from], wants);
+            needs[from] = union_overlap(needs[from], wants);
             needs_exact[from] |= needs_exact[position];
         }
     }
@@ -44,7 +44,7 @@ pub(super) fn plan_overlap(nodes: &[SubgraphNode], exits: &[SubgraphExit]) -> Ov
     let mut exact = vec![true; nodes.len()];
     for (position, one) in nodes.iter().enumerate() {
         exact[position] = !one.contract.overproduces;
-        let wants = one.contract.input_reach(needs[position]);
+        let wants = one.contract.input_overlap(needs[position]);
         for &edge in &one.inputs {
             if exact[edge.0] && wants == needs[edge.0] {
                 continue;

@@ -105,12 +105,12 @@ impl Replica {
         options: &RunOptions<'_>,
     ) -> Result<(), RunError> {
         let range = &task.part.range;
-        for (trim_range, edge, reach) in &self.trims {
+        for (trim_range, edge, overlap) in &self.trims {
             let (_, ratios) = subgraph.output_of(*edge);
             let start = ratios
                 .map(range.start)
-                .saturating_sub_unsigned(reach.before);
-            let end = ratios.map(range.end).saturating_add_unsigned(reach.after);
+                .saturating_sub_unsigned(overlap.before);
+            let end = ratios.map(range.end).saturating_add_unsigned(overlap.after);
             trim_range.set(start..end);
         }
         for (leaves, exit) in self.exits.iter().zip(&subgraph.plan.exits) {

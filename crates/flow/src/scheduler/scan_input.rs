@@ -22,7 +22,7 @@ pub(super) struct ScanInput {
     /// The scan's node in the plan.
     pub(super) node: usize,
     /// Samples that a task reads around its portion.
-    pub(super) reach: PortionOverlap,
+    pub(super) overlap: PortionOverlap,
     pub(super) segment: u64,
     pub(super) recording: SharedRecording,
     pub(super) snapshot: Arc<dyn Snapshot>,
@@ -40,7 +40,7 @@ impl ScanInput {
     pub(super) fn new(
         graph: &Graph,
         node: usize,
-        reach: PortionOverlap,
+        overlap: PortionOverlap,
         needs_index: bool,
     ) -> Result<Option<Self>, RunError> {
         let Op::Scan {
@@ -56,7 +56,7 @@ impl ScanInput {
         let snapshot = snapshot.filter(|one| !needs_index || one.indexed().is_some());
         Ok(snapshot.map(|snapshot| Self {
             node,
-            reach,
+            overlap,
             segment: *segment,
             recording: recording.clone(),
             snapshot,
@@ -71,7 +71,7 @@ impl ScanInput {
         workers: usize,
     ) -> Result<(), RunError> {
         let foreseen = PlannedReads {
-            reach: self.reach,
+            overlap: self.overlap,
             segment: self.segment,
             at_once: workers,
             portions: Box::new(portions),
@@ -90,7 +90,7 @@ impl ScanInput {
         if let Some(shared_reader) = &self.shared_reader {
             return shared_reader.open(task, portion);
         }
-        let open = |portion| self.snapshot.open(portion, self.reach, self.segment);
+        let open = |portion| self.snapshot.open(portion, self.overlap, self.segment);
         portion.map(open).transpose()
     }
 }
@@ -133,13 +133,13 @@ impl PortionReader {
     pub(super) fn new(
         source: Option<Box<dyn Source>>,
         range: Range<i64>,
-        reach: PortionOverlap,
+        overlap: PortionOverlap,
         read: &RangePortion,
     ) -> Self {
         Self {
             source,
             pending_anchor: read.anchor,
-            upto: range.end.saturating_add_unsigned(reach.after),
+            upto: range.end.saturating_add_unsigned(overlap.after),
             range,
             ..Self::default()
         }

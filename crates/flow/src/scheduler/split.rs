@@ -38,7 +38,7 @@ impl SplitPlan {
             };
             let several = plan.scans.len() > 1;
             let inputs = plan.scans.iter().map(|scan| {
-                ScanInput::new(graph, plan.nodes[scan.position].node, scan.reach, several)
+                ScanInput::new(graph, plan.nodes[scan.position].node, scan.overlap, several)
             });
             let inputs: Result<Option<Vec<ScanInput>>, RunError> = inputs.collect();
             let Some(inputs) = inputs? else {

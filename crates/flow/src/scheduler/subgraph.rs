@@ -34,7 +34,7 @@ pub(super) struct SubgraphNode {
 pub(super) struct Scan {
     pub(super) position: usize,
     /// Samples around its portion that a task reads.
-    pub(super) reach: PortionOverlap,
+    pub(super) overlap: PortionOverlap,
 }
 
 /// An edge by which results leave the subgraph.
@@ -53,8 +53,8 @@ pub(super) struct SubgraphPlan {
     pub(super) nodes: Vec<SubgraphNode>,
     pub(super) exits: Vec<SubgraphExit>,
     pub(super) scans: Vec<Scan>,
-    /// The largest reach of any scan.
-    pub(super) reach: PortionOverlap,
+    /// The largest overlap of any scan.
+    pub(super) overlap: PortionOverlap,
     /// Where surplus results are trimmed.
     pub(super) trims: Vec<TrimPlacement>,
     /// Why the subgraph ends where it does, for `explain`.

@@ -2,7 +2,7 @@
 //!
 //! An operator is added if all its inputs are in the subgraph and its declaration allows portions
 //! ([`task_contract`](super::task_contract)). So a subgraph is a chain, a tree, or branches that meet again; each edge
-//! that leaves it is an exit. Overlap and trims follow from the operators' reach ([`overlap`](super::overlap));
+//! that leaves it is an exit. Overlap and trims follow from what the operators need ([`overlap`](super::overlap));
 //! operators that do not fit into memory are removed ([`task_size`](super::task_size)). Operators that keep state, and
 //! those behind a reduction, stay outside; an operator that holds code of this process is added only if it says so
 //! ([`Parallelism`](crate::Parallelism)).
@@ -10,7 +10,7 @@
 use std::collections::{BTreeSet, HashMap};
 
 use super::output_estimate::output_bytes_per_sample;
-use super::overlap::{OverlapPlan, plan_overlap, union_reach};
+use super::overlap::{OverlapPlan, plan_overlap, union_overlap};
 use super::subgraph::{RatioChain, Scan, SubgraphExit, SubgraphNode, SubgraphPlan};
 use super::task_contract::{TaskContract, combines_inexactly, interleaves, reduces, task_contract};
 use crate::engine::RunOptions;
@@ -207,7 +207,7 @@ impl<'a> SubgraphBuilder<'a> {
             .filter(|(_, one)| one.is_scan());
         let scans = scans.map(|(position, _)| Scan {
             position,
-            reach: needs[position],
+            overlap: needs[position],
         });
         let scans: Vec<Scan> = scans.collect();
         let given = self.bytes_per_sample();
@@ -215,8 +215,8 @@ impl<'a> SubgraphBuilder<'a> {
         SubgraphPlan {
             nodes: self.nodes.clone(),
             exits,
-            reach: scans.iter().fold(PortionOverlap::default(), |all, scan| {
-                union_reach(all, scan.reach)
+            overlap: scans.iter().fold(PortionOverlap::default(), |all, scan| {
+                union_overlap(all, scan.overlap)
             }),
             scans,
             trims,

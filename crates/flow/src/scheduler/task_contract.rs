@@ -12,7 +12,7 @@ use crate::{Alignment, Contract, PortType, PortionOverlap, Resource};
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct TaskContract {
     /// Neighbouring samples it needs, in indices of its input.
-    pub(super) reach: PortionOverlap,
+    pub(super) overlap: PortionOverlap,
     /// Output indices per input index.
     pub(super) ratio: Ratio,
     /// Whether it also gives results whose neighbourhood is incomplete; these must be trimmed.
@@ -27,7 +27,7 @@ impl TaskContract {
     /// Each result depends on one input sample or window.
     pub(super) fn stateless() -> Self {
         Self {
-            reach: PortionOverlap::default(),
+            overlap: PortionOverlap::default(),
             ratio: Ratio::ONE,
             overproduces: false,
             rel_err: 0.0,
@@ -35,16 +35,16 @@ impl TaskContract {
         }
     }
 
-    /// The reach in its input for a reach in its output.
-    pub(super) fn input_reach(&self, given: PortionOverlap) -> PortionOverlap {
+    /// The overlap of its input that an overlap of its output needs.
+    pub(super) fn input_overlap(&self, given: PortionOverlap) -> PortionOverlap {
         // Output index `i` lies at input index `i * down / up`.
         let of = |given: u64| {
             let nodes = u128::from(given) * u128::from(self.ratio.down());
             u64::try_from(nodes.div_ceil(u128::from(self.ratio.up()))).unwrap_or(u64::MAX)
         };
         PortionOverlap {
-            before: of(given.before).saturating_add(self.reach.before),
-            after: of(given.after).saturating_add(self.reach.after),
+            before: of(given.before).saturating_add(self.overlap.before),
+            after: of(given.after).saturating_add(self.overlap.after),
         }
     }
 }
@@ -115,7 +115,7 @@ fn declared_contract(node: &GraphNode, inputs: &[PortType]) -> Result<TaskContra
     let (&[input], [output, others @ ..]) = (inputs, &bound.outputs[..]) else {
         return Err("takes several inputs");
     };
-    // Samples per unit of reach: 1 for samples, the hop for windows.
+    // Samples per unit of overlap: 1 for samples, the hop for windows.
     let every = match (input, output) {
         (PortType::Samples { .. }, PortType::Samples { .. }) => 1,
         (PortType::Frames { hop, .. }, PortType::Frames { hop: given, .. }) if hop == *given => hop,
@@ -126,12 +126,12 @@ fn declared_contract(node: &GraphNode, inputs: &[PortType]) -> Result<TaskContra
             return Err("needs what is around of what has no samples or windows");
         }
         let of = |count: u64| count.saturating_mul(every);
-        let reach = PortionOverlap {
+        let overlap = PortionOverlap {
             before: of(before),
             after: of(after).max(bound.delay.max(0).unsigned_abs()),
         };
         Ok(TaskContract {
-            reach,
+            overlap,
             ratio,
             rel_err,
             overproduces: true,
@@ -146,7 +146,7 @@ fn declared_contract(node: &GraphNode, inputs: &[PortType]) -> Result<TaskContra
         Contract::Stateless => Ok(TaskContract::stateless()),
         Contract::Overlap { before, after } => around(before, after, 0.0),
         Contract::Lookahead { after } => Ok(TaskContract {
-            reach: PortionOverlap { before: 0, after },
+            overlap: PortionOverlap { before: 0, after },
             needs_continuity: true,
             ..TaskContract::stateless()
         }),

@@ -17,7 +17,7 @@ const MEMORY_FRACTION: u64 = 256;
 /// So many results fit into the reorder buffer. Constant, because the number of workers must not move cuts.
 const BUFFERED_TASKS: u64 = TASKS_PER_WORKER as u64 * 4;
 /// Least length of a portion, in overlaps of its task.
-const MIN_REACH_MULTIPLE: u64 = 4;
+const MIN_OVERLAP_MULTIPLE: u64 = 4;
 /// Portions of a short recording, unless below `MIN_PORTION_BYTES`.
 const MIN_PORTIONS: u64 = 16;
 /// Below this, passing results costs more than workers gain.
@@ -45,7 +45,7 @@ impl SubgraphPlan {
     fn preferred_samples(&self, graph: &Graph, options: &RunOptions<'_>) -> u64 {
         let wanted =
             options.task.min(options.memory / MEMORY_FRACTION) / self.bytes_read_per_sample(graph);
-        let wanted = wanted.max(MIN_REACH_MULTIPLE.saturating_mul(self.reach.samples()));
+        let wanted = wanted.max(MIN_OVERLAP_MULTIPLE.saturating_mul(self.overlap.samples()));
         wanted.min(self.max_samples(options.memory)).max(1)
     }
 
@@ -54,7 +54,7 @@ impl SubgraphPlan {
     pub(super) fn reproducible_samples(&self, graph: &Graph, options: &RunOptions<'_>) -> u64 {
         let given = (options.task as f64 / self.bytes_per_sample) as u64;
         let wanted = given.min(options.task / self.bytes_read_per_sample(graph));
-        let wanted = wanted.max(MIN_REACH_MULTIPLE.saturating_mul(self.reach.samples()));
+        let wanted = wanted.max(MIN_OVERLAP_MULTIPLE.saturating_mul(self.overlap.samples()));
         wanted.min(self.max_samples(MEMORY)).max(1)
     }
 
@@ -81,7 +81,7 @@ impl SubgraphPlan {
             return size;
         }
         let least = MIN_PORTION_BYTES / self.bytes_read_per_sample(graph);
-        let least = least.max(MIN_REACH_MULTIPLE.saturating_mul(self.reach.samples()));
+        let least = least.max(MIN_OVERLAP_MULTIPLE.saturating_mul(self.overlap.samples()));
         let samples = size.samples.min((total / MIN_PORTIONS).max(least));
         // Rounded up, so that no task counts as zero bytes.
         let bytes = u128::from(size.bytes) * u128::from(samples) / u128::from(size.samples.max(1));
@@ -136,7 +136,7 @@ impl SubgraphBuilder<'_> {
         }
     }
 
-    /// Removes the operators of the largest reach until the rest fits. `reproducible`: with the default budget.
+    /// Removes the operators of the largest overlap until the rest fits. `reproducible`: with the default budget.
     fn fit(&mut self, reproducible: bool) -> SubgraphPlan {
         let (memory, mend) = match reproducible {
             true => (MEMORY, ", whatever memory= is, since where it is cut shows"),
@@ -144,11 +144,11 @@ impl SubgraphBuilder<'_> {
         };
         loop {
             let plan = self.build(None);
-            let (most, needed) = (plan.max_samples(memory), plan.reach.samples());
+            let (most, needed) = (plan.max_samples(memory), plan.overlap.samples());
             if needed < most || self.nodes.iter().all(SubgraphNode::is_scan) {
                 return plan;
             }
-            let name = self.remove(self.largest_reach());
+            let name = self.remove(self.largest_overlap());
             self.reasons.clear();
             self.add_reason(format!(
                 "for {name} a task needs {needed} samples beside its own and has memory for {most}{mend}"
@@ -164,7 +164,7 @@ impl SubgraphBuilder<'_> {
                 .max_samples(self.options.memory)
                 .saturating_mul(HELD_OUTPUT_FACTOR);
             let held = self.largest_held_output();
-            let (Some(held), true) = (held, most <= samples.max(plan.reach.samples())) else {
+            let (Some(held), true) = (held, most <= samples.max(plan.overlap.samples())) else {
                 return plan;
             };
             let name = self.remove(held);
@@ -174,8 +174,8 @@ impl SubgraphBuilder<'_> {
         }
     }
 
-    /// The position of the operator with the largest reach, in read samples.
-    fn largest_reach(&self) -> usize {
+    /// The position of the operator with the largest overlap, in read samples.
+    fn largest_overlap(&self) -> usize {
         let mut needs: Vec<f64> = Vec::with_capacity(self.nodes.len());
         // Samples read per output index.
         let mut scales: Vec<f64> = Vec::with_capacity(self.nodes.len());
@@ -185,7 +185,7 @@ impl SubgraphBuilder<'_> {
                 before.fold(none, f64::max)
             };
             let scale = if one.is_scan() { 1.0 } else { of(&scales, 0.0) };
-            needs.push(of(&needs, 0.0) + one.contract.reach.samples() as f64 * scale);
+            needs.push(of(&needs, 0.0) + one.contract.overlap.samples() as f64 * scale);
             scales.push(scale * one.contract.ratio.down() as f64 / one.contract.ratio.up() as f64);
         }
         let behind = needs.iter().enumerate();

@@ -215,7 +215,7 @@ impl<'a> Worker<'a> {
             Ok(PortionReader::new(
                 source,
                 range.clone(),
-                recording.reach,
+                recording.overlap,
                 read,
             ))
         });

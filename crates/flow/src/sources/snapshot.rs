@@ -39,7 +39,7 @@ impl PortionOverlap {
 /// What all tasks of an execution will read of a snapshot.
 pub struct PlannedReads {
     /// Overlap of every portion.
-    pub reach: PortionOverlap,
+    pub overlap: PortionOverlap,
     /// Most samples of a segment.
     pub segment: u64,
     /// Tasks in flight at a time.
