@@ -78,7 +78,7 @@ impl RepeatedPlan {
         let graph = ran.sequential.as_ref().unwrap_or(&ready.graph);
         let (node, _) = graph.outputs[0];
         let operator = graph.nodes[node].op.name();
-        let gathered = ran.run.result(node);
+        let gathered = ran.executor.result(node);
         let report = self.keep_for_next(ready, ran);
         let gathered = gathered.ok_or(RunError::NoResult { operator, node })?;
         Ok((gathered, report))
@@ -122,7 +122,7 @@ impl RepeatedPlan {
     fn keep_for_next(&mut self, mut ready: PreparedGraph, ran: ParallelExecution) -> Report {
         // Execution in tasks leaves nothing to reuse.
         let whole = ran.sequential.is_none();
-        ready.reusable = whole.then(|| ran.run.into_reusable(&ready.graph));
+        ready.reusable = whole.then(|| ran.executor.into_reusable(&ready.graph));
         self.prepared = Some(ready);
         ran.report
     }
