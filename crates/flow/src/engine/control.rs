@@ -201,24 +201,28 @@ fn with(
         params: before,
     } = &node.op
     else {
-        return Ok((Map::new(), node.bound.clone()));
+        return Ok((Map::new(), node.properties.clone()));
     };
     let mut all = before.clone();
     for (name, value) in params {
         all.insert(name.clone(), value.clone());
     }
     let all = declaration.check(all)?;
-    let bound = (declaration.build)(&all)?.bind(&inputs(graph, node))?;
-    if bound.outputs == node.bound.outputs {
-        return Ok((all, bound));
+    let properties = (declaration.build)(&all)?.bind(&inputs(graph, node))?;
+    if properties.outputs == node.properties.outputs {
+        return Ok((all, properties));
     }
-    let types = |bound: &crate::OperatorProperties| {
-        let types: Vec<String> = bound.outputs.iter().map(PortType::to_string).collect();
+    let types = |properties: &crate::OperatorProperties| {
+        let types: Vec<String> = properties.outputs.iter().map(PortType::to_string).collect();
         types.join(", ")
     };
     Err(PlanError::ChangesPlan {
         operator: node.op.name(),
-        what: format!("gives {} instead of {}", types(&bound), types(&node.bound)),
+        what: format!(
+            "gives {} instead of {}",
+            types(&properties),
+            types(&node.properties)
+        ),
     })
 }
 
@@ -226,7 +230,7 @@ fn inputs(graph: &Graph, node: &crate::plan::graph::GraphNode) -> Vec<PortType> 
     let types = node
         .inputs
         .iter()
-        .map(|&(n, output)| &graph.nodes[n].bound.outputs[usize::from(output)]);
+        .map(|&(n, output)| &graph.nodes[n].properties.outputs[usize::from(output)]);
     types.copied().collect()
 }
 
@@ -236,9 +240,9 @@ impl Running {
         let operator = at.node.op.name();
         let named = self.written.find(&Graph::new(at));
         let node = named.ok_or(PlanError::NotRunning { operator })?;
-        let (all, bound) = with(&self.changed, node, params)?;
+        let (all, properties) = with(&self.changed, node, params)?;
         let mut changed = self.changed.clone();
-        changed.nodes[node].bound = bound;
+        changed.nodes[node].properties = properties;
         if let Op::Apply { params, .. } = &mut changed.nodes[node].op {
             *params = all;
         }

@@ -83,8 +83,13 @@ fn render_graph(graph: &Graph) -> String {
 fn render_nodes(graph: &Graph) -> String {
     let line = |at: usize| {
         let node = &graph.nodes[at];
-        let types: Vec<String> = node.bound.outputs.iter().map(ToString::to_string).collect();
-        let (name, contract) = (node.op.name(), node.bound.contract);
+        let types: Vec<String> = node
+            .properties
+            .outputs
+            .iter()
+            .map(ToString::to_string)
+            .collect();
+        let (name, contract) = (node.op.name(), node.properties.contract);
         format!("{name}: {}; {contract:?}", types.join(", "))
     };
     let mut text = String::new();

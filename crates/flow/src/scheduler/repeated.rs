@@ -199,12 +199,12 @@ impl OutputBlock {
     fn append_sink(graph: &mut Graph) -> Result<Self, PlanError> {
         let memory = Self::default();
         let from = graph.outputs[0];
-        let port = graph.nodes[from.0].bound.outputs[usize::from(from.1)];
-        let bound = BlockFiller(memory.clone()).bind(&[port])?;
+        let port = graph.nodes[from.0].properties.outputs[usize::from(from.1)];
+        let properties = BlockFiller(memory.clone()).bind(&[port])?;
         graph.nodes.push(GraphNode {
             op: Op::Factory(crate::SharedFactory::new(BlockFiller(memory.clone()))),
             inputs: vec![from],
-            bound,
+            properties,
         });
         graph.outputs = vec![(graph.nodes.len() - 1, 0)];
         Ok(memory)

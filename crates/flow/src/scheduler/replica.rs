@@ -240,7 +240,7 @@ impl ReplicaBuilder {
             GraphNode {
                 op: Op::Factory(crate::SharedFactory::new(held)),
                 inputs: vec![from],
-                bound: OperatorProperties::new([port]).contract(Contract::Sequential),
+                properties: OperatorProperties::new([port]).contract(Contract::Sequential),
             },
         )
     }

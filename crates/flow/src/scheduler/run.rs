@@ -13,7 +13,7 @@ pub(crate) fn prepare(plans: &[Plan], options: &RunOptions<'_>) -> Result<Graph,
     let mut graph = Graph::of(plans);
     graph.check_loops()?;
     for (at, node) in graph.nodes.iter().enumerate() {
-        if let Some(workspace) = node.bound.workspace {
+        if let Some(workspace) = node.properties.workspace {
             workspace.check_against(options.memory, node.op.name(), at)?;
         }
     }

@@ -42,7 +42,7 @@ impl SequentialPart {
                 let inputs = inputs.collect();
                 builder.push(
                     number,
-                    0..node.bound.outputs.len().max(1),
+                    0..node.properties.outputs.len().max(1),
                     GraphNode {
                         inputs,
                         ..node.clone()
@@ -80,7 +80,7 @@ impl SequentialPart {
                     number,
                     output..output + 1,
                     GraphNode {
-                        bound: OperatorProperties::new([port]),
+                        properties: OperatorProperties::new([port]),
                         op: Op::Scan {
                             recording: SharedRecording::new(gathering),
                             range: None,
@@ -94,11 +94,11 @@ impl SequentialPart {
                     let inputs = vec![(builder.nodes.len() - 1, 0)];
                     builder.push(
                         number,
-                        0..node.bound.outputs.len().max(1),
+                        0..node.properties.outputs.len().max(1),
                         GraphNode {
                             op: Op::Factory(crate::SharedFactory::new(held)),
                             inputs,
-                            bound: node.bound.clone(),
+                            properties: node.properties.clone(),
                         },
                     );
                 }

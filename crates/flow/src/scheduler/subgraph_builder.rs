@@ -139,7 +139,7 @@ impl<'a> SubgraphBuilder<'a> {
         }
         let ports = inputs.iter().map(|&(position, output)| {
             let from = &self.graph.nodes[self.nodes[position].node];
-            from.bound.outputs[usize::from(output)]
+            from.properties.outputs[usize::from(output)]
         });
         let ports: Vec<PortType> = ports.collect();
         let contract =
@@ -230,7 +230,7 @@ impl<'a> SubgraphBuilder<'a> {
     pub(super) fn bytes_per_sample(&self) -> Vec<f64> {
         let nodes = self.nodes.iter();
         output_bytes_per_sample(
-            nodes.map(|one| (&one.inputs[..], &self.graph.nodes[one.node].bound)),
+            nodes.map(|one| (&one.inputs[..], &self.graph.nodes[one.node].properties)),
         )
     }
 
@@ -247,7 +247,7 @@ impl<'a> SubgraphBuilder<'a> {
                 consumers.any(|&at| self.positions[at].is_none())
                     || self.graph.outputs.contains(&edge)
             };
-            let outputs = 0..node.bound.outputs.len().max(1) as u16;
+            let outputs = 0..node.properties.outputs.len().max(1) as u16;
             let leaf = reduces || self.consumers[one.node].is_empty();
             for output in outputs.filter(|&output| outside(output) || leaf && output == 0) {
                 let edge = (position, output);

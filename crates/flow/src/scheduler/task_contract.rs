@@ -51,17 +51,17 @@ impl TaskContract {
 
 /// Whether the bits of an operator's combined result depend on where the input is cut.
 pub(super) fn combines_inexactly(node: &GraphNode) -> bool {
-    node.bound.contract == Contract::Reducible { exact: false }
+    node.properties.contract == Contract::Reducible { exact: false }
 }
 
 /// Whether an operator gives one partial result per task.
 pub(super) fn reduces(node: &GraphNode) -> bool {
-    matches!(node.bound.contract, Contract::Reducible { .. })
+    matches!(node.properties.contract, Contract::Reducible { .. })
 }
 
 /// Whether an operator gives several streams in turn, so that consecutive items need not be contiguous.
 pub(super) fn interleaves(node: &GraphNode) -> bool {
-    node.bound.align == Alignment::Time && node.inputs.len() > 1
+    node.properties.align == Alignment::Time && node.inputs.len() > 1
 }
 
 /// The task contract of an operator with these input types, or why it cannot run in tasks.
@@ -79,7 +79,7 @@ pub(super) fn task_contract(
         },
         _ => false,
     };
-    if node.bound.needs == Resource::Interpreter && !held {
+    if node.properties.needs == Resource::Interpreter && !held {
         return Err("needs the Python interpreter".into());
     }
     declared_contract(node, inputs).map_err(str::to_owned)
@@ -87,12 +87,12 @@ pub(super) fn task_contract(
 
 /// The task contract that follows from an operator's declaration alone.
 fn declared_contract(node: &GraphNode, inputs: &[PortType]) -> Result<TaskContract, &'static str> {
-    let bound = &node.bound;
-    let ratio = bound.ratio.map(|(up, down)| Ratio::new(up, down));
+    let properties = &node.properties;
+    let ratio = properties.ratio.map(|(up, down)| Ratio::new(up, down));
     let Ok(ratio) = ratio.unwrap_or(Ok(Ratio::ONE)) else {
         return Err("gives other indices than it takes");
     };
-    match (bound.align, bound.contract) {
+    match (properties.align, properties.contract) {
         (Alignment::Single, _) => {}
         // Items that meet lie in the same task.
         (Alignment::Window | Alignment::Time, Contract::Stateless) if ratio.is_one() => {
@@ -112,7 +112,7 @@ fn declared_contract(node: &GraphNode, inputs: &[PortType]) -> Result<TaskContra
             return Err("takes several inputs, whose items need not lie in one task");
         }
     }
-    let (&[input], [output, others @ ..]) = (inputs, &bound.outputs[..]) else {
+    let (&[input], [output, others @ ..]) = (inputs, &properties.outputs[..]) else {
         return Err("takes several inputs");
     };
     // Samples per unit of overlap: 1 for samples, the hop for windows.
@@ -128,7 +128,7 @@ fn declared_contract(node: &GraphNode, inputs: &[PortType]) -> Result<TaskContra
         let of = |count: u64| count.saturating_mul(every);
         let overlap = PortionOverlap {
             before: of(before),
-            after: of(after).max(bound.delay.max(0).unsigned_abs()),
+            after: of(after).max(properties.delay.max(0).unsigned_abs()),
         };
         Ok(TaskContract {
             overlap,
@@ -138,9 +138,9 @@ fn declared_contract(node: &GraphNode, inputs: &[PortType]) -> Result<TaskContra
             needs_continuity: true,
         })
     };
-    match bound.contract {
+    match properties.contract {
         Contract::Reducible { .. } => Ok(TaskContract::stateless()),
-        Contract::Stateless if bound.delay != 0 || !ratio.is_one() => {
+        Contract::Stateless if properties.delay != 0 || !ratio.is_one() => {
             Err("gives other indices than it takes")
         }
         Contract::Stateless => Ok(TaskContract::stateless()),
@@ -153,7 +153,7 @@ fn declared_contract(node: &GraphNode, inputs: &[PortType]) -> Result<TaskContra
         // Its lookahead is its delay, which `around` includes.
         Contract::Settling { before, rel_err } => around(before, 0, rel_err),
         Contract::Sequential => {
-            Err((bound.sequential_because).unwrap_or("remembers what came before"))
+            Err((properties.sequential_because).unwrap_or("remembers what came before"))
         }
     }
 }
@@ -171,7 +171,7 @@ pub(crate) fn placements(graph: &Graph, options: &RunOptions<'_>, spread: &[usiz
             Parallelism::Workers(_) => Some(format!(
                 "{label} in the caller's thread: it is in no chain that is done in tasks"
             )),
-            Parallelism::CallingThread(why) if node.bound.needs == Resource::Interpreter => {
+            Parallelism::CallingThread(why) if node.properties.needs == Resource::Interpreter => {
                 Some(format!("{label} in the caller's thread: it {why}"))
             }
             Parallelism::CallingThread(_) => None,

@@ -63,7 +63,7 @@ impl SubgraphPlan {
         let operators = self.nodes.iter().filter(|one| !one.is_scan());
         if operators
             .map(|one| &graph.nodes[one.node])
-            .all(|node| node.bound.light)
+            .all(|node| node.properties.light)
         {
             return None;
         }
@@ -94,7 +94,9 @@ impl SubgraphPlan {
     /// Bytes that are read per index, over all scans.
     fn bytes_read_per_sample(&self, graph: &Graph) -> u64 {
         let bytes = self.scans.iter().map(|scan| {
-            let port = graph.nodes[self.nodes[scan.position].node].bound.outputs[0];
+            let port = graph.nodes[self.nodes[scan.position].node]
+                .properties
+                .outputs[0];
             port.dtype().map_or(8, |dtype| dtype.size() as u64)
         });
         bytes.sum()
