@@ -36,7 +36,9 @@ pub use isochrony_runtime::{Interrupt, Progress, Watch, WorkerReport};
 pub use isochrony_workers::ProcessReport;
 pub use operators::Stat;
 pub use plan::catalog::Catalog;
-pub use plan::declaration::{Agreement, Build, Declaration, Declared, Inputs, OperatorBuilder};
+pub use plan::declaration::{
+    Build, Declaration, Declared, Inputs, OperatorBuilder, ResultTolerance,
+};
 pub use plan::error::{Cause, OpError, OpErrorKind, PlanError, RunError};
 pub use plan::item::{Break, Frames, Item, Ranges};
 pub use plan::operator::{

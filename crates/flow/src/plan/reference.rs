@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::declaration::{Agreement, Declaration, Inputs};
+use super::declaration::{Declaration, Inputs, ResultTolerance};
 use super::parameter::Param;
 
 /// Sections of an operator's documentation, in their order.
@@ -65,9 +65,9 @@ impl Declaration {
         let alternatives = self
             .alternatives
             .iter()
-            .map(|(name, agreement)| match agreement {
-                Agreement::BitIdentical => json!([name, null]),
-                Agreement::Tolerance(tolerance) => json!([name, tolerance]),
+            .map(|(name, tolerance)| match tolerance {
+                ResultTolerance::BitIdentical => json!([name, null]),
+                ResultTolerance::Tolerance(tolerance) => json!([name, tolerance]),
             });
         json!({
             "name": self.name,
