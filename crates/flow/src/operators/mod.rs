@@ -34,7 +34,7 @@ pub use windows::*;
 
 pub use fan_in::zip::one_grid;
 pub(crate) use general::compiled::CompiledExpr;
-pub use general::each::Each;
+pub use general::each::ForEach;
 pub use general::user_code::{dtype_in_unit, forward_where, in_unit};
 pub use windows::stats::Stat;
 
