@@ -15,7 +15,7 @@ use crate::plan::columns::{fields_from_json, fields_to_json};
 use crate::plan::function::Function;
 use crate::plan::imports::Imports;
 use crate::plan::running::RunContext;
-use crate::workers::{caller, host_function};
+use crate::workers::{call_context, host_function};
 
 impl PythonOperator {
     /// The function for worker processes; or why it cannot be sent there.
@@ -49,7 +49,7 @@ impl PythonOperator {
             processes,
             function,
             shown,
-            caller(run),
+            call_context(run),
             is_stateless,
         ))
     }
