@@ -31,7 +31,7 @@ pub use engine::dispatch::Out;
 pub use engine::gathered::{Array, PlanOutput};
 pub use engine::pool::Block;
 pub use engine::report::{OperatorReport, PlanWorkerReport, Report, TaskReport};
-pub use engine::{MEMORY, RunOptions, TASK};
+pub use engine::{DEFAULT_MEMORY, DEFAULT_TASK, RunOptions};
 pub use isochrony_runtime::{Interrupt, Progress, Watch, WorkerReport};
 pub use isochrony_workers::ProcessReport;
 pub use operators::Stat;

@@ -259,9 +259,9 @@ fn neither_memory_nor_what_is_held_changes_where_the_recording_is_cut() {
             let tasks = report.tasks.into_iter();
             (all, tasks.map(|task| task.range).collect::<Vec<_>>())
         };
-        let (expected, cuts) = run(1, isochrony_flow::MEMORY, 64 << 10);
+        let (expected, cuts) = run(1, isochrony_flow::DEFAULT_MEMORY, 64 << 10);
         // Where it is cut does show.
-        let (other, others) = run(1, isochrony_flow::MEMORY, 32 << 10);
+        let (other, others) = run(1, isochrony_flow::DEFAULT_MEMORY, 32 << 10);
         assert!(cuts.len() > 3 && others.len() > cuts.len());
         assert!(other[0] != expected[0], "{showing}");
         for memory in [20, 21, 22, 23, 24, 26, 30].map(|bits| 1 << bits) {

@@ -46,4 +46,4 @@ pub(crate) mod time_axis;
 pub(crate) use executor::PlanExecutor;
 pub(crate) use first_error::panic_error;
 pub(crate) use layout::ReusableParts;
-pub use options::{MEMORY, RunOptions, TASK};
+pub use options::{DEFAULT_MEMORY, DEFAULT_TASK, RunOptions};

@@ -10,10 +10,10 @@ use super::budget::{ExecutionMemory, MemoryHandle};
 use super::control::Control;
 
 /// Most bytes of queued and escaped memory, unless the caller says otherwise.
-pub const MEMORY: u64 = 1 << 30;
+pub const DEFAULT_MEMORY: u64 = 1 << 30;
 
 /// Bytes that a task reads, unless the caller says otherwise: milliseconds of work.
-pub const TASK: u64 = 4 << 20;
+pub const DEFAULT_TASK: u64 = 4 << 20;
 
 /// How a plan is run. Bindings read the plain values by name from JSON; what borrows is set by them.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
@@ -77,14 +77,14 @@ impl RunOptions<'_> {
 impl Default for RunOptions<'_> {
     fn default() -> Self {
         Self {
-            memory: MEMORY,
+            memory: DEFAULT_MEMORY,
             interrupt: None,
             watch: None,
             optimise: true,
             progress: None,
             control: None,
             workers: 1,
-            task: TASK,
+            task: DEFAULT_TASK,
             tolerance: 0.0,
             pin: false,
             worker: None,

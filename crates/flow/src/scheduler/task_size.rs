@@ -8,7 +8,7 @@
 use super::subgraph::{SubgraphNode, SubgraphPlan};
 use super::subgraph_builder::SubgraphBuilder;
 use super::task_output::TASKS_PER_WORKER;
-use crate::engine::{MEMORY, RunOptions};
+use crate::engine::{DEFAULT_MEMORY, RunOptions};
 use crate::plan::Op;
 use crate::plan::graph::Graph;
 
@@ -55,7 +55,7 @@ impl SubgraphPlan {
         let given = (options.task as f64 / self.bytes_per_sample) as u64;
         let wanted = given.min(options.task / self.bytes_read_per_sample(graph));
         let wanted = wanted.max(MIN_OVERLAP_MULTIPLE.saturating_mul(self.overlap.samples()));
-        wanted.min(self.max_samples(MEMORY)).max(1)
+        wanted.min(self.max_samples(DEFAULT_MEMORY)).max(1)
     }
 
     /// The size of a task; None if the subgraph is not worth replicating.
@@ -141,7 +141,10 @@ impl SubgraphBuilder<'_> {
     /// Removes the operators of the largest overlap until the rest fits. `reproducible`: with the default budget.
     fn fit(&mut self, reproducible: bool) -> SubgraphPlan {
         let (memory, mend) = match reproducible {
-            true => (MEMORY, ", whatever memory= is, since where it is cut shows"),
+            true => (
+                DEFAULT_MEMORY,
+                ", whatever memory= is, since where it is cut shows",
+            ),
             false => (self.options.memory, "; give more of it"),
         };
         loop {
