@@ -35,7 +35,7 @@ pub(super) struct RemoteTasklet {
 
 impl RemoteTasklet {
     pub(super) fn call(&self, context: &mut TaskletContext<'_>) -> Result<ReturnValue, Cause> {
-        let context = CallContext {
+        let call_context = CallContext {
             worker: (!self.in_caller).then(|| context.worker()),
             interrupt: Some(context.interrupt().clone()),
             check_signals: workers::check_signals,
@@ -44,7 +44,7 @@ impl RemoteTasklet {
         let allocate = |len| pool.take(len);
         let answer = tasklet_call(context, &allocate).map(|call| {
             let (processes, function) = (Arc::clone(&self.processes), Arc::clone(&self.portable));
-            RemoteFunction::of_tasklet(processes, function, &self.shown, context)
+            RemoteFunction::of_tasklet(processes, function, &self.shown, call_context)
                 .call_tasklet(&call)
         });
         // Also after a failure, since it is not called again.
