@@ -321,14 +321,14 @@ fn a_saved_plan_keeps_its_strategy_and_an_unknown_one_is_refused() {
     let plan = Plan::scan(made.stored().io(isochrony_store::Strategy::Populate));
     let mut saved = plan.to_json().unwrap();
     let catalog = Catalog::standard();
-    let revived = |saved: &serde_json::Value| {
+    let resolved = |saved: &serde_json::Value| {
         Plan::from_json(saved, &catalog, &|map| {
             StoredRecording::resolve(map, Some(&made.store))
         })
     };
-    assert_eq!(revived(&saved).unwrap().to_string(), plan.to_string());
+    assert_eq!(resolved(&saved).unwrap().to_string(), plan.to_string());
     saved["nodes"][0]["of"]["io"] = json!("fread");
-    let error = revived(&saved).unwrap_err().to_string();
+    let error = resolved(&saved).unwrap_err().to_string();
     assert!(
         error.contains("fread") && error.contains("populate"),
         "{error}"

@@ -142,7 +142,7 @@ impl PlanExecutor {
         let operators = nodes.map(|(slot, node)| {
             let properties = &node.properties;
             let alone = properties.contract == Contract::Stateless && properties.delay == 0;
-            // Operators that hold code of this process are made for one execution.
+            // Factory operators are made for one execution.
             let made_of_parameters = matches!(node.op, Op::Apply { .. });
             let in_place = matches!(properties.ratio, None | Some((1, 1)));
             let stateless = alone && in_place && properties.align == Alignment::Single;

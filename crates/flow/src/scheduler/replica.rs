@@ -232,13 +232,13 @@ impl ReplicaBuilder {
         &mut self,
         from: Edge,
         port: PortType,
-        held: impl OperatorFactory + 'static,
+        factory: impl OperatorFactory + 'static,
     ) -> usize {
         let plan_node = self.plan_node[from.0];
         self.push(
             plan_node,
             GraphNode {
-                op: Op::Factory(crate::SharedFactory::new(held)),
+                op: Op::Factory(crate::SharedFactory::new(factory)),
                 inputs: vec![from],
                 properties: OperatorProperties::new([port]).contract(Contract::Sequential),
             },

@@ -90,13 +90,13 @@ impl SequentialPart {
                     },
                 );
                 if exit.reduces {
-                    let held = PartialCombinerFactory(node.op.clone());
+                    let factory = PartialCombinerFactory(node.op.clone());
                     let inputs = vec![(builder.nodes.len() - 1, 0)];
                     builder.push(
                         number,
                         0..node.properties.outputs.len().max(1),
                         GraphNode {
-                            op: Op::Factory(crate::SharedFactory::new(held)),
+                            op: Op::Factory(crate::SharedFactory::new(factory)),
                             inputs,
                             properties: node.properties.clone(),
                         },

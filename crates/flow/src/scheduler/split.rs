@@ -78,7 +78,7 @@ impl SplitPlan {
         }))
     }
 
-    /// Where operators worked that hold code of this process.
+    /// Where factory operators worked.
     pub(super) fn placements(&self, graph: &Graph, options: &RunOptions<'_>) -> Vec<String> {
         let spread = self
             .subgraphs

@@ -19,8 +19,8 @@ pub(super) struct SubgraphNode {
     pub(super) ratios: RatioChain,
     /// Bound on the difference from one pass, relative to the largest value; 0: bit-identical.
     pub(super) rel_err: f64,
-    /// Whether it, or a node upstream, holds code of this process.
-    pub(super) held: bool,
+    /// Whether it or a node upstream is a factory operator.
+    pub(super) uses_factory: bool,
     /// Whether it gives several streams in turn.
     pub(super) interleaved: bool,
     /// The scans upstream, by their numbers in the plan, in order.

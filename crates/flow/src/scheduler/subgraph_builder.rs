@@ -4,7 +4,7 @@
 //! ([`task_contract`](super::task_contract)). So a subgraph is a chain, a tree, or branches that meet again; each edge
 //! that leaves it is an exit. Overlap and trims follow from what the operators need ([`overlap`](super::overlap));
 //! operators that do not fit into memory are removed ([`task_size`](super::task_size)). Operators that keep state, and
-//! those behind a reduction, stay outside; an operator that holds code of this process is added only if it says so
+//! those behind a reduction, stay outside; a factory operator is added only if it says so
 //! ([`Parallelism`](crate::Parallelism)).
 
 use std::collections::{BTreeSet, HashMap};
@@ -32,8 +32,8 @@ pub(super) struct SubgraphBuilder<'a> {
     pub(super) reasons: Vec<String>,
     /// Why nodes behind the subgraph were rejected.
     pub(super) rejected: HashMap<usize, String>,
-    /// Whether operators that hold code of this process are left out.
-    pub(super) without_held: bool,
+    /// Whether factory operators are left out.
+    pub(super) without_factories: bool,
     /// Nodes that were rejected when all scans were tried together, and why.
     pub(super) excluded: &'a HashMap<usize, String>,
 }
@@ -56,7 +56,7 @@ impl<'a> SubgraphBuilder<'a> {
             nodes: Vec::new(),
             reasons: Vec::new(),
             rejected: HashMap::new(),
-            without_held: false,
+            without_factories: false,
             excluded,
         };
         for &scan in scans {
@@ -68,7 +68,7 @@ impl<'a> SubgraphBuilder<'a> {
                 contract: TaskContract::stateless(),
                 ratios: RatioChain::default(),
                 rel_err: 0.0,
-                held: false,
+                uses_factory: false,
                 interleaved: false,
                 scans: vec![scan],
                 leaves_out: recording.is_some_and(|recording| recording.0.skips_samples()),
@@ -122,7 +122,7 @@ impl<'a> SubgraphBuilder<'a> {
     fn check_node(&self, at: usize) -> Result<SubgraphNode, String> {
         let node = &self.graph.nodes[at];
         let name = node.op.name();
-        if self.without_held && matches!(node.op, Op::Factory(_)) {
+        if self.without_factories && matches!(node.op, Op::Factory(_)) {
             return Err("is called here".into());
         }
         let inputs = node.inputs.iter();
@@ -167,8 +167,9 @@ impl<'a> SubgraphBuilder<'a> {
                 "{name} takes indices that were made in several ways"
             ));
         }
-        let held = before().any(|one| one.held) || matches!(node.op, Op::Factory(_));
-        if held && (contract.rel_err > 0.0 || combines_inexactly(node)) {
+        let uses_factory =
+            before().any(|one| one.uses_factory) || matches!(node.op, Op::Factory(_));
+        if uses_factory && (contract.rel_err > 0.0 || combines_inexactly(node)) {
             // One worker calls it sequentially, so its cuts would lie elsewhere.
             return Err(format!(
                 "{name} shows where the recording is cut, and is behind what one worker does not do in tasks"
@@ -189,7 +190,7 @@ impl<'a> SubgraphBuilder<'a> {
             contract,
             ratios: ratios.then(contract.ratio),
             rel_err,
-            held,
+            uses_factory,
             interleaved: interleaved || interleaves(node),
             scans,
             leaves_out,

@@ -70,7 +70,7 @@ pub(super) fn task_contract(
     inputs: &[PortType],
     options: &RunOptions<'_>,
 ) -> Result<TaskContract, String> {
-    let held = match &node.op {
+    let runs_on_workers = match &node.op {
         Op::Factory(kept) => match kept.0.parallelism(options) {
             // One worker uses tasks only for plans whose bits depend on cuts, and calls process code sequentially.
             Parallelism::Workers(_) if options.workers < 2 => return Err("is called here".into()),
@@ -79,7 +79,7 @@ pub(super) fn task_contract(
         },
         _ => false,
     };
-    if node.properties.needs == Resource::Interpreter && !held {
+    if node.properties.needs == Resource::Interpreter && !runs_on_workers {
         return Err("needs the Python interpreter".into());
     }
     declared_contract(node, inputs).map_err(str::to_owned)
@@ -158,7 +158,7 @@ fn declared_contract(node: &GraphNode, inputs: &[PortType]) -> Result<TaskContra
     }
 }
 
-/// Where each operator works that holds code of this process, and why. `spread`: the nodes that run in tasks.
+/// Where each factory operator works, and why. `spread`: the nodes that run in tasks.
 pub(crate) fn placements(graph: &Graph, options: &RunOptions<'_>, spread: &[usize]) -> Vec<String> {
     let place = |at: usize| {
         let node = &graph.nodes[at];

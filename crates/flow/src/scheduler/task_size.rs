@@ -1,9 +1,8 @@
 //! Chooses the size of a subgraph's tasks, and removes operators until its tasks fit into the memory budget. Pure.
 //!
 //! The size depends on the plan and the memory budget, never on the number of workers. Where cuts change results it
-//! depends on the plan alone: operators and size are chosen with the default budget, first without operators that hold
-//! code of this process, which one worker runs sequentially; these are added if tasks of that size have memory for
-//! them.
+//! depends on the plan alone: operators and size are chosen with the default budget, first without factory operators,
+//! which one worker runs sequentially; these are added if tasks of that size have memory for them.
 
 use super::subgraph::{SubgraphNode, SubgraphPlan};
 use super::subgraph_builder::SubgraphBuilder;
@@ -23,9 +22,9 @@ const MIN_PORTIONS: u64 = 16;
 /// Below this, passing results costs more than workers gain.
 const MIN_PORTION_BYTES: u64 = 16 << 10;
 
-/// Operators that hold code of this process may multiply the output of a fixed-size task by this factor: results of
-/// one worker's tasks then still fit into the reorder buffer.
-const HELD_OUTPUT_FACTOR: u64 = 4;
+/// Factory operators may multiply the output of a fixed-size task by this factor: results of one worker's tasks then
+/// still fit into the reorder buffer.
+const MAX_FACTORY_OUTPUT_MULTIPLE: u64 = 4;
 
 /// The size of a task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -119,21 +118,21 @@ impl SubgraphBuilder<'_> {
     /// Fits a subgraph whose results depend on cuts, with the cuts that one worker makes.
     fn fit_reproducibly(&mut self) -> SubgraphPlan {
         let all = self.nodes.clone();
-        let held = all.iter().any(|one| one.held);
-        if held {
-            self.retain(all.clone(), |one| !one.held);
+        let any_factory = all.iter().any(|one| one.uses_factory);
+        if any_factory {
+            self.retain(all.clone(), |one| !one.uses_factory);
         }
         let mut plan = self.fit(true);
         let shows = plan.exposes_cuts(self.graph);
         plan.reproducible_samples =
             shows.then(|| plan.reproducible_samples(self.graph, self.options));
-        if shows && !held {
+        if shows && !any_factory {
             return plan;
         }
         let positions = self.positions.clone();
-        self.retain(all, |one| one.held || positions[one.node].is_some());
+        self.retain(all, |one| one.uses_factory || positions[one.node].is_some());
         match plan.reproducible_samples {
-            Some(samples) => self.fit_with_held(samples),
+            Some(samples) => self.fit_with_factories(samples),
             None => self.fit(false),
         }
     }
@@ -161,18 +160,19 @@ impl SubgraphBuilder<'_> {
         }
     }
 
-    /// Removes the operators that hold code of this process and give most, until tasks of this size fit.
-    fn fit_with_held(&mut self, samples: u64) -> SubgraphPlan {
+    /// Removes the factory operators with the largest output until tasks of this size fit.
+    fn fit_with_factories(&mut self, samples: u64) -> SubgraphPlan {
         loop {
             let plan = self.build(Some(samples));
             let most = plan
                 .max_samples(self.options.memory)
-                .saturating_mul(HELD_OUTPUT_FACTOR);
-            let held = self.largest_held_output();
-            let (Some(held), true) = (held, most <= samples.max(plan.overlap.samples())) else {
+                .saturating_mul(MAX_FACTORY_OUTPUT_MULTIPLE);
+            let largest = self.largest_factory_output();
+            let (Some(largest), true) = (largest, most <= samples.max(plan.overlap.samples()))
+            else {
                 return plan;
             };
-            let name = self.remove(held);
+            let name = self.remove(largest);
             self.add_reason(format!(
                 "{name} would make too much of tasks of {samples} samples, which are one worker's, too; give more memory"
             ));
@@ -199,12 +199,13 @@ impl SubgraphBuilder<'_> {
         most.map_or(0, |(position, _)| position)
     }
 
-    /// The position of the operator that holds code of this process and has the largest output; None if there is none.
-    fn largest_held_output(&self) -> Option<usize> {
+    /// The position of the factory operator with the largest output; None if there is none.
+    fn largest_factory_output(&self) -> Option<usize> {
         let (bytes, exits) = (self.bytes_per_sample(), self.exits());
-        let held = self.nodes.iter().enumerate();
-        let held = held.filter(|(_, one)| matches!(self.graph.nodes[one.node].op, Op::Factory(_)));
-        let leaving = held.map(|(position, _)| {
+        let factories = self.nodes.iter().enumerate();
+        let factories =
+            factories.filter(|(_, one)| matches!(self.graph.nodes[one.node].op, Op::Factory(_)));
+        let leaving = factories.map(|(position, _)| {
             let behind = self.downstream_of(position);
             let leaving = exits.iter().filter(|exit| behind[exit.edge.0]);
             let leaving: f64 = leaving.map(|exit| bytes[exit.edge.0]).sum();
