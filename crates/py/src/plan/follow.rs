@@ -55,7 +55,7 @@ impl NativeFollowed {
 }
 
 /// Reads a followed signal of a saved plan.
-pub(super) fn revive(
+pub(super) fn from_saved(
     saved: &Map<String, Value>,
     store: Option<&Store>,
 ) -> std::result::Result<SharedRecording, PlanError> {

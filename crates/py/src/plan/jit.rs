@@ -68,7 +68,7 @@ impl JitOperator {
     }
 
     /// Reads one of a saved plan, and compiles it for this input.
-    pub(super) fn revive(
+    pub(super) fn from_saved(
         saved: &Map<String, Value>,
         inputs: &[PortType],
         imports: &Imports,

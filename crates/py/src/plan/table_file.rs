@@ -44,7 +44,7 @@ impl TableTarget {
 }
 
 /// The target that a saved plan names.
-pub(super) fn revive(
+pub(super) fn from_saved(
     name: &str,
     saved: &Map<String, Value>,
 ) -> std::result::Result<SharedFactory, PlanError> {
@@ -147,7 +147,7 @@ impl NativePlan {
     fn table_file(&self, py: Python<'_>, name: &str, options: &str) -> Result<Self> {
         let options = super::parameters(name, options)?;
         let kept = TableTarget::kept(name, options)?;
-        self.then_held(py, kept)
+        self.then_factory(py, kept)
     }
 
     /// Writes samples to a WAV file; `options` is a JSON object as in saved plans.
@@ -157,6 +157,6 @@ impl NativePlan {
             let message = error.to_string();
             Error::from(PackageError::new("OptionError", "bad_option", message))
         })?;
-        self.then_held(py, kept)
+        self.then_factory(py, kept)
     }
 }

@@ -55,7 +55,7 @@ impl PythonOperator {
     }
 
     /// Reads one of a saved plan.
-    pub(in crate::plan) fn revive(
+    pub(in crate::plan) fn from_saved(
         saved: &Map<String, Value>,
         how: &str,
         imports: &Imports,

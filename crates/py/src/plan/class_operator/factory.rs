@@ -17,7 +17,7 @@ use crate::plan::running::RunContext;
 
 impl ClassOperator {
     /// Reads one of a saved plan.
-    pub(in crate::plan) fn revive(
+    pub(in crate::plan) fn from_saved(
         saved: &Map<String, Value>,
         imports: &Imports,
     ) -> Result<SharedFactory, PlanError> {
