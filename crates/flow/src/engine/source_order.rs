@@ -100,7 +100,7 @@ impl OpenSource {
         self.axis.time(self.progress)
     }
 
-    /// A valid range begins; block by block, its first item waits for its turn. `i64::MAX` stands for the end of all
+    /// A contiguous range begins; block by block, its first item waits for its turn. `i64::MAX` stands for the end of all
     /// that is read.
     pub(super) fn begin_range(&mut self, anchor: i64, by_block: bool) {
         if by_block && anchor < i64::MAX && !self.source.overlaps() {

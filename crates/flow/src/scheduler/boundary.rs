@@ -13,7 +13,7 @@ use crate::{
 #[derive(Debug)]
 pub(super) enum ExitEvent {
     Item(Item),
-    /// A valid range begins at `anchor` after the break `why`; without a break it continues from an earlier task.
+    /// A contiguous range begins at `anchor` after the break `why`; without a break it continues from an earlier task.
     RangeStart {
         anchor: i64,
         why: Option<Break>,

@@ -50,7 +50,7 @@ struct ExitQueue {
 }
 
 impl ExitQueue {
-    /// Queues the events of a task. A valid range that continues from the last task is not announced again.
+    /// Queues the events of a task. A contiguous range that continues from the last task is not announced again.
     fn push_events(&mut self, events: impl Iterator<Item = ExitEvent>) {
         let mut continues_at = None;
         for event in events {
@@ -75,7 +75,7 @@ impl ExitQueue {
         self.announce(continues_at);
     }
 
-    /// Announces a continuing valid range, unless it was announced before.
+    /// Announces a continuing contiguous range, unless it was announced before.
     fn announce(&mut self, continues_at: Option<i64>) {
         let Some(anchor) = continues_at.filter(|&anchor| self.announced != Some(anchor)) else {
             return;

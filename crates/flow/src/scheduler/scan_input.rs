@@ -110,7 +110,7 @@ fn scan_error(node: usize, error: OpError) -> RunError {
 #[derive(Default)]
 pub(super) struct PortionReader {
     source: Option<Box<dyn Source>>,
-    /// Anchor to announce first, if the portion does not begin inside a valid range.
+    /// Anchor to announce first, if the portion does not begin inside a contiguous range.
     pending_anchor: Option<i64>,
     /// An event already pulled and not given yet.
     lookahead: Option<SourceEvent>,
