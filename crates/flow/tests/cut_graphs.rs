@@ -73,7 +73,7 @@ fn explain_says_what_is_done_in_tasks_and_why_not_more() {
     let mapped = windows().map(&(&s + 1)).unwrap();
     assert_eq!(
         spread(&mapped.count().unwrap()),
-        "scan -> rewindow -> count in order: it is done sooner than handed over"
+        "scan -> rewindow -> count in order: it takes less time than passing its results"
     );
     let powers = mapped.power().unwrap();
     assert_eq!(
@@ -88,7 +88,7 @@ fn explain_says_what_is_done_in_tasks_and_why_not_more() {
     let loud = mapped.filter(&s.max().gt(3)).unwrap();
     let limited = mapped.limit(9).unwrap();
     assert!(spread(&loud.zip(&[limited]).unwrap()).ends_with(
-        "then in order: limit remembers what came before; zip takes also what is not in tasks of this scan"
+        "then in order: limit remembers what came before; zip has an input that is not computed in tasks of this scan"
     ));
     let scan = Plan::scan_shared(recording());
     let taps = named(&scan, "fir", json!({"taps": [1, 2, 1], "delay": "centred"}));
@@ -100,12 +100,12 @@ fn explain_says_what_is_done_in_tasks_and_why_not_more() {
     // Around a place 3 samples before and 4 behind, and a tap more on both sides.
     assert_eq!(
         spread(&halved.count().unwrap()),
-        "scan -> fir -> resample -> count in tasks of up to 2097152 samples, read with 4 before and 5 behind them, whose partial results are combined in order"
+        "scan -> fir -> resample -> count in tasks of up to 2097152 samples, read with 4 before and 5 after them, whose partial results are combined in order"
     );
     let low = named(&taps, "iir", json!({"band": "lowpass", "cutoff_hz": 100.0}));
     assert_eq!(
         spread(&low.count().unwrap()),
-        "scan -> fir in tasks of up to 1398101 samples, read with 1 before and 1 behind them, then in order: iir settles: in tasks it would be within 1e-9 of one pass, which tolerance= has to grant"
+        "scan -> fir in tasks of up to 1398101 samples, read with 1 before and 1 after them, then in order: iir settles: in tasks it would be within 1e-9 of one pass; allow that by tolerance="
     );
     let long = named(
         &scan,
@@ -114,7 +114,7 @@ fn explain_says_what_is_done_in_tasks_and_why_not_more() {
     );
     let text = spread(&long.limit(4).unwrap());
     assert!(
-        text.starts_with("scan in order: for running_quantile a task needs 199999999 samples beside its own and has memory for "),
+        text.starts_with("scan in order: for running_quantile a task needs 199999999 samples around its portion and has memory for "),
         "{text}"
     );
     let kept = Plan::scan_shared(recording()).apply(

@@ -120,7 +120,9 @@ fn what_a_selection_leaves_out_is_told_by_resampling_on_several_workers_too() {
     assert_eq!(many, plan.collect().unwrap());
     let text = plan.count().unwrap().explain();
     assert!(
-        text.contains("resample must know what it gave before what the selection leaves out"),
+        text.contains(
+            "resample must know what it emitted before the samples that the selection leaves out"
+        ),
         "{text}"
     );
 }

@@ -135,7 +135,7 @@ fn describe(plan: &SubgraphPlan, graph: &Graph) -> String {
     let PortionOverlap { before, after } = plan.overlap;
     let more = match plan.trims.is_empty() {
         true => String::new(),
-        false => format!(", read with {before} before and {after} behind them"),
+        false => format!(", read with {before} before and {after} after them"),
     };
     let why = plan.reasons.join("; ");
     let each = if plan.scans.len() > 1 {
@@ -145,7 +145,7 @@ fn describe(plan: &SubgraphPlan, graph: &Graph) -> String {
     };
     match plan.task_size(graph, &RunOptions::default()) {
         None if plan.reduces() => {
-            format!("{names} in order: it is done sooner than handed over\n")
+            format!("{names} in order: it takes less time than passing its results\n")
         }
         None => format!("{names} in order: {why}\n"),
         Some(TaskSize { samples, .. }) if plan.reduces() => format!(

@@ -108,7 +108,7 @@ impl<'a> SubgraphBuilder<'a> {
             }
         }
         if self.reasons.is_empty() {
-            self.reasons.push("nothing takes what it gives".into());
+            self.reasons.push("it has no consumer".into());
         }
     }
 
@@ -123,19 +123,19 @@ impl<'a> SubgraphBuilder<'a> {
         let node = &self.graph.nodes[at];
         let name = node.op.name();
         if self.without_factories && matches!(node.op, Op::Factory(_)) {
-            return Err("is called here".into());
+            return Err("is called in the caller's thread".into());
         }
         let inputs = node.inputs.iter();
         let inputs = inputs.map(|&(from, output)| Some((self.positions[from]?, output)));
         let Some(inputs) = inputs.collect::<Option<Vec<Edge>>>() else {
-            let why = || format!("{name} takes also what is not in tasks of this scan");
+            let why = || format!("{name} has an input that is not computed in tasks of this scan");
             return Err(self.excluded.get(&at).cloned().unwrap_or_else(why));
         };
         let before = || inputs.iter().map(|&(position, _)| &self.nodes[position]);
         let gatherer = before().find(|one| reduces(&self.graph.nodes[one.node]));
         if let Some(one) = gatherer {
             let first = self.graph.nodes[one.node].op.name();
-            return Err(format!("{first} is complete at the end"));
+            return Err(format!("{first} has its result only at the end"));
         }
         let ports = inputs.iter().map(|&(position, output)| {
             let from = &self.graph.nodes[self.nodes[position].node];
@@ -146,25 +146,23 @@ impl<'a> SubgraphBuilder<'a> {
             task_contract(node, &ports, self.options).map_err(|why| format!("{name} {why}"))?;
         let leaves_out = before().any(|one| one.leaves_out);
         if !contract.ratio.is_one() && leaves_out {
-            let why = "must know what it gave before what the selection leaves out";
+            let why = "must know what it emitted before the samples that the selection leaves out";
             return Err(format!("{name} {why}"));
         }
         let meets = inputs.len() > 1;
         if meets && leaves_out {
-            return Err(format!(
-                "{name} lets streams meet of ranges that may go back"
-            ));
+            return Err(format!("{name} matches streams of ranges that may rewind"));
         }
         let interleaved = before().any(|one| one.interleaved);
         if interleaved && (meets || contract.needs_continuity) {
-            return Err(format!("{name} is behind streams that go on in turn"));
+            return Err(format!("{name} gets streams that are interleaved"));
         }
         let ratios = self.nodes[inputs.first().map_or(0, |&(position, _)| position)]
             .ratios
             .clone();
         if before().any(|one| one.ratios != ratios) {
             return Err(format!(
-                "{name} takes indices that were made in several ways"
+                "{name} matches streams whose indices were rescaled differently"
             ));
         }
         let uses_factory =
@@ -172,13 +170,13 @@ impl<'a> SubgraphBuilder<'a> {
         if uses_factory && (contract.rel_err > 0.0 || combines_inexactly(node)) {
             // One worker calls it sequentially, so its cuts would lie elsewhere.
             return Err(format!(
-                "{name} shows where the recording is cut, and is behind what one worker does not do in tasks"
+                "{name} has results that depend on where the recording is cut, and one worker does not run its input in tasks"
             ));
         }
         let rel_err = before().map(|one| one.rel_err).sum::<f64>() + contract.rel_err;
         if rel_err > self.options.tolerance.max(0.0) {
             return Err(format!(
-                "{name} settles: in tasks it would be within {rel_err:.0e} of one pass, which tolerance= has to grant"
+                "{name} settles: in tasks it would be within {rel_err:.0e} of one pass; allow that by tolerance="
             ));
         }
         let mut scans: Vec<usize> = before().flat_map(|one| &one.scans).copied().collect();

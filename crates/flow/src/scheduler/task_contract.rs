@@ -73,7 +73,9 @@ pub(super) fn task_contract(
     let runs_on_workers = match &node.op {
         Op::Factory(kept) => match kept.0.parallelism(options) {
             // One worker uses tasks only for plans whose bits depend on cuts, and calls process code sequentially.
-            Parallelism::Workers(_) if options.workers < 2 => return Err("is called here".into()),
+            Parallelism::Workers(_) if options.workers < 2 => {
+                return Err("is called in the caller's thread".into());
+            }
             Parallelism::Workers(_) => true,
             Parallelism::CallingThread(why) => return Err(why),
         },
@@ -90,7 +92,7 @@ fn declared_contract(node: &GraphNode, inputs: &[PortType]) -> Result<TaskContra
     let properties = &node.properties;
     let ratio = properties.ratio.map(|(up, down)| Ratio::new(up, down));
     let Ok(ratio) = ratio.unwrap_or(Ok(Ratio::ONE)) else {
-        return Err("gives other indices than it takes");
+        return Err("has other indices than its input");
     };
     match (properties.align, properties.contract) {
         (Alignment::Single, _) => {}
@@ -98,14 +100,16 @@ fn declared_contract(node: &GraphNode, inputs: &[PortType]) -> Result<TaskContra
         (Alignment::Window | Alignment::Time, Contract::Stateless) if ratio.is_one() => {
             return Ok(TaskContract::stateless());
         }
-        (Alignment::Window | Alignment::Time, _) => return Err("remembers what met before"),
+        (Alignment::Window | Alignment::Time, _) => {
+            return Err("keeps state between matched items");
+        }
         (Alignment::Control, _) => {
-            return Err("takes ranges, which may ask for samples of other tasks");
+            return Err("takes ranges, which may need samples of other tasks");
         }
         (Alignment::Loop { .. } | Alignment::Arrival, _) => return Err("is part of a loop"),
         (Alignment::Civil | Alignment::Resampled, _) => {
             return Err(
-                "lets streams meet by civil time, at which tasks of different clocks are not cut",
+                "matches streams by civil time, at which tasks of different clocks are not cut",
             );
         }
         (Alignment::Begin, _) => {
@@ -123,7 +127,7 @@ fn declared_contract(node: &GraphNode, inputs: &[PortType]) -> Result<TaskContra
     };
     let around = |before: u64, after: u64, rel_err: f64| {
         if every == 0 || !others.is_empty() {
-            return Err("needs what is around of what has no samples or windows");
+            return Err("needs the neighbours of items that are not samples or windows");
         }
         let of = |count: u64| count.saturating_mul(every);
         let overlap = PortionOverlap {
@@ -141,7 +145,7 @@ fn declared_contract(node: &GraphNode, inputs: &[PortType]) -> Result<TaskContra
     match properties.contract {
         Contract::Reducible { .. } => Ok(TaskContract::stateless()),
         Contract::Stateless if properties.delay != 0 || !ratio.is_one() => {
-            Err("gives other indices than it takes")
+            Err("has other indices than its input")
         }
         Contract::Stateless => Ok(TaskContract::stateless()),
         Contract::Overlap { before, after } => around(before, after, 0.0),
@@ -169,7 +173,7 @@ pub(crate) fn placements(graph: &Graph, options: &RunOptions<'_>, spread: &[usiz
         match kept.0.parallelism(options) {
             Parallelism::Workers(how) if spread.contains(&at) => Some(format!("{label} {how}")),
             Parallelism::Workers(_) => Some(format!(
-                "{label} in the caller's thread: it is in no chain that is done in tasks"
+                "{label} in the caller's thread: no part of the plan that runs in tasks contains it"
             )),
             Parallelism::CallingThread(why) if node.properties.needs == Resource::Interpreter => {
                 Some(format!("{label} in the caller's thread: it {why}"))

@@ -142,9 +142,9 @@ impl SubgraphBuilder<'_> {
         let (memory, mend) = match reproducible {
             true => (
                 DEFAULT_MEMORY,
-                ", whatever memory= is, since where it is cut shows",
+                " by default, which decides whatever memory= is, since results depend on where the recording is cut",
             ),
-            false => (self.options.memory, "; give more of it"),
+            false => (self.options.memory, "; raise memory="),
         };
         loop {
             let plan = self.build(None);
@@ -155,7 +155,7 @@ impl SubgraphBuilder<'_> {
             let name = self.remove(self.largest_overlap());
             self.reasons.clear();
             self.add_reason(format!(
-                "for {name} a task needs {needed} samples beside its own and has memory for {most}{mend}"
+                "for {name} a task needs {needed} samples around its portion and has memory for {most}{mend}"
             ));
         }
     }
@@ -174,7 +174,7 @@ impl SubgraphBuilder<'_> {
             };
             let name = self.remove(largest);
             self.add_reason(format!(
-                "{name} would make too much of tasks of {samples} samples, which are one worker's, too; give more memory"
+                "the output of {name} is too large for tasks of {samples} samples, the size that one worker uses; raise memory="
             ));
         }
     }
