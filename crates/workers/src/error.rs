@@ -37,13 +37,13 @@ impl From<io::Error> for ProcessError {
 
 impl ProcessError {
     pub(crate) fn unexpected_response() -> Self {
-        Self::Io(io::Error::other("an answer to another question"))
+        Self::Io(io::Error::other("the response does not match the request"))
     }
 
     pub(crate) fn invalid_message() -> Self {
         Self::Io(io::Error::new(
             io::ErrorKind::InvalidData,
-            "a message that is none",
+            "the message is malformed",
         ))
     }
 }
