@@ -69,7 +69,7 @@ pub enum NbufError {
         offset: u64,
         /// Bytes before that offset that are not processed: an incomplete record.
         unfinished: u64,
-        /// The error of the system, the reader or the writer.
+        /// The error of the reader or of the system.
         #[source]
         why: io::Error,
     },
@@ -93,7 +93,7 @@ pub enum NbufError {
         name: String,
         /// Bytes that were written to it.
         written: u64,
-        /// The error of the system, the reader or the writer.
+        /// The error of the writer or of the system.
         #[source]
         why: io::Error,
     },
@@ -102,7 +102,7 @@ pub enum NbufError {
     Thread {
         /// Number of the worker.
         worker: usize,
-        /// The error of the system, the reader or the writer.
+        /// The error of the system.
         #[source]
         why: io::Error,
     },
@@ -238,7 +238,7 @@ pub(crate) struct PanicError(String);
 impl PanicError {
     pub(crate) fn new(payload: &(dyn Any + Send)) -> Self {
         let message = panic_message(payload);
-        Self(message.unwrap_or("something that is no text").to_owned())
+        Self(message.unwrap_or("a payload that is not text").to_owned())
     }
 }
 

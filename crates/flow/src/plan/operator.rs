@@ -43,9 +43,9 @@ pub enum ParameterUpdate {
 pub enum Contract {
     /// Each result depends on one sample or window alone.
     Stateless,
-    /// Exact given so many samples, or of windows so many of these, before and after. Where a stretch goes on that long,
-    /// what comes out does not depend on where reading it begins or ends; it has the indices of its input, or by
-    /// [`OperatorProperties::ratio`] others.
+    /// Exact given this many samples, or windows, of context before and after. Within a contiguous range that has them,
+    /// results do not depend on where reading begins or ends. Their indices are those of the input, scaled by
+    /// [`OperatorProperties::ratio`].
     Overlap {
         /// Samples of context before.
         before: u64,
