@@ -8,11 +8,11 @@ use serde_json::Value;
 
 use crate::operator;
 use crate::operators::fan_in::window_pairs::{PairInput, WindowPairs};
+use crate::operators::rows::{RowBuilder, float};
 use crate::operators::spectral::spectrum::squared;
 use crate::operators::windows::features::numbers;
 use crate::operators::windows::kernels::parameter_error;
 use crate::operators::wrong_input;
-use crate::plan::rows::{RowBuilder, float};
 use crate::{
     Break, Inputs, Item, Next, OpError, Operator, OperatorProperties, Out, PlanError, Port,
     PortType, json,

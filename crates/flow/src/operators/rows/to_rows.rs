@@ -10,8 +10,9 @@ use std::slice::from_ref;
 
 use crate::operator;
 use crate::operators::general::compiled::CompiledExpr;
+use crate::operators::rows::RowBuilder;
 use crate::operators::wrong_input;
-use crate::plan::rows::{Fields, RowBuilder, columns};
+use crate::plan::rows::{Fields, columns};
 use crate::{
     Break, Contract, Frames, Inputs, Item, Next, OpError, OpErrorKind, Operator,
     OperatorProperties, Out, PlanError, Port, PortType, json,

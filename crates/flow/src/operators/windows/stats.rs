@@ -9,8 +9,8 @@ use isochrony_dsp::stats::{Extreme, Statistic, Summary, summaries, summary};
 use isochrony_segment::{Calibration, SigSeg, dispatch};
 
 use crate::operator;
+use crate::operators::rows::{RowBuilder, float, integer};
 use crate::operators::wrong_input;
-use crate::plan::rows::{RowBuilder, float, integer};
 use crate::{
     Break, Contract, Frames, Inputs, Item, Next, OpError, OpErrorKind, Operator,
     OperatorProperties, Out, PlanError, Port, PortType,

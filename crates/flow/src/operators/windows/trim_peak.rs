@@ -12,8 +12,8 @@ use isochrony_segment::DType;
 
 use crate::operator;
 use crate::operators::general::compiled::CompiledExpr;
+use crate::operators::rows::RowBuilder;
 use crate::operators::wrong_input;
-use crate::plan::rows::RowBuilder;
 use crate::{
     Break, Contract, Frames, Inputs, Item, Next, OpError, OpErrorKind, Operator,
     OperatorProperties, Out, PlanError, Port, PortType, json,
