@@ -7,16 +7,16 @@
 //! | folder | what it provides |
 //! |---|---|
 //! | `plan` | plans, the [`Operator`] contract, items, types, declarations, rows, errors, JSON |
-//! | `operators` | the built-in operators by family, and the methods of [`Plan`] that add them |
 //! | `sources` | recordings that a plan scans: stored signals, segments in memory, generated samples |
+//! | `operators` | the built-in operators by family, and the methods of [`Plan`] that add them |
 //! | `sinks` | where results are kept: signals, events, files |
 //! | `optimiser` | rewrites of a graph that keep every bit of its results |
 //! | `engine` | executes a graph in one thread, depth first |
 //! | `scheduler` | runs a graph: splits it into tasks for workers, restores their order; `explain` |
 //!
-//! Each folder uses those above it. Two things point down: the contract names [`Out`], the engine's side of an operator call, and
-//! `explain` and [`Control`] run the optimiser. [`operator!`] declares an operator, also in other crates. Semantics:
-//! `docs/design.md`, section 15.
+//! Each folder uses those above it, with three exceptions: a plan holds the recordings that it scans, [`Catalog`] lists the
+//! built-in operators, and the contracts of operators and sinks name the engine's side of a call: [`Out`], [`RunOptions`],
+//! [`PlanOutput`]. [`operator!`] declares an operator, also in other crates. Semantics: `docs/design.md`, section 15.
 
 mod engine;
 pub mod operators;

@@ -1,4 +1,4 @@
-//! Staging buffers: the output of a buffer until the buffer is executed, within a limit of memory.
+//! Staging buffers: output that waits in memory for its turn to be written, within a limit.
 
 /// What one worker stages for all outputs. It is reused for each buffer.
 #[derive(Default)]
