@@ -1,4 +1,4 @@
-//! What declarations tell people: their sections, and all of it as JSON for generators.
+//! Renders declarations for the operator reference: sections of their documentation, and all of it as JSON.
 
 use serde_json::{Value, json};
 

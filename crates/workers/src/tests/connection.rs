@@ -1,3 +1,5 @@
+//! Calls over one connection: blocks, tasklets, exceptions, and processes that die or answer wrongly.
+
 use std::sync::Arc;
 
 use isochrony_segment::{Buffer, DType};

@@ -1,3 +1,5 @@
+//! Messages between parent and worker process: round trips, malformed and truncated ones, and waits.
+
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
 
