@@ -8,10 +8,10 @@ use serde_json::Value;
 
 use crate::operator;
 use crate::operators::fan_in::window_pairs::{PairInput, WindowPairs};
+use crate::operators::kernel_error;
 use crate::operators::rows::{RowBuilder, float};
 use crate::operators::spectral::spectrum::squared;
 use crate::operators::windows::features::numbers;
-use crate::operators::windows::kernels::parameter_error;
 use crate::operators::wrong_input;
 use crate::{
     Break, Inputs, Item, Next, OpError, Operator, OperatorProperties, Out, PlanError, Port,
@@ -202,7 +202,7 @@ impl CorrelationProcessor {
         let pair = self.pairs.bind(operator, inputs)?;
         let (kind, unit) = kind(&pair)?;
         let correlator = Correlator::new(pair.width, lag_samples(max_lag), kind)
-            .map_err(|error| parameter_error(operator, error))?;
+            .map_err(|error| kernel_error(operator, error))?;
         let PortType::Frames {
             stream,
             window,
@@ -326,7 +326,7 @@ impl Operator for Delay {
             false => Refine::Parabola,
         });
         let delays = Delays::new(pair.width, lag_samples(self.max_lag), kind, refine)
-            .map_err(|error| parameter_error("delay", error))?;
+            .map_err(|error| kernel_error("delay", error))?;
         let fields = [
             Field::new("delay", DataType::Float64, false).with_metadata([("unit", "s")]),
             Field::new("peak", DataType::Float64, false),

@@ -2,9 +2,10 @@
 
 use isochrony_dsp::running;
 
-use super::numbers::{NumberInput, NumberProcessor, parameter_error};
+use super::numbers::{NumberInput, NumberProcessor};
 use super::stream_processor::{Kernels, ResultProperties};
 use crate::operator;
+use crate::operators::kernel_error;
 use crate::{
     Break, Contract, Inputs, Item, Next, OpError, Operator, OperatorProperties, Out, PlanError,
     Port, PortType,
@@ -139,7 +140,7 @@ impl Operator for RunningMean {
         let input = NumberInput::real("running_mean", &inputs[0])?;
         let window = input.count("window", self.window)?;
         let kernel = running::RunningMean::new(window)
-            .map_err(|error| parameter_error("running_mean", &error))?;
+            .map_err(|error| kernel_error("running_mean", error))?;
         let (kernels, bytes) = (input.kernels(&kernel), kernel.bytes());
         bind(
             &mut self.numbers,
@@ -164,8 +165,8 @@ impl Operator for RunningRms {
     fn bind(&mut self, inputs: &[PortType]) -> Result<OperatorProperties, PlanError> {
         let input = NumberInput::real("running_rms", &inputs[0])?;
         let window = input.count("window", self.window)?;
-        let kernel = running::RunningRms::new(window)
-            .map_err(|error| parameter_error("running_rms", &error))?;
+        let kernel =
+            running::RunningRms::new(window).map_err(|error| kernel_error("running_rms", error))?;
         let (kernels, bytes) = (input.kernels(&kernel), kernel.bytes());
         bind(
             &mut self.numbers,
@@ -191,7 +192,7 @@ impl Operator for RunningQuantile {
         let input = NumberInput::real("running_quantile", &inputs[0])?;
         let window = input.count("window", self.window)?;
         let kernel = running::RunningQuantile::new(window, self.q)
-            .map_err(|error| parameter_error("running_quantile", &error))?;
+            .map_err(|error| kernel_error("running_quantile", error))?;
         let contract = Contract::Overlap {
             before: window as u64 - 1,
             after: 0,
