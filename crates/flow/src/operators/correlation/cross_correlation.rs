@@ -9,13 +9,12 @@ use serde_json::Value;
 use crate::operator;
 use crate::operators::fan_in::window_pairs::{PairInput, WindowPairs};
 use crate::operators::kernel_error;
-use crate::operators::rows::{RowBuilder, float};
+use crate::operators::rows::{RowBuilder, float, flush_rows};
 use crate::operators::spectral::spectrum::squared;
 use crate::operators::windows::features::numbers;
 use crate::operators::wrong_input;
 use crate::{
-    Break, Inputs, Item, Next, OpError, Operator, OperatorProperties, Out, PlanError, Port,
-    PortType, json,
+    Inputs, Item, Next, OpError, Operator, OperatorProperties, Out, PlanError, Port, PortType, json,
 };
 
 operator! {
@@ -363,26 +362,7 @@ impl Operator for Delay {
         Ok(Next::Consumed)
     }
 
-    fn on_break(&mut self, _: Port, why: &Break, out: &mut Out<'_>) -> Result<(), OpError> {
-        match why {
-            // Rows need not be contiguous.
-            Break::Removed => Ok(()),
-            _ => self.flush(out),
-        }
-    }
-
-    fn idle(&mut self, out: &mut Out<'_>) -> Result<(), OpError> {
-        self.flush(out)
-    }
-
-    fn finish(&mut self, _: Port, out: &mut Out<'_>) -> Result<(), OpError> {
-        self.flush(out)
-    }
-
-    fn progress(&mut self, _: Port, upto: i64) -> i64 {
-        let bound = self.bound.as_ref();
-        bound.map_or(upto, |bound| bound.rows.progress(upto))
-    }
+    flush_rows!();
 }
 
 impl Delay {
