@@ -162,7 +162,7 @@ def test_explain_and_report_say_where_functions_are_called_and_why(pressure: iso
         (iso.py(own.peaks, sequential=True), "in the caller's thread: it remembers what came before"),
         (
             iso.py(own.peaks, sequential=True, on_workers="processes"),
-            "in the caller's thread: it remembers, in one worker process; peaks travels by name",
+            "in the caller's thread: it keeps state in one worker process; peaks travels by name",
         ),
     ]
     for function, said in cases:

@@ -69,7 +69,7 @@ impl OperatorFactory for ClassOperator {
     }
 
     fn parallelism(&self, _: &RunOptions<'_>) -> Parallelism {
-        Parallelism::CallingThread("is an operator in Python, which may remember".into())
+        Parallelism::CallingThread("is an operator in Python, which may keep state".into())
     }
 
     fn saved(&self) -> Result<Map<String, Value>, PlanError> {

@@ -127,12 +127,12 @@ impl OperatorFactory for PythonOperator {
     fn parallelism(&self, run: &RunOptions<'_>) -> Parallelism {
         let caller = |why: &str| Parallelism::CallingThread(why.to_owned());
         match (self.role, self.on_workers, self.sequential) {
-            (FunctionRole::Each, ..) => caller("is shown everything in order"),
+            (FunctionRole::Each, ..) => caller("is called with every item in order"),
             (_, OnWorkers::Inline, _) => caller("was given on_workers=\"inline\""),
             (_, OnWorkers::Processes, true) => {
                 Parallelism::CallingThread(match self.portable(run) {
                     Ok(function) => format!(
-                        "remembers, in one worker process; {}",
+                        "keeps state in one worker process; {}",
                         function.description()
                     ),
                     Err(why) => why,
@@ -141,7 +141,7 @@ impl OperatorFactory for PythonOperator {
             (_, _, true) if self.state.is_none() && self.on_break.is_none() => caller(
                 "remembers what came before, also across gaps (sequential=True without state= or on_break=)",
             ),
-            (_, _, true) => caller("remembers what came before, and is told of gaps"),
+            (_, _, true) => caller("remembers what came before, and is notified of breaks"),
             (FunctionRole::MapRows(_), ..) => caller("is called with rows, in order"),
             (_, OnWorkers::Threads, _) => {
                 Parallelism::Workers("in the workers' threads: on_workers=\"threads\"".into())
