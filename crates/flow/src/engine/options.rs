@@ -37,17 +37,17 @@ pub struct RunOptions<'a> {
     /// Changes parameters between bursts.
     #[serde(skip)]
     pub control: Option<&'a Control>,
-    /// Threads that run tasks. With 2 or more they run beside the caller's thread, which executes the sequential part. With
-    /// 1 the caller's thread does everything, in tasks only where cuts change the bits of results, as of sums
-    /// ([`Contract::Reducible`](crate::Contract)): so results have the same bits for any number.
+    /// Threads that run tasks, beside the caller's thread, which executes the sequential part. With 1, only operators run in
+    /// tasks whose results depend on the cuts, as sums do ([`Contract::Reducible`](crate::Contract)), and the caller's thread
+    /// executes the rest: so results have the same bits for any number.
     pub workers: usize,
     /// Bytes of samples that a task reads, approximately, without its overlap; less where memory is short and cuts do not
     /// change results.
     pub task: u64,
     /// Largest difference of results from those of one pass, relative to the largest values that go into them, beside a
     /// rounding of their type: lets operators that settle ([`Contract::Settling`](crate::Contract)) run in tasks. NaN and
-    /// infinities then reach the end of their task, instead of that of the contiguous range. 0: such operators run in
-    /// sequence. For each tolerance results have the same bits for any number of workers: one worker uses the same tasks.
+    /// infinities then reach as far as the end of their task, instead of that of the contiguous range. 0: such operators do
+    /// not run in tasks. For each tolerance results have the same bits for any number of workers: one uses the same tasks.
     pub tolerance: f64,
     /// Pins each worker to a core of its own.
     pub pin: bool,
