@@ -164,14 +164,14 @@ impl Operator for Seen {
 static WORKED: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(0);
 
 #[test]
-fn one_worker_does_what_shows_cuts_and_not_what_is_held_to_the_same_bits_as_many() {
+fn one_worker_gives_the_bits_of_many_also_behind_factory_operators() {
     let scan = Plan::scan_part(recording(), None, 500);
     let low = |plan: &Plan| named(plan, "iir", json!({"band": "lowpass", "cutoff_hz": 50.0}));
     let seen = |plan: &Plan| plan.apply_factory(SharedFactory::new(Seen), &[]).unwrap();
     let (before, behind) = (low(&seen(&scan)), seen(&low(&scan)));
     let text = before.explain();
     assert!(
-        text.contains("is behind what one worker does not do in tasks"),
+        text.contains("and one worker does not run its input in tasks"),
         "{text}"
     );
     let run = |plan: &Plan, workers| {
@@ -221,7 +221,7 @@ impl Operator for Passed {
     }
 }
 
-/// What shows where the recording is cut, and beside it so many branches that are held and give eight bytes a sample.
+/// What shows where the recording is cut, and beside it so many branches of factory operators that give eight bytes a sample.
 fn beside_held(scan: &Plan, showing: &Plan, branches: usize) -> Vec<Plan> {
     let s = Expr::input();
     let held = scan.map(&(&s * 2.5)).unwrap();
@@ -235,7 +235,7 @@ fn beside_held(scan: &Plan, showing: &Plan, branches: usize) -> Vec<Plan> {
 }
 
 #[test]
-fn neither_memory_nor_what_is_held_changes_where_the_recording_is_cut() {
+fn neither_memory_nor_factory_operators_change_where_the_recording_is_cut() {
     let scan = Plan::scan_part(recording(), None, 500);
     let low = named(&scan, "iir", json!({"band": "lowpass", "cutoff_hz": 500.0}));
     let rows = scan
@@ -276,7 +276,7 @@ fn neither_memory_nor_what_is_held_changes_where_the_recording_is_cut() {
 }
 
 #[test]
-fn what_is_held_and_makes_too_much_of_a_task_stays_in_the_callers_thread() {
+fn a_factory_operator_with_too_much_output_stays_in_the_callers_thread() {
     let scan = Plan::scan_part(recording(), None, 500);
     let windows = scan.rewindow(100).unwrap();
     let rows = windows.stats([isochrony_flow::Stat::Mean]).unwrap();
