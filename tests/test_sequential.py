@@ -59,4 +59,4 @@ def test_explain_says_whether_a_function_that_remembers_is_told_of_gaps() -> Non
     plain = gapped().map(iso.py(running_sum(), dtype="f8", sequential=True))
     assert "also across gaps (sequential=True without state= or on_break=)" in plain.explain()
     for told in (iso.py(add, dtype="f8", state=dict), iso.py(np.copy, dtype="f8", on_break=lambda why: None)):
-        assert "remembers what came before, and is told of gaps" in gapped().map(told).explain()
+        assert "remembers what came before, and is notified of breaks" in gapped().map(told).explain()

@@ -162,7 +162,7 @@ def test_explain_and_report_say_where_functions_are_called_and_why(pressure: iso
         (iso.py(own.peaks, sequential=True), "in the caller's thread: it remembers what came before"),
         (
             iso.py(own.peaks, sequential=True, on_workers="processes"),
-            "in the caller's thread: it remembers, in one worker process; peaks travels by name",
+            "in the caller's thread: it keeps state in one worker process; peaks travels by name",
         ),
     ]
     for function, said in cases:
@@ -181,7 +181,7 @@ def test_explain_and_report_say_where_functions_are_called_and_why(pressure: iso
             assert os.getpid() not in {one.pid for one in report.processes}
             assert all(one.blocks > 0 and one.ended is None for one in report.processes)
     in_order = iso.scan(pressure).iir("butter", "lowpass", 100.0).rewindow(1000).map(iso.py(own.peaks))
-    assert "in the caller's thread: it is in no chain that is done in tasks" in where(in_order)
+    assert "in the caller's thread: no part of the plan that runs in tasks contains it" in where(in_order)
 
 
 def test_each_worker_has_a_process_of_its_own(pressure: iso.Signal) -> None:

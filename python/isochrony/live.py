@@ -244,7 +244,7 @@ def _driven(
     return Listener(NativeListener.driven(driver, saved, *arguments), driver, address)
 
 
-def _revived(saved: str) -> NativeListener:
+def _from_saved(saved: str) -> NativeListener:
     """The feed that a saved plan names."""
     plan = json.loads(saved)
     address, options = plan["listen"], plan["driven"]

@@ -7,16 +7,16 @@
 //! | folder | what it provides |
 //! |---|---|
 //! | `plan` | plans, the [`Operator`] contract, items, types, declarations, rows, errors, JSON |
-//! | `operators` | the built-in operators by family, and the methods of [`Plan`] that add them |
 //! | `sources` | recordings that a plan scans: stored signals, segments in memory, generated samples |
+//! | `operators` | the built-in operators by family, and the methods of [`Plan`] that add them |
 //! | `sinks` | where results are kept: signals, events, files |
 //! | `optimiser` | rewrites of a graph that keep every bit of its results |
 //! | `engine` | executes a graph in one thread, depth first |
 //! | `scheduler` | runs a graph: splits it into tasks for workers, restores their order; `explain` |
 //!
-//! Each folder uses those above it. Two things point down: the contract names [`Out`], the engine's side of an operator call, and
-//! `explain` and [`Control`] run the optimiser. [`operator!`] declares an operator, also in other crates. Semantics:
-//! `docs/design.md`, section 15.
+//! Each folder uses those above it, with three exceptions: a plan holds the recordings that it scans, [`Catalog`] lists the
+//! built-in operators, and the contracts of operators and sinks name the engine's side of a call: [`Out`], [`RunOptions`],
+//! [`PlanOutput`]. [`operator!`] declares an operator, also in other crates. Semantics: `docs/design.md`, section 15.
 
 mod engine;
 pub mod operators;
@@ -31,12 +31,14 @@ pub use engine::dispatch::Out;
 pub use engine::gathered::{Array, PlanOutput};
 pub use engine::pool::Block;
 pub use engine::report::{OperatorReport, PlanWorkerReport, Report, TaskReport};
-pub use engine::{MEMORY, RunOptions, TASK};
+pub use engine::{DEFAULT_MEMORY, DEFAULT_TASK, RunOptions};
 pub use isochrony_runtime::{Interrupt, Progress, Watch, WorkerReport};
 pub use isochrony_workers::ProcessReport;
 pub use operators::Stat;
 pub use plan::catalog::Catalog;
-pub use plan::declaration::{Agreement, Build, Declaration, Declared, Inputs, OperatorBuilder};
+pub use plan::declaration::{
+    Build, Declaration, Declared, Inputs, OperatorBuilder, ResultTolerance,
+};
 pub use plan::error::{Cause, OpError, OpErrorKind, PlanError, RunError};
 pub use plan::item::{Break, Frames, Item, Ranges};
 pub use plan::operator::{
@@ -63,7 +65,7 @@ pub use sources::segments::Segments;
 pub use sources::snapshot::{
     IndexedSnapshot, PlannedReads, Portion, PortionOpener, PortionOverlap, RangePortion, Snapshot,
 };
-pub use sources::source::{Source, SourceItem};
+pub use sources::source::{Source, SourceEvent};
 pub use sources::stored::StoredRecording;
 pub use sources::{Recording, SharedRecording};
 

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use isochrony_flow::operators::{Iir, StaLta, Xcorr};
-use isochrony_flow::{Agreement, Catalog, OperatorBuilder, Plan, Segments, json};
+use isochrony_flow::{Catalog, OperatorBuilder, Plan, ResultTolerance, Segments, json};
 use isochrony_segment::{SigSeg, Stream};
 use isochrony_time::{Rate, TimebaseId};
 
@@ -102,6 +102,9 @@ fn declarations_are_read_in_sections() {
     assert!(stalta.section("Example").starts_with(">>> import"));
     assert_eq!(stalta.section("Nothing"), "");
     let fir = catalog.get("fir").unwrap();
-    assert_eq!(fir.alternatives[0], ("direct", Agreement::BitIdentical));
+    assert_eq!(
+        fir.alternatives[0],
+        ("direct", ResultTolerance::BitIdentical)
+    );
     assert_eq!(fir.to_json()["alternatives"][1][0], "fft");
 }

@@ -73,7 +73,7 @@ fn explain_says_what_is_done_in_tasks_and_why_not_more() {
     let mapped = windows().map(&(&s + 1)).unwrap();
     assert_eq!(
         spread(&mapped.count().unwrap()),
-        "scan -> rewindow -> count in order: it is done sooner than handed over"
+        "scan -> rewindow -> count in order: it takes less time than passing its results"
     );
     let powers = mapped.power().unwrap();
     assert_eq!(
@@ -88,7 +88,7 @@ fn explain_says_what_is_done_in_tasks_and_why_not_more() {
     let loud = mapped.filter(&s.max().gt(3)).unwrap();
     let limited = mapped.limit(9).unwrap();
     assert!(spread(&loud.zip(&[limited]).unwrap()).ends_with(
-        "then in order: limit remembers what came before; zip takes also what is not in tasks of this scan"
+        "then in order: limit remembers what came before; zip has an input that is not computed in tasks of this scan"
     ));
     let scan = Plan::scan_shared(recording());
     let taps = named(&scan, "fir", json!({"taps": [1, 2, 1], "delay": "centred"}));
@@ -100,12 +100,12 @@ fn explain_says_what_is_done_in_tasks_and_why_not_more() {
     // Around a place 3 samples before and 4 behind, and a tap more on both sides.
     assert_eq!(
         spread(&halved.count().unwrap()),
-        "scan -> fir -> resample -> count in tasks of up to 2097152 samples, read with 4 before and 5 behind them, whose partial results are combined in order"
+        "scan -> fir -> resample -> count in tasks of up to 2097152 samples, read with 4 before and 5 after them, whose partial results are combined in order"
     );
     let low = named(&taps, "iir", json!({"band": "lowpass", "cutoff_hz": 100.0}));
     assert_eq!(
         spread(&low.count().unwrap()),
-        "scan -> fir in tasks of up to 1398101 samples, read with 1 before and 1 behind them, then in order: iir settles: in tasks it would be within 1e-9 of one pass, which tolerance= has to grant"
+        "scan -> fir in tasks of up to 1398101 samples, read with 1 before and 1 after them, then in order: iir settles: in tasks it would be within 1e-9 of one pass; allow that by tolerance="
     );
     let long = named(
         &scan,
@@ -114,7 +114,7 @@ fn explain_says_what_is_done_in_tasks_and_why_not_more() {
     );
     let text = spread(&long.limit(4).unwrap());
     assert!(
-        text.starts_with("scan in order: for running_quantile a task needs 199999999 samples beside its own and has memory for "),
+        text.starts_with("scan in order: for running_quantile a task needs 199999999 samples around its portion and has memory for "),
         "{text}"
     );
     let kept = Plan::scan_shared(recording()).apply(
@@ -164,14 +164,14 @@ impl Operator for Seen {
 static WORKED: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(0);
 
 #[test]
-fn one_worker_does_what_shows_cuts_and_not_what_is_held_to_the_same_bits_as_many() {
+fn one_worker_gives_the_bits_of_many_also_behind_factory_operators() {
     let scan = Plan::scan_part(recording(), None, 500);
     let low = |plan: &Plan| named(plan, "iir", json!({"band": "lowpass", "cutoff_hz": 50.0}));
     let seen = |plan: &Plan| plan.apply_factory(SharedFactory::new(Seen), &[]).unwrap();
     let (before, behind) = (low(&seen(&scan)), seen(&low(&scan)));
     let text = before.explain();
     assert!(
-        text.contains("is behind what one worker does not do in tasks"),
+        text.contains("and one worker does not run its input in tasks"),
         "{text}"
     );
     let run = |plan: &Plan, workers| {
@@ -221,7 +221,7 @@ impl Operator for Passed {
     }
 }
 
-/// What shows where the recording is cut, and beside it so many branches that are held and give eight bytes a sample.
+/// What shows where the recording is cut, and beside it so many branches of factory operators that give eight bytes a sample.
 fn beside_held(scan: &Plan, showing: &Plan, branches: usize) -> Vec<Plan> {
     let s = Expr::input();
     let held = scan.map(&(&s * 2.5)).unwrap();
@@ -235,7 +235,7 @@ fn beside_held(scan: &Plan, showing: &Plan, branches: usize) -> Vec<Plan> {
 }
 
 #[test]
-fn neither_memory_nor_what_is_held_changes_where_the_recording_is_cut() {
+fn neither_memory_nor_factory_operators_change_where_the_recording_is_cut() {
     let scan = Plan::scan_part(recording(), None, 500);
     let low = named(&scan, "iir", json!({"band": "lowpass", "cutoff_hz": 500.0}));
     let rows = scan
@@ -259,9 +259,9 @@ fn neither_memory_nor_what_is_held_changes_where_the_recording_is_cut() {
             let tasks = report.tasks.into_iter();
             (all, tasks.map(|task| task.range).collect::<Vec<_>>())
         };
-        let (expected, cuts) = run(1, isochrony_flow::MEMORY, 64 << 10);
+        let (expected, cuts) = run(1, isochrony_flow::DEFAULT_MEMORY, 64 << 10);
         // Where it is cut does show.
-        let (other, others) = run(1, isochrony_flow::MEMORY, 32 << 10);
+        let (other, others) = run(1, isochrony_flow::DEFAULT_MEMORY, 32 << 10);
         assert!(cuts.len() > 3 && others.len() > cuts.len());
         assert!(other[0] != expected[0], "{showing}");
         for memory in [20, 21, 22, 23, 24, 26, 30].map(|bits| 1 << bits) {
@@ -276,7 +276,7 @@ fn neither_memory_nor_what_is_held_changes_where_the_recording_is_cut() {
 }
 
 #[test]
-fn what_is_held_and_makes_too_much_of_a_task_stays_in_the_callers_thread() {
+fn a_factory_operator_with_too_much_output_stays_in_the_callers_thread() {
     let scan = Plan::scan_part(recording(), None, 500);
     let windows = scan.rewindow(100).unwrap();
     let rows = windows.stats([isochrony_flow::Stat::Mean]).unwrap();

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use isochrony_flow::{
     Inputs, Item, Next, OpError, OpErrorKind, Operator, OperatorProperties, Out, Plan, PlanError,
-    Port, PortType, Recording, RunError, Segments, SharedRecording, Source, SourceItem, json,
+    Port, PortType, Recording, RunError, Segments, SharedRecording, Source, SourceEvent, json,
     operator,
 };
 use isochrony_segment::{SigSeg, Stream};
@@ -59,7 +59,7 @@ impl Recording for Dated {
 }
 
 impl Source for DatedPass {
-    fn pull(&mut self) -> Result<SourceItem, OpError> {
+    fn pull(&mut self) -> Result<SourceEvent, OpError> {
         self.0.pull()
     }
 

@@ -262,7 +262,7 @@ fn the_run_gets_memory_when_nobody_works_and_all_is_done_in_the_end() {
         };
         scheduler.reclaim_memory();
         assert_eq!(in_flight.load(Ordering::SeqCst), 0);
-        scheduler.resume();
+        scheduler.resume_tasks();
         assert_eq!(gathered(&scheduler, 0), (vec![0, 1], Ok(())));
         worker.join().unwrap();
     });

@@ -49,7 +49,7 @@ fn where_cuts_show_too_little_memory_is_an_error_and_never_other_cuts() {
         (options.memory, options.task, options.tolerance) = (memory, 64 << 10, 1e-9);
         plan.collect_with(&options)
     };
-    let (expected, report) = collect(1, isochrony_flow::MEMORY).unwrap();
+    let (expected, report) = collect(1, isochrony_flow::DEFAULT_MEMORY).unwrap();
     assert_eq!(report.tasks[0].range.end, 8200);
     let mut refused = 0;
     for memory in (14..22).map(|bits| 1u64 << bits) {

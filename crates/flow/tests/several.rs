@@ -284,7 +284,9 @@ fn explain_says_which_scans_are_read_together_and_why_others_are_not() {
     let said = subgraphs(&apart.limit(4).unwrap());
     assert_eq!(said.len(), 2);
     assert!(
-        said[1].starts_with("scan in order: map takes also what is not in tasks of this scan"),
+        said[1].starts_with(
+            "scan in order: map has an input that is not computed in tasks of this scan"
+        ),
         "{said:?}"
     );
 }

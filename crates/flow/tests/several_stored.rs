@@ -185,7 +185,7 @@ fn tasks_read_channels_together_but_not_ranges_that_may_go_back() {
     let back = [0, 1].map(|channel| made.stored(channel).ranges([50..90, 0..50]));
     let back = said(back);
     assert!(
-        back.contains("scan in order: map lets streams meet of ranges that may go back"),
+        back.contains("scan in order: map matches streams of ranges that may rewind"),
         "{back}"
     );
 }

@@ -120,7 +120,9 @@ fn what_a_selection_leaves_out_is_told_by_resampling_on_several_workers_too() {
     assert_eq!(many, plan.collect().unwrap());
     let text = plan.count().unwrap().explain();
     assert!(
-        text.contains("resample must know what it gave before what the selection leaves out"),
+        text.contains(
+            "resample must know what it emitted before the samples that the selection leaves out"
+        ),
         "{text}"
     );
 }
@@ -321,14 +323,14 @@ fn a_saved_plan_keeps_its_strategy_and_an_unknown_one_is_refused() {
     let plan = Plan::scan(made.stored().io(isochrony_store::Strategy::Populate));
     let mut saved = plan.to_json().unwrap();
     let catalog = Catalog::standard();
-    let revived = |saved: &serde_json::Value| {
+    let resolved = |saved: &serde_json::Value| {
         Plan::from_json(saved, &catalog, &|map| {
             StoredRecording::resolve(map, Some(&made.store))
         })
     };
-    assert_eq!(revived(&saved).unwrap().to_string(), plan.to_string());
+    assert_eq!(resolved(&saved).unwrap().to_string(), plan.to_string());
     saved["nodes"][0]["of"]["io"] = json!("fread");
-    let error = revived(&saved).unwrap_err().to_string();
+    let error = resolved(&saved).unwrap_err().to_string();
     assert!(
         error.contains("fread") && error.contains("populate"),
         "{error}"

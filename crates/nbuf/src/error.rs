@@ -5,11 +5,10 @@ use std::fmt;
 use std::io;
 
 use isochrony_bytes::BytesError;
+pub use isochrony_runtime::Cause;
+use isochrony_runtime::panic_message;
 
 use crate::report::Report;
-
-/// The error of a processor.
-pub type Cause = Box<dyn std::error::Error + Send + Sync>;
 
 /// An error of this crate: what, where, and how to fix it.
 #[derive(Debug, thiserror::Error)]
@@ -70,7 +69,7 @@ pub enum NbufError {
         offset: u64,
         /// Bytes before that offset that are not processed: an incomplete record.
         unfinished: u64,
-        /// From the system or the reader.
+        /// The error of the reader or of the system.
         #[source]
         why: io::Error,
     },
@@ -94,7 +93,7 @@ pub enum NbufError {
         name: String,
         /// Bytes written to it.
         written: u64,
-        /// From the system or the writer.
+        /// The error of the writer or of the system.
         #[source]
         why: io::Error,
     },
@@ -103,7 +102,7 @@ pub enum NbufError {
     Thread {
         /// Number of the worker.
         worker: usize,
-        /// From the system.
+        /// The error of the system.
         #[source]
         why: io::Error,
     },
@@ -236,9 +235,8 @@ pub(crate) struct PanicError(String);
 
 impl PanicError {
     pub(crate) fn new(payload: &(dyn Any + Send)) -> Self {
-        let text = payload.downcast_ref::<&str>().map(ToString::to_string);
-        let text = text.or_else(|| payload.downcast_ref::<String>().cloned());
-        Self(text.unwrap_or_else(|| "something that is no text".to_owned()))
+        let message = panic_message(payload);
+        Self(message.unwrap_or("a payload that is not text").to_owned())
     }
 }
 

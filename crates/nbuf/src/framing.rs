@@ -83,7 +83,8 @@ impl Framing {
     pub(crate) fn whole(&self, bytes: &[u8]) -> usize {
         match self {
             Self::Stride(stride) => bytes.len() - bytes.len() % stride,
-            // Searched from the end: only a delimiter of one byte cannot overlap itself, as "aa" does in "aaa".
+            // Searched from the end. Longer delimiters are not: one that overlaps itself, as "aa" in "aaa", is found elsewhere
+            // from the end than from the beginning.
             Self::Delimited(delimiter) if delimiter.len() == 1 => {
                 memchr::memrchr(delimiter[0], bytes).map_or(0, |at| at + 1)
             }

@@ -1,4 +1,4 @@
-//! Staging buffers: hold a buffer's output until the buffer is executed, within a memory limit.
+//! Staging buffers: output that waits in memory for its turn to be written, within a limit.
 
 /// What one worker stages. Reused for each buffer.
 #[derive(Default)]

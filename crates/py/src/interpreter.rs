@@ -25,7 +25,7 @@ use pyo3::types::PyDict;
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
 /// Python functions that run longer are interrupted by an exception.
 const INTERRUPT_DELAY: Duration = Duration::from_millis(200);
-const POLL_INTERVAL: Duration = Duration::from_millis(1);
+const CLOSE_CHECK_INTERVAL: Duration = Duration::from_millis(1);
 
 static IS_CLOSING: AtomicBool = AtomicBool::new(false);
 /// Finalizes the interpreter; may still run Python code.
@@ -232,7 +232,7 @@ pub(crate) fn close(py: Python<'_>) {
                 .for_each(|run| interrupt(py, run.python_thread));
         }
         // Not `detach`: this thread has to return.
-        py.detach(|| thread::sleep(POLL_INTERVAL));
+        py.detach(|| thread::sleep(CLOSE_CHECK_INTERVAL));
     }
 }
 

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use isochrony_flow::{Cause, OpError, OpErrorKind, RunOptions};
 use isochrony_workers::{
-    CallError, Caller, Encoding, HostFunction, ProcessPool, RemoteException, SerializedFunction,
-    StartCommand, kill_group_when_closed,
+    CallContext, CallError, Encoding, HostFunction, ProcessPool, RemoteException,
+    SerializedFunction, StartCommand, kill_group_when_closed,
 };
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -70,8 +70,9 @@ impl HostFunction for FunctionObject {
     }
 }
 
-pub(crate) fn caller(run: &RunOptions<'_>) -> Caller {
-    Caller {
+/// The calling thread of an operator.
+pub(crate) fn call_context(run: &RunOptions<'_>) -> CallContext {
+    CallContext {
         worker: run.worker,
         interrupt: run.interrupt.cloned(),
         check_signals,

@@ -1,8 +1,8 @@
 //! A counter that one thread of the process advances every [`POLL_INTERVAL`] while somebody needs it.
 //!
-//! Working threads poll between short steps. Reading the clock at each step costs too much, and starting a timer thread
-//! takes longer than a short execution. So all executions share one thread and compare a number. It ends after
-//! [`IDLE_TICKS`] without users; nobody joins it.
+//! Executions check between short steps whether a poll is due. Reading the system clock at each step is too slow, and starting a
+//! timer thread takes longer than a short execution. So all executions share one thread and compare its counter with the value
+//! they saw last. The thread ends after [`IDLE_TICKS`] without users; nobody joins it.
 //!
 //! A forked child has no such thread, so the owner is recorded by process id.
 
@@ -65,8 +65,8 @@ fn count(process: u32) {
             continue;
         }
         CLOCK_PROCESS.store(0, Ordering::SeqCst);
-        // A user registered before the store relies on this thread; one registered after it started another. The swap
-        // decides which of the two stays.
+        // A user that registered before the store relies on this thread: the swap finds 0, and the thread continues. A user
+        // that registered after it has started another: the swap finds `process`, and this thread ends.
         if USERS.load(Ordering::SeqCst) == 0
             || CLOCK_PROCESS.swap(process, Ordering::SeqCst) == process
         {

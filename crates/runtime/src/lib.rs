@@ -7,9 +7,11 @@
 //! | When is it time to check? | every [`POLL_INTERVAL`]: [`PollTimer`] for a thread that works, [`WaitGroup`] for one that waits |
 //! | Is there memory for it? | [`MemoryBudget`], of which each thread holds [`MemoryReservation`]s |
 //! | What did each thread do? | [`WorkerReport`] |
+//! | Why did code of others fail? | [`Cause`], [`panic_message`] |
 //!
 //! Depends on the standard library only and starts no workers: pools and queues belong to the engines.
 
+mod cause;
 mod interrupt;
 mod interval_clock;
 mod memory_budget;
@@ -18,6 +20,7 @@ mod progress;
 pub mod sync;
 mod worker_report;
 
+pub use cause::{Cause, panic_message};
 pub use interrupt::Interrupt;
 pub use memory_budget::{MemoryBudget, MemoryReservation};
 pub use poll::{ActiveWatch, POLL_INTERVAL, PollTimer, WaitGroup, WaitToken, Watch};

@@ -49,7 +49,8 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// The execution ends early if `callback` returns false. One shorter than [`POLL_INTERVAL`] never calls it.
+    /// The execution ends early if `callback` returns false. All executions share one clock, so the first call comes after at
+    /// most [`POLL_INTERVAL`], and a short execution may end without one.
     #[must_use]
     pub fn new(callback: impl Fn() -> bool + Send + Sync + 'static) -> Self {
         Self {

@@ -58,7 +58,8 @@ impl Progress {
 
     /// Adds `amount` to a known total.
     pub fn extend(&self, amount: u64) {
-        self.total.fetch_add(amount, Ordering::Relaxed);
+        let before = self.total.fetch_add(amount, Ordering::Relaxed);
+        debug_assert!(before != UNKNOWN, "the total is unknown");
     }
 }
 

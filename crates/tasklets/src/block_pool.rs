@@ -3,11 +3,10 @@
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Mutex, PoisonError};
 
-use isochrony_runtime::MemoryBudget;
 use isochrony_segment::{Buffer, BufferMut, SegmentError};
 use isochrony_store::Blocks;
 
-/// Bytes of idle blocks kept, and of blocks that the pool waits for.
+/// Most bytes of idle blocks, and of referenced ones, that the pool keeps.
 const MAX_IDLE_BYTES: u64 = 64 << 20;
 
 /// Referenced blocks that are checked whenever one is taken.
@@ -19,50 +18,55 @@ pub struct BlockPool {
     blocks: Mutex<PooledBlocks>,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct PooledBlocks {
     idle_by_len: HashMap<usize, Vec<Buffer>>,
-    idle_memory: MemoryBudget,
-    /// Blocks given back while something refers to them. They become idle later: the allocator would not reuse their
-    /// memory.
+    idle_bytes: u64,
+    /// Blocks that were given back while something still refers to them. They become idle when nothing does: the allocator
+    /// would not reuse their memory.
     referenced: VecDeque<Buffer>,
-    referenced_memory: MemoryBudget,
-}
-
-impl Default for PooledBlocks {
-    fn default() -> Self {
-        Self {
-            idle_by_len: HashMap::new(),
-            idle_memory: MemoryBudget::new(MAX_IDLE_BYTES),
-            referenced: VecDeque::new(),
-            referenced_memory: MemoryBudget::new(MAX_IDLE_BYTES),
-        }
-    }
+    referenced_bytes: u64,
 }
 
 impl PooledBlocks {
-    fn add(&mut self, block: Buffer) {
-        if self.idle_memory.try_grow(block.len() as u64) {
+    /// Keeps an idle block, or drops it if there are enough.
+    fn add_idle(&mut self, block: Buffer) {
+        let bytes = self.idle_bytes + block.len() as u64;
+        if bytes <= MAX_IDLE_BYTES {
+            self.idle_bytes = bytes;
             let idle = self.idle_by_len.entry(block.len()).or_default();
             idle.push(block);
         }
     }
 
-    /// First moves blocks that nothing refers to any longer to the idle ones.
+    /// Keeps a block until nothing refers to it; drops the oldest ones to make room.
+    fn add_referenced(&mut self, block: Buffer) {
+        let bytes = block.len() as u64;
+        while self.referenced_bytes + bytes > MAX_IDLE_BYTES {
+            let Some(oldest) = self.referenced.pop_front() else {
+                return;
+            };
+            self.referenced_bytes -= oldest.len() as u64;
+        }
+        self.referenced_bytes += bytes;
+        self.referenced.push_back(block);
+    }
+
+    /// Takes an idle block, after it has moved blocks that nothing refers to any longer to the idle ones.
     fn find(&mut self, len: usize) -> Option<Buffer> {
         for _ in 0..REFERENCED_BLOCKS_CHECKED.min(self.referenced.len()) {
             let Some(mut block) = self.referenced.pop_front() else {
                 break;
             };
             if block.get_mut().is_some() {
-                self.referenced_memory.shrink(block.len() as u64);
-                self.add(block);
+                self.referenced_bytes -= block.len() as u64;
+                self.add_idle(block);
             } else {
                 self.referenced.push_back(block);
             }
         }
         let block = self.idle_by_len.get_mut(&len).and_then(Vec::pop)?;
-        self.idle_memory.shrink(len as u64);
+        self.idle_bytes -= len as u64;
         Some(block)
     }
 }
@@ -125,17 +129,10 @@ impl BlockPool {
         }
         let is_idle = block.get_mut().is_some();
         let mut blocks = self.blocks.lock().unwrap_or_else(PoisonError::into_inner);
-        if is_idle {
-            blocks.add(block);
-            return;
+        match is_idle {
+            true => blocks.add_idle(block),
+            false => blocks.add_referenced(block),
         }
-        while !blocks.referenced_memory.try_grow(block.len() as u64) {
-            let Some(oldest) = blocks.referenced.pop_front() else {
-                return;
-            };
-            blocks.referenced_memory.shrink(oldest.len() as u64);
-        }
-        blocks.referenced.push_back(block);
     }
 }
 
@@ -176,7 +173,7 @@ mod tests {
         let large = [(); 3].map(|()| pool.take(half).unwrap());
         large.into_iter().for_each(|block| pool.give(block));
         let blocks = pool.blocks.lock().unwrap();
-        assert_eq!(blocks.idle_memory.reserved(), MAX_IDLE_BYTES);
+        assert_eq!(blocks.idle_bytes, MAX_IDLE_BYTES);
         assert_eq!(blocks.idle_by_len[&half].len(), 2);
     }
 }

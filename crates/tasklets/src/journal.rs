@@ -1,8 +1,8 @@
 //! The journal: records on disk what an execution has finished, so that another one can resume it, however it ended.
 //!
-//! A record claims a range of samples, or says that a tasklet is finished; the latter follows the commit that makes its
-//! outputs durable. Each line starts with its checksum; the first torn line ends the journal. Lost records cost work
-//! done again, never a sample. [`JournalPlace`] opens the file.
+//! A record claims a range of samples for the execution, or says that a tasklet is finished. The latter is written after the
+//! commit that makes the tasklet's outputs durable. Each line starts with its checksum, and the first torn line ends the
+//! journal. Losing records costs work that is done again, never a sample. [`JournalLocation`] opens the file.
 //!
 //! ```text
 //!  lock the journal -> record claims -> run tasklets -> commit outputs -> record finished tasklets -> (repeat)
@@ -15,7 +15,7 @@ use std::ops::Range;
 use serde::{Deserialize, Serialize};
 
 use crate::error::TaskletError;
-use crate::journal_place::JournalPlace;
+use crate::journal_location::JournalLocation;
 
 /// A line of a journal. Names of variants and fields are those on disk.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -39,14 +39,16 @@ pub(crate) enum JournalRecord {
 
 #[derive(Debug)]
 pub(crate) struct Journal {
-    place: JournalPlace,
+    location: JournalLocation,
     file: LockedFile,
 }
 
 impl Journal {
-    /// No records if there is no such file.
-    pub(crate) fn read(place: &JournalPlace) -> Result<Vec<JournalRecord>, TaskletError> {
-        let text = place.read().map_err(|source| place.error("read", source))?;
+    /// Reads the records of a journal; none if there is no such file.
+    pub(crate) fn read(location: &JournalLocation) -> Result<Vec<JournalRecord>, TaskletError> {
+        let text = location
+            .read()
+            .map_err(|source| location.error("read", source))?;
         Ok(parse_lines(&text).0)
     }
 
@@ -64,7 +66,7 @@ impl Journal {
         (self.file.0)
             .write_all(&text)
             .and_then(|()| self.file.0.sync_data())
-            .map_err(|source| self.place.error("write", source))
+            .map_err(|source| self.location.error("write", source))
     }
 }
 
@@ -80,36 +82,39 @@ impl Drop for LockedFile {
 
 /// A journal locked against other executions, and its previous records.
 pub(crate) struct LockedJournal {
-    place: JournalPlace,
+    location: JournalLocation,
     file: LockedFile,
     records: Vec<JournalRecord>,
     bytes: u64,
 }
 
 impl LockedJournal {
-    pub(crate) fn new(place: &JournalPlace) -> Result<Self, TaskletError> {
-        let io = |source| place.error("begin", source);
-        let file = place.open().map_err(io)?;
+    /// Locks a journal and creates it if there is none.
+    pub(crate) fn new(location: &JournalLocation) -> Result<Self, TaskletError> {
+        let io = |source| location.error("begin", source);
+        let file = location.open().map_err(io)?;
         match file.try_lock() {
             Err(TryLockError::WouldBlock) => {
                 return Err(TaskletError::JournalInUse {
-                    path: place.path().to_owned(),
+                    path: location.path().to_owned(),
                 });
             }
             // Some file systems have no locks.
             Ok(()) | Err(TryLockError::Error(_)) => {}
         }
-        let text = place.read().map_err(|source| place.error("read", source))?;
+        let text = location
+            .read()
+            .map_err(|source| location.error("read", source))?;
         let (records, bytes) = parse_lines(&text);
-        // A store's folder holds only journals: a file without valid records is a damaged one. Elsewhere it may be the
-        // user's.
-        if records.is_empty() && !place.is_in_store() && !is_torn_record(&text) {
+        // The folder of a store holds nothing but journals: a file without valid records is a damaged one there, and may be
+        // the user's file elsewhere.
+        if records.is_empty() && !location.is_in_store() && !is_torn_record(&text) {
             return Err(TaskletError::NotAJournal {
-                path: place.path().to_owned(),
+                path: location.path().to_owned(),
             });
         }
         Ok(Self {
-            place: place.clone(),
+            location: location.clone(),
             file: LockedFile(file),
             records,
             bytes,
@@ -127,19 +132,19 @@ impl LockedJournal {
         claims: impl IntoIterator<Item = (String, Range<i64>)>,
     ) -> Result<Journal, TaskletError> {
         let Self {
-            place,
+            location,
             mut file,
             bytes,
             ..
         } = self;
-        let io = |source| place.error("begin", source);
+        let io = |source| location.error("begin", source);
         (file.0)
             .set_len(if resume { bytes } else { 0 })
             .map_err(io)?;
         (file.0).seek(SeekFrom::End(0)).map_err(io)?;
-        // The file's name must be durable, too: no sample may outlive the record of its claim.
-        place.sync_folder().map_err(io)?;
-        let mut journal = Journal { place, file };
+        // The file's name must be durable, too: no sample may outlive the record of who claimed it.
+        location.sync_folder().map_err(io)?;
+        let mut journal = Journal { location, file };
         let claims = claims
             .into_iter()
             .map(|(signal, range)| JournalRecord::Claim {
@@ -197,11 +202,11 @@ mod tests {
         resume: bool,
         claims: impl IntoIterator<Item = (String, Range<i64>)>,
     ) -> Result<Journal, TaskletError> {
-        LockedJournal::new(&place(path))?.begin(resume, claims)
+        LockedJournal::new(&location(path))?.begin(resume, claims)
     }
 
-    fn place(path: &Path) -> JournalPlace {
-        JournalPlace::new(path).unwrap()
+    fn location(path: &Path) -> JournalLocation {
+        JournalLocation::new(path).unwrap()
     }
 
     #[test]
@@ -212,11 +217,11 @@ mod tests {
         // Until it runs its program, a forked child has a descriptor of the same open file.
         let child = journal.file.0.try_clone().unwrap();
         assert!(matches!(
-            LockedJournal::new(&place(&path)),
+            LockedJournal::new(&location(&path)),
             Err(TaskletError::JournalInUse { .. })
         ));
         drop(journal);
-        assert!(LockedJournal::new(&place(&path)).is_ok());
+        assert!(LockedJournal::new(&location(&path)).is_ok());
         drop(child);
     }
 
@@ -241,8 +246,8 @@ mod tests {
         }
         std::fs::write(&path, b"").unwrap();
         begin(&path, false, []).unwrap();
-        // A store's folder holds only journals: this one was damaged by a crash.
-        let own = JournalPlace::in_store(folder.path(), "00000000");
+        // The folder of a store holds only journals, so this is one that a crash damaged.
+        let own = JournalLocation::in_store(folder.path(), "00000000");
         let path = own.path();
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         std::fs::write(path, [0; 100]).unwrap();
@@ -265,16 +270,16 @@ mod tests {
     fn reads_and_continues_a_journal_torn_anywhere() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("journal");
-        assert_eq!(Journal::read(&place(&path)).unwrap(), []);
+        assert_eq!(Journal::read(&location(&path)).unwrap(), []);
         let mut journal = begin(&path, false, [("x".to_owned(), 0..5)]).unwrap();
         journal.append([done("a"), done("b\n\"é")]).unwrap();
         drop(journal);
         let whole = std::fs::read(&path).unwrap();
-        let all = Journal::read(&place(&path)).unwrap();
+        let all = Journal::read(&location(&path)).unwrap();
         assert_eq!(all.len(), 3);
         for cut in 0..=whole.len() {
             std::fs::write(&path, &whole[..cut]).unwrap();
-            let have = Journal::read(&place(&path)).unwrap();
+            let have = Journal::read(&location(&path)).unwrap();
             assert_eq!(have, all[..have.len()]);
             assert_eq!(
                 have.len(),
@@ -282,7 +287,7 @@ mod tests {
             );
             let mut journal = begin(&path, true, []).unwrap();
             journal.append([done("c")]).unwrap();
-            let again = Journal::read(&place(&path)).unwrap();
+            let again = Journal::read(&location(&path)).unwrap();
             assert_eq!(again[..have.len()], have);
             assert_eq!(again[have.len()..], [done("c")]);
         }
@@ -290,14 +295,14 @@ mod tests {
             let mut other = whole.clone();
             other[at] ^= 1;
             std::fs::write(&path, &other).unwrap();
-            let have = Journal::read(&place(&path)).unwrap();
+            let have = Journal::read(&location(&path)).unwrap();
             assert!(
                 have.len() < all.len() && have == all[..have.len()],
                 "byte {at}"
             );
         }
         let first = begin(&path, false, []).unwrap();
-        assert_eq!(Journal::read(&place(&path)).unwrap(), []);
+        assert_eq!(Journal::read(&location(&path)).unwrap(), []);
         let second = begin(&path, true, []).unwrap_err();
         assert_eq!(second.code(), "journal_in_use");
         drop(first);

@@ -15,7 +15,7 @@ mod error;
 mod executor;
 mod graph;
 mod journal;
-mod journal_place;
+mod journal_location;
 mod options;
 mod prefetch;
 mod previous_execution;

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use crate::error::TaskletError;
 use crate::journal::{Journal, JournalRecord};
-use crate::journal_place::JournalPlace;
+use crate::journal_location::JournalLocation;
 use crate::signal_range::merge_ranges;
 
 #[derive(Default)]
@@ -47,7 +47,12 @@ impl PreviousExecution {
     }
 }
 
-fn find_claiming_journal(own: &JournalPlace, signal: &str, range: &Range<i64>) -> Option<PathBuf> {
+/// Finds another journal of the same store whose execution claimed a range.
+fn find_claiming_journal(
+    own: &JournalLocation,
+    signal: &str,
+    range: &Range<i64>,
+) -> Option<PathBuf> {
     let other = own.others().into_iter().find(|other| {
         Journal::read(other)
             .is_ok_and(|records| PreviousExecution::new(records).claims(signal, range))
@@ -65,7 +70,7 @@ pub(crate) struct OccupiedOutput<'a> {
 }
 
 impl OccupiedOutput<'_> {
-    pub(crate) fn error(self, journal: Option<&JournalPlace>) -> TaskletError {
+    pub(crate) fn error(self, journal: Option<&JournalLocation>) -> TaskletError {
         TaskletError::OutputOccupied {
             name: self.name.to_owned(),
             signal: self.signal.to_owned(),

@@ -12,7 +12,7 @@ use crate::catalog::SignalCatalog;
 use crate::error::TaskletError;
 use crate::graph::DependencyGraph;
 use crate::journal::{Journal, JournalRecord, LockedJournal};
-use crate::journal_place::JournalPlace;
+use crate::journal_location::JournalLocation;
 use crate::options::ExecutorOptions;
 use crate::previous_execution::{OccupiedOutput, PreviousExecution};
 use crate::serial_order::{OrderPolicy, OrderReason, SerialOrder};
@@ -34,7 +34,7 @@ pub(crate) struct Schedule {
     pub(crate) notes: Vec<String>,
     /// Outputs, as tasklet and output, that a previous execution wrote at least in part and did not record as finished.
     pub(crate) unfinished_outputs: Vec<(usize, usize)>,
-    pub(crate) journal: Option<JournalPlace>,
+    pub(crate) journal: Option<JournalLocation>,
     previous: PreviousExecution,
     has_disk_positions: bool,
 }
@@ -47,9 +47,9 @@ impl Schedule {
         resume: bool,
     ) -> Result<Self, TaskletError> {
         let (catalog, graph) = catalog_and_graph(tasklets)?;
-        let journal = journal_place(options, &catalog)?;
+        let journal = journal_location(options, &catalog)?;
         let records = match &journal {
-            Some(place) if resume => Journal::read(place)?,
+            Some(location) if resume => Journal::read(location)?,
             _ => Vec::new(),
         };
         Self::new(
@@ -69,7 +69,7 @@ impl Schedule {
         resume: bool,
     ) -> Result<(Self, Option<LockedJournal>), TaskletError> {
         let (catalog, graph) = catalog_and_graph(tasklets)?;
-        let Some(place) = journal_place(options, &catalog)? else {
+        let Some(location) = journal_location(options, &catalog)? else {
             let no_records = Vec::new();
             let schedule = Self::new(
                 tasklets,
@@ -81,8 +81,8 @@ impl Schedule {
             )?;
             return Ok((schedule, None));
         };
-        let mut journal = LockedJournal::new(&place)?;
-        // Again: until now another execution may have held the lock and changed the signals.
+        let mut journal = LockedJournal::new(&location)?;
+        // Again: an execution that held the lock until now may have changed the signals since.
         let (catalog, graph) = catalog_and_graph(tasklets)?;
         let records = if resume {
             journal.take_records()
@@ -94,7 +94,7 @@ impl Schedule {
             options,
             resume,
             (catalog, graph),
-            Some(place),
+            Some(location),
             records,
         )?;
         Ok((schedule, Some(journal)))
@@ -105,7 +105,7 @@ impl Schedule {
         options: &ExecutorOptions,
         resume: bool,
         (catalog, mut graph): (SignalCatalog, DependencyGraph),
-        journal: Option<JournalPlace>,
+        journal: Option<JournalLocation>,
         records: Vec<JournalRecord>,
     ) -> Result<Self, TaskletError> {
         if resume && journal.is_none() {
@@ -256,13 +256,13 @@ fn look_up_disk_positions(catalog: &SignalCatalog, graph: &mut DependencyGraph) 
     })
 }
 
-/// The journal that the options name, else one in the first written store, if any.
-fn journal_place(
+/// The journal that the options name, else one in the first store that is written; None if no store is.
+fn journal_location(
     options: &ExecutorOptions,
     catalog: &SignalCatalog,
-) -> Result<Option<JournalPlace>, TaskletError> {
+) -> Result<Option<JournalLocation>, TaskletError> {
     if let Some(path) = &options.journal {
-        return JournalPlace::new(path).map(Some);
+        return JournalLocation::new(path).map(Some);
     }
     let stores = catalog.written_stores.iter();
     let Some(store) = stores.map(|store| store.path()).min() else {
@@ -275,7 +275,7 @@ fn journal_place(
         .collect();
     // A journal per set of written signals: an execution must not empty that of a different one.
     let checksum = crc32c::crc32c(written.join("\n").as_bytes());
-    Ok(Some(JournalPlace::in_store(
+    Ok(Some(JournalLocation::in_store(
         store,
         &format!("{checksum:08x}"),
     )))
@@ -359,7 +359,7 @@ fn find_unfinished_outputs(
     catalog: &SignalCatalog,
     reused: &[bool],
     previous: &PreviousExecution,
-    journal: Option<&JournalPlace>,
+    journal: Option<&JournalLocation>,
 ) -> Result<Vec<(usize, usize)>, TaskletError> {
     let mut unfinished = Vec::new();
     let specs = catalog.specs.iter().enumerate();

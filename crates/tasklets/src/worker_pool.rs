@@ -15,7 +15,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::thread::{self, Scope};
 use std::time::{Duration, Instant};
 
-use isochrony_runtime::{POLL_INTERVAL, PollTimer, Progress, WorkerReport};
+use isochrony_runtime::{POLL_INTERVAL, PollTimer, Progress, WorkerReport, panic_message};
 
 use crate::error::{Cause, TaskletError};
 use crate::options::{ExecutorOptions, ThreadWrapper};
@@ -327,7 +327,6 @@ impl Drop for ActiveWorkerGuard<'_, '_> {
 }
 
 fn panic_text(panic: &(dyn Any + Send)) -> String {
-    let text = panic.downcast_ref::<&str>().copied();
-    let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
-    format!("it panicked: {}", text.unwrap_or("with no message"))
+    let message = panic_message(panic).unwrap_or("with no message");
+    format!("it panicked: {message}")
 }

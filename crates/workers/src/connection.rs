@@ -8,7 +8,7 @@ use std::sync::Arc;
 use crate::error::{ProcessError, RemoteException};
 use crate::function::PortableFunction;
 use crate::shared_memory::SharedMemory;
-use crate::wire::{self, InterruptCheck, POLL_INTERVAL, Request, Response};
+use crate::wire::{self, InterruptCheck, RESPONSE_WAIT, Request, Response};
 
 pub(crate) struct Connection {
     socket: UnixStream,
@@ -23,7 +23,7 @@ pub(crate) struct Connection {
 
 impl Connection {
     pub(crate) fn new(socket: UnixStream, pid: u32) -> io::Result<Self> {
-        socket.set_read_timeout(Some(POLL_INTERVAL))?;
+        socket.set_read_timeout(Some(RESPONSE_WAIT))?;
         Ok(Self {
             socket,
             pid,

@@ -2,11 +2,10 @@
 
 use std::io;
 
-/// Deaths that an execution bears; more are no accidents.
-pub(crate) const MAX_DEATHS: usize = 8;
+pub use isochrony_runtime::Cause;
 
-/// An error of the host language.
-pub type Cause = Box<dyn std::error::Error + Send + Sync>;
+/// Most deaths of processes that an execution survives: more are not accidents.
+pub(crate) const MAX_DEATHS: usize = 8;
 
 /// Why a process gave no answer.
 #[derive(Debug)]
@@ -36,13 +35,13 @@ impl From<io::Error> for ProcessError {
 
 impl ProcessError {
     pub(crate) fn unexpected_response() -> Self {
-        Self::Io(io::Error::other("an answer to another question"))
+        Self::Io(io::Error::other("the response does not match the request"))
     }
 
     pub(crate) fn invalid_message() -> Self {
         Self::Io(io::Error::new(
             io::ErrorKind::InvalidData,
-            "a message that is none",
+            "the message is malformed",
         ))
     }
 }

@@ -19,8 +19,8 @@
 //! No process outlives the pool: idle ones are asked to exit, then all are killed. If the parent dies, they end by
 //! themselves ([`kill_group_when_closed`]). Each leads a process group, so that what functions start ends too.
 //!
-//! The crate knows neither Python nor plans. The host language comes in through [`HostFunction`], [`StartCommand`] and
-//! [`Caller`]; its exceptions go out as [`RemoteException`].
+//! This crate knows neither Python nor plans. The host language comes in through [`HostFunction`], [`StartCommand`] and
+//! [`CallContext`]; its exceptions go out as [`RemoteException`].
 
 mod block;
 mod connection;
@@ -43,6 +43,6 @@ pub use function::{Encoding, HostFunction, PortableFunction, SerializedFunction}
 pub use parent_watch::kill_group_when_closed;
 pub use pool::ProcessPool;
 pub use process::StartCommand;
-pub use remote_function::{Caller, RemoteFunction};
+pub use remote_function::{CallContext, RemoteFunction};
 pub use report::ProcessReport;
 pub use tasklet::{InputSegment, TaskletCall, TaskletInput, TaskletOutput, TaskletResult};

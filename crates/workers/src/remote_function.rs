@@ -14,8 +14,8 @@ use crate::wire::InterruptCheck;
 
 /// The calling thread, and what ends its wait for an answer.
 #[derive(Clone)]
-pub struct Caller {
-    /// Worker thread; None: the caller's.
+pub struct CallContext {
+    /// Number of the worker thread; None: the caller's thread.
     pub worker: Option<usize>,
     /// Asks the execution to end.
     pub interrupt: Option<Interrupt>,
@@ -23,7 +23,7 @@ pub struct Caller {
     pub check_signals: fn() -> Result<(), Cause>,
 }
 
-impl Caller {
+impl CallContext {
     fn check(&self) -> Result<(), ProcessError> {
         if (self.interrupt.as_ref()).is_some_and(Interrupt::is_requested) {
             return Err(ProcessError::Stopped);
@@ -63,7 +63,7 @@ pub struct RemoteFunction {
     pool: Arc<ProcessPool>,
     function: Arc<PortableFunction>,
     name: String,
-    caller: Caller,
+    context: CallContext,
     unit: WorkUnit,
     /// A call may be repeated in another process.
     is_stateless: bool,
@@ -76,11 +76,11 @@ impl RemoteFunction {
         pool: Arc<ProcessPool>,
         function: Arc<PortableFunction>,
         name: &str,
-        caller: Caller,
+        context: CallContext,
         is_stateless: bool,
     ) -> Self {
         let unit = WorkUnit::Block;
-        Self::new(pool, function, name, caller, unit, is_stateless)
+        Self::new(pool, function, name, context, unit, is_stateless)
     }
 
     /// A tasklet's function. Its outputs are its own, so a call may be repeated.
@@ -89,16 +89,16 @@ impl RemoteFunction {
         pool: Arc<ProcessPool>,
         function: Arc<PortableFunction>,
         name: &str,
-        caller: Caller,
+        context: CallContext,
     ) -> Self {
-        Self::new(pool, function, name, caller, WorkUnit::Tasklet, true)
+        Self::new(pool, function, name, context, WorkUnit::Tasklet, true)
     }
 
     fn new(
         pool: Arc<ProcessPool>,
         function: Arc<PortableFunction>,
         name: &str,
-        caller: Caller,
+        context: CallContext,
         unit: WorkUnit,
         is_stateless: bool,
     ) -> Self {
@@ -106,7 +106,7 @@ impl RemoteFunction {
             pool,
             function,
             name: name.to_owned(),
-            caller,
+            context,
             unit,
             is_stateless,
         };
@@ -118,10 +118,10 @@ impl RemoteFunction {
     /// Failures show in the first call. Not in the caller's thread, where a signal could not end the execution
     /// meanwhile.
     fn warm_up(&self) {
-        if self.caller.worker.is_some()
-            && let Ok(mut process) = self.pool.take(self.caller.worker)
+        if self.context.worker.is_some()
+            && let Ok(mut process) = self.pool.take(self.context.worker)
         {
-            match process.load(&self.function, &mut || self.caller.check()) {
+            match process.load(&self.function, &mut || self.context.check()) {
                 Ok(()) => self.pool.give_back(process),
                 Err(ProcessError::Died) => drop(self.pool.bury(process)),
                 Err(_) => {}
@@ -167,8 +167,8 @@ impl RemoteFunction {
     ) -> Result<T, CallError> {
         let mut is_retry = false;
         loop {
-            let mut process = self.pool.take(self.caller.worker)?;
-            match call(&mut process, &self.function, &mut || self.caller.check()) {
+            let mut process = self.pool.take(self.context.worker)?;
+            match call(&mut process, &self.function, &mut || self.context.check()) {
                 Ok(answer) => {
                     self.pool.give_back(process);
                     return answer.map_err(CallError::Raised);

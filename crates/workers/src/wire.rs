@@ -11,15 +11,15 @@ use isochrony_segment::has_free_memory;
 
 use crate::error::{ProcessError, RemoteException};
 
-/// How often a waiting thread checks whether the process lives and the execution goes on.
-pub(crate) const POLL_INTERVAL: Duration = Duration::from_millis(50);
+/// Interval at which a thread that waits for an answer checks whether the process lives and the execution goes on.
+pub(crate) const RESPONSE_WAIT: Duration = Duration::from_millis(50);
 
 /// Messages up to this length are copied and sent by one system call.
 pub(crate) const MAX_COPIED: usize = 64 << 10;
 
 const HEADER_LEN: usize = 12;
 
-/// Called at every [`POLL_INTERVAL`] of a wait. An error ends the wait.
+/// Called at every [`RESPONSE_WAIT`] while a process works. An error ends the wait.
 pub(crate) type InterruptCheck<'a> = &'a mut dyn FnMut() -> Result<(), ProcessError>;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

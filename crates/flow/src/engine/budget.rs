@@ -21,8 +21,8 @@ pub(crate) struct ExecutionMemory {
     budget: Arc<MemoryBudget>,
     /// A reservation was refused once.
     was_exhausted: AtomicBool,
-    /// Blocks of ended threads that somebody still refers to. They count until nobody does: for what there is memory must not
-    /// depend on when a thread ends.
+    /// Blocks of ended threads that are still referenced. They stay reserved until they are not, so that the memory left does
+    /// not depend on when a thread ends.
     abandoned: Mutex<Vec<(Buffer, MemoryReservation)>>,
 }
 
@@ -68,7 +68,7 @@ pub(crate) trait MemoryReclaimer: Send + Sync {
 #[derive(Clone)]
 pub(crate) struct MemoryHandle {
     pub(crate) memory: Arc<ExecutionMemory>,
-    /// Asked when memory is refused. None for workers, and where there are none.
+    /// Asked when memory is refused. None in workers, and in an execution without workers.
     pub(crate) reclaimer: Option<Arc<dyn MemoryReclaimer>>,
 }
 
@@ -130,7 +130,7 @@ impl PoolReservation {
         }
     }
 
-    /// Whether it should release what it does not need: other threads were refused memory.
+    /// Whether the thread should release memory that it does not need: a reservation of the execution was refused.
     pub(super) fn should_release(&self) -> bool {
         let handle = &self.handle;
         handle.reclaimer.is_some() && handle.memory.was_exhausted.load(Ordering::Relaxed)

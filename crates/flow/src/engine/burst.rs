@@ -12,7 +12,7 @@ use super::options::RunOptions;
 use super::slot::{self, InputPort, Slot};
 use super::source_order::BurstSize;
 use super::time_axis::TimeAxis;
-use crate::{Break, OpError, ParameterUpdate, SourceItem};
+use crate::{Break, OpError, ParameterUpdate, SourceEvent};
 
 /// The first bursts are all timed, so that short executions are measured, too.
 const TIMED_BURSTS: u64 = 16;
@@ -30,11 +30,11 @@ impl PlanExecutor {
         for change in changes {
             self.change(change)?;
         }
-        let next = self.queue.next_after(current);
+        let next = self.source_order.next_after(current);
         self.begin_burst();
         let Self {
             slots,
-            queue,
+            source_order,
             context,
             done_seen,
             round,
@@ -44,8 +44,8 @@ impl PlanExecutor {
             error_time,
             ..
         } = self;
-        let by_block = queue.by_block;
-        let source = &mut queue.sources[current];
+        let by_block = source_order.by_block;
+        let source = &mut source_order.sources[current];
         context.current_node = source.node as u32;
         let node = source.node as u32;
         let behind = source.node + 1;
@@ -57,10 +57,10 @@ impl PlanExecutor {
             context.switch_to(node);
             context.pool.shrink_if_short(context.queued_bytes);
             let pulled = source.pull(next.as_ref())?;
-            gave |= !matches!(pulled, SourceItem::Idle);
+            gave |= !matches!(pulled, SourceEvent::Idle);
             match pulled {
                 pulled if begins_after(&pulled, *error_time, &source.axis) => source.ended = true,
-                SourceItem::Item(mut item) => {
+                SourceEvent::Item(mut item) => {
                     let samples = size.add_item(&item);
                     *items += 1;
                     source.progress = match item.extent() {
@@ -77,22 +77,22 @@ impl PlanExecutor {
                         *timed_samples += samples;
                     }
                 }
-                SourceItem::RangeStart { anchor, why } => {
+                SourceEvent::RangeStart { anchor, why } => {
                     let mark = Mark::RangeStart { anchor, why };
                     broadcast_mark(&mut slots[behind..], node, &mark, context)?;
                     drain_feedback(slots, context)?;
                     source.begin_range(anchor, by_block);
                 }
-                SourceItem::ProgressMark(index) => source.progress = source.progress.max(index),
-                SourceItem::Rewind => {
+                SourceEvent::ProgressMark(index) => source.progress = source.progress.max(index),
+                SourceEvent::Rewind => {
                     (source.progress, source.rewinds) = (i64::MIN, source.rewinds + 1);
                     broadcast_mark(&mut slots[behind..], node, &Mark::Rewind, context)?;
                     drain_feedback(slots, context)?;
                     // Other sources may still have items from before the rewind.
                     size.end();
                 }
-                SourceItem::Idle => source.idle = true,
-                SourceItem::End => source.ended = true,
+                SourceEvent::Idle => source.idle = true,
+                SourceEvent::End => source.ended = true,
             }
             if by_block {
                 source.time = source.position_time();
@@ -147,11 +147,11 @@ impl PlanExecutor {
     /// fourth later one is timed: reading the clock takes as long as ten operators. Of a shared burst, each source's
     /// first item.
     fn begin_burst(&mut self) {
-        let continues = self.queue.by_block && !self.round.is_over(self.burst_bytes);
+        let continues = self.source_order.by_block && !self.round.is_over(self.burst_bytes);
         if !continues || self.bursts == 0 {
             let due = self.bursts < TIMED_BURSTS || self.bursts.is_multiple_of(4);
-            let sources = match self.queue.by_block {
-                true => self.queue.sources.len(),
+            let sources = match self.source_order.by_block {
+                true => self.source_order.sources.len(),
                 false => 1,
             };
             self.timed_items_left = if due { sources } else { 0 };
@@ -187,11 +187,11 @@ impl PlanExecutor {
     pub(super) fn wait_for_sources(&mut self) -> Result<(), OpError> {
         self.context.check_interrupt()?;
         // Where the order of sources matters, blocks must not depend on how fast workers are.
-        if !(self.queue.by_block && self.queue.any_awaited()) {
+        if !(self.source_order.by_block && self.source_order.any_awaited()) {
             self.flush(false)?;
         }
         std::thread::park_timeout(IDLE_WAIT);
-        self.queue.retry_idle();
+        self.source_order.retry_idle();
         Ok(())
     }
 
@@ -214,10 +214,10 @@ impl PlanExecutor {
 }
 
 /// Whether what was pulled, and so all that follows, begins after a time.
-fn begins_after(pulled: &SourceItem, time: Option<f64>, axis: &TimeAxis) -> bool {
+fn begins_after(pulled: &SourceEvent, time: Option<f64>, axis: &TimeAxis) -> bool {
     let start = match pulled {
-        SourceItem::Item(item) => item.extent().map(|(start, _)| start),
-        SourceItem::RangeStart { anchor: start, .. } | SourceItem::ProgressMark(start) => {
+        SourceEvent::Item(item) => item.extent().map(|(start, _)| start),
+        SourceEvent::RangeStart { anchor: start, .. } | SourceEvent::ProgressMark(start) => {
             Some(*start)
         }
         _ => None,

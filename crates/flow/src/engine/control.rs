@@ -44,18 +44,18 @@ pub struct Control {
 
 #[derive(Default)]
 struct State {
-    run: Option<Running>,
+    active: Option<ActivePlan>,
     /// Requested before the execution began.
     early: Vec<(Plan, Map<String, Value>)>,
     waiting: Vec<Change>,
 }
 
-struct Running {
+struct ActivePlan {
     /// The plan as written, by which changes are named.
     written: Graph,
     /// With all changes so far, before and after rewriting.
     changed: Graph,
-    runs: Graph,
+    executed: Graph,
     optimised: bool,
 }
 
@@ -70,7 +70,7 @@ impl std::fmt::Debug for Control {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let state = self.state();
         f.debug_struct("Control")
-            .field("running", &state.run.is_some())
+            .field("running", &state.active.is_some())
             .field("waiting", &(state.early.len() + state.waiting.len()))
             .finish()
     }
@@ -103,19 +103,19 @@ impl Control {
         adjustable(at, &params)?;
         let mut state = self.state();
         let State {
-            run,
+            active,
             early,
             waiting,
         } = &mut *state;
-        match run {
+        match active {
             None => {
                 let graph = Graph::new(at);
                 let node = graph.outputs[0].0;
                 with(&graph, node, &params)?;
                 early.push((at.clone(), params));
             }
-            Some(run) => {
-                waiting.extend(run.change(at, &params)?);
+            Some(active) => {
+                waiting.extend(active.change(at, &params)?);
                 self.waits.store(true, Ordering::Release);
             }
         }
@@ -125,29 +125,29 @@ impl Control {
     /// Begins an execution of a written plan; returns the rewritten graph with all earlier changes.
     pub(crate) fn begin(&self, written: &Graph, optimised: bool) -> Result<Graph, PlanError> {
         let mut state = self.state();
-        if state.run.is_some() {
+        if state.active.is_some() {
             // Changes name operators of one execution by number.
             return Err(PlanError::ControlInUse);
         }
-        let mut run = Running {
+        let mut active = ActivePlan {
             written: written.clone(),
             changed: written.clone(),
-            runs: rewritten(written, optimised),
+            executed: rewritten(written, optimised),
             optimised,
         };
         for (at, params) in std::mem::take(&mut state.early) {
-            run.change(&at, &params)?;
+            active.change(&at, &params)?;
         }
-        let runs = run.runs.clone();
+        let executed = active.executed.clone();
         state.waiting.clear();
         self.waits.store(false, Ordering::Release);
-        state.run = Some(run);
-        Ok(runs)
+        state.active = Some(active);
+        Ok(executed)
     }
 
     pub(crate) fn end(&self) {
         let mut state = self.state();
-        state.run = None;
+        state.active = None;
         state.waiting.clear();
     }
 
@@ -163,11 +163,11 @@ impl Control {
 }
 
 fn rewritten(written: &Graph, optimised: bool) -> Graph {
-    let mut runs = written.clone();
+    let mut graph = written.clone();
     if optimised {
-        optimise(&mut runs);
+        optimise(&mut graph);
     }
-    runs
+    graph
 }
 
 fn adjustable(at: &Plan, params: &Map<String, Value>) -> Result<(), PlanError> {
@@ -201,24 +201,28 @@ fn with(
         params: before,
     } = &node.op
     else {
-        return Ok((Map::new(), node.bound.clone()));
+        return Ok((Map::new(), node.properties.clone()));
     };
     let mut all = before.clone();
     for (name, value) in params {
         all.insert(name.clone(), value.clone());
     }
     let all = declaration.check(all)?;
-    let bound = (declaration.build)(&all)?.bind(&inputs(graph, node))?;
-    if bound.outputs == node.bound.outputs {
-        return Ok((all, bound));
+    let properties = (declaration.build)(&all)?.bind(&inputs(graph, node))?;
+    if properties.outputs == node.properties.outputs {
+        return Ok((all, properties));
     }
-    let types = |bound: &crate::OperatorProperties| {
-        let types: Vec<String> = bound.outputs.iter().map(PortType::to_string).collect();
+    let types = |properties: &crate::OperatorProperties| {
+        let types: Vec<String> = properties.outputs.iter().map(PortType::to_string).collect();
         types.join(", ")
     };
     Err(PlanError::ChangesPlan {
         operator: node.op.name(),
-        what: format!("gives {} instead of {}", types(&bound), types(&node.bound)),
+        what: format!(
+            "gives {} instead of {}",
+            types(&properties),
+            types(&node.properties)
+        ),
     })
 }
 
@@ -226,37 +230,37 @@ fn inputs(graph: &Graph, node: &crate::plan::graph::GraphNode) -> Vec<PortType> 
     let types = node
         .inputs
         .iter()
-        .map(|&(n, output)| &graph.nodes[n].bound.outputs[usize::from(output)]);
+        .map(|&(n, output)| &graph.nodes[n].properties.outputs[usize::from(output)]);
     types.copied().collect()
 }
 
-impl Running {
+impl ActivePlan {
     /// The changes of running operators that follow from a change of the written plan.
     fn change(&mut self, at: &Plan, params: &Map<String, Value>) -> Result<Vec<Change>, PlanError> {
         let operator = at.node.op.name();
         let named = self.written.find(&Graph::new(at));
         let node = named.ok_or(PlanError::NotRunning { operator })?;
-        let (all, bound) = with(&self.changed, node, params)?;
+        let (all, properties) = with(&self.changed, node, params)?;
         let mut changed = self.changed.clone();
-        changed.nodes[node].bound = bound;
+        changed.nodes[node].properties = properties;
         if let Op::Apply { params, .. } = &mut changed.nodes[node].op {
             *params = all;
         }
-        let runs = rewritten(&changed, self.optimised);
+        let executed = rewritten(&changed, self.optimised);
         let alike = |graph: &Graph| -> Vec<_> {
             let nodes = graph.nodes.iter();
             nodes
                 .map(|node| (node.op.name(), node.inputs.clone()))
                 .collect()
         };
-        if alike(&runs) != alike(&self.runs) {
+        if alike(&executed) != alike(&self.executed) {
             return Err(PlanError::ChangesPlan {
                 operator,
                 what: "is rewritten otherwise".into(),
             });
         }
         let mut changes = Vec::new();
-        for (node, (now, before)) in runs.nodes.iter().zip(&self.runs.nodes).enumerate() {
+        for (node, (now, before)) in executed.nodes.iter().zip(&self.executed.nodes).enumerate() {
             if now == before {
                 continue;
             }
@@ -266,7 +270,7 @@ impl Running {
             } = &now.op
             {
                 let mut fresh = (declaration.build)(params)?;
-                fresh.bind(&inputs(&runs, now))?;
+                fresh.bind(&inputs(&executed, now))?;
                 let params = params.clone();
                 changes.push(Change {
                     node,
@@ -275,7 +279,7 @@ impl Running {
                 });
             }
         }
-        (self.changed, self.runs) = (changed, runs);
+        (self.changed, self.executed) = (changed, executed);
         Ok(changes)
     }
 }

@@ -6,7 +6,7 @@ use super::context::ExecutionContext;
 use super::pool::OutputPool;
 use super::report::{OperatorReport, Report};
 use super::slot::{self, Slot};
-use super::source_order::{BurstSize, SourceQueue};
+use super::source_order::{BurstSize, SourceOrder};
 use super::time_axis::TimeAxis;
 use crate::{Item, PlanOutput};
 
@@ -14,7 +14,7 @@ use crate::{Item, PlanOutput};
 pub(crate) struct PlanExecutor {
     /// One per node of the graph, sources included.
     pub(super) slots: Vec<Slot>,
-    pub(super) queue: SourceQueue,
+    pub(super) source_order: SourceOrder,
     pub(super) context: ExecutionContext,
     /// Name and number of each node in the whole plan.
     pub(super) plan_nodes: Vec<(&'static str, usize)>,
@@ -39,13 +39,15 @@ pub(crate) struct PlanExecutor {
 impl PlanExecutor {
     /// Sets whether sources are asked block by block.
     pub(crate) fn by_block(mut self, by_block: bool) -> Self {
-        self.queue.by_block = by_block;
+        self.source_order.by_block = by_block;
         self
     }
 
     /// Asks sources that are equally far in the order of a number of each node.
     pub(crate) fn ordered_by(mut self, order: &[usize]) -> Self {
-        self.queue.sources.sort_by_key(|source| order[source.node]);
+        self.source_order
+            .sources
+            .sort_by_key(|source| order[source.node]);
         self
     }
 
@@ -95,7 +97,7 @@ impl PlanExecutor {
     /// Reports what was done. Times are scaled up from the timed items to all items.
     pub(crate) fn report(&self, elapsed: Duration) -> Report {
         let counts = slot::input_counts(&self.slots, &self.context.nodes);
-        let sources = &self.queue.sources;
+        let sources = &self.source_order.sources;
         let given: u64 = sources.iter().map(|source| counts[source.node].1).sum();
         let scale = given as f64 / self.timed_samples.max(1) as f64;
         let each = self

@@ -6,6 +6,8 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
+use isochrony_runtime::panic_message;
+
 use super::burst::IDLE_WAIT;
 use super::context::NO_RANGE;
 use super::dispatch::is_operator_error;
@@ -25,10 +27,8 @@ pub(super) struct RankedError {
 
 /// A panic as an error.
 pub(crate) fn panic_error(panic: &(dyn std::any::Any + Send)) -> OpError {
-    let text = panic.downcast_ref::<String>().map(String::as_str);
-    let text = text.or(panic.downcast_ref::<&str>().copied());
     OpErrorKind::Panicked {
-        message: text.unwrap_or("no message").into(),
+        message: panic_message(panic).unwrap_or("no message").into(),
     }
     .into()
 }
@@ -71,7 +71,7 @@ impl PlanExecutor {
         let range = ((start, end) != NO_RANGE).then_some(start..end);
         let time = range.as_ref().and_then(|range| {
             let index = self.axes.get(node)?.source_index(range.start)?;
-            let mut sources = self.queue.sources.iter();
+            let mut sources = self.source_order.sources.iter();
             sources.find_map(|source| source.source.time_of(index))
         });
         let (operator, node) = self.plan_nodes.get(node).copied().unwrap_or(("scan", node));
@@ -101,7 +101,7 @@ impl PlanExecutor {
             } => self.axes[node].time(range.start),
             // As far as the source has been read.
             _ => current.map_or(f64::NEG_INFINITY, |current| {
-                self.queue.sources[current].position_time()
+                self.source_order.sources[current].position_time()
             }),
         };
         let node = self.plan_nodes.get(node).map_or(node, |&(_, node)| node);
@@ -119,7 +119,8 @@ impl PlanExecutor {
         error: OpError,
         current: Option<usize>,
     ) -> Option<RankedError> {
-        let of_task = current.and_then(|current| self.queue.sources[current].source.failure());
+        let of_task =
+            current.and_then(|current| self.source_order.sources[current].source.failure());
         if let Some((time, error)) = of_task {
             let (node, is_operator_error) = match &error {
                 RunError::Operator { node, error, .. } => (*node, is_operator_error(error)),
@@ -165,7 +166,7 @@ impl PlanExecutor {
 
     /// Ends all nodes behind a source: a panic does not say which operator it came from.
     pub(super) fn end_downstream(&mut self, source: usize) {
-        let mut open = vec![self.queue.sources[source].node];
+        let mut open = vec![self.source_order.sources[source].node];
         while let Some(node) = open.pop() {
             if !std::mem::replace(&mut self.slots[node].ended, true) {
                 let edges = self.context.nodes[node].edges.iter().flatten();
@@ -181,7 +182,7 @@ impl PlanExecutor {
         current: Option<usize>,
         options: &RunOptions<'_>,
     ) -> RunError {
-        for (at, source) in self.queue.sources.iter_mut().enumerate() {
+        for (at, source) in self.source_order.sources.iter_mut().enumerate() {
             if source.ended {
                 continue;
             }
@@ -198,20 +199,20 @@ impl PlanExecutor {
             ..*options
         };
         loop {
-            let Some(current) = self.queue.select(&self.slots) else {
+            let Some(current) = self.source_order.select(&self.slots) else {
                 // Workers still have tasks, or nothing is left.
-                if !self.queue.any_awaited() || self.context.check_interrupt().is_err() {
+                if !self.source_order.any_awaited() || self.context.check_interrupt().is_err() {
                     break;
                 }
                 std::thread::park_timeout(IDLE_WAIT);
-                self.queue.retry_idle();
+                self.source_order.retry_idle();
                 continue;
             };
             self.error_time = Some(first.rank.time);
             let burst = catch_unwind(AssertUnwindSafe(|| self.burst(current, &options)));
             let error = match burst {
                 Ok(Ok(true)) => {
-                    self.queue.retry_idle();
+                    self.source_order.retry_idle();
                     continue;
                 }
                 Ok(Ok(false)) => continue,
@@ -228,7 +229,7 @@ impl PlanExecutor {
             if other.rank.is_before(&first.rank) {
                 first = other;
             }
-            let source = &mut self.queue.sources[current];
+            let source = &mut self.source_order.sources[current];
             source.source.close();
             source.ended = true;
         }

@@ -13,7 +13,7 @@ use super::fan_in::FanIn;
 use super::options::RunOptions;
 use super::pool::OutputPool;
 use super::slot::{self, InputPort, NO_EXPECTED_INDEX, NOT_CHAINED, NodeState, Slot};
-use super::source_order::{BurstSize, OpenSource, SourceQueue};
+use super::source_order::{BurstSize, OpenSource, SourceOrder};
 use super::time_axis::TimeAxis;
 use crate::plan::graph::{Graph, LOOP};
 use crate::plan::{self, Op};
@@ -66,7 +66,7 @@ impl PlanExecutor {
             };
             let edges = std::mem::take(&mut edges[at]);
             // Along a chain items are counted once; sources and fan-ins begin one.
-            let fan_in = node.bound.align != Alignment::Single;
+            let fan_in = node.properties.align != Alignment::Single;
             let chained = !fan_in && !node.inputs.is_empty();
             let next = match edges.first().map(Vec::as_slice) {
                 Some(&[InputPort { node, .. }]) if chained && has_one_edge(graph, node) => node,
@@ -82,7 +82,7 @@ impl PlanExecutor {
             });
             let begin = graph.loop_begin(at);
             let inputs = node.inputs.len() - usize::from(begin.is_some());
-            let in_step = node.bound.in_step && chained;
+            let in_step = node.properties.in_step && chained;
             let queues = fan_in.then(|| Box::new(fan_in_queues(graph, at)));
             let mut state = NodeState::new(node.op.name(), in_step, edges, inputs, queues);
             state.loop_begin = begin.map(|begin| begin as u32);
@@ -119,7 +119,7 @@ impl PlanExecutor {
                 other_errors: Vec::new(),
             },
             slots,
-            queue: SourceQueue {
+            source_order: SourceOrder {
                 sources,
                 by_block: graph.ends_before_sources(),
             },
@@ -140,12 +140,12 @@ impl PlanExecutor {
     pub(crate) fn into_reusable(self, graph: &Graph) -> ReusableParts {
         let nodes = self.slots.into_iter().zip(&graph.nodes);
         let operators = nodes.map(|(slot, node)| {
-            let bound = &node.bound;
-            let alone = bound.contract == Contract::Stateless && bound.delay == 0;
-            // Operators that hold code of this process are made for one execution.
+            let properties = &node.properties;
+            let alone = properties.contract == Contract::Stateless && properties.delay == 0;
+            // Factory operators are made for one execution.
             let made_of_parameters = matches!(node.op, Op::Apply { .. });
-            let in_place = matches!(bound.ratio, None | Some((1, 1)));
-            let stateless = alone && in_place && bound.align == Alignment::Single;
+            let in_place = matches!(properties.ratio, None | Some((1, 1)));
+            let stateless = alone && in_place && properties.align == Alignment::Single;
             (made_of_parameters && stateless).then_some(slot.op)
         });
         ReusableParts {
@@ -158,7 +158,7 @@ impl PlanExecutor {
 /// For each node, the consumers of each output.
 fn edges(graph: &Graph) -> Vec<Vec<Vec<InputPort>>> {
     let nodes = graph.nodes.iter();
-    let outputs = nodes.map(|node| vec![Vec::new(); node.bound.outputs.len().max(1)]);
+    let outputs = nodes.map(|node| vec![Vec::new(); node.properties.outputs.len().max(1)]);
     let mut edges: Vec<Vec<Vec<InputPort>>> = outputs.collect();
     for (at, node) in graph.nodes.iter().enumerate() {
         for (port, &(from, output)) in node.inputs.iter().enumerate() {
@@ -195,15 +195,15 @@ fn open_source(graph: &Graph, node: usize, source: Box<dyn crate::Source>) -> Op
 fn fan_in_queues(graph: &Graph, at: usize) -> FanIn {
     let node = &graph.nodes[at];
     let inputs = node.inputs.iter().map(|&(from, output)| {
-        let stream = graph.nodes[from].bound.outputs[usize::from(output)].stream_id();
+        let stream = graph.nodes[from].properties.outputs[usize::from(output)].stream_id();
         let (name, number) = graph.plan_node(from);
         let name = format!("{name} (node {number})");
         (name, stream.and_then(plan::rows::clock_of))
     });
     // Feedback has no edge.
-    let is_loop = matches!(node.bound.align, Alignment::Loop { .. });
+    let is_loop = matches!(node.properties.align, Alignment::Loop { .. });
     let inputs = inputs.chain(is_loop.then(|| ("what is fed back".into(), None)));
-    let mut queues = FanIn::new(node.bound.align, inputs);
+    let mut queues = FanIn::new(node.properties.align, inputs);
     if graph.loop_begin(at).is_some() {
         queues.set_silent(LOOP);
     }
@@ -222,7 +222,7 @@ fn make_operator(
     let types: Vec<_> = node
         .inputs
         .iter()
-        .map(|&(n, o)| graph.nodes[n].bound.outputs[usize::from(o)])
+        .map(|&(n, o)| graph.nodes[n].properties.outputs[usize::from(o)])
         .collect();
     let made = made.and_then(|mut op| op.bind(&types).map(|_| op));
     made.map_err(|error| OpErrorKind::Failed(error.into()).into())
@@ -247,14 +247,14 @@ fn expected_samples(graph: &Graph, sources: &[OpenSource], node: usize) -> Optio
 
 /// Output indices per input index; None if that depends on the data.
 fn index_ratio(graph: &Graph, node: usize) -> Option<Ratio> {
-    let (given, taken) = graph.nodes[node].bound.ratio?;
+    let (given, taken) = graph.nodes[node].properties.ratio?;
     Ratio::new(given, taken).ok()
 }
 
 /// Whether a node has one input edge.
 fn has_one_edge(graph: &Graph, node: u32) -> bool {
     let node = &graph.nodes[node as usize];
-    node.bound.align == Alignment::Single && node.inputs.len() == 1
+    node.properties.align == Alignment::Single && node.inputs.len() == 1
 }
 
 /// Fills the slot of a source, which is not an operator.

@@ -5,9 +5,9 @@ use crate::Break;
 /// A notice on an edge.
 #[derive(Debug, Clone)]
 pub(crate) enum Mark {
-    /// A valid range begins at `anchor`; `why` is the break before it, if any.
+    /// A contiguous range begins at `anchor`; `why` is the break before it, if any.
     RangeStart { anchor: i64, why: Option<Break> },
-    /// Nothing that ends at or before this index follows.
+    /// Nothing that begins before this index follows.
     Progress(i64),
     /// What follows lies before what came, because ranges were asked for in that order.
     Rewind,

@@ -3,11 +3,11 @@
 //! ```text
 //!  RunOptions, Control ──────────────┐ once a burst: changed parameters, watch, interrupt
 //!                                    ▼
-//!  source 0 ─┐ select   ┌──────────────────┐  item   ┌────────┐ tail  ┌────────┐  emit  ┌────────┐
-//!  source 1 ─┼────────▶ │ burst            │ ──────▶ │ slot 2 │ ────▶ │ slot 3 │ ─────▶ │ slot 5 │ ─▶ sink
-//!  source 2 ─┘ furthest │ ≤ 64 items, then │  mark   └────────┘  loop └───┬────┘ call   └───▲────┘
-//!              behind   │ a progress mark  │                              │                │ matched items
-//!                       └──────────────────┘                              └──▶ fan-in queues
+//!  source 0 ─┐ select   ┌──────────────────┐  item   ┌────────┐ Forward ┌────────┐  emit  ┌────────┐
+//!  source 1 ─┼────────▶ │ burst            │ ──────▶ │ slot 2 │ ──────▶ │ slot 3 │ ─────▶ │ slot 5 │ ─▶ sink
+//!  source 2 ─┘ furthest │ ≤ 64 items, then │  mark   └────────┘  loop   └───┬────┘ call   └───▲────┘
+//!              behind   │ a progress mark  │                                │                │ matched items
+//!                       └──────────────────┘                                └──▶ fan-in queues
 //!
 //!  Memory budget: blocks of the output pool, items in fan-in queues, and what operators state with `Out::holds`.
 //! ```
@@ -46,4 +46,4 @@ pub(crate) mod time_axis;
 pub(crate) use executor::PlanExecutor;
 pub(crate) use first_error::panic_error;
 pub(crate) use layout::ReusableParts;
-pub use options::{MEMORY, RunOptions, TASK};
+pub use options::{DEFAULT_MEMORY, DEFAULT_TASK, RunOptions};

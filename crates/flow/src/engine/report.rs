@@ -87,7 +87,7 @@ pub struct Report {
     pub workers: Vec<PlanWorkerReport>,
     /// Their tasks, in read order.
     pub tasks: Vec<TaskReport>,
-    /// Where operators that hold code of this process were called, and why.
+    /// Where factory operators were called, and why.
     pub places: Vec<String>,
     /// Worker processes, by worker, in the order in which they ended.
     pub processes: Vec<ProcessReport>,

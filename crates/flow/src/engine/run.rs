@@ -15,16 +15,16 @@ impl PlanExecutor {
         let begun = Instant::now();
         if let Some(progress) = options.progress {
             let totals = self
-                .queue
+                .source_order
                 .sources
                 .iter()
                 .map(|source| source.source.total());
             progress.set_total(totals.sum());
         }
-        for source in &mut self.queue.sources {
+        for source in &mut self.source_order.sources {
             source.source.set_waker(&std::thread::current());
         }
-        while !self.queue.all_ended() {
+        while !self.source_order.all_ended() {
             self.step(options)?;
         }
         match self.starvation_error() {
@@ -35,10 +35,10 @@ impl PlanExecutor {
 
     /// Runs until all sources are idle or have ended: one task of a worker.
     pub(crate) fn run_task(&mut self, options: &RunOptions<'_>) -> Result<(), RunError> {
-        let sources = &mut self.queue.sources;
+        let sources = &mut self.source_order.sources;
         sources.iter_mut().for_each(|source| source.reset());
         let is_open = |executor: &Self| {
-            let mut sources = executor.queue.sources.iter();
+            let mut sources = executor.source_order.sources.iter();
             sources.any(|source| !source.ended && !source.idle)
         };
         while is_open(self) {
@@ -53,7 +53,7 @@ impl PlanExecutor {
 
     /// One burst, or a sleep while no source has items.
     fn step(&mut self, options: &RunOptions<'_>) -> Result<(), RunError> {
-        let current = self.queue.select(&self.slots);
+        let current = self.source_order.select(&self.slots);
         // One guard per burst: error reports need only `context`, which is read after a panic but not continued with.
         let burst = catch_unwind(AssertUnwindSafe(|| match current {
             Some(current) => self.burst(current, options),
@@ -62,7 +62,7 @@ impl PlanExecutor {
         let error = match burst {
             Ok(Ok(gave)) => {
                 // Meanwhile other sources may have got items.
-                let others = self.queue.sources.iter_mut().enumerate();
+                let others = self.source_order.sources.iter_mut().enumerate();
                 let others = others.filter(|&(at, _)| gave && Some(at) != current);
                 others.for_each(|(_, source)| source.idle = false);
                 return Ok(());

@@ -7,7 +7,7 @@
 
 use super::slot::Slot;
 use super::time_axis::TimeAxis;
-use crate::{Item, OpError, Source, SourceItem};
+use crate::{Item, OpError, Source, SourceEvent};
 
 /// Samples after which a burst ends.
 const MAX_BURST_SAMPLES: u64 = 1 << 18;
@@ -23,7 +23,7 @@ pub(super) struct OpenSource {
     /// Index up to which it has given items.
     pub(super) progress: i64,
     /// Pulled too early: it is given when this source is next.
-    pub(super) deferred: Option<SourceItem>,
+    pub(super) deferred: Option<SourceEvent>,
     /// How often it has rewound.
     pub(super) rewinds: u64,
     /// Progress as time, which is comparable between rates.
@@ -100,7 +100,7 @@ impl OpenSource {
         self.axis.time(self.progress)
     }
 
-    /// A valid range begins; block by block, its first item waits for its turn. `i64::MAX` stands for the end of all
+    /// A contiguous range begins; block by block, its first item waits for its turn. `i64::MAX` stands for the end of all
     /// that is read.
     pub(super) fn begin_range(&mut self, anchor: i64, by_block: bool) {
         if by_block && anchor < i64::MAX && !self.source.overlaps() {
@@ -115,12 +115,12 @@ impl OpenSource {
 
     /// Pulls from the source. An item behind a gap, or the first, that begins after the next source's position is
     /// deferred and only announced.
-    pub(super) fn pull(&mut self, next: Option<&NextSource>) -> Result<SourceItem, OpError> {
+    pub(super) fn pull(&mut self, next: Option<&NextSource>) -> Result<SourceEvent, OpError> {
         if let Some(deferred) = self.deferred.take() {
             return Ok(deferred);
         }
         let pulled = self.source.pull()?;
-        let (SourceItem::Item(item), Some(next)) = (&pulled, next) else {
+        let (SourceEvent::Item(item), Some(next)) = (&pulled, next) else {
             return Ok(pulled);
         };
         let start = item.extent().map(|(start, _)| start);
@@ -131,7 +131,7 @@ impl OpenSource {
             return Ok(pulled);
         }
         self.deferred = Some(pulled);
-        Ok(SourceItem::ProgressMark(start))
+        Ok(SourceEvent::ProgressMark(start))
     }
 
     /// Prepares for the next task.
@@ -142,14 +142,14 @@ impl OpenSource {
     }
 }
 
-/// All sources of an execution.
-pub(super) struct SourceQueue {
+/// The open sources of an execution.
+pub(super) struct SourceOrder {
     pub(super) sources: Vec<OpenSource>,
     /// Whether sources are asked block by block.
     pub(super) by_block: bool,
 }
 
-impl SourceQueue {
+impl SourceOrder {
     /// Whether a source may be asked next: one that has nothing may be waited for.
     fn is_candidate(&self, source: &OpenSource) -> bool {
         let waits = self.by_block && source.source.is_awaited();

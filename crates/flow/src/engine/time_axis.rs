@@ -30,9 +30,13 @@ impl TimeAxis {
     /// The axis of a node's first input; of a source, of its output.
     pub(crate) fn of_node_input(graph: &Graph, node: usize) -> Self {
         let first = graph.nodes[node].inputs.first();
-        let given =
-            first.map(|&(from, output)| graph.nodes[from].bound.outputs.get(usize::from(output)));
-        Self::of_port(given.unwrap_or_else(|| graph.nodes[node].bound.outputs.first()))
+        let given = first.map(|&(from, output)| {
+            graph.nodes[from]
+                .properties
+                .outputs
+                .get(usize::from(output))
+        });
+        Self::of_port(given.unwrap_or_else(|| graph.nodes[node].properties.outputs.first()))
     }
 
     /// The read index of an index.

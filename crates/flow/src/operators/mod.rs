@@ -34,9 +34,11 @@ pub use windows::*;
 
 pub use fan_in::zip::one_grid;
 pub(crate) use general::compiled::CompiledExpr;
-pub use general::each::Each;
+pub use general::each::ForEach;
 pub use general::user_code::{dtype_in_unit, forward_where, in_unit};
 pub use windows::stats::Stat;
+
+use isochrony_dsp::DspError;
 
 use crate::{Declaration, PlanError, PortType};
 
@@ -65,5 +67,23 @@ pub(crate) fn wrong_input(
         expected,
         got: got.to_string(),
         mend,
+    }
+}
+
+/// The error of making a kernel, whose parameters have the names of the operator's.
+pub(crate) fn kernel_error(operator: &'static str, error: DspError) -> PlanError {
+    match error {
+        DspError::Parameter {
+            parameter,
+            got,
+            allowed,
+            ..
+        } => PlanError::Parameter {
+            operator,
+            parameter,
+            got,
+            legal: allowed,
+        },
+        other => other.into(),
     }
 }

@@ -99,9 +99,15 @@ fn is_elementwise(graph: &Graph, map: usize, expression: &Expression) -> bool {
         _ => None,
     };
     let (from, output) = node.inputs[0];
-    let given = width(graph.nodes[from].bound.outputs.get(usize::from(output)));
+    let given = width(
+        graph.nodes[from]
+            .properties
+            .outputs
+            .get(usize::from(output)),
+    );
     // A row of one value may stand for the window or for its only sample.
-    let same = given == width(node.bound.outputs.first()) && given.is_some_and(|w| w != Some(1));
+    let same =
+        given == width(node.properties.outputs.first()) && given.is_some_and(|w| w != Some(1));
     // An expression without the input is a constant, whose type depends on its context.
     same && expression.has_input
 }
@@ -140,7 +146,8 @@ fn fuse_map_into_filter(rewriter: &mut Rewriter<'_>, second: usize) -> Option<St
     // The windows that pass now hold the samples themselves.
     let graph = rewriter.graph_mut();
     let (from, output) = graph.nodes[first].inputs[0];
-    graph.nodes[second].bound.outputs = vec![graph.nodes[from].bound.outputs[usize::from(output)]];
+    graph.nodes[second].properties.outputs =
+        vec![graph.nodes[from].properties.outputs[usize::from(output)]];
     rewriter.bypass(first);
     Some(what)
 }

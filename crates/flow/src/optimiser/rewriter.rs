@@ -54,7 +54,7 @@ pub(super) fn is_operator<O: Declared>(node: &GraphNode) -> bool {
 }
 
 pub(super) fn is_stateless(node: &GraphNode) -> bool {
-    node.bound.contract == Contract::Stateless
+    node.properties.contract == Contract::Stateless
 }
 
 pub(super) fn param<'a>(node: &'a GraphNode, name: &str) -> Option<&'a Value> {

@@ -8,11 +8,11 @@ use serde_json::{Map, Value};
 use super::operator_factory::{FactoryResolver, SharedFactory};
 use crate::{Declaration, Declared, PlanError, PortType, operators};
 
-/// Declarations of operators, by name, and what brings back those that hold something.
+/// Declarations of operators, by name, and resolvers of saved factory operators.
 #[derive(Clone)]
 pub struct Catalog {
     declared: Vec<Declaration>,
-    held: Vec<(&'static str, FactoryResolver)>,
+    factories: Vec<(&'static str, FactoryResolver)>,
 }
 
 impl fmt::Debug for Catalog {
@@ -33,7 +33,7 @@ impl Catalog {
     pub fn standard() -> Self {
         Self {
             declared: operators::FAMILIES.concat(),
-            held: Vec::new(),
+            factories: Vec::new(),
         }
     }
 
@@ -51,24 +51,24 @@ impl Catalog {
         self
     }
 
-    /// Says how saved operators of a name that hold something ([`OperatorFactory`](crate::OperatorFactory)) come back.
+    /// Sets how saved operators of a name are made that have an [`OperatorFactory`](crate::OperatorFactory).
     #[must_use]
     pub fn with_factory(
         mut self,
         name: &'static str,
-        revive: impl Fn(&Map<String, Value>, &[PortType]) -> Result<SharedFactory, PlanError>
+        resolve: impl Fn(&Map<String, Value>, &[PortType]) -> Result<SharedFactory, PlanError>
         + Send
         + Sync
         + 'static,
     ) -> Self {
-        self.held.retain(|known| known.0 != name);
-        self.held.push((name, Arc::new(revive)));
+        self.factories.retain(|known| known.0 != name);
+        self.factories.push((name, Arc::new(resolve)));
         self
     }
 
-    /// How saved operators of a name come back, if they hold something.
-    pub(crate) fn revive(&self, name: &str) -> Option<&FactoryResolver> {
-        self.held
+    /// The resolver of a factory operator's name; None for declared operators.
+    pub(crate) fn factory_resolver(&self, name: &str) -> Option<&FactoryResolver> {
+        self.factories
             .iter()
             .find(|known| known.0 == name)
             .map(|known| &known.1)
@@ -76,7 +76,7 @@ impl Catalog {
 
     fn names(&self) -> impl Iterator<Item = &'static str> {
         let declared = self.declared.iter().map(|known| known.name);
-        declared.chain(self.held.iter().map(|known| known.0))
+        declared.chain(self.factories.iter().map(|known| known.0))
     }
 
     /// The operator of a name.

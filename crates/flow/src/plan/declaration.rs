@@ -18,7 +18,7 @@ pub enum Inputs {
 
 /// How close the results of an alternative implementation are to those of an operator's usual one.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Agreement {
+pub enum ResultTolerance {
     /// The same bits.
     BitIdentical,
     /// They differ by at most this part of the largest values that go into them, in double precision.
@@ -42,7 +42,7 @@ pub struct Declaration {
     /// Its parameters, in order.
     pub params: &'static [Param],
     /// Names of further implementations that give the same results, and how close they come.
-    pub alternatives: &'static [(&'static str, Agreement)],
+    pub alternatives: &'static [(&'static str, ResultTolerance)],
     /// Makes one of checked parameters.
     pub build: Build,
 }

@@ -21,12 +21,12 @@ pub(crate) type Edge = (usize, u16);
 pub(crate) struct GraphNode {
     pub(crate) op: Op,
     pub(crate) inputs: Vec<Edge>,
-    pub(crate) bound: OperatorProperties,
+    pub(crate) properties: OperatorProperties,
 }
 
 impl GraphNode {
     fn begins_loop(&self) -> bool {
-        matches!(self.bound.align, Alignment::Loop { .. })
+        matches!(self.properties.align, Alignment::Loop { .. })
     }
 }
 
@@ -83,7 +83,7 @@ impl Graph {
             let candidate = GraphNode {
                 op: node.op.clone(),
                 inputs: node.inputs.iter().map(edge).collect(),
-                bound: node.bound.clone(),
+                properties: node.properties.clone(),
             };
             let equal = match candidate.inputs.first() {
                 Some(first) => consumers
@@ -137,7 +137,7 @@ impl Graph {
     /// The first node of the loop that a node closes.
     pub(crate) fn loop_begin(&self, node: usize) -> Option<usize> {
         let node = &self.nodes[node];
-        let ends = node.bound.closes_loop;
+        let ends = node.properties.closes_loop;
         ends.then(|| node.inputs.get(LOOP).map(|&(begin, _)| begin))?
     }
 
@@ -168,7 +168,7 @@ impl Graph {
     /// Whether an operator may end before its sources, in a plan with fan-ins or several sources: then results and errors
     /// depend on the order in which blocks of sources are read.
     pub(crate) fn ends_before_sources(&self) -> bool {
-        let ends_early = |node: &GraphNode| node.bound.ends_early;
+        let ends_early = |node: &GraphNode| node.properties.ends_early;
         let is_fan_in = |node: &GraphNode| node.inputs.len() > 1;
         let sources = self.nodes.iter().filter(|node| node.inputs.is_empty());
         self.nodes.iter().any(ends_early)
@@ -201,7 +201,7 @@ impl Graph {
             }
             let node = &self.nodes[at];
             // `Alignment::Window` emits the indices that all inputs have: all of them, if no input drops any.
-            if node.bound.ratio.is_none() && node.bound.align != Alignment::Window {
+            if node.properties.ratio.is_none() && node.properties.align != Alignment::Window {
                 let operator = node.op.name();
                 return Err(PlanError::LoopMayStall { operator });
             }
@@ -218,7 +218,7 @@ impl Graph {
         }
         let (from, output) = *self.nodes[node].inputs.first()?;
         let timebase = |node: &GraphNode, output: u16| {
-            let port = node.bound.outputs.get(usize::from(output))?;
+            let port = node.properties.outputs.get(usize::from(output))?;
             port.stream().map(|stream| stream.timebase.origin().0)
         };
         let wanted = timebase(&self.nodes[from], output)?;

@@ -38,7 +38,7 @@ impl IndexRange {
     /// [`PlanError::IndicesRepeat`] if it needs contiguous samples and indices can repeat.
     pub(crate) fn of_operator(
         operator: &'static str,
-        bound: &OperatorProperties,
+        properties: &OperatorProperties,
         inputs: &[(PortType, &Self)],
     ) -> Result<Self, PlanError> {
         let samples = inputs
@@ -47,7 +47,9 @@ impl IndexRange {
         let shared = samples
             .filter_map(|(_, indices)| indices.shared.clone())
             .next();
-        if let Some((first, second, range)) = shared.clone().filter(|_| needs_contiguous(bound)) {
+        if let Some((first, second, range)) =
+            shared.clone().filter(|_| needs_contiguous(properties))
+        {
             return Err(PlanError::IndicesRepeat {
                 operator,
                 first,
@@ -56,7 +58,7 @@ impl IndexRange {
             });
         }
         let of = |(_, indices): &(PortType, &Self)| indices.within.clone();
-        let within = match bound.align {
+        let within = match properties.align {
             // Output only where all inputs have samples.
             Alignment::Window => inputs
                 .iter()
@@ -65,7 +67,7 @@ impl IndexRange {
             _ => inputs.first().map(of),
         };
         let within = within.unwrap_or(i64::MIN..i64::MAX);
-        if bound.extent == Extent::AnyInput {
+        if properties.extent == Extent::AnyInput {
             let within: Vec<Range<i64>> = inputs.iter().map(of).collect();
             let all = within
                 .iter()
@@ -77,9 +79,9 @@ impl IndexRange {
                 within: all.map_or(0..0, |(start, end)| start..end),
             });
         }
-        let within = match &bound.extent {
+        let within = match &properties.extent {
             Extent::Within(wanted) if within.start > i64::MIN => common(&within, wanted),
-            _ => resampled(within, bound),
+            _ => resampled(within, properties),
         };
         Ok(Self { within, shared })
     }
@@ -120,8 +122,10 @@ fn overlap(ranges: &[Range<i64>]) -> Option<(usize, usize, Range<i64>)> {
 }
 
 /// A range of input indices in the operator's output indices.
-fn resampled(within: Range<i64>, bound: &OperatorProperties) -> Range<i64> {
-    let ratio = bound.ratio.and_then(|(up, down)| Ratio::new(up, down).ok());
+fn resampled(within: Range<i64>, properties: &OperatorProperties) -> Range<i64> {
+    let ratio = properties
+        .ratio
+        .and_then(|(up, down)| Ratio::new(up, down).ok());
     let Some(ratio) = ratio.filter(|ratio| !ratio.is_one()) else {
         return within;
     };
@@ -133,17 +137,17 @@ fn resampled(within: Range<i64>, bound: &OperatorProperties) -> Range<i64> {
 }
 
 /// Whether an operator needs contiguous samples.
-fn needs_contiguous(bound: &OperatorProperties) -> bool {
+fn needs_contiguous(properties: &OperatorProperties) -> bool {
     let around = matches!(
-        bound.contract,
+        properties.contract,
         Contract::Overlap { .. } | Contract::Lookahead { .. } | Contract::Settling { .. }
     );
     let meets = !matches!(
-        bound.align,
+        properties.align,
         Alignment::Single | Alignment::Time | Alignment::Begin | Alignment::Arrival
     );
-    let elsewhere = bound.ratio.is_some_and(|(up, down)| up != down) || bound.delay != 0;
-    around || meets || elsewhere || bound.contiguous
+    let elsewhere = properties.ratio.is_some_and(|(up, down)| up != down) || properties.delay != 0;
+    around || meets || elsewhere || properties.contiguous
 }
 
 #[cfg(test)]

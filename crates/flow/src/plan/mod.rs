@@ -69,8 +69,8 @@ impl Plan {
     /// Reads the samples of a recording with indices in `range`, in segments of at most `segment` samples.
     #[must_use]
     pub fn scan_part(recording: SharedRecording, range: Option<Range<i64>>, segment: u64) -> Self {
-        let mut bound = OperatorProperties::new([recording.0.port()]);
-        bound.needs = recording.0.needs();
+        let mut properties = OperatorProperties::new([recording.0.port()]);
+        properties.needs = recording.0.needs();
         register_clock(&recording);
         let indices = IndexRange::of_scan(recording.0.within(), range.as_ref());
         Self {
@@ -81,7 +81,7 @@ impl Plan {
                     segment,
                 },
                 inputs: Vec::new(),
-                bound,
+                properties,
                 indices,
             }),
             output: 0,
@@ -116,22 +116,22 @@ impl Plan {
         }
         let params = declaration.check(params)?;
         let types: Vec<PortType> = inputs.iter().map(Self::port).collect();
-        let bound = (declaration.build)(&params)?.bind(&types)?;
+        let properties = (declaration.build)(&params)?.bind(&types)?;
         let op = Op::Apply {
             declaration: *declaration,
             params,
         };
-        let indices = IndexRange::of_operator(op.name(), &bound, &index_ranges(&inputs))?;
+        let indices = IndexRange::of_operator(op.name(), &properties, &index_ranges(&inputs))?;
         let plan = Self {
             node: Arc::new(Node {
                 op,
                 inputs,
-                bound,
+                properties,
                 indices,
             }),
             output: 0,
         };
-        if plan.node.bound.closes_loop {
+        if plan.node.properties.closes_loop {
             let graph = Graph::new(&plan);
             graph.check_loop(graph.outputs[0].0)?;
         }
@@ -171,14 +171,14 @@ impl Plan {
                 }
             }
         }
-        let bound = factory.0.make(None)?.bind(&types)?;
+        let properties = factory.0.make(None)?.bind(&types)?;
         let op = Op::Factory(factory);
-        let indices = IndexRange::of_operator(op.name(), &bound, &index_ranges(&inputs))?;
+        let indices = IndexRange::of_operator(op.name(), &properties, &index_ranges(&inputs))?;
         Ok(Self {
             node: Arc::new(Node {
                 op,
                 inputs,
-                bound,
+                properties,
                 indices,
             }),
             output: 0,
@@ -216,7 +216,7 @@ impl Plan {
     #[must_use]
     pub fn needs_interpreter(&self) -> bool {
         let mut nodes = Graph::new(self).nodes.into_iter();
-        nodes.any(|node| node.bound.needs == Resource::Interpreter)
+        nodes.any(|node| node.properties.needs == Resource::Interpreter)
     }
 
     /// Another output of the last operator.
@@ -224,7 +224,7 @@ impl Plan {
     /// # Errors
     /// [`PlanError::NoSuchOutput`].
     pub fn output(&self, output: u16) -> Result<Self, PlanError> {
-        let have = self.node.bound.outputs.len();
+        let have = self.node.properties.outputs.len();
         if usize::from(output) >= have {
             return Err(PlanError::NoSuchOutput {
                 operator: self.node.op.name(),
@@ -241,7 +241,7 @@ impl Plan {
     /// Number of outputs of the last operator.
     #[must_use]
     pub fn outputs(&self) -> usize {
-        self.node.bound.outputs.len()
+        self.node.properties.outputs.len()
     }
 
     /// The inputs of the last operator.
@@ -253,7 +253,7 @@ impl Plan {
     /// Type of this output.
     #[must_use]
     pub fn port(&self) -> PortType {
-        self.node.bound.outputs[usize::from(self.output)]
+        self.node.properties.outputs[usize::from(self.output)]
     }
 
     /// Its nodes in topological order, each once.

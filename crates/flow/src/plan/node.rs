@@ -99,7 +99,7 @@ impl Op {
 pub(crate) struct Node {
     pub(crate) op: Op,
     pub(crate) inputs: Vec<Plan>,
-    pub(crate) bound: OperatorProperties,
+    pub(crate) properties: OperatorProperties,
     pub(crate) indices: IndexRange,
 }
 

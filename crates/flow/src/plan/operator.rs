@@ -43,9 +43,9 @@ pub enum ParameterUpdate {
 pub enum Contract {
     /// Each result depends on one sample or window alone.
     Stateless,
-    /// Exact given so many samples, or of windows so many of these, before and after. Where a stretch goes on that long,
-    /// what comes out does not depend on where reading it begins or ends; it has the indices of its input, or by
-    /// [`OperatorProperties::ratio`] others.
+    /// Exact given this many samples, or windows, of context before and after. Within a contiguous range that has them,
+    /// results do not depend on where reading begins or ends. Their indices are those of the input, scaled by
+    /// [`OperatorProperties::ratio`].
     Overlap {
         /// Samples of context before.
         before: u64,
@@ -169,7 +169,7 @@ pub struct OperatorProperties {
     /// At which indices an output can have items.
     pub extent: Extent,
     /// The axis along the values of its rows.
-    pub columns: RowAxis,
+    pub row_axis: RowAxis,
     /// See [`OperatorProperties::contiguous`].
     pub contiguous: bool,
     /// See [`OperatorProperties::light`].
@@ -200,7 +200,7 @@ impl OperatorProperties {
             in_step: false,
             workspace: None,
             extent: Extent::Input,
-            columns: RowAxis::Unknown,
+            row_axis: RowAxis::Unknown,
             contiguous: false,
             light: false,
             ends_early: false,
@@ -218,8 +218,8 @@ impl OperatorProperties {
 
     /// Sets the axis along the values of its rows.
     #[must_use]
-    pub fn row_axis(mut self, columns: RowAxis) -> Self {
-        self.columns = columns;
+    pub fn row_axis(mut self, row_axis: RowAxis) -> Self {
+        self.row_axis = row_axis;
         self
     }
 

@@ -53,7 +53,7 @@ pub trait OperatorFactory: Send + Sync {
     /// Which threads may execute it. Limits that follow from its contract, as state between items, apply besides.
     fn parallelism(&self, run: &RunOptions<'_>) -> Parallelism {
         let _ = run;
-        Parallelism::CallingThread("holds something of this process".into())
+        Parallelism::CallingThread("depends on an object of this process".into())
     }
 
     /// Its parameters in a saved plan.

@@ -71,7 +71,7 @@ macro_rules! operator {
         impl $crate::Declared for $Name {
             const DECLARATION: $crate::Declaration = {
                 #[allow(unused_imports)]
-                use $crate::{Agreement::*, Unit::*};
+                use $crate::{ResultTolerance::*, Unit::*};
                 $crate::Declaration {
                     name: $name,
                     doc: concat!($($doc, "\n"),*),

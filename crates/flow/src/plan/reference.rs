@@ -1,8 +1,8 @@
-//! What declarations tell people: their sections, and all of it as JSON for generators.
+//! Renders declarations for the operator reference: sections of their documentation, and all of it as JSON.
 
 use serde_json::{Value, json};
 
-use super::declaration::{Agreement, Declaration, Inputs};
+use super::declaration::{Declaration, Inputs, ResultTolerance};
 use super::parameter::Param;
 
 /// Sections of an operator's documentation, in their order.
@@ -65,9 +65,9 @@ impl Declaration {
         let alternatives = self
             .alternatives
             .iter()
-            .map(|(name, agreement)| match agreement {
-                Agreement::BitIdentical => json!([name, null]),
-                Agreement::Tolerance(tolerance) => json!([name, tolerance]),
+            .map(|(name, tolerance)| match tolerance {
+                ResultTolerance::BitIdentical => json!([name, null]),
+                ResultTolerance::Tolerance(tolerance) => json!([name, tolerance]),
             });
         json!({
             "name": self.name,

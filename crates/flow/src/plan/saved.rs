@@ -106,10 +106,10 @@ impl Plan {
                 return Err(unreadable(format!("node {at} has no input")));
             };
             let params = object("params")?;
-            nodes.push(match catalog.revive(name) {
-                Some(revive) => {
+            nodes.push(match catalog.factory_resolver(name) {
+                Some(resolve) => {
                     let types: Vec<PortType> = inputs.iter().map(Self::port).collect();
-                    first.apply_factory(revive(&params, &types)?, others)?
+                    first.apply_factory(resolve(&params, &types)?, others)?
                 }
                 None => first.apply(catalog.get(name)?, params, others)?,
             });

@@ -1,4 +1,4 @@
-//! Operators at the boundary of a replica: [`TrimOverlap`] drops results of neighbouring tasks, [`RecordOutput`]
+//! Operators at the boundary of a replica: [`PortionTrimmer`] drops results of neighbouring tasks, [`OutputRecorder`]
 //! records what leaves by an exit. To the operators between them a task looks like a whole execution.
 
 use std::ops::Range;
@@ -13,13 +13,13 @@ use crate::{
 #[derive(Debug)]
 pub(super) enum ExitEvent {
     Item(Item),
-    /// A valid range begins at `anchor` after the break `why`; without a break it continues from an earlier task.
-    Stretch {
+    /// A contiguous range begins at `anchor` after the break `why`; without a break it continues from an earlier task.
+    RangeStart {
         anchor: i64,
         why: Option<Break>,
     },
     /// Progress mark: nothing that begins before this index follows.
-    Upto(i64),
+    ProgressMark(i64),
 }
 
 /// What the current task has given at one exit. Used by one thread; shared by the replica and its recording operator.
@@ -40,7 +40,7 @@ impl OutputLog {
 
     /// Begins a task; no item of its output begins before `upto`.
     pub(super) fn begin(&self, upto: i64) {
-        let (events, upto) = (vec![ExitEvent::Upto(upto)], Some(upto));
+        let (events, upto) = (vec![ExitEvent::ProgressMark(upto)], Some(upto));
         *self.lock() = RecordedOutput { events, upto };
     }
 
@@ -56,9 +56,9 @@ impl OutputLog {
 }
 
 /// The operator at an exit: records items, breaks and progress marks.
-pub(super) struct RecordOutput(pub(super) OutputLog);
+pub(super) struct OutputRecorder(pub(super) OutputLog);
 
-impl OperatorFactory for RecordOutput {
+impl OperatorFactory for OutputRecorder {
     fn name(&self) -> &'static str {
         "hand_over"
     }
@@ -68,7 +68,7 @@ impl OperatorFactory for RecordOutput {
     }
 }
 
-impl Operator for RecordOutput {
+impl Operator for OutputRecorder {
     fn bind(&mut self, inputs: &[PortType]) -> Result<OperatorProperties, PlanError> {
         Ok(OperatorProperties::new(inputs.iter().copied()).contract(Contract::Sequential))
     }
@@ -84,8 +84,8 @@ impl Operator for RecordOutput {
         logged.upto = logged.upto.max(Some(upto));
         // Of consecutive marks only the last is needed.
         match logged.events.last_mut() {
-            Some(ExitEvent::Upto(last)) => *last = upto.max(*last),
-            _ => logged.events.push(ExitEvent::Upto(upto)),
+            Some(ExitEvent::ProgressMark(last)) => *last = upto.max(*last),
+            _ => logged.events.push(ExitEvent::ProgressMark(upto)),
         }
         upto
     }
@@ -98,7 +98,7 @@ impl Operator for RecordOutput {
             self.0
                 .lock()
                 .events
-                .push(ExitEvent::Stretch { anchor, why });
+                .push(ExitEvent::RangeStart { anchor, why });
         }
     }
 }
@@ -120,9 +120,9 @@ impl TrimRange {
 
 /// Passes samples inside a range, and windows that begin in it.
 #[derive(Debug)]
-pub(super) struct TrimOverlap(pub(super) TrimRange);
+pub(super) struct PortionTrimmer(pub(super) TrimRange);
 
-impl OperatorFactory for TrimOverlap {
+impl OperatorFactory for PortionTrimmer {
     fn name(&self) -> &'static str {
         "trim"
     }
@@ -132,7 +132,7 @@ impl OperatorFactory for TrimOverlap {
     }
 }
 
-impl Operator for TrimOverlap {
+impl Operator for PortionTrimmer {
     fn bind(&mut self, inputs: &[PortType]) -> Result<OperatorProperties, PlanError> {
         Ok(OperatorProperties::new(inputs.iter().copied()).contract(Contract::Sequential))
     }

@@ -83,8 +83,13 @@ fn render_graph(graph: &Graph) -> String {
 fn render_nodes(graph: &Graph) -> String {
     let line = |at: usize| {
         let node = &graph.nodes[at];
-        let types: Vec<String> = node.bound.outputs.iter().map(ToString::to_string).collect();
-        let (name, contract) = (node.op.name(), node.bound.contract);
+        let types: Vec<String> = node
+            .properties
+            .outputs
+            .iter()
+            .map(ToString::to_string)
+            .collect();
+        let (name, contract) = (node.op.name(), node.properties.contract);
         format!("{name}: {}; {contract:?}", types.join(", "))
     };
     let mut text = String::new();
@@ -127,10 +132,10 @@ fn explain_tasks(graph: &Graph) -> String {
 
 fn describe(plan: &SubgraphPlan, graph: &Graph) -> String {
     let names = operator_names(plan, graph);
-    let PortionOverlap { before, after } = plan.reach;
+    let PortionOverlap { before, after } = plan.overlap;
     let more = match plan.trims.is_empty() {
         true => String::new(),
-        false => format!(", read with {before} before and {after} behind them"),
+        false => format!(", read with {before} before and {after} after them"),
     };
     let why = plan.reasons.join("; ");
     let each = if plan.scans.len() > 1 {
@@ -140,7 +145,7 @@ fn describe(plan: &SubgraphPlan, graph: &Graph) -> String {
     };
     match plan.task_size(graph, &RunOptions::default()) {
         None if plan.reduces() => {
-            format!("{names} in order: it is done sooner than handed over\n")
+            format!("{names} in order: it takes less time than passing its results\n")
         }
         None => format!("{names} in order: {why}\n"),
         Some(TaskSize { samples, .. }) if plan.reduces() => format!(

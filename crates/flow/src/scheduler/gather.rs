@@ -22,7 +22,7 @@ use crate::plan::Op;
 use crate::{
     Clock, Item, Next, OpError, OpErrorKind, Operator, OperatorFactory, OperatorProperties, Out,
     OuterGaps, PlanError, Port, PortType, Recording, RunError, SharedRecording, SignalDescription,
-    Snapshot, Source, SourceItem,
+    Snapshot, Source, SourceEvent,
 };
 
 #[derive(Clone)]
@@ -39,7 +39,7 @@ pub(super) struct ExitQueues {
 }
 
 struct ExitQueue {
-    ready: VecDeque<SourceItem>,
+    ready: VecDeque<SourceEvent>,
     state: ExitState,
     /// Events delivered of a failed task; a retry skips them.
     delivered: usize,
@@ -50,36 +50,40 @@ struct ExitQueue {
 }
 
 impl ExitQueue {
-    /// Queues the events of a task. A valid range that continues from the last task is not announced again.
+    /// Queues the events of a task. A contiguous range that continues from the last task is not announced again.
     fn push_events(&mut self, events: impl Iterator<Item = ExitEvent>) {
         let mut continues_at = None;
         for event in events {
             match event {
                 // Of consecutive ones only the last counts.
-                ExitEvent::Stretch { anchor, why: None } => continues_at = Some(anchor),
-                ExitEvent::Stretch { anchor, why } => {
+                ExitEvent::RangeStart { anchor, why: None } => continues_at = Some(anchor),
+                ExitEvent::RangeStart { anchor, why } => {
                     self.announce(continues_at.take());
                     self.announced = Some(anchor);
-                    self.ready.push_back(SourceItem::RangeStart { anchor, why });
+                    self.ready
+                        .push_back(SourceEvent::RangeStart { anchor, why });
                 }
                 ExitEvent::Item(item) => {
                     self.announce(continues_at.take());
-                    self.ready.push_back(SourceItem::Item(item));
+                    self.ready.push_back(SourceEvent::Item(item));
                 }
-                ExitEvent::Upto(index) => self.ready.push_back(SourceItem::ProgressMark(index)),
+                ExitEvent::ProgressMark(index) => {
+                    self.ready.push_back(SourceEvent::ProgressMark(index))
+                }
             }
         }
         self.announce(continues_at);
     }
 
-    /// Announces a continuing valid range, unless it was announced before.
+    /// Announces a continuing contiguous range, unless it was announced before.
     fn announce(&mut self, continues_at: Option<i64>) {
         let Some(anchor) = continues_at.filter(|&anchor| self.announced != Some(anchor)) else {
             return;
         };
         self.announced = Some(anchor);
         let why = None;
-        self.ready.push_back(SourceItem::RangeStart { anchor, why });
+        self.ready
+            .push_back(SourceEvent::RangeStart { anchor, why });
     }
 }
 
@@ -113,7 +117,7 @@ impl ExitQueues {
     }
 
     /// The next event of an exit. The samples of a task count for the source that fetches its output.
-    fn pull(&self, exit: usize, given: &mut u64) -> Result<SourceItem, Option<TaskFailure>> {
+    fn pull(&self, exit: usize, given: &mut u64) -> Result<SourceEvent, Option<TaskFailure>> {
         loop {
             let mut exits = self.lock();
             // The first exit that has something, so that the order does not depend on the caller.
@@ -126,7 +130,7 @@ impl ExitQueues {
             if first.is_some() {
                 // The source of that exit may have been asked when it had nothing: make the engine ask again.
                 std::thread::current().unpark();
-                return Ok(SourceItem::Idle);
+                return Ok(SourceEvent::Idle);
             }
             drop(exits);
             match self.scheduler.next_result(self.subgraph) {
@@ -136,9 +140,9 @@ impl ExitQueues {
                     }
                     self.put(task_output);
                 }
-                NextOutput::Pending => return Ok(SourceItem::Idle),
+                NextOutput::Pending => return Ok(SourceEvent::Idle),
                 NextOutput::Failed(failure) => return Err(failure),
-                NextOutput::End => return Ok(SourceItem::End),
+                NextOutput::End => return Ok(SourceEvent::End),
             }
         }
     }
@@ -163,10 +167,10 @@ impl ExitQueues {
             }
             if rewinds {
                 exit.announced = None;
-                exit.ready.push_back(SourceItem::Rewind);
+                exit.ready.push_back(SourceEvent::Rewind);
             }
             exit.push_events(events.into_iter().skip(before));
-            exit.ready.extend(upto.map(SourceItem::ProgressMark));
+            exit.ready.extend(upto.map(SourceEvent::ProgressMark));
         }
     }
 }
@@ -248,7 +252,7 @@ struct ExitSource {
 }
 
 impl Source for ExitSource {
-    fn pull(&mut self) -> Result<SourceItem, OpError> {
+    fn pull(&mut self) -> Result<SourceEvent, OpError> {
         let pulled = self.queues.pull(self.exit, &mut self.given);
         pulled.map_err(|failure| {
             self.failure = failure;
@@ -310,9 +314,9 @@ impl Source for ExitSource {
 }
 
 /// Replaces a reducing operator in the sequential part: combines partial results in read order.
-pub(super) struct CombinePartials(pub(super) Op);
+pub(super) struct PartialCombinerFactory(pub(super) Op);
 
-impl OperatorFactory for CombinePartials {
+impl OperatorFactory for PartialCombinerFactory {
     fn name(&self) -> &'static str {
         self.0.name()
     }

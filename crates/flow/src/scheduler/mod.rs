@@ -34,7 +34,7 @@
 //! | combination of results | `gather` |
 //! | explain | `explain` |
 //!
-//! Files use only files of their own row and of rows beside or above it in the picture; none import each other.
+//! Imports between these files form no cycle.
 //!
 //! **Results have the same bits for any number of workers.** A window belongs to the task in whose portion it begins,
 //! a sample to the task in whose portion its index lies. A task also reads the samples around its portion that

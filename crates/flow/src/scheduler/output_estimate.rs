@@ -22,19 +22,19 @@ pub(super) fn output_bytes_per_sample<'a>(
     nodes: impl Iterator<Item = (&'a [Edge], &'a OperatorProperties)>,
 ) -> Vec<f64> {
     let mut estimates: Vec<OutputEstimate> = Vec::new();
-    for (inputs, bound) in nodes {
+    for (inputs, properties) in nodes {
         let first = inputs.first().map(|&(from, _)| estimates[from]);
         let mut estimate = first.unwrap_or(OutputEstimate {
             bytes_per_sample: 1.0,
             samples_per_index: 1.0,
             samples_per_item: 1.0,
         });
-        if let Some((up, down)) = bound.ratio {
+        if let Some((up, down)) = properties.ratio {
             estimate.samples_per_index *= down as f64 / up as f64;
         }
-        estimate.bytes_per_sample = match bound.outputs.first() {
+        estimate.bytes_per_sample = match properties.outputs.first() {
             // One number per group.
-            _ if matches!(bound.contract, Contract::Reducible { .. }) => 0.0,
+            _ if matches!(properties.contract, Contract::Reducible { .. }) => 0.0,
             Some(PortType::Samples { dtype, .. }) => {
                 dtype.size() as f64 / estimate.samples_per_index
             }

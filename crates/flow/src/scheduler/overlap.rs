@@ -3,7 +3,7 @@
 //! Without overlap, operators that need neighbouring samples would be wrong at the edges of a portion; without trims,
 //! they would give results of other tasks.
 
-use super::subgraph::{OverlapTrim, SubgraphExit, SubgraphNode};
+use super::subgraph::{SubgraphExit, SubgraphNode, TrimPlacement};
 use crate::PortionOverlap;
 use crate::plan::graph::Edge;
 
@@ -11,17 +11,17 @@ use crate::plan::graph::Edge;
 pub(super) struct OverlapPlan {
     /// What each position must give around the portion.
     pub(super) needs: Vec<PortionOverlap>,
-    pub(super) trims: Vec<OverlapTrim>,
+    pub(super) trims: Vec<TrimPlacement>,
 }
 
-pub(super) fn union_reach(a: PortionOverlap, b: PortionOverlap) -> PortionOverlap {
+pub(super) fn union_overlap(a: PortionOverlap, b: PortionOverlap) -> PortionOverlap {
     PortionOverlap {
         before: a.before.max(b.before),
         after: a.after.max(b.after),
     }
 }
 
-/// Needs propagate from the exits to the scans: a consumer's need, through its ratio and reach, becomes the need of
+/// Needs propagate from the exits to the scans: a consumer's need, through its ratio and overlap, becomes the need of
 /// its input; a node satisfies the largest need of its consumers. Surplus input is harmless to an operator that
 /// overproduces anyway, and is trimmed behind it; before any other operator, and before exits, it is trimmed at once.
 pub(super) fn plan_overlap(nodes: &[SubgraphNode], exits: &[SubgraphExit]) -> OverlapPlan {
@@ -33,18 +33,18 @@ pub(super) fn plan_overlap(nodes: &[SubgraphNode], exits: &[SubgraphExit]) -> Ov
     }
     for (position, one) in nodes.iter().enumerate().rev() {
         needs_exact[position] &= !one.contract.overproduces;
-        let wants = one.contract.input_reach(needs[position]);
+        let wants = one.contract.input_overlap(needs[position]);
         for &(from, _) in &one.inputs {
-            needs[from] = union_reach(needs[from], wants);
+            needs[from] = union_overlap(needs[from], wants);
             needs_exact[from] |= needs_exact[position];
         }
     }
-    let mut trims: Vec<OverlapTrim> = Vec::new();
+    let mut trims: Vec<TrimPlacement> = Vec::new();
     // Whether a node gives exactly what is needed of it.
     let mut exact = vec![true; nodes.len()];
     for (position, one) in nodes.iter().enumerate() {
         exact[position] = !one.contract.overproduces;
-        let wants = one.contract.input_reach(needs[position]);
+        let wants = one.contract.input_overlap(needs[position]);
         for &edge in &one.inputs {
             if exact[edge.0] && wants == needs[edge.0] {
                 continue;
@@ -66,16 +66,16 @@ pub(super) fn plan_overlap(nodes: &[SubgraphNode], exits: &[SubgraphExit]) -> Ov
 
 /// Adds a trim, or a consumer to an equal one.
 fn add_trim(
-    trims: &mut Vec<OverlapTrim>,
+    trims: &mut Vec<TrimPlacement>,
     edge: Edge,
     kept: PortionOverlap,
     consumer: Option<usize>,
 ) {
-    let same = |one: &&mut OverlapTrim| one.edge == edge && one.kept == kept;
+    let same = |one: &&mut TrimPlacement| one.edge == edge && one.kept == kept;
     let position = match trims.iter_mut().find(same) {
         Some(same) => same,
         None => {
-            trims.push(OverlapTrim {
+            trims.push(TrimPlacement {
                 edge,
                 kept,
                 consumers: Vec::new(),

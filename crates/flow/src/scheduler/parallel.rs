@@ -17,7 +17,7 @@ use crate::{OpErrorKind, RunError};
 
 /// A finished execution: the engine of the caller's thread, which has the results, and the report.
 pub(crate) struct ParallelExecution {
-    pub(crate) run: PlanExecutor,
+    pub(crate) executor: PlanExecutor,
     /// The graph that the caller's thread executed, if it is not the whole plan.
     pub(crate) sequential: Option<Graph>,
     pub(crate) report: Report,
@@ -88,11 +88,11 @@ pub(crate) fn run(
         let ran = match begun.is_empty() {
             true => Ok(Err(no_thread())),
             false => catch_unwind(AssertUnwindSafe(|| {
-                let mut run = PlanExecutor::new(&sequential.graph, &own)?
+                let mut executor = PlanExecutor::new(&sequential.graph, &own)?
                     .by_block(graph.ends_before_sources())
                     .ordered_by(&sequential.source_order);
-                let report = run.run(&own)?;
-                Ok((run, report))
+                let report = executor.run(&own)?;
+                Ok((executor, report))
             })),
         };
         // Workers check it between operator calls.
@@ -106,7 +106,7 @@ pub(crate) fn run(
         Some(Err(panic)) => resume_unwind(panic),
         None => Err(no_thread()),
     };
-    let (run, mut report) = ran.map_err(|error| {
+    let (executor, mut report) = ran.map_err(|error| {
         // A task's error may come earlier in the recording than the error of the sequential part.
         let failed = scheduler.take_failures().into_iter();
         let failed = failed.map(|failure| *failure.error);
@@ -129,7 +129,7 @@ pub(crate) fn run(
     report.workers = reports.iter().map(|one| one.summary()).collect();
     report.peak_bytes = memory.peak();
     Ok(Some(ParallelExecution {
-        run,
+        executor,
         sequential: Some(split.sequential.graph),
         report,
     }))

@@ -88,7 +88,7 @@ impl ParallelSubgraph {
 
     /// The type of an edge, and the ratios from read indices to its own.
     pub(super) fn output_of(&self, (position, output): Edge) -> (PortType, &RatioChain) {
-        let port = self.operators[position].bound.outputs[usize::from(output)];
+        let port = self.operators[position].properties.outputs[usize::from(output)];
         (port, &self.plan.nodes[position].ratios)
     }
 
@@ -123,7 +123,7 @@ impl ParallelSubgraph {
     pub(super) fn expected_count(&self, exit: &SubgraphExit) -> Option<u64> {
         let mut position = exit.edge.0;
         while let Some(&(from, _)) = self.plan.nodes[position].inputs.first() {
-            self.operators[position].bound.ratio?;
+            self.operators[position].properties.ratio?;
             position = from;
         }
         let (_, ratios) = self.output_of(exit.edge);

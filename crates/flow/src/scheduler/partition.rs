@@ -3,7 +3,7 @@
 //! One recording is cut by its snapshot ([`Snapshot::portion_after`]). Several that are read together are cut at equal
 //! indices: a fixed number of samples after the first sample that any of them has, and wherever a part of any begins,
 //! since a task reads at most one part of each. Where a recording has a gap at the start of a task, or no samples in
-//! it, the task gets the anchor of the recording's last valid range: operators behind a fan-in count from the latest
+//! it, the task gets the anchor of the recording's last contiguous range: operators behind a fan-in count from the latest
 //! anchor of all inputs.
 
 use std::collections::VecDeque;
@@ -176,7 +176,7 @@ mod tests {
     use super::*;
     use crate::{Recording, Segments};
 
-    /// Channels with these valid ranges, cut into tasks of about this many samples.
+    /// Channels with these contiguous ranges, cut into tasks of about this many samples.
     fn channels(channels: &[&[Range<i64>]], samples: u64) -> RecordingPartitioner {
         let rate = Rate::new(100, 1).unwrap();
         let stream = Stream::new("p", TimebaseId(0), rate).intern();

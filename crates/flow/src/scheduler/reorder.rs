@@ -7,10 +7,10 @@
 //!
 //! ```text
 //!  worker   waits for work_available: no task allowed by window, bytes or concurrency limit
-//!  consumer waits for progress:       oldest task not finished, at most one POLL_INTERVAL
+//!  consumer waits for progress:       oldest task not finished, at most one RESULT_WAIT
 //!  memory refused to a task:          retry_later -> fewer in flight, in the end one; buffered results are discarded
 //!                                     and recomputed; every worker releases what it does not need
-//!  memory refused to the consumer:    reclaim_memory -> as above, nothing handed out until resume
+//!  memory refused to the consumer:    reclaim_memory -> as above, nothing handed out until resume_tasks
 //! ```
 //!
 //! So no thread waits for memory while it holds some, and a task that fits alone completes.
@@ -25,9 +25,9 @@ use super::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use super::task_queue::{NextResult, Partitioner, SlotState, Task, TaskQueue, TaskResult};
 
 /// How long the consumer waits for a result before it returns to check for interrupts.
-const POLL_INTERVAL: Duration = Duration::from_millis(20);
-/// Poll intervals that the consumer waits for workers when it needs their memory.
-const MAX_POLLS: u32 = 250;
+const RESULT_WAIT: Duration = Duration::from_millis(20);
+/// Waits of [`RESULT_WAIT`] after which the consumer no longer waits for the memory of workers.
+const MAX_RECLAIM_WAITS: u32 = 250;
 /// Completed tasks after which the concurrency limit rises by one.
 const COMPLETIONS_PER_INCREASE: u64 = 16;
 /// Retries of a task that ran alone: the consumer may have used memory meanwhile.
@@ -318,28 +318,28 @@ impl<P: Partitioner, R: TaskResult> ReorderScheduler<P, R> {
             }
             (state, _) = self
                 .progress
-                .wait_timeout(state, POLL_INTERVAL)
+                .wait_timeout(state, RESULT_WAIT)
                 .unwrap_or_else(PoisonError::into_inner);
             waited = true;
         }
     }
 
     /// Frees memory for the consumer: workers finish or give up their tasks, buffered results are discarded, and
-    /// nothing is handed out until [`resume`](Self::resume). Waits a few seconds at most: a worker may wait for
+    /// nothing is handed out until [`resume_tasks`](Self::resume_tasks). Waits a few seconds at most: a worker may wait for
     /// something the consumer holds, such as the interpreter's lock.
     pub(super) fn reclaim_memory(&self) {
         let mut state = self.lock();
         state.paused = true;
         state.reduce_concurrency(1);
         self.work_available.notify_all();
-        for _ in 0..MAX_POLLS {
+        for _ in 0..MAX_RECLAIM_WAITS {
             let idle = state.in_flight() == 0 && state.released >= state.workers;
             if idle || state.stopped || state.worker_lost {
                 break;
             }
             (state, _) = self
                 .progress
-                .wait_timeout(state, POLL_INTERVAL)
+                .wait_timeout(state, RESULT_WAIT)
                 .unwrap_or_else(PoisonError::into_inner);
         }
         state
@@ -348,7 +348,7 @@ impl<P: Partitioner, R: TaskResult> ReorderScheduler<P, R> {
             .for_each(TaskQueue::discard_finished);
     }
 
-    pub(super) fn resume(&self) {
+    pub(super) fn resume_tasks(&self) {
         self.lock().paused = false;
         self.work_available.notify_all();
     }

@@ -78,7 +78,7 @@ impl RepeatedPlan {
         let graph = ran.sequential.as_ref().unwrap_or(&ready.graph);
         let (node, _) = graph.outputs[0];
         let operator = graph.nodes[node].op.name();
-        let gathered = ran.run.result(node);
+        let gathered = ran.executor.result(node);
         let report = self.keep_for_next(ready, ran);
         let gathered = gathered.ok_or(RunError::NoResult { operator, node })?;
         Ok((gathered, report))
@@ -122,7 +122,7 @@ impl RepeatedPlan {
     fn keep_for_next(&mut self, mut ready: PreparedGraph, ran: ParallelExecution) -> Report {
         // Execution in tasks leaves nothing to reuse.
         let whole = ran.sequential.is_none();
-        ready.reusable = whole.then(|| ran.run.into_reusable(&ready.graph));
+        ready.reusable = whole.then(|| ran.executor.into_reusable(&ready.graph));
         self.prepared = Some(ready);
         ran.report
     }
@@ -199,12 +199,12 @@ impl OutputBlock {
     fn append_sink(graph: &mut Graph) -> Result<Self, PlanError> {
         let memory = Self::default();
         let from = graph.outputs[0];
-        let port = graph.nodes[from.0].bound.outputs[usize::from(from.1)];
-        let bound = FillBlock(memory.clone()).bind(&[port])?;
+        let port = graph.nodes[from.0].properties.outputs[usize::from(from.1)];
+        let properties = BlockFiller(memory.clone()).bind(&[port])?;
         graph.nodes.push(GraphNode {
-            op: Op::Factory(crate::SharedFactory::new(FillBlock(memory.clone()))),
+            op: Op::Factory(crate::SharedFactory::new(BlockFiller(memory.clone()))),
             inputs: vec![from],
-            bound,
+            properties,
         });
         graph.outputs = vec![(graph.nodes.len() - 1, 0)];
         Ok(memory)
@@ -226,9 +226,9 @@ impl OutputBlock {
 }
 
 /// The sink that fills a block.
-struct FillBlock(OutputBlock);
+struct BlockFiller(OutputBlock);
 
-impl OperatorFactory for FillBlock {
+impl OperatorFactory for BlockFiller {
     fn name(&self) -> &'static str {
         "fill"
     }
@@ -254,7 +254,7 @@ impl BlockState {
     }
 }
 
-impl Operator for FillBlock {
+impl Operator for BlockFiller {
     fn bind(&mut self, inputs: &[PortType]) -> Result<OperatorProperties, PlanError> {
         match inputs {
             [PortType::Samples { .. } | PortType::Frames { .. }] => {

@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use isochrony_store::Reading;
 
-use super::boundary::{ExitEvent, OutputLog, RecordOutput};
-use super::boundary::{TrimOverlap, TrimRange};
+use super::boundary::{ExitEvent, OutputLog, OutputRecorder};
+use super::boundary::{PortionTrimmer, TrimRange};
 use super::parallel_subgraph::{ParallelSubgraph, with_plan_node};
 use super::scan_input::{PortionReader, PortionSource};
 use super::task_output::{ExitOutput, ExitState, Task};
@@ -22,7 +22,7 @@ use crate::{
 
 /// An instance of a subgraph, owned by one worker.
 pub(super) struct Replica {
-    pub(super) run: PlanExecutor,
+    pub(super) executor: PlanExecutor,
     /// The reader of each recording of the subgraph.
     pub(super) readers: Vec<Arc<Mutex<PortionReader>>>,
     /// Trimming operators: their range, the edge they trim, and how much around the portion passes.
@@ -84,10 +84,10 @@ impl Replica {
             replica_node,
             plan_node,
         };
-        let run = PlanExecutor::new(&graph, options);
-        let run = run.map_err(|error| with_plan_node(error, &node_map.plan_node))?;
+        let executor = PlanExecutor::new(&graph, options);
+        let executor = executor.map_err(|error| with_plan_node(error, &node_map.plan_node))?;
         Ok(Self {
-            run: run.with_pool(pool).by_block(subgraph.by_block),
+            executor: executor.with_pool(pool).by_block(subgraph.by_block),
             readers,
             trims,
             exits,
@@ -105,12 +105,12 @@ impl Replica {
         options: &RunOptions<'_>,
     ) -> Result<(), RunError> {
         let range = &task.part.range;
-        for (trim_range, edge, reach) in &self.trims {
+        for (trim_range, edge, overlap) in &self.trims {
             let (_, ratios) = subgraph.output_of(*edge);
             let start = ratios
                 .map(range.start)
-                .saturating_sub_unsigned(reach.before);
-            let end = ratios.map(range.end).saturating_add_unsigned(reach.after);
+                .saturating_sub_unsigned(overlap.before);
+            let end = ratios.map(range.end).saturating_add_unsigned(overlap.after);
             trim_range.set(start..end);
         }
         for (leaves, exit) in self.exits.iter().zip(&subgraph.plan.exits) {
@@ -126,8 +126,8 @@ impl Replica {
             .collect();
         let closed = self.exit_nodes.iter().zip(&self.exit_closed);
         let closed = closed.filter(|(_, exit_closed)| **exit_closed);
-        self.run.end_nodes(closed.map(|(&node, _)| node));
-        let ran = self.run.run_task(options);
+        self.executor.end_nodes(closed.map(|(&node, _)| node));
+        let ran = self.executor.run_task(options);
         ran.map_err(|error| with_plan_node(error, &self.node_map.plan_node))
     }
 
@@ -139,7 +139,7 @@ impl Replica {
         failed: bool,
     ) -> Vec<ExitOutput> {
         let end = task.part.range.end;
-        let run = &mut self.run;
+        let executor = &mut self.executor;
         let exits = self.exits.iter().zip(&subgraph.plan.exits);
         let exits = exits.map(|(leaves, exit)| {
             let (_, ratios) = subgraph.output_of(exit.edge);
@@ -153,7 +153,7 @@ impl Replica {
                     let mut events = log.take();
                     for event in &mut events {
                         // Marks from samples behind the portion belong to the next task.
-                        if let ExitEvent::Upto(upto) = event {
+                        if let ExitEvent::ProgressMark(upto) = event {
                             *upto = end.min(*upto);
                         }
                     }
@@ -162,7 +162,7 @@ impl Replica {
                 // A partial result has no indices, so no breaks and no marks.
                 &ExitCollector::Reduced(node) => {
                     upto = upto.filter(|_| !failed);
-                    let partial = (!failed).then(|| run.partial(node)).flatten();
+                    let partial = (!failed).then(|| executor.partial(node)).flatten();
                     partial.into_iter().map(ExitEvent::Item).collect()
                 }
             };
@@ -200,7 +200,7 @@ impl Replica {
 
     /// Reports of its operators, in the order of the subgraph.
     pub(super) fn report(&self, busy: std::time::Duration) -> Report {
-        let mut report = self.run.report(busy);
+        let mut report = self.executor.report(busy);
         let at = self.node_map.replica_node.iter();
         report.operators = at.map(|&node| report.operators[node].clone()).collect();
         report
@@ -232,15 +232,15 @@ impl ReplicaBuilder {
         &mut self,
         from: Edge,
         port: PortType,
-        held: impl OperatorFactory + 'static,
+        factory: impl OperatorFactory + 'static,
     ) -> usize {
         let plan_node = self.plan_node[from.0];
         self.push(
             plan_node,
             GraphNode {
-                op: Op::Factory(crate::SharedFactory::new(held)),
+                op: Op::Factory(crate::SharedFactory::new(factory)),
                 inputs: vec![from],
-                bound: OperatorProperties::new([port]).contract(Contract::Sequential),
+                properties: OperatorProperties::new([port]).contract(Contract::Sequential),
             },
         )
     }
@@ -279,7 +279,7 @@ impl ReplicaBuilder {
                     let end = self.append(
                         from,
                         subgraph.output_of(exit.edge).0,
-                        RecordOutput(log.clone()),
+                        OutputRecorder(log.clone()),
                     );
                     self.exit_nodes.push(end);
                     ExitCollector::Items(log)
@@ -311,7 +311,7 @@ impl ReplicaBuilder {
         }
         let range = TrimRange::default();
         self.trims.push((range.clone(), edge, cut.kept));
-        let node = self.append(own, subgraph.output_of(edge).0, TrimOverlap(range));
+        let node = self.append(own, subgraph.output_of(edge).0, PortionTrimmer(range));
         self.trim_nodes[nth] = Some(node);
         (node, 0)
     }

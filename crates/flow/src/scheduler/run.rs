@@ -13,7 +13,7 @@ pub(crate) fn prepare(plans: &[Plan], options: &RunOptions<'_>) -> Result<Graph,
     let mut graph = Graph::of(plans);
     graph.check_loops()?;
     for (at, node) in graph.nodes.iter().enumerate() {
-        if let Some(workspace) = node.bound.workspace {
+        if let Some(workspace) = node.properties.workspace {
             workspace.check_against(options.memory, node.op.name(), at)?;
         }
     }
@@ -40,20 +40,20 @@ pub(crate) fn run(
     if let Some(ran) = parallel::run(graph, options)? {
         return Ok(ran);
     }
-    let ran = PlanExecutor::with_reused(graph, options, reused).and_then(|mut run| {
-        let mut report = run.run(options)?;
+    let ran = PlanExecutor::with_reused(graph, options, reused).and_then(|mut executor| {
+        let mut report = executor.run(options)?;
         if options.workers > 1 {
             report.places = placements(graph, options, &[]);
         }
-        Ok((run, report))
+        Ok((executor, report))
     });
     if let Some(control) = options.control {
         control.end();
     }
-    let (run, report) = ran?;
+    let (executor, report) = ran?;
     let sequential = None;
     Ok(ParallelExecution {
-        run,
+        executor,
         sequential,
         report,
     })
@@ -97,7 +97,7 @@ impl Plan {
         let sinks: Vec<Self> = plans.iter().map(sink).collect();
         let graph = prepare(&sinks, options)?;
         let ParallelExecution {
-            mut run,
+            mut executor,
             sequential,
             report,
         } = run(&graph, options, None)?;
@@ -108,7 +108,7 @@ impl Plan {
             let same = graph.outputs[..at].iter().position(|&(n, _)| n == node);
             let result = match same {
                 Some(same) => Some(gathered[same].clone()),
-                None => run.result(node),
+                None => executor.result(node),
             };
             gathered.push(result.ok_or_else(|| RunError::NoResult {
                 operator: graph.nodes[node].op.name(),

@@ -1,8 +1,8 @@
 //! Groups scans that are read together, so that their streams can meet in tasks. Pure.
 //!
-//! Scans are grouped if their streams meet, by equal indices or in turn, at an operator that can run in tasks. An
-//! operator that holds code of this process does not group scans whose results depend on cuts: one worker runs it
-//! sequentially and must cut in the same places.
+//! Scans are grouped if their streams meet, by equal indices or in turn, at an operator that can run in tasks. A
+//! factory operator does not group scans whose results depend on cuts: one worker runs it sequentially and must cut in
+//! the same places.
 
 use std::collections::HashMap;
 
@@ -55,12 +55,16 @@ fn consumers(graph: &Graph) -> Consumers {
     consumers
 }
 
-/// Whether all scans of a plan meet; where cuts change bits, without operators that hold code of this process.
+/// Whether all scans of a plan meet; where cuts change bits, without factory operators.
 fn all_scans_meet(plan: &SubgraphPlan, graph: &Graph) -> bool {
     let exposes = plan.exposes_cuts(graph);
     let scans = plan.scans.iter().map(|scan| plan.nodes[scan.position].node);
     let mut groups = ScanGroups::of(scans);
-    for one in plan.nodes.iter().filter(|one| !exposes || !one.held) {
+    for one in plan
+        .nodes
+        .iter()
+        .filter(|one| !exposes || !one.uses_factory)
+    {
         groups.merge(&one.scans);
     }
     groups.0.len() <= 1
@@ -93,9 +97,9 @@ impl GroupPlanner<'_> {
     }
 
     /// What could run in tasks if all scans were read together and memory were unlimited.
-    fn reachable(&mut self, scans: &[usize], without_held: bool) -> Vec<SubgraphNode> {
+    fn reachable(&mut self, scans: &[usize], without_factories: bool) -> Vec<SubgraphNode> {
         let mut builder = self.builder(scans);
-        builder.without_held = without_held;
+        builder.without_factories = without_factories;
         let SubgraphBuilder {
             nodes, rejected, ..
         } = builder.grow();
@@ -123,8 +127,8 @@ impl GroupPlanner<'_> {
         }
         let cut_sensitive = nodes.iter().filter(|one| one.exposes_cuts(self.graph));
         let cut_sensitive: Vec<usize> = cut_sensitive.flat_map(|one| &one.scans).copied().collect();
-        let held = |node: &crate::plan::graph::GraphNode| matches!(node.op, Op::Factory(_));
-        if self.options.workers > 1 && self.graph.nodes.iter().any(held) {
+        let is_factory = |node: &crate::plan::graph::GraphNode| matches!(node.op, Op::Factory(_));
+        if self.options.workers > 1 && self.graph.nodes.iter().any(is_factory) {
             for one in self.reachable(&several, false) {
                 let exposes = groups
                     .members_with(&one.scans)

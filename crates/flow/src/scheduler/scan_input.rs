@@ -14,7 +14,7 @@ use crate::plan::Op;
 use crate::plan::graph::Graph;
 use crate::{
     Break, Clock, OpError, PlannedReads, PortType, Portion, PortionOpener, PortionOverlap,
-    RangePortion, Recording, RunError, SharedRecording, Snapshot, Source, SourceItem,
+    RangePortion, Recording, RunError, SharedRecording, Snapshot, Source, SourceEvent,
 };
 
 /// A scan of a subgraph and the snapshot that its tasks read.
@@ -22,7 +22,7 @@ pub(super) struct ScanInput {
     /// The scan's node in the plan.
     pub(super) node: usize,
     /// Samples that a task reads around its portion.
-    pub(super) reach: PortionOverlap,
+    pub(super) overlap: PortionOverlap,
     pub(super) segment: u64,
     pub(super) recording: SharedRecording,
     pub(super) snapshot: Arc<dyn Snapshot>,
@@ -40,7 +40,7 @@ impl ScanInput {
     pub(super) fn new(
         graph: &Graph,
         node: usize,
-        reach: PortionOverlap,
+        overlap: PortionOverlap,
         needs_index: bool,
     ) -> Result<Option<Self>, RunError> {
         let Op::Scan {
@@ -56,7 +56,7 @@ impl ScanInput {
         let snapshot = snapshot.filter(|one| !needs_index || one.indexed().is_some());
         Ok(snapshot.map(|snapshot| Self {
             node,
-            reach,
+            overlap,
             segment: *segment,
             recording: recording.clone(),
             snapshot,
@@ -71,7 +71,7 @@ impl ScanInput {
         workers: usize,
     ) -> Result<(), RunError> {
         let foreseen = PlannedReads {
-            reach: self.reach,
+            overlap: self.overlap,
             segment: self.segment,
             at_once: workers,
             portions: Box::new(portions),
@@ -90,7 +90,7 @@ impl ScanInput {
         if let Some(shared_reader) = &self.shared_reader {
             return shared_reader.open(task, portion);
         }
-        let open = |portion| self.snapshot.open(portion, self.reach, self.segment);
+        let open = |portion| self.snapshot.open(portion, self.overlap, self.segment);
         portion.map(open).transpose()
     }
 }
@@ -110,10 +110,10 @@ fn scan_error(node: usize, error: OpError) -> RunError {
 #[derive(Default)]
 pub(super) struct PortionReader {
     source: Option<Box<dyn Source>>,
-    /// Anchor to announce first, if the portion does not begin inside a valid range.
+    /// Anchor to announce first, if the portion does not begin inside a contiguous range.
     pending_anchor: Option<i64>,
     /// An event already pulled and not given yet.
-    lookahead: Option<SourceItem>,
+    lookahead: Option<SourceEvent>,
     /// How the last portion that had samples was read.
     reading: Option<Reading>,
     /// The portion; samples around it only complete its results.
@@ -133,13 +133,13 @@ impl PortionReader {
     pub(super) fn new(
         source: Option<Box<dyn Source>>,
         range: Range<i64>,
-        reach: PortionOverlap,
+        overlap: PortionOverlap,
         read: &RangePortion,
     ) -> Self {
         Self {
             source,
             pending_anchor: read.anchor,
-            upto: range.end.saturating_add_unsigned(reach.after),
+            upto: range.end.saturating_add_unsigned(overlap.after),
             range,
             ..Self::default()
         }
@@ -163,27 +163,27 @@ impl PortionReader {
         self.source = None;
     }
 
-    fn pull(&mut self) -> Result<SourceItem, OpError> {
+    fn pull(&mut self) -> Result<SourceEvent, OpError> {
         if let Some(next) = self.lookahead.take() {
             return Ok(next);
         }
-        let mut pulled = SourceItem::Rewind;
+        let mut pulled = SourceEvent::Rewind;
         // A rewind needs no notice, since nothing was given in this task.
-        while matches!(pulled, SourceItem::Rewind) {
+        while matches!(pulled, SourceEvent::Rewind) {
             pulled = match &mut self.source {
                 Some(source) => source.pull()?,
-                None => SourceItem::End,
+                None => SourceEvent::End,
             };
         }
         let Some(anchor) = self.pending_anchor.take() else {
             return Ok(pulled);
         };
         // A range that continues from before the portion announces itself.
-        if matches!(pulled, SourceItem::RangeStart { why: None, .. }) {
+        if matches!(pulled, SourceEvent::RangeStart { why: None, .. }) {
             return Ok(pulled);
         }
         self.lookahead = Some(pulled);
-        Ok(SourceItem::RangeStart { anchor, why: None })
+        Ok(SourceEvent::RangeStart { anchor, why: None })
     }
 }
 
@@ -224,31 +224,31 @@ impl Recording for PortionSource {
 }
 
 impl Source for PortionSource {
-    fn pull(&mut self) -> Result<SourceItem, OpError> {
+    fn pull(&mut self) -> Result<SourceEvent, OpError> {
         let mut reader = self.lock();
         if reader.finished {
             // The mark lets a fan-in proceed without waiting for this source.
             return Ok(match std::mem::replace(&mut reader.end_announced, true) {
-                false => SourceItem::ProgressMark(reader.upto),
-                true => SourceItem::Idle,
+                false => SourceEvent::ProgressMark(reader.upto),
+                true => SourceEvent::Idle,
             });
         }
         match reader.pull()? {
             // A break behind the portion belongs to the next task.
-            SourceItem::RangeStart { anchor, .. } if reader.begun && anchor >= reader.range.end => {
-            }
-            SourceItem::End => {}
-            SourceItem::RangeStart { anchor, why } => {
+            SourceEvent::RangeStart { anchor, .. }
+                if reader.begun && anchor >= reader.range.end => {}
+            SourceEvent::End => {}
+            SourceEvent::RangeStart { anchor, why } => {
                 reader.begun = true;
-                return Ok(SourceItem::RangeStart { anchor, why });
+                return Ok(SourceEvent::RangeStart { anchor, why });
             }
-            SourceItem::Item(item) => {
+            SourceEvent::Item(item) => {
                 if let Some((start, next)) = item.extent() {
                     let start = start.max(reader.range.start);
                     let end = next.min(reader.range.end);
                     reader.samples += start.abs_diff(end.max(start));
                 }
-                return Ok(SourceItem::Item(item));
+                return Ok(SourceEvent::Item(item));
             }
             other => return Ok(other),
         }
@@ -256,7 +256,7 @@ impl Source for PortionSource {
         // An empty break: operators emit what they buffer and reset, and no samples count as dropped. The largest
         // anchor lets other inputs of a fan-in finish the portion first.
         let end = reader.range.end;
-        Ok(SourceItem::RangeStart {
+        Ok(SourceEvent::RangeStart {
             anchor: i64::MAX,
             why: Some(Break::Dropped(end..end)),
         })

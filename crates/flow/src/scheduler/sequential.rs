@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::gather::CombinePartials;
+use super::gather::PartialCombinerFactory;
 use super::gather::{ExitQueues, ExitRecording};
 use super::parallel_subgraph::ParallelSubgraph;
 use super::task_output::TaskScheduler;
@@ -42,7 +42,7 @@ impl SequentialPart {
                 let inputs = inputs.collect();
                 builder.push(
                     number,
-                    0..node.bound.outputs.len().max(1),
+                    0..node.properties.outputs.len().max(1),
                     GraphNode {
                         inputs,
                         ..node.clone()
@@ -80,7 +80,7 @@ impl SequentialPart {
                     number,
                     output..output + 1,
                     GraphNode {
-                        bound: OperatorProperties::new([port]),
+                        properties: OperatorProperties::new([port]),
                         op: Op::Scan {
                             recording: SharedRecording::new(gathering),
                             range: None,
@@ -90,15 +90,15 @@ impl SequentialPart {
                     },
                 );
                 if exit.reduces {
-                    let held = CombinePartials(node.op.clone());
+                    let factory = PartialCombinerFactory(node.op.clone());
                     let inputs = vec![(builder.nodes.len() - 1, 0)];
                     builder.push(
                         number,
-                        0..node.bound.outputs.len().max(1),
+                        0..node.properties.outputs.len().max(1),
                         GraphNode {
-                            op: Op::Factory(crate::SharedFactory::new(held)),
+                            op: Op::Factory(crate::SharedFactory::new(factory)),
                             inputs,
-                            bound: node.bound.clone(),
+                            properties: node.properties.clone(),
                         },
                     );
                 }

@@ -38,7 +38,7 @@ impl SplitPlan {
             };
             let several = plan.scans.len() > 1;
             let inputs = plan.scans.iter().map(|scan| {
-                ScanInput::new(graph, plan.nodes[scan.position].node, scan.reach, several)
+                ScanInput::new(graph, plan.nodes[scan.position].node, scan.overlap, several)
             });
             let inputs: Result<Option<Vec<ScanInput>>, RunError> = inputs.collect();
             let Some(inputs) = inputs? else {
@@ -78,7 +78,7 @@ impl SplitPlan {
         }))
     }
 
-    /// Where operators worked that hold code of this process.
+    /// Where factory operators worked.
     pub(super) fn placements(&self, graph: &Graph, options: &RunOptions<'_>) -> Vec<String> {
         let spread = self
             .subgraphs

@@ -19,8 +19,8 @@ pub(super) struct SubgraphNode {
     pub(super) ratios: RatioChain,
     /// Bound on the difference from one pass, relative to the largest value; 0: bit-identical.
     pub(super) rel_err: f64,
-    /// Whether it, or a node upstream, holds code of this process.
-    pub(super) held: bool,
+    /// Whether it or a node upstream is a factory operator.
+    pub(super) uses_factory: bool,
     /// Whether it gives several streams in turn.
     pub(super) interleaved: bool,
     /// The scans upstream, by their numbers in the plan, in order.
@@ -34,7 +34,7 @@ pub(super) struct SubgraphNode {
 pub(super) struct Scan {
     pub(super) position: usize,
     /// Samples around its portion that a task reads.
-    pub(super) reach: PortionOverlap,
+    pub(super) overlap: PortionOverlap,
 }
 
 /// An edge by which results leave the subgraph.
@@ -53,10 +53,10 @@ pub(super) struct SubgraphPlan {
     pub(super) nodes: Vec<SubgraphNode>,
     pub(super) exits: Vec<SubgraphExit>,
     pub(super) scans: Vec<Scan>,
-    /// The largest reach of any scan.
-    pub(super) reach: PortionOverlap,
+    /// The largest overlap of any scan.
+    pub(super) overlap: PortionOverlap,
     /// Where surplus results are trimmed.
-    pub(super) trims: Vec<OverlapTrim>,
+    pub(super) trims: Vec<TrimPlacement>,
     /// Why the subgraph ends where it does, for `explain`.
     pub(super) reasons: Vec<String>,
     /// Estimated output bytes per sample read.
@@ -67,7 +67,7 @@ pub(super) struct SubgraphPlan {
 
 /// A trim between an operator that overproduces and consumers that need exact input.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct OverlapTrim {
+pub(super) struct TrimPlacement {
     /// The trimmed edge, by positions.
     pub(super) edge: Edge,
     /// How much around the portion passes, in indices of the edge.

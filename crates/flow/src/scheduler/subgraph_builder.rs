@@ -2,15 +2,15 @@
 //!
 //! An operator is added if all its inputs are in the subgraph and its declaration allows portions
 //! ([`task_contract`](super::task_contract)). So a subgraph is a chain, a tree, or branches that meet again; each edge
-//! that leaves it is an exit. Overlap and trims follow from the operators' reach ([`overlap`](super::overlap));
+//! that leaves it is an exit. Overlap and trims follow from what the operators need ([`overlap`](super::overlap));
 //! operators that do not fit into memory are removed ([`task_size`](super::task_size)). Operators that keep state, and
-//! those behind a reduction, stay outside; an operator that holds code of this process is added only if it says so
+//! those behind a reduction, stay outside; a factory operator is added only if it says so
 //! ([`Parallelism`](crate::Parallelism)).
 
 use std::collections::{BTreeSet, HashMap};
 
 use super::output_estimate::output_bytes_per_sample;
-use super::overlap::{OverlapPlan, plan_overlap, union_reach};
+use super::overlap::{OverlapPlan, plan_overlap, union_overlap};
 use super::subgraph::{RatioChain, Scan, SubgraphExit, SubgraphNode, SubgraphPlan};
 use super::task_contract::{TaskContract, combines_inexactly, interleaves, reduces, task_contract};
 use crate::engine::RunOptions;
@@ -32,8 +32,8 @@ pub(super) struct SubgraphBuilder<'a> {
     pub(super) reasons: Vec<String>,
     /// Why nodes behind the subgraph were rejected.
     pub(super) rejected: HashMap<usize, String>,
-    /// Whether operators that hold code of this process are left out.
-    pub(super) without_held: bool,
+    /// Whether factory operators are left out.
+    pub(super) without_factories: bool,
     /// Nodes that were rejected when all scans were tried together, and why.
     pub(super) excluded: &'a HashMap<usize, String>,
 }
@@ -56,7 +56,7 @@ impl<'a> SubgraphBuilder<'a> {
             nodes: Vec::new(),
             reasons: Vec::new(),
             rejected: HashMap::new(),
-            without_held: false,
+            without_factories: false,
             excluded,
         };
         for &scan in scans {
@@ -68,7 +68,7 @@ impl<'a> SubgraphBuilder<'a> {
                 contract: TaskContract::stateless(),
                 ratios: RatioChain::default(),
                 rel_err: 0.0,
-                held: false,
+                uses_factory: false,
                 interleaved: false,
                 scans: vec![scan],
                 leaves_out: recording.is_some_and(|recording| recording.0.skips_samples()),
@@ -108,7 +108,7 @@ impl<'a> SubgraphBuilder<'a> {
             }
         }
         if self.reasons.is_empty() {
-            self.reasons.push("nothing takes what it gives".into());
+            self.reasons.push("it has no consumer".into());
         }
     }
 
@@ -122,62 +122,61 @@ impl<'a> SubgraphBuilder<'a> {
     fn check_node(&self, at: usize) -> Result<SubgraphNode, String> {
         let node = &self.graph.nodes[at];
         let name = node.op.name();
-        if self.without_held && matches!(node.op, Op::Factory(_)) {
-            return Err("is called here".into());
+        if self.without_factories && matches!(node.op, Op::Factory(_)) {
+            return Err("is called in the caller's thread".into());
         }
         let inputs = node.inputs.iter();
         let inputs = inputs.map(|&(from, output)| Some((self.positions[from]?, output)));
         let Some(inputs) = inputs.collect::<Option<Vec<Edge>>>() else {
-            let why = || format!("{name} takes also what is not in tasks of this scan");
+            let why = || format!("{name} has an input that is not computed in tasks of this scan");
             return Err(self.excluded.get(&at).cloned().unwrap_or_else(why));
         };
         let before = || inputs.iter().map(|&(position, _)| &self.nodes[position]);
         let gatherer = before().find(|one| reduces(&self.graph.nodes[one.node]));
         if let Some(one) = gatherer {
             let first = self.graph.nodes[one.node].op.name();
-            return Err(format!("{first} is complete at the end"));
+            return Err(format!("{first} has its result only at the end"));
         }
         let ports = inputs.iter().map(|&(position, output)| {
             let from = &self.graph.nodes[self.nodes[position].node];
-            from.bound.outputs[usize::from(output)]
+            from.properties.outputs[usize::from(output)]
         });
         let ports: Vec<PortType> = ports.collect();
         let contract =
             task_contract(node, &ports, self.options).map_err(|why| format!("{name} {why}"))?;
         let leaves_out = before().any(|one| one.leaves_out);
         if !contract.ratio.is_one() && leaves_out {
-            let why = "must know what it gave before what the selection leaves out";
+            let why = "must know what it emitted before the samples that the selection leaves out";
             return Err(format!("{name} {why}"));
         }
         let meets = inputs.len() > 1;
         if meets && leaves_out {
-            return Err(format!(
-                "{name} lets streams meet of ranges that may go back"
-            ));
+            return Err(format!("{name} matches streams of ranges that may rewind"));
         }
         let interleaved = before().any(|one| one.interleaved);
         if interleaved && (meets || contract.needs_continuity) {
-            return Err(format!("{name} is behind streams that go on in turn"));
+            return Err(format!("{name} gets streams that are interleaved"));
         }
         let ratios = self.nodes[inputs.first().map_or(0, |&(position, _)| position)]
             .ratios
             .clone();
         if before().any(|one| one.ratios != ratios) {
             return Err(format!(
-                "{name} takes indices that were made in several ways"
+                "{name} matches streams whose indices were rescaled differently"
             ));
         }
-        let held = before().any(|one| one.held) || matches!(node.op, Op::Factory(_));
-        if held && (contract.rel_err > 0.0 || combines_inexactly(node)) {
+        let uses_factory =
+            before().any(|one| one.uses_factory) || matches!(node.op, Op::Factory(_));
+        if uses_factory && (contract.rel_err > 0.0 || combines_inexactly(node)) {
             // One worker calls it sequentially, so its cuts would lie elsewhere.
             return Err(format!(
-                "{name} shows where the recording is cut, and is behind what one worker does not do in tasks"
+                "{name} has results that depend on where the recording is cut, and one worker does not run its input in tasks"
             ));
         }
         let rel_err = before().map(|one| one.rel_err).sum::<f64>() + contract.rel_err;
         if rel_err > self.options.tolerance.max(0.0) {
             return Err(format!(
-                "{name} settles: in tasks it would be within {rel_err:.0e} of one pass, which tolerance= has to grant"
+                "{name} settles: in tasks it would be within {rel_err:.0e} of one pass; allow that by tolerance="
             ));
         }
         let mut scans: Vec<usize> = before().flat_map(|one| &one.scans).copied().collect();
@@ -189,7 +188,7 @@ impl<'a> SubgraphBuilder<'a> {
             contract,
             ratios: ratios.then(contract.ratio),
             rel_err,
-            held,
+            uses_factory,
             interleaved: interleaved || interleaves(node),
             scans,
             leaves_out,
@@ -207,7 +206,7 @@ impl<'a> SubgraphBuilder<'a> {
             .filter(|(_, one)| one.is_scan());
         let scans = scans.map(|(position, _)| Scan {
             position,
-            reach: needs[position],
+            overlap: needs[position],
         });
         let scans: Vec<Scan> = scans.collect();
         let given = self.bytes_per_sample();
@@ -215,8 +214,8 @@ impl<'a> SubgraphBuilder<'a> {
         SubgraphPlan {
             nodes: self.nodes.clone(),
             exits,
-            reach: scans.iter().fold(PortionOverlap::default(), |all, scan| {
-                union_reach(all, scan.reach)
+            overlap: scans.iter().fold(PortionOverlap::default(), |all, scan| {
+                union_overlap(all, scan.overlap)
             }),
             scans,
             trims,
@@ -230,7 +229,7 @@ impl<'a> SubgraphBuilder<'a> {
     pub(super) fn bytes_per_sample(&self) -> Vec<f64> {
         let nodes = self.nodes.iter();
         output_bytes_per_sample(
-            nodes.map(|one| (&one.inputs[..], &self.graph.nodes[one.node].bound)),
+            nodes.map(|one| (&one.inputs[..], &self.graph.nodes[one.node].properties)),
         )
     }
 
@@ -247,7 +246,7 @@ impl<'a> SubgraphBuilder<'a> {
                 consumers.any(|&at| self.positions[at].is_none())
                     || self.graph.outputs.contains(&edge)
             };
-            let outputs = 0..node.bound.outputs.len().max(1) as u16;
+            let outputs = 0..node.properties.outputs.len().max(1) as u16;
             let leaf = reduces || self.consumers[one.node].is_empty();
             for output in outputs.filter(|&output| outside(output) || leaf && output == 0) {
                 let edge = (position, output);

@@ -12,7 +12,7 @@ use crate::{Alignment, Contract, PortType, PortionOverlap, Resource};
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct TaskContract {
     /// Neighbouring samples it needs, in indices of its input.
-    pub(super) reach: PortionOverlap,
+    pub(super) overlap: PortionOverlap,
     /// Output indices per input index.
     pub(super) ratio: Ratio,
     /// Whether it also gives results whose neighbourhood is incomplete; these must be trimmed.
@@ -27,7 +27,7 @@ impl TaskContract {
     /// Each result depends on one input sample or window.
     pub(super) fn stateless() -> Self {
         Self {
-            reach: PortionOverlap::default(),
+            overlap: PortionOverlap::default(),
             ratio: Ratio::ONE,
             overproduces: false,
             rel_err: 0.0,
@@ -35,33 +35,33 @@ impl TaskContract {
         }
     }
 
-    /// The reach in its input for a reach in its output.
-    pub(super) fn input_reach(&self, given: PortionOverlap) -> PortionOverlap {
+    /// The overlap of its input that an overlap of its output needs.
+    pub(super) fn input_overlap(&self, given: PortionOverlap) -> PortionOverlap {
         // Output index `i` lies at input index `i * down / up`.
         let of = |given: u64| {
             let nodes = u128::from(given) * u128::from(self.ratio.down());
             u64::try_from(nodes.div_ceil(u128::from(self.ratio.up()))).unwrap_or(u64::MAX)
         };
         PortionOverlap {
-            before: of(given.before).saturating_add(self.reach.before),
-            after: of(given.after).saturating_add(self.reach.after),
+            before: of(given.before).saturating_add(self.overlap.before),
+            after: of(given.after).saturating_add(self.overlap.after),
         }
     }
 }
 
 /// Whether the bits of an operator's combined result depend on where the input is cut.
 pub(super) fn combines_inexactly(node: &GraphNode) -> bool {
-    node.bound.contract == Contract::Reducible { exact: false }
+    node.properties.contract == Contract::Reducible { exact: false }
 }
 
 /// Whether an operator gives one partial result per task.
 pub(super) fn reduces(node: &GraphNode) -> bool {
-    matches!(node.bound.contract, Contract::Reducible { .. })
+    matches!(node.properties.contract, Contract::Reducible { .. })
 }
 
 /// Whether an operator gives several streams in turn, so that consecutive items need not be contiguous.
 pub(super) fn interleaves(node: &GraphNode) -> bool {
-    node.bound.align == Alignment::Time && node.inputs.len() > 1
+    node.properties.align == Alignment::Time && node.inputs.len() > 1
 }
 
 /// The task contract of an operator with these input types, or why it cannot run in tasks.
@@ -70,16 +70,18 @@ pub(super) fn task_contract(
     inputs: &[PortType],
     options: &RunOptions<'_>,
 ) -> Result<TaskContract, String> {
-    let held = match &node.op {
+    let runs_on_workers = match &node.op {
         Op::Factory(kept) => match kept.0.parallelism(options) {
             // One worker uses tasks only for plans whose bits depend on cuts, and calls process code sequentially.
-            Parallelism::Workers(_) if options.workers < 2 => return Err("is called here".into()),
+            Parallelism::Workers(_) if options.workers < 2 => {
+                return Err("is called in the caller's thread".into());
+            }
             Parallelism::Workers(_) => true,
             Parallelism::CallingThread(why) => return Err(why),
         },
         _ => false,
     };
-    if node.bound.needs == Resource::Interpreter && !held {
+    if node.properties.needs == Resource::Interpreter && !runs_on_workers {
         return Err("needs the Python interpreter".into());
     }
     declared_contract(node, inputs).map_err(str::to_owned)
@@ -87,35 +89,37 @@ pub(super) fn task_contract(
 
 /// The task contract that follows from an operator's declaration alone.
 fn declared_contract(node: &GraphNode, inputs: &[PortType]) -> Result<TaskContract, &'static str> {
-    let bound = &node.bound;
-    let ratio = bound.ratio.map(|(up, down)| Ratio::new(up, down));
+    let properties = &node.properties;
+    let ratio = properties.ratio.map(|(up, down)| Ratio::new(up, down));
     let Ok(ratio) = ratio.unwrap_or(Ok(Ratio::ONE)) else {
-        return Err("gives other indices than it takes");
+        return Err("has other indices than its input");
     };
-    match (bound.align, bound.contract) {
+    match (properties.align, properties.contract) {
         (Alignment::Single, _) => {}
         // Items that meet lie in the same task.
         (Alignment::Window | Alignment::Time, Contract::Stateless) if ratio.is_one() => {
             return Ok(TaskContract::stateless());
         }
-        (Alignment::Window | Alignment::Time, _) => return Err("remembers what met before"),
+        (Alignment::Window | Alignment::Time, _) => {
+            return Err("keeps state between matched items");
+        }
         (Alignment::Control, _) => {
-            return Err("takes ranges, which may ask for samples of other tasks");
+            return Err("takes ranges, which may need samples of other tasks");
         }
         (Alignment::Loop { .. } | Alignment::Arrival, _) => return Err("is part of a loop"),
         (Alignment::Civil | Alignment::Resampled, _) => {
             return Err(
-                "lets streams meet by civil time, at which tasks of different clocks are not cut",
+                "matches streams by civil time, at which tasks of different clocks are not cut",
             );
         }
         (Alignment::Begin, _) => {
             return Err("takes several inputs, whose items need not lie in one task");
         }
     }
-    let (&[input], [output, others @ ..]) = (inputs, &bound.outputs[..]) else {
+    let (&[input], [output, others @ ..]) = (inputs, &properties.outputs[..]) else {
         return Err("takes several inputs");
     };
-    // Samples per unit of reach: 1 for samples, the hop for windows.
+    // Samples per unit of overlap: 1 for samples, the hop for windows.
     let every = match (input, output) {
         (PortType::Samples { .. }, PortType::Samples { .. }) => 1,
         (PortType::Frames { hop, .. }, PortType::Frames { hop: given, .. }) if hop == *given => hop,
@@ -123,42 +127,42 @@ fn declared_contract(node: &GraphNode, inputs: &[PortType]) -> Result<TaskContra
     };
     let around = |before: u64, after: u64, rel_err: f64| {
         if every == 0 || !others.is_empty() {
-            return Err("needs what is around of what has no samples or windows");
+            return Err("needs the neighbours of items that are not samples or windows");
         }
         let of = |count: u64| count.saturating_mul(every);
-        let reach = PortionOverlap {
+        let overlap = PortionOverlap {
             before: of(before),
-            after: of(after).max(bound.delay.max(0).unsigned_abs()),
+            after: of(after).max(properties.delay.max(0).unsigned_abs()),
         };
         Ok(TaskContract {
-            reach,
+            overlap,
             ratio,
             rel_err,
             overproduces: true,
             needs_continuity: true,
         })
     };
-    match bound.contract {
+    match properties.contract {
         Contract::Reducible { .. } => Ok(TaskContract::stateless()),
-        Contract::Stateless if bound.delay != 0 || !ratio.is_one() => {
-            Err("gives other indices than it takes")
+        Contract::Stateless if properties.delay != 0 || !ratio.is_one() => {
+            Err("has other indices than its input")
         }
         Contract::Stateless => Ok(TaskContract::stateless()),
         Contract::Overlap { before, after } => around(before, after, 0.0),
         Contract::Lookahead { after } => Ok(TaskContract {
-            reach: PortionOverlap { before: 0, after },
+            overlap: PortionOverlap { before: 0, after },
             needs_continuity: true,
             ..TaskContract::stateless()
         }),
         // Its lookahead is its delay, which `around` includes.
         Contract::Settling { before, rel_err } => around(before, 0, rel_err),
         Contract::Sequential => {
-            Err((bound.sequential_because).unwrap_or("remembers what came before"))
+            Err((properties.sequential_because).unwrap_or("remembers what came before"))
         }
     }
 }
 
-/// Where each operator works that holds code of this process, and why. `spread`: the nodes that run in tasks.
+/// Where each factory operator works, and why. `spread`: the nodes that run in tasks.
 pub(crate) fn placements(graph: &Graph, options: &RunOptions<'_>, spread: &[usize]) -> Vec<String> {
     let place = |at: usize| {
         let node = &graph.nodes[at];
@@ -169,9 +173,9 @@ pub(crate) fn placements(graph: &Graph, options: &RunOptions<'_>, spread: &[usiz
         match kept.0.parallelism(options) {
             Parallelism::Workers(how) if spread.contains(&at) => Some(format!("{label} {how}")),
             Parallelism::Workers(_) => Some(format!(
-                "{label} in the caller's thread: it is in no chain that is done in tasks"
+                "{label} in the caller's thread: no part of the plan that runs in tasks contains it"
             )),
-            Parallelism::CallingThread(why) if node.bound.needs == Resource::Interpreter => {
+            Parallelism::CallingThread(why) if node.properties.needs == Resource::Interpreter => {
                 Some(format!("{label} in the caller's thread: it {why}"))
             }
             Parallelism::CallingThread(_) => None,

@@ -29,7 +29,7 @@ impl MemoryReclaimer for TaskScheduler {
     }
 
     fn resume(&self) {
-        Self::resume(self);
+        self.resume_tasks();
     }
 }
 
@@ -92,7 +92,7 @@ impl TaskOutput {
         let events = exits.iter().flat_map(|exit| &exit.events);
         let bytes = events.map(|event| match event {
             ExitEvent::Item(item) => item.bytes(),
-            ExitEvent::Stretch { .. } | ExitEvent::Upto(_) => 0,
+            ExitEvent::RangeStart { .. } | ExitEvent::ProgressMark(_) => 0,
         });
         Self {
             bytes: bytes.sum(),

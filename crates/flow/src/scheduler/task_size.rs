@@ -1,14 +1,13 @@
 //! Chooses the size of a subgraph's tasks, and removes operators until its tasks fit into the memory budget. Pure.
 //!
 //! The size depends on the plan and the memory budget, never on the number of workers. Where cuts change results it
-//! depends on the plan alone: operators and size are chosen with the default budget, first without operators that hold
-//! code of this process, which one worker runs sequentially; these are added if tasks of that size have memory for
-//! them.
+//! depends on the plan alone: operators and size are chosen with the default budget, first without factory operators,
+//! which one worker runs sequentially; these are added if tasks of that size have memory for them.
 
 use super::subgraph::{SubgraphNode, SubgraphPlan};
 use super::subgraph_builder::SubgraphBuilder;
 use super::task_output::TASKS_PER_WORKER;
-use crate::engine::{MEMORY, RunOptions};
+use crate::engine::{DEFAULT_MEMORY, RunOptions};
 use crate::plan::Op;
 use crate::plan::graph::Graph;
 
@@ -17,15 +16,15 @@ const MEMORY_FRACTION: u64 = 256;
 /// So many results fit into the reorder buffer. Constant, because the number of workers must not move cuts.
 const BUFFERED_TASKS: u64 = TASKS_PER_WORKER as u64 * 4;
 /// Least length of a portion, in overlaps of its task.
-const MIN_REACH_MULTIPLE: u64 = 4;
+const MIN_OVERLAP_MULTIPLE: u64 = 4;
 /// Portions of a short recording, unless below `MIN_PORTION_BYTES`.
 const MIN_PORTIONS: u64 = 16;
 /// Below this, passing results costs more than workers gain.
 const MIN_PORTION_BYTES: u64 = 16 << 10;
 
-/// Operators that hold code of this process may multiply the output of a fixed-size task by this factor: results of
-/// one worker's tasks then still fit into the reorder buffer.
-const HELD_OUTPUT_FACTOR: u64 = 4;
+/// Factory operators may multiply the output of a fixed-size task by this factor: results of one worker's tasks then
+/// still fit into the reorder buffer.
+const MAX_FACTORY_OUTPUT_MULTIPLE: u64 = 4;
 
 /// The size of a task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -45,7 +44,7 @@ impl SubgraphPlan {
     fn preferred_samples(&self, graph: &Graph, options: &RunOptions<'_>) -> u64 {
         let wanted =
             options.task.min(options.memory / MEMORY_FRACTION) / self.bytes_read_per_sample(graph);
-        let wanted = wanted.max(MIN_REACH_MULTIPLE.saturating_mul(self.reach.samples()));
+        let wanted = wanted.max(MIN_OVERLAP_MULTIPLE.saturating_mul(self.overlap.samples()));
         wanted.min(self.max_samples(options.memory)).max(1)
     }
 
@@ -54,8 +53,8 @@ impl SubgraphPlan {
     pub(super) fn reproducible_samples(&self, graph: &Graph, options: &RunOptions<'_>) -> u64 {
         let given = (options.task as f64 / self.bytes_per_sample) as u64;
         let wanted = given.min(options.task / self.bytes_read_per_sample(graph));
-        let wanted = wanted.max(MIN_REACH_MULTIPLE.saturating_mul(self.reach.samples()));
-        wanted.min(self.max_samples(MEMORY)).max(1)
+        let wanted = wanted.max(MIN_OVERLAP_MULTIPLE.saturating_mul(self.overlap.samples()));
+        wanted.min(self.max_samples(DEFAULT_MEMORY)).max(1)
     }
 
     /// The size of a task; None if the subgraph is not worth replicating.
@@ -63,7 +62,7 @@ impl SubgraphPlan {
         let operators = self.nodes.iter().filter(|one| !one.is_scan());
         if operators
             .map(|one| &graph.nodes[one.node])
-            .all(|node| node.bound.light)
+            .all(|node| node.properties.light)
         {
             return None;
         }
@@ -81,7 +80,7 @@ impl SubgraphPlan {
             return size;
         }
         let least = MIN_PORTION_BYTES / self.bytes_read_per_sample(graph);
-        let least = least.max(MIN_REACH_MULTIPLE.saturating_mul(self.reach.samples()));
+        let least = least.max(MIN_OVERLAP_MULTIPLE.saturating_mul(self.overlap.samples()));
         let samples = size.samples.min((total / MIN_PORTIONS).max(least));
         // Rounded up, so that no task counts as zero bytes.
         let bytes = u128::from(size.bytes) * u128::from(samples) / u128::from(size.samples.max(1));
@@ -94,7 +93,9 @@ impl SubgraphPlan {
     /// Bytes that are read per index, over all scans.
     fn bytes_read_per_sample(&self, graph: &Graph) -> u64 {
         let bytes = self.scans.iter().map(|scan| {
-            let port = graph.nodes[self.nodes[scan.position].node].bound.outputs[0];
+            let port = graph.nodes[self.nodes[scan.position].node]
+                .properties
+                .outputs[0];
             port.dtype().map_or(8, |dtype| dtype.size() as u64)
         });
         bytes.sum()
@@ -117,65 +118,69 @@ impl SubgraphBuilder<'_> {
     /// Fits a subgraph whose results depend on cuts, with the cuts that one worker makes.
     fn fit_reproducibly(&mut self) -> SubgraphPlan {
         let all = self.nodes.clone();
-        let held = all.iter().any(|one| one.held);
-        if held {
-            self.retain(all.clone(), |one| !one.held);
+        let any_factory = all.iter().any(|one| one.uses_factory);
+        if any_factory {
+            self.retain(all.clone(), |one| !one.uses_factory);
         }
         let mut plan = self.fit(true);
         let shows = plan.exposes_cuts(self.graph);
         plan.reproducible_samples =
             shows.then(|| plan.reproducible_samples(self.graph, self.options));
-        if shows && !held {
+        if shows && !any_factory {
             return plan;
         }
         let positions = self.positions.clone();
-        self.retain(all, |one| one.held || positions[one.node].is_some());
+        self.retain(all, |one| one.uses_factory || positions[one.node].is_some());
         match plan.reproducible_samples {
-            Some(samples) => self.fit_with_held(samples),
+            Some(samples) => self.fit_with_factories(samples),
             None => self.fit(false),
         }
     }
 
-    /// Removes the operators of the largest reach until the rest fits. `reproducible`: with the default budget.
+    /// Removes the operators of the largest overlap until the rest fits. `reproducible`: with the default budget.
     fn fit(&mut self, reproducible: bool) -> SubgraphPlan {
         let (memory, mend) = match reproducible {
-            true => (MEMORY, ", whatever memory= is, since where it is cut shows"),
-            false => (self.options.memory, "; give more of it"),
+            true => (
+                DEFAULT_MEMORY,
+                " by default, which decides whatever memory= is, since results depend on where the recording is cut",
+            ),
+            false => (self.options.memory, "; raise memory="),
         };
         loop {
             let plan = self.build(None);
-            let (most, needed) = (plan.max_samples(memory), plan.reach.samples());
+            let (most, needed) = (plan.max_samples(memory), plan.overlap.samples());
             if needed < most || self.nodes.iter().all(SubgraphNode::is_scan) {
                 return plan;
             }
-            let name = self.remove(self.largest_reach());
+            let name = self.remove(self.largest_overlap());
             self.reasons.clear();
             self.add_reason(format!(
-                "for {name} a task needs {needed} samples beside its own and has memory for {most}{mend}"
+                "for {name} a task needs {needed} samples around its portion and has memory for {most}{mend}"
             ));
         }
     }
 
-    /// Removes the operators that hold code of this process and give most, until tasks of this size fit.
-    fn fit_with_held(&mut self, samples: u64) -> SubgraphPlan {
+    /// Removes the factory operators with the largest output until tasks of this size fit.
+    fn fit_with_factories(&mut self, samples: u64) -> SubgraphPlan {
         loop {
             let plan = self.build(Some(samples));
             let most = plan
                 .max_samples(self.options.memory)
-                .saturating_mul(HELD_OUTPUT_FACTOR);
-            let held = self.largest_held_output();
-            let (Some(held), true) = (held, most <= samples.max(plan.reach.samples())) else {
+                .saturating_mul(MAX_FACTORY_OUTPUT_MULTIPLE);
+            let largest = self.largest_factory_output();
+            let (Some(largest), true) = (largest, most <= samples.max(plan.overlap.samples()))
+            else {
                 return plan;
             };
-            let name = self.remove(held);
+            let name = self.remove(largest);
             self.add_reason(format!(
-                "{name} would make too much of tasks of {samples} samples, which are one worker's, too; give more memory"
+                "the output of {name} is too large for tasks of {samples} samples, the size that one worker uses; raise memory="
             ));
         }
     }
 
-    /// The position of the operator with the largest reach, in read samples.
-    fn largest_reach(&self) -> usize {
+    /// The position of the operator with the largest overlap, in read samples.
+    fn largest_overlap(&self) -> usize {
         let mut needs: Vec<f64> = Vec::with_capacity(self.nodes.len());
         // Samples read per output index.
         let mut scales: Vec<f64> = Vec::with_capacity(self.nodes.len());
@@ -185,7 +190,7 @@ impl SubgraphBuilder<'_> {
                 before.fold(none, f64::max)
             };
             let scale = if one.is_scan() { 1.0 } else { of(&scales, 0.0) };
-            needs.push(of(&needs, 0.0) + one.contract.reach.samples() as f64 * scale);
+            needs.push(of(&needs, 0.0) + one.contract.overlap.samples() as f64 * scale);
             scales.push(scale * one.contract.ratio.down() as f64 / one.contract.ratio.up() as f64);
         }
         let behind = needs.iter().enumerate();
@@ -194,12 +199,13 @@ impl SubgraphBuilder<'_> {
         most.map_or(0, |(position, _)| position)
     }
 
-    /// The position of the operator that holds code of this process and has the largest output; None if there is none.
-    fn largest_held_output(&self) -> Option<usize> {
+    /// The position of the factory operator with the largest output; None if there is none.
+    fn largest_factory_output(&self) -> Option<usize> {
         let (bytes, exits) = (self.bytes_per_sample(), self.exits());
-        let held = self.nodes.iter().enumerate();
-        let held = held.filter(|(_, one)| matches!(self.graph.nodes[one.node].op, Op::Factory(_)));
-        let leaving = held.map(|(position, _)| {
+        let factories = self.nodes.iter().enumerate();
+        let factories =
+            factories.filter(|(_, one)| matches!(self.graph.nodes[one.node].op, Op::Factory(_)));
+        let leaving = factories.map(|(position, _)| {
             let behind = self.downstream_of(position);
             let leaving = exits.iter().filter(|exit| behind[exit.edge.0]);
             let leaving: f64 = leaving.map(|exit| bytes[exit.edge.0]).sum();

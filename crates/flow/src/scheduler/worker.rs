@@ -139,8 +139,8 @@ impl<'a> Worker<'a> {
         for subgraph in 0..self.replicas.len() {
             match &mut self.replicas[subgraph] {
                 // Buffers inside of operators are freed with the operators.
-                Some(replica) if replica.run.holds_memory() => self.drop_replica(subgraph),
-                Some(replica) => replica.run.release_memory(),
+                Some(replica) if replica.executor.holds_memory() => self.drop_replica(subgraph),
+                Some(replica) => replica.executor.release_memory(),
                 None => {}
             }
         }
@@ -159,7 +159,7 @@ impl<'a> Worker<'a> {
             Some(earlier) => earlier.iter_mut().zip(&did).for_each(|(a, b)| a.add(b)),
             none => *none = Some(did),
         }
-        let mut pool = replica.run.into_pool();
+        let mut pool = replica.executor.into_pool();
         pool.shrink(0);
         self.pools[subgraph] = Some(pool);
     }
@@ -215,7 +215,7 @@ impl<'a> Worker<'a> {
             Ok(PortionReader::new(
                 source,
                 range.clone(),
-                recording.reach,
+                recording.overlap,
                 read,
             ))
         });

@@ -13,7 +13,7 @@ use serde_json::{Map, Value};
 
 use super::segment_cutter::SegmentCutter;
 use crate::{
-    Cause, Clock, OpError, OpErrorKind, PortType, Recording, Resource, Source, SourceItem,
+    Cause, Clock, OpError, OpErrorKind, PortType, Recording, Resource, Source, SourceEvent,
 };
 
 /// Returns the next segment of a pass, or None at the end.
@@ -167,11 +167,11 @@ fn refused(why: String) -> OpError {
 
 impl GeneratedPass {
     /// Takes the next segment's share of the range; gives the `RangeStart` before a contiguous one.
-    fn enter(&mut self) -> Result<Option<SourceItem>, OpError> {
+    fn enter(&mut self) -> Result<Option<SourceEvent>, OpError> {
         loop {
             let Some(made) = (self.generator)()?.filter(|made| made.start() < self.range.end)
             else {
-                return Ok(Some(SourceItem::End));
+                return Ok(Some(SourceEvent::End));
             };
             if made.dtype() != self.dtype || made.stream_id() != self.stream {
                 return Err(refused(format!(
@@ -206,13 +206,13 @@ impl GeneratedPass {
 }
 
 impl Source for GeneratedPass {
-    fn pull(&mut self) -> Result<SourceItem, OpError> {
+    fn pull(&mut self) -> Result<SourceEvent, OpError> {
         if self.cut.is_empty()
             && let Some(first) = self.enter()?
         {
             return Ok(first);
         }
-        Ok(self.cut.pull()?.unwrap_or(SourceItem::End))
+        Ok(self.cut.pull()?.unwrap_or(SourceEvent::End))
     }
 
     fn time_of(&self, index: i64) -> Option<String> {

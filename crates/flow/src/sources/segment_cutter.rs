@@ -2,7 +2,7 @@
 
 use isochrony_segment::SigSeg;
 
-use crate::{Break, OpError, SourceItem};
+use crate::{Break, OpError, SourceEvent};
 
 /// The rest of the samples read last, given out in segments by reference.
 pub(crate) struct SegmentCutter {
@@ -31,14 +31,14 @@ impl SegmentCutter {
     }
 
     /// Takes in samples; gives the `RangeStart` before them unless they continue the last ones. Indices between are a gap.
-    pub(crate) fn enter(&mut self, samples: SigSeg, anchor: i64) -> Option<SourceItem> {
+    pub(crate) fn enter(&mut self, samples: SigSeg, anchor: i64) -> Option<SourceEvent> {
         let from = samples.start();
         self.rest = Some(samples);
         if self.end == Some(from) {
             return None;
         }
         let why = self.end.map(|end| Break::Gap(end..from));
-        Some(SourceItem::RangeStart { anchor, why })
+        Some(SourceEvent::RangeStart { anchor, why })
     }
 
     /// Takes in samples whose `RangeStart` was given elsewhere.
@@ -47,18 +47,18 @@ impl SegmentCutter {
     }
 
     /// The next segment.
-    pub(crate) fn pull(&mut self) -> Result<Option<SourceItem>, OpError> {
+    pub(crate) fn pull(&mut self) -> Result<Option<SourceEvent>, OpError> {
         if let Some(rest) = &mut self.rest {
             let cut = rest.start().saturating_add(self.segment);
             if cut < rest.end() {
                 self.end = Some(cut);
-                return Ok(Some(SourceItem::Item(rest.split_front(cut)?.into())));
+                return Ok(Some(SourceEvent::Item(rest.split_front(cut)?.into())));
             }
         }
         let Some(last) = self.rest.take() else {
             return Ok(None);
         };
         self.end = Some(last.end());
-        Ok(Some(SourceItem::Item(last.into())))
+        Ok(Some(SourceEvent::Item(last.into())))
     }
 }

@@ -9,7 +9,7 @@ use super::segment_cutter::SegmentCutter;
 use super::snapshot::align_to_grain;
 use crate::{
     Break, IndexedSnapshot, OpError, PortType, Portion, PortionOverlap, RangePortion, Recording,
-    Snapshot, Source, SourceItem,
+    Snapshot, Source, SourceEvent,
 };
 
 /// Segments in memory as a recording, in index order and of one stream and dtype. Missing indices between them are gaps.
@@ -77,7 +77,7 @@ struct SegmentPass {
 
 impl SegmentPass {
     /// Takes the next segment's share of the range; gives a `RangeStart` before a contiguous one.
-    fn enter(&mut self) -> Result<Option<SourceItem>, OpError> {
+    fn enter(&mut self) -> Result<Option<SourceEvent>, OpError> {
         while let Some(segment) = self.segments.get(self.at) {
             let continues = self.at > 0 && self.segments[self.at - 1].end() == segment.start();
             if !continues {
@@ -91,18 +91,18 @@ impl SegmentPass {
             }
             return Ok(self.cut.enter(segment.subseg(from..to)?, self.anchor));
         }
-        Ok(Some(SourceItem::End))
+        Ok(Some(SourceEvent::End))
     }
 }
 
 impl Source for SegmentPass {
-    fn pull(&mut self) -> Result<SourceItem, OpError> {
+    fn pull(&mut self) -> Result<SourceEvent, OpError> {
         if self.cut.is_empty()
             && let Some(first) = self.enter()?
         {
             return Ok(first);
         }
-        Ok(self.cut.pull()?.unwrap_or(SourceItem::End))
+        Ok(self.cut.pull()?.unwrap_or(SourceEvent::End))
     }
 
     fn total(&self) -> Option<u64> {
@@ -258,13 +258,13 @@ struct PortionPass {
 }
 
 impl Source for PortionPass {
-    fn pull(&mut self) -> Result<SourceItem, OpError> {
+    fn pull(&mut self) -> Result<SourceEvent, OpError> {
         let pulled = self.source.pull()?;
         Ok(match (pulled, self.before.take()) {
-            (SourceItem::RangeStart { anchor, why: None }, Some(before))
+            (SourceEvent::RangeStart { anchor, why: None }, Some(before))
                 if before != self.start =>
             {
-                SourceItem::RangeStart {
+                SourceEvent::RangeStart {
                     anchor,
                     why: Some(Break::Gap(before..self.start)),
                 }

@@ -39,7 +39,7 @@ impl PortionOverlap {
 /// What all tasks of an execution will read of a snapshot.
 pub struct PlannedReads {
     /// Overlap of every portion.
-    pub reach: PortionOverlap,
+    pub overlap: PortionOverlap,
     /// Most samples of a segment.
     pub segment: u64,
     /// Tasks in flight at a time.
@@ -69,7 +69,7 @@ pub trait Snapshot: Send + Sync {
     fn portion_after(&self, last: Option<&Portion>, samples: u64, grain: u64) -> Option<Portion>;
 
     /// A pass over a portion and its overlap, as far as the contiguous ranges at both ends go. It begins with
-    /// [`SourceItem::RangeStart`](crate::SourceItem::RangeStart), whose `why` is what separates the portion from the samples
+    /// [`SourceEvent::RangeStart`](crate::SourceEvent::RangeStart), whose `why` is what separates the portion from the samples
     /// before it: None if nothing does, as where the overlap continues in it, or if there are none.
     ///
     /// # Errors

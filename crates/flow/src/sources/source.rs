@@ -1,4 +1,4 @@
-//! One pass over a recording: the [`Source`] that the engine pulls from, and the [`SourceItem`]s that it gives.
+//! One pass over a recording: the [`Source`] that the engine pulls from, and the [`SourceEvent`]s that it gives.
 
 use isochrony_store::Reading;
 
@@ -6,7 +6,7 @@ use crate::{Break, Item, OpError, RunError};
 
 /// What a source gives next.
 #[derive(Debug)]
-pub enum SourceItem {
+pub enum SourceEvent {
     /// A contiguous range of samples begins: no gap and no clock step lies in it. Given before the range's first item.
     RangeStart {
         /// First sample of the contiguous range, from which windows are counted. Before the scanned range if the scan begins
@@ -34,7 +34,7 @@ pub trait Source: Send {
     ///
     /// # Errors
     /// A failed read, an interrupt.
-    fn pull(&mut self) -> Result<SourceItem, OpError>;
+    fn pull(&mut self) -> Result<SourceEvent, OpError>;
 
     /// Civil time of an index, for error messages.
     fn time_of(&self, index: i64) -> Option<String> {
@@ -48,7 +48,7 @@ pub trait Source: Send {
         false
     }
 
-    /// After [`SourceItem::Idle`]: whether the next item arrives without another source being pulled first, so that the
+    /// After [`SourceEvent::Idle`]: whether the next item arrives without another source being pulled first, so that the
     /// engine may wait for it.
     fn is_awaited(&self) -> bool {
         false
@@ -60,7 +60,7 @@ pub trait Source: Send {
         None
     }
 
-    /// Sets the thread to unpark when an item arrives after [`SourceItem::Idle`]. Called once, before the first pull.
+    /// Sets the thread to unpark when an item arrives after [`SourceEvent::Idle`]. Called once, before the first pull.
     fn set_waker(&mut self, thread: &std::thread::Thread) {
         let _ = thread;
     }

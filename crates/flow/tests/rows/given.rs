@@ -76,7 +76,7 @@ impl Recording for Given {
             ];
             let batch = RecordBatch::try_new(fields().schema().clone(), columns).unwrap();
             let next = rest.first().map_or(last.end, |row| row.start);
-            items.push(SourceItem::Item(
+            items.push(SourceEvent::Item(
                 Rows::new(batch, first.start..last.end, next).into(),
             ));
         }
@@ -90,11 +90,11 @@ impl Recording for Given {
     }
 }
 
-pub(crate) struct Script(Vec<SourceItem>);
+pub(crate) struct Script(Vec<SourceEvent>);
 
 impl Source for Script {
-    fn pull(&mut self) -> Result<SourceItem, OpError> {
-        Ok(self.0.pop().unwrap_or(SourceItem::End))
+    fn pull(&mut self) -> Result<SourceEvent, OpError> {
+        Ok(self.0.pop().unwrap_or(SourceEvent::End))
     }
 }
 

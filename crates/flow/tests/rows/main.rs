@@ -18,7 +18,7 @@ use isochrony_flow::arrow::array::{
 use isochrony_flow::arrow::schema::{DataType, Field};
 use isochrony_flow::{
     Catalog, Cause, Clock, Fields, OpError, Plan, PlanError, PortType, Recording, Rows, RunOptions,
-    SEGMENT_SAMPLES, Segments, SharedRecording, Source, SourceItem, Stat, json,
+    SEGMENT_SAMPLES, Segments, SharedRecording, Source, SourceEvent, Stat, json,
 };
 use isochrony_segment::{Calibration, SigSeg, Stream, StreamId};
 use isochrony_time::{Rate, TimebaseId};

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use isochrony_flow::arrow::array::Array;
 use isochrony_flow::{
-    Break, Cause, Clock, OpError, Plan, PortType, Recording, Source, SourceItem, Stat,
+    Break, Cause, Clock, OpError, Plan, PortType, Recording, Source, SourceEvent, Stat,
 };
 use isochrony_segment::{SigSeg, Stream, StreamId};
 use isochrony_time::{Rate, RunId, TimebaseId};
@@ -45,8 +45,8 @@ impl Recording for Steps {
     }
 
     fn open(&self, _: Option<Range<i64>>, _: u64) -> Result<Box<dyn Source>, OpError> {
-        let run = |start: i64, value: i16| -> Result<SourceItem, OpError> {
-            Ok(SourceItem::Item(
+        let run = |start: i64, value: i16| -> Result<SourceEvent, OpError> {
+            Ok(SourceEvent::Item(
                 SigSeg::from_slice(&[value; 3], start, steps())?.into(),
             ))
         };
@@ -54,7 +54,7 @@ impl Recording for Steps {
             old: RunId(0),
             new: RunId(1),
         };
-        let stretch = |anchor, why| SourceItem::RangeStart { anchor, why };
+        let stretch = |anchor, why| SourceEvent::RangeStart { anchor, why };
         Ok(Box::new(Script(vec![
             run(3, 5)?,
             stretch(3, Some(step)),
@@ -68,11 +68,11 @@ impl Recording for Steps {
     }
 }
 
-struct Script(Vec<SourceItem>);
+struct Script(Vec<SourceEvent>);
 
 impl Source for Script {
-    fn pull(&mut self) -> Result<SourceItem, OpError> {
-        Ok(self.0.pop().unwrap_or(SourceItem::End))
+    fn pull(&mut self) -> Result<SourceEvent, OpError> {
+        Ok(self.0.pop().unwrap_or(SourceEvent::End))
     }
 }
 

@@ -12,7 +12,7 @@ use super::PieceIter;
 use crate::system::OwnerProcess;
 
 /// How long the thread waits for the scan before it looks again, should a wake-up get lost.
-const POLL_INTERVAL: Duration = Duration::from_millis(50);
+const PARK_TIMEOUT: Duration = Duration::from_millis(50);
 
 /// How far a scan is.
 #[derive(Debug)]
@@ -96,7 +96,7 @@ impl PrefetchThread {
                         if shared.stop.load(Ordering::Acquire) {
                             return;
                         }
-                        std::thread::park_timeout(POLL_INTERVAL);
+                        std::thread::park_timeout(PARK_TIMEOUT);
                     }
                     lead.add(&piece, bytes, ascends);
                     if shared.stop.load(Ordering::Acquire) || !read(piece) {

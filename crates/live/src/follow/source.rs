@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use isochrony_flow::{Item, OpError, Source, SourceItem, StoredRecording};
+use isochrony_flow::{Item, OpError, Source, SourceEvent, StoredRecording};
 use isochrony_store::Signal;
 use isochrony_time::civil;
 
@@ -121,14 +121,14 @@ fn samples_in(signal: &Signal, range: Range<i64>) -> i64 {
 }
 
 impl Source for FollowSource {
-    fn pull(&mut self) -> Result<SourceItem, OpError> {
+    fn pull(&mut self) -> Result<SourceEvent, OpError> {
         loop {
             if let Some(pass) = &mut self.pass {
                 match pass.pull()? {
-                    SourceItem::End => self.pass = None,
-                    SourceItem::Item(item) => {
+                    SourceEvent::End => self.pass = None,
+                    SourceEvent::Item(item) => {
                         add(&self.followed.counters.samples, Item::samples(&item));
-                        return Ok(SourceItem::Item(item));
+                        return Ok(SourceEvent::Item(item));
                     }
                     other => return Ok(other),
                 }
@@ -136,9 +136,9 @@ impl Source for FollowSource {
                 let over = self.is_over()?;
                 if self.pass.is_none() {
                     return Ok(if over {
-                        SourceItem::End
+                        SourceEvent::End
                     } else {
-                        SourceItem::Idle
+                        SourceEvent::Idle
                     });
                 }
             }

@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-use super::context::{POLL_INTERVAL, ReceiveContext};
+use super::context::{ReceiveContext, STOP_CHECK_INTERVAL};
 use super::stream::{READ_BYTES, StreamBuffer, StreamFront, StreamState};
 use crate::address::FeedFraming;
 use crate::feed_counts::add;
@@ -44,7 +44,7 @@ impl Connection {
     fn new(stream: TcpStream) -> Self {
         // In case it cannot be made non-blocking.
         let _ = stream.set_nonblocking(true);
-        let _ = stream.set_read_timeout(Some(POLL_INTERVAL));
+        let _ = stream.set_read_timeout(Some(STOP_CHECK_INTERVAL));
         Self {
             stream,
             buffer: StreamBuffer::new(),
@@ -123,7 +123,7 @@ impl ConnectionServer<'_> {
         StreamState::Reading
     }
 
-    /// Waits up to [`POLL_INTERVAL`] for input or a new connection. Returns connections with input.
+    /// Waits up to [`STOP_CHECK_INTERVAL`] for input or a new connection. Returns connections with input.
     fn wait(&self) -> Vec<usize> {
         let reads = |at: usize, one: &Connection| {
             !one.closed && (self.current == Some(at) || !one.has_frame)
@@ -141,10 +141,10 @@ impl ConnectionServer<'_> {
             .collect();
         let moment = Timespec {
             tv_sec: 0,
-            tv_nsec: i64::from(POLL_INTERVAL.subsec_nanos()),
+            tv_nsec: i64::from(STOP_CHECK_INTERVAL.subsec_nanos()),
         };
         if poll(&mut files, Some(&moment)).is_err() {
-            std::thread::sleep(POLL_INTERVAL / 5);
+            std::thread::sleep(STOP_CHECK_INTERVAL / 5);
             return Vec::new();
         }
         let ready = files.iter().skip(1).map(|file| !file.revents().is_empty());
@@ -192,7 +192,7 @@ impl ConnectionServer<'_> {
                 Err(error) => {
                     if !(is_transient(&error) || error.kind() == io::ErrorKind::ConnectionAborted) {
                         // Out of descriptors, for example: poll would not wait.
-                        std::thread::sleep(POLL_INTERVAL / 5);
+                        std::thread::sleep(STOP_CHECK_INTERVAL / 5);
                     }
                     return;
                 }

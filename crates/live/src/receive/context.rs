@@ -12,7 +12,7 @@ use crate::feed_counts::FeedCounters;
 /// Clocks read this close together count as read at once.
 const MAX_CLOCK_READ_GAP: Duration = Duration::from_millis(1);
 /// How often a waiting thread checks whether to stop.
-pub(super) const POLL_INTERVAL: Duration = Duration::from_millis(50);
+pub(super) const STOP_CHECK_INTERVAL: Duration = Duration::from_millis(50);
 
 #[derive(Debug, Clone)]
 pub(crate) struct ReceiveContext {

@@ -3,7 +3,7 @@
 use std::io::ErrorKind::{Interrupted, TimedOut, WouldBlock};
 use std::net::UdpSocket;
 
-use super::context::{POLL_INTERVAL, ReceiveContext};
+use super::context::{ReceiveContext, STOP_CHECK_INTERVAL};
 use crate::address::FeedFraming;
 use crate::feed_counts::add;
 use crate::frame::HEADER_LEN_V1;
@@ -13,15 +13,15 @@ const MAX_DATAGRAM: usize = 65_535;
 pub(super) fn receive_datagrams(socket: &UdpSocket, context: &ReceiveContext) {
     // One byte more than allowed shows truncation.
     let mut datagram = vec![0; MAX_DATAGRAM.min(context.max_frame) + 1];
-    // The thread must notice the end of the run.
-    let _ = socket.set_read_timeout(Some(POLL_INTERVAL));
+    // So that the thread notices the end of the run.
+    let _ = socket.set_read_timeout(Some(STOP_CHECK_INTERVAL));
     while !context.queue.is_stopped() {
         let len = match socket.recv(&mut datagram) {
             Ok(len) => len,
             Err(error) => {
                 if !matches!(error.kind(), WouldBlock | TimedOut | Interrupted) {
                     // The error may persist: retry slowly.
-                    std::thread::sleep(POLL_INTERVAL / 5);
+                    std::thread::sleep(STOP_CHECK_INTERVAL / 5);
                 }
                 continue;
             }

@@ -158,15 +158,15 @@ pub(super) fn is_driven(saved: &Map<String, Value>) -> bool {
     saved.contains_key("driven")
 }
 
-/// Through `isochrony.live`.
-pub(super) fn revive(
+/// Reads a feed of a saved plan, through `isochrony.live`.
+pub(super) fn from_saved(
     saved: &Map<String, Value>,
     kept: &ObjectKeeper,
 ) -> std::result::Result<Listener, PlanError> {
     let text = serde_json::to_string(saved).unwrap_or_default();
     attach(|py| -> PyResult<Listener> {
-        let revived = py.import("isochrony.live")?.getattr("_revived")?;
-        let native = revived.call1((text,))?;
+        let from_saved = py.import("isochrony.live")?.getattr("_from_saved")?;
+        let native = from_saved.call1((text,))?;
         let native = native.cast::<NativeListener>().map_err(PyErr::from)?;
         let native = native.get();
         if let Some(owner) = &native.owner {

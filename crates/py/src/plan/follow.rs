@@ -54,7 +54,8 @@ impl NativeFollowed {
     }
 }
 
-pub(super) fn revive(
+/// Reads a followed signal of a saved plan.
+pub(super) fn from_saved(
     saved: &Map<String, Value>,
     store: Option<&Store>,
 ) -> std::result::Result<SharedRecording, PlanError> {

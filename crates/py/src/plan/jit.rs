@@ -66,8 +66,8 @@ impl JitOperator {
         }))
     }
 
-    /// Compiles it for this input.
-    pub(super) fn revive(
+    /// Reads one of a saved plan, and compiles it for this input.
+    pub(super) fn from_saved(
         saved: &Map<String, Value>,
         inputs: &[PortType],
         imports: &Imports,

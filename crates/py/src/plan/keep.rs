@@ -39,13 +39,13 @@ impl NativePlan {
             _ => IfExists::Refuse,
         };
         let target = SignalSink::new(SignalLocation::new(store, name), if_exists);
-        self.then_held(py, SharedFactory::new(SinkFactory::new(target)))
+        self.then_factory(py, SharedFactory::new(SinkFactory::new(target)))
     }
 
     /// Appends what flows to a signal of an open store.
     fn append(&self, py: Python<'_>, signal: &Bound<'_, Signal>) -> Result<Self> {
         let target = SignalSink::new(place(py, signal)?, IfExists::Append);
-        self.then_held(py, SharedFactory::new(SinkFactory::new(target)))
+        self.then_factory(py, SharedFactory::new(SinkFactory::new(target)))
     }
 
     /// Adds an event to a signal of an open store for each window or range; fields are values, or functions that are
@@ -77,6 +77,6 @@ impl NativePlan {
                 "annotate needs a kind of event; say what was found, as \"burst\"".to_owned();
             return Err(PackageError::new("OptionError", "bad_option", message).into());
         }
-        self.then_held(py, SharedFactory::new(SinkFactory::new(target)))
+        self.then_factory(py, SharedFactory::new(SinkFactory::new(target)))
     }
 }

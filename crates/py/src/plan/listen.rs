@@ -137,6 +137,6 @@ impl NativePlan {
             seed: seed.0,
         };
         let target = ToWire::new(address.parse()?, speed, frame.map(|frame| frame.0), faults)?;
-        self.then_held(py, SharedFactory::new(SinkFactory::new(target)))
+        self.then_factory(py, SharedFactory::new(SinkFactory::new(target)))
     }
 }

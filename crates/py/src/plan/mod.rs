@@ -93,8 +93,9 @@ impl NativePlan {
         Ok(Self { plan, owner })
     }
 
-    fn then_held(&self, py: Python<'_>, held: SharedFactory) -> Result<Self> {
-        let plan = self.plan.apply_factory(held, &[])?;
+    /// Adds an operator that holds no Python object.
+    fn then_factory(&self, py: Python<'_>, factory: SharedFactory) -> Result<Self> {
+        let plan = self.plan.apply_factory(factory, &[])?;
         self.of_inputs(py, plan, &[], &owner::ObjectKeeper::default())
     }
 
@@ -308,7 +309,7 @@ impl NativePlan {
         };
         let imports = Imports::new(allowed);
         // Opening a store reads files.
-        let plan = detach(py, || saved::revive(text, shared.as_ref(), &imports))?;
+        let plan = detach(py, || saved::read_plan(text, shared.as_ref(), &imports))?;
         Ok(Self::owned(plan, imports.kept.owner(py, [])?))
     }
 

@@ -49,7 +49,7 @@ impl NativePlan {
             (_, Some(dtype), _) => FunctionRole::Map(generate::dtype(dtype)?, width),
             (_, None, _) => FunctionRole::Filter,
         };
-        let held = SharedFactory::new(PythonOperator {
+        let factory = SharedFactory::new(PythonOperator {
             function,
             role: how,
             counts,
@@ -58,7 +58,7 @@ impl NativePlan {
             state: other(state),
             on_break: other(on_break),
         });
-        let plan = self.plan.apply_factory(held, &[])?;
+        let plan = self.plan.apply_factory(factory, &[])?;
         self.of_inputs(py, plan, &[], &kept)
     }
 
@@ -76,8 +76,8 @@ impl NativePlan {
         let kept = ObjectKeeper::default();
         let params = params.map(|params| parameters("operator", params));
         let class = generate::function(factory, shown, import_name, &kept);
-        let held = SharedFactory::new(ClassOperator::new(class, params.transpose()?));
-        let plan = self.plan.apply_factory(held, &self.all(&others)[1..])?;
+        let factory = SharedFactory::new(ClassOperator::new(class, params.transpose()?));
+        let plan = self.plan.apply_factory(factory, &self.all(&others)[1..])?;
         self.of_inputs(py, plan, &others, &kept)
     }
 
@@ -98,8 +98,8 @@ impl NativePlan {
         let function = generate::function(function, shown, import_name, &kept);
         let dtype = dtype.map(generate::dtype).transpose()?;
         let result = dtype.map(|dtype| (dtype, width));
-        let held = JitOperator::kept(py, function, &self.plan.port(), result, counts)?;
-        let plan = self.plan.apply_factory(held, &[])?;
+        let factory = JitOperator::kept(py, function, &self.plan.port(), result, counts)?;
+        let plan = self.plan.apply_factory(factory, &[])?;
         self.of_inputs(py, plan, &[], &kept)
     }
 

@@ -1,8 +1,7 @@
-//! Runs in the calling thread, which looks around meanwhile.
+//! Executes plans in the calling thread and polls the interpreter meanwhile.
 //!
-//! A signal's Python handler runs only where the interpreter looks for it, in the main thread. So a run, which goes on
-//! there detached from the interpreter, attaches now and then ([`Watch`]) to look for signals and to report progress;
-//! what either raises ends the run. Short runs do nothing of the kind.
+//! Python calls signal handlers only in the main thread, while it is attached. An execution is detached, so its [`Watch`]
+//! attaches from time to time to handle signals and to report progress; an exception of either ends the execution.
 
 use std::any::Any;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -20,10 +19,10 @@ use crate::errors::Result;
 use crate::interpreter::{self, attach, detach};
 use crate::workers::process_pool;
 
-/// A longer wait for the interpreter means that another thread runs Python code, which lets go of it only every 5 ms.
-const BUSY: Duration = Duration::from_millis(1);
-/// Looks left out after that: waiting is a twentieth of the run and looks are still less than 100 ms apart.
-const LEAVE_OUT: u32 = 2;
+/// Attaching takes longer than this if another thread runs Python code: it releases the interpreter only every 5 ms.
+const MAX_ATTACH_WAIT: Duration = Duration::from_millis(1);
+/// Polls skipped then, so that waiting takes a twentieth of the execution and polls are still less than 100 ms apart.
+const SKIPPED_POLLS: u32 = 2;
 
 /// Shared by the operators of a run that call Python.
 pub(crate) struct RunContext {
@@ -66,18 +65,18 @@ pub(super) fn execute<'a, T: Send>(
     }
     let ends = interpreter::ActiveRun::begin(py, options.workers > 1)?;
     let stop = ends.stop.clone();
-    let looks = Arc::new(Looks {
+    let poll = Arc::new(InterpreterPoll {
         progress,
         nesting: nesting.inside_handler(),
         done: Progress::default(),
-        leave_out: AtomicU32::new(0),
-        wanted: OnceLock::new(),
+        polls_to_skip: AtomicU32::new(0),
+        is_needed: OnceLock::new(),
         raised: Mutex::new(None),
     });
-    let looking = looks.clone();
-    let watch = Watch::new(move || looking.look());
+    let watched = poll.clone();
+    let watch = Watch::new(move || watched.run());
     options.watch = Some(&watch);
-    options.progress = Some(&looks.done);
+    options.progress = Some(&poll.done);
     options.interrupt = Some(&stop);
     let control = asked.control.as_ref();
     options.control = control.map(|control| &*control.get().control);
@@ -96,43 +95,45 @@ pub(super) fn execute<'a, T: Send>(
         (ran, ended.unwrap_or_default())
     });
     drop(objects);
-    let raised = looks.raised.lock();
+    let raised = poll.raised.lock();
     match raised.unwrap_or_else(PoisonError::into_inner).take() {
         Some(error) => Err(error.into()),
         None => Ok((ran?, processes)),
     }
 }
 
-struct Looks {
+/// Handles signals and reports progress, in the calling thread.
+struct InterpreterPoll {
     progress: Option<Py<PyAny>>,
     /// Runs that progress functions and signal handlers begin are inside of this one.
     nesting: Arc<Nesting>,
     done: Progress,
-    leave_out: AtomicU32,
-    /// Something has to be looked for.
-    wanted: OnceLock<bool>,
+    polls_to_skip: AtomicU32,
+    /// Whether there is anything to poll for. Unset before the first poll.
+    is_needed: OnceLock<bool>,
     raised: Mutex<Option<PyErr>>,
 }
 
-impl Looks {
-    fn look(&self) -> bool {
-        let left = self.leave_out.load(Ordering::Relaxed);
+impl InterpreterPoll {
+    /// Polls; returns whether the execution continues.
+    fn run(&self) -> bool {
+        let left = self.polls_to_skip.load(Ordering::Relaxed);
         if left > 0 {
-            self.leave_out.store(left - 1, Ordering::Relaxed);
+            self.polls_to_skip.store(left - 1, Ordering::Relaxed);
             return true;
         }
-        if self.wanted.get() == Some(&false) {
+        if self.is_needed.get() == Some(&false) {
             return true;
         }
         let asked = Instant::now();
-        let looked = attach(|py| -> PyResult<()> {
-            if asked.elapsed() > BUSY {
-                self.leave_out.store(LEAVE_OUT, Ordering::Relaxed);
+        let outcome = attach(|py| -> PyResult<()> {
+            if asked.elapsed() > MAX_ATTACH_WAIT {
+                self.polls_to_skip.store(SKIPPED_POLLS, Ordering::Relaxed);
             }
-            if self.wanted.get().is_none() {
+            if self.is_needed.get().is_none() {
                 // Signals are handled in the main thread only.
-                let wanted = self.progress.is_some() || in_main_thread(py)?;
-                let _ = self.wanted.set(wanted);
+                let is_needed = self.progress.is_some() || in_main_thread(py)?;
+                let _ = self.is_needed.set(is_needed);
             }
             let _inside = self.nesting.enter();
             py.check_signals()?;
@@ -144,7 +145,7 @@ impl Looks {
                 None => Ok(()),
             }
         });
-        match looked {
+        match outcome {
             Ok(()) => true,
             Err(error) => {
                 let raised = self.raised.lock();

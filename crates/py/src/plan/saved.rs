@@ -51,27 +51,29 @@ fn catalog(store: Option<&Arc<OpenStore>>, imports: &Imports) -> Catalog {
             EventSink::resolve(saved, events.as_ref().map(|shared| &shared.store))
         })
         .with_factory("py", move |saved, _| {
-            PythonOperator::revive(saved, "map", &py)
+            PythonOperator::from_saved(saved, "map", &py)
         })
         .with_factory("each", move |saved, _| {
-            PythonOperator::revive(saved, "each", &each)
+            PythonOperator::from_saved(saved, "each", &each)
         })
         .with_factory("jit", move |saved, inputs| {
-            JitOperator::revive(saved, inputs, &jit)
+            JitOperator::from_saved(saved, inputs, &jit)
         })
         .with_factory(ClassOperator::NAME, move |saved, _| {
-            ClassOperator::revive(saved, &operator)
+            ClassOperator::from_saved(saved, &operator)
         })
         .with_factory(ToWire::NAME, |saved, _| ToWire::resolve(saved))
         .with_factory(WavSink::NAME, |saved, _| WavSink::resolve(saved))
         .with_factory("sink_parquet", |saved, _| {
-            table_file::revive("sink_parquet", saved)
+            table_file::from_saved("sink_parquet", saved)
         })
-        .with_factory("sink_ipc", |saved, _| table_file::revive("sink_ipc", saved))
+        .with_factory("sink_ipc", |saved, _| {
+            table_file::from_saved("sink_ipc", saved)
+        })
 }
 
 /// Reads a plan, over the stores that it names or over an open one. `imports` keeps what it refers to.
-pub(super) fn revive(
+pub(super) fn read_plan(
     text: &str,
     store: Option<&Arc<OpenStore>>,
     imports: &Imports,
@@ -83,23 +85,24 @@ pub(super) fn revive(
             return generate::Generator::from_saved(map, imports);
         }
         if map.contains_key("listen") {
-            return revive_listener(map, &imports.kept);
+            return listener_from_saved(map, &imports.kept);
         }
         let store = store.map(|shared| &shared.store);
         if map.contains_key("follow") {
-            return follow::revive(map, store);
+            return follow::from_saved(map, store);
         }
         StoredRecording::resolve(map, store)
     };
     Ok(Plan::from_json(&saved, &catalog(store, imports), &resolve)?)
 }
 
-fn revive_listener(
+/// Reads a feed.
+fn listener_from_saved(
     saved: &Map<String, Value>,
     kept: &ObjectKeeper,
 ) -> std::result::Result<SharedRecording, PlanError> {
     if drive::is_driven(saved) {
-        return Ok(SharedRecording::new(drive::revive(saved, kept)?));
+        return Ok(SharedRecording::new(drive::from_saved(saved, kept)?));
     }
     let listener = Listener::resolve(saved);
     let listener = listener.map_err(|error| PlanError::Unreadable {

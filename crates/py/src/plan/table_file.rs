@@ -41,7 +41,8 @@ impl TableTarget {
     }
 }
 
-pub(super) fn revive(
+/// The target that a saved plan names.
+pub(super) fn from_saved(
     name: &str,
     saved: &Map<String, Value>,
 ) -> std::result::Result<SharedFactory, PlanError> {
@@ -143,7 +144,7 @@ impl NativePlan {
     fn table_file(&self, py: Python<'_>, name: &str, options: &str) -> Result<Self> {
         let options = super::parameters(name, options)?;
         let kept = TableTarget::kept(name, options)?;
-        self.then_held(py, kept)
+        self.then_factory(py, kept)
     }
 
     /// Writes samples to a WAV file; `options` is a JSON object as in saved plans.
@@ -153,6 +154,6 @@ impl NativePlan {
             let message = error.to_string();
             Error::from(PackageError::new("OptionError", "bad_option", message))
         })?;
-        self.then_held(py, kept)
+        self.then_factory(py, kept)
     }
 }

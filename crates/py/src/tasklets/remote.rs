@@ -11,8 +11,8 @@ use isochrony_segment::{Buffer, SegmentError};
 use isochrony_store::Selection;
 use isochrony_tasklets::{Cause, ReturnValue, TaskletContext};
 use isochrony_workers::{
-    Caller, InputSegment, PortableFunction, ProcessPool, RemoteFunction, TaskletCall, TaskletInput,
-    TaskletOutput,
+    CallContext, InputSegment, PortableFunction, ProcessPool, RemoteFunction, TaskletCall,
+    TaskletInput, TaskletOutput,
 };
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
@@ -34,7 +34,7 @@ pub(super) struct RemoteTasklet {
 
 impl RemoteTasklet {
     pub(super) fn call(&self, context: &mut TaskletContext<'_>) -> Result<ReturnValue, Cause> {
-        let caller = Caller {
+        let call_context = CallContext {
             worker: (!self.in_caller).then(|| context.worker()),
             interrupt: Some(context.interrupt().clone()),
             check_signals: workers::check_signals,
@@ -43,7 +43,8 @@ impl RemoteTasklet {
         let allocate = |len| pool.take(len);
         let answer = tasklet_call(context, &allocate).map(|call| {
             let (processes, function) = (Arc::clone(&self.processes), Arc::clone(&self.portable));
-            RemoteFunction::of_tasklet(processes, function, &self.shown, caller).call_tasklet(&call)
+            RemoteFunction::of_tasklet(processes, function, &self.shown, call_context)
+                .call_tasklet(&call)
         });
         // Also after a failure, since it is not called again.
         self.portable.release();

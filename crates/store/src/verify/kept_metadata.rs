@@ -1,4 +1,6 @@
-//! The store's own `zarr.json` that no attributes can be read from: a repair keeps it, since whoever looks at it may see more.
+//! Keeps a damaged `zarr.json` of a store's root: a repair moves it to `.isochrony/zarr.json.damaged`.
+//!
+//! The store's attributes cannot be read from it, but a person may still recover some.
 
 use std::path::{Path, PathBuf};
 
@@ -9,7 +11,7 @@ use crate::media::{Media, Refusal, Site};
 
 const NAME: &str = "zarr.json.damaged";
 
-/// Where the file goes that is the `number`th to be kept.
+/// The path of the `number`th file that is kept.
 fn place(root: &Path, number: u64) -> PathBuf {
     let name = match number {
         0 => NAME.into(),

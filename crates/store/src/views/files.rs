@@ -17,7 +17,7 @@ use std::sync::Arc;
 
 use isochrony_segment::DType;
 
-use super::shard_identity::RowsOwner;
+use super::shard_identity::ViewOwner;
 use super::{EXTREMA, LEVELS, MOMENTS, Rows, RowsMut, bucket, extreme_dtype, rows_stored};
 use crate::StoreError;
 use crate::engine::io::IoContext;
@@ -97,7 +97,7 @@ impl Array {
 #[derive(Debug)]
 pub(crate) struct Files {
     pub(super) media: Arc<dyn Media>,
-    pub(super) owner: RowsOwner,
+    pub(super) owner: ViewOwner,
     /// The folder of views; moves with the signal.
     pub(super) folder: PathBuf,
     pub(super) dtype: DType,
@@ -111,7 +111,7 @@ impl Files {
     /// The rows of the signal in `signal`, whose folder exists if rows are to be written.
     pub(crate) fn new(
         media: Arc<dyn Media>,
-        owner: RowsOwner,
+        owner: ViewOwner,
         signal: &Path,
         dtype: DType,
     ) -> Self {

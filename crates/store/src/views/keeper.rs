@@ -15,7 +15,7 @@ use super::Builder;
 use super::entry::Entry;
 use super::files::{FOLDER, Files};
 use super::record::{Record, add};
-use super::shard_identity::RowsOwner;
+use super::shard_identity::ViewOwner;
 use crate::StoreError;
 use crate::backend::Backend;
 use crate::engine::Engine;
@@ -64,7 +64,7 @@ impl Keeper {
         folder: &Path,
         dtype: DType,
     ) -> Result<Files, StoreError> {
-        let owner = RowsOwner {
+        let owner = ViewOwner {
             store: backend.uuid()?,
             signal: id,
         };

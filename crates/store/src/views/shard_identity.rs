@@ -1,4 +1,4 @@
-//! Checks that a shard of views belongs to its signal, level and array: the header states it.
+//! The identity of a shard of views: the store and the signal of its rows, stated in its header and checked whenever it is opened.
 
 use std::ops::Range;
 use std::path::Path;
@@ -14,9 +14,9 @@ use crate::media::{Access, Kind, MediaFile};
 use crate::op::SignalId;
 use crate::version::FileVersion;
 
-/// The signal that rows are of.
+/// The signal whose view it is.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct RowsOwner {
+pub(crate) struct ViewOwner {
     pub(crate) store: Uuid,
     pub(crate) signal: SignalId,
 }

@@ -3,10 +3,8 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+pub use isochrony_runtime::Cause;
 use isochrony_store::StoreError;
-
-/// What went wrong in a tasklet's function.
-pub type Cause = Box<dyn std::error::Error + Send + Sync>;
 
 /// An error of this crate. Ranges are half open, in samples.
 #[allow(missing_docs)] // Fields whose names and messages tell all that there is to say.

@@ -1,3 +1,5 @@
+//! Calls over one connection: blocks, tasklets, exceptions, and processes that die or answer wrongly.
+
 use std::sync::Arc;
 
 use isochrony_segment::{Buffer, DType};
@@ -209,7 +211,9 @@ fn an_answer_to_another_question_is_an_error() {
     });
     let answer = call_block(&mut connection, &function, &[1], &mut [0; 2]);
     match answer {
-        Err(ProcessError::Io(error)) => assert!(error.to_string().contains("another question")),
+        Err(ProcessError::Io(error)) => {
+            assert!(error.to_string().contains("does not match the request"))
+        }
         other => panic!("{other:?}"),
     }
     process.join().unwrap();

@@ -8,7 +8,9 @@ use isochrony_runtime::Interrupt;
 use isochrony_segment::DType;
 
 use super::host_function;
-use crate::{BlockCall, BlockResult, CallError, Caller, ProcessPool, RemoteFunction, StartCommand};
+use crate::{
+    BlockCall, BlockResult, CallContext, CallError, ProcessPool, RemoteFunction, StartCommand,
+};
 
 const READY: &str = r"printf '\001\0\0\0\0\0\0\0\0\0\0\0' >&0; ";
 /// Reads the request for a function whose payload has three bytes.
@@ -29,17 +31,17 @@ fn pool(script: impl Into<String>) -> Arc<ProcessPool> {
     })
 }
 
-fn caller() -> Caller {
-    Caller {
+fn call_context() -> CallContext {
+    CallContext {
         worker: None,
         interrupt: None,
         check_signals: || Ok(()),
     }
 }
 
-fn remote(pool: &Arc<ProcessPool>, caller: Caller, is_stateless: bool) -> RemoteFunction {
+fn remote(pool: &Arc<ProcessPool>, context: CallContext, is_stateless: bool) -> RemoteFunction {
     let function = pool.function(host_function(PAYLOAD)).unwrap();
-    RemoteFunction::of_blocks(Arc::clone(pool), function, "f", caller, is_stateless)
+    RemoteFunction::of_blocks(Arc::clone(pool), function, "f", context, is_stateless)
 }
 
 fn call(remote: &RemoteFunction) -> Result<BlockResult, CallError> {
@@ -73,7 +75,7 @@ fn calls_and_reports() {
     let pool = pool(format!(
         "[ $GREETING = hello ] || exit 1; {READY}{LOAD}{HEAR_CALL}{DONE}cat > /dev/null"
     ));
-    let answer = call(&remote(&pool, caller(), true));
+    let answer = call(&remote(&pool, call_context(), true));
     assert_eq!(answer.unwrap(), BlockResult::Copied);
     let reports = pool.close();
     assert_eq!(reports.len(), 1);
@@ -84,9 +86,9 @@ fn calls_and_reports() {
 #[test]
 fn a_worker_has_its_process_ready_before_the_first_call() {
     let pool = pool(format!("{READY}{LOAD}{HEAR_CALL}{DONE}cat > /dev/null"));
-    let worker = Caller {
+    let worker = CallContext {
         worker: Some(3),
-        ..caller()
+        ..call_context()
     };
     let remote = remote(&pool, worker, true);
     let process = pool.take(Some(3)).unwrap();
@@ -105,7 +107,7 @@ fn a_program_that_does_not_exist_is_named() {
             environment: vec![],
         })
     });
-    let error = call(&remote(&pool, caller(), true)).unwrap_err();
+    let error = call(&remote(&pool, call_context(), true)).unwrap_err();
     assert!(matches!(error, CallError::NotStarted { .. }));
     assert!(error.to_string().contains("/no/such/program: No such file"));
 }
@@ -123,7 +125,7 @@ fn without_a_command_functions_do_not_travel() {
 #[test]
 fn a_process_that_dies_at_its_start_is_not_replaced() {
     let pool = pool("exit 3");
-    let error = call(&remote(&pool, caller(), true)).unwrap_err();
+    let error = call(&remote(&pool, call_context(), true)).unwrap_err();
     match &error {
         CallError::DiedAtStart { end, .. } => assert_eq!(end, "ended with exit status 3"),
         other => panic!("{other:?}"),
@@ -139,7 +141,7 @@ fn a_process_that_dies_at_its_start_is_not_replaced() {
 #[test]
 fn a_call_that_kills_its_process_is_repeated_once() {
     let pool = pool(format!("{READY}{LOAD}{HEAR_CALL}kill -9 $$"));
-    match call(&remote(&pool, caller(), true)).unwrap_err() {
+    match call(&remote(&pool, call_context(), true)).unwrap_err() {
         CallError::DiedTwice { end, unit, .. } => {
             assert_eq!((end.as_str(), unit), ("was killed by SIGKILL", "block"));
         }
@@ -155,7 +157,7 @@ fn a_call_succeeds_in_the_second_process() {
     let pool = pool(format!(
         "{READY}{LOAD}{HEAR_CALL}[ -e {mark} ] || {{ : > {mark}; kill -11 $$; }}; {DONE}cat > /dev/null"
     ));
-    call(&remote(&pool, caller(), true)).unwrap();
+    call(&remote(&pool, call_context(), true)).unwrap();
     let ended: Vec<_> = pool
         .close()
         .into_iter()
@@ -167,7 +169,7 @@ fn a_call_succeeds_in_the_second_process() {
 #[test]
 fn a_function_with_state_is_not_called_again() {
     let pool = pool(format!("{READY}{LOAD}{HEAR_CALL}exit 0"));
-    let error = call(&remote(&pool, caller(), false)).unwrap_err();
+    let error = call(&remote(&pool, call_context(), false)).unwrap_err();
     assert!(matches!(error, CallError::StateLost { .. }), "{error:?}");
     assert_eq!(pool.close().len(), 1);
 }
@@ -189,7 +191,7 @@ fn processes_that_die_idle_are_replaced_but_not_for_ever() {
         may_replace,
         [true, true, true, true, true, true, true, true, false]
     );
-    let error = call(&remote(&pool, caller(), true)).unwrap_err();
+    let error = call(&remote(&pool, call_context(), true)).unwrap_err();
     assert!(
         matches!(error, CallError::TooManyDeaths { .. }),
         "{error:?}"
@@ -204,9 +206,9 @@ fn a_stop_kills_the_process_and_what_it_started() {
         "sleep 600 & echo $! > {pids}; {READY}{LOAD}{HEAR_CALL}sleep 600"
     ));
     let interrupt = Interrupt::default();
-    let stopping = Caller {
+    let stopping = CallContext {
         interrupt: Some(interrupt.clone()),
-        ..caller()
+        ..call_context()
     };
     let remote = remote(&pool, stopping, true);
     let stopper = std::thread::spawn(move || {
@@ -226,15 +228,15 @@ fn signals_are_checked_in_the_callers_thread_only() {
         "{READY}{LOAD}{HEAR_CALL}sleep 0.3; {DONE}cat > /dev/null"
     ));
     let check_signals = || Err("interrupted".into());
-    let worker = Caller {
+    let worker = CallContext {
         worker: Some(0),
         check_signals,
-        ..caller()
+        ..call_context()
     };
     call(&remote(&pool, worker, true)).unwrap();
-    let in_caller = Caller {
+    let in_caller = CallContext {
         check_signals,
-        ..caller()
+        ..call_context()
     };
     match call(&remote(&pool, in_caller, true)).unwrap_err() {
         CallError::Signal(cause) => assert_eq!(cause.to_string(), "interrupted"),

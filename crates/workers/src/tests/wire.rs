@@ -1,3 +1,5 @@
+//! Messages between parent and worker process: round trips, malformed and truncated ones, and waits.
+
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
 
@@ -5,7 +7,7 @@ use proptest::prelude::*;
 
 use super::raised;
 use crate::error::{ProcessError, RemoteException};
-use crate::wire::{MAX_COPIED, POLL_INTERVAL, Request, Response, WrittenRange, decode};
+use crate::wire::{MAX_COPIED, RESPONSE_WAIT, Request, Response, WrittenRange, decode};
 use crate::wire::{receive, send};
 
 fn tasklet_done(flags: [u8; 2], written: &[[u64; 3]], returned: &[u8]) -> Vec<u8> {
@@ -120,7 +122,7 @@ proptest! {
 
 fn pair() -> (UnixStream, UnixStream) {
     let (ours, theirs) = UnixStream::pair().unwrap();
-    ours.set_read_timeout(Some(POLL_INTERVAL)).unwrap();
+    ours.set_read_timeout(Some(RESPONSE_WAIT)).unwrap();
     (ours, theirs)
 }
 
@@ -133,7 +135,7 @@ fn a_response_may_come_in_pieces_with_pauses() {
         message.extend(b"float32\n3");
         for piece in message.chunks(8) {
             theirs.write_all(piece).unwrap();
-            std::thread::sleep(2 * POLL_INTERVAL);
+            std::thread::sleep(2 * RESPONSE_WAIT);
         }
     });
     let mut checks = 0;

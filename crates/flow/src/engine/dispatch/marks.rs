@@ -338,7 +338,7 @@ fn rewind_fan_in(
     Ok(())
 }
 
-/// Announces a valid range to a fan-in and its consumers.
+/// Announces a contiguous range to a fan-in and its consumers.
 pub(super) fn announce_start(
     slot: &mut Slot,
     later: &mut [Slot],
@@ -358,7 +358,7 @@ pub(super) fn announce_start(
     broadcast_mark(later, node, &Mark::RangeStart { anchor, why }, context)
 }
 
-/// A valid range begins at a node.
+/// A contiguous range begins at a node.
 fn begin_range(
     slot: &mut Slot,
     later: &mut [Slot],

@@ -7,10 +7,10 @@
 //! | `fan_in_calls` | matched items of several inputs into their operator |
 //! | `out` | what an operator emits |
 //!
-//! These four files import each other on purpose: depth-first execution is one mutual recursion. An item that reaches a fan-in
-//! completes a match; the operator that is called with it emits into the loop again; and a mark releases items that waited.
-//! The recursion is bounded by the number of fan-outs and fan-ins in a plan, because chains are loops, and ends because each
-//! call reaches only slots behind its own. Nothing else in the engine belongs to the cycle.
+//! These files import each other because depth-first execution is one mutual recursion: an item completes a match at a
+//! fan-in, the operator called with it emits into the loop again, and a mark releases waiting items. Without the cycle the inner
+//! loop would need an indirect call, or a queue of pending calls, which is no longer depth first. The recursion ends, since each
+//! call reaches only slots behind its own, and is as deep as the plan has fan-outs and fan-ins: chains are loops.
 
 mod drive;
 mod fan_in_calls;

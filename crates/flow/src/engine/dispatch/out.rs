@@ -101,7 +101,7 @@ impl Out<'_> {
         }
     }
 
-    /// First sample of the valid range of the current item: windows are counted from it.
+    /// First sample of the contiguous range of the current item: windows are counted from it.
     #[must_use]
     pub fn anchor(&self) -> i64 {
         self.context.nodes[self.node as usize].anchor

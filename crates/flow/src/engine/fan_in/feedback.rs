@@ -11,7 +11,7 @@ impl FanIn {
             let Some((start, next)) = back.extent() else {
                 continue;
             };
-            // Earlier indices belong to a valid range that is over.
+            // Earlier indices belong to a contiguous range that is over.
             if start > self.loop_progress.fed_back {
                 let expected = self.loop_progress.fed_back;
                 return Err(OpErrorKind::LoopSkipped {

@@ -199,7 +199,7 @@ impl FanIn {
         !self.held_back.is_empty()
     }
 
-    /// The next valid range that begins at or before an index, to be announced before its first item.
+    /// The next contiguous range that begins at or before an index, to be announced before its first item.
     pub(crate) fn next_start(&mut self, index: i64) -> Option<(i64, Option<Break>)> {
         self.range_starts.next_start(index)
     }
@@ -219,7 +219,7 @@ impl FanIn {
         matches!(self.align, Alignment::Civil | Alignment::Resampled)
     }
 
-    /// Whether the output has valid ranges of its own.
+    /// Whether the output has contiguous ranges of its own.
     pub(crate) fn defines_own_ranges(&self) -> bool {
         self.align == Alignment::Resampled
     }

@@ -1,4 +1,4 @@
-//! Valid ranges that begin at a fan-in: announced once, in index order, before their first items.
+//! Contiguous ranges that begin at a fan-in: announced once, in index order, before their first items.
 //!
 //! Each input reports a break when the mark arrives, which is before the items that wait in the queues were passed on.
 //! Consumers must see it between the same items however the inputs were cut.
@@ -9,7 +9,7 @@ use smallvec::SmallVec;
 
 use crate::{Break, Port};
 
-/// A valid range that some input has reported.
+/// A contiguous range that some input has reported.
 struct RangeStart {
     anchor: i64,
     why: Option<Break>,

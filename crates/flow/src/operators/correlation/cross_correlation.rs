@@ -8,14 +8,13 @@ use serde_json::Value;
 
 use crate::operator;
 use crate::operators::fan_in::window_pairs::{PairInput, WindowPairs};
+use crate::operators::kernel_error;
+use crate::operators::rows::{RowBuilder, float, flush_rows};
 use crate::operators::spectral::spectrum::squared;
 use crate::operators::windows::features::numbers;
-use crate::operators::windows::kernels::parameter_error;
 use crate::operators::wrong_input;
-use crate::plan::rows::{RowBuilder, float};
 use crate::{
-    Break, Inputs, Item, Next, OpError, Operator, OperatorProperties, Out, PlanError, Port,
-    PortType, json,
+    Inputs, Item, Next, OpError, Operator, OperatorProperties, Out, PlanError, Port, PortType, json,
 };
 
 operator! {
@@ -202,7 +201,7 @@ impl CorrelationProcessor {
         let pair = self.pairs.bind(operator, inputs)?;
         let (kind, unit) = kind(&pair)?;
         let correlator = Correlator::new(pair.width, lag_samples(max_lag), kind)
-            .map_err(|error| parameter_error(operator, error))?;
+            .map_err(|error| kernel_error(operator, error))?;
         let PortType::Frames {
             stream,
             window,
@@ -326,7 +325,7 @@ impl Operator for Delay {
             false => Refine::Parabola,
         });
         let delays = Delays::new(pair.width, lag_samples(self.max_lag), kind, refine)
-            .map_err(|error| parameter_error("delay", error))?;
+            .map_err(|error| kernel_error("delay", error))?;
         let fields = [
             Field::new("delay", DataType::Float64, false).with_metadata([("unit", "s")]),
             Field::new("peak", DataType::Float64, false),
@@ -363,26 +362,7 @@ impl Operator for Delay {
         Ok(Next::Consumed)
     }
 
-    fn on_break(&mut self, _: Port, why: &Break, out: &mut Out<'_>) -> Result<(), OpError> {
-        match why {
-            // Rows need not be contiguous.
-            Break::Removed => Ok(()),
-            _ => self.flush(out),
-        }
-    }
-
-    fn idle(&mut self, out: &mut Out<'_>) -> Result<(), OpError> {
-        self.flush(out)
-    }
-
-    fn finish(&mut self, _: Port, out: &mut Out<'_>) -> Result<(), OpError> {
-        self.flush(out)
-    }
-
-    fn progress(&mut self, _: Port, upto: i64) -> i64 {
-        let bound = self.bound.as_ref();
-        bound.map_or(upto, |bound| bound.rows.progress(upto))
-    }
+    flush_rows!();
 }
 
 impl Delay {

@@ -3,8 +3,9 @@
 use isochrony_dsp::detect::{CellCfar, Noise, Sides};
 
 use crate::operator;
-use crate::operators::filters::numbers::{NumberInput, NumberProcessor, parameter_error};
+use crate::operators::filters::numbers::{NumberInput, NumberProcessor};
 use crate::operators::filters::stream_processor::ResultProperties;
+use crate::operators::kernel_error;
 use crate::{
     Break, Contract, Inputs, Item, Next, OpError, Operator, OperatorProperties, Out, PlanError,
     Port, PortType, Workspace, json,
@@ -87,7 +88,7 @@ impl Operator for CaCfar {
         Workspace::check("ca_cfar", "training", self.training, 16)?;
         Workspace::check("ca_cfar", "guard", self.guard, 16)?;
         let kernel = CellCfar::new(self.pfa, training, guard, sides, noise);
-        let kernel = kernel.map_err(|error| parameter_error("ca_cfar", &error))?;
+        let kernel = kernel.map_err(|error| kernel_error("ca_cfar", error))?;
         let (lag, skip) = (kernel.lag(), kernel.skip());
         let results = ResultProperties {
             unit: String::new(),

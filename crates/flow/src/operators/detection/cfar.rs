@@ -3,8 +3,9 @@
 use isochrony_dsp::detect::NoiseCfar;
 
 use crate::operator;
-use crate::operators::filters::numbers::{NumberInput, NumberProcessor, parameter_error};
+use crate::operators::filters::numbers::{NumberInput, NumberProcessor};
 use crate::operators::filters::stream_processor::ResultProperties;
+use crate::operators::kernel_error;
 use crate::{
     Break, Contract, Inputs, Item, Next, OpError, Operator, OperatorProperties, Out, PlanError,
     Port, PortType, json,
@@ -74,7 +75,7 @@ impl Operator for Cfar {
                 });
             }
         };
-        let kernel = kernel.map_err(|error| parameter_error("cfar", &error))?;
+        let kernel = kernel.map_err(|error| kernel_error("cfar", error))?;
         let kernels = input.kernels(&kernel);
         let properties = self
             .numbers

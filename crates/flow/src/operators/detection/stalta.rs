@@ -3,8 +3,9 @@
 use isochrony_dsp::detect::{ClassicStaLta, RecursiveStaLta};
 
 use crate::operator;
-use crate::operators::filters::numbers::{NumberInput, NumberProcessor, parameter_error};
+use crate::operators::filters::numbers::{NumberInput, NumberProcessor};
 use crate::operators::filters::stream_processor::ResultProperties;
+use crate::operators::kernel_error;
 use crate::{
     Break, Contract, Inputs, Item, Next, OpError, Operator, OperatorProperties, Out, PlanError,
     Port, PortType, json,
@@ -65,7 +66,7 @@ impl Operator for StaLta {
                 legal: format!("longer than sta={} s ({sta} numbers)", self.sta),
             });
         }
-        let refuse = |error| parameter_error("stalta", &error);
+        let refuse = |error| kernel_error("stalta", error);
         let (kernels, bytes) = if self.method == "classic" {
             let kernel = ClassicStaLta::new(sta, lta).map_err(refuse)?;
             (input.kernels(&kernel), kernel.bytes())

@@ -11,8 +11,9 @@ use smallvec::SmallVec;
 use std::slice::from_ref;
 
 use crate::operator;
-use crate::operators::filters::numbers::{NumberInput, frames_to_samples, parameter_error};
+use crate::operators::filters::numbers::{NumberInput, frames_to_samples};
 use crate::operators::general::compiled::CompiledExpr;
+use crate::operators::kernel_error;
 use crate::{
     Break, Contract, Inputs, Item, Next, OpError, OpErrorKind, Operator, OperatorProperties, Out,
     ParameterUpdate, PlanError, Port, PortType, Ranges, json,
@@ -128,7 +129,7 @@ impl Operator for Triggers {
         let (min_length, merge) = (min_length.unwrap_or(u64::MAX), merge.unwrap_or(u64::MAX));
         let off = self.off.unwrap_or(self.on);
         let detector = TriggerDetector::new(self.on, off, min_length, merge);
-        self.detector = Some(detector.map_err(|error| parameter_error("triggers", &error))?);
+        self.detector = Some(detector.map_err(|error| kernel_error("triggers", error))?);
         let properties = OperatorProperties::new([PortType::Ranges { stream }]);
         Ok(properties
             .contract(Contract::Sequential)

@@ -3,8 +3,9 @@
 use isochrony_segment::StreamId;
 
 use crate::operator;
+use crate::operators::rows::{Axis, Matcher, RowBuilder};
 use crate::operators::wrong_input;
-use crate::plan::rows::{Axis, Fields, Matcher, RowBuilder, Rows, clock_of};
+use crate::plan::rows::{Fields, Rows, clock_of};
 use crate::{
     Alignment, Contract, Inputs, Item, Next, OpError, OpErrorKind, Operator, OperatorProperties,
     Out, PlanError, Port, PortType, json,

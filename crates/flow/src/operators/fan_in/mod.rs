@@ -11,7 +11,7 @@ pub(crate) mod window_pairs;
 pub(crate) mod zip;
 
 register! {
-    align: AlignTo;
+    align: Align;
     delayed: Delayed;
     feedback: Feedback;
     join: Join;

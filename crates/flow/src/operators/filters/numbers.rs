@@ -4,7 +4,6 @@
 //! [`NumberProcessor`] passes windows of one value to the stream processor as consecutive samples, and gives the
 //! results the windows' indices. Durations are counted in numbers: at the sample rate, or the rate of windows.
 
-use isochrony_dsp::DspError;
 use isochrony_dsp::detect::{CellCfar, ClassicStaLta, NoiseCfar, RecursiveStaLta};
 use isochrony_dsp::running::{MOST_SAMPLES, Real, RunningMean, RunningQuantile, RunningRms};
 use isochrony_segment::{DType, SigSeg, StreamId, dispatch};
@@ -44,30 +43,6 @@ kernels!(
 
 /// Upper bound of a kernel's bytes per number of its window: for a quantile value, place and order.
 const NUMBER_BYTES: u64 = 32;
-
-/// Converts a kernel's error to the operator's.
-pub(crate) fn parameter_error(operator: &'static str, error: &DspError) -> PlanError {
-    match error {
-        DspError::Parameter {
-            parameter,
-            got,
-            allowed,
-            ..
-        } => PlanError::Parameter {
-            operator,
-            parameter,
-            got: got.clone(),
-            legal: allowed.clone(),
-        },
-        // The kernels' constructors return no other error.
-        other => PlanError::Parameter {
-            operator,
-            parameter: other.code(),
-            got: "refused".into(),
-            legal: other.to_string(),
-        },
-    }
-}
 
 /// An operator's input as a stream of numbers.
 #[derive(Debug, Clone, Copy)]

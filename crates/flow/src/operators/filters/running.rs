@@ -2,12 +2,13 @@
 
 use isochrony_dsp::running;
 
-use super::numbers::{NumberInput, NumberProcessor, parameter_error};
-use super::stream_processor::{Kernels, ResultProperties};
+use super::numbers::{NumberInput, NumberProcessor};
+use super::stream_processor::ResultProperties;
 use crate::operator;
+use crate::operators::kernel_error;
 use crate::{
-    Break, Contract, Inputs, Item, Next, OpError, Operator, OperatorProperties, Out, PlanError,
-    Port, PortType,
+    Break, Contract, Declared, Inputs, Item, Next, OpError, Operator, OperatorProperties, Out,
+    PlanError, Port, PortType,
 };
 
 operator! {
@@ -109,23 +110,6 @@ operator! {
     }
 }
 
-/// Binds a kernel whose results have the unit of the numbers; `bytes` is what it holds.
-fn bind(
-    numbers: &mut NumberProcessor,
-    input: &NumberInput,
-    kernels: Kernels,
-    bytes: usize,
-    contract: Contract,
-) -> Result<OperatorProperties, PlanError> {
-    let results = ResultProperties {
-        unit: input.unit().into(),
-        ..ResultProperties::default()
-    };
-    Ok(numbers
-        .bind(input, kernels, results, bytes)?
-        .contract(contract))
-}
-
 /// Sums are added in blocks counted from the start of the contiguous range, so exact bits need all of it.
 fn sum_contract(window: usize) -> Contract {
     Contract::Settling {
@@ -134,78 +118,62 @@ fn sum_contract(window: usize) -> Contract {
     }
 }
 
-impl Operator for RunningMean {
-    fn bind(&mut self, inputs: &[PortType]) -> Result<OperatorProperties, PlanError> {
-        let input = NumberInput::real("running_mean", &inputs[0])?;
-        let window = input.count("window", self.window)?;
-        let kernel = running::RunningMean::new(window)
-            .map_err(|error| parameter_error("running_mean", &error))?;
-        let (kernels, bytes) = (input.kernels(&kernel), kernel.bytes());
-        bind(
-            &mut self.numbers,
-            &input,
-            kernels,
-            bytes,
-            sum_contract(window),
-        )
-    }
-
-    fn process(&mut self, _: Port, item: &mut Item, out: &mut Out<'_>) -> Result<Next, OpError> {
-        self.numbers.process(item, out)
-    }
-
-    fn on_break(&mut self, _: Port, _: &Break, _: &mut Out<'_>) -> Result<(), OpError> {
-        self.numbers.reset();
-        Ok(())
+fn quantile_contract(window: usize) -> Contract {
+    Contract::Overlap {
+        before: window as u64 - 1,
+        after: 0,
     }
 }
 
-impl Operator for RunningRms {
-    fn bind(&mut self, inputs: &[PortType]) -> Result<OperatorProperties, PlanError> {
-        let input = NumberInput::real("running_rms", &inputs[0])?;
-        let window = input.count("window", self.window)?;
-        let kernel = running::RunningRms::new(window)
-            .map_err(|error| parameter_error("running_rms", &error))?;
-        let (kernels, bytes) = (input.kernels(&kernel), kernel.bytes());
-        bind(
-            &mut self.numbers,
-            &input,
-            kernels,
-            bytes,
-            sum_contract(window),
-        )
-    }
+/// Implements [`Operator`] by a kernel, made of the operator and its window in samples, whose results have the unit of the
+/// numbers.
+macro_rules! running_operator {
+    ($Operator:ident, $kernel:expr, $contract:expr) => {
+        impl Operator for $Operator {
+            fn bind(&mut self, inputs: &[PortType]) -> Result<OperatorProperties, PlanError> {
+                let operator = Self::DECLARATION.name;
+                let input = NumberInput::real(operator, &inputs[0])?;
+                let window = input.count("window", self.window)?;
+                let kernel = $kernel(&*self, window);
+                let kernel = kernel.map_err(|error| kernel_error(operator, error))?;
+                let results = ResultProperties {
+                    unit: input.unit().into(),
+                    ..ResultProperties::default()
+                };
+                let (kernels, bytes) = (input.kernels(&kernel), kernel.bytes());
+                let properties = self.numbers.bind(&input, kernels, results, bytes)?;
+                Ok(properties.contract($contract(window)))
+            }
 
-    fn process(&mut self, _: Port, item: &mut Item, out: &mut Out<'_>) -> Result<Next, OpError> {
-        self.numbers.process(item, out)
-    }
+            fn process(
+                &mut self,
+                _: Port,
+                item: &mut Item,
+                out: &mut Out<'_>,
+            ) -> Result<Next, OpError> {
+                self.numbers.process(item, out)
+            }
 
-    fn on_break(&mut self, _: Port, _: &Break, _: &mut Out<'_>) -> Result<(), OpError> {
-        self.numbers.reset();
-        Ok(())
-    }
+            fn on_break(&mut self, _: Port, _: &Break, _: &mut Out<'_>) -> Result<(), OpError> {
+                self.numbers.reset();
+                Ok(())
+            }
+        }
+    };
 }
 
-impl Operator for RunningQuantile {
-    fn bind(&mut self, inputs: &[PortType]) -> Result<OperatorProperties, PlanError> {
-        let input = NumberInput::real("running_quantile", &inputs[0])?;
-        let window = input.count("window", self.window)?;
-        let kernel = running::RunningQuantile::new(window, self.q)
-            .map_err(|error| parameter_error("running_quantile", &error))?;
-        let contract = Contract::Overlap {
-            before: window as u64 - 1,
-            after: 0,
-        };
-        let (kernels, bytes) = (input.kernels(&kernel), kernel.bytes());
-        bind(&mut self.numbers, &input, kernels, bytes, contract)
-    }
-
-    fn process(&mut self, _: Port, item: &mut Item, out: &mut Out<'_>) -> Result<Next, OpError> {
-        self.numbers.process(item, out)
-    }
-
-    fn on_break(&mut self, _: Port, _: &Break, _: &mut Out<'_>) -> Result<(), OpError> {
-        self.numbers.reset();
-        Ok(())
-    }
-}
+running_operator!(
+    RunningMean,
+    |_: &RunningMean, window| running::RunningMean::new(window),
+    sum_contract
+);
+running_operator!(
+    RunningRms,
+    |_: &RunningRms, window| running::RunningRms::new(window),
+    sum_contract
+);
+running_operator!(
+    RunningQuantile,
+    |own: &RunningQuantile, window| running::RunningQuantile::new(window, own.q),
+    quantile_contract
+);

@@ -15,16 +15,16 @@ type ItemFunction = Arc<dyn Fn(&Item) -> Result<(), Cause> + Send + Sync>;
 ///
 /// Items arrive in order, from one thread. An error of the function ends the execution.
 #[derive(Clone)]
-pub struct Each(ItemFunction);
+pub struct ForEach(ItemFunction);
 
-impl Each {
+impl ForEach {
     /// Wraps a function of items.
     pub fn new(function: impl Fn(&Item) -> Result<(), Cause> + Send + Sync + 'static) -> Self {
         Self(Arc::new(function))
     }
 }
 
-impl OperatorFactory for Each {
+impl OperatorFactory for ForEach {
     fn name(&self) -> &'static str {
         "each"
     }
@@ -34,7 +34,7 @@ impl OperatorFactory for Each {
     }
 }
 
-impl Operator for Each {
+impl Operator for ForEach {
     fn bind(&mut self, inputs: &[PortType]) -> Result<OperatorProperties, PlanError> {
         Ok(OperatorProperties::new(inputs.iter().copied())
             .contract(Contract::Sequential)
@@ -48,7 +48,7 @@ impl Operator for Each {
 }
 
 impl Plan {
-    /// [`Each`].
+    /// [`ForEach`].
     ///
     /// # Errors
     /// None today.
@@ -56,6 +56,6 @@ impl Plan {
         &self,
         function: impl Fn(&Item) -> Result<(), Cause> + Send + Sync + 'static,
     ) -> Result<Self, PlanError> {
-        self.apply_factory(SharedFactory::new(Each::new(function)), &[])
+        self.apply_factory(SharedFactory::new(ForEach::new(function)), &[])
     }
 }

@@ -160,3 +160,44 @@ pub(crate) fn integer(values: Vec<i64>) -> ArrayRef {
 pub(crate) fn float(values: Vec<f64>) -> ArrayRef {
     Arc::new(Float64Array::new(ScalarBuffer::from(values), None))
 }
+
+/// The methods of an operator that buffers rows in `self.bound.rows` and emits them by `self.flush`: when the next row does not
+/// continue them, when its sources are idle, and at the end. Removed samples flush nothing, since rows need not be
+/// contiguous. `reset` is what else a break does to `bound`.
+macro_rules! flush_rows {
+    () => {
+        flush_rows!(|_bound| {});
+    };
+    (|$bound:ident| $reset:block) => {
+        fn on_break(
+            &mut self,
+            _: crate::Port,
+            why: &crate::Break,
+            out: &mut crate::Out<'_>,
+        ) -> Result<(), crate::OpError> {
+            if let Some($bound) = &mut self.bound $reset
+            match why {
+                crate::Break::Removed => Ok(()),
+                _ => self.flush(out),
+            }
+        }
+
+        fn idle(&mut self, out: &mut crate::Out<'_>) -> Result<(), crate::OpError> {
+            self.flush(out)
+        }
+
+        fn finish(
+            &mut self,
+            _: crate::Port,
+            out: &mut crate::Out<'_>,
+        ) -> Result<(), crate::OpError> {
+            self.flush(out)
+        }
+
+        fn progress(&mut self, _: crate::Port, upto: i64) -> i64 {
+            let bound = self.bound.as_ref();
+            bound.map_or(upto, |bound| bound.rows.progress(upto))
+        }
+    };
+}
+pub(crate) use flush_rows;

@@ -9,8 +9,9 @@ use serde_json::{Map, Value};
 use smallvec::SmallVec;
 
 use crate::operator;
+use crate::operators::rows::{Aggregate, AggregateFunction, ColumnValues, GroupState};
 use crate::operators::wrong_input;
-use crate::plan::rows::{Aggregate, AggregateFunction, ColumnValues, Fields, GroupState, Rows};
+use crate::plan::rows::{Fields, Rows};
 use crate::{
     Contract, Inputs, Item, Next, OpError, OpErrorKind, Operator, OperatorProperties, Out,
     PartialResult, PlanError, Port, PortType, json,

@@ -1,11 +1,15 @@
 //! Operators on rows with named fields.
 
-pub(crate) mod aggregate;
-pub(crate) mod builder;
-pub(crate) mod group_by;
-pub(crate) mod matcher;
-pub(crate) mod select;
-pub(crate) mod to_rows;
+mod aggregate;
+mod builder;
+mod group_by;
+mod matcher;
+mod select;
+mod to_rows;
+
+pub(crate) use aggregate::{Aggregate, AggregateFunction, ColumnValues, GroupState};
+pub(crate) use builder::{RowBuilder, float, flush_rows, integer, times};
+pub(crate) use matcher::{Axis, Matcher};
 
 register! {
     group_by: GroupBy;

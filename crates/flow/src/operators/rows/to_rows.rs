@@ -10,11 +10,12 @@ use std::slice::from_ref;
 
 use crate::operator;
 use crate::operators::general::compiled::CompiledExpr;
+use crate::operators::rows::{RowBuilder, flush_rows};
 use crate::operators::wrong_input;
-use crate::plan::rows::{Fields, RowBuilder, columns};
+use crate::plan::rows::{Fields, columns};
 use crate::{
-    Break, Contract, Frames, Inputs, Item, Next, OpError, OpErrorKind, Operator,
-    OperatorProperties, Out, PlanError, Port, PortType, json,
+    Contract, Frames, Inputs, Item, Next, OpError, OpErrorKind, Operator, OperatorProperties, Out,
+    PlanError, Port, PortType, json,
 };
 
 operator! {
@@ -181,32 +182,10 @@ impl Operator for ToRows {
         Ok(Next::Consumed)
     }
 
-    fn on_break(&mut self, _: Port, why: &Break, out: &mut Out<'_>) -> Result<(), OpError> {
-        if let Some(bound) = &mut self.bound {
-            bound
-                .columns
-                .iter_mut()
-                .for_each(|column| column.compiled.reset());
-        }
-        match why {
-            // Rows need not be contiguous.
-            Break::Removed => Ok(()),
-            _ => self.flush(out),
-        }
-    }
-
-    fn idle(&mut self, out: &mut Out<'_>) -> Result<(), OpError> {
-        self.flush(out)
-    }
-
-    fn finish(&mut self, _: Port, out: &mut Out<'_>) -> Result<(), OpError> {
-        self.flush(out)
-    }
-
-    fn progress(&mut self, _: Port, upto: i64) -> i64 {
-        let bound = self.bound.as_ref();
-        bound.map_or(upto, |bound| bound.rows.progress(upto))
-    }
+    flush_rows!(|bound| {
+        let columns = bound.columns.iter_mut();
+        columns.for_each(|column| column.compiled.reset());
+    });
 }
 
 impl ToRows {

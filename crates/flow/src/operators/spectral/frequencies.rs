@@ -34,7 +34,7 @@ impl Plan {
         let mut plan = self;
         loop {
             let before = plan.inputs().first()?;
-            match plan.node.bound.columns {
+            match plan.node.properties.row_axis {
                 RowAxis::FromInput => plan = before,
                 RowAxis::Frequencies { nfft, complex } => {
                     let values = if complex { nfft } else { nfft / 2 + 1 };

@@ -7,9 +7,10 @@ use isochrony_dsp::features::{
 };
 use isochrony_segment::DType;
 
-use super::kernels::{RowFunction, kernel, parameter_error, real_windows};
+use super::kernels::{RowFunction, kernel, real_windows};
 use super::row_processor::{AnyRowKernel, RowProcessor, RowType, TypedStoredKernel, WindowInput};
 use crate::operator;
+use crate::operators::kernel_error;
 use crate::operators::spectral::spectrum::squared;
 use crate::{
     Inputs, Item, Next, OpError, Operator, OperatorProperties, Out, PlanError, Port, PortType, json,
@@ -272,7 +273,7 @@ fn integer_haar_kernel(
     fn kernel<T: Count>(
         haar_kernel: Result<Option<HaarOfCounts<T>>, DspError>,
     ) -> Result<Option<AnyRowKernel>, PlanError> {
-        let haar_kernel = haar_kernel.map_err(|error| parameter_error("haar", error))?;
+        let haar_kernel = haar_kernel.map_err(|error| kernel_error("haar", error))?;
         Ok(haar_kernel.map(|mut haar| {
             let each = RowFunction(move |window: &[T], row: &mut [f64]| haar.row(window, row));
             AnyRowKernel::Stored(Box::new(TypedStoredKernel::new(each)))

@@ -1,7 +1,7 @@
 //! Kernels of window operators: functions of one window, and conversion of their errors.
 
+use isochrony_dsp::Windows;
 use isochrony_dsp::window::{TAPERS, Taper};
-use isochrony_dsp::{DspError, Windows};
 
 use super::row_processor::{RowKernel, WindowInput};
 use crate::operators::wrong_input;
@@ -23,12 +23,11 @@ impl<T, R, F: FnMut(&[T], &mut [R]) + Send> RowKernel<T, R> for RowFunction<F> {
 /// computes a row.
 macro_rules! kernel {
     ($input:expr, $operator:literal, |$T:ident| $make:expr, |$kernel:ident, $window:ident, $row:ident| $run:expr) => {{
-        let parameter_error =
-            |error| $crate::operators::windows::kernels::parameter_error($operator, error);
+        let kernel_error = |error| $crate::operators::kernel_error($operator, error);
         if $input.single {
             type $T = f32;
             #[allow(unused_mut)] // Not every function changes its kernel.
-            let mut $kernel = $make.map_err(parameter_error)?;
+            let mut $kernel = $make.map_err(kernel_error)?;
             $crate::operators::windows::row_processor::AnyRowKernel::Single(
                 Box::new($crate::operators::windows::kernels::RowFunction(
                     move |$window: &[$T], $row: &mut [$T]| $run,
@@ -38,7 +37,7 @@ macro_rules! kernel {
         } else {
             type $T = f64;
             #[allow(unused_mut)] // Not every function changes its kernel.
-            let mut $kernel = $make.map_err(parameter_error)?;
+            let mut $kernel = $make.map_err(kernel_error)?;
             $crate::operators::windows::row_processor::AnyRowKernel::Double(
                 Box::new($crate::operators::windows::kernels::RowFunction(
                     move |$window: &[$T], $row: &mut [$T]| $run,
@@ -49,29 +48,6 @@ macro_rules! kernel {
     }};
 }
 pub(crate) use kernel;
-
-/// Converts a kernel's error to the operator's.
-pub(crate) fn parameter_error(operator: &'static str, error: DspError) -> PlanError {
-    match error {
-        DspError::Parameter {
-            parameter,
-            got,
-            allowed,
-            ..
-        } => PlanError::Parameter {
-            operator,
-            parameter,
-            got,
-            legal: allowed,
-        },
-        other => PlanError::Parameter {
-            operator,
-            parameter: "window",
-            got: other.code().into(),
-            legal: other.to_string(),
-        },
-    }
-}
 
 /// Parses the taper parameter.
 pub(crate) fn taper(operator: &'static str, text: &str) -> Result<Taper, PlanError> {

@@ -9,11 +9,11 @@ use isochrony_dsp::stats::{Extreme, Statistic, Summary, summaries, summary};
 use isochrony_segment::{Calibration, SigSeg, dispatch};
 
 use crate::operator;
+use crate::operators::rows::{RowBuilder, float, flush_rows, integer};
 use crate::operators::wrong_input;
-use crate::plan::rows::{RowBuilder, float, integer};
 use crate::{
-    Break, Contract, Frames, Inputs, Item, Next, OpError, OpErrorKind, Operator,
-    OperatorProperties, Out, PlanError, Port, PortType,
+    Contract, Frames, Inputs, Item, Next, OpError, OpErrorKind, Operator, OperatorProperties, Out,
+    PlanError, Port, PortType,
 };
 
 /// Windows summarised at a time.
@@ -310,26 +310,7 @@ impl Operator for Stats {
         Ok(Next::Consumed)
     }
 
-    fn on_break(&mut self, _: Port, why: &Break, out: &mut Out<'_>) -> Result<(), OpError> {
-        match why {
-            // Rows need not be contiguous.
-            Break::Removed => Ok(()),
-            _ => self.flush(out),
-        }
-    }
-
-    fn idle(&mut self, out: &mut Out<'_>) -> Result<(), OpError> {
-        self.flush(out)
-    }
-
-    fn finish(&mut self, _: Port, out: &mut Out<'_>) -> Result<(), OpError> {
-        self.flush(out)
-    }
-
-    fn progress(&mut self, _: Port, upto: i64) -> i64 {
-        let bound = self.bound.as_ref();
-        bound.map_or(upto, |bound| bound.rows.progress(upto))
-    }
+    flush_rows!();
 }
 
 impl Stats {

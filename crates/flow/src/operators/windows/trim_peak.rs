@@ -12,11 +12,11 @@ use isochrony_segment::DType;
 
 use crate::operator;
 use crate::operators::general::compiled::CompiledExpr;
+use crate::operators::rows::{RowBuilder, flush_rows};
 use crate::operators::wrong_input;
-use crate::plan::rows::RowBuilder;
 use crate::{
-    Break, Contract, Frames, Inputs, Item, Next, OpError, OpErrorKind, Operator,
-    OperatorProperties, Out, PlanError, Port, PortType, json,
+    Contract, Frames, Inputs, Item, Next, OpError, OpErrorKind, Operator, OperatorProperties, Out,
+    PlanError, Port, PortType, json,
 };
 
 /// Values of a tile: 16 KiB of doubles.
@@ -208,26 +208,7 @@ impl Operator for TrimPeak {
         Ok(Next::Consumed)
     }
 
-    fn on_break(&mut self, _: Port, why: &Break, out: &mut Out<'_>) -> Result<(), OpError> {
-        match why {
-            // Rows need not be contiguous.
-            Break::Removed => Ok(()),
-            _ => self.flush(out),
-        }
-    }
-
-    fn idle(&mut self, out: &mut Out<'_>) -> Result<(), OpError> {
-        self.flush(out)
-    }
-
-    fn finish(&mut self, _: Port, out: &mut Out<'_>) -> Result<(), OpError> {
-        self.flush(out)
-    }
-
-    fn progress(&mut self, _: Port, upto: i64) -> i64 {
-        let bound = self.bound.as_ref();
-        bound.map_or(upto, |bound| bound.rows.progress(upto))
-    }
+    flush_rows!();
 }
 
 impl TrimPeak {

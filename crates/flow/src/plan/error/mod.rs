@@ -5,12 +5,11 @@ mod plan;
 
 use std::ops::Range;
 
+pub use isochrony_runtime::Cause;
+
 pub(crate) use operator::store_error;
 pub use operator::{OpError, OpErrorKind};
 pub use plan::PlanError;
-
-/// The error of user code, or of what a source reads from.
-pub type Cause = Box<dyn std::error::Error + Send + Sync>;
 
 /// Why an execution ended early: the error, and where it happened.
 #[derive(Debug, thiserror::Error)]

@@ -29,11 +29,6 @@ use arrow_select::filter::filter_record_batch;
 
 use crate::OpError;
 
-pub(crate) use crate::operators::rows::aggregate::{
-    Aggregate, AggregateFunction, ColumnValues, GroupState,
-};
-pub(crate) use crate::operators::rows::builder::{RowBuilder, float, integer, times};
-pub(crate) use crate::operators::rows::matcher::{Axis, Matcher};
 pub use clock::Clock;
 pub(crate) use clock::{clock_of, register};
 pub(crate) use columns::RowExpression;

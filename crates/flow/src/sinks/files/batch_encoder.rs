@@ -19,9 +19,10 @@ use arrow_buffer::MutableBuffer;
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use isochrony_segment::{SigSeg, Stream};
 
+use crate::operators::rows::{integer, times};
 use crate::operators::wrong_input;
 use crate::plan::rows::columns::{column_from_bytes, list_column};
-use crate::plan::rows::{END, START, TIME, integer, times};
+use crate::plan::rows::{END, START, TIME};
 use crate::{Clock, Fields, Frames, Item, OpError, OpErrorKind, PlanError, PortType};
 
 /// Column of sample indices.

@@ -188,12 +188,12 @@ impl WavWriter {
             }
             _ if clock_step || missing < 0 => {
                 return Err(refused(format!(
-                    "the clock was set before index {start}, which {path} cannot tell; write a file for every stretch with gaps=\"split\""
+                    "the clock was set before index {start}, which {path} cannot represent; write one file per contiguous range with gaps=\"split\""
                 )));
             }
             _ => {
                 return Err(refused(format!(
-                    "{missing} samples are missing before index {start}, which {path} cannot tell; fill them with gaps=\"zeros\", or write a file for every stretch with gaps=\"split\""
+                    "{missing} samples are missing before index {start}, which {path} cannot represent; fill them with gaps=\"zeros\", or write one file per contiguous range with gaps=\"split\""
                 )));
             }
         }
@@ -203,8 +203,8 @@ impl WavWriter {
     fn zeros(&mut self, mut samples: u64) -> Result<(), OpError> {
         if samples > MAX_ZEROS {
             return Err(refused(format!(
-                "a gap of {samples} samples lies before this; gaps=\"zeros\" fills up to {MAX_ZEROS}: write \
-                 gaps=\"split\", a file for each stretch"
+                "a gap of {samples} samples lies before this; gaps=\"zeros\" fills up to {MAX_ZEROS}; write \
+                 one file per contiguous range with gaps=\"split\""
             )));
         }
         let size = self.header.format.size() * usize::from(self.header.channels);

@@ -8,7 +8,7 @@ use isochrony_time::{RunId, civil};
 
 use crate::plan::error::store_error;
 use crate::sources::segment_cutter::SegmentCutter;
-use crate::{Break, OpError, Source, SourceItem};
+use crate::{Break, OpError, Source, SourceEvent};
 
 /// End and run of the samples before.
 pub(crate) type PreviousEnd = Option<(i64, u32)>;
@@ -28,7 +28,7 @@ pub(crate) struct StoredPass {
     pub(super) cut: SegmentCutter,
     pub(super) before: PreviousEnd,
     /// The `RangeStart` that follows a `Rewind`.
-    pub(super) pending: Option<SourceItem>,
+    pub(super) pending: Option<SourceEvent>,
     /// Whether the first range is announced even if it continues the samples before the pass.
     pub(super) announces_start: bool,
 }
@@ -43,7 +43,7 @@ impl StoredPass {
     }
 
     /// Goes to the next contiguous range and announces it; None if it continues the one before, and at the end.
-    fn enter(&mut self) -> Option<SourceItem> {
+    fn enter(&mut self) -> Option<SourceEvent> {
         while let Some(part) = self.parts.get(self.part) {
             let (run, end) = (part.run, part.range.end);
             let gap = self.signal.gaps().first_within(self.at..end);
@@ -70,12 +70,12 @@ impl StoredPass {
             if !announced {
                 return None;
             }
-            let start = SourceItem::RangeStart { anchor, why };
+            let start = SourceEvent::RangeStart { anchor, why };
             if before.is_none_or(|(end, _)| self.contiguous.start >= end) {
                 return Some(start);
             }
             self.pending = Some(start);
-            return Some(SourceItem::Rewind);
+            return Some(SourceEvent::Rewind);
         }
         None
     }
@@ -96,7 +96,7 @@ impl StoredPass {
     }
 
     /// Reads the next segment of the contiguous range.
-    fn read(&mut self) -> Result<Option<SourceItem>, OpError> {
+    fn read(&mut self) -> Result<Option<SourceEvent>, OpError> {
         if self.cut.is_empty() && !self.contiguous.is_empty() {
             let piece = self.reader.next_piece(&self.contiguous);
             self.contiguous.start = piece.end;
@@ -109,7 +109,7 @@ impl StoredPass {
 }
 
 impl Source for StoredPass {
-    fn pull(&mut self) -> Result<SourceItem, OpError> {
+    fn pull(&mut self) -> Result<SourceEvent, OpError> {
         if let Some(start) = self.pending.take() {
             return Ok(start);
         }
@@ -118,7 +118,7 @@ impl Source for StoredPass {
         }
         match self.enter() {
             Some(begun) => Ok(begun),
-            None => Ok(self.read()?.unwrap_or(SourceItem::End)),
+            None => Ok(self.read()?.unwrap_or(SourceEvent::End)),
         }
     }
 

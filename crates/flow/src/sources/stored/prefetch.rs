@@ -12,28 +12,28 @@ use crate::{OpError, PlannedReads, Portion, PortionOpener, PortionOverlap, Sourc
 pub(crate) struct PrefetchingOpener {
     portions: Arc<StoredSnapshot>,
     readers: Arc<Readers>,
-    reach: PortionOverlap,
+    overlap: PortionOverlap,
     segment: u64,
 }
 
 impl PrefetchingOpener {
     pub(crate) fn new(portions: Arc<StoredSnapshot>, reads: PlannedReads) -> Result<Self, OpError> {
         let PlannedReads {
-            reach,
+            overlap,
             segment,
             at_once,
             portions: coming,
         } = reads;
         let snapshot = portions.clone();
         let tasks = coming.map(move |portion| {
-            let parts = portion.map(|portion| snapshot.around(&portion, reach).0);
+            let parts = portion.map(|portion| snapshot.around(&portion, overlap).0);
             parts.unwrap_or_default()
         });
         let readers = portions.readers(segment, at_once, Box::new(tasks));
         Ok(Self {
             readers: readers.map_err(store_error)?,
             portions,
-            reach,
+            overlap,
             segment,
         })
     }
@@ -50,7 +50,7 @@ impl PortionOpener for PrefetchingOpener {
             drop(self.readers.begin(task, &[]));
             return Ok(None);
         };
-        let (parts, before) = self.portions.around(portion, self.reach);
+        let (parts, before) = self.portions.around(portion, self.overlap);
         let reader = self.readers.begin(task, &parts);
         let pass = self.portions.pass(reader, parts, before, self.segment);
         Ok(Some(Box::new(pass)))

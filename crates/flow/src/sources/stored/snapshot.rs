@@ -40,7 +40,7 @@ impl StoredSnapshot {
         })
     }
 
-    /// An index, or the end of the gap that it lies in.
+    /// `index`, or the end of the gap that it lies in.
     fn first_sample(&self, mut index: i64) -> i64 {
         while let Some(gap) = self.signal.gaps().at(index) {
             index = gap.end();
@@ -48,7 +48,7 @@ impl StoredSnapshot {
         index
     }
 
-    /// An index, or the start of the gap that it lies in or ends.
+    /// The end of the last samples before `index`: `index`, or the start of the gap that ends there or that it lies in.
     fn samples_end(&self, mut index: i64) -> i64 {
         while let Some(gap) = self.signal.gaps().at(index - 1) {
             index = gap.start;

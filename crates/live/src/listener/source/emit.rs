@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use isochrony_flow::{Break, Item, OpError, SourceItem};
+use isochrony_flow::{Break, Item, OpError, SourceEvent};
 use isochrony_time::RunId;
 
 use super::FeedSource;
@@ -105,7 +105,8 @@ impl FeedSource {
             .emitted_arrival
             .map_or(arrived, |oldest| oldest.min(arrived));
         self.emitted_arrival = Some(oldest);
-        self.output.push_back(SourceItem::Item(Item::from(segment)));
+        self.output
+            .push_back(SourceEvent::Item(Item::from(segment)));
     }
 
     fn skip_indices(&mut self, samples: u64) -> Range<i64> {
@@ -118,7 +119,7 @@ impl FeedSource {
     fn start_range(&mut self, why: Option<Break>) {
         let anchor = self.next;
         self.output
-            .push_back(SourceItem::RangeStart { anchor, why });
+            .push_back(SourceEvent::RangeStart { anchor, why });
     }
 
     /// Returns both runs at a clock step.

@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::sync::{Arc, atomic};
 use std::time::{Duration, Instant};
 
-use isochrony_flow::{Clock as _, OpError, Source, SourceItem};
+use isochrony_flow::{Clock as _, OpError, Source, SourceEvent};
 
 use super::decoder::{AdmittedFrame, DecoderOutput, FrameDecoder, ReceivedFrame};
 use super::options::ListenOptions;
@@ -45,8 +45,8 @@ pub(super) struct FeedSource {
     /// Civil time less monotonic time.
     clock_offset_ns: Option<i64>,
     segments: SegmentBuilder,
-    output: VecDeque<SourceItem>,
-    /// Of the oldest segment emitted since the last pull.
+    output: VecDeque<SourceEvent>,
+    /// Arrival of the oldest segment emitted since the last pull.
     emitted_arrival: Option<Duration>,
     /// Session index at the sender's end, and its gap there.
     sender_end: Option<u64>,
@@ -198,7 +198,7 @@ fn jitter_window(options: &ListenOptions) -> JitterWindow {
 }
 
 impl Source for FeedSource {
-    fn pull(&mut self) -> Result<SourceItem, OpError> {
+    fn pull(&mut self) -> Result<SourceEvent, OpError> {
         if let Some(ready) = self.output.pop_front() {
             return Ok(ready);
         }
@@ -222,7 +222,7 @@ impl Source for FeedSource {
                     packets += 1;
                     self.decode(packet)?;
                     if packets == MAX_PACKETS_PER_PULL && self.output.is_empty() {
-                        return Ok(SourceItem::Idle);
+                        return Ok(SourceEvent::Idle);
                     }
                 }
                 Err(closed) => {
@@ -245,15 +245,15 @@ impl Source for FeedSource {
                     self.flush();
                     if self.output.is_empty() {
                         return Ok(if self.ended {
-                            SourceItem::End
+                            SourceEvent::End
                         } else {
-                            SourceItem::Idle
+                            SourceEvent::Idle
                         });
                     }
                 }
             }
         }
-        Ok(self.output.pop_front().unwrap_or(SourceItem::Idle))
+        Ok(self.output.pop_front().unwrap_or(SourceEvent::Idle))
     }
 
     fn time_of(&self, index: i64) -> Option<String> {

@@ -6,7 +6,7 @@
 mod blocks;
 mod declaration;
 mod emitted;
-mod held;
+mod factory;
 mod instance;
 mod running;
 

@@ -2,7 +2,7 @@
 
 mod call;
 mod declaration;
-mod held;
+mod factory;
 mod returned;
 
 pub(super) use declaration::{FunctionRole, OnWorkers, PythonOperator};

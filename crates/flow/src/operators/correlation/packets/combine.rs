@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::PacketCopies;
 use crate::operator;
-use crate::operators::filters::numbers::parameter_error;
+use crate::operators::kernel_error;
 use crate::operators::windows::features::numbers;
 use crate::{
     Alignment, Contract, Inputs, Item, Next, OpError, Operator, OperatorProperties, Out, PlanError,
@@ -159,7 +159,7 @@ impl Operator for CombinePackets {
             rates = vec![DEFAULT_ERROR_RATE; inputs.len()];
         }
         let combiner = Combiner::new(bytes, &clusters, &rates, self.search)
-            .map_err(|error| parameter_error("combine_packets", &error))?;
+            .map_err(|error| kernel_error("combine_packets", error))?;
         let Some(stream) = inputs[0].stream_id() else {
             return Ok(OperatorProperties::new([]));
         };

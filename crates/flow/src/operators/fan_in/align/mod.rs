@@ -64,7 +64,7 @@ operator! {
     /// >>> here.align(there, method="linear").collect()
     /// array([ 0.,  1.,  4.,  9., 16.])
     /// ```
-    pub struct AlignTo = "align" (Inputs::Exactly(2)) {
+    pub struct Align = "align" (Inputs::Exactly(2)) {
         /// Interpolation: a line through two samples, or a cubic through four.
         method: String = "text" { choices: &["linear", "cubic"], default: || json!("cubic") },
     }
@@ -246,7 +246,7 @@ impl BoundState {
     }
 }
 
-impl Operator for AlignTo {
+impl Operator for Align {
     fn bind(&mut self, inputs: &[PortType]) -> Result<OperatorProperties, PlanError> {
         let &[signal, reference] = inputs else {
             return Err(PlanError::Inputs {

@@ -1,4 +1,4 @@
-//! What plans hold beside data: samples that code makes, functions, several ends.
+//! Operators and recordings that are objects of this process: generated samples, functions, plans run as one.
 
 // One stretch is a list of one range here.
 #![allow(clippy::single_range_in_vec_init)]
@@ -211,7 +211,7 @@ impl OperatorFactory for Plus {
 }
 
 #[test]
-fn held_operators_come_back_where_the_catalog_knows_how() {
+fn saved_factory_operators_are_made_by_the_catalog() {
     let mut saved = Map::new();
     saved.insert("x".into(), json!(1));
     let live = || {

@@ -1,4 +1,4 @@
-//! Streams that meet over ranges that go back: within what ascends, and nothing of it is lost.
+//! Fan-ins over ranges that rewind: streams are matched within each ascending part, and nothing of it is lost.
 
 #[allow(dead_code)]
 #[path = "common/made.rs"]

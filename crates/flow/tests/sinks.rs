@@ -1,4 +1,4 @@
-//! What flows, kept in signals and events: by an open store, and by a path that a run opens.
+//! Sinks that write signals and events, of an open store and of a path that an execution opens.
 
 use isochrony_expr::Expr;
 use isochrony_flow::{

@@ -16,7 +16,8 @@ use crate::plan::operator_error::cause;
 use crate::plan::running::RunContext;
 
 impl ClassOperator {
-    pub(in crate::plan) fn revive(
+    /// Reads one of a saved plan.
+    pub(in crate::plan) fn from_saved(
         saved: &Map<String, Value>,
         imports: &Imports,
     ) -> Result<SharedFactory, PlanError> {
@@ -68,7 +69,7 @@ impl OperatorFactory for ClassOperator {
     }
 
     fn parallelism(&self, _: &RunOptions<'_>) -> Parallelism {
-        Parallelism::CallingThread("is an operator in Python, which may remember".into())
+        Parallelism::CallingThread("is an operator in Python, which may keep state".into())
     }
 
     fn saved(&self) -> Result<Map<String, Value>, PlanError> {

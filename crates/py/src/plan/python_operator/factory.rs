@@ -15,7 +15,7 @@ use crate::plan::columns::{fields_from_json, fields_to_json};
 use crate::plan::function::Function;
 use crate::plan::imports::Imports;
 use crate::plan::running::RunContext;
-use crate::workers::{caller, host_function};
+use crate::workers::{call_context, host_function};
 
 impl PythonOperator {
     /// Or why it cannot be sent to worker processes.
@@ -49,12 +49,13 @@ impl PythonOperator {
             processes,
             function,
             shown,
-            caller(run),
+            call_context(run),
             is_stateless,
         ))
     }
 
-    pub(in crate::plan) fn revive(
+    /// Reads one of a saved plan.
+    pub(in crate::plan) fn from_saved(
         saved: &Map<String, Value>,
         how: &str,
         imports: &Imports,
@@ -126,12 +127,12 @@ impl OperatorFactory for PythonOperator {
     fn parallelism(&self, run: &RunOptions<'_>) -> Parallelism {
         let caller = |why: &str| Parallelism::CallingThread(why.to_owned());
         match (self.role, self.on_workers, self.sequential) {
-            (FunctionRole::Each, ..) => caller("is shown everything in order"),
+            (FunctionRole::Each, ..) => caller("is called with every item in order"),
             (_, OnWorkers::Inline, _) => caller("was given on_workers=\"inline\""),
             (_, OnWorkers::Processes, true) => {
                 Parallelism::CallingThread(match self.portable(run) {
                     Ok(function) => format!(
-                        "remembers, in one worker process; {}",
+                        "keeps state in one worker process; {}",
                         function.description()
                     ),
                     Err(why) => why,
@@ -140,7 +141,7 @@ impl OperatorFactory for PythonOperator {
             (_, _, true) if self.state.is_none() && self.on_break.is_none() => caller(
                 "remembers what came before, also across gaps (sequential=True without state= or on_break=)",
             ),
-            (_, _, true) => caller("remembers what came before, and is told of gaps"),
+            (_, _, true) => caller("remembers what came before, and is notified of breaks"),
             (FunctionRole::MapRows(_), ..) => caller("is called with rows, in order"),
             (_, OnWorkers::Threads, _) => {
                 Parallelism::Workers("in the workers' threads: on_workers=\"threads\"".into())

@@ -1,4 +1,4 @@
-//! Scans that meet behind what holds something of this process, which one worker leaves where it is.
+//! Scans whose streams meet behind factory operators, which one worker calls outside of tasks.
 
 // One stretch is a list of one range here.
 #![allow(clippy::single_range_in_vec_init)]

@@ -29,14 +29,14 @@ fn store_of_journal(path: &Path) -> Option<PathBuf> {
 
 /// The path of a journal below an existing folder.
 #[derive(Debug, Clone)]
-pub(crate) struct JournalPlace {
+pub(crate) struct JournalLocation {
     root: PathBuf,
     path: PathBuf,
     is_in_store: bool,
 }
 
-impl JournalPlace {
-    /// A journal of the store in the folder `root`.
+impl JournalLocation {
+    /// A journal among those of the store in the folder `root`.
     pub(crate) fn in_store(root: &Path, name: &str) -> Self {
         let folder = layout::engine_folder(root).join(FOLDER);
         Self {
