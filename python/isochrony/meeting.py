@@ -57,6 +57,9 @@ class MeetingSteps(Chain):
         Returns:
             One plan for this one and for each of the others, each with its own dtype and shape. No edges, no delay.
 
+        Parameters:
+            others: samples or windows of the same timebase, windows of the same length and hop.
+
         Raises:
             PlanError: the plans differ in what they carry, or in their timebase.
 

@@ -11,7 +11,7 @@ operator! {
     /// Merges items of several plans in the order of their indices.
     ///
     /// # Inputs
-    /// Samples, windows, rows or ranges.
+    /// Samples, windows, ranges, or rows other than those of groups, which have no indices.
     ///
     /// `others`: plans of the same type and timebase.
     ///
@@ -24,7 +24,7 @@ operator! {
     /// as ranges of a selection may, the first ascending part of all inputs comes first, then what follows.
     ///
     /// # Errors
-    /// The plans differ in what they carry.
+    /// The plans differ in what they carry; rows of groups.
     ///
     /// # Example
     /// ```python
