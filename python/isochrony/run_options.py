@@ -127,7 +127,7 @@ class RunKeywords(TypedDict, total=False):
         bool,
         Option(
             default=False,
-            check=lambda _, progress: bool(progress),
+            check=flag,
             help="draw a progress line on a terminal",
             is_setting=False,
         ),
