@@ -70,6 +70,26 @@ def test_a_method_says_what_it_returns_and_shows_an_example(name: str) -> None:
     assert ">>> " in text
 
 
+FUNCTIONS = METHODS | {name: getattr(iso, name) for name in ("collect", "generate", "listen", "run", "scan")}
+
+
+@pytest.mark.parametrize("function", FUNCTIONS.values(), ids=FUNCTIONS)
+def test_docstrings_name_every_parameter_in_sections_of_one_order(function: Any) -> None:
+    text = inspect.getdoc(function) or ""
+    found = re.findall(r"^(Inputs|Returns|Parameters|Conventions|Raises|Source):$", text, re.MULTILINE)
+    order = ("Inputs", "Returns", "Parameters", "Conventions", "Raises", "Source")
+    assert found == [title for title in order if title in found]
+    assert "Returns" in found
+    section = re.search(r"\nParameters:\n((?: +.*\n|\n(?= ))+)", text + "\n")
+    named = re.findall(r"^    (\*?\w[\w, ]*)(?: \(.*\))?:", "" if section is None else section[1], re.MULTILINE)
+    documented = {name.strip("* ") for names in named for name in names.split(",")}
+    # Those of functions that run plans are documented once.
+    if "those of `collect`" not in text and "those of `Plan.collect`" not in text:
+        parameters = set(inspect.signature(function).parameters) - {"self"}
+        assert parameters <= documented
+        assert not parameters or "Raises" in found
+
+
 def test_parameters_of_methods_written_by_hand_are_those_that_are_declared() -> None:
     renamed: dict[str, set[str]] = {
         # Given to Groups.agg, or found by tracing a function.

@@ -638,15 +638,15 @@ class GeneratedOperators(Chain):
             Rows without a partner are left out. No edges; a row waits only as long as a partner can follow.
 
         Parameters:
-            other: rows or ranges. Rows of one timebase meet by their indices, others by civil time.
-            tolerance (seconds, 0 to 1e12): Largest distance of two rows' starts; each row then meets at most one. Left
-                out: rows whose ranges overlap.
+            other: rows or ranges. Rows of one timebase match by their indices, others by civil time.
+            tolerance (seconds, 0 to 1e12): Largest distance of two rows' starts; each row then matches at most one.
+                Left out: rows whose ranges overlap.
             suffix: Appended to names of the other plan's fields that this one has, too.
 
         Conventions:
-            With a tolerance, each row meets at most one of the other plan, whose start is nearest to its own and no
-            further away; of two equally near ones the earlier. Rows whose time is not known meet none. A stream that
-            goes back in time, as after a clock step, ends the run with an error.
+            With a tolerance, each row matches at most one of the other plan, whose start is nearest to its own and no
+            further away; of two equally near ones the earlier. Rows whose time is not known match none. Times that
+            decrease, as after a clock step, end the run with an error.
 
         Raises:
             OptionError: an argument of the wrong type.
@@ -682,8 +682,9 @@ class GeneratedOperators(Chain):
             *others: plans of the same type and timebase.
 
         Conventions:
-            Where inputs overlap, single windows or samples alternate, however they arrived in blocks. Where inputs go
-            back, as ranges of a selection may, the first ascending part of all inputs comes first, then what follows.
+            Where inputs overlap, single windows or samples alternate, however they arrived in blocks. Where indices
+            decrease, as after a rewind of a selection by time, the first ascending part of all inputs comes first, then
+            what follows.
 
         Raises:
             PlanError: the plans differ in what they carry; rows of groups.

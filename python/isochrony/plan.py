@@ -55,7 +55,8 @@ class Plan(
 ):
     """Operators over the samples of one or more signals; made by `isochrony.scan`.
 
-    Each method adds an operator and gives a new plan; the old one can be used again, so plans branch and meet.
+    Each method adds an operator and gives a new plan; the old one can be used again, so plans branch and are
+    combined. Where a method says "float32 for float32", values of calibrated samples are float64.
 
     >>> import numpy as np, isochrony as iso
     >>> loud = iso.scan(np.arange(12) % 5, rate=100).rewindow(4).filter(lambda s: s.std() > 1.5)
@@ -108,7 +109,8 @@ class Plan(
             expression: as ``lambda s: s - s.mean()``; traced once. Or
                 `isochrony.py` or `isochrony.jit` of a function that runs on blocks of windows.
             others: plans of equal windows (or of samples) and the same timebase: ``a.map(lambda x, y: x - y, b)``. What
-                not all plans have at the same indices is left out. A row of one value meets every sample of a window.
+                not all plans have at the same indices is left out. A row of one value is
+                combined with every sample of a window.
 
         Raises:
             PlanError: it cannot be traced, or its types do not fit; or the plans differ in what they carry.

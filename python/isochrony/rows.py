@@ -82,8 +82,7 @@ class RowSteps(Chain):
             most: largest number of groups; more end the run with an error.
 
         Raises:
-            OptionError: `most` is no whole number from 1. What `keys` and `most` may not be otherwise is an error of
-                `Groups.agg` and of the run.
+            OptionError: `most` is no whole number from 1. A key that does not exist is an error of `Groups.agg`.
 
         >>> import numpy as np, isochrony as iso
         >>> rows = iso.scan(np.arange(8) % 3, rate=100).rewindow(2).stats("max")
