@@ -134,6 +134,7 @@ def test_parameters_that_call_for_others_are_named() -> None:
         ({"unit": "dB", "range": [1e-6, 600]}, "dB, 1e-6 to 600"),
         ({"unit": "levels", "range": [1, 62], "name": "levels"}, "1 to 62"),
         ({"unit": "samples", "range": [None, None]}, "samples"),
+        ({"unit": "samples", "range": [None, 3]}, "samples, up to 3"),
         ({"unit": "", "range": None}, ""),
         ({"unit": "", "range": None, "choices": ["a", "b"]}, '"a" or "b"'),
     ],
@@ -217,6 +218,12 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ),
     ({"params": [{**NUMBER, "name": "from"}]}, "'from' is no name in Python"),
     ({"params": [{**NUMBER, "name": "self"}]}, "parameter self has the name of another argument"),
+    ({"params": [{**NUMBER, "name": "_options"}]}, "parameter _options has the name of another argument"),
+    ({"params": 2 * DECLARED["stats"]["params"]}, "parameter names has the name of another argument"),
+    (
+        {"params": [{**DECLARED["stats"]["params"][0], "name": name} for name in ("a", "b")]},
+        "parameter b is a list, and other arguments are one already",
+    ),
     ({"params": [NUMBER, NUMBER]}, "parameter hz has the name of another argument"),
     ({"params": [NOTCH["params"][1], NUMBER]}, "parameter hz has no default and follows one that has"),
     ({"inputs": {"least": 2, "exact": True}}, "its section Inputs names 0 further inputs of 1"),
@@ -242,6 +249,13 @@ def test_a_backslash_is_one_in_the_docstring(plan: Callable[..., Any]) -> None:
     summary = r"Removes \d from names."
     assert plan(summary=summary).mains.__doc__.startswith(r"Remove \d from names.")
     assert docstring({**NOTCH, "summary": summary}).startswith(r"Remove \d from names.")
+    quotes = 'Removes """ from names.'
+    assert plan(summary=quotes).mains.__doc__.startswith('Remove """ from names.')
+
+
+def test_integers_below_a_negative_least_value_are_the_engines_to_refuse() -> None:
+    text = docstring({**NOTCH, "params": [{**NUMBER, "kind": "integer", "range": [-5, 5]}]})
+    assert "OptionError: an argument of the wrong type.\n" in text and "PlanError: a value out of range; " in text
 
 
 @pytest.mark.parametrize(

@@ -98,7 +98,7 @@ def method(declaration: Declaration) -> str:
     arguments += [f"{param['name']}={_checked(name, param)}" for param in declaration["params"]]
     separator = ", " if signature(declaration) else ""
     body = f"def {name}(self{separator}{signature(declaration)}) -> Self:\n"
-    text = docstring(declaration).replace("\\", "\\\\")
+    text = docstring(declaration).replace("\\", "\\\\").replace('"""', r"\"\"\"")
     body += textwrap.indent(f'"""{text}"""\nreturn self._then({", ".join(arguments)})\n', "    ")
     return textwrap.indent(body, "    ")
 
@@ -153,11 +153,9 @@ def legal_values(param: Mapping[str, Any]) -> str:
     unit: str = "" if param["unit"] == param["name"] else _WORDS.get(param["unit"], param["unit"])
     if param["choices"]:
         return " or ".join(f'"{choice}"' for choice in param["choices"])
-    low, high = param["range"] or (None, None)
-    if low is None:
-        return unit
-    bounds = f"from {_shown(low)}" if high is None else f"{_shown(low)} to {_shown(high)}"
-    return f"{unit}, {bounds}" if unit else bounds
+    low, high = (bound if bound is None else _shown(bound) for bound in param["range"] or (None, None))
+    bounds = f"{low} to {high}" if low and high else f"from {low}" if low else f"up to {high}" if high else ""
+    return ", ".join(filter(None, (unit, bounds)))
 
 
 def add_methods(plan: type) -> None:
@@ -187,8 +185,9 @@ def obstacle(declaration: Declaration) -> str | None:
     wanted = counted["least"] - 1 if counted["exact"] else 1
     if len(plans) != wanted:
         return f"its section Inputs names {len(plans)} further inputs of {wanted}; write `name`: what it is"
-    taken = {"self", *plans}
-    has_default = False
+    # Names that the method's own source uses.
+    taken = {"self", "_options", "_tapers", *plans}
+    takes_rest, has_default = not counted["exact"], False
     for name in (declaration["name"], *plans, *(param["name"] for param in params)):
         if not name.isidentifier() or keyword.iskeyword(name):
             return f"{name!r} is no name in Python; rename it"
@@ -199,6 +198,9 @@ def obstacle(declaration: Declaration) -> str | None:
         taken.add(name)
         if param["kind"] in _TRACED:
             return f"parameter {name} is of kind {param['kind']}, which no generated method takes; choose another kind"
+        if param["kind"] == "list" and takes_rest:
+            return f"parameter {name} is a list, and other arguments are one already; leave one"
+        takes_rest |= param["kind"] == "list"
         if has_default and _must_be_given(param):
             return f"parameter {name} has no default and follows one that has; move it forward"
         has_default |= param["positional"] and not _must_be_given(param)
@@ -240,7 +242,8 @@ def _raised(declaration: Declaration) -> list[str]:
     """What `_conversion` refuses as `OptionError`, and the engine as `PlanError`."""
     params = [param for param in declaration["params"] if param["kind"] != "list"]
     bounded = [param for param in params if param["range"] and param["range"] != [None, None]]
-    counts = [param for param in bounded if param["kind"].startswith("integer")]
+    whole = (param for param in bounded if param["kind"].startswith("integer") and param["range"][0] is not None)
+    counts = [param for param in whole if param["range"][0] >= 0]
     kinds = ["an argument of the wrong type"] if params else []
     kinds += ["none of its choices"] if any(param["choices"] or param["kind"] == "taper" for param in params) else []
     kinds += ["a count below its least value"] if counts else []

@@ -57,6 +57,7 @@ fn parameters_refuse_other_kinds_choices_and_values_out_of_range() {
     let number = Param::new("at", "", "numbers").range((0.0, 1.0));
     let count = Param::new("clusters", "", "integers").range((0.0, f64::MAX));
     let any = Param::new("on", "", "number").range((f64::MIN, f64::MAX));
+    let below = Param::new("gain", "", "number").range((f64::MIN, 3.0));
     let text = Param::new("kind", "", "text").choices(&["a", "b"]);
     let cases = [
         (number, json!([0.0, 0.5, 1.0]), ""),
@@ -76,6 +77,11 @@ fn parameters_refuse_other_kinds_choices_and_values_out_of_range() {
         (count, json!([0.5]), "clusters=[0.5] must be"),
         (any, json!(-1e200), ""),
         (any, json!(null), "on=null must be a finite number;"),
+        (
+            below,
+            json!(4),
+            "gain=4 must be a finite number, at most 3;",
+        ),
         (text, json!("b"), ""),
         (text, json!("c"), "kind=\"c\" must be one of a, b;"),
     ];
@@ -84,7 +90,7 @@ fn parameters_refuse_other_kinds_choices_and_values_out_of_range() {
             Ok(()) => assert_eq!(part, "", "{value} is accepted"),
             Err(error) => {
                 let error = error.to_string();
-                assert!(part != "" && error.contains(part), "{error}");
+                assert!(!part.is_empty() && error.contains(part), "{error}");
             }
         }
     }

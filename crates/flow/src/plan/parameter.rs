@@ -49,7 +49,7 @@ pub struct Param {
     pub kind: &'static str,
     /// Unit.
     pub unit: Unit,
-    /// Least and greatest legal value, of a list: of each number. A bound beyond [`NO_BOUND`] is not shown.
+    /// Least and greatest legal value, of a list: of each number. Texts leave out a bound beyond 9e15.
     pub range: Option<(f64, f64)>,
     /// Legal texts; empty if any.
     pub choices: &'static [&'static str],
@@ -179,7 +179,12 @@ impl Param {
             unit => format!(" {unit}"),
         };
         match (self.range, self.choices) {
-            (Some((low, _)), []) if low <= -NO_BOUND => self.article().into(),
+            (Some((low, high)), []) if low <= -NO_BOUND && high >= NO_BOUND => {
+                self.article().into()
+            }
+            (Some((low, high)), []) if low <= -NO_BOUND => {
+                format!("{}, at most {high}{unit}", self.article())
+            }
             (Some((low, high)), []) if high >= NO_BOUND => {
                 format!("{}, at least {low}{unit}", self.article())
             }
