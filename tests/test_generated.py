@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import isochrony as iso
-from isochrony.declarations import declared, docstring, others
+from isochrony.declarations import PUBLIC, call, declared, others, signature
 
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT / "tools"))
@@ -38,7 +38,7 @@ def test_every_operator_has_a_method_or_a_reason_for_none() -> None:
     by_hand = set(generate.BY_HAND) | set(generate.INTERNAL)
     assert by_hand <= set(DECLARED)
     for name in DECLARED:
-        adds = generate.INTERNAL.get(name, "envelope" if name == "stream_envelope" else name)
+        adds = generate.INTERNAL.get(name, PUBLIC.get(name, name))
         assert adds in METHODS, name
         if name not in by_hand:
             assert METHODS[name].__doc__ is not None
@@ -67,8 +67,27 @@ def test_a_method_says_what_it_returns_and_shows_an_example(name: str) -> None:
     assert returns is not None
     if name not in WITHOUT_EDGES:
         assert re.search(r"[Ee]dges\b|^ +As `", returns[1]), "says what happens at edges, or refers to who says so"
-    # What collect and run take is described with their options.
-    assert ">>> " in text or name in ("collect", "run")
+    assert ">>> " in text
+
+
+FUNCTIONS = METHODS | {name: getattr(iso, name) for name in ("collect", "generate", "listen", "run", "scan")}
+
+
+@pytest.mark.parametrize("function", FUNCTIONS.values(), ids=FUNCTIONS)
+def test_docstrings_name_every_parameter_in_sections_of_one_order(function: Any) -> None:
+    text = inspect.getdoc(function) or ""
+    found = re.findall(r"^(Inputs|Returns|Parameters|Conventions|Raises|Source):$", text, re.MULTILINE)
+    order = ("Inputs", "Returns", "Parameters", "Conventions", "Raises", "Source")
+    assert found == [title for title in order if title in found]
+    assert "Returns" in found
+    section = re.search(r"\nParameters:\n((?: +.*\n|\n(?= ))+)", text + "\n")
+    named = re.findall(r"^    (\*?\w[\w, ]*)(?: \(.*\))?:", "" if section is None else section[1], re.MULTILINE)
+    documented = {name.strip("* ") for names in named for name in names.split(",")}
+    # Those of functions that run plans are documented once.
+    if "those of `collect`" not in text and "those of `Plan.collect`" not in text:
+        parameters = set(inspect.signature(function).parameters) - {"self"}
+        assert parameters <= documented
+        assert not parameters or "Raises" in found
 
 
 def test_parameters_of_methods_written_by_hand_are_those_that_are_declared() -> None:
@@ -78,7 +97,7 @@ def test_parameters_of_methods_written_by_hand_are_those_that_are_declared() -> 
         "ifft": {"complex"},
     }
     for name in generate.BY_HAND:
-        method = METHODS["envelope" if name == "stream_envelope" else name]
+        method = METHODS[PUBLIC.get(name, name)]
         taken = set(inspect.signature(method).parameters)
         wanted = {param["name"] for param in DECLARED[name]["params"]} - renamed.get(name, set())
         assert wanted <= taken, name
@@ -105,14 +124,16 @@ def test_an_example_gives_the_same_however_its_samples_are_cut(name: str, segmen
     assert not report, "".join(report)
 
 
-def test_a_declaration_of_another_crate_becomes_a_method(monkeypatch: pytest.MonkeyPatch) -> None:
-    from isochrony import declarations
+def test_signatures_are_shown_as_they_are_written() -> None:
+    for name, declaration in DECLARED.items():
+        if name not in generate.BY_HAND | generate.INTERNAL:
+            assert call(declaration) == f"{name}({signature(declaration)})"
+    assert call(DECLARED["limit"]) == "limit(count: int)"
+    assert call(DECLARED["collect"]) == ""
 
-    class Plan(iso.Plan):
-        """So that the real one stays as it is."""
 
-    own: dict[str, Any] = {**DECLARED["notch"], "name": "mains"}
-    monkeypatch.setattr(declarations, "declared", lambda *, added: [own] if added else [])
-    declarations.add_methods(Plan)
-    assert str(inspect.signature(Plan.mains)) == str(inspect.signature(iso.Plan.notch))  # type: ignore[attr-defined]
-    assert inspect.cleandoc(Plan.mains.__doc__) == inspect.cleandoc(docstring(own))  # type: ignore[attr-defined]
+def test_every_entry_of_the_reference_shows_a_method() -> None:
+    text = generate.reference(DECLARED.values())
+    entries = re.findall(r"^### (\w+)\n\n`(\w+)\((.*)\)`$", text, re.MULTILINE)
+    assert {name for name, *_ in entries} == set(DECLARED) - set(generate.INTERNAL)
+    assert {method for _, method, _ in entries} <= set(METHODS)

@@ -3,6 +3,7 @@
 import argparse
 import inspect
 import json
+import re
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ import pytest
 import isochrony as iso
 from isochrony import _native
 from isochrony.cli.main import build_parser
+from isochrony.options import byte_count
 from isochrony.plan import Plan
 from isochrony.run_options import OPTIONS, RunOptions
 
@@ -96,7 +98,23 @@ def run_parser() -> argparse.ArgumentParser:
 
 def test_is_a_flag_of_the_command_line_with_the_same_help() -> None:
     flags = {flag: one.help for one in run_parser()._actions for flag in one.option_strings}
-    for name in ("workers", "tolerance", "pin", "memory"):
-        assert flags[f"--{name}"] == OPTIONS[name].help
-    assert flags["--no-optimise"] == f"do not {OPTIONS['optimise'].help}"
-    assert not {"--control", "--progress", "--optimise"} & set(flags)
+    for name, option in OPTIONS.items():
+        wanted = {
+            f"--{name}": option.help if option.metavar or (option.is_setting and option.default is False) else None,
+            f"--no-{name}": f"do not {option.help}" if option.is_setting and option.default is True else None,
+        }
+        assert {flag: flags.get(flag) for flag in wanted} == wanted
+    assert flags["--no-optimise"] and flags["--workers"] and "--control" not in flags
+
+
+def test_the_default_that_help_states_is_that_of_rust() -> None:
+    stated = {name: re.search(r"\(default: (\w+)\)", option.help) for name, option in OPTIONS.items()}
+    found = {name: byte_count(name, one[1]) for name, one in stated.items() if one}
+    assert found == {"memory": arrived()["memory"]}
+
+
+@pytest.mark.parametrize("name", [name for name, option in OPTIONS.items() if isinstance(option.default, bool)])
+def test_a_flag_takes_no_other_value(name: str) -> None:
+    given: Any = {name: "no"}
+    with pytest.raises(iso.OptionError, match=f"{name}='no' is refused; give True or False"):
+        RunOptions.of(**given)

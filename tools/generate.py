@@ -12,7 +12,17 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from isochrony.declarations import declared, legal_values, method, others, signature
+from isochrony.declarations import (
+    INTERNAL,
+    PUBLIC,
+    call,
+    declared,
+    legal_values,
+    method,
+    others,
+    own_inputs,
+    signature,
+)
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -32,8 +42,6 @@ BY_HAND = {
     "sync": "gives several plans",
     "zip": "gives several plans",
 }
-#: Operators that have no method of their own, and what adds them.
-INTERNAL = {"collect": "collect", "delayed": "feedback", "feedback": "feedback"}
 
 MODULE = '''"""Methods of `isochrony.Plan` that only pass parameters: `make generate` writes them from declarations."""
 
@@ -44,9 +52,9 @@ from typing import TYPE_CHECKING, Literal, Self
 
 import numpy.typing as npt
 
+from . import options as _options
+from . import tapers as _tapers
 from .chain import Chain
-from .options import choice, finite, finite_or_list, index, seconds, text, whole
-from .tapers import taper_text
 
 if TYPE_CHECKING:
     from .plan import Plan
@@ -64,9 +72,10 @@ class GeneratedOperators(Chain):
 
 REFERENCE = """# Operators
 
-Written by `make generate` from the operators' declarations; each is a method of `isochrony.Plan`. Samples have the
-shape (n,), windows (n, N), ranges (n, 2). *Edges* says what happens at the ends of each gap-free range, *delay* by
-how much results lag behind their input. `isochrony operators NAME` prints an entry.
+Written by `make generate` from the operators' declarations; the first line of an entry is the method of
+`isochrony.Plan` that adds it. Samples have the shape (n,), windows (n, N), ranges (n, 2). *float32 for float32* holds
+without a calibration: values of calibrated samples are float64. *Edges* says what happens at the ends of each gap-free
+range, *delay* by how much results lag behind their input. `isochrony operators NAME` prints an entry.
 """
 
 
@@ -94,11 +103,11 @@ def reference(declarations: Iterable[Mapping[str, Any]]) -> str:
 def _entry(declaration: Mapping[str, Any]) -> str:
     name, sections = declaration["name"], declaration["sections"]
     text = f"\n### {name}\n\n"
-    if name not in BY_HAND:
-        text += f"`{name}({signature(declaration)})`\n\n"
+    # Generated methods are those of the declarations, not of the file that this may be about to change.
+    text += f"`{call(declaration) if name in BY_HAND else f'{name}({signature(declaration)})'}`\n\n"
     text += f"{declaration['summary']}\n"
-    for title in ("inputs", "returns"):
-        text += f"\n**{title.capitalize()}.** {_flat(sections[title])}\n"
+    text += f"\n**Inputs.** {' '.join(own_inputs(declaration))}\n"
+    text += f"\n**Returns.** {_flat(sections['returns'])}\n"
     rows = [(f"`{plan}`", "", "", what) for plan, what in others(declaration).items() if name not in BY_HAND]
     rows += [_row(param) for param in declaration["params"]]
     if rows:
@@ -108,12 +117,15 @@ def _entry(declaration: Mapping[str, Any]) -> str:
         if sections[title] and sections[title] != "None.":
             text += f"\n**{title.capitalize()}.** {_flat(sections[title])}\n"
     if declaration["alternatives"]:
-        given = (f"{other} ({_agreement(tolerance)})" for other, tolerance in declaration["alternatives"])
-        text += f"\n**Implementations.** {', '.join(given)}.\n"
+        alike: dict[str, list[str]] = {}
+        for other, tolerance in declaration["alternatives"]:
+            alike.setdefault(_agreement(tolerance), []).append(other)
+        given = (f"{', '.join(names)}: {how}" for how, names in alike.items())
+        text += f"\n**Implementations.** {'; '.join(given)}.\n"
     if sections["example"]:
         text += f"\n```pycon\n{sections['example']}\n```\n"
     elif name in BY_HAND:
-        text += f"\nThe docstring of `Plan.{'envelope' if name == 'stream_envelope' else name}` has an example.\n"
+        text += f"\nThe docstring of `Plan.{PUBLIC.get(name, name)}` has an example.\n"
     return text
 
 
@@ -124,12 +136,15 @@ def _row(param: Mapping[str, Any]) -> tuple[str, str, str, str]:
 
 
 def _flat(text: str) -> str:
-    paragraphs = [" ".join(part.split()) for part in text.split("\n\n")]
-    return " ".join(part for part in paragraphs if not part.startswith("`") or ": " not in part[:20])
+    return " ".join(text.split())
 
 
 def _agreement(tolerance: float | None) -> str:
-    return "the same bits" if tolerance is None else f"within {tolerance:g} of the largest input"
+    if tolerance is None:
+        return "the same bits as the default"
+    # Roundings of float32 are 2**29 times as large.
+    single = f"{tolerance * 2**29:.0e}".replace("e-0", "e-")
+    return f"within {tolerance:g} of the largest input of what the default gives, for float32 within {single}"
 
 
 def outputs() -> dict[Path, str]:

@@ -23,7 +23,9 @@ if _extension := os.environ.get("ISOCHRONY_NATIVE"):
     try:
         sys.modules[f"{__name__}._native"] = importlib.import_module(_extension)._native
     except ImportError as _error:
-        raise ImportError(f"ISOCHRONY_NATIVE={_extension} cannot be imported ({_error}); name a module") from _error
+        raise ImportError(
+            f"ISOCHRONY_NATIVE={_extension} cannot be imported ({_error}); name a module in a folder of PYTHONPATH"
+        ) from _error
     except AttributeError:
         raise ImportError(
             f"ISOCHRONY_NATIVE: {_extension} has no _native; name an extension module that exports it"

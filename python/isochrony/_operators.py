@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Literal, Self
 
 import numpy.typing as npt
 
+from . import options as _options
+from . import tapers as _tapers
 from .chain import Chain
-from .options import choice, finite, finite_or_list, index, seconds, text, whole
-from .tapers import taper_text
 
 if TYPE_CHECKING:
     from .plan import Plan
@@ -53,7 +53,7 @@ class GeneratedOperators(Chain):
         >>> here.align(there, method="linear").collect()
         array([ 0.,  1.,  4.,  9., 16.])
         """
-        return self._then("align", (to,), method=choice("method", method, ("linear", "cubic")))
+        return self._then("align", (to,), method=_options.choice("method", method, ("linear", "cubic")))
 
     def between(self, start: int, end: int) -> Self:
         """Pass samples in a range of indices, or windows that lie wholly inside.
@@ -73,7 +73,7 @@ class GeneratedOperators(Chain):
             Windows are still counted from the first sample after a break.
 
         Raises:
-            OptionError: an argument of the wrong type, or none of its choices.
+            OptionError: an argument of the wrong type.
             PlanError: the input is neither samples nor windows.
 
         >>> import numpy as np, isochrony as iso
@@ -81,7 +81,11 @@ class GeneratedOperators(Chain):
         array([[ 4,  5,  6,  7],
                [ 8,  9, 10, 11]])
         """
-        return self._then("between", start=index("between start=", start), end=index("between end=", end))
+        return self._then(
+            "between",
+            start=_options.index("between start=", start, "samples"),
+            end=_options.index("between end=", end, "samples"),
+        )
 
     def ca_cfar(
         self,
@@ -106,12 +110,12 @@ class GeneratedOperators(Chain):
 
         Parameters:
             pfa (1e-15 to 0.1): Probability that noise is detected (false alarm).
-            training (numbers, from 1): Training cells on each side, from which the noise power is estimated.
-            guard (numbers, from 0): Cells next to the one under test that are left out, on each side.
+            training (cells, 1 to 2^28): Training cells on each side, from which the noise power is estimated.
+            guard (cells, 0 to 2^28): Cells next to the one under test that are left out, on each side.
             sides ("both" or "before"): Training cells on both sides, or only before, which has no delay.
             order (of the training cells, 0 to 1): Estimates the noise by the cell above this share of the sorted
                 training cells, such as 0.75, which other targets do not mask. Left out: by their mean.
-            degrees (degrees of freedom, 1 to 1e+06): Number of squared Gaussian values of which a power is the mean: 2
+            degrees (degrees of freedom, 1 to 1e6): Number of squared Gaussian values of which a power is the mean: 2
                 for complex samples and bins of a spectrum, 1 for squares of real samples, n for their mean over n
                 samples.
 
@@ -121,8 +125,8 @@ class GeneratedOperators(Chain):
             statistic it is Rohling's. NaN spreads to the levels whose cells contain it.
 
         Raises:
-            OptionError: an argument of the wrong type, or none of its choices.
-            PlanError: the input is not real; `order` with degrees other than 2.
+            OptionError: an argument of the wrong type, none of its choices, or a count below its least value.
+            PlanError: another value out of range; the input is not real; `order` with degrees other than 2.
 
         Source:
             H. M. Finn and R. S. Johnson (1968); H. Rohling, "Radar CFAR thresholding in clutter and multiple target
@@ -136,12 +140,12 @@ class GeneratedOperators(Chain):
         """
         return self._then(
             "ca_cfar",
-            pfa=finite("ca_cfar pfa=", pfa, ""),
-            training=whole("ca_cfar training=", training, "numbers", 1),
-            guard=whole("ca_cfar guard=", guard, "numbers", 0),
-            sides=choice("sides", sides, ("both", "before")),
-            order=None if order is None else finite("ca_cfar order=", order, "of the training cells"),
-            degrees=whole("ca_cfar degrees=", degrees, "degrees of freedom", 1),
+            pfa=_options.finite("ca_cfar pfa=", pfa, ""),
+            training=_options.whole("ca_cfar training=", training, "cells", 1),
+            guard=_options.whole("ca_cfar guard=", guard, "cells", 0),
+            sides=_options.choice("sides", sides, ("both", "before")),
+            order=None if order is None else _options.finite("ca_cfar order=", order, "of the training cells"),
+            degrees=_options.whole("ca_cfar degrees=", degrees, "degrees of freedom", 1),
         )
 
     def calibrate(self, gain: float = 1.0, offset: float = 0.0, unit: str | None = None) -> Self:
@@ -163,7 +167,7 @@ class GeneratedOperators(Chain):
             counts, and a stored signal has them with their calibration.
 
         Raises:
-            OptionError: an argument of the wrong type, or none of its choices.
+            OptionError: an argument of the wrong type.
             PlanError: the input is not samples; a gain of 0, or one by which a count is not a finite number of units.
 
         >>> import numpy as np, isochrony as iso
@@ -173,9 +177,9 @@ class GeneratedOperators(Chain):
         """
         return self._then(
             "calibrate",
-            gain=finite("calibrate gain=", gain, ""),
-            offset=finite("calibrate offset=", offset, ""),
-            unit=None if unit is None else text("calibrate unit=", unit, "the name of a unit"),
+            gain=_options.finite("calibrate gain=", gain, ""),
+            offset=_options.finite("calibrate offset=", offset, ""),
+            unit=None if unit is None else _options.text("calibrate unit=", unit, "the name of a unit"),
         )
 
     def cfar(
@@ -195,10 +199,10 @@ class GeneratedOperators(Chain):
             pfa (1e-15 to 0.1): Probability that noise is detected (false alarm). Give this or `deviations`.
             deviations (standard deviations, 1 to 1000): Standard deviations above the mean from which a number is
                 detected.
-            memory (numbers, from 8): Time constant of the mean and deviation of the noise. This many numbers are
-                learned from first.
-            timeout (numbers, from 1): Detections in a row after which they count as noise until a number is not
-                detected, so that a lasting step is followed.
+            memory (samples or windows, 8 to 2^52 - 1): Time constant of the mean and deviation of the noise. This many
+                numbers are learned from first.
+            timeout (samples or windows, 1 to 2^52 - 1): Detections in a row after which they count as noise until a
+                number is not detected, so that a lasting step is followed.
 
         Conventions:
             Noise is Gaussian; its mean and deviation are exponentially weighted. With `pfa` the distance is that of
@@ -206,8 +210,8 @@ class GeneratedOperators(Chain):
             corrected. NaN has the level NaN and does not count as noise.
 
         Raises:
-            OptionError: an argument of the wrong type, or none of its choices.
-            PlanError: both or neither of `pfa` and `deviations`; the input is not real.
+            OptionError: an argument of the wrong type, or a count below its least value.
+            PlanError: another value out of range; both or neither of `pfa` and `deviations`; the input is not real.
 
         Source:
             L. Girod et al., "XStream: a signal-oriented data stream management system" (2008), section II-A.
@@ -221,10 +225,12 @@ class GeneratedOperators(Chain):
         """
         return self._then(
             "cfar",
-            pfa=None if pfa is None else finite("cfar pfa=", pfa, ""),
-            deviations=None if deviations is None else finite("cfar deviations=", deviations, "standard deviations"),
-            memory=whole("cfar memory=", memory, "numbers", 8),
-            timeout=whole("cfar timeout=", timeout, "numbers", 1),
+            pfa=None if pfa is None else _options.finite("cfar pfa=", pfa, ""),
+            deviations=None
+            if deviations is None
+            else _options.finite("cfar deviations=", deviations, "standard deviations"),
+            memory=_options.whole("cfar memory=", memory, "samples or windows", 8),
+            timeout=_options.whole("cfar timeout=", timeout, "samples or windows", 1),
         )
 
     def combine_packets(
@@ -247,10 +253,10 @@ class GeneratedOperators(Chain):
 
         Parameters:
             *others: the packets of the other receivers, of the same length and timebase. None: intact packets only.
-            clusters (clusters): Cluster number of each receiver, this plan's first. Left out: each receiver is its own
-                cluster.
-            error_rates: Share of wrong bits of each receiver, from 0 to below 0.5; below 1e-9 it counts as that. Left
-                out: all are alike.
+            clusters (0 to 2^31 - 1): Cluster number of each receiver, this plan's first. Left out: each receiver is its
+                own cluster.
+            error_rates (0 to 0.5): Share of wrong bits of each receiver, less than 0.5; below 1e-9 it counts as that.
+                Left out: all are alike.
             search (bits, 0 to 20): Most bits that are tried both ways.
 
         Conventions:
@@ -262,9 +268,9 @@ class GeneratedOperators(Chain):
             searches.
 
         Raises:
-            OptionError: an argument of the wrong type, or none of its choices.
-            PlanError: windows that are not uint8, overlap, differ, or are shorter than 5 bytes; lists without a number
-                for each receiver.
+            OptionError: an argument of the wrong type, or a count below its least value.
+            PlanError: another value out of range; windows that are not uint8, overlap, differ, or are shorter than 5
+                bytes; lists without a number for each receiver.
 
         Source:
             D. Chase, "A class of algorithms for decoding block codes with channel measurement information" (1972).
@@ -282,9 +288,11 @@ class GeneratedOperators(Chain):
             others,
             clusters=[]
             if clusters is None
-            else [whole("combine_packets clusters=", one, "clusters", 0) for one in clusters],
-            error_rates=[] if error_rates is None else finite_or_list("combine_packets error_rates=", error_rates, ""),
-            search=whole("combine_packets search=", search, "bits", 0),
+            else _options.whole_list("combine_packets clusters=", clusters, "clusters", 0),
+            error_rates=[]
+            if error_rates is None
+            else _options.finite_or_list("combine_packets error_rates=", error_rates, ""),
+            search=_options.whole("combine_packets search=", search, "bits", 0),
         )
 
     def count(self) -> Self:
@@ -324,13 +332,13 @@ class GeneratedOperators(Chain):
 
         Parameters:
             other: windows of real samples, of the same length, hop and timebase.
-            max_lag (samples, from 0): Largest delay, below the window's length.
+            max_lag (samples, 0 to 2^40): Largest delay, below the window's length.
             method ("xcorr" or "gcc_phat"): Correlation whose highest peak is the delay: coefficients of `xcorr`, or
                 `gcc_phat`.
             refine ("parabola" or "band_limited"): Interpolation of the peak between samples. Left out: a parabola for
                 "xcorr", band-limited for "gcc_phat".
-            band_hz: Band of "gcc_phat", as there.
-            regularise (of the largest, 0 to 1e+06): Regularisation of "gcc_phat", as there.
+            band_hz (Hz, from 0): Band of "gcc_phat", as there.
+            regularise (of the largest, 0 to 1e6): Regularisation of "gcc_phat", as there.
 
         Conventions:
             The delay is that of the highest peak. NaN where a window has NaN or is zero. A parabola through the highest
@@ -339,9 +347,9 @@ class GeneratedOperators(Chain):
             of the band-limited function through all values and has no bias.
 
         Raises:
-            OptionError: an argument of the wrong type, or none of its choices.
-            PlanError: the inputs are not such windows; a lag of a window's length or more; a band out of range, or one
-                given for "xcorr".
+            OptionError: an argument of the wrong type, none of its choices, or a count below its least value.
+            PlanError: another value out of range; the inputs are not such windows; a lag of a window's length or more;
+                a band out of range, or one given for "xcorr".
 
         >>> import numpy as np, isochrony as iso
         >>> t = np.arange(200)
@@ -355,11 +363,11 @@ class GeneratedOperators(Chain):
         return self._then(
             "delay",
             (other,),
-            max_lag=whole("delay max_lag=", max_lag, "samples", 0),
-            method=choice("method", method, ("xcorr", "gcc_phat")),
-            refine=None if refine is None else choice("refine", refine, ("parabola", "band_limited")),
-            band_hz=[] if band_hz is None else finite_or_list("delay band_hz=", band_hz, ""),
-            regularise=finite("delay regularise=", regularise, "of the largest"),
+            max_lag=_options.whole("delay max_lag=", max_lag, "samples", 0),
+            method=_options.choice("method", method, ("xcorr", "gcc_phat")),
+            refine=None if refine is None else _options.choice("refine", refine, ("parabola", "band_limited")),
+            band_hz=[] if band_hz is None else _options.finite_or_list("delay band_hz=", band_hz, "Hz"),
+            regularise=_options.finite("delay regularise=", regularise, "of the largest"),
         )
 
     def detrend(self, kind: Literal["constant", "linear"] = "constant") -> Self:
@@ -385,7 +393,7 @@ class GeneratedOperators(Chain):
         >>> iso.scan(np.array([1.0, 3.0, 2.0, 4.0]), rate=100).rewindow(4).detrend("linear").collect().round(6)
         array([[-0.3,  0.9, -0.9,  0.3]])
         """
-        return self._then("detrend", kind=choice("kind", kind, ("constant", "linear")))
+        return self._then("detrend", kind=_options.choice("kind", kind, ("constant", "linear")))
 
     def error_correlation(self, *others: Plan, every: int = 1000) -> Self:
         """Measure how strongly the bit errors of several receivers are correlated.
@@ -402,15 +410,16 @@ class GeneratedOperators(Chain):
 
         Parameters:
             *others: the packets of the other receivers, of the same length and timebase.
-            every (packets, from 1): Packets per row.
+            every (packets, 1 to 1e9): Packets per row.
 
         Conventions:
             Errors are known where one receiver's copy agrees with its CRC; other packets are not counted. NaN where
             there is no such packet, or one of both receivers has no errors.
 
         Raises:
-            OptionError: an argument of the wrong type, or none of its choices.
-            PlanError: fewer than two inputs; windows that are not uint8, overlap, differ, or are shorter than 5 bytes.
+            OptionError: an argument of the wrong type, or a count below its least value.
+            PlanError: another value out of range; fewer than two inputs; windows that are not uint8, overlap, differ,
+                or are shorter than 5 bytes.
 
         >>> import zlib, numpy as np, isochrony as iso
         >>> text = b"all quiet"
@@ -422,7 +431,9 @@ class GeneratedOperators(Chain):
                [ nan, 0.01, 0.7 ],
                [ nan, 0.7 , 0.02]])
         """
-        return self._then("error_correlation", others, every=whole("error_correlation every=", every, "packets", 1))
+        return self._then(
+            "error_correlation", others, every=_options.whole("error_correlation every=", every, "packets", 1)
+        )
 
     def fft(
         self,
@@ -462,9 +473,9 @@ class GeneratedOperators(Chain):
         """
         return self._then(
             "fft",
-            taper=taper_text(taper),
-            scaling=choice("scaling", scaling, ("none", "spectrum", "psd")),
-            detrend=choice("detrend", detrend, ("none", "constant", "linear")),
+            taper=_tapers.taper_text(taper),
+            scaling=_options.choice("scaling", scaling, ("none", "spectrum", "psd")),
+            detrend=_options.choice("detrend", detrend, ("none", "constant", "linear")),
         )
 
     def gcc_phat(
@@ -481,9 +492,9 @@ class GeneratedOperators(Chain):
 
         Parameters:
             other: windows of real samples, of the same length, hop and timebase.
-            max_lag (samples, from 0): Largest lag, below the window's length.
-            band_hz: Lower and upper frequency of the band that has signal. Left out: all frequencies.
-            regularise (of the largest, 0 to 1e+06): Added to each frequency's cross-power before dividing by it, as a
+            max_lag (samples, 0 to 2^40): Largest lag, below the window's length.
+            band_hz (Hz, from 0): Lower and upper frequency of the band that has signal. Left out: all frequencies.
+            regularise (of the largest, 0 to 1e6): Added to each frequency's cross-power before dividing by it, as a
                 share of the largest cross-power in the band. Frequencies with less than that count less, instead of
                 adding noise.
 
@@ -493,9 +504,9 @@ class GeneratedOperators(Chain):
             row.
 
         Raises:
-            OptionError: an argument of the wrong type, or none of its choices.
-            PlanError: the inputs are not such windows; a lag of a window's length or more; a band outside 0 Hz to half
-                the rate.
+            OptionError: an argument of the wrong type, or a count below its least value.
+            PlanError: another value out of range; the inputs are not such windows; a lag of a window's length or more;
+                a band outside 0 Hz to half the rate.
 
         Source:
             C. H. Knapp and G. C. Carter, "The generalized correlation method for estimation of time delay" (1976).
@@ -509,9 +520,9 @@ class GeneratedOperators(Chain):
         return self._then(
             "gcc_phat",
             (other,),
-            max_lag=whole("gcc_phat max_lag=", max_lag, "samples", 0),
-            band_hz=[] if band_hz is None else finite_or_list("gcc_phat band_hz=", band_hz, ""),
-            regularise=finite("gcc_phat regularise=", regularise, "of the largest"),
+            max_lag=_options.whole("gcc_phat max_lag=", max_lag, "samples", 0),
+            band_hz=[] if band_hz is None else _options.finite_or_list("gcc_phat band_hz=", band_hz, "Hz"),
+            regularise=_options.finite("gcc_phat regularise=", regularise, "of the largest"),
         )
 
     def haar(self, levels: int, *, output: Literal["energies", "details", "coefficients"] = "energies") -> Self:
@@ -526,7 +537,7 @@ class GeneratedOperators(Chain):
             all "coefficients", shape (n, N). float32 for float32, otherwise float64. No edges, no delay.
 
         Parameters:
-            levels (levels, 1 to 62): Number of times the window is halved.
+            levels (1 to 62): Number of times the window is halved.
             output ("energies" or "details" or "coefficients"): "energies", "details" of the last level, or all
                 "coefficients".
 
@@ -536,8 +547,8 @@ class GeneratedOperators(Chain):
             / 2^l Hz. NaN spreads to its window's row.
 
         Raises:
-            OptionError: an argument of the wrong type, or none of its choices.
-            PlanError: input that is not windows of real samples of such a length.
+            OptionError: an argument of the wrong type, none of its choices, or a count below its least value.
+            PlanError: another value out of range; input that is not windows of real samples of such a length.
 
         >>> import numpy as np, isochrony as iso
         >>> steps = iso.scan(np.array([1.0, 1.0, 3.0, 3.0]), rate=100).rewindow(4)
@@ -546,8 +557,8 @@ class GeneratedOperators(Chain):
         """
         return self._then(
             "haar",
-            levels=whole("haar levels=", levels, "levels", 1),
-            output=choice("output", output, ("energies", "details", "coefficients")),
+            levels=_options.whole("haar levels=", levels, "levels", 1),
+            output=_options.choice("output", output, ("energies", "details", "coefficients")),
         )
 
     def iir(
@@ -576,11 +587,11 @@ class GeneratedOperators(Chain):
             kind ("butter" or "cheby1" or "cheby2" or "ellip"): Filter type: "butter" is flat, "cheby1" has ripple in
                 the passband, "cheby2" in the stopband, "ellip" in both.
             band ("lowpass" or "highpass" or "bandpass" or "bandstop"): Passband type.
-            cutoff_hz (Hz): Corner frequency, or both corners of a band, between 0 and half the rate: where the gain is
-                1 / sqrt(2) ("butter"), `-ripple_db` ("cheby1", "ellip") or `-attenuation_db` ("cheby2").
+            cutoff_hz (Hz, from 0): Corner frequency, or both corners of a band, between 0 and half the rate: where the
+                gain is 1 / sqrt(2) ("butter"), `-ripple_db` ("cheby1", "ellip") or `-attenuation_db` ("cheby2").
             order (poles, 1 to 32): Order of the lowpass prototype; a band filter has twice as many poles.
-            ripple_db (dB, 1e-06 to 600): Passband ripple of "cheby1" and "ellip".
-            attenuation_db (dB, 1e-06 to 600): Stopband attenuation of "cheby2" and "ellip".
+            ripple_db (dB, 1e-6 to 600): Passband ripple of "cheby1" and "ellip".
+            attenuation_db (dB, 1e-6 to 600): Stopband attenuation of "cheby2" and "ellip".
             initial ("zero" or "steady"): State at the start of each gap-free range: zeros, or "steady", as if its first
                 sample had lasted forever, so that a constant has no transient.
 
@@ -590,9 +601,10 @@ class GeneratedOperators(Chain):
             all that follows in their gap-free range NaN.
 
         Raises:
-            OptionError: an argument of the wrong type, or none of its choices.
-            PlanError: a corner outside 0 Hz to half the rate; a filter that double precision cannot represent; input
-                that is not samples.
+            OptionError: an argument of the wrong type, none of its choices, or a count below its least value.
+            PlanError: another value out of range; `ripple_db` or `attenuation_db` missing for a kind that needs it, or
+                given for another; another number of corners than the band has; a corner outside 0 Hz to half the rate;
+                a filter that double precision cannot represent; input that is not samples.
 
         >>> import numpy as np, isochrony as iso
         >>> t = np.arange(2000) / 1000
@@ -604,13 +616,15 @@ class GeneratedOperators(Chain):
         """
         return self._then(
             "iir",
-            kind=choice("kind", kind, ("butter", "cheby1", "cheby2", "ellip")),
-            band=choice("band", band, ("lowpass", "highpass", "bandpass", "bandstop")),
-            cutoff_hz=finite_or_list("iir cutoff_hz=", cutoff_hz, "Hz"),
-            order=whole("iir order=", order, "poles", 1),
-            ripple_db=None if ripple_db is None else finite("iir ripple_db=", ripple_db, "dB"),
-            attenuation_db=None if attenuation_db is None else finite("iir attenuation_db=", attenuation_db, "dB"),
-            initial=choice("initial", initial, ("zero", "steady")),
+            kind=_options.choice("kind", kind, ("butter", "cheby1", "cheby2", "ellip")),
+            band=_options.choice("band", band, ("lowpass", "highpass", "bandpass", "bandstop")),
+            cutoff_hz=_options.finite_or_list("iir cutoff_hz=", cutoff_hz, "Hz"),
+            order=_options.whole("iir order=", order, "poles", 1),
+            ripple_db=None if ripple_db is None else _options.finite("iir ripple_db=", ripple_db, "dB"),
+            attenuation_db=None
+            if attenuation_db is None
+            else _options.finite("iir attenuation_db=", attenuation_db, "dB"),
+            initial=_options.choice("initial", initial, ("zero", "steady")),
         )
 
     def join(self, other: Plan, *, tolerance: float | None = None, suffix: str = "_right") -> Self:
@@ -624,19 +638,20 @@ class GeneratedOperators(Chain):
             Rows without a partner are left out. No edges; a row waits only as long as a partner can follow.
 
         Parameters:
-            other: rows or ranges. Rows of one timebase meet by their indices, others by civil time.
-            tolerance (seconds, from 0): Largest distance of two rows' starts; each row then meets at most one. Left
-                out: rows whose ranges overlap.
+            other: rows or ranges. Rows of one timebase match by their indices, others by civil time.
+            tolerance (seconds, 0 to 1e12): Largest distance of two rows' starts; each row then matches at most one.
+                Left out: rows whose ranges overlap.
             suffix: Appended to names of the other plan's fields that this one has, too.
 
         Conventions:
-            With a tolerance, each row meets at most one of the other plan, whose start is nearest to its own and no
-            further away; of two equally near ones the earlier. Rows whose time is not known meet none. A stream that
-            goes back in time, as after a clock step, ends the run with an error.
+            With a tolerance, each row matches at most one of the other plan, whose start is nearest to its own and no
+            further away; of two equally near ones the earlier. Rows whose time is not known match none. Times that
+            decrease, as after a clock step, end the run with an error.
 
         Raises:
-            OptionError: an argument of the wrong type, or none of its choices.
-            PlanError: an input without `start` and `end`; inputs without a common time; two fields of one name.
+            OptionError: an argument of the wrong type.
+            PlanError: a value out of range; an input without `start` and `end`; inputs without a common time; two
+                fields of one name.
 
         >>> import numpy as np, isochrony as iso
         >>> windows = iso.scan(np.arange(8), rate=100).rewindow(4)
@@ -649,15 +664,15 @@ class GeneratedOperators(Chain):
         return self._then(
             "join",
             (other,),
-            tolerance=None if tolerance is None else seconds("join tolerance=", tolerance),
-            suffix=text("join suffix=", suffix, ""),
+            tolerance=None if tolerance is None else _options.seconds("join tolerance=", tolerance),
+            suffix=_options.text("join suffix=", suffix, ""),
         )
 
     def merge(self, *others: Plan) -> Self:
         """Merge items of several plans in the order of their indices.
 
         Inputs:
-            Samples, windows, rows or ranges.
+            Samples, windows, ranges, or rows other than those of groups, which have no indices.
 
         Returns:
             All items of all inputs, of the same type, ordered by their first index; where two begin together, the first
@@ -667,11 +682,12 @@ class GeneratedOperators(Chain):
             *others: plans of the same type and timebase.
 
         Conventions:
-            Where inputs overlap, single windows or samples alternate, however they arrived in blocks. Where inputs go
-            back, as ranges of a selection may, the first ascending part of all inputs comes first, then what follows.
+            Where inputs overlap, single windows or samples alternate, however they arrived in blocks. Where indices
+            decrease, as after a rewind of a selection by time, the first ascending part of all inputs comes first, then
+            what follows.
 
         Raises:
-            PlanError: the plans differ in what they carry.
+            PlanError: the plans differ in what they carry; rows of groups.
 
         >>> import numpy as np, isochrony as iso
         >>> windows = iso.scan(np.arange(9), rate=100).rewindow(3)
@@ -693,8 +709,9 @@ class GeneratedOperators(Chain):
             otherwise float64. Edges and delay as for `iir`.
 
         Parameters:
-            hz (Hz): Frequency to remove, between 0 and half the rate.
-            q: Quality factor: the frequency divided by the width of the band that is attenuated by 3 dB or more.
+            hz (Hz, from 0): Frequency to remove, between 0 and half the rate.
+            q (from 0): Quality factor: the frequency divided by the width of the band that is attenuated by 3 dB or
+                more.
             initial ("zero" or "steady"): State at the start of each gap-free range, as in `iir`.
 
         Conventions:
@@ -703,8 +720,8 @@ class GeneratedOperators(Chain):
 
         Raises:
             OptionError: an argument of the wrong type, or none of its choices.
-            PlanError: a frequency outside 0 Hz to half the rate; a band wider than half the rate; input that is not
-                samples.
+            PlanError: a value out of range; a frequency outside 0 Hz to half the rate; a band wider than half the rate;
+                input that is not samples.
 
         >>> import numpy as np, isochrony as iso
         >>> hum = np.sin(2 * np.pi * 50 * np.arange(4000) / 1000)
@@ -714,9 +731,9 @@ class GeneratedOperators(Chain):
         """
         return self._then(
             "notch",
-            hz=finite("notch hz=", hz, "Hz"),
-            q=finite("notch q=", q, ""),
-            initial=choice("initial", initial, ("zero", "steady")),
+            hz=_options.finite("notch hz=", hz, "Hz"),
+            q=_options.finite("notch q=", q, ""),
+            initial=_options.choice("initial", initial, ("zero", "steady")),
         )
 
     def passthrough(self) -> Self:
@@ -759,8 +776,8 @@ class GeneratedOperators(Chain):
                 regression line ("linear"), or nothing.
 
         Conventions:
-            As `scipy.signal.periodogram`. The sum of a density times rate / N is the mean square of the tapered window.
-            NaN spreads to its window's row.
+            As `scipy.signal.periodogram`. With a taper w, a density summed and multiplied by rate / N is sum((x w)²) /
+            sum(w²), the mean square of x as weighted by w². NaN spreads to its window's row.
 
         Raises:
             OptionError: an argument of the wrong type, or none of its choices.
@@ -773,9 +790,9 @@ class GeneratedOperators(Chain):
         """
         return self._then(
             "power",
-            taper=taper_text(taper),
-            scaling=choice("scaling", scaling, ("density", "spectrum")),
-            detrend=choice("detrend", detrend, ("none", "constant", "linear")),
+            taper=_tapers.taper_text(taper),
+            scaling=_options.choice("scaling", scaling, ("density", "spectrum")),
+            detrend=_options.choice("detrend", detrend, ("none", "constant", "linear")),
         )
 
     def quantile(self, at: npt.ArrayLike) -> Self:
@@ -789,20 +806,20 @@ class GeneratedOperators(Chain):
             otherwise float64. No edges, no delay.
 
         Parameters:
-            at: One or more numbers from 0 (minimum) to 1 (maximum).
+            at (0 to 1): One or more quantiles: 0 is the minimum, 0.5 the median, 1 the maximum.
 
         Conventions:
             By the linear method of `numpy.quantile`. NaN for a window that has NaN.
 
         Raises:
-            OptionError: an argument of the wrong type, or none of its choices.
-            PlanError: input that is not windows of real samples; a quantile outside 0 to 1.
+            OptionError: an argument of the wrong type.
+            PlanError: a value out of range; input that is not windows of real samples.
 
         >>> import numpy as np, isochrony as iso
         >>> iso.scan(np.array([4, 1, 2, 3]), rate=100).rewindow(4).quantile([0.5, 1]).collect()
         array([[2.5, 4. ]])
         """
-        return self._then("quantile", at=finite_or_list("quantile at=", at, ""))
+        return self._then("quantile", at=_options.finite_or_list("quantile at=", at, ""))
 
     def ranges(self, *, join: int = 0, before: int = 0, after: int = 0) -> Self:
         """Merge windows that touch or overlap into ranges of indices.
@@ -815,17 +832,17 @@ class GeneratedOperators(Chain):
             No edges; a range is known when the next one does not join it.
 
         Parameters:
-            join (samples, from 0): Ranges with this many samples or fewer between them become one.
-            before (samples, from 0): Samples by which each range starts earlier.
-            after (samples, from 0): Samples by which each range ends later.
+            join (samples, 0 to 2^46): Ranges with this many samples or fewer between them become one.
+            before (samples, 0 to 2^46): Samples by which each range starts earlier.
+            after (samples, 0 to 2^46): Samples by which each range ends later.
 
         Conventions:
             Ranges never join across a gap or a clock step. Widened ranges may reach into a gap; none starts before
             index 0.
 
         Raises:
-            OptionError: an argument of the wrong type, or none of its choices.
-            PlanError: the input is neither windows nor ranges.
+            OptionError: an argument of the wrong type, or a count below its least value.
+            PlanError: another value out of range; the input is neither windows nor ranges.
 
         >>> import numpy as np, isochrony as iso
         >>> loud = iso.scan(np.arange(12) % 6, rate=100).rewindow(2).filter(lambda s: s.max() > 1)
@@ -835,9 +852,9 @@ class GeneratedOperators(Chain):
         """
         return self._then(
             "ranges",
-            join=whole("ranges join=", join, "samples", 0),
-            before=whole("ranges before=", before, "samples", 0),
-            after=whole("ranges after=", after, "samples", 0),
+            join=_options.whole("ranges join=", join, "samples", 0),
+            before=_options.whole("ranges before=", before, "samples", 0),
+            after=_options.whole("ranges after=", after, "samples", 0),
         )
 
     def rewindow(
@@ -858,8 +875,8 @@ class GeneratedOperators(Chain):
             spans a gap or a clock step; a last, short one is treated as `tail` says. No delay beyond the window.
 
         Parameters:
-            window (samples, from 1): Samples per window.
-            hop (samples, from 1): Samples from the start of one window to the next. Left out: `window`.
+            window (samples, 1 to 2^46): Samples per window.
+            hop (samples, 1 to 2^46): Samples from the start of one window to the next. Left out: `window`.
             tail ("drop" or "keep"): Drops or keeps a last window that a break or the end leaves short.
             anchor ("run" or "range"): "run": a scan of a part of a signal gives those of the signal's own windows that
                 lie wholly inside. "range": windows start at the first sample that is read.
@@ -869,8 +886,8 @@ class GeneratedOperators(Chain):
             says otherwise.
 
         Raises:
-            OptionError: an argument of the wrong type, or none of its choices.
-            PlanError: the input is not samples.
+            OptionError: an argument of the wrong type, none of its choices, or a count below its least value.
+            PlanError: another value out of range; the input is not samples.
 
         >>> import numpy as np, isochrony as iso
         >>> iso.scan(np.arange(7), rate=100).rewindow(3, hop=2).collect()
@@ -880,10 +897,10 @@ class GeneratedOperators(Chain):
         """
         return self._then(
             "rewindow",
-            window=whole("rewindow window=", window, "samples", 1),
-            hop=None if hop is None else whole("rewindow hop=", hop, "samples", 1),
-            tail=choice("tail", tail, ("drop", "keep")),
-            anchor=choice("anchor", anchor, ("run", "range")),
+            window=_options.whole("rewindow window=", window, "samples", 1),
+            hop=None if hop is None else _options.whole("rewindow hop=", hop, "samples", 1),
+            tail=_options.choice("tail", tail, ("drop", "keep")),
+            anchor=_options.choice("anchor", anchor, ("run", "range")),
         )
 
     def rms(self) -> Self:
@@ -916,24 +933,24 @@ class GeneratedOperators(Chain):
 
         Returns:
             Means of the same shape, in the same unit, float32 for float32, otherwise float64. Edges: at the start of
-            each gap-free range the window has the samples that there are. Delay: the window ends at its sample.
+            each gap-free range the window is shorter. Delay: the window ends at its sample.
 
         Parameters:
-            window (seconds, from 0): Length of the window, to the nearest sample.
+            window (seconds, 0 to 1e9): Length of the window, to the nearest sample.
 
         Conventions:
             NaN and infinities reach as far as the window and no further; no rounding error of samples that have left it
             remains.
 
         Raises:
-            OptionError: an argument of the wrong type, or none of its choices.
-            PlanError: a window shorter than half a sample; input that is not real.
+            OptionError: an argument of the wrong type.
+            PlanError: a value out of range; a window shorter than half a sample; input that is not real.
 
         >>> import numpy as np, isochrony as iso
         >>> iso.scan(np.array([1.0, 3.0, 5.0, 1.0]), rate=100).running_mean(0.02).collect()
         array([1., 2., 4., 3.])
         """
-        return self._then("running_mean", window=seconds("running_mean window=", window))
+        return self._then("running_mean", window=_options.seconds("running_mean window=", window))
 
     def running_quantile(self, window: float, q: float) -> Self:
         """Compute a quantile, such as the median, over a sliding window that ends at each sample.
@@ -943,10 +960,10 @@ class GeneratedOperators(Chain):
 
         Returns:
             Quantiles of the same shape, in the same unit, float32 for float32, otherwise float64. Edges: at the start
-            of each gap-free range the window has the samples that there are. Delay: the window ends at its sample.
+            of each gap-free range the window is shorter. Delay: the window ends at its sample.
 
         Parameters:
-            window (seconds, from 0): Length of the window, to the nearest sample.
+            window (seconds, 0 to 1e9): Length of the window, to the nearest sample.
             q (of the samples, 0 to 1): Quantile: 0 is the minimum, 0.5 the median, 1 the maximum.
 
         Conventions:
@@ -954,8 +971,8 @@ class GeneratedOperators(Chain):
             window; infinities are sorted with the rest.
 
         Raises:
-            OptionError: an argument of the wrong type, or none of its choices.
-            PlanError: a window shorter than half a sample; input that is not real.
+            OptionError: an argument of the wrong type.
+            PlanError: a value out of range; a window shorter than half a sample; input that is not real.
 
         >>> import numpy as np, isochrony as iso
         >>> spiky = iso.scan(np.array([1.0, 2.0, 90.0, 3.0, 2.0]), rate=100)
@@ -964,8 +981,8 @@ class GeneratedOperators(Chain):
         """
         return self._then(
             "running_quantile",
-            window=seconds("running_quantile window=", window),
-            q=finite("running_quantile q=", q, "of the samples"),
+            window=_options.seconds("running_quantile window=", window),
+            q=_options.finite("running_quantile q=", q, "of the samples"),
         )
 
     def running_rms(self, window: float) -> Self:
@@ -976,25 +993,24 @@ class GeneratedOperators(Chain):
 
         Returns:
             Root mean squares of the same shape, in the same unit, float32 for float32, otherwise float64. Edges: at the
-            start of each gap-free range the window has the samples that there are. Delay: the window ends at its
-            sample.
+            start of each gap-free range the window is shorter. Delay: the window ends at its sample.
 
         Parameters:
-            window (seconds, from 0): Length of the window, to the nearest sample.
+            window (seconds, 0 to 1e9): Length of the window, to the nearest sample.
 
         Conventions:
             NaN and infinities reach as far as the window and no further; no rounding error of samples that have left it
             remains.
 
         Raises:
-            OptionError: an argument of the wrong type, or none of its choices.
-            PlanError: a window shorter than half a sample; input that is not real.
+            OptionError: an argument of the wrong type.
+            PlanError: a value out of range; a window shorter than half a sample; input that is not real.
 
         >>> import numpy as np, isochrony as iso
         >>> iso.scan(np.array([3.0, -3.0, 4.0, 4.0]), rate=100).running_rms(0.02).collect().round(2)
         array([3.  , 3.  , 3.54, 4.  ])
         """
-        return self._then("running_rms", window=seconds("running_rms window=", window))
+        return self._then("running_rms", window=_options.seconds("running_rms window=", window))
 
     def spectral_score(
         self,
@@ -1015,7 +1031,8 @@ class GeneratedOperators(Chain):
 
         Parameters:
             weights: Weight of each frequency, at `numpy.fft.rfftfreq(N, 1 / rate)` Hz, or one for all.
-            band_hz: Lowest and highest frequency that count; negative ones exist for complex samples. Left out: all.
+            band_hz (Hz): Lowest and highest frequency that count; negative ones exist for complex samples. Left out:
+                all.
             normalise ("none" or "total"): "total" divides by the sum of all magnitudes.
             taper: Taper by which windows are multiplied, as in `isochrony.taper_factors`, periodic.
             detrend ("none" or "constant" or "linear"): What is subtracted from each window: its mean ("constant"), its
@@ -1042,11 +1059,11 @@ class GeneratedOperators(Chain):
         """
         return self._then(
             "spectral_score",
-            weights=finite_or_list("spectral_score weights=", weights, ""),
-            band_hz=[] if band_hz is None else finite_or_list("spectral_score band_hz=", band_hz, ""),
-            normalise=choice("normalise", normalise, ("none", "total")),
-            taper=taper_text(taper),
-            detrend=choice("detrend", detrend, ("none", "constant", "linear")),
+            weights=_options.finite_or_list("spectral_score weights=", weights, ""),
+            band_hz=[] if band_hz is None else _options.finite_or_list("spectral_score band_hz=", band_hz, "Hz"),
+            normalise=_options.choice("normalise", normalise, ("none", "total")),
+            taper=_tapers.taper_text(taper),
+            detrend=_options.choice("detrend", detrend, ("none", "constant", "linear")),
         )
 
     def stalta(self, sta: float, lta: float, *, method: Literal["classic", "recursive"] = "classic") -> Self:
@@ -1060,8 +1077,8 @@ class GeneratedOperators(Chain):
             each gap-free range. No delay: both windows end at each sample.
 
         Parameters:
-            sta (seconds, from 0): Length of the short window, to the nearest sample.
-            lta (seconds, from 0): Length of the long window, longer than `sta`.
+            sta (seconds, 0 to 1e9): Length of the short window, to the nearest sample.
+            lta (seconds, 0 to 1e9): Length of the long window, longer than `sta`.
             method ("classic" or "recursive"): "classic" takes plain means, "recursive" exponentially weighted ones with
                 these time constants.
 
@@ -1072,7 +1089,8 @@ class GeneratedOperators(Chain):
 
         Raises:
             OptionError: an argument of the wrong type, or none of its choices.
-            PlanError: `lta` not longer than `sta`; a window shorter than half a sample; input that is not real.
+            PlanError: a value out of range; `lta` not longer than `sta`; a window shorter than half a sample; input
+                that is not real.
 
         Source:
             R. V. Allen, "Automatic earthquake recognition and timing from single traces" (1978).
@@ -1086,9 +1104,9 @@ class GeneratedOperators(Chain):
         """
         return self._then(
             "stalta",
-            sta=seconds("stalta sta=", sta),
-            lta=seconds("stalta lta=", lta),
-            method=choice("method", method, ("classic", "recursive")),
+            sta=_options.seconds("stalta sta=", sta),
+            lta=_options.seconds("stalta lta=", lta),
+            method=_options.choice("method", method, ("classic", "recursive")),
         )
 
     def stats(self, *names: str) -> Self:
@@ -1111,7 +1129,6 @@ class GeneratedOperators(Chain):
             bits however the samples are cut and whatever the CPU.
 
         Raises:
-            OptionError: an argument of the wrong type, or none of its choices.
             PlanError: an unknown or repeated name, or none; input that is not windows.
 
         >>> import numpy as np, isochrony as iso
@@ -1121,7 +1138,7 @@ class GeneratedOperators(Chain):
              3    6    3     4
         [2 rows]
         """
-        return self._then("stats", names=list(names))
+        return self._then("stats", names=[*names])
 
     def taper(self, taper: Taper = "hann", *, symmetric: bool = False) -> Self:
         """Multiply the samples of every window by a taper.
@@ -1147,7 +1164,7 @@ class GeneratedOperators(Chain):
         >>> iso.scan(np.ones(4), rate=100).rewindow(4).taper("hann").collect()
         array([[0. , 0.5, 1. , 0.5]])
         """
-        return self._then("taper", taper=taper_text(taper), symmetric=bool(symmetric))
+        return self._then("taper", taper=_tapers.taper_text(taper), symmetric=_options.flag("symmetric", symmetric))
 
     def to_unit(self, unit: str) -> Self:
         """Convert values to another unit of the same quantity, such as kPa to mH2O.
@@ -1167,7 +1184,7 @@ class GeneratedOperators(Chain):
             (standard gravity), min, h, d, L, deg, rpm, degC, degF, in, ft, %, ppm, counts.
 
         Raises:
-            OptionError: an argument of the wrong type, or none of its choices.
+            OptionError: an argument of the wrong type.
             PlanError: the input is not samples; a unit that is not known; two units that measure different quantities.
 
         >>> import numpy as np, isochrony as iso
@@ -1175,7 +1192,7 @@ class GeneratedOperators(Chain):
         >>> cold.to_unit("degF").map(lambda s: s + 0.0).collect().round(9)
         array([14., 32.])
         """
-        return self._then("to_unit", unit=text("to_unit unit=", unit, "the name of a unit"))
+        return self._then("to_unit", unit=_options.text("to_unit unit=", unit, "the name of a unit"))
 
     def triggers(self, on: float, off: float | None = None, *, min_length: float = 0.0, merge: float = 0.0) -> Self:
         """Detect ranges with a two-threshold trigger: a range starts where the value reaches `on` and ends before it
@@ -1192,16 +1209,16 @@ class GeneratedOperators(Chain):
         Parameters:
             on (of the numbers' unit; adjustable): Threshold at which a range starts.
             off (of the numbers' unit; adjustable): Threshold below which it ends. Left out: `on`.
-            min_length (seconds, from 0): Drops ranges shorter than this.
-            merge (seconds, from 0): Merges ranges with this much time or less between them.
+            min_length (seconds, 0 to 1e9): Drops ranges shorter than this.
+            merge (seconds, 0 to 1e9): Merges ranges with this much time or less between them.
 
         Conventions:
             ObsPy's `trigger_onset` names the last index of a range where this gives the index after it. NaN is below
             both thresholds. Ranges are merged before short ones are dropped.
 
         Raises:
-            OptionError: an argument of the wrong type, or none of its choices.
-            PlanError: `off` above `on`; a negative time; input that is not real.
+            OptionError: an argument of the wrong type.
+            PlanError: a value out of range; `off` above `on`; a negative time; input that is not real.
 
         >>> import numpy as np, isochrony as iso
         >>> iso.scan(np.array([0, 4, 3, 2, 0, 5, 0]), rate=1).triggers(on=4, off=3).collect()
@@ -1210,10 +1227,10 @@ class GeneratedOperators(Chain):
         """
         return self._then(
             "triggers",
-            on=finite("triggers on=", on, "of the numbers' unit"),
-            off=None if off is None else finite("triggers off=", off, "of the numbers' unit"),
-            min_length=seconds("triggers min_length=", min_length),
-            merge=seconds("triggers merge=", merge),
+            on=_options.finite("triggers on=", on, "of the numbers' unit"),
+            off=None if off is None else _options.finite("triggers off=", off, "of the numbers' unit"),
+            min_length=_options.seconds("triggers min_length=", min_length),
+            merge=_options.seconds("triggers merge=", merge),
         )
 
     def trim_peak(self, extreme: Literal["max", "min", "abs"] = "max", *, count: int = 1, skip: int = 1) -> Self:
@@ -1238,8 +1255,8 @@ class GeneratedOperators(Chain):
             spread over it evenly, and `at` is the first sample that a value covers.
 
         Raises:
-            OptionError: an argument of the wrong type, or none of its choices.
-            PlanError: input that is not windows of real values.
+            OptionError: an argument of the wrong type, none of its choices, or a count below its least value.
+            PlanError: another value out of range; input that is not windows of real values.
 
         Source:
             `trimpeak` of L. Girod et al., "XStream: a signal-oriented data stream management system" (2008), figure 3.
@@ -1253,9 +1270,9 @@ class GeneratedOperators(Chain):
         """
         return self._then(
             "trim_peak",
-            extreme=choice("extreme", extreme, ("max", "min", "abs")),
-            count=whole("trim_peak count=", count, "peaks", 1),
-            skip=whole("trim_peak skip=", skip, "values", 1),
+            extreme=_options.choice("extreme", extreme, ("max", "min", "abs")),
+            count=_options.whole("trim_peak count=", count, "peaks", 1),
+            skip=_options.whole("trim_peak skip=", skip, "values", 1),
         )
 
     def welch(
@@ -1279,8 +1296,8 @@ class GeneratedOperators(Chain):
             samples after the last whole part are not used. No delay.
 
         Parameters:
-            nfft (samples, from 1): Samples of a part, up to the window's.
-            hop (samples, from 1): Samples from the start of one part to the next. Left out: half a part, rounded up.
+            nfft (samples, 1 to 2^40): Samples of a part, up to the window's.
+            hop (samples, 1 to 2^40): Samples from the start of one part to the next. Left out: half a part, rounded up.
             taper: Taper by which parts are multiplied, as in `isochrony.taper_factors`, periodic.
             scaling ("density" or "spectrum"): "density", in the unit squared per Hz; "spectrum", in the unit squared,
                 in which a sine of amplitude A peaks at A²/2.
@@ -1293,9 +1310,9 @@ class GeneratedOperators(Chain):
             As `scipy.signal.welch`; values are those of `power`.
 
         Raises:
-            OptionError: an argument of the wrong type, or none of its choices.
-            PlanError: input that is not windows of samples; `nfft` above the window's length; a taper's parameter out
-                of range.
+            OptionError: an argument of the wrong type, none of its choices, or a count below its least value.
+            PlanError: another value out of range; input that is not windows of samples; `nfft` above the window's
+                length; a taper's parameter out of range.
 
         Source:
             P. D. Welch, "The use of fast Fourier transform for the estimation of power spectra" (1967).
@@ -1308,12 +1325,12 @@ class GeneratedOperators(Chain):
         """
         return self._then(
             "welch",
-            nfft=whole("welch nfft=", nfft, "samples", 1),
-            hop=None if hop is None else whole("welch hop=", hop, "samples", 1),
-            taper=taper_text(taper),
-            scaling=choice("scaling", scaling, ("density", "spectrum")),
-            detrend=choice("detrend", detrend, ("none", "constant", "linear")),
-            average=choice("average", average, ("mean", "median")),
+            nfft=_options.whole("welch nfft=", nfft, "samples", 1),
+            hop=None if hop is None else _options.whole("welch hop=", hop, "samples", 1),
+            taper=_tapers.taper_text(taper),
+            scaling=_options.choice("scaling", scaling, ("density", "spectrum")),
+            detrend=_options.choice("detrend", detrend, ("none", "constant", "linear")),
+            average=_options.choice("average", average, ("mean", "median")),
         )
 
     def xcorr(self, other: Plan, max_lag: int, *, normalise: Literal["none", "coeff"] = "none") -> Self:
@@ -1328,7 +1345,7 @@ class GeneratedOperators(Chain):
 
         Parameters:
             other: windows of real samples, of the same length, hop and timebase.
-            max_lag (samples, from 0): Largest lag, below the window's length.
+            max_lag (samples, 0 to 2^40): Largest lag, below the window's length.
             normalise ("none" or "coeff"): "coeff" divides by the product of the windows' norms: results lie from -1 to
                 1, and are 0 where a window is zero.
 
@@ -1339,8 +1356,8 @@ class GeneratedOperators(Chain):
             norms. NaN spreads to its pair's row.
 
         Raises:
-            OptionError: an argument of the wrong type, or none of its choices.
-            PlanError: the inputs are not such windows; a lag of a window's length or more.
+            OptionError: an argument of the wrong type, none of its choices, or a count below its least value.
+            PlanError: another value out of range; the inputs are not such windows; a lag of a window's length or more.
 
         >>> import numpy as np, isochrony as iso
         >>> x, y = np.zeros((2, 8))
@@ -1352,8 +1369,8 @@ class GeneratedOperators(Chain):
         return self._then(
             "xcorr",
             (other,),
-            max_lag=whole("xcorr max_lag=", max_lag, "samples", 0),
-            normalise=choice("normalise", normalise, ("none", "coeff")),
+            max_lag=_options.whole("xcorr max_lag=", max_lag, "samples", 0),
+            normalise=_options.choice("normalise", normalise, ("none", "coeff")),
         )
 
     def zero_crossings(self) -> Self:
@@ -1401,12 +1418,12 @@ class GeneratedOperators(Chain):
             kind ("butter" or "cheby1" or "cheby2" or "ellip"): Filter type: "butter" is flat, "cheby1" has ripple in
                 the passband, "cheby2" in the stopband, "ellip" in both.
             band ("lowpass" or "highpass" or "bandpass" or "bandstop"): Passband type.
-            cutoff_hz (Hz): Corner frequency, or both corners of a band, between 0 and half the rate: the gain of
-                "butter" is one half there.
+            cutoff_hz (Hz, from 0): Corner frequency, or both corners of a band, between 0 and half the rate: the gain
+                of "butter" is one half there.
             order (poles, 1 to 32): Order of the lowpass prototype; a band filter has twice as many poles, and the
                 filter is applied twice.
-            ripple_db (dB, 1e-06 to 600): Passband ripple of "cheby1" and "ellip" in one pass.
-            attenuation_db (dB, 1e-06 to 600): Stopband attenuation of "cheby2" and "ellip" in one pass.
+            ripple_db (dB, 1e-6 to 600): Passband ripple of "cheby1" and "ellip" in one pass.
+            attenuation_db (dB, 1e-6 to 600): Stopband attenuation of "cheby2" and "ellip" in one pass.
 
         Conventions:
             As `scipy.signal.sosfiltfilt` of each gap-free range, with as many samples of padding, or all but one of a
@@ -1414,8 +1431,8 @@ class GeneratedOperators(Chain):
             in 10^12. NaN and infinities make all that follows in the range NaN, and up to two blocks before them.
 
         Raises:
-            OptionError: an argument of the wrong type, or none of its choices.
-            PlanError: as `iir`; a filter that takes more than 8,388,608 samples to settle.
+            OptionError: an argument of the wrong type, none of its choices, or a count below its least value.
+            PlanError: another value out of range; as `iir`; a filter that takes more than 8,388,608 samples to settle.
 
         >>> import numpy as np, isochrony as iso
         >>> t = np.arange(3000) / 1000
@@ -1427,12 +1444,12 @@ class GeneratedOperators(Chain):
         """
         return self._then(
             "zero_phase",
-            kind=choice("kind", kind, ("butter", "cheby1", "cheby2", "ellip")),
-            band=choice("band", band, ("lowpass", "highpass", "bandpass", "bandstop")),
-            cutoff_hz=finite_or_list("zero_phase cutoff_hz=", cutoff_hz, "Hz"),
-            order=whole("zero_phase order=", order, "poles", 1),
-            ripple_db=None if ripple_db is None else finite("zero_phase ripple_db=", ripple_db, "dB"),
+            kind=_options.choice("kind", kind, ("butter", "cheby1", "cheby2", "ellip")),
+            band=_options.choice("band", band, ("lowpass", "highpass", "bandpass", "bandstop")),
+            cutoff_hz=_options.finite_or_list("zero_phase cutoff_hz=", cutoff_hz, "Hz"),
+            order=_options.whole("zero_phase order=", order, "poles", 1),
+            ripple_db=None if ripple_db is None else _options.finite("zero_phase ripple_db=", ripple_db, "dB"),
             attenuation_db=None
             if attenuation_db is None
-            else finite("zero_phase attenuation_db=", attenuation_db, "dB"),
+            else _options.finite("zero_phase attenuation_db=", attenuation_db, "dB"),
         )

@@ -26,7 +26,7 @@ class Chain:
     def __init__(self, native: NativePlan) -> None:
         self._native = native
 
-    def _then(self, name: str, others: tuple[Chain, ...] = (), **params: object) -> Self:
+    def _then(self, name: str, others: tuple[Chain, ...] = (), /, **params: object) -> Self:
         return type(self)(self._native.then(name, json.dumps(params), [other._native for other in others]))
 
     @property

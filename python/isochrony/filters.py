@@ -30,9 +30,19 @@ class FilterSteps(GeneratedOperators):
             As `iir`: samples with their indices, shape (n,). The filter starts anew in each gap-free range; its delay
             depends on frequency.
 
+        Parameters:
+            hz (Hz): where the gain is 1 / sqrt(2), above 0 and below half the rate.
+            order (1 to 32): poles of the lowpass prototype.
+            initial ("zero" or "steady"): state at the start of each gap-free range, as in `iir`.
+
+        Raises:
+            OptionError, PlanError: as `iir`.
+
         >>> import numpy as np, isochrony as iso
-        >>> print(iso.scan(np.ones(3), rate=100).lowpass(10, order=2))
-        scan(array) -> iir(band="lowpass", cutoff_hz=10.0, order=2)
+        >>> t = np.arange(2000) / 1000
+        >>> mixed = iso.scan(np.sin(2 * np.pi * 5 * t) + np.sin(2 * np.pi * 200 * t), rate=1000)
+        >>> round(float(np.std(mixed.lowpass(20).collect()[1000:])), 2)  # of one sine
+        0.71
         """
         return self.iir("butter", "lowpass", hz, order, initial=initial)
 
@@ -43,9 +53,19 @@ class FilterSteps(GeneratedOperators):
             As `iir`: samples with their indices, shape (n,). The filter starts anew in each gap-free range; its delay
             depends on frequency.
 
+        Parameters:
+            hz (Hz): where the gain is 1 / sqrt(2), above 0 and below half the rate.
+            order (1 to 32): poles of the lowpass prototype.
+            initial ("zero" or "steady"): state at the start of each gap-free range, as in `iir`.
+
+        Raises:
+            OptionError, PlanError: as `iir`.
+
         >>> import numpy as np, isochrony as iso
-        >>> print(iso.scan(np.ones(3), rate=100).highpass(10, order=2))
-        scan(array) -> iir(band="highpass", cutoff_hz=10.0, order=2)
+        >>> t = np.arange(2000) / 1000
+        >>> mixed = iso.scan(np.sin(2 * np.pi * 5 * t) + np.sin(2 * np.pi * 200 * t), rate=1000)
+        >>> round(float(np.std(mixed.highpass(100).collect()[1000:])), 2)  # of one sine
+        0.71
         """
         return self.iir("butter", "highpass", hz, order, initial=initial)
 
@@ -58,9 +78,19 @@ class FilterSteps(GeneratedOperators):
             As `iir`: samples with their indices, shape (n,). The filter starts anew in each gap-free range; its delay
             depends on frequency.
 
+        Parameters:
+            low_hz, high_hz (Hz): where the gain is 1 / sqrt(2), ascending, above 0 and below half the rate.
+            order (1 to 32): poles of the lowpass prototype; the filter has twice as many.
+            initial ("zero" or "steady"): state at the start of each gap-free range, as in `iir`.
+
+        Raises:
+            OptionError, PlanError: as `iir`.
+
         >>> import numpy as np, isochrony as iso
-        >>> print(iso.scan(np.ones(3), rate=100).bandpass(5, 20, order=2))
-        scan(array) -> iir(band="bandpass", cutoff_hz=[5.0,20.0], order=2)
+        >>> t = np.arange(2000) / 1000
+        >>> mixed = iso.scan(np.sin(2 * np.pi * 5 * t) + np.sin(2 * np.pi * 200 * t), rate=1000)
+        >>> round(float(np.std(mixed.bandpass(150, 250).collect()[1000:])), 2)  # of one sine
+        0.71
         """
         return self.iir("butter", "bandpass", (low_hz, high_hz), order, initial=initial)
 
@@ -73,9 +103,19 @@ class FilterSteps(GeneratedOperators):
             As `iir`: samples with their indices, shape (n,). The filter starts anew in each gap-free range; its delay
             depends on frequency.
 
+        Parameters:
+            low_hz, high_hz (Hz): where the gain is 1 / sqrt(2), ascending, above 0 and below half the rate.
+            order (1 to 32): poles of the lowpass prototype; the filter has twice as many.
+            initial ("zero" or "steady"): state at the start of each gap-free range, as in `iir`.
+
+        Raises:
+            OptionError, PlanError: as `iir`.
+
         >>> import numpy as np, isochrony as iso
-        >>> print(iso.scan(np.ones(3), rate=100).bandstop(15, 25, order=2))
-        scan(array) -> iir(band="bandstop", cutoff_hz=[15.0,25.0], order=2)
+        >>> t = np.arange(2000) / 1000
+        >>> mixed = iso.scan(np.sin(2 * np.pi * 5 * t) + np.sin(2 * np.pi * 200 * t), rate=1000)
+        >>> round(float(np.std(mixed.bandstop(150, 250).collect()[1000:])), 2)  # of one sine
+        0.71
         """
         return self.iir("butter", "bandstop", (low_hz, high_hz), order, initial=initial)
 
@@ -124,8 +164,8 @@ class FilterSteps(GeneratedOperators):
 
         Raises:
             OptionError: an option without a legal value.
-            PlanError: options that do not go together, a frequency out of range, a design for equal ripple that was
-                not found, or no samples come in.
+            PlanError: parameters that exclude each other, or one that the others call for and that is missing; a
+                frequency out of range; an equiripple design that does not converge; input that is not samples.
 
         >>> import numpy as np, isochrony as iso
         >>> plan = iso.scan(np.arange(6.0), rate=100)

@@ -121,6 +121,9 @@ def listen(
     asked to go on behind the last record that came. It needs the extra `seismic` (ObsPy). Servers are believed: nothing
     is encrypted.
 
+    Returns:
+        A `Listener`, of which `scan` makes a plan.
+
     Parameters:
         address: ``"udp://HOST:PORT"``, ``"tcp://HOST:PORT"`` (one connection at a time) or ``"-"``, standard input;
             port 0 is one that is free. ``"audio:"``, the default device, or ``"audio:NAME"`` by its number or a part of

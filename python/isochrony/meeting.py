@@ -1,4 +1,4 @@
-"""Steps in which several plans meet, and loops, in which a plan meets what came out of it before."""
+"""Steps with several plans, and loops, in which a plan gets its own earlier results."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def takes_plans(step: str, function: Callable[..., Any], count: int) -> None:
 
 
 def alone(step: str, plan: Chain, others: tuple[Plan, ...]) -> NativePlan:
-    """The plan by itself, or an error where others are to meet it in a Python function."""
+    """The plan by itself, or an error where a Python function would get several."""
     if others:
         raise PlanError(f"{step} with other plans takes a function that is traced; zip the plans, or write a lambda")
     return plan._native
@@ -48,14 +48,17 @@ class MeetingSteps(Chain):
     __slots__ = ()
 
     def zip(self, *others: Plan) -> tuple[Self, ...]:
-        """Meet others at equal ranges of indices: what not all of them have is left out.
+        """Keep what all plans have at the same indices.
 
-        ``x, y = a.zip(b)``; an expression of both is `map` with others. Over ranges that go back (a selection by time
-        across a clock that was set back) plans meet within what ascends: the first part of one with the first of the
+        ``x, y = a.zip(b)``; an expression of both is `map` with others. Where indices decrease (a selection by time
+        across a clock that was set back), ascending parts are matched: the first part of one with the first of the
         other, and so on.
 
         Returns:
             One plan for this one and for each of the others, each with its own dtype and shape. No edges, no delay.
+
+        Parameters:
+            others: samples or windows of the same timebase, windows of the same length and hop.
 
         Raises:
             PlanError: the plans differ in what they carry, or in their timebase.
@@ -107,13 +110,13 @@ class MeetingSteps(Chain):
         """Feed results back: a loop.
 
         Returns:
-            What `body` gives to go on: for each window (or sample) that comes in, one, with its indices. Edges: the
-            loop starts anew with `initial` in each gap-free range. No delay.
+            The results of the loop: one window (or sample) for each that comes in, with its indices. Edges: the loop
+            starts anew with `initial` in each gap-free range. No delay.
 
         Parameters:
-            body: is called once, with this plan and with what it feeds back, `delay` windows (or samples) later; gives
-                the plan that goes on, which is also fed back, or a pair of what goes on and what is fed back. That
-                has a value for each window that comes in, so filters stand behind the loop, not in it.
+            body: is called once, with this plan and with what was fed back `delay` windows (or samples) before; returns
+                the results, which are also fed back, or a pair of results and what is fed back. The latter needs a
+                value for each window that comes in: put filters after the loop.
             initial: first value fed back in every gap-free range: a number, or a window's values. Its dtype is that of
                 the feedback.
             delay: windows (or samples) from 1. Windows go through the loop `delay` at a time, so that a long delay is

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import operator
 import re
-from typing import Any, SupportsIndex
+from typing import Any
 
 import numpy as np
 
@@ -25,6 +25,7 @@ __all__ = [
     "seconds",
     "text",
     "whole",
+    "whole_list",
 ]
 
 
@@ -32,13 +33,26 @@ def whole(step: str, value: object, unit: str, least: int = 1) -> int:
     """A whole number from `least` that 64 bits hold, or `OptionError`."""
     count = _counted(value, least)
     if count is None:
-        raise OptionError(f"{step}({value!r}) is refused; give a whole number of {unit}, from {least}")
+        given = f"{step}{value!r}" if step.endswith("=") else f"{step}({value!r})"
+        raise OptionError(f"{given} is refused; give a whole number{_of(unit)}, from {least}")
     return count
 
 
-def index(step: str, value: SupportsIndex) -> int:  # noqa: ARG001 - as its siblings
-    """A whole number that may be negative."""
-    return operator.index(value)
+def whole_list(step: str, value: object, unit: str, least: int | None) -> list[int]:
+    """A list of whole numbers, of any sign or from `least`, or `OptionError`."""
+    try:
+        several = list(value)  # type: ignore[call-overload]
+    except TypeError:
+        raise OptionError(f"{step}{value!r} is refused; give a list of whole numbers{_of(unit)}") from None
+    return [index(step, one, unit) if least is None else whole(step, one, unit, least) for one in several]
+
+
+def index(step: str, value: object, unit: str) -> int:
+    """A whole number that may be negative and that 64 bits hold, or `OptionError`."""
+    count = _counted(value, -(1 << 63))
+    if count is None:
+        raise OptionError(f"{step}{value!r} is refused; give a whole number{_of(unit)}")
+    return count
 
 
 def finite(step: str, value: object, unit: str) -> float:
@@ -49,9 +63,12 @@ def finite(step: str, value: object, unit: str) -> float:
     except (TypeError, ValueError):
         found = math.nan
     if not math.isfinite(found):
-        of = unit and f" {unit if unit.startswith('of ') else f'of {unit}'}"
-        raise OptionError(f"{step}{value!r} is refused; give a finite number{of}")
+        raise OptionError(f"{step}{value!r} is refused; give a finite number{_of(unit)}")
     return found
+
+
+def _of(unit: str) -> str:
+    return unit and f" {unit if unit.startswith('of ') else f'of {unit}'}"
 
 
 def seconds(step: str, value: object) -> float:

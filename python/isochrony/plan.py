@@ -55,7 +55,8 @@ class Plan(
 ):
     """Operators over the samples of one or more signals; made by `isochrony.scan`.
 
-    Each method adds an operator and gives a new plan; the old one can be used again, so plans branch and meet.
+    Each method adds an operator and gives a new plan; the old one can be used again, so plans branch and are
+    combined. Where a method says "float32 for float32", values of calibrated samples are float64.
 
     >>> import numpy as np, isochrony as iso
     >>> loud = iso.scan(np.arange(12) % 5, rate=100).rewindow(4).filter(lambda s: s.std() > 1.5)
@@ -108,7 +109,8 @@ class Plan(
             expression: as ``lambda s: s - s.mean()``; traced once. Or
                 `isochrony.py` or `isochrony.jit` of a function that runs on blocks of windows.
             others: plans of equal windows (or of samples) and the same timebase: ``a.map(lambda x, y: x - y, b)``. What
-                not all plans have at the same indices is left out. A row of one value meets every sample of a window.
+                not all plans have at the same indices is left out. A row of one value is
+                combined with every sample of a window.
 
         Raises:
             PlanError: it cannot be traced, or its types do not fit; or the plans differ in what they carry.
@@ -236,8 +238,11 @@ class Plan(
         Returns:
             The first items, unchanged. No edges, no delay.
 
+        Parameters:
+            count (windows, rows or samples, from 1): number of items that pass.
+
         Raises:
-            OptionError: `count` is no whole number from 1.
+            OptionError: `count` is no whole number from 1. Saved plans may have 0.
 
         >>> import numpy as np, isochrony as iso
         >>> iso.scan(np.arange(12), rate=100).rewindow(4).limit(2).collect()
@@ -250,13 +255,13 @@ class Plan(
     def collect(self, **options: Unpack[RunKeywords]) -> Any:
         """Run the plan and gather what comes out.
 
-        Parameters:
-            {run_options}
-
         Returns:
             Samples as an array, shape (n,); windows or what was computed of them as an array, shape (windows, values);
             rows as a `Table`; a count as an integer. Values are those stored: calibrated counts stay counts until an
             expression uses them.
+
+        Parameters:
+            {run_options}
 
         Raises:
             RunError: an operator failed; the message names it, the samples and their time. What a Python function
@@ -265,6 +270,11 @@ class Plan(
                 another option without a legal value.
             PlanError: `control` with more than one worker.
             KeyboardInterrupt: within a tenth of a second of Ctrl-C.
+
+        >>> import numpy as np, isochrony as iso
+        >>> iso.scan(np.arange(6), rate=100).rewindow(3).collect(workers=2)
+        array([[0, 1, 2],
+               [3, 4, 5]])
         """
         return collect(self, **options)[0]
 
@@ -274,6 +284,11 @@ class Plan(
 
         Returns:
             A `RunResult`: its `report` says what each operator did.
+
+        >>> import numpy as np, isochrony as iso
+        >>> report = iso.scan(np.arange(6), rate=100).rewindow(3).run().report
+        >>> [(one.name, one.samples) for one in report.operators]
+        [('scan', 6), ('rewindow', 6)]
         """
         return run(self, **options)
 

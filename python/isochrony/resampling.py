@@ -61,8 +61,9 @@ class ResamplingSteps(Chain):
             interpolated by cubics to within `attenuation_db`. Large ratios are done in stages.
 
         Raises:
-            OptionError: an option without a legal value.
-            PlanError: not one of `rate_hz` and `up` or `down`, rates more than 2**20 apart, or no samples come in.
+            OptionError: an argument of the wrong type, none of its choices, or a count below 1; not exactly one of
+                `rate_hz` and `up` or `down`.
+            PlanError: another value out of range; rates more than 2**20 apart; input that is not samples.
 
         >>> import numpy as np, isochrony as iso
         >>> t = np.arange(4410) / 44100

@@ -81,6 +81,9 @@ class RowSteps(Chain):
             keys: names of the fields; none: all rows are one group. Other keys, as hours, are made by `select`.
             most: largest number of groups; more end the run with an error.
 
+        Raises:
+            OptionError: `most` is no whole number from 1. A key that does not exist is an error of `Groups.agg`.
+
         >>> import numpy as np, isochrony as iso
         >>> rows = iso.scan(np.arange(8) % 3, rate=100).rewindow(2).stats("max")
         >>> rows.group_by("max").agg(n="count").collect()

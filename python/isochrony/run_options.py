@@ -94,14 +94,14 @@ class RunKeywords(TypedDict, total=False):
             default=1,
             check=worker_count,
             help='threads that share the work, or "auto": one for each core',
-            details="""Each takes a portion of the recording at a time and does what can be done for it alone: what each
-                window or sample needs for itself or of a stated number of samples around, as `fir` of some taps,
-                `resample`, `decimate`, where plans branch and their streams meet again, too, and what `count` and
-                `group_by` gather of a portion. Python functions are called in a worker process for each (see
-                `isochrony.py`). What remembers, and sinks, go on in this thread, in order along each branch; between
-                branches a portion at a time, in the plan's order, where one thread goes block by block. Results are
-                the same bits for any number; `explain` says what is done where. 1: all in this thread, but for sums
-                and means of `group_by`, which one thread beside it then makes of the same portions.""",
+            details="""Each takes a portion of the recording at a time and computes what depends on it alone, or on a
+                stated number of samples around it: stateless operators, `fir` of few taps, `resample`, `decimate`, also
+                where plans branch and are combined, and the part of `count` and `group_by` for a portion. Python
+                functions are called in a worker process for each (see `isochrony.py`). Sequential operators and sinks
+                run in this thread, in order along each branch; branches alternate portion by portion, in the plan's
+                order, instead of block by block. Results are the same bits for any number; `explain` says what is done
+                where. 1: all in this thread, except sums and means of `group_by`, which one thread beside it computes
+                of the same portions.""",
             metavar="N",
             parse=lambda text: text if text == "auto" else int(text),
         ),
@@ -113,11 +113,11 @@ class RunKeywords(TypedDict, total=False):
             check=_tolerance,
             help="largest error, from 0 to below 1, by which results may differ from those of one pass",
             details="""It is relative to the largest values that go into a result, and beside a rounding of their type.
-                What settles with time (`iir`, `zero_phase`, `fir` of many taps, running means) is done by workers
-                where it is granted the error that `explain` states, as 1e-9. NaN and infinities then reach as far as
-                the portion that they are in, where in one pass they reach to the end of the stretch. Bits are the same
-                for any number of workers, one included. Memory is needed for what a portion gives, about 4 MiB. 0:
-                such operators go on in order.""",
+                Operators that settle with time (`iir`, `zero_phase`, `fir` of many taps, running means) run on workers
+                where the error that `explain` states, as 1e-9, is allowed. NaN and infinities then reach to the end of
+                their portion; in one pass they reach to the end of the gap-free range. Bits are the same for any number
+                of workers, one included. The results of a portion need about 4 MiB of memory. 0: such operators run in
+                order, in one thread.""",
             metavar="E",
             parse=float,
         ),
@@ -127,7 +127,7 @@ class RunKeywords(TypedDict, total=False):
         bool,
         Option(
             default=False,
-            check=lambda _, progress: bool(progress),
+            check=flag,
             help="draw a progress line on a terminal",
             is_setting=False,
         ),

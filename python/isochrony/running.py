@@ -28,7 +28,10 @@ __all__ = ["collect", "collect_reported", "run", "run_reported"]
 def collect(*plans: Plan, **options: Unpack[RunKeywords]) -> tuple[Any, ...]:
     """Run several plans as one and gather what comes out of each: what they have in common is read and computed once.
 
-    Parameters and errors are those of `Plan.collect`; the result is a tuple.
+    Parameters and errors are those of `Plan.collect`.
+
+    Returns:
+        A tuple with what `Plan.collect` gives for each plan.
 
     >>> import numpy as np, isochrony as iso
     >>> windows = iso.scan(np.arange(6.0), rate=100).rewindow(2)

@@ -32,6 +32,9 @@ def scan(
 ) -> Plan:
     """A plan over a signal, over a part of it, over a feed, or over an array.
 
+    Returns:
+        A plan of samples, shape (n,), of the source's dtype, with its gaps and clock steps.
+
     Parameters:
         source: ``store["name"]``, ``signal[a:b]``, what `listen` or `follow` gives, or a 1-D array, which is not
             copied: leave it alone while the plan runs. A signal is read as it is when the plan runs.
@@ -55,6 +58,15 @@ def scan(
         StoreValueError: there is no such `io`.
         PlanError: anything else; `clock` is another clock: its rate differs, or its times, by half a sample or more.
         OptionError: `segment` is no whole number from 1; `clock` is no signal, `io` or `unit` no text.
+
+    >>> import tempfile, numpy as np, isochrony as iso
+    >>> iso.scan(np.array([3.0, 5.0]), rate=100, unit="kPa").map(lambda s: 2 * s).collect()
+    array([ 6., 10.])
+    >>> store = iso.open(tempfile.mkdtemp() + "/a.iso", "x")
+    >>> signal = store.create("p", dtype="f8", rate=100)
+    >>> _ = signal.append(np.arange(4.0)), store.commit()
+    >>> iso.scan(signal[1:3]).collect()
+    array([1., 2.])
     """
     from ._native import NativePlan, Selection, Signal
 
@@ -94,6 +106,9 @@ def generate(
     segment: int | None = None,
 ) -> Plan:
     """A plan over samples that Python code makes.
+
+    Returns:
+        A plan of samples of `dtype`, shape (n,), with a gap wherever indices leave one.
 
     Parameters:
         source: a function without arguments that gives an iterator, called for each run; or an iterable, which serves

@@ -3,7 +3,7 @@
     python tests/attack/commands.py [COUNT [SEED]]
 
 Each begins as a line that works, and gets options that the parser has, or other words: plausible values, odd ones, and
-paths. `demo` and `pipe` are left out, and what would wait for a peer.
+paths. `LEFT_OUT` are left out, and what would wait for a peer.
 Each process runs some in a folder of its own. A command ends within `TIMEOUT_S` with a documented exit code, never
 70 (a mistake of ours), and prints no trace. Prints a line for each failure, counts, and the seed.
 """
@@ -120,9 +120,12 @@ BASES = (
     *("import @/in @/new.iso", "import @/in/a.csv @/new.iso", "import @/in/b.npy @/new.iso --rate 100"),
     *("import @/in @/raw.iso --format raw --layout {station}.npy --dtype <i2 --rate 100", "backup @/a.iso @/copy.iso"),
     *("seal @/a.iso/n/x", "seal @/a.iso/plain --codec zstd:1", "send @/a.iso/n/x udp://127.0.0.1:9 --speed 0"),
+    *("operators", "operators notch", "operators --json"),
     *("calibrate --dir @ --size 1MB --repeats 1 --out @/machine.json", "completion bash"),
     "record xyz://127.0.0.1 @/live.iso mic --dtype f4 --rate 100",
 )
+#: Commands that no line begins with: each has an attack of its own, or takes minutes.
+LEFT_OUT = {"demo", "pipe"}
 #: Values that some option takes.
 PLAUSIBLE = (
     "1",

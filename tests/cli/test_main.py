@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import argparse
+import importlib.util
 import re
 import shutil
 import subprocess
@@ -29,6 +30,14 @@ def test_every_command_has_help_with_examples(capsys: pytest.CaptureFixture[str]
         shown = capsys.readouterr().out
         assert "examples:" in shown
         assert f"isochrony {command}" in shown
+
+
+def test_every_command_is_attacked_or_left_out_by_name() -> None:
+    specification = importlib.util.spec_from_file_location("commands", Path(__file__).parents[1] / "attack/commands.py")
+    assert specification is not None and specification.loader is not None
+    commands = importlib.util.module_from_spec(specification)
+    specification.loader.exec_module(commands)
+    assert {line.split()[0] for line in commands.BASES} == set(COMMANDS) - commands.LEFT_OUT
 
 
 def test_every_option_has_help() -> None:

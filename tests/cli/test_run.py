@@ -80,6 +80,13 @@ def test_explaining_reads_nothing(store: Path, capsys: pytest.CaptureFixture[str
     assert "runs as" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize("option", ["--out", "--report"])
+def test_explaining_writes_nothing(store: Path, option: str, capsys: pytest.CaptureFixture[str]) -> None:
+    file = store.parent / "x.csv"
+    assert main(["run", saved(store, windows(store).count()), "--explain", option, str(file)]) == Exit.USAGE
+    assert f"so {option} {file} is not written; leave one out" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("suffix", ["csv", "parquet", "npy"])
 def test_what_comes_out_is_written_as_a_table(store: Path, suffix: str) -> None:
     out = store.parent / f"max.{suffix}"

@@ -3,7 +3,10 @@
 use std::path::Path;
 
 use isochrony_flow::operators::{Iir, StaLta, Xcorr};
-use isochrony_flow::{Catalog, OperatorBuilder, Plan, ResultTolerance, Segments, json};
+use isochrony_flow::{
+    Catalog, Declared, Inputs, OperatorBuilder, Param, Plan, ResultTolerance, Segments, json,
+    operator,
+};
 use isochrony_segment::{SigSeg, Stream};
 use isochrony_time::{Rate, TimebaseId};
 
@@ -40,14 +43,55 @@ fn every_declared_operator_is_registered() {
 fn defaults_are_legal() {
     for declaration in Catalog::standard().iter() {
         for param in declaration.params {
+            // None stands for what is left out.
             let default = param.default.map(|default| default());
-            if let (Some(low_high), Some(Some(value))) = (param.range, default.map(|d| d.as_f64()))
-            {
-                assert!(
-                    (low_high.0..=low_high.1).contains(&value),
-                    "{}",
-                    declaration.name
-                );
+            if let Some(default) = default.filter(|default| !default.is_null()) {
+                let checked = param.check(declaration.name, &default);
+                assert!(checked.is_ok(), "{checked:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn parameters_refuse_other_kinds_choices_and_values_out_of_range() {
+    let number = Param::new("at", "", "numbers").range((0.0, 1.0));
+    let count = Param::new("clusters", "", "integers").range((0.0, f64::MAX));
+    let any = Param::new("on", "", "number").range((f64::MIN, f64::MAX));
+    let below = Param::new("gain", "", "number").range((f64::MIN, 3.0));
+    let text = Param::new("kind", "", "text").choices(&["a", "b"]);
+    let cases = [
+        (number, json!([0.0, 0.5, 1.0]), ""),
+        (
+            number,
+            json!([0.5, 2.0]),
+            "at=[0.5,2.0] must be a number or a list of numbers from 0 to 1;",
+        ),
+        (number, json!(-1), "at=-1 must be"),
+        (number, json!("0.5"), "at=\"0.5\" must be"),
+        (count, json!([0, 3]), ""),
+        (
+            count,
+            json!([0, -3]),
+            "clusters=[0,-3] must be a list of whole numbers, at least 0;",
+        ),
+        (count, json!([0.5]), "clusters=[0.5] must be"),
+        (any, json!(-1e200), ""),
+        (any, json!(null), "on=null must be a finite number;"),
+        (
+            below,
+            json!(4),
+            "gain=4 must be a finite number, at most 3;",
+        ),
+        (text, json!("b"), ""),
+        (text, json!("c"), "kind=\"c\" must be one of a, b;"),
+    ];
+    for (param, value, part) in cases {
+        match param.check("any", &value) {
+            Ok(()) => assert_eq!(part, "", "{value} is accepted"),
+            Err(error) => {
+                let error = error.to_string();
+                assert!(!part.is_empty() && error.contains(part), "{error}");
             }
         }
     }
@@ -101,10 +145,84 @@ fn declarations_are_read_in_sections() {
     );
     assert!(stalta.section("Example").starts_with(">>> import"));
     assert_eq!(stalta.section("Nothing"), "");
+    assert_eq!(
+        stalta.to_json()["module"],
+        "isochrony_flow::operators::detection::stalta"
+    );
     let fir = catalog.get("fir").unwrap();
     assert_eq!(
         fir.alternatives[0],
-        ("direct", ResultTolerance::BitIdentical)
+        ("direct", ResultTolerance::Tolerance(1e-14))
     );
     assert_eq!(fir.to_json()["alternatives"][1][0], "fft");
+}
+
+operator! {
+    /// Does nothing.
+    ///
+    /// # Inputs
+    /// Anything.
+    ///
+    /// # Example
+    /// ```python
+    /// >>> import isochrony as iso
+    /// # Returns
+    /// # a comment
+    /// >>> iso.scan
+    /// ```
+    /// # Errors
+    /// None.
+    pub struct Idle = "idle" (Inputs::Exactly(1)) {}
+    state {}
+}
+
+impl isochrony_flow::Operator for Idle {
+    fn bind(
+        &mut self,
+        inputs: &[isochrony_flow::PortType],
+    ) -> Result<isochrony_flow::OperatorProperties, isochrony_flow::PlanError> {
+        Ok(isochrony_flow::OperatorProperties::new(
+            inputs.iter().copied(),
+        ))
+    }
+
+    fn process(
+        &mut self,
+        _: isochrony_flow::Port,
+        _: &mut isochrony_flow::Item,
+        _: &mut isochrony_flow::Out<'_>,
+    ) -> Result<isochrony_flow::Next, isochrony_flow::OpError> {
+        Ok(isochrony_flow::Next::Forward)
+    }
+}
+
+#[test]
+fn comments_of_an_example_end_no_section() {
+    let example = Idle::DECLARATION.section("Example");
+    let lines: Vec<&str> = example.lines().map(str::trim).collect();
+    assert_eq!(
+        lines,
+        [
+            ">>> import isochrony as iso",
+            "# Returns",
+            "# a comment",
+            ">>> iso.scan"
+        ]
+    );
+    assert_eq!(Idle::DECLARATION.section("Errors"), "None.");
+    assert_eq!(Idle::DECLARATION.section("Returns"), "");
+}
+
+#[test]
+fn every_heading_is_that_of_a_section() {
+    for declaration in Catalog::standard().iter() {
+        let mut is_code = false;
+        for line in declaration.doc.lines().map(str::trim) {
+            is_code ^= line.starts_with("```");
+            if let Some(heading) = line.strip_prefix("# ").filter(|_| !is_code) {
+                let section = declaration.section(heading);
+                assert_ne!(section, "", "{}: {heading}", declaration.name);
+            }
+        }
+    }
 }

@@ -246,7 +246,7 @@ fn what_does_not_fit_is_refused_when_the_plan_is_built() {
     refused(
         "quantile",
         json!({"at": [0.5, 2]}),
-        &["at=[0.5, 2.0]", "from 0 to 1"],
+        &["at=[0.5,2]", "from 0 to 1"],
     );
     refused(
         "spectral_score",

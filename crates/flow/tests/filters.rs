@@ -173,7 +173,7 @@ fn what_cannot_be_designed_is_refused_when_the_plan_is_built() {
         ),
         (
             json!({"band": "lowpass", "cutoff_hz": 5.0, "kind": "cheby1"}),
-            "ripple_db=none must be given for kind=\"cheby1\"",
+            "iir with kind=\"cheby1\" needs ripple_db=; give it",
         ),
         (
             json!({"band": "lowpass", "cutoff_hz": 5.0, "ripple_db": 1.0}),
@@ -200,7 +200,7 @@ fn what_cannot_be_designed_is_refused_when_the_plan_is_built() {
     let cases = [
         (
             json!({}),
-            "taps=null must be a list, or a number with band= and cutoff_hz=",
+            "fir needs taps=, a list, or a number with band= and cutoff_hz=",
         ),
         (
             json!({"taps": 5}),
@@ -217,11 +217,11 @@ fn what_cannot_be_designed_is_refused_when_the_plan_is_built() {
         ),
         (
             json!({"taps": 5, "cutoff_hz": 3.0}),
-            "band=none must be given where cutoff_hz= is",
+            "fir with cutoff_hz= needs band=; give it",
         ),
         (
             json!({"taps": 5, "band": "lowpass"}),
-            "cutoff_hz=null must be one frequency",
+            "fir with band=\"lowpass\" needs cutoff_hz=; give it",
         ),
         (
             json!({"taps": 6, "band": "highpass", "cutoff_hz": 3.0}),
@@ -233,11 +233,11 @@ fn what_cannot_be_designed_is_refused_when_the_plan_is_built() {
         ),
         (
             json!({"band": "lowpass", "cutoff_hz": 3.0, "window": "kaiser", "width_hz": 1.0}),
-            "attenuation_db=none must be given",
+            "fir with window=\"kaiser\" needs attenuation_db=; give it",
         ),
         (
             json!({"band": "lowpass", "cutoff_hz": 3.0, "window": "kaiser", "attenuation_db": 50.0}),
-            "taps=null must be given, or width_hz=",
+            "fir with window=\"kaiser\" takes taps= or width_hz=; give one of them",
         ),
         (
             json!({"taps": 7, "edges_hz": [0.0, 10.0, 20.0], "gains": [1.0, 0.0]}),

@@ -9,7 +9,8 @@ use serde_json::Value;
 /// From other crates linked into this extension.
 static ADDED: RwLock<Vec<Declaration>> = RwLock::new(Vec::new());
 
-/// Adds operators of another crate; one of the same name is replaced. Call it when the extension is initialised.
+/// Adds operators of another crate. Call it when the extension is initialised. The package refuses one whose name a method
+/// of `Plan` has already.
 pub fn add_operators(declarations: &[Declaration]) {
     let mut added = ADDED.write().unwrap_or_else(PoisonError::into_inner);
     added.extend_from_slice(declarations);

@@ -6,7 +6,7 @@ import argparse
 import difflib
 import textwrap
 
-from ..declarations import declared, docstring
+from ..declarations import INTERNAL, call, declared, docstring
 from ..errors import UsageError
 from .exits import Exit
 from .tables import print_json
@@ -34,12 +34,13 @@ def run(arguments: argparse.Namespace) -> int:
     """Print the list by family, or one operator's description."""
     known = {one["name"]: one for one in declared()}
     if arguments.name is None:
+        public = {name: one for name, one in known.items() if name not in INTERNAL}
         if arguments.json:
-            print_json(list(known.values()))
+            print_json(list(public.values()))
             return Exit.OK
-        for family in sorted({one["family"] for one in known.values()}):
+        for family in sorted({one["family"] for one in public.values()}):
             print(f"{family.replace('_', '-')}:")
-            for name in sorted(name for name, one in known.items() if one["family"] == family):
+            for name in sorted(name for name, one in public.items() if one["family"] == family):
                 text = textwrap.fill(known[name]["summary"], 100, initial_indent=" " * 22, subsequent_indent=" " * 22)
                 print(f"  {name:<19} {text.strip()}")
         return Exit.OK
@@ -53,5 +54,5 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.json:
         print_json(one)
     else:
-        print(f"{arguments.name}\n\n{docstring(one)}", end="")
+        print(f"{call(one) or arguments.name}\n\n{docstring(one)}", end="")
     return Exit.OK

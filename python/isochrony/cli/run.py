@@ -69,6 +69,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the plan, with a progress line on a terminal."""
+    if arguments.explain:
+        for option, path in (("--out", arguments.out), ("--report", arguments.report)):
+            if path is not None:
+                raise UsageError(f"--explain runs nothing, so {option} {path} is not written; leave one out")
     if arguments.out is not None and arguments.out.suffix not in (".csv", ".parquet", ".pq", ".npy"):
         raise UsageError(f"--out {arguments.out}: write a .csv, a .parquet or a .npy file")
     for out in (arguments.out, arguments.report):

@@ -16,12 +16,13 @@ pub enum Inputs {
     AtLeast(usize),
 }
 
-/// How close the results of an alternative implementation are to those of an operator's usual one.
+/// How close the results of an implementation are to those of the one that an operator uses by default.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum ResultTolerance {
     /// The same bits.
     BitIdentical,
-    /// They differ by at most this part of the largest values that go into them, in double precision.
+    /// In double precision they differ by at most this part of the largest values that go into them; in single precision by
+    /// 2^29 times as much, the ratio of the roundings.
     Tolerance(f64),
 }
 
@@ -41,7 +42,7 @@ pub struct Declaration {
     pub inputs: Inputs,
     /// Its parameters, in order.
     pub params: &'static [Param],
-    /// Names of further implementations that give the same results, and how close they come.
+    /// Implementations that may be asked for by name, and how close they come to the default's results.
     pub alternatives: &'static [(&'static str, ResultTolerance)],
     /// Makes one of checked parameters.
     pub build: Build,

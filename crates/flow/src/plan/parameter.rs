@@ -49,7 +49,7 @@ pub struct Param {
     pub kind: &'static str,
     /// Unit.
     pub unit: Unit,
-    /// Least and greatest legal value.
+    /// Least and greatest legal value, of a list: of each number. Texts leave out a bound beyond 9e15.
     pub range: Option<(f64, f64)>,
     /// Legal texts; empty if any.
     pub choices: &'static [&'static str],
@@ -62,6 +62,9 @@ pub struct Param {
     /// Whether Python asks for it, although saved plans may leave it out.
     pub explicit: bool,
 }
+
+/// Bounds from here on, of either sign, only say that the value is finite: texts leave them out.
+pub(super) const NO_BOUND: f64 = 9e15;
 
 /// Kinds of parameters, and what they are called in errors.
 const KINDS: [(&str, &str); 11] = [
@@ -176,12 +179,18 @@ impl Param {
             unit => format!(" {unit}"),
         };
         match (self.range, self.choices) {
-            (Some((low, high)), _) if high >= 9e18 => {
+            (Some((low, high)), []) if low <= -NO_BOUND && high >= NO_BOUND => {
+                self.article().into()
+            }
+            (Some((low, high)), []) if low <= -NO_BOUND => {
+                format!("{}, at most {high}{unit}", self.article())
+            }
+            (Some((low, high)), []) if high >= NO_BOUND => {
                 format!("{}, at least {low}{unit}", self.article())
             }
-            (Some((low, high)), _) => format!("{} from {low} to {high}{unit}", self.article()),
+            (Some((low, high)), []) => format!("{} from {low} to {high}{unit}", self.article()),
             (None, []) => self.article().into(),
-            (None, choices) => format!("one of {}", choices.join(", ")),
+            (_, choices) => format!("one of {}", choices.join(", ")),
         }
     }
 
@@ -192,7 +201,11 @@ impl Param {
             .map_or("", |(_, article)| article)
     }
 
-    pub(super) fn check(&self, operator: &'static str, value: &Value) -> Result<(), PlanError> {
+    /// Checks a value's kind, range and choices.
+    ///
+    /// # Errors
+    /// [`PlanError::Parameter`].
+    pub fn check(&self, operator: &'static str, value: &Value) -> Result<(), PlanError> {
         let fits = match self.kind {
             "integer" => is_whole(value),
             "integers" => value
@@ -208,9 +221,13 @@ impl Param {
             },
             _ => value.is_string(),
         };
-        let in_range = self
-            .range
-            .is_none_or(|(low, high)| value.as_f64().is_some_and(|x| (low..=high).contains(&x)));
+        let lies_within = |(low, high): (f64, f64), value: &Value| {
+            value.as_f64().is_some_and(|x| (low..=high).contains(&x))
+        };
+        let in_range = self.range.is_none_or(|range| match value {
+            Value::Array(values) => values.iter().all(|value| lies_within(range, value)),
+            other => lies_within(range, other),
+        });
         let known = |text: &Value| {
             self.choices.is_empty() || text.as_str().is_some_and(|t| self.choices.contains(&t))
         };

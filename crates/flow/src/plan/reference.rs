@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::declaration::{Declaration, Inputs, ResultTolerance};
-use super::parameter::Param;
+use super::parameter::{NO_BOUND, Param};
 
 /// Sections of an operator's documentation, in their order.
 pub(crate) const SECTIONS: [&str; 6] = [
@@ -24,20 +24,22 @@ impl Declaration {
     }
 
     /// A section of the documentation without its heading: `Inputs`, `Returns`, `Conventions`, `Errors`, `Source` or
-    /// `Example`; empty if there is none.
+    /// `Example`; empty if there is none. It ends at the next of these headings: a comment of the example's code is none.
     #[must_use]
     pub fn section(&self, heading: &str) -> String {
-        let is_heading = |line: &&str| line.trim().strip_prefix("# ") == Some(heading);
-        let lines = self
-            .doc
-            .lines()
-            .skip_while(|line| !is_heading(line))
-            .skip(1);
-        let lines = lines.take_while(|line| !line.trim().starts_with("# "));
-        let lines = lines.filter(|line| !line.trim().starts_with("```"));
-        let lines: Vec<&str> = lines
-            .map(|line| line.strip_prefix(' ').unwrap_or(line))
-            .collect();
+        let mut lines = Vec::new();
+        let (mut current, mut is_code) = (None, false);
+        for line in self.doc.lines() {
+            let text = line.trim();
+            let title = text.strip_prefix("# ").filter(|_| !is_code);
+            if text.starts_with("```") {
+                is_code = !is_code;
+            } else if title.is_some_and(|title| SECTIONS.contains(&title)) {
+                current = title;
+            } else if current == Some(heading) {
+                lines.push(line.strip_prefix(' ').unwrap_or(line));
+            }
+        }
         lines.join("\n").trim().to_owned()
     }
 
@@ -72,6 +74,7 @@ impl Declaration {
         json!({
             "name": self.name,
             "family": self.family(),
+            "module": self.module,
             "summary": self.summary(),
             "inputs": {"least": least, "exact": exact},
             "params": self.params.iter().map(Param::json).collect::<Vec<_>>(),
@@ -84,12 +87,13 @@ impl Declaration {
 impl Param {
     fn json(&self) -> Value {
         let lines: Vec<&str> = self.doc.lines().map(str::trim).collect();
+        let bound = |bound: f64| (bound.abs() < NO_BOUND).then_some(bound);
         json!({
             "name": self.name,
             "doc": lines.join(" ").trim(),
             "kind": self.kind,
             "unit": self.unit.to_string(),
-            "range": self.range,
+            "range": self.range.map(|(low, high)| [bound(low), bound(high)]),
             "choices": self.choices,
             "required": self.default.is_none(),
             "default": self.default.map(|default| default()),

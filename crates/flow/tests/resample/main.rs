@@ -356,7 +356,7 @@ fn parameters_that_make_no_rate_are_refused() {
     for (value, part) in [
         (
             json!({}),
-            "rate_hz=none must be given, or up= or down= or both",
+            "resample takes rate_hz=, or up= or down= or both; give one of them",
         ),
         (
             json!({"rate_hz": 10.0, "up": 2}),

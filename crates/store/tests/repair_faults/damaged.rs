@@ -49,7 +49,11 @@ pub(crate) fn damaged(damage: DamagedStore) -> SimMedia {
     let store = Store::open_on(root, Mode::Create, media.media()).unwrap();
     for name in ["cut", "notes", "flip", "group/meta", "lost", "table"] {
         // A shorter signal has its events in the log.
-        create(&store, name, if name == "notes" { 600_000 } else { 100_000 });
+        create(
+            &store,
+            name,
+            if name == "notes" { 600_000 } else { 100_000 },
+        );
     }
     for name in ["shard", "table"] {
         if name == "shard" {

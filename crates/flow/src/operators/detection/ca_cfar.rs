@@ -47,9 +47,9 @@ operator! {
         /// Probability that noise is detected (false alarm).
         pfa: f64 = "number" { range: (1e-15, 0.1) },
         /// Training cells on each side, from which the noise power is estimated.
-        training: u64 = "integer" { unit: Of("numbers"), range: (1.0, 268435456.0), default: || json!(16) },
+        training: u64 = "integer" { unit: Of("cells"), range: (1.0, 268435456.0), default: || json!(16) },
         /// Cells next to the one under test that are left out, on each side.
-        guard: u64 = "integer" { unit: Of("numbers"), range: (0.0, 268435456.0), default: || json!(2) },
+        guard: u64 = "integer" { unit: Of("cells"), range: (0.0, 268435456.0), default: || json!(2) },
         /// Training cells on both sides, or only before, which has no delay.
         sides: String = "text" { choices: &["both", "before"], default: || json!("both") },
         /// Estimates the noise by the cell above this share of the sorted training cells, such as 0.75, which other

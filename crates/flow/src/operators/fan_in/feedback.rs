@@ -12,7 +12,7 @@ operator! {
     /// `Plan.feedback`.
     ///
     /// # Inputs
-    /// What goes on.
+    /// The items that are passed on.
     ///
     /// `fed`: what is fed back: a window, or a sample, for each that came in.
     ///

@@ -17,16 +17,16 @@ operator! {
     /// # Inputs
     /// Rows with `start` and `end`, or ranges.
     ///
-    /// `other`: rows or ranges. Rows of one timebase meet by their indices, others by civil time.
+    /// `other`: rows or ranges. Rows of one timebase match by their indices, others by civil time.
     ///
     /// # Returns
     /// Rows, one for each pair, with the fields of both, in the order of this plan's rows and then of the other's. Rows
     /// without a partner are left out. No edges; a row waits only as long as a partner can follow.
     ///
     /// # Conventions
-    /// With a tolerance, each row meets at most one of the other plan, whose start is nearest to its own and no further
-    /// away; of two equally near ones the earlier. Rows whose time is not known meet none. A stream that goes back in
-    /// time, as after a clock step, ends the run with an error.
+    /// With a tolerance, each row matches at most one of the other plan, whose start is nearest to its own and no further
+    /// away; of two equally near ones the earlier. Rows whose time is not known match none. Times that decrease, as after
+    /// a clock step, end the run with an error.
     ///
     /// # Errors
     /// An input without `start` and `end`; inputs without a common time; two fields of one name.
@@ -42,7 +42,7 @@ operator! {
     /// [2 rows]
     /// ```
     pub struct Join = "join" (Inputs::Exactly(2)) {
-        /// Largest distance of two rows' starts; each row then meets at most one. Left out: rows whose ranges overlap.
+        /// Largest distance of two rows' starts; each row then matches at most one. Left out: rows whose ranges overlap.
         tolerance: Option<f64> = "number" { unit: Seconds, range: (0.0, 1e12), default: || json!(null) },
         /// Appended to names of the other plan's fields that this one has, too.
         suffix: String = "text" { default: || json!("_right") },

@@ -11,7 +11,7 @@ operator! {
     /// Merges items of several plans in the order of their indices.
     ///
     /// # Inputs
-    /// Samples, windows, rows or ranges.
+    /// Samples, windows, ranges, or rows other than those of groups, which have no indices.
     ///
     /// `others`: plans of the same type and timebase.
     ///
@@ -20,11 +20,11 @@ operator! {
     /// plan's comes first. No edges; an item waits until no earlier one can follow.
     ///
     /// # Conventions
-    /// Where inputs overlap, single windows or samples alternate, however they arrived in blocks. Where inputs go back,
-    /// as ranges of a selection may, the first ascending part of all inputs comes first, then what follows.
+    /// Where inputs overlap, single windows or samples alternate, however they arrived in blocks. Where indices decrease,
+    /// as after a rewind of a selection by time, the first ascending part of all inputs comes first, then what follows.
     ///
     /// # Errors
-    /// The plans differ in what they carry.
+    /// The plans differ in what they carry; rows of groups.
     ///
     /// # Example
     /// ```python

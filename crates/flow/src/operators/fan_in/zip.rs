@@ -20,8 +20,8 @@ operator! {
     /// delay.
     ///
     /// # Conventions
-    /// Where inputs go back, as ranges of a selection may, they meet within ascending parts: the first part of one with
-    /// the first of the other, and so on.
+    /// Where indices decrease, as after a rewind of a selection by time, ascending parts are matched: the first part of
+    /// one with the first of the other, and so on.
     ///
     /// # Errors
     /// The plans differ in what they carry, or in their timebase.

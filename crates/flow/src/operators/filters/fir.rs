@@ -42,7 +42,7 @@ operator! {
         /// Passband type of a window design.
         band: Option<String> = "text" { choices: &["lowpass", "highpass", "bandpass", "bandstop"], default: || json!(null), positional: true },
         /// Corner of a window design, or both corners of a band: the gain there is one half.
-        cutoff_hz: Value = "numbers" { unit: Hertz, default: || json!(null), positional: true },
+        cutoff_hz: Value = "numbers" { unit: Hertz, range: (0.0, f64::MAX), default: || json!(null), positional: true },
         /// Window of a design: "hamming" attenuates by 53 dB, "hann" by 44, "blackman" by 74, "boxcar" by 21, "kaiser"
         /// by `attenuation_db`.
         window: String = "text" { choices: &["hamming", "hann", "blackman", "boxcar", "kaiser"], default: || json!("hamming") },
@@ -65,7 +65,7 @@ operator! {
     state {
         filter: StreamProcessor,
     }
-    alternatives { "direct": BitIdentical, "fft": Tolerance(ROUNDING_ERROR) }
+    alternatives { "direct": Tolerance(ROUNDING_ERROR), "fft": Tolerance(ROUNDING_ERROR) }
 }
 
 /// Rounding error of the transforms, relative to the largest samples of a block.
@@ -79,6 +79,15 @@ impl<T: Precision> StreamKernel<T> for Kernel<T> {
 
     fn reset(&mut self) {
         Kernel::reset(self);
+    }
+}
+
+/// A parameter that the others call for.
+fn needs(needs: &str, mend: &'static str) -> PlanError {
+    PlanError::NeedsParameter {
+        operator: "fir",
+        needs: needs.into(),
+        mend,
     }
 }
 
@@ -103,6 +112,10 @@ impl Fir {
                 let legal = "left out where band= is given";
                 Err(parameter_error("fir", "edges_hz", &self.edges_hz, legal))
             }
+            (false, false) if self.taps.is_null() => Err(needs(
+                "needs taps=, a list, or a number with band= and cutoff_hz=, or with edges_hz= and gains=",
+                "give it",
+            )),
             (false, false) => {
                 let legal =
                     "a list, or a number with band= and cutoff_hz=, or with edges_hz= and gains=";
@@ -129,8 +142,7 @@ impl Fir {
 
     fn design_windowed(&self, rate: f64) -> Result<Vec<f64>, PlanError> {
         let Some(name) = &self.band else {
-            let legal = "given where cutoff_hz= is";
-            return Err(parameter_error("fir", "band", &"none", legal));
+            return Err(needs("with cutoff_hz= needs band=", "give it"));
         };
         let band: Band = band("fir", name, &self.cutoff_hz)?;
         let kaiser = self.window == "kaiser";
@@ -150,27 +162,22 @@ impl Fir {
         }
         let (count, window) = if kaiser {
             let Some(attenuation) = self.attenuation_db else {
-                let legal = "given for window=\"kaiser\"";
-                return Err(parameter_error("fir", "attenuation_db", &"none", legal));
+                let what = "with window=\"kaiser\" needs attenuation_db=";
+                return Err(needs(what, "give it"));
             };
             let count = match (self.tap_count()?, self.width_hz) {
                 (Some(count), None) => count,
                 (None, Some(width)) => kaiser_taps("fir", attenuation, width, rate)?,
                 _ => {
-                    let legal = "given, or width_hz=, one of them";
-                    return Err(parameter_error("fir", "taps", &self.taps, legal));
+                    let what = "with window=\"kaiser\" takes taps= or width_hz=";
+                    return Err(needs(what, "give one of them"));
                 }
             };
             let beta = kaiser_beta(attenuation);
             (count, FirWindow::Kaiser { beta })
         } else {
             let Some(count) = self.tap_count()? else {
-                return Err(parameter_error(
-                    "fir",
-                    "taps",
-                    &self.taps,
-                    "a number of taps",
-                ));
+                return Err(needs("needs taps=, their number", "give it"));
             };
             let window = match self.window.as_str() {
                 "hann" => FirWindow::Hann,
@@ -185,12 +192,7 @@ impl Fir {
 
     fn design_equiripple(&self, rate: f64) -> Result<Vec<f64>, PlanError> {
         let Some(count) = self.tap_count()? else {
-            return Err(parameter_error(
-                "fir",
-                "taps",
-                &self.taps,
-                "a number of taps",
-            ));
+            return Err(needs("needs taps=, their number", "give it"));
         };
         let (edges, gains) = (numbers(&self.edges_hz), numbers(&self.gains));
         if gains.is_empty() || edges.len() != 2 * gains.len() {

@@ -30,8 +30,9 @@ operator! {
     /// that follows in their gap-free range NaN.
     ///
     /// # Errors
-    /// A corner outside 0 Hz to half the rate; a filter that double precision cannot represent; input that is not
-    /// samples.
+    /// `ripple_db` or `attenuation_db` missing for a kind that needs it, or given for another; another number of
+    /// corners than the band has; a corner outside 0 Hz to half the rate; a filter that double precision cannot
+    /// represent; input that is not samples.
     ///
     /// # Example
     /// ```python
@@ -51,7 +52,7 @@ operator! {
         band: String = "text" { choices: &["lowpass", "highpass", "bandpass", "bandstop"] },
         /// Corner frequency, or both corners of a band, between 0 and half the rate: where the gain is 1 / sqrt(2)
         /// ("butter"), `-ripple_db` ("cheby1", "ellip") or `-attenuation_db` ("cheby2").
-        cutoff_hz: Value = "numbers" { unit: Hertz },
+        cutoff_hz: Value = "numbers" { unit: Hertz, range: (0.0, f64::MAX) },
         /// Order of the lowpass prototype; a band filter has twice as many poles.
         order: usize = "integer" { unit: Of("poles"), range: (1.0, 32.0), default: || json!(4), positional: true },
         /// Passband ripple of "cheby1" and "ellip".
@@ -142,10 +143,11 @@ pub(super) fn family(
             let legal = format!("left out for kind={kind:?}");
             Err(parameter_error(operator, parameter, &value, legal))
         }
-        (None, true) => {
-            let legal = format!("given for kind={kind:?}");
-            Err(parameter_error(operator, parameter, &"none", legal))
-        }
+        (None, true) => Err(PlanError::NeedsParameter {
+            operator,
+            needs: format!("with kind={kind:?} needs {parameter}="),
+            mend: "give it",
+        }),
         (value, _) => Ok(value.unwrap_or_default()),
     };
     let ripple_db = checked("ripple_db", ripple_db, matches!(kind, "cheby1" | "ellip"))?;
@@ -174,6 +176,11 @@ pub(super) fn band(
         ("highpass", &[corner]) => Ok(Band::Highpass(corner)),
         ("bandpass", &[low, high]) => Ok(Band::Bandpass(low, high)),
         ("bandstop", &[low, high]) => Ok(Band::Bandstop(low, high)),
+        (_, []) => Err(PlanError::NeedsParameter {
+            operator,
+            needs: format!("with band={name:?} needs cutoff_hz="),
+            mend: "give it",
+        }),
         _ => {
             let one = matches!(name, "lowpass" | "highpass");
             let many = if one {

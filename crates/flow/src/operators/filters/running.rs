@@ -19,7 +19,7 @@ operator! {
     ///
     /// # Returns
     /// Means of the same shape, in the same unit, float32 for float32, otherwise float64. Edges: at the start of each
-    /// gap-free range the window has the samples that there are. Delay: the window ends at its sample.
+    /// gap-free range the window is shorter. Delay: the window ends at its sample.
     ///
     /// # Conventions
     /// NaN and infinities reach as far as the window and no further; no rounding error of samples that have left it
@@ -51,7 +51,7 @@ operator! {
     ///
     /// # Returns
     /// Root mean squares of the same shape, in the same unit, float32 for float32, otherwise float64. Edges: at the
-    /// start of each gap-free range the window has the samples that there are. Delay: the window ends at its sample.
+    /// start of each gap-free range the window is shorter. Delay: the window ends at its sample.
     ///
     /// # Conventions
     /// NaN and infinities reach as far as the window and no further; no rounding error of samples that have left it
@@ -83,7 +83,7 @@ operator! {
     ///
     /// # Returns
     /// Quantiles of the same shape, in the same unit, float32 for float32, otherwise float64. Edges: at the start of
-    /// each gap-free range the window has the samples that there are. Delay: the window ends at its sample.
+    /// each gap-free range the window is shorter. Delay: the window ends at its sample.
     ///
     /// # Conventions
     /// Between sorted samples values are interpolated linearly, as in `numpy.quantile`. NaN reaches as far as the

@@ -17,7 +17,7 @@ operator! {
     /// The first items, unchanged. No edges, no delay.
     ///
     /// # Errors
-    /// None.
+    /// A count that is not a whole number from 0; `Plan.limit` also refuses 0.
     pub struct Limit = "limit" (Inputs::Exactly(1)) {
         /// Number of items that pass.
         count: u64 = "integer" { unit: Of("windows, rows or samples"), range: (0.0, 9.3e18) },

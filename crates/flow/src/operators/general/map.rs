@@ -26,7 +26,7 @@ operator! {
     ///
     /// # Conventions
     /// Calibrated counts are values in their unit. What not all inputs have at the same indices is left out; a row of
-    /// one value meets every sample of another input's window.
+    /// one value is combined with every sample of another input's window.
     ///
     /// # Errors
     /// An expression that does not fit the types of its inputs; inputs that differ in what they carry.

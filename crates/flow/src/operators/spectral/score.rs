@@ -43,7 +43,7 @@ operator! {
         /// Weight of each frequency, at `numpy.fft.rfftfreq(N, 1 / rate)` Hz, or one for all.
         weights: Value = "numbers" { default: || json!(1.0), positional: true },
         /// Lowest and highest frequency that count; negative ones exist for complex samples. Left out: all.
-        band_hz: Value = "numbers" { default: || json!([]) },
+        band_hz: Value = "numbers" { unit: Hertz, default: || json!([]) },
         /// "total" divides by the sum of all magnitudes.
         normalise: String = "text" { choices: &Normalise::NAMES, default: || json!("none") },
         /// Taper by which windows are multiplied, as in `isochrony.taper_factors`, periodic.

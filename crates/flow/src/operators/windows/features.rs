@@ -145,7 +145,7 @@ operator! {
     /// By the linear method of `numpy.quantile`. NaN for a window that has NaN.
     ///
     /// # Errors
-    /// Input that is not windows of real samples; a quantile outside 0 to 1.
+    /// Input that is not windows of real samples.
     ///
     /// # Example
     /// ```python
@@ -154,8 +154,8 @@ operator! {
     /// array([[2.5, 4. ]])
     /// ```
     pub struct Quantile = "quantile" (Inputs::Exactly(1)) {
-        /// One or more numbers from 0 (minimum) to 1 (maximum).
-        at: serde_json::Value = "numbers" {},
+        /// One or more quantiles: 0 is the minimum, 0.5 the median, 1 the maximum.
+        at: serde_json::Value = "numbers" { range: (0.0, 1.0) },
     }
     state {
         rows: RowProcessor,

@@ -78,6 +78,16 @@ pub enum PlanError {
         /// What it is.
         doc: &'static str,
     },
+    /// A parameter that the others call for and that is missing, or too many of several.
+    #[error("{operator} {needs}; {mend}")]
+    NeedsParameter {
+        /// Name of the operator.
+        operator: &'static str,
+        /// What it needs, and for what.
+        needs: String,
+        /// What to do.
+        mend: &'static str,
+    },
     /// A parameter outside its legal range or of the wrong type.
     #[error("{operator}: {parameter}={got} must be {legal}; change {parameter}")]
     Parameter {
@@ -326,7 +336,7 @@ impl PlanError {
             Self::InputsDiffer { .. } => "inputs_differ",
             Self::UnknownParameter { .. } => "unknown_parameter",
             Self::MissingParameter { .. } => "missing_parameter",
-            Self::Parameter { .. } => "parameter",
+            Self::Parameter { .. } | Self::NeedsParameter { .. } => "parameter",
             Self::TooLarge { .. } => "too_large",
             Self::Expression { error, .. } => error.code(),
             Self::Dsp(error) => error.code(),

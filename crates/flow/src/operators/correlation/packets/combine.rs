@@ -57,10 +57,10 @@ operator! {
     /// ```
     pub struct CombinePackets = "combine_packets" (Inputs::AtLeast(1)) {
         /// Cluster number of each receiver, this plan's first. Left out: each receiver is its own cluster.
-        clusters: Value = "integers" { unit: Of("clusters"), default: || json!([]) },
-        /// Share of wrong bits of each receiver, from 0 to below 0.5; below 1e-9 it counts as that. Left out: all are
+        clusters: Value = "integers" { unit: Of("clusters"), range: (0.0, 2147483647.0), default: || json!([]) },
+        /// Share of wrong bits of each receiver, less than 0.5; below 1e-9 it counts as that. Left out: all are
         /// alike.
-        error_rates: Value = "numbers" { default: || json!([]) },
+        error_rates: Value = "numbers" { range: (0.0, 0.5), default: || json!([]) },
         /// Most bits that are tried both ways.
         search: u32 = "integer" { unit: Of("bits"), range: (0.0, 20.0), default: || json!(10) },
     }

@@ -169,10 +169,11 @@ impl Resample {
                 let legal = "left out where up= or down= is given";
                 Err(parameter_error("rate_hz", hz.to_string(), legal))
             }
-            (None, None, None) => {
-                let legal = "given, or up= or down= or both";
-                Err(parameter_error("rate_hz", "none".into(), legal))
-            }
+            (None, None, None) => Err(PlanError::NeedsParameter {
+                operator: "resample",
+                needs: "takes rate_hz=, or up= or down= or both".into(),
+                mend: "give one of them",
+            }),
             (None, up, down) => {
                 let (up, down) = (up.unwrap_or(1), down.unwrap_or(1));
                 let ratio = Ratio::new(up, down).map_err(beyond("up", up.to_string()))?;
