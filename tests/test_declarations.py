@@ -197,6 +197,12 @@ def test_a_parameter_may_have_the_name_of_what_checks_it(plan: Callable[..., Any
         assert given == {name: value}
 
 
+def test_a_parameter_may_have_the_name_of_an_argument_of_then() -> None:
+    with pytest.raises(iso.PlanError) as caught:
+        SAMPLES._then("rewindow", window=4, name=3, others=2)
+    assert caught.value.code == "unknown_parameter"
+
+
 def test_an_integer_without_a_range_may_be_negative(plan: Callable[..., Any]) -> None:
     made = plan(params=[{**NUMBER, "kind": "integer", "range": None}])
     given: dict[str, Any] = {}
