@@ -776,8 +776,8 @@ class GeneratedOperators(Chain):
                 regression line ("linear"), or nothing.
 
         Conventions:
-            As `scipy.signal.periodogram`. With a taper w, a density summed and multiplied by rate / N is sum((x w)²) /
-            sum(w²), the mean square of x as weighted by w². NaN spreads to its window's row.
+            As `scipy.signal.periodogram`. The sum of a density times rate / N is sum((x w)²) / sum(w²) for a detrended
+            window x and a taper w: the mean square of x, weighted by w². NaN spreads to its window's row.
 
         Raises:
             OptionError: an argument of the wrong type, or none of its choices.

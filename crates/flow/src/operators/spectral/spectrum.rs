@@ -61,8 +61,8 @@ operator! {
     /// float64. No edges, no delay.
     ///
     /// # Conventions
-    /// As `scipy.signal.periodogram`. With a taper w, a density summed and multiplied by rate / N is sum((x w)²) /
-    /// sum(w²), the mean square of x as weighted by w². NaN spreads to its window's row.
+    /// As `scipy.signal.periodogram`. The sum of a density times rate / N is sum((x w)²) / sum(w²) for a detrended window
+    /// x and a taper w: the mean square of x, weighted by w². NaN spreads to its window's row.
     ///
     /// # Errors
     /// Input that is not windows of samples; a taper's parameter out of range.
