@@ -25,6 +25,9 @@ pub(crate) const MOST_BYTES: usize = 2 << 10;
 /// much again as the samples from 0.4 MB on.
 const MOST_SAMPLE_BYTES: u64 = 1 << 20;
 
+/// Nor is one of this many full chunks: less than 1 MiB only where chunks are shorter than any that a new signal gets.
+const MOST_CHUNKS: u64 = 16;
+
 /// The tables of a compact signal, but for that of gaps.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct SmallTables(Arc<[Table]>);
@@ -137,7 +140,8 @@ impl SlotInner {
         let was = self.base.small.clone();
         let runs = self.folder.join(RUNS);
         // A checkpoint that was interrupted may have made the arrays, which must not stay behind.
-        let is_short = self.sample_bytes() < MOST_SAMPLE_BYTES
+        let is_short = self.full_chunks() < MOST_CHUNKS
+            && self.sample_bytes() < MOST_SAMPLE_BYTES
             && media.stat(&runs).at("look at", &runs)?.is_none();
         let Some(state) = self.committed_mut() else {
             // What was never loaded did not change.

@@ -46,9 +46,9 @@ fn two_signals() -> (tempfile::TempDir, PathBuf, PathBuf) {
     let (folder, store) = on_disk();
     for (name, making) in [("x", 1), ("y", 2)] {
         let writer = store.create(name, &options(making)).unwrap();
-        // A full chunk: tables of shorter signals lie in no files.
+        // 1 MiB: tables of shorter signals lie in no files.
         writer
-            .append_at(&samples(making, 32_768), &stamp(0))
+            .append_at(&samples(making, 1 << 19), &stamp(0))
             .unwrap();
         grow(&store, name, making);
     }
