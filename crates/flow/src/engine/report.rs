@@ -14,18 +14,18 @@ use isochrony_workers::ProcessReport;
 pub struct OperatorReport {
     /// Its name.
     pub name: &'static str,
-    /// Items of input.
+    /// Input items.
     pub items: u64,
-    /// Samples of input; overlapping windows count each sample once.
+    /// Input samples; overlapping windows count each once.
     pub samples: u64,
     /// Gaps in its input.
     pub gaps: u64,
-    /// Time spent in it, estimated from timed items.
+    /// Estimated from timed items.
     pub useful: Duration,
 }
 
 impl OperatorReport {
-    /// The report of an operator without input.
+    /// For an operator without input.
     pub(crate) fn none(name: &'static str) -> Self {
         Self {
             name,
@@ -36,7 +36,6 @@ impl OperatorReport {
         }
     }
 
-    /// Adds the report of another instance.
     pub(crate) fn add(&mut self, other: &Self) {
         self.items += other.items;
         self.samples += other.samples;
@@ -49,11 +48,11 @@ impl OperatorReport {
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct PlanWorkerReport {
-    /// Its number, from 0 on.
+    /// From 0.
     pub number: usize,
     /// Its tasks.
     pub work: WorkerReport,
-    /// Samples it read; samples of the overlap of two tasks count twice.
+    /// Samples it read; overlaps of tasks count twice.
     pub samples: u64,
 }
 
@@ -61,11 +60,11 @@ pub struct PlanWorkerReport {
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct TaskReport {
-    /// Indices of the portion, with the gaps in and before it.
+    /// The portion, with the gaps in and before it.
     pub range: Range<i64>,
     /// The worker.
     pub worker: usize,
-    /// How long it took.
+    /// Time taken.
     pub elapsed: Duration,
 }
 
@@ -79,13 +78,13 @@ pub struct Report {
     pub reads: Vec<Reading>,
     /// Bursts of the sources.
     pub bursts: u64,
-    /// Time from start to end.
+    /// From start to end.
     pub elapsed: Duration,
-    /// Most bytes in pool blocks and queues at once.
+    /// In pool blocks and queues at once.
     pub peak_bytes: u64,
     /// Workers; empty if only the caller's thread worked.
     pub workers: Vec<PlanWorkerReport>,
-    /// Their tasks, in read order.
+    /// In read order.
     pub tasks: Vec<TaskReport>,
     /// Where factory operators were called, and why.
     pub places: Vec<String>,

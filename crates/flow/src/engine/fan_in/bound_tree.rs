@@ -1,14 +1,12 @@
-//! A tournament tree: the least of many inputs' bounds.
-//!
-//! A change at one input changes only the nodes above it, so a merge of n inputs takes O(log n) per item.
+//! A tournament tree of the least of many inputs' bounds. A change at one input changes only the nodes above it, so a
+//! merge of n inputs takes O(log n) per item.
 
 use std::ops::Range;
 
-/// From this number of inputs on a tree is faster than a scan.
+/// From so many inputs on a tree is faster than a scan.
 pub(super) const MIN_TREE_INPUTS: usize = 16;
 
 pub(super) struct BoundTree {
-    /// Inputs, rounded up to a power of two.
     leaves: usize,
     /// Node k is the least of nodes 2k and 2k + 1; inputs are the last `leaves` nodes.
     least: Vec<i64>,
@@ -48,7 +46,7 @@ impl BoundTree {
         (node - self.leaves, self.least[1])
     }
 
-    /// The least bound of some inputs; `i64::MAX` of none.
+    /// `i64::MAX` of no inputs.
     pub(super) fn least_of(&self, inputs: Range<usize>) -> i64 {
         let (mut from, mut to) = (self.leaves + inputs.start, self.leaves + inputs.end);
         let mut least = i64::MAX;
