@@ -1,10 +1,10 @@
-//! The partial result that an operator computed from one task, to be combined with those of other tasks.
+//! An operator's result of one task, to be combined with those of others.
 
 use std::any::Any;
 use std::fmt;
 use std::sync::Arc;
 
-/// A partial result. Only the operator knows its type; see [`Operator::partial`](crate::Operator::partial).
+/// Only the operator knows its type; see [`Operator::partial`](crate::Operator::partial).
 #[derive(Clone)]
 pub struct PartialResult {
     result: Arc<dyn Any + Send + Sync>,
@@ -18,13 +18,13 @@ impl PartialResult {
         Self { result, bytes }
     }
 
-    /// The result, if it is of this type.
+    /// The result, if of this type.
     #[must_use]
     pub fn get<T: Any>(&self) -> Option<&T> {
         self.result.downcast_ref()
     }
 
-    /// Bytes of memory that it takes.
+    /// Memory that it takes.
     #[must_use]
     pub fn bytes(&self) -> u64 {
         self.bytes
