@@ -10,7 +10,6 @@ use super::{
 };
 use crate::{Declared, OperatorBuilder, Plan, PlanError};
 
-/// Parameters from a JSON object.
 fn params(value: Value) -> serde_json::Map<String, Value> {
     match value {
         Value::Object(map) => map,
@@ -18,7 +17,6 @@ fn params(value: Value) -> serde_json::Map<String, Value> {
     }
 }
 
-/// Expressions by name.
 fn named<'a>(fields: impl IntoIterator<Item = (&'a str, Expr)>) -> serde_json::Map<String, Value> {
     fields
         .into_iter()
@@ -46,7 +44,7 @@ impl Plan {
         self.add_with(operator, &[])
     }
 
-    /// Adds an operator whose inputs are this plan and others.
+    /// Adds an operator with this plan and others as inputs.
     ///
     /// # Errors
     /// As [`apply`](Self::apply).

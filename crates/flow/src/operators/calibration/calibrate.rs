@@ -79,7 +79,7 @@ operator! {
     }
 }
 
-/// A port's type with values multiplied by `gain`, plus `offset`.
+/// The port's type with values times `gain`, plus `offset`.
 fn bind_calibrated(
     operator: &'static str,
     port: &PortType,
@@ -103,7 +103,6 @@ fn bind_calibrated(
     Ok((properties, stream))
 }
 
-/// Assigns the item's samples to another stream.
 fn relabel(stream: Option<StreamId>, item: &mut Item) -> Result<Next, OpError> {
     match (item.take(), stream) {
         (Item::Samples(samples), Some(stream)) => {

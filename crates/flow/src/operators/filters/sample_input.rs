@@ -1,4 +1,4 @@
-//! Describes samples on an operator's input, and their conversion to values in their unit.
+//! Samples on an operator's input, and their conversion to values in their unit.
 
 use std::slice::from_ref;
 
@@ -10,14 +10,12 @@ use crate::operators::windows::row_processor::{dtype_of, is_single};
 use crate::operators::wrong_input;
 use crate::{PlanError, PortType};
 
-/// An operator's input of samples.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct SampleInput {
     dtype: DType,
     stream: StreamId,
-    /// Sample rate in hertz.
+    /// In hertz.
     pub(crate) rate: f64,
-    /// Whether samples are complex.
     pub(crate) complex: bool,
     /// Whether values are in single precision.
     pub(crate) single: bool,
@@ -62,7 +60,6 @@ impl SampleInput {
         }
     }
 
-    /// Name, timebase, rate and calibration.
     pub(crate) fn stream(&self) -> StreamId {
         self.stream
     }
@@ -89,7 +86,7 @@ impl SampleInput {
         Ok(Some(compiled))
     }
 
-    /// Unit of the samples' values; empty if unknown.
+    /// Empty if unknown.
     pub(crate) fn unit(&self) -> &'static str {
         self.stream.get().calibration.unit()
     }
