@@ -80,7 +80,7 @@ pub trait OperatorFactory: Send + Sync {
     }
 }
 
-/// Two are equal if they are the same object or have the same saved form.
+/// A shared factory. Two are equal if they are the same object or have the same saved form.
 #[derive(Clone)]
 pub struct SharedFactory(pub(crate) Arc<dyn OperatorFactory>);
 
