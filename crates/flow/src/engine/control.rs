@@ -38,6 +38,7 @@ use crate::{Operator, Plan, PlanError, PortType};
 #[derive(Default)]
 pub struct Control {
     state: Mutex<State>,
+    /// Changes are waiting.
     waits: AtomicBool,
 }
 

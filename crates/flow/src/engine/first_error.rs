@@ -96,6 +96,7 @@ impl PlanExecutor {
             RunError::Operator {
                 range: Some(range), ..
             } => self.axes[node].time(range.start),
+            // As far as the source has been read.
             _ => current.map_or(f64::NEG_INFINITY, |current| {
                 self.source_order.sources[current].position_time()
             }),

@@ -19,6 +19,7 @@ use crate::plan::graph::{Graph, LOOP};
 use crate::plan::{self, Op};
 use crate::{Alignment, Contract, OpError, OpErrorKind, Operator, RunError};
 
+/// Most pool memory that is kept for the next execution.
 const MAX_KEPT_BYTES: u64 = 16 << 20;
 
 /// For the next execution of the same graph with the same options.

@@ -35,6 +35,7 @@ impl Block {
     }
 }
 
+/// How many of the oldest blocks are probed for a free one.
 const MAX_PROBES: usize = 4;
 
 #[derive(Debug)]

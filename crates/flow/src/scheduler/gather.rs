@@ -30,6 +30,7 @@ pub(super) struct ExitQueues {
     scheduler: Arc<TaskScheduler>,
     subgraph: usize,
     exits: Arc<Mutex<Vec<ExitQueue>>>,
+    /// End of the portion consumed last.
     end: Arc<AtomicI64>,
     /// The plan asks sources block by block (it has a `limit`), so exits are not emptied in order.
     by_block: bool,
@@ -41,7 +42,9 @@ struct ExitQueue {
     state: ExitState,
     /// Events of a failed task delivered so far; a retry skips them.
     delivered: usize,
+    /// Anchor announced last.
     announced: Option<i64>,
+    /// The source was closed.
     abandoned: bool,
 }
 

@@ -32,6 +32,8 @@
 //! | combination of results | `gather` |
 //! | explain | `explain` |
 //!
+//! Imports between these files form no cycle.
+//!
 //! **Results have the same bits for any number of workers.** A window belongs to the task in whose portion it begins,
 //! a sample to the task in whose portion it lies. A task also reads the samples around its portion that operators
 //! need, never across a break; surplus results are trimmed. At the end of a task a fan-in discards items that wait for

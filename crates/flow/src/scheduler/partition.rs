@@ -206,6 +206,7 @@ mod tests {
             assert!(ahead[0].lock().inputs.is_empty());
         }
         assert_eq!(ahead[0].next(), None);
+        // A dropped iterator holds no inputs back.
         let mut ahead: Vec<UpcomingPortions> = UpcomingPortions::of(&partitioner).collect();
         drop(ahead.pop());
         assert_eq!(ahead[0].by_ref().count(), inputs.len());

@@ -201,6 +201,7 @@ impl<P: Partitioner, R: TaskResult> ReorderScheduler<P, R> {
             if queue.exhausted && retry.is_none() {
                 return false;
             }
+            // New or retried.
             let oldest = queue.slots.is_empty() || retry == Some(0);
             let room =
                 (retry.is_some() || queue.slots.len() < self.window) && waiting < self.memory;

@@ -27,6 +27,7 @@ pub(super) struct Replica {
     /// For each trimming operator: its range, the edge it trims, and how much around the portion passes.
     trims: Vec<(TrimRange, Edge, PortionOverlap)>,
     exits: Vec<ExitCollector>,
+    /// For each exit, the last node before it.
     exit_nodes: Vec<usize>,
     /// For each exit, whether it was closed when the last task began.
     exit_closed: Vec<bool>,

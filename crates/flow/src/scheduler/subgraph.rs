@@ -38,6 +38,7 @@ pub(super) struct Scan {
 /// An edge by which results leave the subgraph.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct SubgraphExit {
+    /// By positions.
     pub(super) edge: Edge,
     /// The node's partial result leaves, once per task.
     pub(super) reduces: bool,
@@ -63,11 +64,13 @@ pub(super) struct SubgraphPlan {
 /// A trim between an operator that overproduces and consumers that need exact input.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct TrimPlacement {
+    /// By positions.
     pub(super) edge: Edge,
     /// In indices of the edge.
     pub(super) kept: PortionOverlap,
     /// Positions of the consumers behind the trim.
     pub(super) consumers: Vec<usize>,
+    /// The exit reads behind the trim.
     pub(super) exit: bool,
 }
 
@@ -76,6 +79,7 @@ impl SubgraphNode {
         self.inputs.is_empty()
     }
 
+    /// Its results depend on where the recording is cut.
     pub(super) fn exposes_cuts(&self, graph: &Graph) -> bool {
         self.rel_err > 0.0 || combines_inexactly(&graph.nodes[self.node])
     }

@@ -12,6 +12,7 @@ use crate::{Break, Item, OpError, OpErrorKind, Port};
 
 /// Where an operator's output goes and its memory comes from while it processes an item.
 pub struct Out<'a> {
+    /// The slots behind this node.
     later: &'a mut [Slot],
     pub(super) node: u32,
     pub(super) context: &'a mut ExecutionContext,

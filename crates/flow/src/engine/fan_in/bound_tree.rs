@@ -7,6 +7,7 @@ use std::ops::Range;
 pub(super) const MIN_TREE_INPUTS: usize = 16;
 
 pub(super) struct BoundTree {
+    /// Inputs, rounded up to a power of two.
     leaves: usize,
     /// Node k is the least of nodes 2k and 2k + 1; inputs are the last `leaves` nodes.
     least: Vec<i64>,

@@ -77,6 +77,7 @@ impl FanIn {
         ))
     }
 
+    /// Parts of the first items that cover the same indices.
     pub(super) fn pop_aligned(&mut self) -> Result<Option<Matched>, OpError> {
         loop {
             // Nothing before this index can be matched any more.

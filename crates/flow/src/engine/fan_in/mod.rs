@@ -145,6 +145,7 @@ impl FanIn {
         self.bound_changed(usize::from(port));
     }
 
+    /// To be called after a queue or its progress changed.
     fn bound_changed(&mut self, port: usize) {
         if let Some(bounds) = &mut self.bounds {
             bounds.set(port, self.queues[port].bound());

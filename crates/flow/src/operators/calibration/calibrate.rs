@@ -103,6 +103,7 @@ fn bind_calibrated(
     Ok((properties, stream))
 }
 
+/// Assigns the item's samples to another stream.
 fn relabel(stream: Option<StreamId>, item: &mut Item) -> Result<Next, OpError> {
     match (item.take(), stream) {
         (Item::Samples(samples), Some(stream)) => {

@@ -176,6 +176,7 @@ pub(crate) fn parse_unit(text: &str) -> Option<ParsedUnit> {
     (any && !divides).then_some(product)
 }
 
+/// Reads `s`, `s^2`, `s-2`, `s2`.
 fn split_exponent(word: &str) -> Option<(&str, i32)> {
     if let Some((name, power)) = word.split_once('^') {
         let power = power.trim_matches(['(', ')']).parse().ok()?;
@@ -235,6 +236,7 @@ mod tests {
             };
             let (gain, offset) = conversion(&a, &b).expect(from);
             let got = value * gain + offset;
+            // A few roundings, of kelvins beside degrees.
             assert!(
                 (got - want).abs() <= 1e-12 * want.abs() + 1e-10 * offset.abs().min(1.0),
                 "{from} {to}: {got}"

@@ -125,6 +125,7 @@ impl Operator for Triggers {
         let samples = |seconds| stream.get().rate.samples_in_seconds(seconds).ok();
         let min_length = samples(self.min_length).and_then(SampleCount::ceil);
         let merge = samples(self.merge).and_then(SampleCount::floor);
+        // Longer than any range.
         let (min_length, merge) = (min_length.unwrap_or(u64::MAX), merge.unwrap_or(u64::MAX));
         let off = self.off.unwrap_or(self.on);
         let detector = TriggerDetector::new(self.on, off, min_length, merge);

@@ -39,6 +39,7 @@ impl AggregateFunction {
         Some(Self::ALL[at])
     }
 
+    /// The result is one of the values.
     pub(crate) fn keeps_type(self) -> bool {
         matches!(self, Self::Min | Self::Max | Self::First | Self::Last)
     }
@@ -150,6 +151,7 @@ impl ColumnValues {
             .then(|| NullBuffer::from(self.known));
         let column = columns::column_from_bytes(self.dtype, values, nulls)?;
         match field.data_type() {
+            // Only the type changes; the bits stay.
             DataType::Timestamp(..) => {
                 let data = column.to_data().into_builder();
                 Ok(make_array(

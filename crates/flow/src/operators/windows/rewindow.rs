@@ -93,6 +93,7 @@ impl Rewindow {
         Ok(())
     }
 
+    /// Emits the last, short window.
     fn flush(&mut self, out: &mut Out<'_>) -> Result<(), OpError> {
         self.next = None;
         let Some(carry) = self.carry.take() else {

@@ -13,6 +13,7 @@ pub(super) struct InterpolationBuffer {
     pub(super) marks: Vec<i64>,
     /// Time of the last sample so far.
     pub(super) last: i64,
+    /// No samples follow.
     pub(super) complete: bool,
     /// The mark before the last lookup.
     cursor: usize,

@@ -123,6 +123,7 @@ impl BoundState {
         });
         if !continues {
             self.complete_last();
+            // Samples without known times cannot be matched.
             if ends.contains(&i64::MIN) {
                 return Ok(());
             }
