@@ -88,7 +88,6 @@ impl Control {
     /// [`PlanError::NotAdjustable`], [`PlanError::Parameter`], [`PlanError::Expression`]; [`PlanError::NotRunning`] if
     /// the operator is none of the running plan, [`PlanError::ChangesPlan`] if something else would have to change
     /// with it.
-    /// with it.
     pub fn set<'a>(
         &self,
         at: &Plan,

@@ -12,7 +12,7 @@ pub struct Array {
     pub dtype: DType,
     /// `[samples]`, or `[windows, width]`.
     pub shape: Vec<u64>,
-    /// In native byte order.
+    /// The values, in native byte order.
     pub bytes: Vec<u8>,
     /// Consecutive rows (windows or samples): first sample's index, number of rows.
     pub parts: Vec<(i64, u64)>,

@@ -20,7 +20,7 @@ pub struct OperatorReport {
     pub samples: u64,
     /// Gaps in its input.
     pub gaps: u64,
-    /// Estimated from timed items.
+    /// Time spent in it, estimated from timed items.
     pub useful: Duration,
 }
 
@@ -48,7 +48,7 @@ impl OperatorReport {
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct PlanWorkerReport {
-    /// From 0.
+    /// Its number, from 0.
     pub number: usize,
     /// Its tasks.
     pub work: WorkerReport,
@@ -78,13 +78,13 @@ pub struct Report {
     pub reads: Vec<Reading>,
     /// Bursts of the sources.
     pub bursts: u64,
-    /// From start to end.
+    /// Time from start to end.
     pub elapsed: Duration,
-    /// In pool blocks and queues at once.
+    /// Most bytes in pool blocks and queues at once.
     pub peak_bytes: u64,
     /// Workers; empty if only the caller's thread worked.
     pub workers: Vec<PlanWorkerReport>,
-    /// In read order.
+    /// Their tasks, in read order.
     pub tasks: Vec<TaskReport>,
     /// Where factory operators were called, and why.
     pub places: Vec<String>,

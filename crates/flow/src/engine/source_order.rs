@@ -11,7 +11,7 @@ use crate::{Item, OpError, Source, SourceEvent};
 
 const MAX_BURST_SAMPLES: u64 = 1 << 18;
 const MAX_BURST_ITEMS: u64 = 64;
-/// All sources' bursts take at most this part of the memory: the output of one may wait for the others.
+/// All sources' bursts take at most one part in so many of the memory: the output of one may wait for the others.
 const BURST_MEMORY_FRACTION: u64 = 16;
 
 pub(super) struct OpenSource {

@@ -58,9 +58,6 @@ impl Plan {
     }
 
     /// [`Passthrough`].
-    ///
-    /// # Errors
-    /// None today; operators may refuse types they cannot process.
     pub fn passthrough(&self) -> Result<Self, PlanError> {
         self.then::<Passthrough>(serde_json::Map::new())
     }
@@ -147,9 +144,6 @@ impl Plan {
     }
 
     /// [`Count`].
-    ///
-    /// # Errors
-    /// None today.
     pub fn count(&self) -> Result<Self, PlanError> {
         self.then::<Count>(serde_json::Map::new())
     }

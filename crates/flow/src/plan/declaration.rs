@@ -48,7 +48,7 @@ pub struct Declaration {
     pub build: Build,
 }
 
-/// Implemented by [`operator!`](super::operator).
+/// A declared operator; implemented by [`operator!`](super::operator).
 pub trait Declared: Operator + 'static {
     /// The declaration.
     const DECLARATION: Declaration;

@@ -31,8 +31,7 @@ impl IndexRange {
         }
     }
 
-    /// # Errors
-    /// [`PlanError::IndicesRepeat`] if the operator needs contiguous samples and indices can repeat.
+    /// An error if the operator needs contiguous samples and indices can repeat.
     pub(crate) fn of_operator(
         operator: &'static str,
         properties: &OperatorProperties,

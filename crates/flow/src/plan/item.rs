@@ -42,7 +42,7 @@ impl Item {
         }
     }
 
-    /// Overlapping windows count each sample once; ranges and rows have none.
+    /// Number of samples; overlapping windows count each once; ranges and rows have none.
     #[inline]
     #[must_use]
     pub fn samples(&self) -> u64 {
@@ -53,7 +53,7 @@ impl Item {
         }
     }
 
-    /// Memory in use, mapped or not.
+    /// Bytes of memory in use, mapped or not.
     #[must_use]
     pub fn bytes(&self) -> u64 {
         match self {
@@ -94,7 +94,7 @@ impl Item {
         }
     }
 
-    /// Leaves [`Item::Taken`].
+    /// Takes the item, leaving [`Item::Taken`].
     #[must_use]
     pub fn take(&mut self) -> Self {
         std::mem::replace(self, Self::Taken)

@@ -283,9 +283,9 @@ impl fmt::Debug for Plan {
 /// Ranges of a stored signal that a plan reads.
 #[derive(Debug, Clone)]
 pub struct ScannedSignal {
-    /// At the commit at which the plan was built.
+    /// The signal at the commit at which the plan was built.
     pub signal: Signal,
-    /// In read order.
+    /// Index ranges, in read order.
     pub ranges: Vec<Range<i64>>,
     /// All there is at execution is read; a [`RepeatedPlan`](crate::RepeatedPlan) can narrow this.
     pub whole: bool,

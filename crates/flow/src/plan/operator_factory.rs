@@ -22,7 +22,7 @@ pub enum Parallelism {
 
 /// Makes an operator; a plan holds it in its place.
 pub trait OperatorFactory: Send + Sync {
-    /// Used in errors, reports and saved plans.
+    /// The operator's name, in errors, reports and saved plans.
     fn name(&self) -> &'static str;
 
     /// The text in a printed plan.

@@ -4,7 +4,7 @@ use std::any::Any;
 use std::fmt;
 use std::sync::Arc;
 
-/// Only the operator knows its type; see [`Operator::partial`](crate::Operator::partial).
+/// The result of one task. Only the operator knows its type; see [`Operator::partial`](crate::Operator::partial).
 #[derive(Clone)]
 pub struct PartialResult {
     result: Arc<dyn Any + Send + Sync>,
@@ -24,7 +24,7 @@ impl PartialResult {
         self.result.downcast_ref()
     }
 
-    /// Memory that it takes.
+    /// Bytes of memory that it takes.
     #[must_use]
     pub fn bytes(&self) -> u64 {
         self.bytes

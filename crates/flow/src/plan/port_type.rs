@@ -26,7 +26,7 @@ pub enum PortType {
         stream: StreamId,
         /// Samples of a window.
         window: u64,
-        /// From the start of one window to the next.
+        /// Samples from the start of one window to the next.
         hop: u64,
         /// Values of a row; `window` if these are the samples.
         width: usize,
@@ -40,7 +40,7 @@ pub enum PortType {
     Rows {
         /// Names and types of the fields.
         fields: Fields,
-        /// None for groups, which have no indices.
+        /// Stream of the samples; None for groups, which have no indices.
         stream: Option<StreamId>,
     },
     /// One number at the end.

@@ -59,9 +59,6 @@ impl Workspace {
     }
 
     /// Checks that a memory budget covers it.
-    ///
-    /// # Errors
-    /// [`PlanError::TooLarge`].
     pub(crate) fn check_against(
         &self,
         memory: u64,

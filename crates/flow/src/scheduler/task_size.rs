@@ -11,7 +11,7 @@ use crate::engine::{DEFAULT_MEMORY, RunOptions};
 use crate::plan::Op;
 use crate::plan::graph::Graph;
 
-/// A task reads at most this part of the memory.
+/// A task reads at most one part in so many of the memory.
 const MEMORY_FRACTION: u64 = 256;
 /// Results that fit into the reorder buffer. Constant, because the number of workers must not move cuts.
 const BUFFERED_TASKS: u64 = TASKS_PER_WORKER as u64 * 4;

@@ -32,7 +32,7 @@ const COMMIT_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Something that keeps items: a signal, its events, a file.
 pub trait Sink: Send + Sync {
-    /// Used in errors, reports and saved plans.
+    /// The operator's name, in errors, reports and saved plans.
     fn name(&self) -> &'static str;
 
     /// Text in a printed plan.

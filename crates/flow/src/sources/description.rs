@@ -36,7 +36,7 @@ pub struct OuterGaps {
 }
 
 impl OuterGaps {
-    /// Those of a range of a stored signal.
+    /// The outer gaps of a range of a stored signal.
     #[must_use]
     pub fn within(signal: &Signal, range: Range<i64>) -> Self {
         let start = range.start.max(signal.start_index());

@@ -11,7 +11,7 @@ use crate::{OpError, Source};
 /// What one task reads of a recording.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Portion {
-    /// Gaps may lie in it and at its start.
+    /// Its indices; gaps may lie in it and at its start.
     pub range: Range<i64>,
     /// End and run of the last samples before it, if any. The end is the portion's start if samples of the same run
     /// continue into it, or if a gap begins there.
@@ -129,7 +129,7 @@ pub trait IndexedSnapshot {
 /// What a recording has in a range of indices.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RangePortion {
-    /// None if there are no samples.
+    /// What a task reads; None if there are no samples.
     pub portion: Option<Portion>,
     /// First sample of the last contiguous range that begins before this range, else of the recording's first.
     pub anchor: Option<i64>,

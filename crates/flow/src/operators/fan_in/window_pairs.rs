@@ -34,10 +34,7 @@ pub(crate) struct PairInput {
 }
 
 impl WindowPairs {
-    /// Prepares for two inputs.
-    ///
-    /// # Errors
-    /// [`PlanError`] unless both are equal windows of real samples of one timebase.
+    /// An error unless both inputs are equal windows of real samples of one timebase.
     pub(crate) fn bind(
         &mut self,
         operator: &'static str,

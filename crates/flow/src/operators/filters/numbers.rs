@@ -58,10 +58,7 @@ pub(crate) struct NumberInput {
 }
 
 impl NumberInput {
-    /// The real numbers of a port.
-    ///
-    /// # Errors
-    /// [`PlanError::InputType`] if it has none.
+    /// The real numbers of a port; an error if it has none.
     pub(crate) fn real(operator: &'static str, port: &PortType) -> Result<Self, PlanError> {
         let (dtype, stream, windows) = match *port {
             PortType::Samples { dtype, stream } => (dtype, stream, None),
@@ -111,10 +108,8 @@ impl NumberInput {
             .kernels(|| kernel.clone(), || kernel.clone())
     }
 
-    /// Converts seconds, exact as the decimal written, to the nearest count of numbers.
-    ///
-    /// # Errors
-    /// [`PlanError::Parameter`] if the count is zero or too large.
+    /// Converts seconds, exact as the decimal written, to the nearest count of numbers; an error if that is
+    /// zero or too large.
     pub(crate) fn count(&self, parameter: &'static str, seconds: f64) -> Result<usize, PlanError> {
         let count = self.rate.samples_in_seconds(seconds).ok();
         let count = count.and_then(|count| count.per(self.samples_per_number).round());
@@ -152,9 +147,6 @@ pub(crate) struct NumberProcessor {
 
 impl NumberProcessor {
     /// `bytes`: what the kernel holds.
-    ///
-    /// # Errors
-    /// As [`StreamProcessor::bind`].
     pub(crate) fn bind(
         &mut self,
         input: &NumberInput,
@@ -186,9 +178,6 @@ impl NumberProcessor {
     }
 
     /// Replaces the numbers by results.
-    ///
-    /// # Errors
-    /// As [`StreamProcessor::process`].
     pub(crate) fn process(&mut self, item: &mut Item, out: &mut Out<'_>) -> Result<Next, OpError> {
         if self.holds > 0 {
             out.holds(std::mem::take(&mut self.holds))?;

@@ -22,10 +22,7 @@ pub(crate) struct SampleInput {
 }
 
 impl SampleInput {
-    /// The samples of a port.
-    ///
-    /// # Errors
-    /// [`PlanError::InputType`] if it has none.
+    /// The samples of a port; an error if it has none.
     pub(crate) fn of(operator: &'static str, port: &PortType) -> Result<Self, PlanError> {
         match *port {
             PortType::Samples { dtype, stream } => Ok(Self {
@@ -44,10 +41,7 @@ impl SampleInput {
         }
     }
 
-    /// The samples of a port, which must be real.
-    ///
-    /// # Errors
-    /// [`PlanError::InputType`] if it has none.
+    /// The real samples of a port; an error if it has none.
     pub(crate) fn real(operator: &'static str, port: &PortType) -> Result<Self, PlanError> {
         match Self::of(operator, port)? {
             input if input.complex => Err(wrong_input(
@@ -65,9 +59,6 @@ impl SampleInput {
     }
 
     /// Converts samples to values of their precision; None if they are such values.
-    ///
-    /// # Errors
-    /// [`PlanError`] of the conversion.
     pub(crate) fn conversion(
         &self,
         operator: &'static str,

@@ -239,9 +239,6 @@ impl BoundState {
 
 impl StreamProcessor {
     /// The returned properties lack the contract, which the operator adds.
-    ///
-    /// # Errors
-    /// [`PlanError`] of the conversion.
     pub(crate) fn bind(
         &mut self,
         operator: &'static str,
@@ -276,10 +273,7 @@ impl StreamProcessor {
         Ok(properties)
     }
 
-    /// Replaces samples by results.
-    ///
-    /// # Errors
-    /// [`OpErrorKind::WrongItem`] unless the item has the bound samples.
+    /// Replaces samples by results; an error unless the item has the bound samples.
     pub(crate) fn process(&mut self, item: &mut Item, out: &mut Out<'_>) -> Result<Next, OpError> {
         let (Item::Samples(samples), Some(bound)) = (&*item, &mut self.0) else {
             return Err(OpErrorKind::WrongItem {
@@ -313,9 +307,6 @@ impl StreamProcessor {
     }
 
     /// Emits the held results of the contiguous range that ended, and resets the kernel.
-    ///
-    /// # Errors
-    /// What a later operator failed with.
     pub(crate) fn flush(&mut self, out: &mut Out<'_>) -> Result<(), OpError> {
         if let Some(bound) = &mut self.0
             && let (Some(start), true) = (bound.next, bound.held > 0)

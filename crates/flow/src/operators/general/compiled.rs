@@ -30,8 +30,8 @@ fn width(port: &PortType) -> usize {
 }
 
 impl CompiledExpr {
-    /// Compiles for ports matched by index; calibrated counts become values in their unit. A row of one value is combined with
-    /// every sample of longer rows.
+    /// Compiles for ports matched by index; calibrated counts become values in their unit. A row of one value is
+    /// combined with every sample of longer rows.
     pub(crate) fn bind(
         &mut self,
         operator: &'static str,

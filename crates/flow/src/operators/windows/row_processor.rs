@@ -32,10 +32,7 @@ pub(crate) trait RowKernel<T, R = T>: Send {
 
 /// Computes rows of doubles from windows as stored.
 pub(crate) trait StoredKernel: Send {
-    /// As [`RowKernel::rows`].
-    ///
-    /// # Errors
-    /// [`OpErrorKind::WrongItem`] unless the samples have the kernel's type.
+    /// As [`RowKernel::rows`]; an error unless the samples have the kernel's type.
     fn rows(&mut self, frames: &Frames, results: &mut [f64]) -> Result<(), OpError>;
 }
 
@@ -74,18 +71,12 @@ const TRANSFORM_BYTES: u64 = 64;
 const ROW_BYTES: u64 = 16;
 
 impl WindowInput {
-    /// For a transform.
-    ///
-    /// # Errors
-    /// [`PlanError::InputType`] if it has none, [`PlanError::TooLarge`] if memory does not suffice for the transform.
+    /// The windows of a port; an error if it has none, or if memory does not suffice for a transform.
     pub(crate) fn of(operator: &'static str, port: &PortType) -> Result<Self, PlanError> {
         Self::with_tables(operator, port, TRANSFORM_BYTES)
     }
 
-    /// For an operator without tables.
-    ///
-    /// # Errors
-    /// As of [`of`](Self::of).
+    /// The same for an operator without tables.
     pub(crate) fn without_tables(
         operator: &'static str,
         port: &PortType,
@@ -175,9 +166,6 @@ struct BoundState {
 
 impl RowProcessor {
     /// `values` computes what the kernel sees; None: the windows' own values.
-    ///
-    /// # Errors
-    /// [`PlanError`] of the expression.
     pub(crate) fn bind(
         &mut self,
         operator: &'static str,
@@ -237,10 +225,7 @@ impl RowProcessor {
         .in_step())
     }
 
-    /// Replaces windows by rows.
-    ///
-    /// # Errors
-    /// [`OpErrorKind::WrongItem`] of shorter windows, as a kept tail.
+    /// Replaces windows by rows; an error for shorter windows, as a kept tail.
     pub(crate) fn process(&mut self, item: &mut Item, out: &mut Out<'_>) -> Result<Next, OpError> {
         let (Item::Frames(frames), Some(bound)) = (&*item, &mut self.0) else {
             return Err(OpErrorKind::WrongItem {

@@ -49,7 +49,7 @@ impl Stat {
         Self::Var,
         Self::Rms,
     ];
-    /// In the same order.
+    /// Their names, in the same order.
     pub const NAMES: [&'static str; 7] = ["min", "max", "count", "mean", "std", "var", "rms"];
 
     /// The name that [`FromStr`] reads.

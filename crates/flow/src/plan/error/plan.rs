@@ -309,7 +309,7 @@ pub enum PlanError {
 }
 
 impl PlanError {
-    /// For a saved plan's recording that a store cannot open.
+    /// The error of a saved plan's recording that a store cannot open.
     #[must_use]
     pub fn recording(name: &str, why: &StoreError) -> Self {
         let (recording, said) = (name.to_owned(), why.to_string());

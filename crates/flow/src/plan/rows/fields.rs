@@ -89,7 +89,7 @@ impl Fields {
         }
     }
 
-    /// In expressions; a civil time is its ns since 1970. None for lists.
+    /// A field's dtype in expressions; a civil time is its ns since 1970. None for lists.
     #[must_use]
     pub fn dtype(data: &DataType) -> Option<DType> {
         Some(match data {

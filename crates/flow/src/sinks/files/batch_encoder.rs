@@ -114,7 +114,7 @@ impl BatchEncoder {
         &self.schema
     }
 
-    /// None if the item is empty.
+    /// Converts an item; None if it is empty.
     ///
     /// # Errors
     /// A time outside the range of nanoseconds since 1970.

@@ -90,7 +90,7 @@ impl PartFile {
         &self.path
     }
 
-    /// With the file's name.
+    /// An operating system's error with the file's name.
     #[must_use]
     pub fn failed(&self, why: &io::Error) -> OpError {
         failed("write", &self.path, why, REMEDY)

@@ -63,10 +63,8 @@ impl Receiver {
 }
 
 impl PacketCopies {
-    /// One receiver per input; returns the bytes of a packet.
-    ///
-    /// # Errors
-    /// [`PlanError`] unless all inputs are equal, non-overlapping windows of bytes of one timebase.
+    /// One receiver per input; returns the bytes of a packet, or an error unless all inputs are equal,
+    /// non-overlapping windows of bytes of one timebase.
     pub(crate) fn bind(
         &mut self,
         operator: &'static str,
