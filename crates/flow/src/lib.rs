@@ -1,8 +1,9 @@
 //! Plans of operators over signal segments, and how they run.
 //!
-//! A [`Plan`] is data: operators and how they are connected. Types are checked while it is built; it prints and compares
-//! without running. [`Plan::collect`] and [`Plan::run`] execute it depth first: an item passes through all operators before
-//! the next one is read, so samples stay in the cache and memory stays flat. [`RunOptions`] give it more workers.
+//! A [`Plan`] is data: operators and how they are connected. Types are checked while it is built; it prints and
+//! compares without running. [`Plan::collect`] and [`Plan::run`] execute it depth first: an item passes through all
+//! operators before the next is read, so samples stay in the cache and memory stays flat. [`RunOptions`] give it more
+//! workers.
 //!
 //! | folder | what it provides |
 //! |---|---|
@@ -14,9 +15,10 @@
 //! | `engine` | executes a graph in one thread, depth first |
 //! | `scheduler` | runs a graph: splits it into tasks for workers, restores their order; `explain` |
 //!
-//! Each folder uses those above it, with three exceptions: a plan holds the recordings that it scans, [`Catalog`] lists the
-//! built-in operators, and the contracts of operators and sinks name the engine's side of a call: [`Out`], [`RunOptions`],
-//! [`PlanOutput`]. [`operator!`] declares an operator, also in other crates. Semantics: `docs/design.md`, section 15.
+//! Each folder uses those above it, except that a plan holds the recordings that it scans, [`Catalog`] lists the
+//! built-in operators, and the contracts of operators and sinks name the engine's side of a call: [`Out`],
+//! [`RunOptions`], [`PlanOutput`]. [`operator!`] declares an operator, also in other crates. Semantics:
+//! `docs/design.md`, section 15.
 
 mod engine;
 pub mod operators;
@@ -69,7 +71,7 @@ pub use sources::source::{Source, SourceEvent};
 pub use sources::stored::StoredRecording;
 pub use sources::{Recording, SharedRecording};
 
-/// Tables and their columns are Arrow's.
+/// Tables and columns are Arrow's.
 pub mod arrow {
     pub use arrow_array as array;
     pub use arrow_array::RecordBatch;

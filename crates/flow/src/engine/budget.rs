@@ -15,14 +15,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 use isochrony_runtime::{MemoryBudget, MemoryReservation};
 use isochrony_segment::{Buffer, give_pages_back};
 
-/// The memory of an execution.
 #[derive(Debug)]
 pub(crate) struct ExecutionMemory {
     budget: Arc<MemoryBudget>,
-    /// A reservation was refused once.
     was_exhausted: AtomicBool,
-    /// Blocks of ended threads that are still referenced. They stay reserved until they are not, so that the memory left does
-    /// not depend on when a thread ends.
+    /// Blocks of ended threads that are still referenced. They stay reserved, so that the memory left does not depend
+    /// on when a thread ends.
     abandoned: Mutex<Vec<(Buffer, MemoryReservation)>>,
 }
 
@@ -35,7 +33,7 @@ impl ExecutionMemory {
         }
     }
 
-    /// Drops blocks of ended threads that nobody refers to any longer.
+    /// Drops abandoned blocks that nobody refers to.
     fn sweep(&self) {
         let mut abandoned = self
             .abandoned
@@ -50,13 +48,12 @@ impl ExecutionMemory {
         });
     }
 
-    /// The most bytes that were in use at once.
+    /// Most bytes in use at once.
     pub(crate) fn peak(&self) -> u64 {
         self.budget.peak()
     }
 }
 
-/// Makes other threads release memory.
 pub(crate) trait MemoryReclaimer: Send + Sync {
     /// Makes the other threads hold as little as they can until [`resume`](Self::resume).
     fn reclaim(&self);
@@ -64,11 +61,10 @@ pub(crate) trait MemoryReclaimer: Send + Sync {
     fn resume(&self);
 }
 
-/// A thread's access to the memory of its execution.
 #[derive(Clone)]
 pub(crate) struct MemoryHandle {
     pub(crate) memory: Arc<ExecutionMemory>,
-    /// Asked when memory is refused. None in workers, and in an execution without workers.
+    /// Asked when memory is refused. None in workers and without workers.
     pub(crate) reclaimer: Option<Arc<dyn MemoryReclaimer>>,
 }
 
@@ -93,7 +89,7 @@ impl PoolReservation {
         }
     }
 
-    /// Makes it `bytes` large, if the budget has them.
+    /// False if the budget has not enough.
     pub(super) fn try_resize(&mut self, bytes: u64) -> bool {
         let fits = self.reservation.try_resize(bytes);
         if !fits {
@@ -103,7 +99,7 @@ impl PoolReservation {
         fits
     }
 
-    /// As [`try_resize`](Self::try_resize), after other threads have released memory.
+    /// The same after other threads have released memory.
     pub(super) fn reclaim_and_resize(&mut self, bytes: u64) -> bool {
         let Some(reclaimer) = self.handle.reclaimer.clone() else {
             return false;
@@ -115,7 +111,6 @@ impl PoolReservation {
         fits
     }
 
-    /// Drops blocks of ended threads that nobody refers to any longer.
     pub(super) fn sweep(&self) {
         self.handle.memory.sweep();
     }
@@ -130,7 +125,7 @@ impl PoolReservation {
         }
     }
 
-    /// Whether the thread should release memory that it does not need: a reservation of the execution was refused.
+    /// A reservation was refused: the thread should release memory that it does not need.
     pub(super) fn should_release(&self) -> bool {
         let handle = &self.handle;
         handle.reclaimer.is_some() && handle.memory.was_exhausted.load(Ordering::Relaxed)
@@ -140,12 +135,11 @@ impl PoolReservation {
         self.reservation.budget().limit()
     }
 
-    /// Bytes that all threads reserve.
     pub(super) fn reserved_by_all(&self) -> u64 {
         self.reservation.budget().reserved()
     }
 
-    /// The most bytes that all threads reserved at once.
+    /// Most bytes that all threads reserved at once.
     pub(super) fn peak(&self) -> u64 {
         self.reservation.budget().peak()
     }

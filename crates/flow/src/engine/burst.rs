@@ -1,4 +1,4 @@
-//! Bursts: a bounded number of items of one source, then marks; and what happens between bursts.
+//! Bursts: a bounded number of items of one source, then marks; and what happens between them.
 
 use std::time::{Duration, Instant};
 
@@ -16,11 +16,11 @@ use crate::{Break, OpError, ParameterUpdate, SourceEvent};
 
 /// The first bursts are all timed, so that short executions are measured, too.
 const TIMED_BURSTS: u64 = 16;
-/// Longest sleep while no source has items: how late an interrupt or a due commit may be noticed.
+/// Longest sleep while no source has items; bounds how late an interrupt or a due commit is noticed.
 pub(super) const IDLE_WAIT: Duration = Duration::from_millis(20);
 
 impl PlanExecutor {
-    /// Runs a burst; returns whether the source gave anything, its end included.
+    /// Returns whether the source gave anything, its end included.
     pub(super) fn burst(
         &mut self,
         current: usize,
@@ -143,9 +143,9 @@ impl PlanExecutor {
         Ok(gave)
     }
 
-    /// Starts a burst, or continues one that sources share block by block. The first item of early bursts and of every
-    /// fourth later one is timed: reading the clock takes as long as ten operators. Of a shared burst, each source's
-    /// first item.
+    /// Starts a burst, or continues one that sources share block by block. The first item of early bursts and of
+    /// every fourth later one is timed (reading the clock takes as long as ten operators); of a shared burst, each
+    /// source's first item.
     fn begin_burst(&mut self) {
         let continues = self.source_order.by_block && !self.round.is_over(self.burst_bytes);
         if !continues || self.bursts == 0 {
@@ -165,7 +165,7 @@ impl PlanExecutor {
         }
     }
 
-    /// Changes the parameters of an operator, or replaces it by one that has them.
+    /// Changes an operator's parameters, or replaces it by one that has them.
     fn change(&mut self, change: Change) -> Result<(), OpError> {
         let node = change.node as u32;
         self.context.switch_to(node);
@@ -186,7 +186,7 @@ impl PlanExecutor {
     /// Sleeps until a source has items, after operators have emitted what they batch.
     pub(super) fn wait_for_sources(&mut self) -> Result<(), OpError> {
         self.context.check_interrupt()?;
-        // Where the order of sources matters, blocks must not depend on how fast workers are.
+        // Where the order of sources matters, blocks must not depend on the speed of workers.
         if !(self.source_order.by_block && self.source_order.any_awaited()) {
             self.flush(false)?;
         }
@@ -225,7 +225,7 @@ fn begins_after(pulled: &SourceEvent, time: Option<f64>, axis: &TimeAxis) -> boo
     time.is_some_and(|time| start.is_some_and(|start| axis.time(start) > time))
 }
 
-/// Drives items that were fed back to the beginnings of loops, until none is left.
+/// Drives fed-back items to the beginnings of loops until none is left.
 fn drain_feedback(slots: &mut [Slot], context: &mut ExecutionContext) -> Result<(), OpError> {
     while let Some((begin, mut item)) = context.feedback.pop_front() {
         context.check_interrupt()?;

@@ -9,10 +9,9 @@ use super::pool::OutputPool;
 use super::slot::{NO_EXPECTED_INDEX, NodeState};
 use crate::{Item, OpError, OpErrorKind};
 
-/// The range while no item is processed.
 pub(crate) const NO_RANGE: (i64, i64) = (NO_EXPECTED_INDEX, NO_EXPECTED_INDEX);
 
-/// An error, its node, and the indices of its item.
+/// `range`: indices of the item.
 pub(crate) struct NodeError {
     pub(crate) node: u32,
     pub(crate) range: (i64, i64),
@@ -21,32 +20,29 @@ pub(crate) struct NodeError {
 
 pub(crate) struct ExecutionContext {
     pub(crate) pool: OutputPool,
-    /// The part of each node's state that items seldom touch.
+    /// Node state that items seldom touch.
     pub(crate) nodes: Vec<NodeState>,
-    /// Bytes that wait at fan-ins, and that operators state with `Out::holds`.
+    /// Waiting at fan-ins, and stated by operators with `Out::holds`.
     pub(crate) queued_bytes: u64,
-    /// Fed-back items and their destinations, driven there after the current item.
+    /// With their destinations; driven there after the current item.
     pub(crate) feedback: VecDeque<(u32, Item)>,
-    /// The operator being called and the indices of its item: where an error happens.
+    /// Where an error happens: the operator being called and the indices of its item.
     pub(crate) current_node: u32,
     pub(crate) item_range: (i64, i64),
-    /// Set from outside to stop the execution.
     pub(crate) interrupt: Option<Interrupt>,
     /// Called now and then; may stop the execution.
     pub(super) watch: Option<ActiveWatch>,
-    /// Whether this item is timed; time since `since` belongs to `current_node`.
+    /// This item is timed; time since `since` belongs to `current_node`.
     pub(crate) timed: bool,
     pub(crate) since: Instant,
     pub(crate) useful_ns: Vec<u64>,
-    /// Number of operators that answered [`Next::Done`](crate::Next::Done). After a change, nodes before them may be
-    /// unused.
+    /// Operators that answered [`Next::Done`](crate::Next::Done). After a change, nodes before them may be unused.
     pub(crate) done_count: u64,
-    /// Errors of other branches for the same item.
+    /// Of other branches for the same item.
     pub(crate) other_errors: Vec<NodeError>,
 }
 
 impl ExecutionContext {
-    /// An error if the execution is to stop.
     #[inline]
     pub(crate) fn check_interrupt(&mut self) -> Result<(), OpError> {
         if let Some(interrupt) = &self.interrupt
@@ -60,7 +56,7 @@ impl ExecutionContext {
         }
     }
 
-    /// The time of the call is charged to no operator.
+    /// Charges the call to no operator.
     #[cold]
     fn poll(&mut self) -> Result<(), OpError> {
         let begun = Instant::now();
@@ -72,7 +68,7 @@ impl ExecutionContext {
         }
     }
 
-    /// Charges the time so far to the current operator and makes `node` current.
+    /// Charges the time so far to the current operator.
     #[inline]
     pub(crate) fn switch_to(&mut self, node: u32) {
         if self.timed {

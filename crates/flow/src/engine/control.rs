@@ -1,9 +1,9 @@
 //! Changes parameters while a plan is executed.
 //!
-//! A [`Control`] is shared by the execution and by whoever changes it, in any thread. A change names the plan that
-//! ends in the operator, as it was written, and is checked at once: the written plan with the change is rewritten
-//! again, and replacements for operators that now differ are made. The execution takes changes once a burst, so all
-//! items of a burst see the same parameters.
+//! A [`Control`] is shared by the execution and by whoever changes it, in any thread. A change names, as written, the
+//! plan that ends in the operator. It is checked at once: the changed plan is rewritten again, and replacements are
+//! made for operators that now differ. The execution takes changes once a burst, so all items of a burst see the same
+//! parameters.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -15,9 +15,9 @@ use crate::plan::Op;
 use crate::plan::graph::Graph;
 use crate::{Operator, Plan, PlanError, PortType};
 
-/// Changes parameters of a running plan; given to it in [`RunOptions::control`](crate::RunOptions::control).
+/// Changes parameters of a running plan, which gets it in [`RunOptions::control`](crate::RunOptions::control).
 ///
-/// A control serves one execution after another; a second at the same time ends in [`PlanError::ControlInUse`].
+/// It serves one execution after another; a second at the same time ends in [`PlanError::ControlInUse`].
 ///
 /// ```
 /// use isochrony_expr::Expr;
@@ -38,20 +38,20 @@ use crate::{Operator, Plan, PlanError, PortType};
 #[derive(Default)]
 pub struct Control {
     state: Mutex<State>,
-    /// Whether changes are waiting.
+    /// Changes are waiting.
     waits: AtomicBool,
 }
 
 #[derive(Default)]
 struct State {
     active: Option<ActivePlan>,
-    /// Requested before the execution began.
+    /// Before the execution began.
     early: Vec<(Plan, Map<String, Value>)>,
     waiting: Vec<Change>,
 }
 
 struct ActivePlan {
-    /// The plan as written, by which changes are named.
+    /// Changes are named by it.
     written: Graph,
     /// With all changes so far, before and after rewriting.
     changed: Graph,
@@ -59,7 +59,6 @@ struct ActivePlan {
     optimised: bool,
 }
 
-/// A change of one operator of the running plan.
 pub(crate) struct Change {
     pub(crate) node: usize,
     pub(crate) params: Map<String, Value>,
@@ -77,19 +76,17 @@ impl std::fmt::Debug for Control {
 }
 
 impl Control {
-    /// No call under the lock leaves it inconsistent.
+    /// No call under the lock leaves it inconsistent, so poison is ignored.
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Sets parameters of the last operator of `at`, from the next burst on, or before an execution begins.
-    ///
-    /// An operator keeps its state where it can: an expression keeps running means and states of parts that are
-    /// written as before.
+    /// Sets parameters of the last operator of `at`, from the next burst on, or before an execution begins. An
+    /// operator keeps its state where it can: an expression keeps that of parts that are written as before.
     ///
     /// # Errors
     /// [`PlanError::NotAdjustable`], [`PlanError::Parameter`], [`PlanError::Expression`]; [`PlanError::NotRunning`] if
-    /// the operator is none of the plan that runs, [`PlanError::ChangesPlan`] if something else would have to change
+    /// the operator is none of the running plan, [`PlanError::ChangesPlan`] if something else would have to change
     /// with it.
     pub fn set<'a>(
         &self,
@@ -122,7 +119,7 @@ impl Control {
         Ok(())
     }
 
-    /// Begins an execution of a written plan; returns the rewritten graph with all earlier changes.
+    /// Begins an execution; returns the rewritten graph with all earlier changes.
     pub(crate) fn begin(&self, written: &Graph, optimised: bool) -> Result<Graph, PlanError> {
         let mut state = self.state();
         if state.active.is_some() {

@@ -10,15 +10,14 @@ use super::source_order::{BurstSize, SourceOrder};
 use super::time_axis::TimeAxis;
 use crate::{Item, PlanOutput};
 
-/// A graph laid out for execution, with its open sources.
 pub(crate) struct PlanExecutor {
-    /// One per node of the graph, sources included.
+    /// By node of the graph, sources included.
     pub(super) slots: Vec<Slot>,
     pub(super) source_order: SourceOrder,
     pub(super) context: ExecutionContext,
     /// Name and number of each node in the whole plan.
     pub(super) plan_nodes: Vec<(&'static str, usize)>,
-    /// The time axis of each node's input.
+    /// Of each node's input.
     pub(super) axes: Vec<TimeAxis>,
     /// The `done_count` for which unused nodes have been ended.
     pub(super) done_seen: u64,
@@ -26,24 +25,21 @@ pub(crate) struct PlanExecutor {
     /// Block by block: size of the burst that all sources share, and how many of its items are still to be timed.
     pub(super) round: BurstSize,
     pub(super) timed_items_left: usize,
-    /// Bytes after which a burst ends.
     pub(super) burst_bytes: u64,
-    /// Items that the sources gave.
+    /// Given by the sources.
     pub(super) items: u64,
-    /// Samples of the items that were timed.
     pub(super) timed_samples: u64,
-    /// Time of the first error so far; later items are not wanted.
+    /// Of the first error so far; later items are not wanted.
     pub(super) error_time: Option<f64>,
 }
 
 impl PlanExecutor {
-    /// Sets whether sources are asked block by block.
     pub(crate) fn by_block(mut self, by_block: bool) -> Self {
         self.source_order.by_block = by_block;
         self
     }
 
-    /// Asks sources that are equally far in the order of a number of each node.
+    /// Asks sources that are equally far in the order of `order`, by node.
     pub(crate) fn ordered_by(mut self, order: &[usize]) -> Self {
         self.source_order
             .sources
@@ -51,7 +47,7 @@ impl PlanExecutor {
         self
     }
 
-    /// Ends nodes, and all that lead only to them.
+    /// Also ends all that lead only to them.
     pub(crate) fn end_nodes(&mut self, nodes: impl Iterator<Item = usize>) {
         let mut any = false;
         for node in nodes {
@@ -62,7 +58,7 @@ impl PlanExecutor {
         }
     }
 
-    /// Releases memory that is not needed between tasks.
+    /// Releases what is not needed between tasks.
     pub(crate) fn release_memory(&mut self) {
         self.context.pool.shrink(self.context.queued_bytes);
     }
@@ -71,7 +67,7 @@ impl PlanExecutor {
         self.context.nodes.iter().any(|node| node.held_bytes > 0)
     }
 
-    /// The pool, for a successor; its blocks may still be in use.
+    /// For a successor; its blocks may still be in use.
     pub(crate) fn into_pool(self) -> OutputPool {
         self.context.pool
     }
@@ -84,17 +80,16 @@ impl PlanExecutor {
         self
     }
 
-    /// The partial result that the operator at a node has gathered since the last call.
+    /// What the operator at a node has gathered since the last call.
     pub(crate) fn partial(&mut self, node: usize) -> Option<Item> {
         self.slots[node].op.partial().map(Item::Partial)
     }
 
-    /// The result of the sink at a node.
     pub(crate) fn result(&mut self, node: usize) -> Option<PlanOutput> {
         self.slots[node].op.result()
     }
 
-    /// Reports what was done. Times are scaled up from the timed items to all items.
+    /// Times are scaled up from the timed items to all.
     pub(crate) fn report(&self, elapsed: Duration) -> Report {
         let counts = slot::input_counts(&self.slots, &self.context.nodes);
         let sources = &self.source_order.sources;

@@ -1,8 +1,8 @@
-//! Chooses the error that an execution ends with: the first in what is read, of equals that of the lowest node.
+//! Chooses the error that an execution ends with: the first in what is read, on ties that of the lowest node.
 //!
 //! Which operator fails first by the clock is chance. So an item that fails in one branch is still given to the
-//! others, and other sources and workers continue up to the time at which the failed item begins. Failed operators are
-//! not called again, and none is told of an end.
+//! others, and other sources and workers continue up to the time at which the failed item begins. Failed operators
+//! are not called again, and none is told of an end.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -17,15 +17,13 @@ use super::slot::NodeState;
 use super::time_axis::ErrorRank;
 use crate::{OpError, OpErrorKind, RunError};
 
-/// An error and its rank among others.
 pub(super) struct RankedError {
     rank: ErrorRank,
-    /// Whether an operator failed: not an interrupt, nor a lack of memory.
+    /// Not an interrupt or a lack of memory.
     is_operator_error: bool,
     error: RunError,
 }
 
-/// A panic as an error.
 pub(crate) fn panic_error(panic: &(dyn std::any::Any + Send)) -> OpError {
     OpErrorKind::Panicked {
         message: panic_message(panic).unwrap_or("no message").into(),
@@ -61,7 +59,6 @@ impl PlanExecutor {
         Some(self.locate_at(at as u32, NO_RANGE, error))
     }
 
-    /// Adds the current node and item to an error.
     pub(super) fn locate(&self, error: OpError) -> RunError {
         self.locate_at(self.context.current_node, self.context.item_range, error)
     }
@@ -112,8 +109,8 @@ impl PlanExecutor {
         }
     }
 
-    /// Ranks the error of a burst: a task's error if the source reports one, else the first of all errors of the same item.
-    /// None: the execution was interrupted.
+    /// A task's error if the source reports one, else the first of all errors of the same item. None: the execution
+    /// was interrupted.
     pub(super) fn rank_error(
         &mut self,
         error: OpError,
@@ -164,7 +161,7 @@ impl PlanExecutor {
         }
     }
 
-    /// Ends all nodes behind a source: a panic does not say which operator it came from.
+    /// For a panic, which does not say which operator it came from.
     pub(super) fn end_downstream(&mut self, source: usize) {
         let mut open = vec![self.source_order.sources[source].node];
         while let Some(node) = open.pop() {
@@ -175,7 +172,7 @@ impl PlanExecutor {
         }
     }
 
-    /// Drives the other sources up to the time of an error; returns the error that comes first then.
+    /// Drives the other sources up to the time of an error; returns the error that is then first.
     fn drain_to_first_error(
         &mut self,
         mut first: RankedError,

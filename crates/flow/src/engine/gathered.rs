@@ -5,7 +5,7 @@ use std::ops::Range;
 use arrow_array::RecordBatch;
 use isochrony_segment::{DType, Sample};
 
-/// An array in row order, and the ranges it was gathered from.
+/// An array in row order, and the ranges it comes from.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Array {
     /// Type of the values.
@@ -14,7 +14,7 @@ pub struct Array {
     pub shape: Vec<u64>,
     /// The values, in native byte order.
     pub bytes: Vec<u8>,
-    /// Consecutive rows (windows or samples): index of the first sample, and number of rows.
+    /// Consecutive rows (windows or samples): first sample's index, number of rows.
     pub parts: Vec<(i64, u64)>,
 }
 

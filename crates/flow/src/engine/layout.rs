@@ -1,4 +1,4 @@
-//! Lays the operators of a graph out as a [`PlanExecutor`], and takes it apart into what the next one can reuse.
+//! Lays a graph out as a [`PlanExecutor`], and takes it apart into what the next one can reuse.
 
 use std::collections::VecDeque;
 use std::time::Instant;
@@ -19,24 +19,22 @@ use crate::plan::graph::{Graph, LOOP};
 use crate::plan::{self, Op};
 use crate::{Alignment, Contract, OpError, OpErrorKind, Operator, RunError};
 
-/// Most pool memory that is kept for the next execution of the same graph.
+/// Most pool memory that is kept for the next execution.
 const MAX_KEPT_BYTES: u64 = 16 << 20;
 
-/// What an execution leaves for the next one of the same graph with the same options.
+/// For the next execution of the same graph with the same options.
 pub(crate) struct ReusableParts {
-    /// For each node its operator, if that keeps no state.
+    /// By node, the operators that keep no state.
     pub(crate) operators: Vec<Option<Box<dyn Operator>>>,
-    /// Memory that the processor's cache may still hold.
+    /// The processor's cache may still hold it.
     pool: OutputPool,
 }
 
 impl PlanExecutor {
-    /// Opens the sources of a graph and makes its operators.
     pub(crate) fn new(graph: &Graph, options: &RunOptions<'_>) -> Result<Self, RunError> {
         Self::with_reused(graph, options, None)
     }
 
-    /// Like [`new`](Self::new), with parts of an earlier execution.
     pub(crate) fn with_reused(
         graph: &Graph,
         options: &RunOptions<'_>,
@@ -136,7 +134,6 @@ impl PlanExecutor {
         })
     }
 
-    /// Keeps what the next execution of the same graph with the same options can use.
     pub(crate) fn into_reusable(self, graph: &Graph) -> ReusableParts {
         let nodes = self.slots.into_iter().zip(&graph.nodes);
         let operators = nodes.map(|(slot, node)| {
@@ -155,7 +152,7 @@ impl PlanExecutor {
     }
 }
 
-/// For each node, the consumers of each output.
+/// Consumers, by node and output.
 fn edges(graph: &Graph) -> Vec<Vec<Vec<InputPort>>> {
     let nodes = graph.nodes.iter();
     let outputs = nodes.map(|node| vec![Vec::new(); node.properties.outputs.len().max(1)]);
@@ -228,7 +225,7 @@ fn make_operator(
     made.map_err(|error| OpErrorKind::Failed(error.into()).into())
 }
 
-/// The samples that a sink will get, if it ends a chain in which their number does not depend on the data.
+/// What a sink will get, if it ends a chain in which the number does not depend on the data.
 fn expected_samples(graph: &Graph, sources: &[OpenSource], node: usize) -> Option<u64> {
     let (mut now, mut all) = (node, Ratio::ONE);
     while let [(from, _)] = graph.nodes[now].inputs[..] {
@@ -251,13 +248,12 @@ fn index_ratio(graph: &Graph, node: usize) -> Option<Ratio> {
     Ratio::new(given, taken).ok()
 }
 
-/// Whether a node has one input edge.
 fn has_one_edge(graph: &Graph, node: u32) -> bool {
     let node = &graph.nodes[node as usize];
     node.properties.align == Alignment::Single && node.inputs.len() == 1
 }
 
-/// Fills the slot of a source, which is not an operator.
+/// Fills the slot of a source.
 struct SourcePlaceholder;
 
 impl Operator for SourcePlaceholder {

@@ -2,10 +2,9 @@
 
 use crate::Break;
 
-/// A notice on an edge.
 #[derive(Debug, Clone)]
 pub(crate) enum Mark {
-    /// A contiguous range begins at `anchor`; `why` is the break before it, if any.
+    /// `why`: the break before it, if any.
     RangeStart { anchor: i64, why: Option<Break> },
     /// Nothing that begins before this index follows.
     Progress(i64),

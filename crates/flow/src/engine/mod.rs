@@ -12,9 +12,9 @@
 //!  Memory budget: blocks of the output pool, items in fan-in queues, and what operators state with `Out::holds`.
 //! ```
 //!
-//! A [`PlanExecutor`] lays the operators out in topological order, so an operator reaches only the slots behind it: no operator
-//! is entered twice at once, and no lock is needed. One thread executes, so nothing waits for anything, except that while no
-//! source has items the thread sleeps until one of them wakes it.
+//! A [`PlanExecutor`] lays the operators out in topological order, and an operator reaches only the slots behind it:
+//! none is entered twice at once, and no lock is needed. One thread executes, so nothing waits, except that the
+//! thread sleeps while no source has items, until one wakes it.
 //!
 //! | step | files |
 //! |---|---|

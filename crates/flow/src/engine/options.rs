@@ -1,4 +1,4 @@
-//! [`RunOptions`]: workers, memory, tolerance and what observes or ends an execution.
+//! [`RunOptions`]: how a plan is executed.
 
 use std::any::Any;
 use std::sync::Arc;
@@ -15,39 +15,41 @@ pub const DEFAULT_MEMORY: u64 = 1 << 30;
 /// Default of [`RunOptions::task`]: milliseconds of work.
 pub const DEFAULT_TASK: u64 = 4 << 20;
 
-/// How a plan is executed. Bindings read the plain values by name from JSON and set the references themselves.
+/// How a plan is executed. Bindings read plain values by name from JSON and set the references themselves.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct RunOptions<'a> {
-    /// Most bytes in queues and in blocks of results, of all threads of the execution together.
+    /// Most bytes in queues and blocks of results, of all threads together.
     pub memory: u64,
     /// Checked between operator calls.
     #[serde(skip)]
     pub interrupt: Option<&'a Interrupt>,
-    /// Called in the caller's thread, before an item of a source or where an operator emits one; at its interval if operator
-    /// calls are shorter. Its time is not counted to an operator.
+    /// Called in the caller's thread, before an item of a source or where an operator emits one; at its interval if
+    /// operator calls are shorter. Its time is charged to no operator.
     #[serde(skip)]
     pub watch: Option<&'a Watch>,
     /// Whether the optimiser rewrites the plan first; results are the same.
     pub optimise: bool,
-    /// Counts the samples that sources give, after each burst. The total is unknown if one source does not know its own.
+    /// Counts the samples that sources give, after each burst. The total is unknown if one source does not know its
+    /// own.
     #[serde(skip)]
     pub progress: Option<&'a Progress>,
     /// Changes parameters between bursts.
     #[serde(skip)]
     pub control: Option<&'a Control>,
-    /// Threads that run tasks, beside the caller's thread, which executes the sequential part. With 1, only operators run in
-    /// tasks whose results depend on the cuts, as sums do ([`Contract::Reducible`](crate::Contract)), and the caller's thread
-    /// executes the rest: so results have the same bits for any number.
+    /// Threads that run tasks, beside the caller's thread, which executes the sequential part. With 1, only operators
+    /// whose results depend on the cuts, as sums do ([`Contract::Reducible`](crate::Contract)), run in tasks, so that
+    /// results have the same bits for any number.
     pub workers: usize,
-    /// Bytes of samples that a task reads, approximately, without its overlap; less where memory is short and cuts do not
-    /// change results.
+    /// Approximate bytes of samples that a task reads, without its overlap; less where memory is short and cuts do
+    /// not change results.
     pub task: u64,
-    /// Largest difference of results from those of one pass, relative to the largest values that go into them, beside a
-    /// rounding of their type: lets operators that settle ([`Contract::Settling`](crate::Contract)) run in tasks. NaN and
-    /// infinities then reach as far as the end of their task, instead of that of the contiguous range. 0: such operators do
-    /// not run in tasks. For each tolerance results have the same bits for any number of workers: one uses the same tasks.
+    /// Largest difference of results from those of one pass, relative to the largest values that go into them, beside
+    /// a rounding of their type: lets operators that settle ([`Contract::Settling`](crate::Contract)) run in tasks.
+    /// NaN and infinities then reach to the end of their task, instead of that of the contiguous range. 0: such
+    /// operators do not run in tasks. For each tolerance results have the same bits for any number of workers: one
+    /// uses the same tasks.
     pub tolerance: f64,
     /// Pins each worker to a core of its own.
     pub pin: bool,
@@ -57,13 +59,12 @@ pub struct RunOptions<'a> {
     /// What factory operators share during the execution.
     #[serde(skip)]
     pub shared: Option<&'a Arc<dyn Any + Send + Sync>>,
-    /// The memory that it shares with other threads; None: it has all of it.
+    /// Shared with other threads; None: it has all of it.
     #[serde(skip)]
     pub(crate) shared_memory: Option<&'a MemoryHandle>,
 }
 
 impl RunOptions<'_> {
-    /// Its access to the run's memory.
     pub(crate) fn memory_handle(&self) -> MemoryHandle {
         let own = || MemoryHandle {
             memory: Arc::new(ExecutionMemory::new(self.memory)),

@@ -1,8 +1,6 @@
-//! The buffer pool for operators' outputs.
-//!
-//! The pool keeps a reference to every block it gave away; a block without other references is free. All blocks count
-//! against the memory budget. Results of a task may keep many thousand blocks, so a search for a free one probes only
-//! a few.
+//! The buffer pool for operators' outputs. It keeps a reference to every block it gave away; a block without other
+//! references is free. All blocks count against the memory budget. Results of a task may keep many thousand blocks,
+//! so a search for a free one probes only a few.
 
 use std::array::from_fn;
 use std::collections::VecDeque;
@@ -15,7 +13,7 @@ use crate::{OpError, OpErrorKind};
 /// Memory that an operator fills. [`Out::seal`](crate::Out::seal) makes it shareable.
 #[derive(Debug)]
 pub struct Block {
-    /// The whole allocation; no other reference exists.
+    /// No other reference exists.
     memory: Buffer,
     bytes: usize,
 }
@@ -24,7 +22,6 @@ impl Block {
     /// The memory for writing. It holds old bytes.
     #[must_use]
     pub fn bytes_mut(&mut self) -> &mut [u8] {
-        // Nobody else has a reference.
         &mut self.memory.get_mut().unwrap_or_default()[..self.bytes]
     }
 
@@ -43,7 +40,7 @@ const MAX_PROBES: usize = 4;
 
 #[derive(Debug)]
 pub(crate) struct OutputPool {
-    /// Blocks given away, by power of two.
+    /// Given away, by power of two.
     blocks: [VecDeque<Buffer>; usize::BITS as usize],
     bytes: u64,
     reservation: PoolReservation,
@@ -58,12 +55,11 @@ impl OutputPool {
         }
     }
 
-    /// Most bytes used at once by all that share the budget.
+    /// Of all that share the budget.
     pub(crate) fn peak(&self) -> u64 {
         self.reservation.peak()
     }
 
-    /// A block of `bytes`, reused or new.
     pub(crate) fn take(&mut self, bytes: usize, queued: u64) -> Result<Block, OpError> {
         // Powers of two, so that blocks fit again.
         let size = bytes
@@ -81,7 +77,7 @@ impl OutputPool {
         })
     }
 
-    /// Charges `more` bytes beside `queued` to the budget; drops free blocks if that makes room.
+    /// Charges `more` bytes beside `queued`; drops free blocks if that makes room.
     pub(crate) fn charge(&mut self, queued: u64, more: u64) -> Result<(), OpError> {
         if self.reserve(queued.saturating_add(more)) {
             return Ok(());
@@ -95,12 +91,11 @@ impl OutputPool {
         .into())
     }
 
-    /// The memory budget.
     pub(crate) fn cap(&self) -> u64 {
         self.reservation.limit()
     }
 
-    /// Charges what is queued. The error has queued bytes and budget.
+    /// The error has queued bytes and budget.
     pub(crate) fn set_queued(&mut self, queued: u64) -> Result<(), (u64, u64)> {
         if self.reserve(queued) {
             return Ok(());
@@ -108,7 +103,7 @@ impl OutputPool {
         Err((queued, self.reservation.limit()))
     }
 
-    /// Charges bytes beside those of blocks, if the budget has them.
+    /// `others`: bytes beside those of blocks.
     fn reserve(&mut self, others: u64) -> bool {
         if self
             .reservation
@@ -122,8 +117,7 @@ impl OutputPool {
         self.reservation.try_resize(bytes) || self.reservation.reclaim_and_resize(bytes)
     }
 
-    /// Drops free blocks and returns their pages to the system, since an allocator would keep them for this thread
-    /// while another is short.
+    /// Returns their pages to the system, since an allocator would keep them for this thread while another is short.
     fn drop_free_blocks(&mut self) {
         let bytes = &mut self.bytes;
         for blocks in &mut self.blocks {
@@ -138,20 +132,18 @@ impl OutputPool {
         }
     }
 
-    /// Drops free blocks if other threads need memory.
     pub(crate) fn shrink_if_short(&mut self, queued: u64) {
         if self.reservation.should_release() {
             self.shrink(queued);
         }
     }
 
-    /// Drops free blocks.
     pub(crate) fn shrink(&mut self, queued: u64) {
         self.drop_free_blocks();
         self.reservation.try_resize(self.bytes + queued);
     }
 
-    /// The pool for a later execution, emptied if above `max_bytes`.
+    /// For a later execution; emptied if above `max_bytes`.
     pub(crate) fn kept_up_to(mut self, max_bytes: u64) -> Self {
         if self.bytes > max_bytes {
             self.drop_free_blocks();
@@ -174,7 +166,6 @@ impl OutputPool {
         self
     }
 
-    /// Shares the first bytes of a block.
     pub(crate) fn seal(&mut self, block: Block) -> Buffer {
         // A block is at least as long as requested.
         let shared = block
@@ -186,8 +177,8 @@ impl OutputPool {
     }
 }
 
-/// The block given away last, if free: the cache may still hold it. Else one of the oldest; used ones move to the end,
-/// so that all are probed in time.
+/// The block given away last, if free: the cache may still hold it. Else one of the oldest; used ones move to the
+/// end, so that all are probed in time.
 fn find_free(blocks: &mut VecDeque<Buffer>) -> Option<Buffer> {
     if blocks.back_mut()?.get_mut().is_some() {
         return blocks.pop_back();
@@ -249,7 +240,6 @@ mod tests {
             held.push(made.clone());
             used.push_back(made);
         }
-        // The last.
         let last = held.pop().unwrap();
         let address = block(&last);
         // Others were moved behind it: it is found in time.

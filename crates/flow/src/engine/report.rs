@@ -14,9 +14,9 @@ use isochrony_workers::ProcessReport;
 pub struct OperatorReport {
     /// Its name.
     pub name: &'static str,
-    /// Items of input.
+    /// Input items.
     pub items: u64,
-    /// Samples of input; overlapping windows count each sample once.
+    /// Input samples; overlapping windows count each once.
     pub samples: u64,
     /// Gaps in its input.
     pub gaps: u64,
@@ -25,7 +25,7 @@ pub struct OperatorReport {
 }
 
 impl OperatorReport {
-    /// The report of an operator without input.
+    /// For an operator without input.
     pub(crate) fn none(name: &'static str) -> Self {
         Self {
             name,
@@ -36,7 +36,6 @@ impl OperatorReport {
         }
     }
 
-    /// Adds the report of another instance.
     pub(crate) fn add(&mut self, other: &Self) {
         self.items += other.items;
         self.samples += other.samples;
@@ -49,11 +48,11 @@ impl OperatorReport {
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct PlanWorkerReport {
-    /// Its number, from 0 on.
+    /// Its number, from 0.
     pub number: usize,
     /// Its tasks.
     pub work: WorkerReport,
-    /// Samples it read; samples of the overlap of two tasks count twice.
+    /// Samples it read; overlaps of tasks count twice.
     pub samples: u64,
 }
 
@@ -61,11 +60,11 @@ pub struct PlanWorkerReport {
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct TaskReport {
-    /// Indices of the portion, with the gaps in and before it.
+    /// The portion, with the gaps in and before it.
     pub range: Range<i64>,
     /// The worker.
     pub worker: usize,
-    /// How long it took.
+    /// Time taken.
     pub elapsed: Duration,
 }
 

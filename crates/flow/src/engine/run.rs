@@ -10,7 +10,6 @@ use super::report::Report;
 use crate::RunError;
 
 impl PlanExecutor {
-    /// Runs to the end of all sources.
     pub(crate) fn run(&mut self, options: &RunOptions<'_>) -> Result<Report, RunError> {
         let begun = Instant::now();
         if let Some(progress) = options.progress {
@@ -33,7 +32,7 @@ impl PlanExecutor {
         }
     }
 
-    /// Runs until all sources are idle or have ended: one task of a worker.
+    /// One task of a worker: until all sources are idle or have ended.
     pub(crate) fn run_task(&mut self, options: &RunOptions<'_>) -> Result<(), RunError> {
         let sources = &mut self.source_order.sources;
         sources.iter_mut().for_each(|source| source.reset());
@@ -44,7 +43,8 @@ impl PlanExecutor {
         while is_open(self) {
             self.step(options)?;
         }
-        // Nothing that operators hold back may mix with the next task, and what waits at fan-ins finds no partner any more.
+        // Nothing that operators hold back may mix with the next task; what waits at fan-ins finds no partner any
+        // more.
         let flushed = catch_unwind(AssertUnwindSafe(|| self.flush(true)));
         flushed
             .unwrap_or_else(|panic| Err(panic_error(&*panic)))

@@ -1,9 +1,9 @@
-//! The state of a node, split by how often it is accessed. A [`Slot`] has what the driver loop reads for every item: 32
-//! bytes, since the slots of a thousand operators in a chain alone fill the first-level cache. All else is in
-//! [`NodeState`], and a new counter belongs there too.
+//! The state of a node, split by how often it is accessed. A [`Slot`] has what the driver loop reads for every item:
+//! 32 bytes, since the slots of a thousand chained operators fill the first-level cache. All else, a new counter too,
+//! belongs in [`NodeState`].
 //!
-//! A node is *in step* if for each item of its only input it emits exactly one item of the same index range, and nothing
-//! else. The nodes in step directly behind such a node are its *followers*: breaks are checked once for all.
+//! A node is *in step* if it answers each item of its only input with exactly one item of the same index range, and
+//! emits nothing else. The nodes in step directly behind it are its *followers*: breaks are checked once for all.
 
 use isochrony_time::Ratio;
 
@@ -15,7 +15,6 @@ pub(crate) const NOT_CHAINED: u32 = u32::MAX;
 /// The next item is the first of a contiguous range.
 pub(crate) const NO_EXPECTED_INDEX: i64 = i64::MIN;
 
-/// The destination of an edge.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct InputPort {
     pub(crate) node: u32,
@@ -26,17 +25,15 @@ pub(crate) struct InputPort {
 #[repr(align(32))]
 pub(crate) struct Slot {
     pub(crate) op: Box<dyn Operator>,
-    /// Start of the next item on the only input if that continues the last one. For a follower only whether it is
+    /// Start of the next item on the only input if that continues the last one. Of a follower only whether it is
     /// [`NO_EXPECTED_INDEX`] matters.
     pub(crate) expected: i64,
-    /// The consumer of output 0, if that output has no other consumer and the consumer no other input; else
-    /// [`NOT_CHAINED`].
+    /// The consumer of output 0, if it is the only one and has no other input; else [`NOT_CHAINED`].
     pub(crate) next: u32,
-    /// Number of followers: they have the next higher node numbers.
+    /// They have the next higher node numbers.
     pub(crate) followers: u16,
-    /// Whether it takes no more items.
+    /// Takes no more items.
     pub(crate) ended: bool,
-    /// Whether it has several inputs.
     pub(crate) fan_in: bool,
 }
 
@@ -45,23 +42,23 @@ const _: () = assert!(size_of::<Slot>() == 32);
 /// Cold per-node state; of it only [`count_item`](Self::count_item) writes per item.
 pub(crate) struct NodeState {
     pub(crate) name: &'static str,
-    /// Whether its operator declared [`OperatorProperties::in_step`](crate::OperatorProperties::in_step).
+    /// The operator declared [`OperatorProperties::in_step`](crate::OperatorProperties::in_step).
     pub(crate) in_step: bool,
     /// Output indices per input index; 1 if that depends on the data.
     pub(crate) ratio: Ratio,
-    /// Consumers of each output.
+    /// By output.
     pub(crate) edges: Vec<Vec<InputPort>>,
     /// First sample of the current contiguous range.
     pub(crate) anchor: i64,
     pub(crate) gaps: u64,
     pub(crate) open_ports: usize,
-    /// Input queues of a fan-in. Taken out (None) while the operator runs.
+    /// Of a fan-in; taken out (None) while the operator runs.
     pub(crate) queues: Option<Box<FanIn>>,
-    /// If a feedback loop ends at this node: the node at which it begins, to which items are fed back.
+    /// If a feedback loop ends here: the node at which it begins, to which items are fed back.
     pub(crate) loop_begin: Option<u32>,
-    /// Bytes that the operator said it holds.
+    /// Stated by the operator.
     pub(crate) held_bytes: u64,
-    /// The progress mark forwarded last.
+    /// Forwarded last.
     pub(crate) progress: i64,
     items: u64,
     samples: u64,
@@ -92,13 +89,13 @@ impl NodeState {
         }
     }
 
-    /// Whether a feedback loop begins at this node: its queue also gets what is fed back.
+    /// A feedback loop begins here: the queue also gets what is fed back.
     pub(crate) fn is_loop(&self) -> bool {
         self.queues.as_ref().is_some_and(|queues| queues.is_loop())
     }
 
-    /// Counts an item at the head of a chain. Downstream nodes store a delta to their predecessor, so an item that passes
-    /// a thousand operators unchanged writes one counter; [`input_counts`] sums them.
+    /// Counts an item at the head of a chain. Downstream nodes store a delta to their predecessor, so an item that
+    /// passes a thousand operators unchanged writes one counter; [`input_counts`] sums them.
     pub(crate) fn count_item(&mut self, samples: u64) {
         self.items = self.items.wrapping_add(1);
         self.samples = self.samples.wrapping_add(samples);
@@ -110,7 +107,7 @@ impl NodeState {
         self.samples = self.samples.wrapping_sub(samples);
     }
 
-    /// Delta of samples: the predecessor's item was delivered here with another number of samples.
+    /// Delta of samples: the predecessor's item came with another number of samples.
     pub(crate) fn adjust_samples(&mut self, before: u64, now: u64) {
         self.samples = self.samples.wrapping_add(now).wrapping_sub(before);
     }
@@ -135,14 +132,14 @@ pub(crate) fn end_upstream(slots: &mut [Slot], base: u32, nodes: &[NodeState]) {
     }
 }
 
-/// Whether a node has consumers, and all of them have ended.
+/// False for a node without consumers.
 pub(crate) fn all_consumers_ended(slots: &[Slot], base: u32, node: &NodeState) -> bool {
     let mut consumers = node.edges.iter().flatten().peekable();
     let ended = |to: &InputPort| slots[(to.node - base) as usize].ended;
     consumers.peek().is_some() && consumers.all(ended)
 }
 
-/// Items and samples delivered to each node: the counts at heads of chains plus the deltas along them.
+/// Delivered to each node: the counts at heads of chains plus the deltas along them.
 pub(crate) fn input_counts(slots: &[Slot], nodes: &[NodeState]) -> Vec<(u64, u64)> {
     let mut counts: Vec<_> = nodes
         .iter()

@@ -1,4 +1,4 @@
-//! The open sources of an execution, and which of them is asked next: the one that lags behind, for a burst.
+//! The open sources of an execution, and which is asked next: the one that lags behind, for a burst.
 //!
 //! Where something may end early (a `limit`) and streams meet, results and errors must not depend on the length of
 //! bursts or the speed of workers. Sources are then asked *block by block*: next is the one whose next block begins
@@ -9,36 +9,31 @@ use super::slot::Slot;
 use super::time_axis::TimeAxis;
 use crate::{Item, OpError, Source, SourceEvent};
 
-/// Samples after which a burst ends.
 const MAX_BURST_SAMPLES: u64 = 1 << 18;
-/// Items after which a burst ends.
 const MAX_BURST_ITEMS: u64 = 64;
 /// All sources' bursts take at most one part in so many of the memory: the output of one may wait for the others.
 const BURST_MEMORY_FRACTION: u64 = 16;
 
-/// A source, and how far it has been read.
 pub(super) struct OpenSource {
     pub(super) source: Box<dyn Source>,
     pub(super) node: usize,
     /// Index up to which it has given items.
     pub(super) progress: i64,
-    /// Pulled too early: it is given when this source is next.
+    /// Pulled too early: given when this source is next.
     pub(super) deferred: Option<SourceEvent>,
-    /// How often it has rewound.
     pub(super) rewinds: u64,
-    /// Progress as time, which is comparable between rates.
+    /// As time, which is comparable between rates.
     pub(super) time: f64,
     pub(super) axis: TimeAxis,
     pub(super) ended: bool,
-    /// It had nothing when it was last asked.
+    /// It had nothing when last asked.
     pub(super) idle: bool,
     /// It never waits for data.
     pub(super) stored: bool,
-    /// Samples added to the progress of the execution.
+    /// Added to the progress of the execution.
     pub(super) reported: u64,
 }
 
-/// The size of a burst.
 #[derive(Default)]
 pub(super) struct BurstSize {
     pub(super) samples: u64,
@@ -51,7 +46,7 @@ impl BurstSize {
         (memory / BURST_MEMORY_FRACTION / sources.max(1) as u64).max(1)
     }
 
-    /// Adds an item; returns its samples.
+    /// Returns the item's samples.
     pub(super) fn add_item(&mut self, item: &Item) -> u64 {
         let samples = item.samples();
         self.samples += samples;
@@ -66,7 +61,6 @@ impl BurstSize {
         self.bytes += other.bytes;
     }
 
-    /// Makes the burst end here.
     pub(super) fn end(&mut self) {
         self.items = MAX_BURST_ITEMS;
     }
@@ -78,16 +72,14 @@ impl BurstSize {
     }
 }
 
-/// Position of the source that is asked after the current one.
+/// The source that is asked after the current one.
 pub(super) struct NextSource {
     rewinds: u64,
     time: f64,
-    /// Asked first if both are equally far.
     wins_ties: bool,
 }
 
 impl NextSource {
-    /// Whether it comes before a source that is this far.
     fn is_before(&self, rewinds: u64, time: f64) -> bool {
         let order = self.rewinds.cmp(&rewinds);
         let order = order.then(self.time.total_cmp(&time));
@@ -100,21 +92,20 @@ impl OpenSource {
         self.axis.time(self.progress)
     }
 
-    /// A contiguous range begins; block by block, its first item waits for its turn. `i64::MAX` stands for the end of all
-    /// that is read.
+    /// Block by block, the first item of the range waits for its turn. `i64::MAX` stands for the end of all that is
+    /// read.
     pub(super) fn begin_range(&mut self, anchor: i64, by_block: bool) {
         if by_block && anchor < i64::MAX && !self.source.overlaps() {
             self.progress = self.progress.max(anchor);
         }
     }
 
-    /// Whether the other source is to be asked now.
     pub(super) fn is_after(&self, next: Option<&NextSource>) -> bool {
         next.is_some_and(|next| next.is_before(self.rewinds, self.time))
     }
 
-    /// Pulls from the source. An item behind a gap, or the first, that begins after the next source's position is
-    /// deferred and only announced.
+    /// An item behind a gap, or the first, that begins after the next source's position is deferred and only
+    /// announced.
     pub(super) fn pull(&mut self, next: Option<&NextSource>) -> Result<SourceEvent, OpError> {
         if let Some(deferred) = self.deferred.take() {
             return Ok(deferred);
@@ -134,7 +125,6 @@ impl OpenSource {
         Ok(SourceEvent::ProgressMark(start))
     }
 
-    /// Prepares for the next task.
     pub(super) fn reset(&mut self) {
         (self.idle, self.progress, self.rewinds) = (false, i64::MIN, 0);
         self.deferred = None;
@@ -142,27 +132,24 @@ impl OpenSource {
     }
 }
 
-/// The open sources of an execution.
 pub(super) struct SourceOrder {
     pub(super) sources: Vec<OpenSource>,
-    /// Whether sources are asked block by block.
     pub(super) by_block: bool,
 }
 
 impl SourceOrder {
-    /// Whether a source may be asked next: one that has nothing may be waited for.
+    /// One that has nothing may be waited for.
     fn is_candidate(&self, source: &OpenSource) -> bool {
         let waits = self.by_block && source.source.is_awaited();
         !source.ended && (!source.idle || waits)
     }
 
-    /// Whether items of some source arrive by themselves.
     pub(super) fn any_awaited(&self) -> bool {
         let mut open = self.sources.iter().filter(|source| !source.ended);
         open.any(|source| source.source.is_awaited())
     }
 
-    /// The source to ask now; None if it has nothing. A source whose consumers have ended must learn that before
+    /// None if the source that is next has nothing yet. A source whose consumers have ended must learn that before
     /// others are asked.
     pub(super) fn select(&self, slots: &[Slot]) -> Option<usize> {
         let unused = |source: &OpenSource| !source.ended && slots[source.node].ended;
@@ -179,7 +166,7 @@ impl SourceOrder {
         (!source.idle).then_some(at)
     }
 
-    /// The source asked after this one, block by block; it may have nothing yet.
+    /// Block by block; it may have nothing yet.
     pub(super) fn next_after(&self, current: usize) -> Option<NextSource> {
         if !self.by_block {
             return None;

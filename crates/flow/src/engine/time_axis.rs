@@ -1,21 +1,20 @@
-//! Places indices of any node on one time axis, so that positions at different rates can be compared, and ranks errors
-//! by it.
+//! Places indices of any node on one time axis, to compare positions at different rates and to rank errors.
 
 use isochrony_time::Ratio;
 
 use crate::plan::graph::Graph;
 use crate::{PortType, RunError};
 
-/// Maps indices of an edge to indices that were read, and to time.
+/// From indices of an edge to read indices and to time.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct TimeAxis {
     grid: Ratio,
-    /// Sample rate of what was read.
+    /// Of what was read.
     rate: f64,
 }
 
 impl TimeAxis {
-    /// The axis of an edge. Without a stream one index is one second.
+    /// Without a stream one index is one second.
     pub(crate) fn of_port(port: Option<&PortType>) -> Self {
         let Some(stream) = port.and_then(PortType::stream) else {
             let (grid, rate) = (Ratio::ONE, 1.0);
@@ -27,7 +26,7 @@ impl TimeAxis {
         Self { grid, rate }
     }
 
-    /// The axis of a node's first input; of a source, of its output.
+    /// Of a node's first input; of a source, its output.
     pub(crate) fn of_node_input(graph: &Graph, node: usize) -> Self {
         let first = graph.nodes[node].inputs.first();
         let given = first.map(|&(from, output)| {
@@ -39,7 +38,6 @@ impl TimeAxis {
         Self::of_port(given.unwrap_or_else(|| graph.nodes[node].properties.outputs.first()))
     }
 
-    /// The read index of an index.
     pub(crate) fn source_index(&self, index: i64) -> Option<i64> {
         match self.grid.is_one() {
             true => Some(index),
@@ -47,7 +45,7 @@ impl TimeAxis {
         }
     }
 
-    /// Read index over rate; infinite if there is none.
+    /// Infinite if there is no read index.
     pub(crate) fn time(&self, index: i64) -> f64 {
         match self.source_index(index) {
             _ if index == i64::MIN => f64::NEG_INFINITY,
@@ -57,11 +55,11 @@ impl TimeAxis {
     }
 }
 
-/// Orders errors: by the time at which the failed item begins, then by node.
+/// By the time at which the failed item begins, then by node.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct ErrorRank {
     pub(crate) time: f64,
-    /// Number in the whole plan.
+    /// In the whole plan.
     pub(crate) node: usize,
 }
 
@@ -71,7 +69,7 @@ impl ErrorRank {
         time.then(self.node.cmp(&other.node)).is_lt()
     }
 
-    /// The rank of an error; None if it has no position.
+    /// None if the error has no position.
     fn of_error(graph: &Graph, error: &RunError) -> Option<Self> {
         let RunError::Operator { node, range, .. } = error else {
             return None;
@@ -85,7 +83,6 @@ impl ErrorRank {
     }
 }
 
-/// The first of two errors.
 pub(crate) fn first_error(graph: &Graph, one: RunError, other: RunError) -> RunError {
     match (
         ErrorRank::of_error(graph, &one),

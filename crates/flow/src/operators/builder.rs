@@ -10,7 +10,6 @@ use super::{
 };
 use crate::{Declared, OperatorBuilder, Plan, PlanError};
 
-/// Parameters from a JSON object.
 fn params(value: Value) -> serde_json::Map<String, Value> {
     match value {
         Value::Object(map) => map,
@@ -18,7 +17,6 @@ fn params(value: Value) -> serde_json::Map<String, Value> {
     }
 }
 
-/// Expressions by name.
 fn named<'a>(fields: impl IntoIterator<Item = (&'a str, Expr)>) -> serde_json::Map<String, Value> {
     fields
         .into_iter()
@@ -46,7 +44,7 @@ impl Plan {
         self.add_with(operator, &[])
     }
 
-    /// Adds an operator whose inputs are this plan and others.
+    /// Adds an operator with this plan and others as inputs.
     ///
     /// # Errors
     /// As [`apply`](Self::apply).
@@ -60,9 +58,6 @@ impl Plan {
     }
 
     /// [`Passthrough`].
-    ///
-    /// # Errors
-    /// None today; operators may refuse types they cannot process.
     pub fn passthrough(&self) -> Result<Self, PlanError> {
         self.then::<Passthrough>(serde_json::Map::new())
     }
@@ -149,9 +144,6 @@ impl Plan {
     }
 
     /// [`Count`].
-    ///
-    /// # Errors
-    /// None today.
     pub fn count(&self) -> Result<Self, PlanError> {
         self.then::<Count>(serde_json::Map::new())
     }

@@ -1,11 +1,10 @@
 //! Operators. Each is one struct, one declaration, one `process`.
 
-/// Registers the operators of a family: exports them, and lists their declarations for the catalog.
+/// Exports the operators of a family, and lists their declarations for the catalog.
 macro_rules! register {
     ($($module:ident: $($Operator:ident),*;)*) => {
         $(pub use $module::{$($Operator),*};)*
 
-        /// Declarations of this family.
         pub(crate) const DECLARATIONS: &[crate::Declaration] =
             &[$($(<$Operator as crate::Declared>::DECLARATION),*),*];
     };
@@ -42,7 +41,7 @@ use isochrony_dsp::DspError;
 
 use crate::{Declaration, PlanError, PortType};
 
-/// Every operator of this crate, by family.
+/// By family.
 pub(crate) const FAMILIES: &[&[Declaration]] = &[
     calibration::DECLARATIONS,
     correlation::DECLARATIONS,
@@ -55,7 +54,7 @@ pub(crate) const FAMILIES: &[&[Declaration]] = &[
     windows::DECLARATIONS,
 ];
 
-/// An input type error that says what the operator accepts.
+/// Says what the operator accepts.
 pub(crate) fn wrong_input(
     operator: &'static str,
     expected: &'static str,
@@ -70,7 +69,7 @@ pub(crate) fn wrong_input(
     }
 }
 
-/// The error of making a kernel, whose parameters have the names of the operator's.
+/// Parameters of kernels have the names of the operator's.
 pub(crate) fn kernel_error(operator: &'static str, error: DspError) -> PlanError {
     match error {
         DspError::Parameter {

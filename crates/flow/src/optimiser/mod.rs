@@ -1,7 +1,7 @@
 //! Rewrites a graph without changing a bit of its results.
 //!
 //! Each rewrite is a function that changes the graph and describes what it did; they run until none applies.
-//! [`Plan::explain`](crate::Plan::explain) lists them, and an option switches them off. All require that the operators
+//! [`Plan::explain`](crate::Plan::explain) lists them, and an option switches them off. All require that operators
 //! between the rewritten ones are stateless and have no other consumer.
 //!
 //! - *Filter fusion*: two consecutive filters become one of both conditions, whose reductions share a pass.
@@ -10,10 +10,10 @@
 //! - *Dead-operator elimination*: values whose rows are only counted are not computed.
 //! - *Range pushdown*: a range of indices moves into the scan.
 //!
-//! Common sub-plans are one node already when the graph is built.
+//! Equal sub-plans are one node already when the graph is built.
 //!
-//! A [`Rewriter`] keeps a work list of nodes and revisits only the neighbours of a change, so n operators take O(n log
-//! n). The earliest rewrite in the list is applied first, at the earliest node.
+//! A [`Rewriter`] revisits only the neighbours of a change, so n operators take O(n log n). The first rewrite of the
+//! list that applies is done first, at the earliest node.
 
 mod rewriter;
 
@@ -26,10 +26,10 @@ use crate::{PortType, operators};
 
 use rewriter::{Expression, Rewriter, is_operator, is_stateless, param};
 
-/// A rewrite, tried at a node; describes what it did.
+/// Tried at a node; describes what it did.
 type Rewrite = fn(&mut Rewriter<'_>, usize) -> Option<String>;
 
-/// All rewrites by priority.
+/// By priority.
 const REWRITES: [Rewrite; 5] = [
     fuse_filters,
     fuse_maps,
@@ -52,7 +52,7 @@ pub(crate) fn optimise(graph: &mut Graph) -> Vec<String> {
     done
 }
 
-/// A condition of more operations is not copied into the map before it, since that happens once per map.
+/// A condition of more operations is not copied into the map before it: that happens once per map.
 const MAX_DUPLICATED_OPERATIONS: usize = 500;
 
 fn fuse_filters(rewriter: &mut Rewriter<'_>, second: usize) -> Option<String> {
@@ -89,8 +89,7 @@ fn compose(outer: &Expression, inner: &Expression) -> Option<Expression> {
     })
 }
 
-/// Whether a map gives one value per input value, computed from it, so that a later expression can use its input
-/// instead.
+/// A map gives one value per input value, computed from it, so a later expression can use its input instead.
 fn is_elementwise(graph: &Graph, map: usize, expression: &Expression) -> bool {
     let node = &graph.nodes[map];
     let width = |port: Option<&PortType>| match port {
@@ -108,7 +107,7 @@ fn is_elementwise(graph: &Graph, map: usize, expression: &Expression) -> bool {
     // A row of one value may stand for the window or for its only sample.
     let same =
         given == width(node.properties.outputs.first()) && given.is_some_and(|w| w != Some(1));
-    // An expression without the input is a constant, whose type depends on its context.
+    // Without the input it is a constant, whose type depends on its context.
     same && expression.has_input
 }
 
@@ -126,7 +125,7 @@ fn fuse_maps(rewriter: &mut Rewriter<'_>, second: usize) -> Option<String> {
     Some(what)
 }
 
-/// Moves a map into the condition of the filter behind it, if the windows that pass are only counted.
+/// If the windows that pass are only counted.
 fn fuse_map_into_filter(rewriter: &mut Rewriter<'_>, second: usize) -> Option<String> {
     let first = rewriter.only_input(second)?;
     let a = rewriter.expression::<operators::Map>(first, "expression")?;

@@ -11,15 +11,14 @@ use crate::plan::Op;
 use crate::plan::graph::{Edge, Graph, GraphNode};
 use crate::{Contract, Declared};
 
-/// Longer expressions are described by their number of operations.
+/// Of longer expressions only the number of operations is shown.
 const MAX_SHOWN_OPERATIONS: usize = 64;
 
-/// An expression of a node, with properties that are slow to compute for large expressions.
+/// An expression, with properties that are slow to compute for large ones.
 pub(super) struct Expression {
     pub(super) expr: Expr,
-    /// Number of operations; a shared part counts each time it is used.
+    /// A shared part counts each time it is used.
     pub(super) operations: usize,
-    /// Whether it uses the input.
     pub(super) has_input: bool,
 }
 
@@ -32,19 +31,19 @@ impl fmt::Display for Expression {
     }
 }
 
-/// A consumer of an output: node and input port.
+/// Node and input port.
 type Consumer = (usize, usize);
 
 pub(super) struct Rewriter<'a> {
     graph: &'a mut Graph,
     consumers: HashMap<Edge, BTreeSet<Consumer>>,
-    /// Outputs of the graph.
+    /// Of the graph.
     outputs: BTreeSet<Edge>,
-    /// For each node, whether it was removed.
+    /// By node.
     removed: Vec<bool>,
-    /// Parsed expressions by node, and the parameter to write back if the expression changed.
+    /// By node, with the parameter to write back if the expression changed.
     expressions: HashMap<usize, (Rc<Expression>, Option<&'static str>)>,
-    /// Work list: rewrites and the nodes to try them at.
+    /// Rewrites and the nodes to try them at.
     pending: BTreeSet<(usize, usize)>,
     rewrites: usize,
 }
@@ -65,7 +64,6 @@ pub(super) fn param<'a>(node: &'a GraphNode, name: &str) -> Option<&'a Value> {
 }
 
 impl<'a> Rewriter<'a> {
-    /// Queues all rewrites at all nodes.
     pub(super) fn new(graph: &'a mut Graph, rewrites: usize) -> Self {
         let mut consumers: HashMap<Edge, BTreeSet<Consumer>> = HashMap::new();
         for (at, node) in graph.nodes.iter().enumerate() {
@@ -104,7 +102,6 @@ impl<'a> Rewriter<'a> {
         None
     }
 
-    /// Queues a changed node and its neighbours.
     pub(super) fn requeue_neighbours(&mut self, node: usize) {
         // The consumers of a removed node now read from its input.
         let node = match self.removed[node] {
@@ -120,7 +117,7 @@ impl<'a> Rewriter<'a> {
         }
     }
 
-    /// The only input of a node, if that has no other consumer.
+    /// None if that has other consumers.
     pub(super) fn only_input(&self, node: usize) -> Option<usize> {
         let &[(first, 0)] = self.graph.nodes[node].inputs.as_slice() else {
             return None;
@@ -138,7 +135,7 @@ impl<'a> Rewriter<'a> {
             .map(|&(consumer, _)| consumer)
     }
 
-    /// The expression of a stateless node of one input.
+    /// If the node is stateless and has one input.
     pub(super) fn expression<O: Declared>(
         &mut self,
         node: usize,
@@ -163,7 +160,6 @@ impl<'a> Rewriter<'a> {
         Some(expression)
     }
 
-    /// Replaces a node's expression.
     pub(super) fn set(&mut self, node: usize, name: &'static str, expression: Expression) {
         self.expressions
             .insert(node, (Rc::new(expression), Some(name)));
@@ -189,7 +185,6 @@ impl<'a> Rewriter<'a> {
         }
     }
 
-    /// Writes changed expressions back and drops removed nodes.
     pub(super) fn finish(self) {
         for (node, (expression, changed)) in self.expressions {
             if let (Some(name), Op::Apply { params, .. }) =

@@ -1,4 +1,4 @@
-//! Operators by name: what a saved plan, the command line and Python choose from.
+//! Operators by name, for saved plans, the command line and Python.
 
 use std::fmt;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 use super::operator_factory::{FactoryResolver, SharedFactory};
 use crate::{Declaration, Declared, PlanError, PortType, operators};
 
-/// Declarations of operators, by name, and resolvers of saved factory operators.
+/// Declarations of operators, and resolvers of saved factory operators, by name.
 #[derive(Clone)]
 pub struct Catalog {
     declared: Vec<Declaration>,
@@ -28,7 +28,7 @@ impl Default for Catalog {
 }
 
 impl Catalog {
-    /// The operators of this crate.
+    /// This crate's operators.
     #[must_use]
     pub fn standard() -> Self {
         Self {
@@ -37,13 +37,13 @@ impl Catalog {
         }
     }
 
-    /// Adds an operator, also one of the user's own crate; one of the same name is replaced.
+    /// Adds an operator, possibly of another crate, in place of one of the same name.
     #[must_use]
     pub fn with<O: Declared>(self) -> Self {
         self.with_declaration(O::DECLARATION)
     }
 
-    /// Adds an operator by its declaration; one of the same name is replaced.
+    /// The same, given its declaration.
     #[must_use]
     pub fn with_declaration(mut self, declaration: Declaration) -> Self {
         self.declared.retain(|known| known.name != declaration.name);
@@ -51,7 +51,7 @@ impl Catalog {
         self
     }
 
-    /// Sets how saved operators of a name are made that have an [`OperatorFactory`](crate::OperatorFactory).
+    /// Sets how saved factory operators of a name are restored.
     #[must_use]
     pub fn with_factory(
         mut self,
@@ -66,7 +66,7 @@ impl Catalog {
         self
     }
 
-    /// The resolver of a factory operator's name; None for declared operators.
+    /// None for declared operators.
     pub(crate) fn factory_resolver(&self, name: &str) -> Option<&FactoryResolver> {
         self.factories
             .iter()
@@ -79,7 +79,7 @@ impl Catalog {
         declared.chain(self.factories.iter().map(|known| known.0))
     }
 
-    /// The operator of a name.
+    /// The operator called `name`.
     ///
     /// # Errors
     /// [`PlanError::UnknownOperator`].

@@ -1,5 +1,5 @@
-//! An operator is declared once, by [`operator!`](super::operator): validation, JSON form, the typed builder, the method in
-//! Python with its docstring, the operator reference and the command line's help come from this declaration.
+//! An operator is declared once, by [`operator!`](super::operator): validation, JSON, the typed builder, Python's
+//! method and docstring, the operator reference and command-line help come from this declaration.
 
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
@@ -16,13 +16,13 @@ pub enum Inputs {
     AtLeast(usize),
 }
 
-/// How close the results of an implementation are to those of the one that an operator uses by default.
+/// How close an implementation's results are to the default one's.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum ResultTolerance {
     /// The same bits.
     BitIdentical,
-    /// In double precision they differ by at most this part of the largest values that go into them; in single precision by
-    /// 2^29 times as much, the ratio of the roundings.
+    /// In double precision they differ by at most this part of the largest values that go into them; in single
+    /// precision by 2^29 times as much, the ratio of the roundings.
     Tolerance(f64),
 }
 
@@ -34,7 +34,7 @@ pub type Build = fn(&Map<String, Value>) -> Result<Box<dyn Operator>, PlanError>
 pub struct Declaration {
     /// Its name.
     pub name: &'static str,
-    /// Its documentation: a sentence, then what [`section`](Self::section) lists.
+    /// A sentence, then what [`section`](Self::section) lists.
     pub doc: &'static str,
     /// Path of the module that declares it.
     pub module: &'static str,
@@ -42,26 +42,26 @@ pub struct Declaration {
     pub inputs: Inputs,
     /// Its parameters, in order.
     pub params: &'static [Param],
-    /// Implementations that may be asked for by name, and how close they come to the default's results.
+    /// Implementations that may be asked for by name.
     pub alternatives: &'static [(&'static str, ResultTolerance)],
     /// Makes one of checked parameters.
     pub build: Build,
 }
 
-/// A type whose declaration is known; implemented by [`operator!`](super::operator).
+/// A declared operator; implemented by [`operator!`](super::operator).
 pub trait Declared: Operator + 'static {
     /// The declaration.
     const DECLARATION: Declaration;
 }
 
-/// Parameters of an operator on their way into a plan; implemented by the builders that [`operator!`](super::operator) writes.
+/// Parameters on their way into a plan; implemented by the builders that [`operator!`](super::operator) writes.
 pub trait OperatorBuilder {
-    /// The operator's declaration, and the parameters that were set.
+    /// The declaration, and the parameters that were set.
     fn into_parts(self) -> (Declaration, Map<String, Value>);
 }
 
 impl Declaration {
-    /// The parameters complete with defaults, each of them legal.
+    /// The parameters with defaults, all of them legal.
     ///
     /// # Errors
     /// [`PlanError::UnknownParameter`], [`PlanError::MissingParameter`], [`PlanError::Parameter`].

@@ -1,4 +1,5 @@
-//! A plan as a list of nodes in topological order, without duplicates. The optimiser rewrites it, and the engine lays it out.
+//! A plan's nodes in topological order, without duplicates. The optimiser rewrites the graph, and the engine lays it
+//! out.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -11,10 +12,10 @@ use super::node::{Node, Op, Plan, SEGMENT_SAMPLES};
 use crate::sources::processed::ProcessedRecording;
 use crate::{Alignment, OperatorProperties, PlanError, SharedRecording};
 
-/// Input of `feedback` that identifies its loop; the input before it is fed back.
+/// Input of `feedback` that identifies its loop; the one before it is fed back.
 pub(crate) const LOOP: usize = 2;
 
-/// An output of a node: the node's number, the output's number.
+/// A node's number, and that of its output.
 pub(crate) type Edge = (usize, u16);
 
 #[derive(Debug, Clone)]
@@ -40,11 +41,11 @@ impl PartialEq for GraphNode {
 pub(crate) struct Graph {
     pub(crate) nodes: Vec<GraphNode>,
     pub(crate) outputs: Vec<Edge>,
-    /// If this is a part of a plan: names and numbers of its nodes in the whole plan, for errors.
+    /// For errors, if this is part of a plan: names and numbers of its nodes in the whole plan.
     pub(crate) plan_nodes: Vec<(&'static str, usize)>,
 }
 
-/// Equal nodes without inputs have equal keys, so that only few nodes are compared.
+/// Equal nodes without inputs have equal keys, so that few nodes are compared.
 fn source_key(op: &Op) -> String {
     match op {
         Op::Scan { recording, .. } => recording.key(),
@@ -53,12 +54,12 @@ fn source_key(op: &Op) -> String {
 }
 
 impl Graph {
-    /// Lists the nodes of a plan. Equal nodes with equal inputs become one.
+    /// Equal nodes with equal inputs become one.
     pub(crate) fn new(plan: &Plan) -> Self {
         Self::of(std::slice::from_ref(plan))
     }
 
-    /// Lists the nodes of several plans, which share equal nodes.
+    /// The plans share equal nodes.
     pub(crate) fn of(plans: &[Plan]) -> Self {
         let mut graph = Self {
             nodes: Vec::new(),
@@ -117,13 +118,13 @@ impl Graph {
         graph
     }
 
-    /// A node's name and number in the whole plan, for errors.
+    /// Name and number in the whole plan, for errors.
     pub(crate) fn plan_node(&self, node: usize) -> (&'static str, usize) {
         let own = || (self.nodes[node].op.name(), node);
         self.plan_nodes.get(node).copied().unwrap_or_else(own)
     }
 
-    /// Finds the node that equals another graph's output, with equal inputs all the way up.
+    /// The node that equals another graph's output, with equal inputs all the way up.
     pub(crate) fn find(&self, other: &Self) -> Option<usize> {
         let mut numbers: Vec<usize> = Vec::with_capacity(other.nodes.len());
         for node in &other.nodes {
@@ -141,7 +142,7 @@ impl Graph {
         ends.then(|| node.inputs.get(LOOP).map(|&(begin, _)| begin))?
     }
 
-    /// Checks that every loop is closed once, and that no operator in it can drop items.
+    /// Every loop must be closed once, and no operator in it may drop items.
     pub(crate) fn check_loops(&self) -> Result<(), PlanError> {
         let ends = (0..self.nodes.len()).filter(|&at| self.loop_begin(at).is_some());
         let ends: Vec<usize> = ends.collect();
@@ -153,7 +154,7 @@ impl Graph {
         ends.into_iter().try_for_each(|end| self.check_loop(end))
     }
 
-    /// Checks the loop that a node closes.
+    /// The same for the loop that a node closes.
     pub(crate) fn check_loop(&self, end: usize) -> Result<(), PlanError> {
         let Some(begin) = self.loop_begin(end) else {
             return Ok(());
@@ -165,8 +166,8 @@ impl Graph {
         }
     }
 
-    /// Whether an operator may end before its sources, in a plan with fan-ins or several sources: then results and errors
-    /// depend on the order in which blocks of sources are read.
+    /// Whether an operator may end before its sources, in a plan with fan-ins or several sources: results and errors
+    /// then depend on the order in which blocks of sources are read.
     pub(crate) fn ends_before_sources(&self) -> bool {
         let ends_early = |node: &GraphNode| node.properties.ends_early;
         let is_fan_in = |node: &GraphNode| node.inputs.len() > 1;
@@ -179,7 +180,7 @@ impl Graph {
         self.nodes[node].begins_loop()
     }
 
-    /// Checks that no operator between the begin of a loop and its feedback may drop windows.
+    /// No operator between the begin of a loop and its feedback may drop windows.
     fn check_loop_body(&self, begin: usize, end: usize) -> Result<(), PlanError> {
         let mut upstream = vec![false; self.nodes.len()];
         let mut pending = vec![begin];
@@ -210,8 +211,8 @@ impl Graph {
         Ok(())
     }
 
-    /// The recording from which a factory's first input gets its timebase, also if it was resampled on the way. None for
-    /// other operators: they do not need it, and a plan may have a hundred thousand.
+    /// The recording from which a factory's first input has its timebase, possibly resampled. None for other
+    /// operators: they do not need it, and a plan may have a hundred thousand.
     pub(crate) fn recording_of(&self, node: usize) -> Option<SharedRecording> {
         if !matches!(self.nodes[node].op, Op::Factory(_)) {
             return None;
@@ -241,7 +242,7 @@ impl Graph {
         None
     }
 
-    /// Whether a node emits all samples of a recording unchanged: a whole scan, or sinks after it, which forward them.
+    /// All samples of a recording unchanged: a whole scan, or sinks after it, which forward them.
     fn emits_whole_recording(&self, mut node: usize) -> bool {
         loop {
             let GraphNode { op, inputs, .. } = &self.nodes[node];
@@ -294,7 +295,7 @@ impl Graph {
     }
 }
 
-/// A scan: the stream's name, and all options that differ from their defaults.
+/// The stream's name, and options that differ from their defaults.
 fn scan_label(recording: &SharedRecording, range: Option<&Range<i64>>, segment: u64) -> String {
     let port = recording.0.port();
     let mut text = format!("scan({}", port.stream().map_or("", |stream| &stream.name));
@@ -312,14 +313,14 @@ fn scan_label(recording: &SharedRecording, range: Option<&Range<i64>>, segment: 
     text + ")"
 }
 
-/// An expression as a user writes it.
+/// As a user writes it.
 fn expression_text(saved: &Value) -> String {
     serde_json::from_value::<isochrony_expr::Expr>(saved.clone())
         .map_or_else(|_| saved.to_string(), |expr| expr.to_string())
 }
 
 impl Graph {
-    /// Labels in order, if the graph is a chain: no branches, one source.
+    /// None if the graph branches or has several sources.
     pub(crate) fn as_chain(&self) -> Option<impl Iterator<Item = String>> {
         let mut nodes = self.nodes.iter().enumerate();
         let is_chain = nodes.all(|(at, node)| match at.checked_sub(1) {
@@ -329,7 +330,7 @@ impl Graph {
         is_chain.then(|| (0..self.nodes.len()).map(|node| self.label(node)))
     }
 
-    /// One line for each node: its number, its label, its inputs.
+    /// Of each node its number, label and inputs.
     pub(crate) fn lines(&self) -> impl Iterator<Item = String> {
         self.nodes.iter().enumerate().map(|(at, node)| {
             let inputs = node.inputs.iter().map(|&(n, output)| match output {
@@ -347,7 +348,7 @@ impl Graph {
     }
 }
 
-/// Prints a chain on one line, any other graph with one line for each node.
+/// A chain takes one line, any other graph a line per node.
 impl fmt::Display for Graph {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (entries, between): (Vec<String>, _) = match self.as_chain() {

@@ -1,8 +1,8 @@
 //! Checks that no operator that needs contiguous samples is behind a merge of overlapping inputs.
 //!
-//! A merge gives an index that several inputs have more than once, alternating between them. Windows, filters and alignment by
-//! index cannot work on that. A plan knows in which range of indices the samples of each input lie; only disjoint ranges are
-//! known to have no index in common.
+//! Such a merge gives an index several times, alternating between inputs; windows, filters and alignment by index
+//! cannot work on that. A plan knows in which range each input's indices lie; only disjoint ranges are known to share
+//! no index.
 
 use std::ops::Range;
 
@@ -10,17 +10,16 @@ use isochrony_time::Ratio;
 
 use crate::{Alignment, Contract, Extent, OperatorProperties, PlanError, PortType};
 
-/// What a plan knows of the indices of a node's samples.
+/// What a plan knows of a node's indices.
 #[derive(Debug, Clone)]
 pub(crate) struct IndexRange {
-    /// All indices lie in this range.
     within: Range<i64>,
     /// Two inputs of a merge before the node that can share indices, and the common range.
     shared: Option<(usize, usize, Range<i64>)>,
 }
 
 impl IndexRange {
-    /// For a scan; `has` is None for a recording with any indices, as a feed.
+    /// `has`: None for a recording with any indices, such as a feed.
     pub(crate) fn of_scan(has: Option<Range<i64>>, range: Option<&Range<i64>>) -> Self {
         let has = has.map(|has| match range {
             Some(wanted) => common(&has, wanted),
@@ -32,10 +31,7 @@ impl IndexRange {
         }
     }
 
-    /// For the output of an operator.
-    ///
-    /// # Errors
-    /// [`PlanError::IndicesRepeat`] if it needs contiguous samples and indices can repeat.
+    /// An error if the operator needs contiguous samples and indices can repeat.
     pub(crate) fn of_operator(
         operator: &'static str,
         properties: &OperatorProperties,
@@ -87,7 +83,6 @@ impl IndexRange {
     }
 }
 
-/// The intersection.
 fn common(one: &Range<i64>, other: &Range<i64>) -> Range<i64> {
     one.start.max(other.start)..one.end.min(other.end)
 }
@@ -99,9 +94,9 @@ fn describe(range: &Range<i64>) -> String {
     }
 }
 
-/// The first two ranges that overlap, and where. A range of which nothing is known is assumed not to overlap.
+/// The first two that overlap, and where. A range of which nothing is known is assumed not to overlap.
 fn overlap(ranges: &[Range<i64>]) -> Option<(usize, usize, Range<i64>)> {
-    // Sorted by start, so that each is compared only with the one before it that ends last.
+    // Sorted by start, so that each is compared only with the earlier one that ends last.
     let mut order: Vec<usize> = (0..ranges.len())
         .filter(|&at| !ranges[at].is_empty() && ranges[at].start > i64::MIN)
         .collect();
@@ -121,7 +116,7 @@ fn overlap(ranges: &[Range<i64>]) -> Option<(usize, usize, Range<i64>)> {
     None
 }
 
-/// A range of input indices in the operator's output indices.
+/// Input indices in the operator's output indices.
 fn resampled(within: Range<i64>, properties: &OperatorProperties) -> Range<i64> {
     let ratio = properties
         .ratio
@@ -136,7 +131,6 @@ fn resampled(within: Range<i64>, properties: &OperatorProperties) -> Range<i64> 
     of(within.start, i64::MIN)..of(within.end, i64::MAX)
 }
 
-/// Whether an operator needs contiguous samples.
 fn needs_contiguous(properties: &OperatorProperties) -> bool {
     let around = matches!(
         properties.contract,

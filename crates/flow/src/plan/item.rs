@@ -1,7 +1,7 @@
 //! Items that flow on an edge: samples, windows, ranges, rows.
 //!
-//! Operators get items by `&mut`: one that keeps an item takes it, others copy nothing. An item knows its first index and
-//! that of its continuation, so that the engine, not the operator, detects breaks.
+//! Operators get items by `&mut`: one that keeps an item takes it, others copy nothing. An item knows its first index
+//! and that of its continuation, so that the engine detects breaks.
 
 use std::ops::Range;
 
@@ -25,7 +25,7 @@ pub enum Item {
     Rows(Rows),
     /// A reducible operator's result of one task.
     Partial(PartialResult),
-    /// Nothing: an operator took the item.
+    /// An operator took the item.
     Taken,
 }
 
@@ -42,7 +42,7 @@ impl Item {
         }
     }
 
-    /// Number of samples; overlapping windows count each sample once; ranges and rows have none.
+    /// Number of samples; overlapping windows count each once; ranges and rows have none.
     #[inline]
     #[must_use]
     pub fn samples(&self) -> u64 {
@@ -81,7 +81,7 @@ impl Item {
         }
     }
 
-    /// Kind of the item, for errors.
+    /// Kind of item, for errors.
     #[must_use]
     pub fn kind(&self) -> &'static str {
         match self {
@@ -119,10 +119,9 @@ impl From<Frames> for Item {
     }
 }
 
-/// A block of `count` windows of `window` samples, one every `hop` samples, the first at index `start`. Each window has a
-/// row of `width` values: its samples, shared with overlapping windows and not copied, or values computed from it.
-///
-/// The values lie in one aligned buffer: a row is a slice.
+/// A block of `count` windows of `window` samples every `hop`, the first at index `start`. Each window has a row of
+/// `width` values: its samples, shared with overlapping windows, or values computed from it. All lie in one aligned
+/// buffer: a row is a slice.
 #[derive(Debug, Clone)]
 pub struct Frames {
     values: Buffer,
@@ -132,15 +131,15 @@ pub struct Frames {
     window: u64,
     hop: u64,
     count: u64,
-    /// Values of a row.
+    /// In a row.
     width: usize,
-    /// Values from the start of one row to the next.
+    /// From the start of one row to the next.
     stride: usize,
 }
 
 impl Frames {
-    /// Cuts `samples` into windows of `window` samples every `hop`, from its first sample on; None if it is shorter than a
-    /// window. Samples that are not in one aligned buffer are copied into one.
+    /// Cuts `samples` into windows from its first sample on; None if it is shorter than a window. Samples that are
+    /// not in one aligned buffer are copied into one.
     ///
     /// # Errors
     /// [`SegmentError::OutOfMemory`].
@@ -170,8 +169,8 @@ impl Frames {
         }))
     }
 
-    /// Replaces the rows by computed ones of `width` values, which are consecutive in `values`.
-    /// None if these are not `count * width` aligned values of `dtype`.
+    /// The same windows with computed rows of `width` values, consecutive in `values`. None if these are not
+    /// `count * width` aligned values of `dtype`.
     #[must_use]
     pub fn with_rows(
         &self,
@@ -194,8 +193,8 @@ impl Frames {
         })
     }
 
-    /// A block of one window of `window` samples at `start`, with a row of `width` values; the hop is the window.
-    /// None if `values` are not `width` aligned values of `dtype`.
+    /// One window of `window` samples at `start`, with a row of `width` values; the hop is the window. None if
+    /// `values` are not `width` aligned values of `dtype`.
     #[must_use]
     pub(crate) fn one_row(
         start: i64,
@@ -219,8 +218,8 @@ impl Frames {
         shape.with_rows(values, dtype, width, stream)
     }
 
-    /// A block of computed rows of `width` values, of windows of `window` samples every `hop`, the first at `start`: as many
-    /// as `values` has. None if these are no whole number of aligned rows of `dtype`.
+    /// Computed rows of `width` values, of windows of `window` samples every `hop`, the first at `start`; as many as
+    /// `values` has. None if these are no whole number of aligned rows of `dtype`.
     #[must_use]
     pub fn computed(
         start: i64,
@@ -245,8 +244,8 @@ impl Frames {
         shape.with_rows(values, dtype, width, stream)
     }
 
-    /// A block of one computed number per window, of windows like these, the first at `start`: as many as `values` has.
-    /// None if these are no aligned numbers of `dtype`.
+    /// One computed number per window, of windows like these, the first at `start`; as many as `values` has. None if
+    /// these are no aligned numbers of `dtype`.
     #[must_use]
     pub(crate) fn numbers_from(
         &self,
@@ -348,7 +347,7 @@ impl Frames {
         self.values.samples()
     }
 
-    /// The windows `range`, counted from the first; None if the range is empty or out of bounds.
+    /// Windows `range`, counted from the first; None if empty or out of bounds.
     #[must_use]
     pub fn sub(&self, range: Range<u64>) -> Option<Self> {
         if range.start >= range.end || range.end > self.count {
@@ -370,7 +369,7 @@ impl Frames {
 /// Ranges of indices of one stream, in order of their starts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Ranges {
-    /// Stream whose indices these are.
+    /// The stream of the indices.
     pub stream: StreamId,
     /// The ranges.
     pub ranges: SmallVec<[Range<i64>; 2]>,
@@ -380,9 +379,9 @@ pub struct Ranges {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Break {
-    /// No samples were recorded: the indices of the gap.
+    /// No samples were recorded at these indices.
     Gap(Range<i64>),
-    /// The recording's clock was set: the next item belongs to another run.
+    /// The clock was set: the next item belongs to another run.
     ClockStep {
         /// Run before the step.
         old: RunId,
@@ -393,7 +392,7 @@ pub enum Break {
     Dropped(Range<i64>),
     /// An operator removed the samples between; the recording has no gap there.
     Removed,
-    /// The next items lie before the last ones, as in a selection by civil time over a clock that was set back. If there is
-    /// also a gap or clock step, its break follows.
+    /// The next items lie before the last ones, as in a selection by civil time over a clock that was set back. The
+    /// break of a gap or clock step at the same place follows.
     Rewind,
 }

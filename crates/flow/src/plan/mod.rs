@@ -1,7 +1,7 @@
 //! Plans: operators and how they are connected, as data.
 //!
-//! A [`Plan`] is a node and one of its outputs; a node holds the plans that it takes its inputs from. Cloning shares nodes, so a
-//! plan is a graph: branches and shared parts cost nothing. Types are checked when a node is added. Nothing is read or
+//! A [`Plan`] is a node and one of its outputs; a node holds the plans of its inputs. Cloning shares nodes, so a plan
+//! is a graph: branches and shared parts cost nothing. Types are checked when a node is added. Nothing is read or
 //! computed before the plan is executed.
 //!
 //! | file | what it provides |
@@ -66,7 +66,7 @@ impl Plan {
         Self::scan_part(recording, None, SEGMENT_SAMPLES)
     }
 
-    /// Reads the samples of a recording with indices in `range`, in segments of at most `segment` samples.
+    /// Reads the indices in `range`, in segments of at most `segment` samples.
     #[must_use]
     pub fn scan_part(recording: SharedRecording, range: Option<Range<i64>>, segment: u64) -> Self {
         let mut properties = OperatorProperties::new([recording.0.port()]);
@@ -88,7 +88,7 @@ impl Plan {
         }
     }
 
-    /// Adds a declared operator; its inputs are this plan and `others`.
+    /// Adds a declared operator with this plan and `others` as inputs.
     ///
     /// # Errors
     /// [`PlanError`] if the operator does not accept a parameter or the type of an input.
@@ -138,7 +138,7 @@ impl Plan {
         Ok(plan)
     }
 
-    /// Adds an operator with one input, also one of another crate.
+    /// Adds an operator of one input, possibly of another crate.
     ///
     /// # Errors
     /// As [`apply`](Self::apply).
@@ -146,7 +146,7 @@ impl Plan {
         self.apply(&O::DECLARATION, params, &[])
     }
 
-    /// Adds an operator that a factory makes; its inputs are this plan and `others`.
+    /// Adds an operator that a factory makes, with this plan and `others` as inputs.
     ///
     /// # Errors
     /// [`PlanError`] if the operator does not accept an input, or [`PlanError::WritesItsInput`].
@@ -158,7 +158,7 @@ impl Plan {
         let mut inputs = vec![self.clone()];
         inputs.extend_from_slice(others);
         let types: Vec<PortType> = inputs.iter().map(Self::port).collect();
-        // Only writers need the search: plans can be long chains.
+        // Only for writers: plans can be long chains.
         for input in inputs.iter().filter(|_| factory.0.is_writer()) {
             for node in Graph::new(input).nodes {
                 let saved = node.op.recording().and_then(|live| live.0.saved());
@@ -256,7 +256,6 @@ impl Plan {
         self.node.properties.outputs[usize::from(self.output)]
     }
 
-    /// Its nodes in topological order, each once.
     pub(crate) fn graph(&self) -> Graph {
         Graph::new(self)
     }
@@ -281,18 +280,17 @@ impl fmt::Debug for Plan {
     }
 }
 
-/// The ranges of a stored signal that a plan reads.
+/// Ranges of a stored signal that a plan reads.
 #[derive(Debug, Clone)]
 pub struct ScannedSignal {
     /// The signal at the commit at which the plan was built.
     pub signal: Signal,
     /// Index ranges, in read order.
     pub ranges: Vec<Range<i64>>,
-    /// The plan reads all there is when it is executed; a [`RepeatedPlan`](crate::RepeatedPlan) can narrow this.
+    /// All there is at execution is read; a [`RepeatedPlan`](crate::RepeatedPlan) can narrow this.
     pub whole: bool,
 }
 
-/// Type and index range of each input.
 fn index_ranges(inputs: &[Plan]) -> Vec<(PortType, &IndexRange)> {
     let inputs = inputs.iter();
     inputs

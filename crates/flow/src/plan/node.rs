@@ -1,4 +1,4 @@
-//! The nodes of plans: what each does, and the plans that it takes its inputs from.
+//! Nodes of plans: what each does, and the plans of its inputs.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -13,21 +13,18 @@ use crate::{
     Source,
 };
 
-/// What a node does.
 #[derive(Debug, Clone)]
 pub(crate) enum Op {
-    /// Reads a recording.
     Scan {
         recording: SharedRecording,
         range: Option<Range<i64>>,
         segment: u64,
     },
-    /// Processes items.
     Apply {
         declaration: Declaration,
         params: Map<String, Value>,
     },
-    /// Processes items with an operator that an object of this process makes.
+    /// An object of this process makes the operator.
     Factory(SharedFactory),
 }
 
@@ -71,7 +68,6 @@ impl Op {
         }
     }
 
-    /// The recording that it reads.
     pub(crate) fn recording(&self) -> Option<&SharedRecording> {
         match self {
             Self::Scan { recording, .. } => Some(recording),
@@ -79,7 +75,7 @@ impl Op {
         }
     }
 
-    /// Makes the operator for an execution; None for a scan. `reads` is the recording whose indices the items have.
+    /// None for a scan. `reads`: the recording whose indices the items have.
     pub(crate) fn make(
         &self,
         reads: Option<&SharedRecording>,
@@ -104,7 +100,7 @@ pub(crate) struct Node {
 }
 
 impl Drop for Node {
-    /// Drops a long chain without recursion.
+    /// Without recursion, since chains can be long.
     fn drop(&mut self) {
         let mut remaining = std::mem::take(&mut self.inputs);
         while let Some(plan) = remaining.pop() {
@@ -115,7 +111,7 @@ impl Drop for Node {
     }
 }
 
-/// A plan, built from [`Plan::scan`] and the methods that add operators. It prints as a chain or a list of nodes.
+/// A plan, built from [`Plan::scan`] and the methods that add operators. Prints as a chain or a list of nodes.
 ///
 /// ```
 /// use isochrony_flow::{Plan, Segments};
@@ -137,18 +133,18 @@ pub struct Plan {
     pub(crate) output: u16,
 }
 
-/// Default samples of a segment: large enough to hide the engine's cost, small enough that one operator's output is still in
+/// Default samples of a segment: enough to hide the engine's cost, few enough that one operator's output is still in
 /// the cache for the next.
 pub const SEGMENT_SAMPLES: u64 = 1 << 17;
 
-/// Registers the recording's clock, so that operators behind a scan find it.
+/// Operators behind a scan then find the clock.
 pub(super) fn register_clock(recording: &SharedRecording) {
     if let (Some(stream), Some(clock)) = (recording.0.port().stream_id(), recording.0.clock()) {
         rows::register(stream, &clock);
     }
 }
 
-/// Opens the source of a scan; None for an operator.
+/// None for an operator.
 pub(crate) fn open(op: &Op) -> Option<Result<Box<dyn Source>, OpError>> {
     match op {
         Op::Scan {

@@ -1,13 +1,14 @@
 //! The contract between an operator and the engine (`docs/design.md`, section 15).
 //!
-//! An operator is a struct of parameters and state. [`Operator::bind`] checks the types of its inputs and states all that the
-//! engine needs to know ([`OperatorProperties`]); [`Operator::process`] gets one item at a time.
+//! An operator is a struct of parameters and state. [`Operator::bind`] checks the types of its inputs and states all
+//! that the engine needs to know ([`OperatorProperties`]); [`Operator::process`] gets one item at a time.
 //!
-//! The engine guarantees: items and progress marks keep their order on an edge; [`Operator::on_break`] precedes an item that
-//! does not continue the one before; [`Operator::finish`] is called once for each input, after its last item; an operator that
-//! failed is not called again.
+//! The engine guarantees: items and progress marks keep their order on an edge; [`Operator::on_break`] precedes an
+//! item that does not continue the one before; [`Operator::finish`] is called once per input, after its last item; a
+//! failed operator is not called again.
 //!
-//! The engine's side of a call, [`Out`], is named here although the engine uses this file: each is defined by the other.
+//! [`Out`], the engine's side of a call, is named here although the engine uses this file: each is defined by the
+//! other.
 
 use crate::{Break, Item, OpError, Out, PlanError, PortType, Workspace};
 
@@ -15,7 +16,7 @@ use crate::{Break, Item, OpError, Out, PlanError, PortType, Workspace};
 pub type Port = u16;
 
 /// What happens after [`Operator::process`].
-// As wide as an error, so that the result of each call is returned in registers.
+// As wide as an error, so that a call's result is returned in registers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(usize)]
 pub enum Next {
@@ -37,39 +38,38 @@ pub enum ParameterUpdate {
     Rebuild,
 }
 
-/// How an operator may be executed: by several workers, on portions of a recording, or in one piece.
+/// How an operator may be executed: by several workers on portions of a recording, or in one piece.
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[non_exhaustive]
 pub enum Contract {
     /// Each result depends on one sample or window alone.
     Stateless,
-    /// Exact given this many samples, or windows, of context before and after. Within a contiguous range that has them,
-    /// results do not depend on where reading begins or ends. Their indices are those of the input, scaled by
-    /// [`OperatorProperties::ratio`].
+    /// Exact given so many samples (or windows) of context. Within a contiguous range that has them, results do not
+    /// depend on where reading begins or ends. Indices are the input's, scaled by [`OperatorProperties::ratio`].
     Overlap {
         /// Samples of context before.
         before: u64,
         /// Samples of context after.
         after: u64,
     },
-    /// Exact given this many samples after the start of an item, as windows need: they lie on the grid of their contiguous
-    /// range, wherever reading begins.
+    /// Exact given so many samples after the start of an item, as windows need: they lie on the grid of their
+    /// contiguous range, wherever reading begins.
     Lookahead {
         /// Samples after the first of an item.
         after: u64,
     },
-    /// A recursive filter: within this relative error after so many samples (or windows), given
-    /// [`OperatorProperties::delay`] samples after.
+    /// A recursive filter: within `rel_err` after `before` samples (or windows), given [`OperatorProperties::delay`]
+    /// samples after.
     Settling {
         /// Samples of warm-up.
         before: u64,
         /// Relative error after them.
         rel_err: f64,
     },
-    /// Gives its result at the end, from partial results that are combined in read order. Implements [`Operator::partial`]
+    /// One result at the end, from partial results that are combined in read order. Implements [`Operator::partial`]
     /// and [`Operator::combine`].
     Reducible {
-        /// Whether the result has the same bits wherever the input is cut: true of counts, not of sums of floats.
+        /// The result has the same bits wherever the input is cut: true of counts, not of sums of floats.
         exact: bool,
     },
     /// One instance, in order.
@@ -90,8 +90,8 @@ pub enum Alignment {
     Begin,
     /// Whole items, in the order of civil time: for inputs of different timebases.
     Civil,
-    /// As `Civil` if the inputs have clocks, else as `Begin`. The output has contiguous ranges of its own, so the inputs' are
-    /// not announced after it.
+    /// As `Civil` if the inputs have clocks, else as `Begin`. The output has contiguous ranges of its own, so the
+    /// inputs' are not announced after it.
     Resampled,
     /// In order of arrival.
     Arrival,
@@ -108,7 +108,8 @@ pub enum Alignment {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum Extent {
-    /// Where the first input has, scaled by [`OperatorProperties::ratio`]; with [`Alignment::Window`], where all inputs have.
+    /// Where the first input has, scaled by [`OperatorProperties::ratio`]; with [`Alignment::Window`], where all
+    /// have.
     #[default]
     Input,
     /// Where any input has, so that an index can come twice.
@@ -124,18 +125,18 @@ pub enum RowAxis {
     /// Not known.
     #[default]
     Unknown,
-    /// The axis of the first input, if rows have as many values there.
+    /// That of the first input, if its rows have as many values.
     FromInput,
     /// Frequencies of a Fourier transform: NumPy's `rfftfreq`, for complex samples `fftfreq`.
     Frequencies {
-        /// Length of the transform.
+        /// Transform length.
         nfft: usize,
-        /// Whether the samples are complex.
+        /// For complex samples.
         complex: bool,
     },
 }
 
-/// What an operator or source occupies while it is executed.
+/// What an operator or source occupies during execution.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Resource {
@@ -145,7 +146,7 @@ pub enum Resource {
     Interpreter,
 }
 
-/// What the engine and the optimiser know of an operator, given the types of its inputs.
+/// What is known of an operator, given the types of its inputs.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct OperatorProperties {
@@ -155,16 +156,16 @@ pub struct OperatorProperties {
     pub contract: Contract,
     /// How the items of several inputs are aligned.
     pub align: Alignment,
-    /// Output indices per input index: `Some((1, 1))` if they are equal, `Some((up, down))` if output index `j` lies at input
+    /// Output indices per input index: `Some((1, 1))` if equal, `Some((up, down))` if output index `j` lies at input
     /// index `j * down / up`, None if it depends on the data. Operators after it get breaks in its output indices.
     pub ratio: Option<(u64, u64)>,
     /// Samples by which the output lags behind the input.
     pub delay: i64,
-    /// What an operator or source occupies while it is executed.
+    /// What it occupies during execution.
     pub needs: Resource,
     /// See [`OperatorProperties::in_step`].
     pub in_step: bool,
-    /// Memory of its tables, where that depends on a parameter.
+    /// Memory of its tables, if a parameter determines it.
     pub workspace: Option<Workspace>,
     /// At which indices an output can have items.
     pub extent: Extent,
@@ -176,7 +177,7 @@ pub struct OperatorProperties {
     pub light: bool,
     /// See [`OperatorProperties::ends_early`].
     pub ends_early: bool,
-    /// Whether its last input is the loop's [`Alignment::Loop`], to which it feeds back.
+    /// Its last input is the loop's [`Alignment::Loop`], to which it feeds back.
     pub(crate) closes_loop: bool,
     /// Why it is [`Contract::Sequential`], for `explain()`.
     pub(crate) sequential_because: Option<&'static str>,
@@ -185,8 +186,8 @@ pub struct OperatorProperties {
 impl OperatorProperties {
     /// Stateless, one input, indices unchanged.
     ///
-    /// Each worker has its own instance of such an operator. It gets portions of a recording between breaks, possibly some
-    /// twice when memory was short, and no end: one with state, or with results at the end, must set
+    /// Each worker has its own instance, which gets portions of a recording between breaks, possibly some twice when
+    /// memory was short, and no end: an operator with state, or with results at the end, must set
     /// [`contract`](Self::contract). At a break it must forget all samples.
     #[must_use]
     pub fn new(outputs: impl IntoIterator<Item = PortType>) -> Self {
@@ -216,21 +217,22 @@ impl OperatorProperties {
         self
     }
 
-    /// Sets the axis along the values of its rows.
+    /// Sets the axis along a row's values.
     #[must_use]
     pub fn row_axis(mut self, row_axis: RowAxis) -> Self {
         self.row_axis = row_axis;
         self
     }
 
-    /// It needs contiguous samples although its contract does not say so; inputs in which indices repeat are an error.
+    /// It needs contiguous samples although its contract does not say so; an input in which indices repeat is an
+    /// error.
     #[must_use]
     pub fn contiguous(mut self) -> Self {
         self.contiguous = true;
         self
     }
 
-    /// It computes so little that passing its results to another thread costs more.
+    /// It computes so little that passing results to another thread costs more.
     #[must_use]
     pub fn light(mut self) -> Self {
         self.light = true;
@@ -249,13 +251,13 @@ impl OperatorProperties {
         self
     }
 
-    /// One instance, in order; `explain` shows the reason.
+    /// `explain` shows the reason.
     pub(crate) fn sequential_because(mut self, reason: &'static str) -> Self {
         self.sequential_because = Some(reason);
         self.contract(Contract::Sequential)
     }
 
-    /// Sets the memory of its tables, which the execution's budget must cover.
+    /// Sets the memory of its tables, which the budget must cover.
     #[must_use]
     pub fn workspace(mut self, workspace: Workspace) -> Self {
         self.workspace = Some(workspace);
@@ -283,9 +285,9 @@ impl OperatorProperties {
         self
     }
 
-    /// It returns [`Next::Forward`] for every item of its only input, keeps the item's indices, and never emits, not at breaks
-    /// or at the end either. The engine then detects breaks and progress once for a chain of such operators and does not call
-    /// [`Operator::progress`]. Breaking this promise is an error.
+    /// It returns [`Next::Forward`] for every item of its only input, keeps the item's indices, and never emits, not
+    /// even at breaks or the end. The engine then detects breaks and progress once for a chain of such operators and
+    /// does not call [`Operator::progress`]. Breaking this promise is an error.
     #[must_use]
     pub fn in_step(mut self) -> Self {
         self.in_step = true;
@@ -305,13 +307,13 @@ pub trait Operator: Send {
     /// Checks the types of the inputs and returns its properties.
     ///
     /// # Errors
-    /// A [`PlanError`] with what was expected, what was given, and a remedy.
+    /// With what was expected, what was given, and a remedy.
     fn bind(&mut self, inputs: &[PortType]) -> Result<OperatorProperties, PlanError>;
 
-    /// Processes an item of an input. The item is lent: [`Item::take`] it to keep it.
+    /// Processes an item, which is lent: [`Item::take`] it to keep it.
     ///
     /// # Errors
-    /// An error ends the execution; the engine adds the operator's name, the range and the civil time.
+    /// Ends the execution; the engine adds the operator's name, the range and the civil time.
     fn process(&mut self, port: Port, item: &mut Item, out: &mut Out<'_>) -> Result<Next, OpError>;
 
     /// The next item of this input does not continue the one before: emit what is complete, forget the rest.
@@ -323,8 +325,8 @@ pub trait Operator: Send {
         Ok(())
     }
 
-    /// A contiguous range begins, counted from `anchor`, after the break `why`; None: the first of a scan. Called after
-    /// [`on_break`](Self::on_break), also for ranges none of whose items arrive here.
+    /// A contiguous range begins, counted from `anchor`, after the break `why`; None: the first of a scan. Called
+    /// after [`on_break`](Self::on_break), also for ranges none of whose items arrive here.
     fn begins(&mut self, anchor: i64, why: Option<&Break>) {
         let _ = (anchor, why);
     }
@@ -338,7 +340,7 @@ pub trait Operator: Send {
         Ok(())
     }
 
-    /// Live sources have nothing at the moment: emit what was buffered only to form larger items. Results must not depend on
+    /// Live sources have nothing now: emit what was buffered only to form larger items. Results must not depend on
     /// this call, except for how they are cut into items.
     ///
     /// # Errors
@@ -348,14 +350,14 @@ pub trait Operator: Send {
         Ok(())
     }
 
-    /// Progress mark: nothing that begins before `upto` follows on the input. Returns the same limit for the output;
-    /// `i64::MIN` if it is not known, as for an operator that buffers items.
+    /// Nothing that begins before `upto` follows on the input. Returns the same limit for the output; `i64::MIN` if
+    /// unknown, as for an operator that buffers items.
     fn progress(&mut self, port: Port, upto: i64) -> i64 {
         let _ = port;
         upto
     }
 
-    /// Adjustable parameters change; called between bursts.
+    /// Changes adjustable parameters; called between bursts.
     ///
     /// # Errors
     /// As [`process`](Self::process).
@@ -367,13 +369,12 @@ pub trait Operator: Send {
         Ok(ParameterUpdate::Rebuild)
     }
 
-    /// The expected number of samples, so that a sink can reserve memory. Called at most once, before all items.
+    /// How many samples to expect, so that a sink can reserve memory. Called at most once, before all items.
     fn expect(&mut self, samples: u64) {
         let _ = samples;
     }
 
-    /// Takes the partial result since the last call, from an operator that is [`Contract::Reducible`]. Called after each task of
-    /// a worker.
+    /// Takes the partial result since the last call; called after each task, if [`Contract::Reducible`].
     fn partial(&mut self) -> Option<crate::PartialResult> {
         None
     }
@@ -387,7 +388,7 @@ pub trait Operator: Send {
         Ok(())
     }
 
-    /// The result of a plan that ends in this operator; called once, after the end.
+    /// The result of a plan that ends here; called once, after the end.
     fn result(&mut self) -> Option<crate::PlanOutput> {
         None
     }

@@ -1,6 +1,6 @@
 //! Operators that depend on objects of this process: a closure, a Python function, an open store.
 //!
-//! A declared operator is a name and parameters, so it is data. An [`OperatorFactory`] is an object: the plan holds it and it
+//! A declared operator is a name and parameters, so it is data. An [`OperatorFactory`] is an object in a plan that
 //! makes the operator anew for each execution. It defines how it prints and how, if at all, it is saved;
 //! [`Catalog::with_factory`](crate::Catalog::with_factory) restores saved ones.
 
@@ -11,16 +11,16 @@ use serde_json::{Map, Value};
 
 use crate::{Operator, PlanError, PortType, RunOptions, SharedRecording};
 
-/// Which threads may execute an operator when there are several workers, and why, as `explain` shows it.
+/// Which threads may execute an operator when there are several workers, and why, for `explain`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Parallelism {
-    /// Every worker, with an operator of its own that does not depend on the others' items.
+    /// Every worker, with its own operator that does not depend on the others' items.
     Workers(String),
     /// The calling thread, in order.
     CallingThread(String),
 }
 
-/// Makes an operator; a plan holds it in the operator's place.
+/// Makes an operator; a plan holds it in its place.
 pub trait OperatorFactory: Send + Sync {
     /// The operator's name, in errors, reports and saved plans.
     fn name(&self) -> &'static str;
@@ -30,14 +30,14 @@ pub trait OperatorFactory: Send + Sync {
         self.name().into()
     }
 
-    /// Makes the operator, once when the plan is built and once for each execution; then `reads` is the recording whose
+    /// Makes the operator, once when the plan is built and once per execution; then `reads` is the recording whose
     /// indices the items have.
     ///
     /// # Errors
     /// [`PlanError`] if the object is gone.
     fn make(&self, reads: Option<&SharedRecording>) -> Result<Box<dyn Operator>, PlanError>;
 
-    /// Makes the operator for an execution, in the thread that will call it.
+    /// The same for an execution, in the thread that will call it.
     ///
     /// # Errors
     /// As [`make`](Self::make).
@@ -50,13 +50,13 @@ pub trait OperatorFactory: Send + Sync {
         self.make(reads)
     }
 
-    /// Which threads may execute it. Limits that follow from its contract, as state between items, apply besides.
+    /// Which threads may execute it. Limits of its contract apply besides.
     fn parallelism(&self, run: &RunOptions<'_>) -> Parallelism {
         let _ = run;
         Parallelism::CallingThread("depends on an object of this process".into())
     }
 
-    /// Its parameters in a saved plan.
+    /// Parameters in a saved plan.
     ///
     /// # Errors
     /// [`PlanError::NotSaveable`] if it exists in this process only.
@@ -68,19 +68,19 @@ pub trait OperatorFactory: Send + Sync {
         })
     }
 
-    /// Whether it writes to signals. If not, [`writes`](Self::writes) is not called.
+    /// Whether it writes to signals; if not, [`writes`](Self::writes) is not called.
     fn is_writer(&self) -> bool {
         false
     }
 
-    /// Whether it writes to a recording, given in saved form: a plan must not read what it writes.
+    /// Whether it writes to this saved recording: a plan must not read what it writes.
     fn writes(&self, recording: &Map<String, Value>) -> bool {
         let _ = recording;
         false
     }
 }
 
-/// A shared [`OperatorFactory`]. Two are equal if they are the same object or have the same saved form.
+/// A shared factory. Two are equal if they are the same object or have the same saved form.
 #[derive(Clone)]
 pub struct SharedFactory(pub(crate) Arc<dyn OperatorFactory>);
 
@@ -105,6 +105,6 @@ impl fmt::Debug for SharedFactory {
     }
 }
 
-/// Restores a saved [`OperatorFactory`] from its parameters and the types of its inputs.
+/// Restores a factory from saved parameters and the types of its inputs.
 pub type FactoryResolver =
     Arc<dyn Fn(&Map<String, Value>, &[PortType]) -> Result<SharedFactory, PlanError> + Send + Sync>;

@@ -1,11 +1,12 @@
 //! The macro that declares an operator.
 
-/// Declares an operator: a struct with its parameters and its state, and a typed builder of its parameters.
+/// Declares an operator: a struct with its parameters and state, and a typed builder.
 ///
-/// The doc comment is the operator's documentation: one sentence, then the sections `# Inputs`, `# Returns`, `# Conventions`,
-/// `# Errors`, `# Source` and `# Example` (in Python); see [`Declaration::section`](crate::Declaration::section). A parameter has
-/// a Rust type, a [kind](crate::Param::kind), and any of `unit` (a [`Unit`](crate::Unit)), `range`, `choices`, `default`,
-/// `adjustable`, `positional` and `explicit`.
+/// The doc comment is the operator's documentation: one sentence, then the sections `# Inputs`, `# Returns`,
+/// `# Conventions`, `# Errors`, `# Source` and `# Example` (in Python); see
+/// [`Declaration::section`](crate::Declaration::section). A parameter has a Rust type, a [kind](crate::Param::kind),
+/// and any of `unit` (a [`Unit`](crate::Unit)), `range`, `choices`, `default`, `adjustable`, `positional` and
+/// `explicit`.
 ///
 /// ```
 /// use isochrony_flow::{

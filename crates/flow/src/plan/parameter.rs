@@ -1,4 +1,4 @@
-//! Parameters of operators as they are declared: type, unit, legal values and default.
+//! Parameters as operators declare them: type, unit, legal values, default.
 
 use std::fmt;
 
@@ -14,13 +14,13 @@ pub enum Unit {
     Unitless,
     /// Samples.
     Samples,
-    /// Seconds, taken as the decimal that they are written as: 0.07 is seven hundredths.
+    /// Seconds as written in decimal: 0.07 is seven hundredths.
     Seconds,
     /// Hertz.
     Hertz,
     /// Decibels.
     Decibels,
-    /// What it counts or refers to, in words.
+    /// What it counts or refers to.
     Of(&'static str),
 }
 
@@ -40,33 +40,33 @@ impl fmt::Display for Unit {
 /// A parameter.
 #[derive(Debug, Clone, Copy)]
 pub struct Param {
-    /// Its name, in Rust, Python, JSON and on the command line.
+    /// Name in Rust, Python, JSON and on the command line.
     pub name: &'static str,
     /// What it is.
     pub doc: &'static str,
-    /// Type of its value: `integer`, `integers` (a list), `number`, `numbers` (one or a list), `bool`, `text`, `taper` (a text),
-    /// `list` (of names), `expression`, `expressions` (by name), `aggregates` (by name).
+    /// Type of the value: `integer`, `integers` (a list), `number`, `numbers` (one or a list), `bool`, `text`,
+    /// `taper` (a text), `list` (of names), `expression`, `expressions` (by name), `aggregates` (by name).
     pub kind: &'static str,
     /// Unit.
     pub unit: Unit,
-    /// Least and greatest legal value, of a list: of each number. Texts leave out a bound beyond 9e15.
+    /// Least and greatest legal value of each number. Texts leave out a bound beyond 9e15.
     pub range: Option<(f64, f64)>,
     /// Legal texts; empty if any.
     pub choices: &'static [&'static str],
-    /// Value where none is given; None: it must be given.
+    /// Value if none is given; None: one must be given.
     pub default: Option<fn() -> Value>,
-    /// Whether it may change between bursts of a running plan.
+    /// May change between bursts of a running plan.
     pub adjustable: bool,
-    /// Whether Python also takes it without its name, although it has a default.
+    /// Python also takes it without its name, although it has a default.
     pub positional: bool,
-    /// Whether Python asks for it, although saved plans may leave it out.
+    /// Python asks for it, although saved plans may leave it out.
     pub explicit: bool,
 }
 
-/// Bounds from here on, of either sign, only say that the value is finite: texts leave them out.
+/// Bounds from here on only say that the value is finite: texts leave them out.
 pub(super) const NO_BOUND: f64 = 9e15;
 
-/// Kinds of parameters, and what they are called in errors.
+/// Kinds, and what errors call them.
 const KINDS: [(&str, &str); 11] = [
     ("integer", "an integer"),
     ("integers", "a list of whole numbers"),
@@ -101,7 +101,7 @@ impl Param {
     /// A parameter that must be given.
     ///
     /// # Panics
-    /// If there is no such `kind`: while the declaration is compiled.
+    /// If there is no such `kind`: when the declaration is compiled.
     #[must_use]
     pub const fn new(name: &'static str, doc: &'static str, kind: &'static str) -> Self {
         assert!(
@@ -129,7 +129,7 @@ impl Param {
         self
     }
 
-    /// Sets the least and greatest legal value.
+    /// Sets the legal range.
     #[must_use]
     pub const fn range(mut self, range: (f64, f64)) -> Self {
         self.range = Some(range);
@@ -143,28 +143,28 @@ impl Param {
         self
     }
 
-    /// Sets the value where none is given.
+    /// Sets the default.
     #[must_use]
     pub const fn default(mut self, default: fn() -> Value) -> Self {
         self.default = Some(default);
         self
     }
 
-    /// Sets whether it may change between bursts of a running plan.
+    /// Sets whether it may change during a run.
     #[must_use]
     pub const fn adjustable(mut self, adjustable: bool) -> Self {
         self.adjustable = adjustable;
         self
     }
 
-    /// Sets whether Python also takes it without its name, although it has a default.
+    /// Sets whether Python also takes it without its name.
     #[must_use]
     pub const fn positional(mut self, positional: bool) -> Self {
         self.positional = positional;
         self
     }
 
-    /// Sets whether Python asks for it, although saved plans may leave it out.
+    /// Sets whether Python asks for it.
     #[must_use]
     pub const fn explicit(mut self, explicit: bool) -> Self {
         self.explicit = explicit;
@@ -201,7 +201,7 @@ impl Param {
             .map_or("", |(_, article)| article)
     }
 
-    /// Checks a value's kind, range and choices.
+    /// Checks kind, range and choices.
     ///
     /// # Errors
     /// [`PlanError::Parameter`].

@@ -1,10 +1,10 @@
-//! The partial result that an operator computed from one task, to be combined with those of other tasks.
+//! An operator's result of one task, to be combined with those of others.
 
 use std::any::Any;
 use std::fmt;
 use std::sync::Arc;
 
-/// A partial result. Only the operator knows its type; see [`Operator::partial`](crate::Operator::partial).
+/// The result of one task. Only the operator knows its type; see [`Operator::partial`](crate::Operator::partial).
 #[derive(Clone)]
 pub struct PartialResult {
     result: Arc<dyn Any + Send + Sync>,
@@ -18,7 +18,7 @@ impl PartialResult {
         Self { result, bytes }
     }
 
-    /// The result, if it is of this type.
+    /// The result, if of this type.
     #[must_use]
     pub fn get<T: Any>(&self) -> Option<&T> {
         self.result.downcast_ref()

@@ -1,4 +1,4 @@
-//! Types of ports: kind of item, dtype, window, and the stream with its rate, unit and timebase.
+//! Types of ports: kind of item, dtype, window, stream.
 
 use std::fmt;
 
@@ -7,7 +7,7 @@ use isochrony_time::Rate;
 
 use crate::Fields;
 
-/// Type of the items of a port. The stream has rate, unit and timebase.
+/// Type of a port's items. The stream has rate, unit and timebase.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum PortType {
@@ -28,7 +28,7 @@ pub enum PortType {
         window: u64,
         /// Samples from the start of one window to the next.
         hop: u64,
-        /// Values of a row; equal to `window` if the row is the samples.
+        /// Values of a row; `window` if these are the samples.
         width: usize,
     },
     /// Ranges of indices.

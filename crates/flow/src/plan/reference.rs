@@ -1,11 +1,11 @@
-//! Renders declarations for the operator reference: sections of their documentation, and all of it as JSON.
+//! Renders declarations for the operator reference: sections, and all of it as JSON.
 
 use serde_json::{Value, json};
 
 use super::declaration::{Declaration, Inputs, ResultTolerance};
 use super::parameter::{NO_BOUND, Param};
 
-/// Sections of an operator's documentation, in their order.
+/// In this order.
 pub(crate) const SECTIONS: [&str; 6] = [
     "Inputs",
     "Returns",
@@ -23,8 +23,8 @@ impl Declaration {
         text.map(str::trim).collect::<Vec<_>>().join(" ")
     }
 
-    /// A section of the documentation without its heading: `Inputs`, `Returns`, `Conventions`, `Errors`, `Source` or
-    /// `Example`; empty if there is none. It ends at the next of these headings: a comment of the example's code is none.
+    /// The text under a heading: `Inputs`, `Returns`, `Conventions`, `Errors`, `Source` or `Example`; empty if there
+    /// is none. Ends at the next of these headings: a comment in the example's code is none.
     #[must_use]
     pub fn section(&self, heading: &str) -> String {
         let mut lines = Vec::new();
@@ -43,7 +43,7 @@ impl Declaration {
         lines.join("\n").trim().to_owned()
     }
 
-    /// The folder that it is declared in: the family of a built-in operator, the crate of another.
+    /// The folder of its declaration: a built-in operator's family, or a crate.
     #[must_use]
     pub fn family(&self) -> &'static str {
         let mut parts = self.module.split("::");
@@ -55,7 +55,7 @@ impl Declaration {
         }
     }
 
-    /// All of it as JSON, for generators of documentation and of bindings.
+    /// All of it, for generators of documentation and bindings.
     #[must_use]
     pub fn to_json(&self) -> Value {
         let (least, exact) = match self.inputs {

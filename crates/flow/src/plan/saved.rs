@@ -1,4 +1,4 @@
-//! Plans as JSON: a list of nodes in topological order.
+//! Plans as JSON.
 
 use serde_json::{Map, Value, json};
 
@@ -48,7 +48,7 @@ impl Plan {
         Ok(json!({"isochrony_plan": 1, "nodes": nodes, "output": graph.outputs[0]}))
     }
 
-    /// Reads a plan from JSON. `resolve` finds the recording of a scan.
+    /// `resolve` finds the recording of a scan.
     ///
     /// # Errors
     /// [`PlanError::Unreadable`], or the error of adding an operator.

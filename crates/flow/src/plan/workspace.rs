@@ -1,17 +1,17 @@
-//! Memory whose size follows from a parameter, as the tables of operators.
+//! Memory whose size follows from a parameter, such as operators' tables.
 //!
-//! It is checked before it is allocated, against the machine's free memory when the plan is built ([`Workspace::check`]) and
-//! against the memory budget when it is executed ([`Workspace::check_against`]). So a window a thousand times too long is an
-//! error that names it and does not end the process.
+//! It is checked before it is allocated: against the machine's free memory when the plan is built
+//! ([`Workspace::check`]) and against the memory budget when it is executed ([`Workspace::check_against`]). So a
+//! window a thousand times too long is an error that names it and does not end the process.
 
 use isochrony_segment::{free_memory, has_free_memory};
 
 use crate::PlanError;
 
-/// Smaller tables are not compared with the memory budget: every operator has some.
+/// Smaller tables do not count against the budget: every operator has some.
 const UNCOUNTED_BYTES: u64 = 64 << 20;
 
-/// Memory of an operator's tables, and the parameter from which it follows.
+/// The memory, and the parameter from which it follows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Workspace {
     parameter: &'static str,
@@ -20,9 +20,8 @@ pub struct Workspace {
 }
 
 impl Workspace {
-    /// `value` times `each` bytes, if this machine has them free.
-    ///
-    /// Checked, not reserved: libraries allocate by themselves and abort the process if they cannot.
+    /// `value` times `each` bytes, if this machine has them free. Checked, not reserved: libraries allocate by
+    /// themselves and abort the process if they cannot.
     ///
     /// # Errors
     /// [`PlanError::TooLarge`].
@@ -60,9 +59,6 @@ impl Workspace {
     }
 
     /// Checks that a memory budget covers it.
-    ///
-    /// # Errors
-    /// [`PlanError::TooLarge`].
     pub(crate) fn check_against(
         &self,
         memory: u64,
@@ -84,7 +80,7 @@ impl Workspace {
     }
 }
 
-/// Whether the system grants this many contiguous bytes of address space. Nothing is written to them.
+/// Whether the system grants so many contiguous bytes of address space. Nothing is written to them.
 fn can_reserve(bytes: u64) -> bool {
     let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
     Vec::<u8>::new().try_reserve_exact(bytes).is_ok()

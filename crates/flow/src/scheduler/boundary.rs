@@ -1,5 +1,5 @@
-//! Operators at the boundary of a replica: [`PortionTrimmer`] drops results of neighbouring tasks, [`OutputRecorder`]
-//! records what leaves by an exit. To the operators between them a task looks like a whole execution.
+//! Operators at the boundary of a replica: [`PortionTrimmer`] drops results that belong to neighbouring tasks,
+//! [`OutputRecorder`] records what leaves by an exit. Operators between them see a task as a whole execution.
 
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -9,27 +9,25 @@ use crate::{
     OperatorProperties, Out, PlanError, Port, PortType, SharedRecording,
 };
 
-/// What leaves a subgraph at an exit.
 #[derive(Debug)]
 pub(super) enum ExitEvent {
     Item(Item),
-    /// A contiguous range begins at `anchor` after the break `why`; without a break it continues from an earlier task.
+    /// Without a break `why` the range continues from an earlier task.
     RangeStart {
         anchor: i64,
         why: Option<Break>,
     },
-    /// Progress mark: nothing that begins before this index follows.
+    /// Nothing that begins before this index follows.
     ProgressMark(i64),
 }
 
-/// What the current task has given at one exit. Used by one thread; shared by the replica and its recording operator.
+/// Output of the current task at one exit. Used by one thread; shared by the replica and its recording operator.
 #[derive(Debug, Default, Clone)]
 pub(super) struct OutputLog(Arc<Mutex<RecordedOutput>>);
 
 #[derive(Debug, Default)]
 struct RecordedOutput {
     events: Vec<ExitEvent>,
-    /// The largest progress mark so far.
     upto: Option<i64>,
 }
 
@@ -44,18 +42,15 @@ impl OutputLog {
         *self.lock() = RecordedOutput { events, upto };
     }
 
-    /// Takes all events.
     pub(super) fn take(&self) -> Vec<ExitEvent> {
         std::mem::take(&mut self.lock().events)
     }
 
-    /// The largest progress mark of the task.
     pub(super) fn upto(&self) -> Option<i64> {
         self.lock().upto
     }
 }
 
-/// The operator at an exit: records items, breaks and progress marks.
 pub(super) struct OutputRecorder(pub(super) OutputLog);
 
 impl OperatorFactory for OutputRecorder {
@@ -103,7 +98,7 @@ impl Operator for OutputRecorder {
     }
 }
 
-/// The range of input indices that passes in the current task. Used by one thread.
+/// Input indices that pass in the current task. Used by one thread.
 #[derive(Debug, Default, Clone)]
 pub(super) struct TrimRange(Arc<Mutex<Range<i64>>>);
 
@@ -151,7 +146,7 @@ impl Operator for PortionTrimmer {
                 }
             }
             Item::Frames(frames) => {
-                // The number of windows that begin before an index.
+                // Windows that begin before an index.
                 let before = |index: i64| {
                     let into = index.max(frames.start()).abs_diff(frames.start());
                     into.div_ceil(frames.hop()).min(frames.count())

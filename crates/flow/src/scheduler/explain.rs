@@ -1,8 +1,5 @@
-//! Renders a plan for [`Plan::explain`]: as written, its rewrites, and how it will run, including which operators run
-//! in tasks of what size and why the others do not.
-//!
-//! The text is bounded for any number of operators: repeated entries are counted, long lists show both ends, long
-//! entries are cut.
+//! Renders a plan for [`Plan::explain`]: as written, its rewrites, which operators run in tasks of what size, and why
+//! the others do not. The text is bounded for any number of operators.
 
 use super::scan_groups::subgraph_plans;
 use super::subgraph::SubgraphPlan;
@@ -14,13 +11,10 @@ use crate::plan::Op;
 use crate::plan::graph::Graph;
 use crate::{Plan, PortionOverlap};
 
-/// This many equal consecutive entries are written once, with their number.
+/// From so many equal entries on, one is written with their number.
 const MIN_COLLAPSED: usize = 8;
-/// A longer list is shortened.
 const MAX_LISTED: usize = 100;
-/// Entries written at each end of a shortened list.
 const LISTED_PER_END: usize = 40;
-/// Characters of an entry; the rest is cut.
 const MAX_ENTRY_CHARS: usize = 4000;
 
 fn indent(text: &str) -> String {
@@ -30,7 +24,6 @@ fn indent(text: &str) -> String {
         .join("\n")
 }
 
-/// Cuts a long text and states its length.
 fn truncate(text: String) -> String {
     match text.char_indices().nth(MAX_ENTRY_CHARS) {
         None => text,
@@ -38,7 +31,7 @@ fn truncate(text: String) -> String {
     }
 }
 
-/// Shortens a list. `times` writes a repeated entry, `what` names the omitted ones.
+/// Shortens a list; `times` writes a repeated entry, `what` names the omitted ones.
 fn abridge(
     entries: impl Iterator<Item = String>,
     times: impl Fn(&str, usize) -> String,
@@ -79,7 +72,7 @@ fn render_graph(graph: &Graph) -> String {
     }
 }
 
-/// One line per node, or per run of equal nodes: output types and contract.
+/// One line per node or group of equal nodes: output types and contract.
 fn render_nodes(graph: &Graph) -> String {
     let line = |at: usize| {
         let node = &graph.nodes[at];
@@ -204,7 +197,7 @@ fn operator_names(plan: &SubgraphPlan, graph: &Graph) -> String {
 }
 
 impl Plan {
-    /// The plan as written, its rewrites, and how it will run; reads nothing. Very large plans are shortened.
+    /// The plan as written, its rewrites, and how it will run. Reads nothing; very large plans are shortened.
     #[must_use]
     pub fn explain(&self) -> String {
         let mut graph = Graph::new(self);

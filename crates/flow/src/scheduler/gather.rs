@@ -1,8 +1,8 @@
-//! Feeds the workers' results to the sequential part: a source for each exit, and an operator that combines partial
+//! Feeds the workers' results to the sequential part: a source per exit, and an operator that combines partial
 //! results.
 //!
-//! Exits of a subgraph are emptied in order, all of a task before those of the next. So the results of at most one
-//! task wait here, and the order does not depend on which source is asked first.
+//! Exits of a subgraph are emptied in order, all of a task before those of the next. So at most one task's results
+//! wait here, and the order does not depend on which source is asked first.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -34,14 +34,13 @@ pub(super) struct ExitQueues {
     end: Arc<AtomicI64>,
     /// The plan asks sources block by block (it has a `limit`), so exits are not emptied in order.
     by_block: bool,
-    /// The execution has failed.
     failed: Arc<AtomicBool>,
 }
 
 struct ExitQueue {
     ready: VecDeque<SourceEvent>,
     state: ExitState,
-    /// Events delivered of a failed task; a retry skips them.
+    /// Events of a failed task delivered so far; a retry skips them.
     delivered: usize,
     /// Anchor announced last.
     announced: Option<i64>,
@@ -50,12 +49,12 @@ struct ExitQueue {
 }
 
 impl ExitQueue {
-    /// Queues the events of a task. A contiguous range that continues from the last task is not announced again.
+    /// A contiguous range that continues from the last task is not announced again.
     fn push_events(&mut self, events: impl Iterator<Item = ExitEvent>) {
         let mut continues_at = None;
         for event in events {
             match event {
-                // Of consecutive ones only the last counts.
+                // Only the last of consecutive ones counts.
                 ExitEvent::RangeStart { anchor, why: None } => continues_at = Some(anchor),
                 ExitEvent::RangeStart { anchor, why } => {
                     self.announce(continues_at.take());
@@ -75,7 +74,6 @@ impl ExitQueue {
         self.announce(continues_at);
     }
 
-    /// Announces a continuing contiguous range, unless it was announced before.
     fn announce(&mut self, continues_at: Option<i64>) {
         let Some(anchor) = continues_at.filter(|&anchor| self.announced != Some(anchor)) else {
             return;
@@ -88,7 +86,6 @@ impl ExitQueue {
 }
 
 impl ExitQueues {
-    /// `at`: the number of the subgraph.
     pub(super) fn new(
         scheduler: &Arc<TaskScheduler>,
         at: usize,
@@ -116,11 +113,11 @@ impl ExitQueues {
         self.exits.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The next event of an exit. The samples of a task count for the source that fetches its output.
+    /// The samples of a task count for the source that fetches its output.
     fn pull(&self, exit: usize, given: &mut u64) -> Result<SourceEvent, Option<TaskFailure>> {
         loop {
             let mut exits = self.lock();
-            // The first exit that has something, so that the order does not depend on the caller.
+            // Only the first exit with events is served, so the order does not depend on the caller.
             let first = exits.iter().position(|exit| !exit.ready.is_empty());
             if (self.by_block || first == Some(exit))
                 && let Some(ready) = exits[exit].ready.pop_front()
@@ -147,7 +144,7 @@ impl ExitQueues {
         }
     }
 
-    /// Distributes a task's output. Output of a failed task is counted, because a retry gives it again.
+    /// Distributes a task's output; that of a failed task is counted, because a retry gives it again.
     fn put(&self, task_output: TaskOutput) {
         let failed = task_output.failed;
         let mut exits = self.lock();
@@ -175,20 +172,19 @@ impl ExitQueues {
     }
 }
 
-/// An exit of a subgraph, as a recording that the sequential part scans.
+/// An exit of a subgraph, as a recording for the sequential part.
 pub(super) struct ExitRecording {
     pub(super) queues: ExitQueues,
     pub(super) exit: usize,
-    /// The type of the exit.
     pub(super) port: PortType,
-    /// The recording from which indices and times come.
+    /// Where indices and times come from.
     pub(super) reads: SharedRecording,
     pub(super) snapshot: Arc<dyn Snapshot>,
     /// Samples that the subgraph reads.
     pub(super) total: u64,
-    /// Samples that leave by this exit, where known.
+    /// Samples that leave by this exit, if known.
     pub(super) expects: Option<u64>,
-    /// Not all samples of the recording leave: operators changed them, or a range was read.
+    /// Some samples of the recording do not leave: operators changed them, or only a range is read.
     pub(super) is_processed: bool,
 }
 
@@ -247,7 +243,7 @@ struct ExitSource {
     total: u64,
     expects: Option<u64>,
     given: u64,
-    /// The error of a task, which replaces the error of pulling.
+    /// A task's error, which replaces the error of pulling.
     failure: Option<TaskFailure>,
 }
 
@@ -278,7 +274,7 @@ impl Source for ExitSource {
     fn is_awaited(&self) -> bool {
         let exits = self.queues.lock();
         let first = exits.iter().position(|exit| !exit.ready.is_empty());
-        // When exits are emptied in order, output for this one may be fetched by another only if this is the first.
+        // With exits emptied in order, another source may fetch output for this one only if this is the first.
         first.is_none_or(|first| !self.queues.by_block && first == self.exit)
     }
 
@@ -332,7 +328,7 @@ impl OperatorFactory for PartialCombinerFactory {
     ) -> Result<Box<dyn Operator>, PlanError> {
         match self.0.make(reads, run) {
             Some(made) => Ok(Box::new(PartialCombiner(made?))),
-            // Only a scan has no operator, and a scan does not reduce.
+            // Only a scan has no operator, and it does not reduce.
             None => Err(PlanError::Inputs {
                 operator: self.0.name(),
                 expected: "1".into(),

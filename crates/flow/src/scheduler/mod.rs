@@ -1,7 +1,6 @@
-//! Runs plans: [`Plan::collect`](crate::Plan::collect) and its siblings, on one core or many.
+//! Runs plans on one core or many: [`Plan::collect`](crate::Plan::collect) and its siblings.
 //!
-//! Only the operators' declarations decide what is replicated, so operators need no locks and do not know that they
-//! run in tasks.
+//! Operators' declarations alone decide what is replicated: operators need no locks and do not know of tasks.
 //!
 //! ```text
 //!                    SplitPlan (split, scan_groups, subgraph_builder, task_contract, overlap, task_size)
@@ -23,7 +22,6 @@
 //!                           were read. A task that is refused memory gives up all of its own and is retried with fewer
 //!                           in flight.
 //! ```
-//!
 //! | step | files |
 //! |---|---|
 //! | entry points of a plan | `run`, `repeated` |
@@ -37,11 +35,11 @@
 //! Imports between these files form no cycle.
 //!
 //! **Results have the same bits for any number of workers.** A window belongs to the task in whose portion it begins,
-//! a sample to the task in whose portion its index lies. A task also reads the samples around its portion that
-//! operators need, never across a break; surplus results are trimmed. At the end of a task a fan-in discards items
-//! that wait for partners: none can follow. Windows are counted from where reading begins, not from the portion. An
-//! operator that only settles (a recursive filter) is replicated if the caller grants a tolerance; since its bits
-//! depend on the cuts, one worker then uses the same tasks.
+//! a sample to the task in whose portion it lies. A task also reads the samples around its portion that operators
+//! need, never across a break; surplus results are trimmed. At the end of a task a fan-in discards items that wait for
+//! partners: none can follow. Windows are counted from the anchor of their contiguous range, not from the portion. An
+//! operator that only settles (a recursive filter) is replicated if the caller grants a tolerance; as its bits depend
+//! on the cuts, one worker then uses the same tasks.
 //!
 //! An error is reported where one pass would have met it first.
 

@@ -3,10 +3,8 @@
 use crate::plan::graph::Edge;
 use crate::{Contract, OperatorProperties, PortType};
 
-/// Estimated bytes of a row.
 const ROW_BYTES: f64 = 128.0;
 
-/// The estimated output of a node.
 #[derive(Clone, Copy)]
 struct OutputEstimate {
     /// Bytes per sample read.
@@ -17,7 +15,7 @@ struct OutputEstimate {
     samples_per_item: f64,
 }
 
-/// Estimates the output bytes of each node per sample read. `nodes`: inputs (by position) and declaration of each node.
+/// Estimates each node's output bytes per sample read. `nodes`: inputs (by position) and declaration of each node.
 pub(super) fn output_bytes_per_sample<'a>(
     nodes: impl Iterator<Item = (&'a [Edge], &'a OperatorProperties)>,
 ) -> Vec<f64> {

@@ -1,13 +1,10 @@
-//! Plans what a task reads beyond its portion, and where the surplus is trimmed. Pure.
-//!
-//! Without overlap, operators that need neighbouring samples would be wrong at the edges of a portion; without trims,
-//! they would give results of other tasks.
+//! Plans what a task reads beyond its portion, so that operators see the neighbours they need, and where surplus
+//! results, which other tasks give, are trimmed. Pure.
 
 use super::subgraph::{SubgraphExit, SubgraphNode, TrimPlacement};
 use crate::PortionOverlap;
 use crate::plan::graph::Edge;
 
-/// The overlap of a subgraph.
 pub(super) struct OverlapPlan {
     /// What each position must give around the portion.
     pub(super) needs: Vec<PortionOverlap>,
@@ -21,9 +18,9 @@ pub(super) fn union_overlap(a: PortionOverlap, b: PortionOverlap) -> PortionOver
     }
 }
 
-/// Needs propagate from the exits to the scans: a consumer's need, through its ratio and overlap, becomes the need of
-/// its input; a node satisfies the largest need of its consumers. Surplus input is harmless to an operator that
-/// overproduces anyway, and is trimmed behind it; before any other operator, and before exits, it is trimmed at once.
+/// Needs propagate from exits to scans: a consumer's need, through its ratio and overlap, becomes the need of its
+/// input; a node satisfies the largest need of its consumers. Surplus input is harmless to an operator that
+/// overproduces anyway, and is trimmed behind it; before other operators and exits it is trimmed at once.
 pub(super) fn plan_overlap(nodes: &[SubgraphNode], exits: &[SubgraphExit]) -> OverlapPlan {
     let mut needs = vec![PortionOverlap::default(); nodes.len()];
     // Whether surplus input would reach an exit untrimmed.
@@ -40,7 +37,7 @@ pub(super) fn plan_overlap(nodes: &[SubgraphNode], exits: &[SubgraphExit]) -> Ov
         }
     }
     let mut trims: Vec<TrimPlacement> = Vec::new();
-    // Whether a node gives exactly what is needed of it.
+    // Whether a node gives exactly what is needed.
     let mut exact = vec![true; nodes.len()];
     for (position, one) in nodes.iter().enumerate() {
         exact[position] = !one.contract.overproduces;

@@ -1,4 +1,4 @@
-//! Executes a plan with workers: one thread each, and the sequential part in the caller's thread.
+//! Executes a plan with workers: one thread each; the sequential part runs in the caller's thread.
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
@@ -15,15 +15,15 @@ use crate::engine::{PlanExecutor, RunOptions};
 use crate::plan::graph::Graph;
 use crate::{OpErrorKind, RunError};
 
-/// A finished execution: the engine of the caller's thread, which has the results, and the report.
+/// A finished execution. The executor is the caller's thread's; it has the results.
 pub(crate) struct ParallelExecution {
     pub(crate) executor: PlanExecutor,
-    /// The graph that the caller's thread executed, if it is not the whole plan.
+    /// What the caller's thread executed, if not the whole plan.
     pub(crate) sequential: Option<Graph>,
     pub(crate) report: Report,
 }
 
-/// Executes a plan with workers; None if no part of it can be replicated.
+/// None if no part of the plan can be replicated.
 pub(crate) fn run(
     graph: &Graph,
     options: &RunOptions<'_>,
@@ -107,7 +107,7 @@ pub(crate) fn run(
         None => Err(no_thread()),
     };
     let (executor, mut report) = ran.map_err(|error| {
-        // A task's error may come earlier in the recording than the error of the sequential part.
+        // A task's error may lie earlier in the recording than that of the sequential part.
         let failed = scheduler.take_failures().into_iter();
         let failed = failed.map(|failure| *failure.error);
         failed.fold(error, |one, other| first_error(graph, one, other))
@@ -146,7 +146,7 @@ fn no_thread() -> RunError {
     }
 }
 
-/// The reports of all tasks, in read order.
+/// In read order.
 fn task_reports(reports: &mut [WorkerResult]) -> Vec<TaskReport> {
     let all = reports
         .iter_mut()

@@ -1,4 +1,4 @@
-//! A subgraph of a plan that every worker replicates, with the recordings that its tasks read.
+//! A subgraph that every worker replicates, with the recordings that its tasks read.
 
 use super::partition::{RecordingPartitioner, UpcomingPortions};
 use super::scan_input::ScanInput;
@@ -9,17 +9,16 @@ use crate::engine::time_axis::TimeAxis;
 use crate::plan::graph::{Edge, GraphNode};
 use crate::{PortType, RunError};
 
-/// A subgraph that every worker replicates: one scan, or several that are read together, and operators behind them.
+/// One scan, or several that are read together, and the operators behind them.
 pub(super) struct ParallelSubgraph {
     pub(super) plan: SubgraphPlan,
-    /// Its nodes, by position.
+    /// By position.
     pub(super) operators: Vec<GraphNode>,
     pub(super) size: TaskSize,
-    /// The recordings, in the order of the scans.
+    /// In the order of the scans.
     pub(super) inputs: Vec<ScanInput>,
-    /// For each exit, whether it is open.
     pub(super) exit_states: Vec<ExitState>,
-    /// Whether sources must be asked block by block, because something in the plan may end early.
+    /// Sources must be asked block by block, because something in the plan may end early.
     pub(super) by_block: bool,
 }
 
@@ -34,8 +33,8 @@ impl ParallelSubgraph {
         self.inputs.iter().position(|one| one.node == node)
     }
 
-    /// The input that gives an edge its indices and times: of the inputs upstream the one of the same name and clock, else
-    /// one of the same clock.
+    /// The input that gives an edge its indices and times: of the inputs upstream the one of the same name and clock,
+    /// else one of the same clock.
     pub(super) fn reference_input(&self, edge: Edge) -> &ScanInput {
         let before = &self.plan.nodes[edge.0].scans;
         let before = || self.inputs.iter().filter(|one| before.contains(&one.node));
@@ -55,7 +54,6 @@ impl ParallelSubgraph {
         name.or(clock).unwrap_or(&self.inputs[0])
     }
 
-    /// The partitioner of its inputs.
     pub(super) fn partitioner(&self) -> RecordingPartitioner {
         let inputs = self.inputs.iter();
         let reads = inputs.map(|one| (one.snapshot.clone(), one.segment));
@@ -66,7 +64,6 @@ impl ParallelSubgraph {
         }
     }
 
-    /// Starts read-ahead for its inputs.
     pub(super) fn start_read_ahead(
         &mut self,
         partitioner: &RecordingPartitioner,
@@ -86,13 +83,13 @@ impl ParallelSubgraph {
         self.inputs.iter().map(|one| one.snapshot.total()).sum()
     }
 
-    /// The type of an edge, and the ratios from read indices to its own.
+    /// An edge's type, and the ratios from read indices to its own.
     pub(super) fn output_of(&self, (position, output): Edge) -> (PortType, &RatioChain) {
         let port = self.operators[position].properties.outputs[usize::from(output)];
         (port, &self.plan.nodes[position].ratios)
     }
 
-    /// The time at which the block begins that an operator failed with.
+    /// When the block begins that an operator failed with.
     pub(super) fn failure_time(&self, error: &RunError) -> Option<f64> {
         let RunError::Operator {
             node,
@@ -108,7 +105,6 @@ impl ParallelSubgraph {
         Some(TimeAxis::of_port(Some(&port)).time(range.start))
     }
 
-    /// The exits downstream of a node of the plan.
     pub(super) fn exits_after(&self, node: usize) -> impl Iterator<Item = usize> {
         let mut downstream: Vec<bool> = Vec::new();
         for one in &self.plan.nodes {
@@ -119,7 +115,7 @@ impl ParallelSubgraph {
         exits.filter_map(move |(nth, exit)| downstream[exit.edge.0].then_some(nth))
     }
 
-    /// How many samples leave by an exit, where known.
+    /// How many samples leave by an exit, if known.
     pub(super) fn expected_count(&self, exit: &SubgraphExit) -> Option<u64> {
         let mut position = exit.edge.0;
         while let Some(&(from, _)) = self.plan.nodes[position].inputs.first() {

@@ -1,10 +1,9 @@
-//! Partitions the recordings of a subgraph into task inputs, and lists these in advance for read-ahead.
+//! Partitions the recordings of a subgraph into task inputs, and lists them in advance for read-ahead.
 //!
-//! One recording is cut by its snapshot ([`Snapshot::portion_after`]). Several that are read together are cut at equal
-//! indices: a fixed number of samples after the first sample that any of them has, and wherever a part of any begins,
-//! since a task reads at most one part of each. Where a recording has a gap at the start of a task, or no samples in
-//! it, the task gets the anchor of the recording's last contiguous range: operators behind a fan-in count from the latest
-//! anchor of all inputs.
+//! One recording is cut by its snapshot ([`Snapshot::portion_after`]). Several that are read together are cut at
+//! equal indices: a fixed number of samples after the first sample of any, and wherever a part of any begins, since a
+//! task reads at most one part of each. A recording without samples at the start of a task gets the anchor of its
+//! last contiguous range: operators behind a fan-in count from the latest anchor of all inputs.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -17,16 +16,15 @@ use crate::{IndexedSnapshot, Portion, RangePortion, Snapshot};
 #[derive(Debug, Clone)]
 pub(super) struct TaskInput {
     pub(super) range: Range<i64>,
-    /// What each recording of the subgraph has in that range, in the order of the scans.
+    /// What each recording has in that range, in the order of the scans.
     pub(super) reads: Vec<RangePortion>,
 }
 
 #[derive(Clone)]
 pub(super) struct RecordingPartitioner {
-    /// The recordings, and the number of samples in a segment of each.
+    /// With the number of samples in a segment of each.
     pub(super) reads: Vec<(Arc<dyn Snapshot>, u64)>,
     pub(super) samples: u64,
-    /// Estimated bytes of a task's output.
     pub(super) bytes: u64,
 }
 
@@ -64,7 +62,7 @@ impl RecordingPartitioner {
         let firsts = self.indexed().filter_map(|(one, _)| one.sample_from(from));
         let first = firsts.min()?;
         let wanted = first.saturating_add_unsigned(self.samples.max(1));
-        // Cut on a segment border of the first recording that continues there, as in one pass.
+        // On a segment border of the first recording that continues there, as in one pass.
         let mut grains = self
             .indexed()
             .filter(|(one, _)| one.sample_from(wanted - 1) == Some(wanted - 1));
@@ -85,7 +83,7 @@ impl RecordingPartitioner {
 struct TaskCursor {
     partitioner: RecordingPartitioner,
     last: Option<TaskInput>,
-    /// Inputs from the first that some recording has not passed yet.
+    /// From the first that some recording has not passed yet.
     inputs: VecDeque<TaskInput>,
     first: u64,
     /// For each recording, the number of its next task.
@@ -106,7 +104,6 @@ impl TaskCursor {
         Some(portion)
     }
 
-    /// Discards inputs that all recordings have passed.
     fn discard_passed(&mut self) {
         let least = self.next.iter().copied().min().unwrap_or(u64::MAX);
         while self.first < least && self.inputs.pop_front().is_some() {
@@ -115,17 +112,14 @@ impl TaskCursor {
     }
 }
 
-/// The portions of one recording in task order, for read-ahead. None: the task reads nothing of it.
-///
-/// The iterators of a subgraph share a cursor, so each border is looked up once; inputs are kept until the slowest has
-/// passed.
+/// The portions of one recording in task order, for read-ahead. None: the task reads nothing of it. Iterators of a
+/// subgraph share a cursor, so each border is looked up once; inputs are kept until the slowest has passed.
 pub(super) struct UpcomingPortions {
     cursor: Arc<Mutex<TaskCursor>>,
     recording: usize,
 }
 
 impl UpcomingPortions {
-    /// One iterator for each recording.
     pub(super) fn of(partitioner: &RecordingPartitioner) -> impl Iterator<Item = Self> + use<> {
         let recordings = partitioner.reads.len();
         let cursor = Arc::new(Mutex::new(TaskCursor {
@@ -135,7 +129,7 @@ impl UpcomingPortions {
             first: 0,
             next: vec![0; recordings],
         }));
-        // Made together: an iterator made later would have missed inputs.
+        // Made together: one made later would miss inputs.
         let all: Vec<Self> = (0..recordings)
             .map(|recording| Self {
                 cursor: cursor.clone(),
@@ -176,7 +170,7 @@ mod tests {
     use super::*;
     use crate::{Recording, Segments};
 
-    /// Channels with these contiguous ranges, cut into tasks of about this many samples.
+    /// Channels with these ranges, cut into tasks of about `samples`.
     fn channels(channels: &[&[Range<i64>]], samples: u64) -> RecordingPartitioner {
         let rate = Rate::new(100, 1).unwrap();
         let stream = Stream::new("p", TimebaseId(0), rate).intern();

@@ -1,9 +1,9 @@
-//! Hands out tasks in read order and returns their results in the same order. Works as a bounded reorder buffer: at
-//! most `window` tasks per subgraph are in flight or buffered.
+//! Hands out tasks in read order and returns their results in the same order, as a bounded reorder buffer: at most
+//! `window` tasks per subgraph are in flight or buffered, and buffered results count against a share of the memory
+//! budget.
 //!
-//! Buffered results also count against a share of the memory budget. The oldest task is handed out whatever the bounds
-//! say, so there is no deadlock. The subgraph with the fewest queued tasks is served first. One mutex suffices, since
-//! a task takes milliseconds.
+//! The oldest task is handed out whatever the bounds say, so there is no deadlock. The subgraph with the fewest
+//! queued tasks is served first. One mutex suffices, since a task takes milliseconds.
 //!
 //! ```text
 //!  worker   waits for work_available: no task allowed by window, bytes or concurrency limit
@@ -15,8 +15,7 @@
 //!
 //! So no thread waits for memory while it holds some, and a task that fits alone completes.
 //!
-//! This module does not know what a task computes, so that a model checker can try all interleavings
-//! (`tests/loom_order.rs`).
+//! Independent of what a task computes, so that a model checker can try all interleavings (`tests/loom_order.rs`).
 
 use std::thread::Thread;
 use std::time::Duration;
@@ -24,21 +23,19 @@ use std::time::Duration;
 use super::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use super::task_queue::{NextResult, Partitioner, SlotState, Task, TaskQueue, TaskResult};
 
-/// How long the consumer waits for a result before it returns to check for interrupts.
+/// How long the consumer waits before it returns to check for interrupts.
 const RESULT_WAIT: Duration = Duration::from_millis(20);
-/// Waits of [`RESULT_WAIT`] after which the consumer no longer waits for the memory of workers.
+/// Waits of [`RESULT_WAIT`] after which the consumer gives up waiting for workers' memory.
 const MAX_RECLAIM_WAITS: u32 = 250;
 /// Completed tasks after which the concurrency limit rises by one.
 const COMPLETIONS_PER_INCREASE: u64 = 16;
-/// Retries of a task that ran alone: the consumer may have used memory meanwhile.
+/// The consumer may have used memory meanwhile, so a task that ran alone is retried, but not forever.
 const MAX_LONE_RETRIES: u32 = 2;
 
-/// A worker's registration with the scheduler.
 #[derive(Debug, Default)]
 pub(super) struct Registration {
-    /// The release round in which the worker last released memory.
+    /// The round in which the worker last released memory.
     release_round: u64,
-    /// Whether the worker is counted in `workers`.
     registered: bool,
 }
 
@@ -50,9 +47,9 @@ struct State<Part, R: TaskResult> {
     consumer: Option<Thread>,
     /// Most tasks in flight: falls when memory is short, then rises slowly.
     concurrency_limit: usize,
-    /// Tasks completed since the limit last changed.
+    /// Since the limit last changed.
     completions: u64,
-    /// Consecutive times that a task was refused memory although it ran alone.
+    /// Consecutive refusals of memory to a task that ran alone.
     lone_retries: u32,
     /// The consumer needs memory: nothing is handed out.
     paused: bool,
@@ -67,7 +64,7 @@ impl<Part, R: TaskResult> State<Part, R> {
         self.queues.iter().map(TaskQueue::in_flight).sum()
     }
 
-    /// Lowers the limit, discards buffered results and begins a round in which every worker releases memory.
+    /// Lowers the limit, discards buffered results and starts a round in which every worker releases memory.
     fn reduce_concurrency(&mut self, concurrency_limit: usize) {
         self.concurrency_limit = concurrency_limit.max(1);
         self.completions = 0;
@@ -77,12 +74,11 @@ impl<Part, R: TaskResult> State<Part, R> {
     }
 }
 
-/// A scheduler of tasks with one reorder buffer per subgraph.
 pub(super) struct ReorderScheduler<P: Partitioner, R: TaskResult> {
     state: Mutex<State<P::Part, R>>,
-    /// Signalled when a task may be available.
+    /// A task may be available.
     work_available: Condvar,
-    /// Signalled when a task completes or a worker has released memory.
+    /// A task completed or a worker released memory.
     progress: Condvar,
     partitioners: Vec<P>,
     window: usize,
@@ -190,7 +186,7 @@ impl<P: Partitioner, R: TaskResult> ReorderScheduler<P, R> {
         }
     }
 
-    /// The queue from which a task may be handed out: the one with the fewest slots.
+    /// The queue with the fewest slots of those from which a task may be handed out.
     fn choose_queue(&self, state: &State<P::Part, R>) -> Option<usize> {
         let in_flight = state.in_flight();
         if state.paused || in_flight >= state.concurrency_limit {
@@ -205,7 +201,7 @@ impl<P: Partitioner, R: TaskResult> ReorderScheduler<P, R> {
             if queue.exhausted && retry.is_none() {
                 return false;
             }
-            // Whether this would be the oldest task of the queue, new or retried.
+            // New or retried.
             let oldest = queue.slots.is_empty() || retry == Some(0);
             let room =
                 (retry.is_some() || queue.slots.len() < self.window) && waiting < self.memory;
@@ -219,14 +215,14 @@ impl<P: Partitioner, R: TaskResult> ReorderScheduler<P, R> {
             .map(|(at, _)| at)
     }
 
-    /// Whether a task handed out now has the whole budget, except what the consumer and results of failed tasks hold.
+    /// Whether a task handed out now has the whole budget, but for what the consumer and failed tasks' results hold.
     fn would_run_alone(&self, state: &State<P::Part, R>) -> bool {
         state.concurrency_limit == 1
             && state.in_flight() == 0
             && !state.queues.iter().any(TaskQueue::has_discardable)
     }
 
-    /// Schedules a retry of a task that was refused memory; false if it was retried alone too often.
+    /// For a task that was refused memory; false if it was retried alone too often.
     pub(super) fn retry_later(&self, task: &Task<P::Part>) -> bool {
         let mut state = self.lock();
         state.lone_retries += u32::from(task.alone);
@@ -241,7 +237,7 @@ impl<P: Partitioner, R: TaskResult> ReorderScheduler<P, R> {
         true
     }
 
-    /// Stores a result. No task after a failed one is handed out.
+    /// No task after a failed one is handed out.
     pub(super) fn complete(&self, task: &Task<P::Part>, result: R) {
         let mut state = self.lock();
         let queue = &mut state.queues[task.subgraph];
@@ -278,7 +274,7 @@ impl<P: Partitioner, R: TaskResult> ReorderScheduler<P, R> {
         }
     }
 
-    /// The next result of a subgraph; waits for it for one poll interval.
+    /// Waits for it for one poll interval.
     pub(super) fn next_result(&self, subgraph: usize) -> NextResult<R> {
         let mut state = self.lock();
         let mut waited = false;
@@ -324,8 +320,8 @@ impl<P: Partitioner, R: TaskResult> ReorderScheduler<P, R> {
         }
     }
 
-    /// Frees memory for the consumer: workers finish or give up their tasks, buffered results are discarded, and
-    /// nothing is handed out until [`resume_tasks`](Self::resume_tasks). Waits a few seconds at most: a worker may wait for
+    /// Frees memory for the consumer: workers finish or give up tasks, buffered results are discarded, and nothing is
+    /// handed out until [`resume_tasks`](Self::resume_tasks). Gives up after a few seconds: a worker may wait for
     /// something the consumer holds, such as the interpreter's lock.
     pub(super) fn reclaim_memory(&self) {
         let mut state = self.lock();
@@ -353,7 +349,7 @@ impl<P: Partitioner, R: TaskResult> ReorderScheduler<P, R> {
         self.work_available.notify_all();
     }
 
-    /// Removes a worker that has ended in order.
+    /// For a worker that ended in order.
     pub(super) fn unregister(&self, registration: &Registration) {
         let mut state = self.lock();
         state.workers -= usize::from(registration.registered);
@@ -382,7 +378,7 @@ impl<P: Partitioner, R: TaskResult> ReorderScheduler<P, R> {
         self.notify_consumer(&state);
     }
 
-    /// Takes errors whose preceding results have been consumed.
+    /// Errors whose preceding results have been consumed.
     pub(super) fn take_failures(&self) -> Vec<R::Error> {
         let mut state = self.lock();
         let failed = state.queues.iter_mut();

@@ -1,7 +1,6 @@
-//! Runs a plan repeatedly over different ranges of its recordings; tasklets do this with plans.
-//!
-//! The graph is built and rewritten once. Stateless operators and memory are reused; all other operators are made
-//! anew, so no state passes from one run to the next.
+//! Runs a plan over one range of its recordings after another, as tasklets do. The graph is built and rewritten once.
+//! Stateless operators and memory are reused; other operators are made anew, so no state passes from one run to the
+//! next.
 
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -21,8 +20,8 @@ use crate::{
 
 /// A plan that is run over one range of its recordings after another.
 ///
-/// A range applies to the stored signal of that timebase, if the plan scans all of it. Scans of stated ranges, and of
-/// other recordings, always read what the plan says.
+/// A range applies to the stored signal of that timebase, if the plan scans all of it. Scans of stated ranges and of
+/// other recordings read what the plan says.
 ///
 /// ```
 /// # use isochrony_flow::{Plan, RepeatedPlan, RunOptions, Segments};
@@ -43,12 +42,11 @@ pub struct RepeatedPlan {
     prepared: Option<PreparedGraph>,
 }
 
-/// A rewritten graph that ends in a sink.
 struct PreparedGraph {
     graph: Graph,
-    /// Scans of whole signals: node, timebase, and the range read by default.
+    /// Scans of whole signals: node, timebase, default range.
     scans: Vec<(usize, TimebaseId, Option<Range<i64>>)>,
-    /// Receives the samples; None: they are collected.
+    /// None: samples are collected.
     fills: Option<OutputBlock>,
     reusable: Option<ReusableParts>,
 }
@@ -84,8 +82,8 @@ impl RepeatedPlan {
         Ok((gathered, report))
     }
 
-    /// Copies the plan's samples or windows to the beginning of an unshared block. Returns the block and the number of
-    /// bytes the plan gave, of which those beyond the length of the block were dropped.
+    /// Copies the plan's samples or windows to the beginning of an unshared block. Returns the block and the number
+    /// of bytes the plan gave; those beyond the block's length were dropped.
     ///
     /// # Errors
     /// [`RunError`]; where it gives neither samples nor windows, a [`PlanError`].
@@ -183,19 +181,18 @@ fn whole_signal_scans(graph: &Graph) -> Vec<(usize, TimebaseId, Option<Range<i64
     scans.collect()
 }
 
-/// A block that an execution fills. Used by one thread; shared by the sink and its owner.
+/// Used by one thread; shared by the sink and its owner.
 #[derive(Debug, Default, Clone)]
 struct OutputBlock(Arc<Mutex<BlockState>>);
 
 #[derive(Debug, Default)]
 struct BlockState {
     block: Option<Buffer>,
-    /// Bytes received.
+    /// Received.
     bytes: u64,
 }
 
 impl OutputBlock {
-    /// Appends a sink that fills a block to a graph of one output.
     fn append_sink(graph: &mut Graph) -> Result<Self, PlanError> {
         let memory = Self::default();
         let from = graph.outputs[0];
@@ -225,7 +222,6 @@ impl OutputBlock {
     }
 }
 
-/// The sink that fills a block.
 struct BlockFiller(OutputBlock);
 
 impl OperatorFactory for BlockFiller {

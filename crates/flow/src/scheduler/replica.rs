@@ -1,4 +1,4 @@
-//! A worker's replica of a subgraph: its own operators, trims where results overlap, and a recording operator at each
+//! A worker's replica of a subgraph: its own operators, trims where results overlap, a recording operator at each
 //! exit.
 
 use std::sync::{Arc, Mutex, PoisonError};
@@ -20,12 +20,11 @@ use crate::{
     SharedRecording,
 };
 
-/// An instance of a subgraph, owned by one worker.
 pub(super) struct Replica {
     pub(super) executor: PlanExecutor,
-    /// The reader of each recording of the subgraph.
+    /// One for each recording of the subgraph.
     pub(super) readers: Vec<Arc<Mutex<PortionReader>>>,
-    /// Trimming operators: their range, the edge they trim, and how much around the portion passes.
+    /// For each trimming operator: its range, the edge it trims, and how much around the portion passes.
     trims: Vec<(TrimRange, Edge, PortionOverlap)>,
     exits: Vec<ExitCollector>,
     /// For each exit, the last node before it.
@@ -35,24 +34,21 @@ pub(super) struct Replica {
     node_map: NodeMap,
 }
 
-/// How the output of an exit is collected.
 enum ExitCollector {
-    /// Items are recorded as they come.
     Items(OutputLog),
-    /// The partial result of this node is taken at the end of the task.
+    /// This node's partial result is taken at the end of the task.
     Reduced(usize),
 }
 
-/// Which node of the replica stands for which node of the plan.
 struct NodeMap {
-    /// For each position in the subgraph, the node of the replica.
+    /// By position in the subgraph.
     replica_node: Vec<usize>,
-    /// For each node of the replica, the node of the plan.
+    /// By node of the replica.
     plan_node: Vec<usize>,
 }
 
 impl Replica {
-    /// `pool`: the buffer pool of a replica that was dropped.
+    /// `pool`: that of a dropped replica.
     pub(super) fn new(
         subgraph: &ParallelSubgraph,
         options: &RunOptions<'_>,
@@ -97,7 +93,6 @@ impl Replica {
         })
     }
 
-    /// Runs one task.
     pub(super) fn run_task(
         &mut self,
         subgraph: &ParallelSubgraph,
@@ -131,7 +126,7 @@ impl Replica {
         ran.map_err(|error| with_plan_node(error, &self.node_map.plan_node))
     }
 
-    /// Takes the output of the task. A failed task has no partial results.
+    /// A failed task has no partial results.
     pub(super) fn take_outputs(
         &mut self,
         subgraph: &ParallelSubgraph,
@@ -152,14 +147,14 @@ impl Replica {
                     }
                     let mut events = log.take();
                     for event in &mut events {
-                        // Marks from samples behind the portion belong to the next task.
+                        // Marks behind the portion belong to the next task.
                         if let ExitEvent::ProgressMark(upto) = event {
                             *upto = end.min(*upto);
                         }
                     }
                     events
                 }
-                // A partial result has no indices, so no breaks and no marks.
+                // A partial result has no indices, so no breaks or marks.
                 &ExitCollector::Reduced(node) => {
                     upto = upto.filter(|_| !failed);
                     let partial = (!failed).then(|| executor.partial(node)).flatten();
@@ -171,8 +166,8 @@ impl Replica {
         exits.collect()
     }
 
-    /// The exits downstream of the operator that failed. Empty if unknown, or if all were closed before: the error
-    /// then counts.
+    /// The exits downstream of the failed operator. Empty if unknown, or if all were closed before: the error then
+    /// counts.
     pub(super) fn affected_exits(
         &self,
         subgraph: &ParallelSubgraph,
@@ -191,14 +186,13 @@ impl Replica {
         }
     }
 
-    /// How each recording was read.
     pub(super) fn readings(&self) -> Vec<Option<Reading>> {
         let readers = self.readers.iter();
         let readers = readers.map(|one| one.lock().unwrap_or_else(PoisonError::into_inner));
         readers.map(|one| one.reading()).collect()
     }
 
-    /// Reports of its operators, in the order of the subgraph.
+    /// In the order of the subgraph.
     pub(super) fn report(&self, busy: std::time::Duration) -> Report {
         let mut report = self.executor.report(busy);
         let at = self.node_map.replica_node.iter();
@@ -207,7 +201,6 @@ impl Replica {
     }
 }
 
-/// Builds the graph of a replica.
 #[derive(Default)]
 struct ReplicaBuilder {
     graph: Vec<GraphNode>,
@@ -216,7 +209,7 @@ struct ReplicaBuilder {
     trims: Vec<(TrimRange, Edge, PortionOverlap)>,
     exits: Vec<ExitCollector>,
     exit_nodes: Vec<usize>,
-    /// For each trim of the subgraph, its node once added.
+    /// By trim of the subgraph.
     trim_nodes: Vec<Option<usize>>,
 }
 
@@ -227,7 +220,7 @@ impl ReplicaBuilder {
         self.graph.len() - 1
     }
 
-    /// Appends an operator behind an edge that passes on what it gets.
+    /// Appends an operator that passes on what it gets.
     fn append(
         &mut self,
         from: Edge,
@@ -245,7 +238,7 @@ impl ReplicaBuilder {
         )
     }
 
-    /// `portions`: the sources that replace the recordings.
+    /// `portions`: sources that replace the recordings.
     fn add_nodes(&mut self, subgraph: &ParallelSubgraph, portions: &[SharedRecording]) {
         self.trim_nodes = vec![None; subgraph.plan.trims.len()];
         for (position, one) in subgraph.plan.nodes.iter().enumerate() {

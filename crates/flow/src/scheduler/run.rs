@@ -1,5 +1,4 @@
-//! Runs plans: [`Plan::collect`] and [`Plan::run`] prepare a graph, then execute it with workers or in the caller's
-//! thread.
+//! [`Plan::collect`] and [`Plan::run`]: prepare a graph, then execute it with workers or in the caller's thread.
 
 use super::parallel::{self, ParallelExecution};
 use super::task_contract::placements;
@@ -26,8 +25,8 @@ pub(crate) fn prepare(plans: &[Plan], options: &RunOptions<'_>) -> Result<Graph,
     Ok(graph)
 }
 
-/// Executes a prepared graph, with workers where possible. `reused`: parts of an earlier execution of the same graph
-/// with the same options, used if this one runs in the caller's thread.
+/// `reused`: parts of an earlier execution of the same graph with the same options, used if this one runs in the
+/// caller's thread.
 pub(crate) fn run(
     graph: &Graph,
     options: &RunOptions<'_>,
@@ -75,11 +74,10 @@ impl Plan {
     /// [`RunError`].
     pub fn collect_with(&self, options: &RunOptions<'_>) -> Result<(PlanOutput, Report), RunError> {
         let (mut gathered, report) = Self::collect_all(std::slice::from_ref(self), options)?;
-        // One plan, one result.
         Ok((gathered.swap_remove(0), report))
     }
 
-    /// Runs several plans as one and gathers the results of each. Common parts are read and computed once.
+    /// Runs several plans as one and gathers each result. Common parts are read and computed once.
     ///
     /// # Errors
     /// [`RunError`].

@@ -1,8 +1,8 @@
 //! Groups scans that are read together, so that their streams can meet in tasks. Pure.
 //!
 //! Scans are grouped if their streams meet, by equal indices or in turn, at an operator that can run in tasks. A
-//! factory operator does not group scans whose results depend on cuts: one worker runs it sequentially and must cut in
-//! the same places.
+//! factory operator does not group scans whose results depend on cuts: one worker runs it sequentially and must cut
+//! in the same places.
 
 use std::collections::HashMap;
 
@@ -12,7 +12,6 @@ use crate::engine::RunOptions;
 use crate::plan::Op;
 use crate::plan::graph::Graph;
 
-/// The subgraph plans of all scans.
 pub(super) fn subgraph_plans(graph: &Graph, options: &RunOptions<'_>) -> Vec<SubgraphPlan> {
     let scans = (0..graph.nodes.len()).filter(|&node| graph.nodes[node].op.recording().is_some());
     let scans: Vec<usize> = scans.collect();
@@ -30,7 +29,7 @@ pub(super) fn subgraph_plans(graph: &Graph, options: &RunOptions<'_>) -> Vec<Sub
             subgraph_plans.push(plan);
             continue;
         }
-        // The operator where they meet does not fit into memory: plan each scan by itself.
+        // Their meeting operator does not fit into memory: plan each scan by itself.
         for scan in group {
             let mut alone = planner.plan(&[scan]);
             let more = plan
@@ -55,7 +54,7 @@ fn consumers(graph: &Graph) -> Consumers {
     consumers
 }
 
-/// Whether all scans of a plan meet; where cuts change bits, without factory operators.
+/// Where cuts change bits, factory operators do not count.
 fn all_scans_meet(plan: &SubgraphPlan, graph: &Graph) -> bool {
     let exposes = plan.exposes_cuts(graph);
     let scans = plan.scans.iter().map(|scan| plan.nodes[scan.position].node);
@@ -74,7 +73,6 @@ struct GroupPlanner<'a> {
     graph: &'a Graph,
     options: &'a RunOptions<'a>,
     consumers: Consumers,
-    /// All None between two builds.
     positions: Vec<Option<usize>>,
     /// Nodes that cannot run in tasks of all scans together, and why.
     excluded: HashMap<usize, String>,
@@ -96,7 +94,7 @@ impl GroupPlanner<'_> {
         self.builder(scans).grow().fit_to_memory()
     }
 
-    /// What could run in tasks if all scans were read together and memory were unlimited.
+    /// What could run in tasks if all scans were read together with unlimited memory.
     fn reachable(&mut self, scans: &[usize], without_factories: bool) -> Vec<SubgraphNode> {
         let mut builder = self.builder(scans);
         builder.without_factories = without_factories;
@@ -110,7 +108,7 @@ impl GroupPlanner<'_> {
         nodes
     }
 
-    /// Groups of scans that are read together, ordered by their first scan.
+    /// Ordered by their first scan.
     fn groups(&mut self, scans: &[usize]) -> Vec<Vec<usize>> {
         let mut groups = ScanGroups::of(scans.iter().copied());
         let rereadable = |&scan: &usize| {
@@ -147,7 +145,7 @@ impl GroupPlanner<'_> {
     }
 }
 
-/// A partition of the scans (disjoint sets, in order).
+/// Disjoint sets, in order.
 struct ScanGroups(Vec<Vec<usize>>);
 
 impl ScanGroups {
@@ -155,7 +153,6 @@ impl ScanGroups {
         Self(all.map(|one| vec![one]).collect())
     }
 
-    /// Merges the groups of some scans.
     fn merge(&mut self, some: &[usize]) {
         if some.len() < 2 {
             return;
@@ -176,7 +173,7 @@ impl ScanGroups {
         self.0 = others;
     }
 
-    /// All scans that share a group with one of some.
+    /// All scans that share a group with one of `some`.
     fn members_with(&self, some: &[usize]) -> impl Iterator<Item = usize> {
         let groups = self.0.iter();
         let groups = groups.filter(move |group| some.iter().any(|one| group.contains(one)));

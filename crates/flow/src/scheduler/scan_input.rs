@@ -1,7 +1,6 @@
-//! Reads the recordings of a subgraph, one portion per task.
-//!
-//! [`ScanInput`] belongs to the subgraph and opens portions. [`PortionSource`] belongs to a worker and presents its
-//! portions as one recording, so that operators survive from task to task.
+//! Reads the recordings of a subgraph, one portion per task. [`ScanInput`] belongs to the subgraph and opens
+//! portions. [`PortionSource`] belongs to a worker and presents its portions as one recording, so that operators
+//! survive from task to task.
 
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -17,11 +16,9 @@ use crate::{
     RangePortion, Recording, RunError, SharedRecording, Snapshot, Source, SourceEvent,
 };
 
-/// A scan of a subgraph and the snapshot that its tasks read.
 pub(super) struct ScanInput {
-    /// The scan's node in the plan.
     pub(super) node: usize,
-    /// Samples that a task reads around its portion.
+    /// What a task reads around its portion.
     pub(super) overlap: PortionOverlap,
     pub(super) segment: u64,
     pub(super) recording: SharedRecording,
@@ -31,12 +28,12 @@ pub(super) struct ScanInput {
 }
 
 impl ScanInput {
-    /// The time of a sample on its [`TimeAxis`].
+    /// On its [`TimeAxis`].
     pub(super) fn time(&self, index: i64) -> f64 {
         TimeAxis::of_port(Some(&self.recording.0.port())).time(index)
     }
 
-    /// None if the recording can only be read once, or, where several are read together, has no indices.
+    /// None if the recording can be read only once, or has no indices where several are read together.
     pub(super) fn new(
         graph: &Graph,
         node: usize,
@@ -64,7 +61,6 @@ impl ScanInput {
         }))
     }
 
-    /// Starts read-ahead for `workers` over these portions.
     pub(super) fn start_read_ahead(
         &mut self,
         portions: UpcomingPortions,
@@ -81,7 +77,7 @@ impl ScanInput {
         Ok(())
     }
 
-    /// Opens the portion of a task; None if the recording has no samples there.
+    /// None if the recording has no samples there.
     pub(super) fn open(
         &self,
         task: u64,
@@ -95,7 +91,6 @@ impl ScanInput {
     }
 }
 
-/// The error of a scan that could not be read.
 fn scan_error(node: usize, error: OpError) -> RunError {
     RunError::Operator {
         operator: "scan",
@@ -106,30 +101,28 @@ fn scan_error(node: usize, error: OpError) -> RunError {
     }
 }
 
-/// Reads the current portion of one recording for one worker.
+/// The current portion of one recording, for one worker.
 #[derive(Default)]
 pub(super) struct PortionReader {
     source: Option<Box<dyn Source>>,
-    /// Anchor to announce first, if the portion does not begin inside a contiguous range.
+    /// To be announced first, if the portion does not begin inside a contiguous range.
     pending_anchor: Option<i64>,
-    /// An event already pulled and not given yet.
+    /// An event pulled and not given yet.
     lookahead: Option<SourceEvent>,
-    /// How the last portion that had samples was read.
+    /// Of the last portion that had samples.
     reading: Option<Reading>,
     /// The portion; samples around it only complete its results.
     range: Range<i64>,
     /// All that is read begins before this index.
     upto: i64,
-    /// Samples of the portion that were read.
+    /// Samples read of the portion.
     pub(super) samples: u64,
     begun: bool,
     finished: bool,
-    /// The final progress mark was given.
     end_announced: bool,
 }
 
 impl PortionReader {
-    /// Reads the portion of a task.
     pub(super) fn new(
         source: Option<Box<dyn Source>>,
         range: Range<i64>,
@@ -145,13 +138,11 @@ impl PortionReader {
         }
     }
 
-    /// How the recording is read.
     pub(super) fn reading(&self) -> Option<Reading> {
         let now = self.source.as_ref().and_then(|source| source.reading());
         now.or_else(|| self.reading.clone())
     }
 
-    /// Switches to the portion of the next task.
     pub(super) fn switch_to(&mut self, next: Self) {
         let reading = self.reading();
         *self = Self { reading, ..next };
@@ -168,7 +159,7 @@ impl PortionReader {
             return Ok(next);
         }
         let mut pulled = SourceEvent::Rewind;
-        // A rewind needs no notice, since nothing was given in this task.
+        // Nothing was given in this task, so a rewind needs no notice.
         while matches!(pulled, SourceEvent::Rewind) {
             pulled = match &mut self.source {
                 Some(source) => source.pull()?,
@@ -187,7 +178,7 @@ impl PortionReader {
     }
 }
 
-/// All portions that a worker processes, as one source that a replica opens once.
+/// All portions of a worker, as one source that a replica opens once.
 pub(super) struct PortionSource {
     reader: Arc<Mutex<PortionReader>>,
     recording: SharedRecording,
@@ -227,7 +218,7 @@ impl Source for PortionSource {
     fn pull(&mut self) -> Result<SourceEvent, OpError> {
         let mut reader = self.lock();
         if reader.finished {
-            // The mark lets a fan-in proceed without waiting for this source.
+            // Lets a fan-in proceed without waiting for this source.
             return Ok(match std::mem::replace(&mut reader.end_announced, true) {
                 false => SourceEvent::ProgressMark(reader.upto),
                 true => SourceEvent::Idle,

@@ -14,14 +14,14 @@ use crate::{OperatorProperties, SharedRecording};
 
 pub(super) struct SequentialPart {
     pub(super) graph: Graph,
-    /// For each of its nodes, the node of the plan.
+    /// By node: its number in the plan.
     pub(super) plan_node: Vec<usize>,
-    /// For each node, the scan whose number ranks it among sources that are equally far.
+    /// For each node, the scan whose number ranks it among sources that lie equally far.
     pub(super) source_order: Vec<usize>,
 }
 
 impl SequentialPart {
-    /// Replaces the subgraphs by one scan for each exit, and a combining operator behind it where the exit reduces.
+    /// Replaces each subgraph by a scan per exit, and a combining operator behind it where the exit reduces.
     pub(super) fn of(
         graph: &Graph,
         subgraphs: &[ParallelSubgraph],
@@ -126,20 +126,18 @@ impl SequentialPart {
     }
 }
 
-/// Builds the sequential graph.
 #[derive(Default)]
 struct SequentialBuilder {
     nodes: Vec<GraphNode>,
-    /// For each node, the node of the plan.
     plan_node: Vec<usize>,
-    /// Exits, and the scan that decides their rank.
+    /// Exits, and the scan that ranks them.
     source_order: Vec<(usize, usize)>,
     /// Where each edge of the plan is in this graph.
     edges: HashMap<Edge, Edge>,
 }
 
 impl SequentialBuilder {
-    /// Adds a node that gives some outputs of a node of the plan.
+    /// Adds a node that gives these outputs of a node of the plan.
     fn push(&mut self, plan_node: usize, outputs: Range<usize>, node: GraphNode) {
         let at = self.nodes.len();
         let single = outputs.len() == 1;
@@ -152,7 +150,6 @@ impl SequentialBuilder {
     }
 }
 
-/// Whether a node scans all of a recording.
 fn gives_all(graph: &Graph, node: usize) -> bool {
     matches!(graph.nodes[node].op, Op::Scan { range: None, .. })
 }

@@ -1,5 +1,5 @@
-//! Splits a plan into subgraphs that workers replicate and a sequential part. Pure, except that it takes snapshots of
-//! recordings and starts read-ahead.
+//! Splits a plan into replicated subgraphs and a sequential part. Pure, except that it takes snapshots of recordings
+//! and starts read-ahead.
 
 use std::sync::Arc;
 
@@ -19,12 +19,11 @@ pub(super) struct SplitPlan {
     pub(super) subgraphs: Vec<ParallelSubgraph>,
     pub(super) sequential: SequentialPart,
     pub(super) scheduler: Arc<TaskScheduler>,
-    /// Operator names of the plan.
     names: Vec<&'static str>,
 }
 
 impl SplitPlan {
-    /// Splits a plan; None if no subgraph is worth replicating or can be read in portions.
+    /// None if no subgraph is worth replicating or can be read in portions.
     pub(super) fn of(graph: &Graph, options: &RunOptions<'_>) -> Result<Option<Self>, RunError> {
         let mut subgraphs = Vec::new();
         let mut subgraph_plans = subgraph_plans(graph, options);
@@ -78,7 +77,6 @@ impl SplitPlan {
         }))
     }
 
-    /// Where factory operators worked.
     pub(super) fn placements(&self, graph: &Graph, options: &RunOptions<'_>) -> Vec<String> {
         let spread = self
             .subgraphs
@@ -88,7 +86,7 @@ impl SplitPlan {
         placements(graph, options, &spread.collect::<Vec<_>>())
     }
 
-    /// The report of each operator of the plan, summed over workers.
+    /// Summed over workers, for each operator of the plan.
     pub(super) fn operator_reports(
         &self,
         workers: &[WorkerResult],

@@ -1,4 +1,4 @@
-//! A subgraph of a plan that can run in tasks: nodes, exits, and where surplus results are trimmed. Data only;
+//! A subgraph that can run in tasks: nodes, exits, and where surplus results are trimmed. Data only;
 //! [`subgraph_builder`](super::subgraph_builder) decides what it contains.
 
 use isochrony_time::Ratio;
@@ -7,33 +7,31 @@ use super::task_contract::{TaskContract, combines_inexactly};
 use crate::PortionOverlap;
 use crate::plan::graph::{Edge, Graph};
 
-/// A node that runs in tasks.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct SubgraphNode {
-    /// Its number in the plan.
+    /// In the plan.
     pub(super) node: usize,
-    /// Its inputs: positions in the subgraph, and outputs.
+    /// By positions in the subgraph.
     pub(super) inputs: Vec<Edge>,
     pub(super) contract: TaskContract,
-    /// The ratios from read indices to its own.
+    /// From read indices to its own.
     pub(super) ratios: RatioChain,
     /// Bound on the difference from one pass, relative to the largest value; 0: bit-identical.
     pub(super) rel_err: f64,
-    /// Whether it or a node upstream is a factory operator.
+    /// It or a node upstream is a factory operator.
     pub(super) uses_factory: bool,
-    /// Whether it gives several streams in turn.
+    /// It gives several streams in turn.
     pub(super) interleaved: bool,
-    /// The scans upstream, by their numbers in the plan, in order.
+    /// Scans upstream, by their numbers in the plan, in order.
     pub(super) scans: Vec<usize>,
-    /// Whether one of these scans leaves out samples between others.
+    /// One of these scans leaves out samples between others.
     pub(super) leaves_out: bool,
 }
 
-/// A scan of a subgraph.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Scan {
     pub(super) position: usize,
-    /// Samples around its portion that a task reads.
+    /// Read by a task around its portion.
     pub(super) overlap: PortionOverlap,
 }
 
@@ -42,11 +40,11 @@ pub(super) struct Scan {
 pub(super) struct SubgraphExit {
     /// By positions.
     pub(super) edge: Edge,
-    /// Whether the node reduces: then its partial result leaves, once a task.
+    /// The node's partial result leaves, once per task.
     pub(super) reduces: bool,
 }
 
-/// The plan of a subgraph: its nodes, exits and overlap, before anything is read.
+/// Made before anything is read.
 #[derive(Debug, PartialEq)]
 pub(super) struct SubgraphPlan {
     /// Scans first, then operators, each in the order of the plan.
@@ -55,43 +53,39 @@ pub(super) struct SubgraphPlan {
     pub(super) scans: Vec<Scan>,
     /// The largest overlap of any scan.
     pub(super) overlap: PortionOverlap,
-    /// Where surplus results are trimmed.
     pub(super) trims: Vec<TrimPlacement>,
     /// Why the subgraph ends where it does, for `explain`.
     pub(super) reasons: Vec<String>,
-    /// Estimated output bytes per sample read.
     pub(super) bytes_per_sample: f64,
-    /// The task size that every execution must use, where cuts change bits.
+    /// The task size of every execution, where cuts change bits.
     pub(super) reproducible_samples: Option<u64>,
 }
 
 /// A trim between an operator that overproduces and consumers that need exact input.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct TrimPlacement {
-    /// The trimmed edge, by positions.
+    /// By positions.
     pub(super) edge: Edge,
-    /// How much around the portion passes, in indices of the edge.
+    /// In indices of the edge.
     pub(super) kept: PortionOverlap,
     /// Positions of the consumers behind the trim.
     pub(super) consumers: Vec<usize>,
-    /// Whether the exit reads behind the trim.
+    /// The exit reads behind the trim.
     pub(super) exit: bool,
 }
 
 impl SubgraphNode {
-    /// Whether it is a scan.
     pub(super) fn is_scan(&self) -> bool {
         self.inputs.is_empty()
     }
 
-    /// Whether its results depend on where the recording is cut.
+    /// Its results depend on where the recording is cut.
     pub(super) fn exposes_cuts(&self, graph: &Graph) -> bool {
         self.rel_err > 0.0 || combines_inexactly(&graph.nodes[self.node])
     }
 }
 
 impl SubgraphPlan {
-    /// Whether any result depends on where the recording is cut.
     pub(super) fn exposes_cuts(&self, graph: &Graph) -> bool {
         self.nodes.iter().any(|one| one.exposes_cuts(graph))
     }
@@ -102,12 +96,11 @@ impl SubgraphPlan {
     }
 }
 
-/// The index ratios of the operators from a scan to an edge. Indices are rounded at each ratio, as progress marks are.
+/// Index ratios from a scan to an edge. Indices are rounded at each ratio, as progress marks are.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct RatioChain(Vec<Ratio>);
 
 impl RatioChain {
-    /// Appends the ratio of another operator.
     pub(super) fn then(mut self, ratio: Ratio) -> Self {
         if !ratio.is_one() {
             self.0.push(ratio);
@@ -115,13 +108,12 @@ impl RatioChain {
         self
     }
 
-    /// The first output index that does not lie before a read index.
+    /// The first output index not before a read index.
     pub(super) fn map(&self, read: i64) -> i64 {
         let next = |index, ratio: &Ratio| ratio.first_from(index).unwrap_or(i64::MAX);
         self.0.iter().fold(read, next)
     }
 
-    /// Output samples for a number of read samples.
     pub(super) fn count(&self, read: u64) -> u64 {
         i64::try_from(read).map_or(read, |read| self.map(read).unsigned_abs())
     }

@@ -1,11 +1,11 @@
-//! Decides which operators behind a scan, or several, run in tasks. Pure.
+//! Decides which operators behind one or several scans run in tasks. Pure.
 //!
 //! An operator is added if all its inputs are in the subgraph and its declaration allows portions
-//! ([`task_contract`](super::task_contract)). So a subgraph is a chain, a tree, or branches that meet again; each edge
-//! that leaves it is an exit. Overlap and trims follow from what the operators need ([`overlap`](super::overlap));
-//! operators that do not fit into memory are removed ([`task_size`](super::task_size)). Operators that keep state, and
-//! those behind a reduction, stay outside; a factory operator is added only if it says so
-//! ([`Parallelism`](crate::Parallelism)).
+//! ([`task_contract`](super::task_contract)). So a subgraph is a chain, a tree, or branches that meet again; each
+//! edge that leaves it is an exit. Operators that keep state, and those behind a reduction, stay outside; a factory
+//! operator is added only if it says so ([`Parallelism`](crate::Parallelism)). Overlap and trims follow from what the
+//! operators need ([`overlap`](super::overlap)); those that do not fit into memory are removed
+//! ([`task_size`](super::task_size)).
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -18,28 +18,25 @@ use crate::plan::Op;
 use crate::plan::graph::{Edge, Graph};
 use crate::{PortType, PortionOverlap};
 
-/// For each node of a graph, the nodes that read from it.
+/// The nodes that read from each node of a graph.
 pub(super) type Consumers = Vec<Vec<usize>>;
 
-/// Builds the plan of a subgraph.
 pub(super) struct SubgraphBuilder<'a> {
     pub(super) graph: &'a Graph,
     consumers: &'a Consumers,
     pub(super) options: &'a RunOptions<'a>,
-    /// For each node of the plan, its position in the subgraph. All None between two builds.
+    /// By node of the plan. All None between two builds.
     pub(super) positions: &'a mut Vec<Option<usize>>,
     pub(super) nodes: Vec<SubgraphNode>,
     pub(super) reasons: Vec<String>,
-    /// Why nodes behind the subgraph were rejected.
     pub(super) rejected: HashMap<usize, String>,
-    /// Whether factory operators are left out.
     pub(super) without_factories: bool,
-    /// Nodes that were rejected when all scans were tried together, and why.
+    /// Nodes rejected when all scans were tried together, and why.
     pub(super) excluded: &'a HashMap<usize, String>,
 }
 
 impl<'a> SubgraphBuilder<'a> {
-    /// Starts with some scans, in order.
+    /// `scans` are in order.
     pub(super) fn new(
         graph: &'a Graph,
         consumers: &'a Consumers,
@@ -77,7 +74,6 @@ impl<'a> SubgraphBuilder<'a> {
         growing
     }
 
-    /// Adds every operator behind the scans that can run in tasks.
     pub(super) fn grow(mut self) -> Self {
         let again = |one: &SubgraphNode| {
             let recording = self.graph.nodes[one.node].op.recording();
@@ -91,7 +87,7 @@ impl<'a> SubgraphBuilder<'a> {
     }
 
     fn add_reachable(&mut self) {
-        // In plan order, so that the inputs of a node are decided before the node.
+        // In plan order, so that the inputs of a node are decided before it.
         let scans = self.nodes.iter().flat_map(|one| &self.consumers[one.node]);
         let mut open: BTreeSet<usize> = scans.copied().collect();
         while let Some(at) = open.pop_first() {
@@ -118,7 +114,7 @@ impl<'a> SubgraphBuilder<'a> {
         }
     }
 
-    /// Checks whether a node can run in tasks; the error says why not.
+    /// The error says why the node cannot run in tasks.
     fn check_node(&self, at: usize) -> Result<SubgraphNode, String> {
         let node = &self.graph.nodes[at];
         let name = node.op.name();
@@ -195,7 +191,6 @@ impl<'a> SubgraphBuilder<'a> {
         })
     }
 
-    /// The plan of the nodes added so far.
     pub(super) fn build(&self, reproducible_samples: Option<u64>) -> SubgraphPlan {
         let exits = self.exits();
         let OverlapPlan { needs, trims } = plan_overlap(&self.nodes, &exits);
@@ -225,7 +220,6 @@ impl<'a> SubgraphBuilder<'a> {
         }
     }
 
-    /// Estimated output bytes of each node per sample read.
     pub(super) fn bytes_per_sample(&self) -> Vec<f64> {
         let nodes = self.nodes.iter();
         output_bytes_per_sample(
@@ -233,7 +227,7 @@ impl<'a> SubgraphBuilder<'a> {
         )
     }
 
-    /// Edges that a node outside reads, or no node at all.
+    /// Edges that a node outside, or none, reads.
     pub(super) fn exits(&self) -> Vec<SubgraphExit> {
         let mut exits = Vec::new();
         for (position, one) in self.nodes.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! Derives from an operator's declaration whether it can run in tasks, and what it needs then. Pure.
+//! Derives from an operator's declaration whether it can run in tasks, and what it then needs. Pure.
 
 use isochrony_time::Ratio;
 
@@ -8,23 +8,21 @@ use crate::plan::Op;
 use crate::plan::graph::{Graph, GraphNode};
 use crate::{Alignment, Contract, PortType, PortionOverlap, Resource};
 
-/// What an operator needs in order to run in tasks, and what its results are worth.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct TaskContract {
-    /// Neighbouring samples it needs, in indices of its input.
+    /// In indices of its input.
     pub(super) overlap: PortionOverlap,
     /// Output indices per input index.
     pub(super) ratio: Ratio,
-    /// Whether it also gives results whose neighbourhood is incomplete; these must be trimmed.
+    /// It also gives results whose neighbourhood is incomplete; these must be trimmed.
     pub(super) overproduces: bool,
     /// Bound on the relative difference from one pass.
     pub(super) rel_err: f64,
-    /// Whether it needs consecutive samples, and not only each sample or window by itself.
+    /// It needs consecutive samples, not only each sample or window by itself.
     pub(super) needs_continuity: bool,
 }
 
 impl TaskContract {
-    /// Each result depends on one input sample or window.
     pub(super) fn stateless() -> Self {
         Self {
             overlap: PortionOverlap::default(),
@@ -35,7 +33,7 @@ impl TaskContract {
         }
     }
 
-    /// The overlap of its input that an overlap of its output needs.
+    /// The input overlap that an overlap of the output needs.
     pub(super) fn input_overlap(&self, given: PortionOverlap) -> PortionOverlap {
         // Output index `i` lies at input index `i * down / up`.
         let of = |given: u64| {
@@ -49,22 +47,22 @@ impl TaskContract {
     }
 }
 
-/// Whether the bits of an operator's combined result depend on where the input is cut.
+/// Whether the combined result's bits depend on where the input is cut.
 pub(super) fn combines_inexactly(node: &GraphNode) -> bool {
     node.properties.contract == Contract::Reducible { exact: false }
 }
 
-/// Whether an operator gives one partial result per task.
+/// Whether it gives one partial result per task.
 pub(super) fn reduces(node: &GraphNode) -> bool {
     matches!(node.properties.contract, Contract::Reducible { .. })
 }
 
-/// Whether an operator gives several streams in turn, so that consecutive items need not be contiguous.
+/// Whether it gives several streams in turn: consecutive items need not be contiguous.
 pub(super) fn interleaves(node: &GraphNode) -> bool {
     node.properties.align == Alignment::Time && node.inputs.len() > 1
 }
 
-/// The task contract of an operator with these input types, or why it cannot run in tasks.
+/// The error says why the operator cannot run in tasks.
 pub(super) fn task_contract(
     node: &GraphNode,
     inputs: &[PortType],
@@ -72,7 +70,7 @@ pub(super) fn task_contract(
 ) -> Result<TaskContract, String> {
     let runs_on_workers = match &node.op {
         Op::Factory(kept) => match kept.0.parallelism(options) {
-            // One worker uses tasks only for plans whose bits depend on cuts, and calls process code sequentially.
+            // One worker uses tasks only where bits depend on cuts, and calls process code sequentially.
             Parallelism::Workers(_) if options.workers < 2 => {
                 return Err("is called in the caller's thread".into());
             }
@@ -87,7 +85,7 @@ pub(super) fn task_contract(
     declared_contract(node, inputs).map_err(str::to_owned)
 }
 
-/// The task contract that follows from an operator's declaration alone.
+/// What follows from the declaration alone.
 fn declared_contract(node: &GraphNode, inputs: &[PortType]) -> Result<TaskContract, &'static str> {
     let properties = &node.properties;
     let ratio = properties.ratio.map(|(up, down)| Ratio::new(up, down));
@@ -162,7 +160,7 @@ fn declared_contract(node: &GraphNode, inputs: &[PortType]) -> Result<TaskContra
     }
 }
 
-/// Where each factory operator works, and why. `spread`: the nodes that run in tasks.
+/// Where factory operators work, and why. `spread`: the nodes that run in tasks.
 pub(crate) fn placements(graph: &Graph, options: &RunOptions<'_>, spread: &[usize]) -> Vec<String> {
     let place = |at: usize| {
         let node = &graph.nodes[at];

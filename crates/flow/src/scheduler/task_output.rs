@@ -1,4 +1,4 @@
-//! The results of tasks, and the scheduler of [`reorder`](super::reorder) instantiated for plans.
+//! Results of tasks, and the scheduler of [`reorder`](super::reorder) for plans.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -11,16 +11,14 @@ use super::task_queue::{self, TaskResult};
 use crate::RunError;
 use crate::engine::budget::MemoryReclaimer;
 
-/// Tasks in flight or buffered, per worker.
+/// In flight or buffered.
 pub(super) const TASKS_PER_WORKER: usize = 3;
 
-/// A task of a plan: a portion of the recordings of a subgraph.
+/// A portion of the recordings of a subgraph.
 pub(super) type Task = task_queue::Task<TaskInput>;
 
-/// The scheduler of a plan's tasks.
 pub(super) type TaskScheduler = ReorderScheduler<RecordingPartitioner, TaskOutput>;
 
-/// The next result of a subgraph.
 pub(super) type NextOutput = task_queue::NextResult<TaskOutput>;
 
 impl MemoryReclaimer for TaskScheduler {
@@ -33,12 +31,12 @@ impl MemoryReclaimer for TaskScheduler {
     }
 }
 
-/// Whether an exit is open, shared by the consumer and all workers.
+/// Shared by the consumer and all workers.
 #[derive(Debug, Clone, Default)]
 pub(super) struct ExitState(Arc<AtomicBool>);
 
 impl ExitState {
-    /// Closes the exit: its consumers have ended, as behind a `limit`.
+    /// For an exit whose consumers have ended, as behind a `limit`.
     pub(super) fn close(&self) {
         self.0.store(true, Ordering::Relaxed);
     }
@@ -48,25 +46,22 @@ impl ExitState {
     }
 }
 
-/// The result of a task.
 #[derive(Debug)]
 pub(super) struct TaskOutput {
-    /// The items of each exit.
     pub(super) exits: Vec<ExitOutput>,
-    /// The indices of the task's portion, and how many samples were read in it.
+    /// The task's portion, and how many samples were read in it.
     pub(super) range: Range<i64>,
     pub(super) samples: u64,
-    /// Whether the task failed after giving this output.
+    /// The task failed after giving this output.
     pub(super) failed: bool,
     failure: Option<TaskFailure>,
     bytes: u64,
 }
 
-/// The error of a task.
 #[derive(Debug)]
 pub(super) struct TaskFailure {
     pub(super) error: Box<RunError>,
-    /// Time of the block that failed, which orders the errors of several tasks.
+    /// Of the block that failed; orders the errors of several tasks.
     pub(super) time: f64,
     /// Exits downstream of the failed operator. The error is irrelevant if all are closed; if empty it always counts.
     exits: Vec<ExitState>,
@@ -79,11 +74,10 @@ impl TaskFailure {
     }
 }
 
-/// The items that a task gave at one exit.
 #[derive(Debug, Default)]
 pub(super) struct ExitOutput {
     pub(super) events: Vec<ExitEvent>,
-    /// Progress mark: nothing that begins before this index follows.
+    /// Nothing that begins before this index follows.
     pub(super) upto: Option<i64>,
 }
 
@@ -141,7 +135,6 @@ mod tests {
     use super::*;
     use crate::{OpErrorKind, Portion, Snapshot, Source};
 
-    /// This many portions of ten samples.
     struct Tens(i64);
 
     impl Snapshot for Tens {

@@ -1,32 +1,29 @@
-//! The reorder buffer of one subgraph: a slot for each task from the oldest unconsumed one on, and the traits that the
-//! scheduler needs of tasks.
-//!
-//! Compiled on its own by the model check in `tests/loom_order.rs`, so it imports nothing from the crate.
+//! The reorder buffer of one subgraph: a slot for each task from the oldest unconsumed one on, and what the scheduler
+//! needs of tasks. The model check in `tests/loom_order.rs` compiles it on its own, so it imports nothing from the
+//! crate.
 
 use std::collections::VecDeque;
 
-/// Divides the input of a subgraph into parts, one for each task.
+/// Divides the input of a subgraph into one part per task.
 pub(super) trait Partitioner {
-    /// The input of one task.
     type Part: Clone;
 
     /// The part that follows `last`, or the first part.
     fn part_after(&self, last: Option<&Self::Part>) -> Option<Self::Part>;
 
-    /// Estimated bytes of one task's result.
+    /// Estimate for one task's result.
     fn bytes(&self) -> u64;
 }
 
-/// The result of a task.
 pub(super) trait TaskResult {
-    /// The error with which the task ended after this result.
+    /// With which the task ended after this result.
     type Error;
 
     fn bytes(&self) -> u64;
 
     fn has_failed(&self) -> bool;
 
-    /// Whether the error still affects the execution once all results before it have been consumed.
+    /// Whether the error still counts once all results before it have been consumed.
     fn is_relevant(_: &Self::Error) -> bool {
         true
     }
@@ -34,7 +31,6 @@ pub(super) trait TaskResult {
     fn take_error(&mut self) -> Option<Self::Error>;
 }
 
-/// One part of a subgraph's input, to be processed by a worker.
 #[derive(Debug, Clone)]
 pub(super) struct Task<Part> {
     pub(super) subgraph: usize,
@@ -44,36 +40,33 @@ pub(super) struct Task<Part> {
     pub(super) alone: bool,
 }
 
-/// The answer to a request for the next result.
 #[derive(Debug)]
 pub(super) enum NextResult<R: TaskResult> {
     Ready(R),
     Pending,
-    /// A task failed and nothing follows. None: a worker ended unexpectedly.
+    /// Nothing follows. None: a worker ended unexpectedly.
     Failed(Option<R::Error>),
     End,
 }
 
-/// The state of a task that was handed out.
 pub(super) enum SlotState<R> {
     InFlight,
     Finished(R),
-    /// To be processed again, because there was no memory for the task or for its result.
+    /// To be processed again: there was no memory for the task or its result.
     Retry,
 }
 
-/// The tasks of a subgraph and their buffered results.
 pub(super) struct TaskQueue<Part, R: TaskResult> {
     pub(super) last_part: Option<Part>,
-    /// All parts have been handed out at least once.
+    /// Each part was handed out at least once.
     pub(super) exhausted: bool,
     pub(super) handed_out: u64,
-    /// Slots from the oldest unconsumed task on.
+    /// From the oldest unconsumed task on.
     pub(super) slots: VecDeque<(Part, SlotState<R>)>,
-    /// The part consumed last and the error it ended with. Nothing follows as long as the error is relevant.
+    /// The part consumed last and its error. Nothing follows while the error is relevant.
     pub(super) failure: Option<(Part, R::Error)>,
     pub(super) buffered_bytes: u64,
-    /// The consumer has asked for a result that was not there.
+    /// The consumer asked for a result that was not there.
     pub(super) consumer_waits: bool,
 }
 
@@ -90,7 +83,7 @@ impl<Part, R: TaskResult> TaskQueue<Part, R> {
         }
     }
 
-    /// Whether all tasks have been processed and consumed.
+    /// Whether all tasks were processed and consumed.
     pub(super) fn is_finished(&self) -> bool {
         self.exhausted && self.slots.is_empty() && self.failure.is_none()
     }
@@ -105,13 +98,11 @@ impl<Part, R: TaskResult> TaskQueue<Part, R> {
         self.buffered_bytes + self.in_flight() as u64 * each
     }
 
-    /// Whether there are buffered results that may be discarded.
     pub(super) fn has_discardable(&self) -> bool {
         let is = |(_, slot): &(Part, SlotState<R>)| matches!(slot, SlotState::Finished(result) if !result.has_failed() && result.bytes() > 0);
         self.slots.iter().any(is)
     }
 
-    /// The slot of the oldest task to be retried.
     pub(super) fn next_retry(&self) -> Option<usize> {
         let is = |(_, slot): &(Part, SlotState<R>)| matches!(slot, SlotState::Retry);
         self.slots.iter().position(is)

@@ -1,8 +1,8 @@
 //! Chooses the size of a subgraph's tasks, and removes operators until its tasks fit into the memory budget. Pure.
 //!
 //! The size depends on the plan and the memory budget, never on the number of workers. Where cuts change results it
-//! depends on the plan alone: operators and size are chosen with the default budget, first without factory operators,
-//! which one worker runs sequentially; these are added if tasks of that size have memory for them.
+//! depends on the plan alone: operators and size are chosen with the default budget, without factory operators, which
+//! one worker runs sequentially; these are then added if tasks of that size have memory for them.
 
 use super::subgraph::{SubgraphNode, SubgraphPlan};
 use super::subgraph_builder::SubgraphBuilder;
@@ -13,25 +13,24 @@ use crate::plan::graph::Graph;
 
 /// A task reads at most one part in so many of the memory.
 const MEMORY_FRACTION: u64 = 256;
-/// So many results fit into the reorder buffer. Constant, because the number of workers must not move cuts.
+/// Results that fit into the reorder buffer. Constant, because the number of workers must not move cuts.
 const BUFFERED_TASKS: u64 = TASKS_PER_WORKER as u64 * 4;
-/// Least length of a portion, in overlaps of its task.
+/// Least portion, in overlaps of its task.
 const MIN_OVERLAP_MULTIPLE: u64 = 4;
-/// Portions of a short recording, unless below `MIN_PORTION_BYTES`.
+/// Of a short recording, unless below `MIN_PORTION_BYTES`.
 const MIN_PORTIONS: u64 = 16;
 /// Below this, passing results costs more than workers gain.
 const MIN_PORTION_BYTES: u64 = 16 << 10;
 
-/// Factory operators may multiply the output of a fixed-size task by this factor: results of one worker's tasks then
-/// still fit into the reorder buffer.
+/// Factory operators may multiply the output of a fixed-size task by this: one worker's results still fit into the
+/// reorder buffer.
 const MAX_FACTORY_OUTPUT_MULTIPLE: u64 = 4;
 
-/// The size of a task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct TaskSize {
-    /// Samples of a portion, approximately.
+    /// Of a portion, approximately.
     pub(super) samples: u64,
-    /// Estimated bytes of its output.
+    /// Estimated output.
     pub(super) bytes: u64,
 }
 
@@ -57,7 +56,7 @@ impl SubgraphPlan {
         wanted.min(self.max_samples(DEFAULT_MEMORY)).max(1)
     }
 
-    /// The size of a task; None if the subgraph is not worth replicating.
+    /// None if the subgraph is not worth replicating.
     pub(super) fn task_size(&self, graph: &Graph, options: &RunOptions<'_>) -> Option<TaskSize> {
         let operators = self.nodes.iter().filter(|one| !one.is_scan());
         if operators
@@ -73,8 +72,7 @@ impl SubgraphPlan {
         Some(TaskSize { samples, bytes })
     }
 
-    /// The size for a recording of `total` samples: smaller for a short one, so that several workers have work, unless
-    /// cuts change bits.
+    /// Smaller for a short recording of `total` samples, so that several workers have work, unless cuts change bits.
     pub(super) fn task_size_for(&self, size: TaskSize, total: u64, graph: &Graph) -> TaskSize {
         if self.reproducible_samples.is_some() {
             return size;
@@ -82,7 +80,7 @@ impl SubgraphPlan {
         let least = MIN_PORTION_BYTES / self.bytes_read_per_sample(graph);
         let least = least.max(MIN_OVERLAP_MULTIPLE.saturating_mul(self.overlap.samples()));
         let samples = size.samples.min((total / MIN_PORTIONS).max(least));
-        // Rounded up, so that no task counts as zero bytes.
+        // Rounded up: no task counts as zero bytes.
         let bytes = u128::from(size.bytes) * u128::from(samples) / u128::from(size.samples.max(1));
         TaskSize {
             samples,
@@ -90,7 +88,7 @@ impl SubgraphPlan {
         }
     }
 
-    /// Bytes that are read per index, over all scans.
+    /// Per index, over all scans.
     fn bytes_read_per_sample(&self, graph: &Graph) -> u64 {
         let bytes = self.scans.iter().map(|scan| {
             let port = graph.nodes[self.nodes[scan.position].node]
@@ -103,7 +101,6 @@ impl SubgraphPlan {
 }
 
 impl SubgraphBuilder<'_> {
-    /// Removes the operators that do not fit.
     pub(super) fn fit_to_memory(mut self) -> SubgraphPlan {
         let plan = match self.nodes.iter().any(|one| one.exposes_cuts(self.graph)) {
             true => self.fit_reproducibly(),
@@ -115,7 +112,7 @@ impl SubgraphBuilder<'_> {
         plan
     }
 
-    /// Fits a subgraph whose results depend on cuts, with the cuts that one worker makes.
+    /// Makes the cuts that one worker makes.
     fn fit_reproducibly(&mut self) -> SubgraphPlan {
         let all = self.nodes.clone();
         let any_factory = all.iter().any(|one| one.uses_factory);
@@ -215,7 +212,7 @@ impl SubgraphBuilder<'_> {
         most.map(|(position, _)| position)
     }
 
-    /// For each position, whether it is `first` or downstream of it.
+    /// Whether each position is `first` or downstream of it.
     fn downstream_of(&self, first: usize) -> Vec<bool> {
         let mut behind = vec![false; self.nodes.len()];
         behind[first] = true;
@@ -226,7 +223,7 @@ impl SubgraphBuilder<'_> {
         behind
     }
 
-    /// Removes an operator and all downstream of it; returns its name.
+    /// Also removes all downstream of it; returns its name.
     fn remove(&mut self, position: usize) -> &'static str {
         let node = self.nodes[position].node;
         let nodes = std::mem::take(&mut self.nodes);
@@ -234,7 +231,6 @@ impl SubgraphBuilder<'_> {
         self.graph.nodes[node].op.name()
     }
 
-    /// Keeps only wanted nodes whose inputs are kept.
     fn retain(&mut self, nodes: Vec<SubgraphNode>, wanted: impl Fn(&SubgraphNode) -> bool) {
         let mut at: Vec<Option<usize>> = Vec::with_capacity(nodes.len());
         self.nodes.clear();

@@ -1,7 +1,7 @@
 //! A worker thread: runs its own replica of every subgraph on one task after another.
 //!
-//! Operators are made once per worker. A break behind each portion makes them emit what they buffer and reset; memory
-//! of one task is reused by the next.
+//! Operators are made once per worker. A break behind each portion makes them emit what they buffer and reset; the
+//! next task reuses the memory.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::PoisonError;
@@ -20,16 +20,15 @@ use crate::engine::report::{OperatorReport, PlanWorkerReport, TaskReport};
 use crate::engine::{RunOptions, panic_error};
 use crate::{OpError, OpErrorKind, RunError};
 
-/// What a worker did, for the report.
 pub(super) struct WorkerResult {
     number: usize,
     work: WorkerReport,
     samples: u64,
-    /// Keyed by subgraph and task number.
+    /// By subgraph and task number.
     pub(super) tasks: Vec<((usize, u64), TaskReport)>,
-    /// For each subgraph, the reports of its operators.
+    /// By subgraph.
     pub(super) operators: Vec<Option<Vec<OperatorReport>>>,
-    /// For each subgraph, how each of its recordings was read.
+    /// By subgraph and recording.
     pub(super) reads: Vec<Vec<Option<Reading>>>,
 }
 
@@ -48,9 +47,9 @@ pub(super) struct Worker<'a> {
     subgraphs: &'a [ParallelSubgraph],
     options: &'a RunOptions<'a>,
     replicas: Vec<Option<Replica>>,
-    /// For each subgraph, the buffer pool of a dropped replica, for its successor.
+    /// By subgraph: the pool of a dropped replica, for its successor.
     pools: Vec<Option<OutputPool>>,
-    /// For each subgraph, the reports of operators of dropped replicas.
+    /// By subgraph: operators' reports of dropped replicas.
     earlier: Vec<Option<Vec<OperatorReport>>>,
 }
 
@@ -70,7 +69,6 @@ impl<'a> Worker<'a> {
         }
     }
 
-    /// Processes tasks until there are no more.
     pub(super) fn work(mut self, scheduler: &TaskScheduler) -> WorkerResult {
         let loss_guard = LossGuard(scheduler);
         let start = Instant::now();
@@ -119,7 +117,7 @@ impl<'a> Worker<'a> {
             }
             done.samples += report
                 .iter()
-                // Scans are the first operators of a subgraph.
+                // A subgraph's first operators are its scans.
                 .flat_map(|report| report.operators.iter().take(subgraph.inputs.len()))
                 .map(|scan| scan.samples)
                 .sum::<u64>();
@@ -134,11 +132,10 @@ impl<'a> Worker<'a> {
         done
     }
 
-    /// Frees memory that no task needs.
     fn release_memory(&mut self) {
         for subgraph in 0..self.replicas.len() {
             match &mut self.replicas[subgraph] {
-                // Buffers inside of operators are freed with the operators.
+                // Buffers inside operators are freed with the operators.
                 Some(replica) if replica.executor.holds_memory() => self.drop_replica(subgraph),
                 Some(replica) => replica.executor.release_memory(),
                 None => {}
@@ -149,7 +146,7 @@ impl<'a> Worker<'a> {
         }
     }
 
-    /// Drops a replica; its report and pool are kept.
+    /// Keeps its report and pool.
     fn drop_replica(&mut self, subgraph: usize) {
         let Some(replica) = self.replicas[subgraph].take() else {
             return;
@@ -176,7 +173,7 @@ impl<'a> Worker<'a> {
         }
     }
 
-    /// The output of a task, whole or up to an error. A replica that failed is dropped.
+    /// Whole or up to an error. A replica that failed is dropped.
     fn task_output(&mut self, task: &Task, error: Option<RunError>) -> TaskOutput {
         let subgraph = &self.subgraphs[task.subgraph];
         let slot = &mut self.replicas[task.subgraph];
@@ -235,7 +232,6 @@ impl<'a> Worker<'a> {
     }
 }
 
-/// Whether a task was refused memory.
 fn is_short_of_memory(error: &RunError) -> bool {
     let RunError::Operator { error, .. } = error else {
         return false;
@@ -246,7 +242,7 @@ fn is_short_of_memory(error: &RunError) -> bool {
     )
 }
 
-/// Reports the worker as lost when dropped, unless it was forgotten at the regular end.
+/// Reports the worker as lost when dropped; forgotten at a regular end.
 struct LossGuard<'a>(&'a TaskScheduler);
 
 impl Drop for LossGuard<'_> {
@@ -255,7 +251,7 @@ impl Drop for LossGuard<'_> {
     }
 }
 
-/// Pins the thread to one of the allowed cores, where the system permits.
+/// To one of the allowed cores, where the system permits.
 pub(super) fn pin(number: usize) {
     use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
     let Ok(allowed) = sched_getaffinity(None) else {

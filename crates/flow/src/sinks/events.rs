@@ -1,4 +1,4 @@
-//! Events of a stored signal, one for each window or range.
+//! Events of a stored signal, one per window or range.
 
 use std::collections::HashSet;
 use std::slice::from_ref;
@@ -18,14 +18,14 @@ use crate::{
     SharedRecording, Sink, SinkWriter,
 };
 
-/// Estimated bytes of an event in the log.
+/// Estimate, in the log.
 const EVENT_BYTES: u64 = 100;
 
 /// Adds an event to a signal for each window or range.
 ///
-/// The event has the range of the window; in another signal than the one that the plan reads, the range is found by civil
-/// time. Fields are constants, or expressions that give one value per window. An event that the signal has already, with the
-/// same kind, range and fields, is not added again, so a plan can be executed twice.
+/// The event has the window's range; in another signal than the plan reads, the range is found by civil time. Fields
+/// are constants, or expressions of one value per window. An event that the signal has already, of the same kind,
+/// range and fields, is not added again, so a plan can be executed twice.
 #[derive(Debug, Clone)]
 pub struct EventSink {
     location: SignalLocation,
@@ -48,14 +48,14 @@ impl EventSink {
         }
     }
 
-    /// Adds a field with the same value in all events.
+    /// Adds a field of the same value in all events.
     #[must_use]
     pub fn value(mut self, name: impl Into<String>, value: Value) -> Self {
         self.values.insert(name.into(), value);
         self
     }
 
-    /// Adds a field that is computed from each window.
+    /// Adds a field computed from each window.
     #[must_use]
     pub fn computed(mut self, name: impl Into<String>, expression: Expr) -> Self {
         self.computed.push((name.into(), expression));
@@ -88,7 +88,7 @@ impl EventSink {
         Ok(SharedFactory::new(crate::SinkFactory::new(sink)))
     }
 
-    /// Compiles the expressions for a port.
+    /// For a port.
     fn compile(&self, port: &PortType) -> Result<Vec<ComputedField>, PlanError> {
         let mut fields = Vec::with_capacity(self.computed.len());
         for (name, expression) in &self.computed {
@@ -193,7 +193,6 @@ impl Sink for EventSink {
     }
 }
 
-/// A computed field.
 struct ComputedField {
     name: String,
     compiled: CompiledExpr,
@@ -201,14 +200,14 @@ struct ComputedField {
     results: Vec<u8>,
 }
 
-/// Adds the events of one execution.
+/// Of one execution.
 struct EventWriter {
     store: Arc<Store>,
     writer: SignalWriter,
     kind: String,
     values: Map<String, Value>,
     fields: Vec<ComputedField>,
-    /// The recording's clock; not used if the recording is the signal itself.
+    /// The recording's clock; unused if the recording is the signal itself.
     clock: Option<Arc<dyn Clock>>,
     same: bool,
     /// From the items' indices to the recording's.
@@ -240,7 +239,7 @@ impl EventWriter {
             .map_err(store_error)
     }
 
-    /// The recording's samples that cover a range, which begins and ends between samples if it was resampled.
+    /// The recording's samples that cover a range, which may begin and end between them if it was resampled.
     fn recorded(&self, start: i64, end: i64) -> (i64, i64) {
         if self.ratio.is_one() {
             return (start, end);
@@ -250,7 +249,7 @@ impl EventWriter {
         (start, last.saturating_add(i64::from(part > 0)))
     }
 
-    /// The signal's index at the time of an index of the recording.
+    /// The signal's index at the time of a recording's index.
     fn index(&self, index: i64) -> Result<i64, OpError> {
         let stamp = self.clock.as_ref().and_then(|clock| clock.stamp(index));
         let Some(stamp) = stamp else {
@@ -296,7 +295,7 @@ impl EventWriter {
     }
 }
 
-/// A value as JSON: NaN as null, a complex number as two numbers.
+/// NaN as null, a complex number as two numbers.
 fn number(dtype: DType, bytes: &[u8]) -> Value {
     macro_rules! read {
         ($type:ty) => {

@@ -1,13 +1,14 @@
 //! Where results are kept: signals, events of signals, files.
 //!
-//! A [`Sink`] is to writing what a [`Recording`](crate::Recording) is to reading: a plan holds it, prints it and saves it, and
-//! each execution opens it anew. It opens a [`SinkWriter`], which gets items in the order of the source's indices, and every
-//! break before the item that follows it. Items pass on unchanged, so a plan can keep several intermediate results.
+//! A [`Sink`] is to writing what a [`Recording`](crate::Recording) is to reading: a plan holds it, prints it and
+//! saves it, and each execution opens it anew, as a [`SinkWriter`], which gets items in the order of the source's
+//! indices, and every break before the item that follows it. Items pass on unchanged, so a plan can keep several
+//! intermediate results.
 //!
-//! The operator commits, not the sink: after a number of bytes or a time, and at the end. If the writer fails, what it took
-//! before is committed. If the execution fails elsewhere or is interrupted, the writer is dropped without a commit, so the last
-//! commit stands. With several workers the sink runs in the calling thread, after the reorder buffer: what is committed is
-//! complete up to an index.
+//! The operator commits, not the sink: after a number of bytes or a time, and at the end. If the writer fails, what
+//! it took before is committed. If the execution fails elsewhere or is interrupted, the writer is dropped without a
+//! commit: the last commit stands. With several workers the sink runs in the calling thread, after the reorder
+//! buffer: what is committed is complete up to an index.
 
 pub(crate) mod events;
 pub(crate) mod files;
@@ -24,9 +25,9 @@ use crate::{
     OperatorProperties, Out, Plan, PlanError, Port, PortType, SharedFactory, SharedRecording,
 };
 
-/// Uncommitted bytes that trigger a commit.
+/// Commit after so many uncommitted bytes.
 const COMMIT_BYTES: u64 = 64 << 20;
-/// Time since the last commit that triggers one, if anything was written.
+/// Commit after so long, if anything was written.
 const COMMIT_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Something that keeps items: a signal, its events, a file.
@@ -34,17 +35,17 @@ pub trait Sink: Send + Sync {
     /// The operator's name, in errors, reports and saved plans.
     fn name(&self) -> &'static str;
 
-    /// What a printed plan shows.
+    /// Text in a printed plan.
     fn label(&self) -> String;
 
-    /// Checks that it can keep the items of a port.
+    /// Checks that it can keep a port's items.
     ///
     /// # Errors
     /// [`PlanError::InputType`], which says what it takes.
     fn accepts(&self, port: &PortType) -> Result<(), PlanError>;
 
-    /// Begins to write: at the first item of an execution, or at its end if there was none. `reads` is the recording whose
-    /// indices and clock the items have.
+    /// Begins to write: at the first item of an execution, or at its end if there was none. `reads`: the recording
+    /// whose indices and clock the items have.
     ///
     /// # Errors
     /// It exists already, or has another writer.
@@ -54,22 +55,22 @@ pub trait Sink: Send + Sync {
         reads: Option<&SharedRecording>,
     ) -> Result<Box<dyn SinkWriter>, OpError>;
 
-    /// How a saved plan names it.
+    /// Form in a saved plan.
     ///
     /// # Errors
     /// [`PlanError::NotSaveable`] if it exists in this process only.
     fn saved(&self) -> Result<Map<String, Value>, PlanError>;
 
-    /// Whether it writes to the samples of a recording, given in saved form: a plan must not read what it writes.
+    /// Whether it writes to the samples of this saved recording: a plan must not read what it writes.
     fn writes(&self, recording: &Map<String, Value>) -> bool {
         let _ = recording;
         false
     }
 }
 
-/// Writes the items of one execution to a sink. If it is dropped without [`finish`](Self::finish), the last commit stands.
+/// Writes one execution's items. If it is dropped without [`finish`](Self::finish), the last commit stands.
 pub trait SinkWriter: Send {
-    /// Copies an item's content; returns the bytes that now wait for a commit.
+    /// Copies an item's content; returns the bytes that wait for a commit.
     ///
     /// # Errors
     /// A full disk, an item that does not fit.
@@ -90,7 +91,7 @@ pub trait SinkWriter: Send {
     /// A full or failing disk.
     fn commit(&mut self) -> Result<(), OpError>;
 
-    /// Nothing follows: what was written is complete. A commit, except for files, which are completed here.
+    /// Nothing follows. A commit, except for files, which are completed here.
     ///
     /// # Errors
     /// As [`commit`](Self::commit).
@@ -103,7 +104,7 @@ pub trait SinkWriter: Send {
 pub struct SinkFactory(Arc<dyn Sink>);
 
 impl SinkFactory {
-    /// For a sink.
+    /// Wraps a sink.
     pub fn new(sink: impl Sink + 'static) -> Self {
         Self(Arc::new(sink))
     }
@@ -140,7 +141,6 @@ impl OperatorFactory for SinkFactory {
     }
 }
 
-/// The operator of one execution.
 struct SinkOperator {
     sink: Arc<dyn Sink>,
     reads: Option<SharedRecording>,
@@ -148,7 +148,6 @@ struct SinkOperator {
     writing: Option<OpenSink>,
 }
 
-/// The writer and its uncommitted bytes.
 struct OpenSink {
     writer: Box<dyn SinkWriter>,
     uncommitted: u64,
@@ -165,7 +164,7 @@ impl OpenSink {
 }
 
 impl SinkOperator {
-    /// The open writer; opens it if necessary.
+    /// Opens the writer if necessary.
     fn writing(&mut self) -> Result<&mut OpenSink, OpError> {
         let Self {
             sink,

@@ -1,4 +1,4 @@
-//! Names the signal that a sink writes to: in the user's open store, or in a store that is opened when a plan is executed.
+//! Names the signal that a sink writes to, in an open store or one that each execution opens.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -11,10 +11,10 @@ use serde_json::{Map, Value, json};
 use crate::plan::error::store_error;
 use crate::{OpError, PlanError};
 
-/// Stores opened by path for executions in progress. A store has one writer, and several sinks can share it.
+/// Opened by path for executions in progress. A store has one writer, which several sinks share.
 static OPEN_STORES: LazyLock<Mutex<HashMap<PathBuf, Weak<Store>>>> = LazyLock::new(Mutex::default);
 
-/// A signal of a store, by name. The store is open already, or is opened for writing when a plan is executed.
+/// A signal of a store, by name. The store is open already, or each execution opens it.
 #[derive(Clone)]
 pub struct SignalLocation {
     path: PathBuf,
@@ -23,7 +23,7 @@ pub struct SignalLocation {
 }
 
 impl SignalLocation {
-    /// A signal of a store that is open for writing. Commits of the sink include whatever else is uncommitted there.
+    /// A signal of a store that is open for writing. The sink's commits include whatever else is uncommitted there.
     pub fn new(store: &Store, signal: impl Into<String>) -> Self {
         Self {
             path: store.path().to_owned(),
@@ -54,7 +54,7 @@ impl SignalLocation {
         &self.signal
     }
 
-    /// The store, open for writing.
+    /// For writing.
     pub(crate) fn open(&self) -> Result<Arc<Store>, OpError> {
         if let Some(store) = &self.open {
             return Ok(Arc::new(store.clone()));
@@ -69,7 +69,7 @@ impl SignalLocation {
         Ok(store)
     }
 
-    /// Its form in a saved plan.
+    /// Form in a saved plan.
     pub(crate) fn saved(&self) -> Map<String, Value> {
         let mut saved = Map::new();
         saved.insert("store".into(), json!(self.path.to_string_lossy()));
@@ -94,7 +94,6 @@ impl SignalLocation {
         })
     }
 
-    /// Whether a saved recording reads this signal.
     pub(crate) fn is_read_by(&self, recording: &Map<String, Value>) -> bool {
         let ours = self.saved();
         recording.get("store") == ours.get("store") && recording.get("signal") == ours.get("signal")

@@ -1,4 +1,4 @@
-//! What a recording has beside its samples, their times and the gaps between them, and what a copy of it must have too.
+//! What a recording has beside samples, times and gaps between them; a copy must have it too.
 
 use std::ops::Range;
 
@@ -26,7 +26,7 @@ impl SignalDescription {
     }
 }
 
-/// Gaps at both ends of what is read of a recording, as index ranges. Without samples, all of it is `before`.
+/// Gaps at both ends of what is read of a recording. Without samples, all is `before`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct OuterGaps {
     /// Before the first sample.
@@ -54,14 +54,14 @@ impl OuterGaps {
         }
     }
 
-    /// Length of the gap that ends at an index, before the first sample.
+    /// Length of the gap before the first sample, if it ends at `index`.
     #[must_use]
     pub fn until(&self, index: i64) -> u64 {
         let matches = self.before.end == index;
         if matches { length(&self.before) } else { 0 }
     }
 
-    /// Length of the gap that begins at an index, after the last sample; None: there was no sample.
+    /// Length of the gap after the last sample, if it begins at `index`; None: there was no sample.
     #[must_use]
     pub fn from(&self, index: Option<i64>) -> u64 {
         match index {

@@ -1,8 +1,8 @@
 //! Generated samples: a function that returns segments, as a recording.
 //!
-//! A pass calls `begin` and takes segments from the generator that it returns, until there are none. A segment that starts at
-//! the end of the one before continues it; a later start is a gap, an earlier one an error. Longer segments than asked for are
-//! cut, by reference.
+//! A pass calls `begin` and takes segments from the generator that it returns, until there are none. A segment that
+//! starts at the end of the one before continues it; a later start is a gap, an earlier one an error. Longer segments
+//! than asked for are cut, by reference.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -16,12 +16,12 @@ use crate::{
     Cause, Clock, OpError, OpErrorKind, PortType, Recording, Resource, Source, SourceEvent,
 };
 
-/// Returns the next segment of a pass, or None at the end.
+/// Returns the next segment of a pass; None at the end.
 pub type SegmentGenerator = Box<dyn FnMut() -> Result<Option<SigSeg>, OpError> + Send>;
-/// Begins a pass: returns its generator.
+/// Begins a pass.
 pub type GeneratorFactory = Arc<dyn Fn() -> Result<SegmentGenerator, OpError> + Send + Sync>;
 
-/// A recording of samples that a function generates.
+/// Samples that a function generates.
 ///
 /// ```
 /// use isochrony_flow::{GeneratedRecording, Plan};
@@ -53,7 +53,7 @@ pub struct GeneratedRecording {
 }
 
 impl GeneratedRecording {
-    /// Segments of one dtype and stream; `begin` is called once for each pass.
+    /// Segments of one dtype and stream; each pass calls `begin` once.
     pub fn new(
         dtype: DType,
         stream: StreamId,
@@ -69,7 +69,7 @@ impl GeneratedRecording {
         }
     }
 
-    /// Sets the civil time of index 0, in nanoseconds; other times follow at the stream's rate.
+    /// Sets the civil time of index 0, in nanoseconds; the rest follows at the stream's rate.
     #[must_use]
     pub fn starting(mut self, start: Fixed) -> Self {
         let rate = self.stream.get().rate;
@@ -92,7 +92,6 @@ impl GeneratedRecording {
     }
 }
 
-/// A clock with a given start and rate.
 #[derive(Debug, Clone, Copy)]
 struct NominalClock {
     start: Fixed,
@@ -155,7 +154,7 @@ struct GeneratedPass {
     stream: StreamId,
     range: Range<i64>,
     cut: SegmentCutter,
-    /// End of the last generated segment.
+    /// Of the last generated segment.
     end: Option<i64>,
     anchor: i64,
     clock: Option<Arc<dyn Clock>>,

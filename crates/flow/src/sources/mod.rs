@@ -1,7 +1,7 @@
 //! Where samples come from.
 //!
-//! A [`Recording`] is something that can be scanned again and again: a stored signal, segments in memory, a generator. Each
-//! scan opens a [`Source`], one pass over it. Several workers read a [`Snapshot`] instead: the recording at one moment, in
+//! A [`Recording`] can be scanned again and again: a stored signal, segments in memory, a generator. Each scan opens
+//! a [`Source`], one pass over it. Several workers read a [`Snapshot`] instead: the recording at one moment, in
 //! portions.
 
 pub(crate) mod description;
@@ -24,12 +24,12 @@ use serde_json::{Map, Value};
 use crate::plan::rows::on_grid;
 use crate::{Clock, OpError, OuterGaps, PortType, Resource, SignalDescription, Snapshot, Source};
 
-/// Something that can be scanned: a stored signal, segments in memory, a generator.
+/// Something that can be scanned.
 pub trait Recording: Send + Sync {
     /// Type of the samples.
     fn port(&self) -> PortType;
 
-    /// Begins a pass over the samples with indices in `range`, in segments of at most `segment` samples.
+    /// Begins a pass over the indices in `range`, in segments of at most `segment` samples.
     ///
     /// # Errors
     /// The recording cannot be opened.
@@ -49,22 +49,22 @@ pub trait Recording: Send + Sync {
         false
     }
 
-    /// Whether a pass skips samples between others, as a selection of several ranges does.
+    /// Whether a pass skips samples between others, as a selection of ranges does.
     fn skips_samples(&self) -> bool {
         false
     }
 
-    /// Whether a whole pass gives all samples as recorded, so that whatever is missing is a gap.
+    /// Whether a whole pass gives all samples as recorded, so that what is missing is a gap.
     fn gives_own_samples(&self) -> bool {
         !self.skips_samples()
     }
 
-    /// A range that holds all samples, also those that may be appended; None: not known.
+    /// A range that holds all samples, also those that may be appended; None if unknown.
     fn within(&self) -> Option<Range<i64>> {
         None
     }
 
-    /// The clock, if civil times are known. It must live as long as the recording.
+    /// The clock, if civil times are known. Must live as long as the recording.
     fn clock(&self) -> Option<Arc<dyn Clock>> {
         None
     }
@@ -79,19 +79,19 @@ pub trait Recording: Send + Sync {
         OuterGaps::default()
     }
 
-    /// Whether samples without a time in its clock were recorded without one, as in a store. Otherwise they have times
-    /// that are not known here.
+    /// Whether samples without a time in its clock were recorded without one, as in a store; else their times are
+    /// only unknown here.
     fn knows_all_times(&self) -> bool {
         false
     }
 
-    /// Describes how a range (None: all) will be read from a store, for `explain`. Reads no samples.
+    /// How a range (None: all) will be read from a store, for `explain`. Reads no samples.
     fn reads(&self, range: Option<Range<i64>>) -> Option<String> {
         let _ = range;
         None
     }
 
-    /// The stored signal that it reads, and the index ranges (None: all); None if it is no stored signal.
+    /// The stored signal and index ranges (None: all) that it reads; None if it is no stored signal.
     fn stored(&self) -> Option<(&Signal, Option<&[Range<i64>]>)> {
         None
     }
@@ -107,7 +107,7 @@ pub trait Recording: Send + Sync {
     }
 }
 
-/// A shared recording. Two are equal if they are the same object or have the same form in a saved plan.
+/// A shared recording. Two are equal if they are the same object or have the same saved form.
 #[derive(Clone)]
 pub struct SharedRecording(pub(crate) Arc<dyn Recording>);
 
@@ -123,7 +123,7 @@ impl SharedRecording {
         self.0.clock()
     }
 
-    /// The clock of a stream that was computed from it, also of a resampled one.
+    /// The clock of a stream that was computed, perhaps resampled, from it.
     #[must_use]
     pub fn clock_of(&self, stream: &Stream) -> Option<Arc<dyn Clock>> {
         Some(on_grid(self.clock()?, stream))
@@ -135,13 +135,13 @@ impl SharedRecording {
         self.0.saved()
     }
 
-    /// Calibration and attributes; None where operators have changed the samples.
+    /// Calibration and attributes; None where operators changed the samples.
     #[must_use]
     pub fn description(&self) -> Option<SignalDescription> {
         self.0.description()
     }
 
-    /// Gaps at both ends of what the last pass read; none where operators have changed the samples.
+    /// Gaps at both ends of what the last pass read; none where operators changed the samples.
     #[must_use]
     pub fn outer_gaps(&self) -> OuterGaps {
         self.0.outer_gaps()
@@ -153,7 +153,7 @@ impl SharedRecording {
         self.0.knows_all_times()
     }
 
-    /// A text that equal recordings share, for a hash table.
+    /// Equal recordings share it; for a hash table.
     pub(crate) fn key(&self) -> String {
         let own = || format!("{:p}", Arc::as_ptr(&self.0));
         self.0

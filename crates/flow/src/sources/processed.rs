@@ -1,4 +1,4 @@
-//! A recording as an operator behind other operators sees it.
+//! A recording as seen behind operators.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -8,8 +8,8 @@ use serde_json::{Map, Value};
 
 use crate::{Clock, OpError, PortType, Recording, Resource, Source};
 
-/// The recording behind samples that operators have changed: its clock still holds for them, its calibration, attributes and
-/// outer gaps do not.
+/// Operators changed the samples: the recording's clock still holds for them, its calibration, attributes and outer
+/// gaps do not.
 pub(crate) struct ProcessedRecording(pub(crate) Arc<dyn Recording>);
 
 impl Recording for ProcessedRecording {

@@ -1,19 +1,17 @@
-//! Cuts the samples that were read into segments of the length that the plan asks for.
+//! Cuts samples that were read into segments of the length that the plan asks for.
 
 use isochrony_segment::SigSeg;
 
 use crate::{Break, OpError, SourceEvent};
 
-/// The rest of the samples read last, given out in segments by reference.
+/// The rest of the samples read last; segments are given out by reference.
 pub(crate) struct SegmentCutter {
     rest: Option<SigSeg>,
     segment: i64,
-    /// End of the last segment given.
     end: Option<i64>,
 }
 
 impl SegmentCutter {
-    /// Cuts segments of at most `segment` samples.
     pub(crate) fn new(segment: u64) -> Self {
         Self {
             rest: None,
@@ -30,7 +28,8 @@ impl SegmentCutter {
         self.rest.is_none()
     }
 
-    /// Takes in samples; gives the `RangeStart` before them unless they continue the last ones. Indices between are a gap.
+    /// Takes samples; gives the `RangeStart` before them unless they continue the last ones. Indices between are a
+    /// gap.
     pub(crate) fn enter(&mut self, samples: SigSeg, anchor: i64) -> Option<SourceEvent> {
         let from = samples.start();
         self.rest = Some(samples);
@@ -41,12 +40,11 @@ impl SegmentCutter {
         Some(SourceEvent::RangeStart { anchor, why })
     }
 
-    /// Takes in samples whose `RangeStart` was given elsewhere.
+    /// Takes samples whose `RangeStart` was given elsewhere.
     pub(crate) fn put(&mut self, samples: SigSeg) {
         self.rest = Some(samples);
     }
 
-    /// The next segment.
     pub(crate) fn pull(&mut self) -> Result<Option<SourceEvent>, OpError> {
         if let Some(rest) = &mut self.rest {
             let cut = rest.start().saturating_add(self.segment);

@@ -12,7 +12,7 @@ use crate::{
     Snapshot, Source, SourceEvent,
 };
 
-/// Segments in memory as a recording, in index order and of one stream and dtype. Missing indices between them are gaps.
+/// Segments in memory, in index order and of one stream and dtype. Missing indices between them are gaps.
 #[derive(Debug, Clone)]
 pub struct Segments {
     segments: Arc<[SigSeg]>,
@@ -20,7 +20,7 @@ pub struct Segments {
 }
 
 impl Segments {
-    /// None if there is no segment, if they differ in stream or dtype, or if they are not in index order.
+    /// None if there is no segment, if streams or dtypes differ, or if they are not in index order.
     #[must_use]
     pub fn new(segments: impl IntoIterator<Item = SigSeg>) -> Option<Self> {
         let segments: Arc<[SigSeg]> = segments.into_iter().collect();
@@ -76,7 +76,7 @@ struct SegmentPass {
 }
 
 impl SegmentPass {
-    /// Takes the next segment's share of the range; gives a `RangeStart` before a contiguous one.
+    /// Takes the next segment's share of the range; gives the `RangeStart` before a contiguous one.
     fn enter(&mut self) -> Result<Option<SourceEvent>, OpError> {
         while let Some(segment) = self.segments.get(self.at) {
             let continues = self.at > 0 && self.segments[self.at - 1].end() == segment.start();
@@ -115,12 +115,12 @@ impl Source for SegmentPass {
     }
 }
 
-/// The segments as contiguous ranges, for several workers.
+/// The contiguous ranges of segments, for several workers.
 #[derive(Debug)]
 pub(crate) struct MemorySnapshot {
     segments: Segments,
     contiguous: Vec<Range<i64>>,
-    /// First sample of each contiguous range, also where the scanned range begins later.
+    /// First sample of each contiguous range, which may lie before the scanned range.
     anchors: Vec<i64>,
 }
 
@@ -154,7 +154,7 @@ impl MemorySnapshot {
         }
     }
 
-    /// Position of the first contiguous range that ends after an index.
+    /// The first contiguous range that ends after an index.
     fn range_at(&self, index: i64) -> usize {
         self.contiguous.partition_point(|one| one.end <= index)
     }
@@ -250,7 +250,7 @@ impl Snapshot for MemorySnapshot {
     }
 }
 
-/// A pass over a portion, which announces the gap before its first range.
+/// Announces the gap before its first range.
 struct PortionPass {
     source: Box<dyn Source>,
     before: Option<i64>,

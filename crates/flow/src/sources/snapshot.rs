@@ -1,26 +1,26 @@
 //! A recording at one moment, which several workers read in portions.
 //!
-//! A [`Snapshot`] cuts what a scan reads into [`Portion`]s of about equal size, in read order. A portion never ends inside or
-//! right after a gap, so what separates it from the one before is known without reading that.
+//! A [`Snapshot`] cuts what a scan reads into [`Portion`]s of about equal size, in read order. A portion never ends
+//! inside or right after a gap, so what separates it from the one before is known without reading that.
 
 use std::ops::Range;
 use std::sync::Arc;
 
 use crate::{OpError, Source};
 
-/// A part of a recording: what one task reads.
+/// What one task reads of a recording.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Portion {
     /// Its indices; gaps may lie in it and at its start.
     pub range: Range<i64>,
-    /// End and run of the last samples before it; None if there are none. Equals the portion's start if samples of the same
-    /// run continue into it, or if a gap begins there.
+    /// End and run of the last samples before it, if any. The end is the portion's start if samples of the same run
+    /// continue into it, or if a gap begins there.
     pub before: Option<(i64, u32)>,
-    /// Number of the recording's part that it belongs to, in read order.
+    /// The recording's part that it belongs to, numbered in read order.
     pub part: usize,
 }
 
-/// Samples that a task reads around its portion, for operators that need context; never across a gap or a clock step.
+/// Samples read around a portion for operators that need context; never across a gap or clock step.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct PortionOverlap {
     /// Samples before the portion.
@@ -30,7 +30,6 @@ pub struct PortionOverlap {
 }
 
 impl PortionOverlap {
-    /// Samples on both sides.
     pub(crate) fn samples(self) -> u64 {
         self.before.saturating_add(self.after)
     }
@@ -44,14 +43,14 @@ pub struct PlannedReads {
     pub segment: u64,
     /// Tasks in flight at a time.
     pub at_once: usize,
-    /// The portion of each task, in the order in which tasks are handed out; None: it has nothing to read here.
+    /// The portion of each task, in task order; None: the task reads nothing here.
     pub portions: Box<dyn Iterator<Item = Option<Portion>> + Send>,
 }
 
-/// Opens the portions of a snapshot for all workers, which can share one read-ahead.
+/// Opens portions for all workers, which can share one read-ahead.
 pub trait PortionOpener: Send + Sync {
-    /// Opens the portion of a task (numbered from 0), as [`Snapshot::open`] does; None if it has nothing to read. A task may
-    /// be opened again, or never.
+    /// Opens the portion of a task (numbered from 0), as [`Snapshot::open`] does; None if it reads nothing. A task
+    /// may be opened again, or never.
     ///
     /// # Errors
     /// The recording cannot be opened.
@@ -64,13 +63,15 @@ pub trait PortionOpener: Send + Sync {
 
 /// A recording at one moment.
 pub trait Snapshot: Send + Sync {
-    /// The portion after another, or the first: about `samples` long, at least one. Inside a contiguous range it ends a
-    /// multiple of `grain` samples after the range's first sample that is read, so that segments are cut as in one pass.
+    /// The portion after another, or the first: about `samples` long, at least one. Inside a contiguous range it ends
+    /// a multiple of `grain` samples after the first sample read of the range, so that segments are cut as in one
+    /// pass.
     fn portion_after(&self, last: Option<&Portion>, samples: u64, grain: u64) -> Option<Portion>;
 
     /// A pass over a portion and its overlap, as far as the contiguous ranges at both ends go. It begins with
-    /// [`SourceEvent::RangeStart`](crate::SourceEvent::RangeStart), whose `why` is what separates the portion from the samples
-    /// before it: None if nothing does, as where the overlap continues in it, or if there are none.
+    /// [`SourceEvent::RangeStart`](crate::SourceEvent::RangeStart), whose `why` separates the portion from the
+    /// samples before it; None if nothing does, as where the overlap continues in it, or if there are no such
+    /// samples.
     ///
     /// # Errors
     /// The recording cannot be opened.
@@ -81,8 +82,8 @@ pub trait Snapshot: Send + Sync {
         segment: u64,
     ) -> Result<Box<dyn Source>, OpError>;
 
-    /// Opens the portions of tasks that are all known beforehand, so that one task's data are read while another is computed;
-    /// None: open each by itself, with [`open`](Self::open).
+    /// Opens portions of tasks that are all known beforehand, so that one task's data are read while another is
+    /// computed; None: open each with [`open`](Self::open).
     ///
     /// # Errors
     /// The recording cannot be opened.
@@ -103,7 +104,7 @@ pub trait Snapshot: Send + Sync {
         None
     }
 
-    /// The snapshot by indices, if they ascend throughout: then several recordings can be cut at the same indices.
+    /// The snapshot by indices, if they ascend throughout: several recordings can then be cut at the same indices.
     fn indexed(&self) -> Option<&dyn IndexedSnapshot> {
         None
     }
@@ -114,11 +115,11 @@ pub trait IndexedSnapshot {
     /// The first index at or after one that has a sample.
     fn sample_from(&self, index: i64) -> Option<i64>;
 
-    /// Start of the first part that begins after an index: no portion crosses it.
+    /// Start of the first part after an index: no portion crosses it.
     fn next_part_start(&self, index: i64) -> Option<i64>;
 
-    /// Rounds an index inside a contiguous range up to a multiple of `grain` samples from the range's first sample that is
-    /// read; leaves any other index as it is.
+    /// Rounds an index inside a contiguous range up to a multiple of `grain` samples from the first that is read of
+    /// it; leaves any other index as it is.
     fn align_to_grain(&self, index: i64, grain: u64) -> i64;
 
     /// What lies in a range of indices, which has samples of at most one part.
@@ -130,11 +131,11 @@ pub trait IndexedSnapshot {
 pub struct RangePortion {
     /// What a task reads; None if there are no samples.
     pub portion: Option<Portion>,
-    /// First sample of the last contiguous range that begins before this range, or else of the recording's first.
+    /// First sample of the last contiguous range that begins before this range, else of the recording's first.
     pub anchor: Option<i64>,
 }
 
-/// Rounds an index up to a multiple of `grain` samples from `start`, the start of a contiguous range, but not beyond its
+/// Rounds an index up to a multiple of `grain` samples from `start`, that of a contiguous range, but not beyond its
 /// `end`.
 pub(crate) fn align_to_grain(index: i64, start: i64, end: i64, grain: u64) -> i64 {
     let into = index.abs_diff(start.min(index));

@@ -1,4 +1,4 @@
-//! One pass over a recording: the [`Source`] that the engine pulls from, and the [`SourceEvent`]s that it gives.
+//! One pass over a recording: the [`Source`] that the engine pulls from, and its [`SourceEvent`]s.
 
 use isochrony_store::Reading;
 
@@ -7,22 +7,21 @@ use crate::{Break, Item, OpError, RunError};
 /// What a source gives next.
 #[derive(Debug)]
 pub enum SourceEvent {
-    /// A contiguous range of samples begins: no gap and no clock step lies in it. Given before the range's first item.
+    /// A contiguous range begins: no gap or clock step lies in it. Given before its first item.
     RangeStart {
-        /// First sample of the contiguous range, from which windows are counted. Before the scanned range if the scan begins
-        /// inside a contiguous range.
+        /// First sample of the contiguous range, from which windows are counted. May lie before the scanned range.
         anchor: i64,
-        /// What separates the range from the one before; None for the first of a scan.
+        /// What separates it from the range before; None for the first of a scan.
         why: Option<Break>,
     },
     /// An item that continues the one before, or the first of a contiguous range.
     Item(Item),
-    /// What follows lies before what was given, as ranges of a selection may. Given before the `RangeStart` there: inputs
-    /// are aligned only within ascending indices.
+    /// What follows lies before what was given, as ranges of a selection may. Given before the `RangeStart` there:
+    /// inputs are aligned only within ascending indices.
     Rewind,
-    /// Nothing at the moment, from a live source. It unparks the thread of [`Source::set_waker`] when there is.
+    /// Nothing now, from a live source, which unparks the thread of [`Source::set_waker`] when there is.
     Idle,
-    /// A watermark: nothing that begins before this index follows. Sent where the items alone do not show it.
+    /// Nothing that begins before this index follows. Sent where items alone do not show it.
     ProgressMark(i64),
     /// Nothing follows.
     End,
@@ -42,25 +41,26 @@ pub trait Source: Send {
         None
     }
 
-    /// Called when another part of the execution has failed. True: the source is pulled on up to the position of that
+    /// Called when another part of the execution failed. True: the source is pulled on up to the position of that
     /// failure, to find an earlier error; its items have no other effect. False: a live source is closed.
     fn continues_after_failure(&mut self) -> bool {
         false
     }
 
-    /// After [`SourceEvent::Idle`]: whether the next item arrives without another source being pulled first, so that the
-    /// engine may wait for it.
+    /// After [`SourceEvent::Idle`]: whether the next item arrives without another source being pulled first, so that
+    /// the engine may wait for it.
     fn is_awaited(&self) -> bool {
         false
     }
 
-    /// If the last pull failed with [`OpErrorKind::Interrupted`](crate::OpErrorKind::Interrupted) because a task failed
-    /// elsewhere: the task's error, and its position in read order, in seconds (index over rate of what is read).
+    /// If the last pull failed with [`OpErrorKind::Interrupted`](crate::OpErrorKind::Interrupted) because a task
+    /// failed: its position in read order, in seconds (index over rate of what is read), and its error.
     fn failure(&mut self) -> Option<(f64, RunError)> {
         None
     }
 
-    /// Sets the thread to unpark when an item arrives after [`SourceEvent::Idle`]. Called once, before the first pull.
+    /// Sets the thread to unpark when an item arrives after [`SourceEvent::Idle`]. Called once, before the first
+    /// pull.
     fn set_waker(&mut self, thread: &std::thread::Thread) {
         let _ = thread;
     }
@@ -78,17 +78,17 @@ pub trait Source: Send {
         None
     }
 
-    /// Samples in all, if known: progress is measured against it.
+    /// Samples in all, if known, to measure progress.
     fn total(&self) -> Option<u64> {
         None
     }
 
-    /// Samples delivered so far, counted as [`total`](Self::total) counts them. None: the engine adds up those of the items.
+    /// Samples delivered so far, counted as by [`total`](Self::total). None: the engine adds up those of the items.
     fn delivered(&self) -> Option<u64> {
         None
     }
 
-    /// Samples that all items together will have, if known, so that a sink can reserve memory. Asked before the first pull.
+    /// Samples of all items, if known, so that a sink can reserve memory. Asked before the first pull.
     fn expected_samples(&self) -> Option<u64> {
         self.total()
     }

@@ -1,8 +1,9 @@
 //! The driver loop: carries an item depth first through the operators behind a node.
 //!
-//! A chain is a loop, not a recursion: [`drive`] hands the item on while operators answer [`Next::Forward`] and have one
-//! consumer. An operator that emits calls back into it with the slots behind its own. Consecutive operators *in step*
-//! ([`OperatorProperties::in_step`](crate::OperatorProperties::in_step)) are one hop: breaks are checked once, before the first.
+//! A chain is a loop, not a recursion: [`drive`] hands the item on while operators answer [`Next::Forward`] and have
+//! one consumer. An operator that emits calls back into it with the slots behind its own. Consecutive operators *in
+//! step* ([`OperatorProperties::in_step`](crate::OperatorProperties::in_step)) are one hop: breaks are checked once,
+//! before the first.
 
 use super::fan_in_calls::enqueue;
 use super::out::Out;
@@ -10,7 +11,7 @@ use crate::engine::context::{ExecutionContext, NodeError};
 use crate::engine::slot::{InputPort, NO_EXPECTED_INDEX, NOT_CHAINED, Slot, end_upstream};
 use crate::{Break, Item, Next, OpError, OpErrorKind, Port};
 
-/// Gives an item to every consumer of an output; `later` are the slots behind `node`.
+/// `later`: the slots behind `node`.
 pub(crate) fn fan_out(
     later: &mut [Slot],
     node: u32,
@@ -40,7 +41,7 @@ pub(crate) fn fan_out(
     Ok(())
 }
 
-/// Gives the item to the other consumers, too: which error is first must not depend on the order of calls.
+/// The other consumers get the item, too: which error is first must not depend on the order of calls.
 #[cold]
 fn fan_out_rest(
     later: &mut [Slot],
@@ -69,7 +70,7 @@ fn fan_out_rest(
     Err(error)
 }
 
-/// Whether the operator failed, as opposed to an interrupt or a lack of memory.
+/// Not an interrupt or a lack of memory.
 pub(crate) fn is_operator_error(error: &OpError) -> bool {
     !matches!(
         error.kind(),
@@ -77,7 +78,7 @@ pub(crate) fn is_operator_error(error: &OpError) -> bool {
     )
 }
 
-/// A node's slot and those behind it; `slots[0]` is node `base`.
+/// `slots[0]` is node `base`.
 #[inline]
 pub(crate) fn split_at_node(slots: &mut [Slot], base: u32, node: u32) -> (&mut Slot, &mut [Slot]) {
     let at = (node - base) as usize;
@@ -186,8 +187,7 @@ fn run_followers(
 ) -> Result<(), OpError> {
     // They must not emit, so they get no slots.
     let mut guard = CurrentNodeGuard(Out::of(leader, &mut [], context));
-    // A call takes eight cycles, so each further instruction shows: this loop is a call, two tests of the answer, one
-    // increment.
+    // A call takes eight cycles, so each instruction shows: a call, two tests of the answer, one increment.
     for slot in slots {
         guard.0.node += 1;
         match slot.op.process(0, item, &mut guard.0) {
@@ -207,7 +207,7 @@ impl Drop for CurrentNodeGuard<'_> {
     }
 }
 
-/// The same when operators are timed, or after a break.
+/// For timed operators, or after a break.
 #[cold]
 fn run_followers_checked(
     slots: &mut [Slot],
@@ -253,7 +253,6 @@ fn out_of_step(did: &'static str) -> OpError {
     OpErrorKind::OutOfStep { did }.into()
 }
 
-/// Ends the way of an item that is not passed on.
 fn end_chain(
     slot: &mut Slot,
     node: u32,

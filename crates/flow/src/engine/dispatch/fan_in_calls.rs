@@ -1,4 +1,4 @@
-//! Calls fan-in operators: items wait in queues until those they belong with are there.
+//! Calls fan-in operators with matched items; others wait in queues.
 
 use super::drive::fan_out;
 use super::marks::{announce_start, broadcast_mark};
@@ -9,7 +9,6 @@ use crate::engine::mark::Mark;
 use crate::engine::slot::{InputPort, Slot, all_consumers_ended, end_upstream};
 use crate::{Item, Next, OpError};
 
-/// Queues an item and counts its bytes.
 #[cold]
 pub(super) fn enqueue(
     slot: &mut Slot,
@@ -26,7 +25,6 @@ pub(super) fn enqueue(
     enqueue_counted(slot, later, to, item, context)
 }
 
-/// Queues an item that is counted already.
 pub(super) fn enqueue_counted(
     slot: &mut Slot,
     later: &mut [Slot],
@@ -43,14 +41,13 @@ pub(super) fn enqueue_counted(
     call_matched(slot, later, to.node, context)
 }
 
-/// Calls the operator with all items that are matched by now.
 pub(super) fn call_matched(
     slot: &mut Slot,
     later: &mut [Slot],
     node: u32,
     context: &mut ExecutionContext,
 ) -> Result<(), OpError> {
-    // Taken out, so that the rest of the context can be borrowed: no item returns to this node meanwhile.
+    // Taken out to borrow the rest of the context: no item returns to this node meanwhile.
     let Some(mut queues) = context.nodes[node as usize].queues.take() else {
         return Ok(());
     };

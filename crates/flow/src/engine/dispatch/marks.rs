@@ -43,7 +43,7 @@ pub(crate) fn broadcast_mark(
         if !deliver(slot, rest, to, &mut what, context)? {
             return Ok(());
         }
-        // Operators in step hold nothing back: progress is the same behind all of them.
+        // Operators in step hold nothing back: progress is the same behind all.
         let skipped = match what {
             Mark::Progress(_) => usize::from(slot.followers),
             _ => 0,
@@ -52,7 +52,7 @@ pub(crate) fn broadcast_mark(
     }
 }
 
-/// Sends a mark along the edges of one output.
+/// Along the edges of one output.
 pub(crate) fn send_mark(
     later: &mut [Slot],
     node: u32,
@@ -75,7 +75,7 @@ pub(crate) fn send_mark(
     }
 }
 
-/// Applies a mark to a node; returns whether it is forwarded, as changed.
+/// Applies a mark, possibly changing it; returns whether it is forwarded.
 fn deliver(
     slot: &mut Slot,
     later: &mut [Slot],
@@ -185,7 +185,7 @@ fn merge_at_fan_in(
     Ok(true)
 }
 
-/// Announces the ranges that begin at or before an index, at a fan-in that is not being called.
+/// Announces ranges that begin at or before an index, at a fan-in that is not being called.
 fn announce_starts(
     slot: &mut Slot,
     later: &mut [Slot],
@@ -205,7 +205,7 @@ fn announce_starts(
     Ok(())
 }
 
-/// At the end of a task: fan-ins release and forget what waits, and progress starts anew.
+/// Fan-ins release and forget what waits, and progress starts anew.
 pub(crate) fn end_task(
     slot: &mut Slot,
     later: &mut [Slot],
@@ -261,7 +261,7 @@ fn reset_for_rewind(
     result
 }
 
-/// Passes what waits at the beginning of a loop through the loop, before a rewind.
+/// Passes what waits at the beginning of a loop through it before a rewind.
 fn rewind_loop(
     slot: &mut Slot,
     later: &mut [Slot],
@@ -300,7 +300,7 @@ fn rewind_loop(
     }
 }
 
-/// Once all inputs have rewound: drops what finds no partner, forwards the rewind, and delivers what was held back.
+/// Once all inputs have rewound: drops what finds no partner, forwards the rewind, delivers what was held back.
 fn rewind_fan_in(
     slot: &mut Slot,
     later: &mut [Slot],
@@ -338,7 +338,7 @@ fn rewind_fan_in(
     Ok(())
 }
 
-/// Announces a contiguous range to a fan-in and its consumers.
+/// To a fan-in and its consumers.
 pub(super) fn announce_start(
     slot: &mut Slot,
     later: &mut [Slot],
@@ -358,7 +358,6 @@ pub(super) fn announce_start(
     broadcast_mark(later, node, &Mark::RangeStart { anchor, why }, context)
 }
 
-/// A contiguous range begins at a node.
 fn begin_range(
     slot: &mut Slot,
     later: &mut [Slot],

@@ -7,10 +7,11 @@
 //! | `fan_in_calls` | matched items of several inputs into their operator |
 //! | `out` | what an operator emits |
 //!
-//! These files import each other because depth-first execution is one mutual recursion: an item completes a match at a
-//! fan-in, the operator called with it emits into the loop again, and a mark releases waiting items. Without the cycle the inner
-//! loop would need an indirect call, or a queue of pending calls, which is no longer depth first. The recursion ends, since each
-//! call reaches only slots behind its own, and is as deep as the plan has fan-outs and fan-ins: chains are loops.
+//! These files import each other because depth-first execution is one mutual recursion: an item completes a match at
+//! a fan-in, whose operator emits into the loop again, and a mark releases waiting items. Without the cycle the inner
+//! loop would need an indirect call, or a queue of pending calls, which is not depth first. The recursion ends, since
+//! each call reaches only slots behind its own, and is as deep as the plan has fan-outs and fan-ins: chains are
+//! loops.
 
 mod drive;
 mod fan_in_calls;

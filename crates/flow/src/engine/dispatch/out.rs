@@ -1,4 +1,4 @@
-//! What an operator calls while it processes an item: output, memory, and the anchor.
+//! What an operator calls while it processes an item: output, memory, the anchor.
 
 use isochrony_segment::{Buffer, DType};
 
@@ -10,7 +10,7 @@ use crate::engine::pool::Block;
 use crate::engine::slot::{Slot, end_upstream};
 use crate::{Break, Item, OpError, OpErrorKind, Port};
 
-/// Where an operator's output goes, and where it gets memory.
+/// Where an operator's output goes and its memory comes from while it processes an item.
 pub struct Out<'a> {
     /// The slots behind this node.
     later: &'a mut [Slot],
@@ -19,7 +19,7 @@ pub struct Out<'a> {
 }
 
 impl Out<'_> {
-    /// Gives an item to every consumer of an output. It is lent: all but the last consumer get a clone.
+    /// Lends an item to every consumer of an output: all but the last get a clone.
     ///
     /// # Errors
     /// What a later operator failed with, or [`OpErrorKind::Interrupted`]: pass it on with `?`.

@@ -1,10 +1,9 @@
-//! A tournament tree: the least of many inputs' bounds.
-//!
-//! A change at one input changes only the nodes above it, so a merge of n inputs takes O(log n) per item.
+//! A tournament tree of the least of many inputs' bounds. A change at one input changes only the nodes above it, so a
+//! merge of n inputs takes O(log n) per item.
 
 use std::ops::Range;
 
-/// From this number of inputs on a tree is faster than a scan.
+/// From so many inputs on a tree is faster than a scan.
 pub(super) const MIN_TREE_INPUTS: usize = 16;
 
 pub(super) struct BoundTree {
@@ -48,7 +47,7 @@ impl BoundTree {
         (node - self.leaves, self.least[1])
     }
 
-    /// The least bound of some inputs; `i64::MAX` of none.
+    /// `i64::MAX` of no inputs.
     pub(super) fn least_of(&self, inputs: Range<usize>) -> i64 {
         let (mut from, mut to) = (self.leaves + inputs.start, self.leaves + inputs.end);
         let mut least = i64::MAX;

@@ -55,7 +55,6 @@ impl FanIn {
         Ok(first.map(|first| Matched::from_iter([(0, first)])))
     }
 
-    /// The indices that wait for feedback.
     pub(crate) fn waiting_range(&self) -> Option<std::ops::Range<i64>> {
         let first = self.queues[0].items.front()?.range()?;
         let last = self.queues[0].items.back()?.range()?;

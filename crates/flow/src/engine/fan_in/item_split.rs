@@ -1,4 +1,4 @@
-//! Counts and splits items by their units: samples, windows, rows or ranges.
+//! Counts and splits items by units: samples, windows, rows or ranges.
 
 use crate::{Item, OpError, Ranges};
 
@@ -12,7 +12,7 @@ pub(super) fn unit_count(item: &Item) -> u64 {
     }
 }
 
-/// The number of units that begin before an index.
+/// Units that begin before an index.
 pub(super) fn begin_before(item: &Item, limit: i64) -> u64 {
     let ahead = |start: i64| u64::try_from(i128::from(limit) - i128::from(start)).unwrap_or(0);
     match item {

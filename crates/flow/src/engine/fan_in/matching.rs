@@ -1,4 +1,4 @@
-//! Matching: which items of the inputs the operator gets next.
+//! Chooses the items that a fan-in operator gets next.
 
 use std::ops::Range;
 
@@ -19,7 +19,7 @@ impl FanIn {
         Some(SmallVec::from_iter([(port as Port, item)]))
     }
 
-    /// The whole item that begins first, of equals that of the lower input, once no other input can give an earlier
+    /// The whole item that begins first, on ties that of the lower input, once no other input can give an earlier
     /// one.
     pub(super) fn pop_first(&mut self) -> Option<Matched> {
         let (port, _) = self.first()?;
@@ -27,7 +27,6 @@ impl FanIn {
         Some(SmallVec::from_iter([(port as Port, item)]))
     }
 
-    /// The first input with the least bound, and that bound.
     fn first(&self) -> Option<(usize, i64)> {
         if let Some(bounds) = &self.bounds {
             return Some(bounds.first());
@@ -36,7 +35,6 @@ impl FanIn {
         bounds.min_by_key(|&(_, bound)| bound)
     }
 
-    /// The least bound of some inputs; `i64::MAX` of none.
     fn least_of(&self, inputs: Range<usize>) -> i64 {
         match &self.bounds {
             Some(bounds) => bounds.least_of(inputs),
@@ -47,7 +45,7 @@ impl FanIn {
         }
     }
 
-    /// The part of an item that begins before all other inputs, of equals that of the lower input, once no other input
+    /// The part of an item that begins before all other inputs, on ties that of the lower input, once no other input
     /// can give an earlier one. So the order does not depend on how inputs are cut.
     pub(super) fn pop_earliest(&mut self) -> Result<Option<Matched>, OpError> {
         let Some((port, least)) = self.first() else {
@@ -57,7 +55,7 @@ impl FanIn {
         let before = self.least_of(0..port);
         let behind = self.least_of(port + 1..self.queues.len());
         let limit = before.min(behind.saturating_add(1));
-        // A range start is announced between items, not inside one that happens to span it.
+        // A range start is announced between items, not inside one that spans it.
         let limit = limit.min(
             self.range_starts
                 .first_start_after(least)
@@ -115,7 +113,7 @@ impl FanIn {
         }
     }
 
-    /// Drops items before `from`; returns whether there were any.
+    /// Returns whether there were any.
     fn drop_before(&mut self, port: usize, from: i64) -> Result<bool, OpError> {
         let Some(front) = self.queues[port].items.front() else {
             return Ok(false);
@@ -139,7 +137,7 @@ impl FanIn {
         Ok(true)
     }
 
-    /// The first range of the control input (the last), and the samples of the other inputs in it.
+    /// The first range of the control input (the last), and the other inputs' samples in it.
     pub(super) fn pop_controlled(&mut self) -> Result<Option<Matched>, OpError> {
         let Some((control, data)) = self.queues.split_last_mut() else {
             return Ok(None);

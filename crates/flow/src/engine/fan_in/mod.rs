@@ -1,8 +1,8 @@
-//! The queues of a fan-in: items wait in one queue per input until those that belong together are there.
+//! The queues of a fan-in, one per input, in which items wait for those that they belong with.
 //!
-//! Queues are released by the least progress of the inputs: an item that finds no partner any more is dropped (zip) or
-//! passed on (merge). What waits counts against the memory budget, and over it the execution ends with an error; so
-//! the classic diamond, one branch of which removes what the other keeps, never hangs.
+//! The least progress of the inputs releases them: an item that finds no partner any more is dropped (zip) or passed
+//! on (merge). What waits counts against the memory budget, and over it the execution ends with an error; so the
+//! classic diamond, one branch of which removes what the other keeps, never hangs.
 //!
 //! ```text
 //!  input 0 ──▶ [ 40..50 | 30..40 ]  progress 50 ─┐
@@ -28,25 +28,24 @@ use bound_tree::{BoundTree, MIN_TREE_INPUTS};
 use item_split::unit_count;
 use range_starts::RangeStarts;
 
-/// The input for feedback; it has no edge.
+/// It has no edge.
 pub(crate) const FEEDBACK_PORT: Port = 1;
 
-/// Held back at an input that has rewound before the others.
+/// At an input that has rewound before the others.
 pub(crate) enum HeldBack {
     Item(Item),
     Mark(Mark),
 }
 
-/// How far a loop is.
 #[derive(Debug, Default)]
 struct LoopProgress {
-    /// Index up to which all was fed back.
+    /// All before this index was fed back.
     fed_back: i64,
-    /// Index up to which all items have entered the loop.
+    /// All items before this index have entered the loop.
     entered: Option<i64>,
 }
 
-/// Items that belong together, by input.
+/// By input.
 pub(crate) type Matched = SmallVec<[(Port, Item); 4]>;
 
 struct Queue {
@@ -54,18 +53,18 @@ struct Queue {
     /// Nothing that begins before this index follows.
     progress: i64,
     ended: bool,
-    /// It has rewound and others have not.
+    /// It has rewound, and others have not yet.
     rewound: bool,
     /// Only names the loop that ends here; nothing arrives.
     silent: bool,
-    /// The operator before it, for errors.
+    /// For errors: the operator before it.
     from: String,
     /// Maps indices to civil time, for inputs that have only that in common.
     clock: Option<Arc<dyn Clock>>,
 }
 
 impl Queue {
-    /// Index before which nothing waits or can come.
+    /// Nothing before it waits or can come.
     fn bound(&self) -> i64 {
         let front = self
             .items
@@ -79,7 +78,7 @@ impl Queue {
         }
     }
 
-    /// An index on the axis on which inputs are matched. An unknown time waits for nothing.
+    /// On the axis on which inputs are matched. An unknown time waits for nothing.
     fn on_axis(&self, index: i64) -> i64 {
         let Some(clock) = self.clock.as_ref().filter(|_| index != i64::MIN) else {
             return index;
@@ -94,17 +93,17 @@ impl Queue {
 pub(crate) struct FanIn {
     align: Alignment,
     queues: Vec<Queue>,
-    /// Bounds of many inputs that are matched by index. None by time: a clock may change.
+    /// For many inputs matched by index. None by time: a clock may change.
     bounds: Option<BoundTree>,
     range_starts: RangeStarts,
     loop_progress: LoopProgress,
-    /// Arrived at inputs that have rewound.
+    /// At inputs that have rewound.
     held_back: Vec<(Port, HeldBack)>,
     released_bytes: u64,
 }
 
 impl FanIn {
-    /// `from`: for each input its operator and clock.
+    /// `from`: each input's operator and clock.
     pub(crate) fn new(
         align: Alignment,
         from: impl IntoIterator<Item = (String, Option<Arc<dyn Clock>>)>,
@@ -134,7 +133,7 @@ impl FanIn {
 
     pub(crate) fn push(&mut self, port: Port, item: Item) {
         if unit_count(&item) == 0 {
-            // An empty item finds no partner and would wait for ever.
+            // It would find no partner and wait for ever.
             self.released_bytes += item.bytes();
             return;
         }
@@ -146,7 +145,7 @@ impl FanIn {
         self.bound_changed(usize::from(port));
     }
 
-    /// Updates the tree after a queue or its progress changed.
+    /// To be called after a queue or its progress changed.
     fn bound_changed(&mut self, port: usize) {
         if let Some(bounds) = &mut self.bounds {
             bounds.set(port, self.queues[port].bound());
@@ -179,7 +178,7 @@ impl FanIn {
         self.all_bounds_changed();
     }
 
-    /// Drops all items, and the progress of the inputs.
+    /// Also forgets the progress of the inputs.
     pub(crate) fn clear(&mut self) {
         for queue in &mut self.queues {
             self.released_bytes += queue.items.drain(..).map(|item| item.bytes()).sum::<u64>();
@@ -194,17 +193,16 @@ impl FanIn {
         self.queues[port].silent = true;
     }
 
-    /// Whether items of a rewound input still wait.
     pub(crate) fn holds_back(&self) -> bool {
         !self.held_back.is_empty()
     }
 
-    /// The next contiguous range that begins at or before an index, to be announced before its first item.
+    /// The next range that begins at or before an index, to be announced before its first item.
     pub(crate) fn next_start(&mut self, index: i64) -> Option<(i64, Option<Break>)> {
         self.range_starts.next_start(index)
     }
 
-    /// Index before which nothing waits or can come.
+    /// Nothing before it waits or can come.
     pub(crate) fn bound(&self) -> i64 {
         if let Some(bounds) = &self.bounds {
             return bounds.first().1;
@@ -214,12 +212,11 @@ impl FanIn {
         inputs.iter().map(Queue::bound).min().unwrap_or(i64::MAX)
     }
 
-    /// Whether inputs are matched by civil time, so that their indices do not say in which order ranges begin.
+    /// Indices then do not say in which order ranges begin.
     pub(crate) fn by_civil_time(&self) -> bool {
         matches!(self.align, Alignment::Civil | Alignment::Resampled)
     }
 
-    /// Whether the output has contiguous ranges of its own.
     pub(crate) fn defines_own_ranges(&self) -> bool {
         self.align == Alignment::Resampled
     }
@@ -228,22 +225,20 @@ impl FanIn {
         matches!(self.align, Alignment::Loop { .. })
     }
 
-    /// Whether the end must wait until all items have passed the loop.
+    /// The end must wait until all items have passed the loop.
     pub(crate) fn defers_end(&self) -> bool {
         self.is_loop() && !self.queues[0].items.is_empty()
     }
 
-    /// Whether the deferred end is due now.
     pub(crate) fn deferred_end_is_due(&self) -> bool {
         self.is_loop() && self.queues[0].ended && self.queues[0].items.is_empty()
     }
 
-    /// Bytes that left the queues since the last call.
+    /// Since the last call.
     pub(crate) fn take_released_bytes(&mut self) -> u64 {
         std::mem::take(&mut self.released_bytes)
     }
 
-    /// The next matched items.
     pub(crate) fn pop(&mut self) -> Result<Option<Matched>, OpError> {
         match self.align {
             Alignment::Window => self.pop_aligned(),
@@ -262,7 +257,6 @@ impl FanIn {
         Some(item)
     }
 
-    /// Puts back the rest of an item.
     fn put_back(&mut self, port: usize, rest: Item) {
         self.released_bytes = self.released_bytes.saturating_sub(rest.bytes());
         self.queues[port].items.push_front(rest);

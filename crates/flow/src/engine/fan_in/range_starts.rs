@@ -1,7 +1,7 @@
 //! Contiguous ranges that begin at a fan-in: announced once, in index order, before their first items.
 //!
-//! Each input reports a break when the mark arrives, which is before the items that wait in the queues were passed on.
-//! Consumers must see it between the same items however the inputs were cut.
+//! An input reports a break when the mark arrives, while earlier items still wait in the queues. Consumers must see
+//! it between the same items however the inputs were cut.
 
 use std::collections::VecDeque;
 
@@ -9,7 +9,6 @@ use smallvec::SmallVec;
 
 use crate::{Break, Port};
 
-/// A contiguous range that some input has reported.
 struct RangeStart {
     anchor: i64,
     why: Option<Break>,
@@ -24,7 +23,7 @@ impl RangeStart {
     }
 }
 
-/// Orders breaks reported for one index: a clock step over a gap, a gap over dropped samples, the longer of two gaps.
+/// A clock step over a gap, a gap over dropped samples, the longer of two gaps.
 fn rank(why: &Break) -> (u8, i64, i64) {
     match why {
         Break::ClockStep { old, new } => (3, -i64::from(old.0), -i64::from(new.0)),
@@ -34,16 +33,16 @@ fn rank(why: &Break) -> (u8, i64, i64) {
     }
 }
 
-/// Reported ranges that have not begun, by first index.
+/// Reported but not begun, by first index.
 #[derive(Default)]
 pub(super) struct RangeStarts {
     starts: VecDeque<RangeStart>,
-    /// The range announced last: an input may report it late.
+    /// Announced last: an input may report it late.
     last: Option<RangeStart>,
 }
 
 impl RangeStarts {
-    /// An input reports its next range. The result does not depend on which input is first.
+    /// The result does not depend on which input reports first.
     pub(super) fn announce(&mut self, port: Port, anchor: i64, why: Option<Break>) {
         let starts = &mut self.starts;
         let last = self.last.as_mut().filter(|last| last.anchor == anchor);
@@ -77,7 +76,6 @@ impl RangeStarts {
             .is_some_and(|start| start.anchor <= index)
     }
 
-    /// The first range start after an index.
     pub(super) fn first_start_after(&self, index: i64) -> Option<i64> {
         let anchors = self.starts.iter().map(|start| start.anchor);
         anchors.into_iter().find(|&anchor| anchor > index)

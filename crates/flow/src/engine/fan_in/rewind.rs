@@ -1,5 +1,5 @@
-//! Matching across rewinds: what follows the nth rewind of one input is matched with what follows the nth rewind of
-//! the others.
+//! Matching across rewinds: what follows the nth rewind of one input is matched with what follows the nth of the
+//! others.
 //!
 //! A rewound input, with all that follows, waits until every other input has rewound or ended. Then items without a
 //! partner are dropped, and matching starts anew.
@@ -8,7 +8,7 @@ use super::{FanIn, HeldBack};
 use crate::Port;
 
 impl FanIn {
-    /// Whether an input has rewound and others have not: its items are held back.
+    /// The input has rewound and others have not: its items are held back.
     pub(crate) fn has_rewound(&self, port: Port) -> bool {
         self.queues[usize::from(port)].rewound
     }
@@ -21,14 +21,14 @@ impl FanIn {
         self.queues[usize::from(port)].rewound = true;
     }
 
-    /// Whether all inputs that have not ended have rewound.
+    /// Ended inputs do not count.
     pub(crate) fn all_have_rewound(&self) -> bool {
         let mut queues = self.queues.iter();
         self.queues.iter().any(|queue| queue.rewound)
             && queues.all(|queue| queue.rewound || queue.ended || queue.silent)
     }
 
-    /// Starts anew; returns what was held back.
+    /// Returns what was held back.
     pub(crate) fn start_after_rewind(&mut self) -> Vec<(Port, HeldBack)> {
         self.clear();
         self.queues

@@ -79,7 +79,7 @@ operator! {
     }
 }
 
-/// A port's type with values multiplied by `gain`, plus `offset`.
+/// The port's type with values times `gain`, plus `offset`.
 fn bind_calibrated(
     operator: &'static str,
     port: &PortType,

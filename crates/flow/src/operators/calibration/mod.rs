@@ -1,4 +1,4 @@
-//! Operators that turn counts into physical values, and the units that they know by name.
+//! Operators that turn counts into physical values, and units by name.
 
 pub(crate) mod calibrate;
 mod units;

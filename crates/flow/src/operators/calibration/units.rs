@@ -1,7 +1,7 @@
-//! Parses units: their dimension, and their size in the coherent unit of that dimension.
+//! Parses units into their dimension and their size in its coherent unit.
 //!
-//! A unit is a product of names with powers: `m/s`, `m/s**2`, `m/s^2`, `m s-2`, `mV/Pa`, `µm/s`. A slash divides by the
-//! one factor after it. Names are those of the SI with its prefixes, and some that instruments use. Unknown text is
+//! A unit is a product of names with powers: `m/s`, `m/s**2`, `m/s^2`, `m s-2`, `mV/Pa`, `µm/s`. A slash divides by
+//! the one factor after it. Names are those of the SI with its prefixes, and some of instruments. Unknown text is
 //! never guessed: it is no unit.
 
 /// Exponents of metre, kilogram, second, ampere, kelvin, mole, candela, radian, and counts.
@@ -53,7 +53,7 @@ const PREFIXED: &[(&str, Dimension, f64)] = &[
     ("l", dimension(3, 0, 0, 0, 0), 1e-3),
 ];
 
-/// Names that take no prefix, with their factor and the offset of their zero.
+/// With their factor and the offset of their zero.
 const UNPREFIXED: &[(&str, Dimension, f64, f64)] = &[
     ("min", dimension(0, 0, 1, 0, 0), 60.0, 0.0),
     ("h", dimension(0, 0, 1, 0, 0), 3600.0, 0.0),
@@ -113,7 +113,6 @@ const PREFIXES: &[(&str, f64)] = &[
     ("P", 1e15),
 ];
 
-/// Looks up a name with its prefix, if any.
 fn find_unit(name: &str) -> Option<ParsedUnit> {
     // Whole names first: "min" is no milli-inch.
     if let Some(&(_, dimension, factor, offset)) = UNPREFIXED.iter().find(|known| known.0 == name) {
@@ -139,7 +138,7 @@ fn find_unit(name: &str) -> Option<ParsedUnit> {
     })
 }
 
-/// Parses a unit; None if any part of it is unknown.
+/// None if any part is unknown.
 pub(crate) fn parse_unit(text: &str) -> Option<ParsedUnit> {
     let text = text.trim().replace("**", "^");
     if let Some(one) = find_unit(&text) {
@@ -177,7 +176,7 @@ pub(crate) fn parse_unit(text: &str) -> Option<ParsedUnit> {
     (any && !divides).then_some(product)
 }
 
-/// Splits a name from its power: `s`, `s^2`, `s-2`, `s2`.
+/// Reads `s`, `s^2`, `s-2`, `s2`.
 fn split_exponent(word: &str) -> Option<(&str, i32)> {
     if let Some((name, power)) = word.split_once('^') {
         let power = power.trim_matches(['(', ')']).parse().ok()?;
@@ -192,7 +191,7 @@ fn split_exponent(word: &str) -> Option<(&str, i32)> {
     (-9..=9).contains(&power).then_some((name, power))
 }
 
-/// Gain and offset that convert units: `to = from * gain + offset`. None if their dimensions differ.
+/// `to = from * gain + offset`; None if the dimensions differ.
 pub(crate) fn conversion(from: &ParsedUnit, to: &ParsedUnit) -> Option<(f64, f64)> {
     (from.dimension == to.dimension).then(|| {
         let offset = (from.offset - to.offset) / to.factor;

@@ -155,7 +155,7 @@ operator! {
     }
 }
 
-/// Computes one row of correlations per pair of windows; shared by `Xcorr` and `GccPhat`.
+/// One row of correlations per pair of windows, for `Xcorr` and `GccPhat`.
 #[derive(Default)]
 struct CorrelationProcessor {
     pairs: WindowPairs,
@@ -167,7 +167,6 @@ fn lag_samples(lag: u64) -> usize {
     usize::try_from(lag).unwrap_or(usize::MAX)
 }
 
-/// The phase transform with these parameters.
 fn phase_transform(
     operator: &'static str,
     band_hz: &Value,
@@ -366,7 +365,6 @@ impl Operator for Delay {
 }
 
 impl Delay {
-    /// Emits the pending rows.
     fn flush(&mut self, out: &mut Out<'_>) -> Result<(), OpError> {
         let Some(bound) = &mut self.bound else {
             return Ok(());

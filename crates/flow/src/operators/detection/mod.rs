@@ -1,4 +1,4 @@
-//! Operators that find ranges in a stream: thresholds, STA/LTA, and CFAR.
+//! Operators that find ranges: thresholds, STA/LTA, CFAR.
 
 pub(crate) mod ca_cfar;
 pub(crate) mod cfar;

@@ -52,7 +52,7 @@ operator! {
 type CompleteRanges = SmallVec<[Range<i64>; 2]>;
 
 impl ToRanges {
-    /// Adds a range that begins at or after all before it.
+    /// Ranges come in order of their starts.
     fn add(&mut self, range: Range<i64>, complete: &mut CompleteRanges) {
         let start = range.start.saturating_sub_unsigned(self.before).max(0);
         let end = range.end.saturating_add_unsigned(self.after);

@@ -19,7 +19,7 @@ use crate::{
     ParameterUpdate, PlanError, Port, PortType, Ranges, json,
 };
 
-/// Numbers converted at a time: 16 KiB of doubles.
+/// 16 KiB of doubles.
 const TILE_VALUES: usize = 2048;
 
 operator! {
@@ -86,7 +86,7 @@ impl Triggers {
         self.emit_ranges(complete, out)
     }
 
-    /// Runs the detector over `count` numbers of an item; `grid` gives their indices.
+    /// `grid` gives the numbers' indices.
     fn detect(
         &mut self,
         part: &Item,
@@ -121,7 +121,7 @@ impl Operator for Triggers {
             .bind("triggers", Some(&values), from_ref(&port))?;
         self.port = Some(port);
         self.tile = vec![0.0; TILE_VALUES];
-        // In samples, for windows too. Lengths are integers: round the minimum up and the merge distance down.
+        // In samples, for windows too, as integers: the minimum rounded up, the merge distance down.
         let samples = |seconds| stream.get().rate.samples_in_seconds(seconds).ok();
         let min_length = samples(self.min_length).and_then(SampleCount::ceil);
         let merge = samples(self.merge).and_then(SampleCount::floor);
@@ -157,7 +157,7 @@ impl Operator for Triggers {
             }
             Item::Frames(frames) => {
                 let (start, hop, span) = (frames.start(), frames.hop(), frames.window());
-                // All numbers of a block in one item, because one call per window would be slow.
+                // All numbers of a block in one item: one call per window would be slow.
                 let numbers = frames_to_samples(frames, 0, out)?;
                 for from in (0..numbers.len()).step_by(TILE_VALUES) {
                     let count = (numbers.len() - from).min(TILE_VALUES as u64);

@@ -1,4 +1,4 @@
-//! Collects the items of several inputs that an operator processes together.
+//! Collects the items of several inputs that are processed together.
 
 use smallvec::SmallVec;
 
@@ -12,7 +12,7 @@ pub(crate) struct AlignedItems {
 }
 
 impl AlignedItems {
-    /// For this many inputs, which the engine serves in order.
+    /// The engine serves the inputs in order.
     pub(crate) fn new(inputs: usize) -> Self {
         Self {
             inputs,
@@ -21,7 +21,7 @@ impl AlignedItems {
     }
 
     /// Takes an item; returns whether all have arrived. Then `item` is that of the first input,
-    /// [`others`](Self::others) are the rest, and the next call starts over. Samples are contiguous in memory then.
+    /// [`others`](Self::others) are the rest, all contiguous in memory, and the next call starts over.
     pub(crate) fn is_complete(&mut self, port: Port, item: &mut Item) -> Result<bool, OpError> {
         if let Item::Samples(samples) = item
             && samples.buffers().nth(1).is_some()
@@ -38,7 +38,7 @@ impl AlignedItems {
             self.waiting.push(item.take());
             return Ok(false);
         }
-        // Swap: the first item replaces the last, which joins the others.
+        // The first item replaces the last, which joins the others.
         let last = item.take();
         if !self.waiting.is_empty() {
             *item = self.waiting.remove(0);
@@ -47,7 +47,7 @@ impl AlignedItems {
         Ok(true)
     }
 
-    /// Items of the inputs after the first, in order.
+    /// Of the inputs after the first, in order.
     pub(crate) fn others(&self) -> &[Item] {
         &self.waiting
     }

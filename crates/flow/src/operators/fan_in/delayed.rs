@@ -57,7 +57,7 @@ impl Delayed {
         }
     }
 
-    /// A row of initial values as bytes, and their number.
+    /// As bytes, and the number of values.
     fn initial_row(&self, dtype: DType) -> Result<(Vec<u8>, usize), PlanError> {
         let numbers: Option<Vec<f64>> = match &self.initial {
             Value::Array(list) => list.iter().map(Value::as_f64).collect(),
@@ -83,14 +83,13 @@ impl Delayed {
             operator: "delayed",
             error,
         })?;
-        // Round to single precision, as everywhere else.
+        // Rounded to single precision, as everywhere.
         if !exact && !matches!(dtype, DType::F32 | DType::C64) {
             return Err(self.parameter_error(&format!("numbers that {dtype} has")));
         }
         Ok((row, numbers.len()))
     }
 
-    /// Discards what was fed back.
     fn start(&mut self) {
         self.at = 0;
         self.rows.clear();
@@ -189,9 +188,8 @@ impl Operator for Delayed {
 }
 
 impl Delayed {
-    /// Stores fed-back rows until they are due.
     fn store(&mut self, item: &Item) -> Result<(), OpError> {
-        // Move data to the front only where that is less than the space it frees: each byte is moved about once.
+        // Move data to the front only if that is less than the space it frees: each byte is moved about once.
         if self.at > self.rows.len() / 2 {
             self.rows.drain(..self.at);
             self.at = 0;

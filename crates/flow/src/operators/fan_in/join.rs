@@ -54,22 +54,22 @@ operator! {
 
 struct BoundState {
     matcher: Matcher,
-    /// Builders for inputs that are ranges.
+    /// For inputs that are ranges.
     builders: [Option<RowBuilder>; 2],
     open_inputs: usize,
 }
 
-/// Whether indices of the two streams refer to the same samples.
+/// Whether indices of both refer to the same samples.
 pub(crate) fn same_timebase(a: StreamId, b: StreamId) -> bool {
-    // Timebase numbers are practically unique across stores; 0 is shared by everything in memory.
+    // Timebase numbers are practically unique across stores; all in memory shares 0.
     a.get().timebase == b.get().timebase
 }
 
-/// Hint for inputs matched by index whose rates differ.
+/// For inputs matched by index whose rates differ.
 pub(super) const RATE_HINT: &str = "equal indices are equal times only at one rate: bring one of them to the rate of the other \
                           with resample(rate_hz=...), or align() it to the other";
 
-/// Whether two streams share timebase and rate. Arrays in memory and feeds share a timebase whatever their rates.
+/// Same timebase and rate: arrays in memory and feeds share a timebase whatever their rates.
 pub(crate) fn same_grid(a: StreamId, b: StreamId) -> bool {
     same_timebase(a, b) && a.get().rate == b.get().rate
 }

@@ -1,5 +1,4 @@
-//! Pairs windows of two inputs with equal indices, as double-precision values. Shared by operators that compare two
-//! inputs.
+//! Pairs windows of two inputs with equal indices, in double precision.
 
 use std::slice::from_ref;
 
@@ -17,7 +16,6 @@ use crate::{
 /// Bytes of tables per sample of a window.
 const PAIR_BYTES: u64 = 192;
 
-/// Collects the windows of two inputs, matched by index.
 #[derive(Default)]
 pub(crate) struct WindowPairs {
     aligned_items: AlignedItems,
@@ -26,21 +24,17 @@ pub(crate) struct WindowPairs {
     workspace: Option<Workspace>,
 }
 
-/// Properties of the windows that both inputs share.
+/// What the windows of both inputs have in common.
 pub(crate) struct PairInput {
-    /// Samples of a window.
     pub(crate) width: usize,
-    /// Sample rate in hertz.
+    /// In hertz.
     pub(crate) rate: f64,
-    /// Units of the inputs' values; empty if unknown.
+    /// Of values; empty if unknown.
     pub(crate) units: [&'static str; 2],
 }
 
 impl WindowPairs {
-    /// Prepares for two inputs.
-    ///
-    /// # Errors
-    /// [`PlanError`] unless both are equal windows of real samples of one timebase.
+    /// An error unless both inputs are equal windows of real samples of one timebase.
     pub(crate) fn bind(
         &mut self,
         operator: &'static str,
@@ -54,7 +48,7 @@ impl WindowPairs {
             values.bind(operator, Some(&doubles), from_ref(port))?;
         }
         self.aligned_items = AlignedItems::new(inputs.len());
-        // Transforms of zero-padded windows, for both inputs and for their product.
+        // Transforms of zero-padded windows: of both inputs and of their product.
         self.workspace = Some(Workspace::check(
             operator,
             "window",
@@ -69,7 +63,7 @@ impl WindowPairs {
         })
     }
 
-    /// Properties of an operator on these pairs.
+    /// Of an operator on these pairs.
     pub(crate) fn properties(&self, output: PortType) -> OperatorProperties {
         let mut properties = OperatorProperties::new([output])
             .align(Alignment::Window)
@@ -78,12 +72,12 @@ impl WindowPairs {
         properties
     }
 
-    /// Takes an item; returns whether those of both inputs have arrived. Then `item` is that of the first.
+    /// Returns whether both items have arrived; then `item` is the first input's.
     pub(crate) fn is_complete(&mut self, port: Port, item: &mut Item) -> Result<bool, OpError> {
         self.aligned_items.is_complete(port, item)
     }
 
-    /// Calls a function with the values of each pair of windows, in order.
+    /// Passes the values of each pair of windows, in order.
     pub(crate) fn each(
         &mut self,
         first: &Item,

@@ -29,7 +29,7 @@ operator! {
     state {}
 }
 
-/// Checks that inputs are samples, or equal windows, of one timebase, so that they can be matched by index.
+/// Checks that inputs are samples, or equal windows, of one timebase, so that indices match.
 pub fn one_grid(operator: &'static str, inputs: &[PortType]) -> Result<(), PlanError> {
     let grid = |port: &PortType| match *port {
         PortType::Samples { stream, .. } => Some((stream, 0, 0)),
@@ -42,7 +42,7 @@ pub fn one_grid(operator: &'static str, inputs: &[PortType]) -> Result<(), PlanE
         PortType::Ranges { .. } | PortType::Rows { .. } | PortType::Count => None,
     };
     let first = inputs.first().and_then(grid);
-    // Why a port cannot be matched with the first, and how to fix it.
+    // Why a port cannot be matched with the first, and the remedy.
     let differs = |port: &PortType| match (first, grid(port)) {
         (Some((a, window, hop)), Some((b, other_window, other_hop))) => {
             if !same_timebase(a, b) || (window, hop) != (other_window, other_hop) {

@@ -68,12 +68,12 @@ operator! {
     alternatives { "direct": Tolerance(ROUNDING_ERROR), "fft": Tolerance(ROUNDING_ERROR) }
 }
 
-/// Rounding error of the transforms, relative to the largest samples of a block.
+/// Of the transforms, relative to the largest samples of a block.
 const ROUNDING_ERROR: f64 = 1e-14;
 
 impl<T: Precision> StreamKernel<T> for Kernel<T> {
     fn run(&mut self, values: &[T], results: &mut [T]) {
-        // Fails only if the lengths differ, which they do not.
+        // Fails only if the lengths differ.
         let _ = self.process(values, results);
     }
 
@@ -82,7 +82,6 @@ impl<T: Precision> StreamKernel<T> for Kernel<T> {
     }
 }
 
-/// A parameter that the others call for.
 fn needs(needs: &str, mend: &'static str) -> PlanError {
     PlanError::NeedsParameter {
         operator: "fir",
@@ -92,7 +91,7 @@ fn needs(needs: &str, mend: &'static str) -> PlanError {
 }
 
 impl Fir {
-    /// The taps, given or designed.
+    /// Given or designed.
     fn design_taps(&self, rate: f64) -> Result<Vec<f64>, PlanError> {
         let is_given = |value: &Value| !value.is_null();
         let equiripple =
@@ -124,7 +123,6 @@ impl Fir {
         }
     }
 
-    /// The number of taps, if given.
     fn tap_count(&self) -> Result<Option<usize>, PlanError> {
         match &self.taps {
             Value::Null => Ok(None),
@@ -219,7 +217,7 @@ impl Fir {
         Ok(remez("fir", count, &bands, rate)?)
     }
 
-    /// The group delay in samples. Checks that it is the same for all frequencies, and whole.
+    /// In samples. Checks that it is whole and the same for all frequencies.
     fn centre_delay(&self, taps: &[f64]) -> Result<usize, PlanError> {
         let mirrored = taps.iter().zip(taps.iter().rev());
         let even = mirrored.clone().all(|(tap, other)| tap == other);
@@ -255,7 +253,7 @@ impl Operator for Fir {
             };
         let each = bytes.div_ceil(count.max(1) as u64);
         let workspace = Workspace::check("fir", "taps", count as u64, each)?;
-        // In the samples' precision only, since tables of many taps are large.
+        // Only in the samples' precision, since tables of many taps are large.
         let (kernels, held) = match input.single {
             true => {
                 let kernel = Kernel::<f32>::new("fir", &taps, method)?;

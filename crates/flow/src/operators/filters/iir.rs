@@ -68,12 +68,12 @@ operator! {
     }
 }
 
-/// A filter counts as settled once the influence of its past is below this fraction.
+/// A filter has settled once the influence of its past is below this fraction.
 const SETTLED_ERROR: f64 = 1e-9;
 
 impl<T: Precision + Into<f64>> StreamKernel<T> for SosFilter {
     fn run(&mut self, values: &[T], results: &mut [T]) {
-        // Fails only if the lengths differ, which they do not.
+        // Fails only if the lengths differ.
         let _ = self.process(values, results);
     }
 
@@ -82,7 +82,6 @@ impl<T: Precision + Into<f64>> StreamKernel<T> for SosFilter {
     }
 }
 
-/// Binds a designed filter to its input.
 pub(super) fn bind(
     stream_processor: &mut StreamProcessor,
     operator: &'static str,
@@ -108,7 +107,6 @@ pub(super) fn bind(
     }))
 }
 
-/// An invalid parameter.
 pub(super) fn parameter_error(
     operator: &'static str,
     parameter: &'static str,
@@ -131,7 +129,7 @@ pub(super) fn numbers(value: &Value) -> Vec<f64> {
     }
 }
 
-/// The filter family, with the ripple or attenuation that it needs.
+/// With the ripple or attenuation that it needs.
 pub(super) fn family(
     operator: &'static str,
     kind: &str,
@@ -164,7 +162,7 @@ pub(super) fn family(
     })
 }
 
-/// The band, by its name and corner frequencies.
+/// By name and corner frequencies.
 pub(super) fn band(
     operator: &'static str,
     name: &str,

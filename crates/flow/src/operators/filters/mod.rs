@@ -1,4 +1,4 @@
-//! Operators on samples in order: FIR and IIR filters, resampling, and running statistics.
+//! Operators on samples in order: filters, resampling, running statistics.
 
 pub(crate) mod fir;
 pub(crate) mod iir;

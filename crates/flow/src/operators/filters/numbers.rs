@@ -1,8 +1,8 @@
 //! Streams of numbers: samples, or windows of one value each.
 //!
-//! Detectors and running statistics serve windows (the loudness of each, a score) as well as samples.
-//! [`NumberProcessor`] passes windows of one value to the stream processor as consecutive samples, and gives the
-//! results the windows' indices. Durations are counted in numbers: at the sample rate, or the rate of windows.
+//! Detectors and running statistics serve windows (the loudness of each, a score) as well as samples:
+//! [`NumberProcessor`] passes windows of one value to the stream processor as consecutive samples, and gives results
+//! the windows' indices. Durations are counted in numbers: at the rate of samples, or of windows.
 
 use isochrony_dsp::detect::{CellCfar, ClassicStaLta, NoiseCfar, RecursiveStaLta};
 use isochrony_dsp::running::{MOST_SAMPLES, Real, RunningMean, RunningQuantile, RunningRms};
@@ -41,15 +41,13 @@ kernels!(
     RunningRms
 );
 
-/// Upper bound of a kernel's bytes per number of its window: for a quantile value, place and order.
+/// Upper bound of a kernel's bytes per number of its window; a quantile has value, place and order.
 const NUMBER_BYTES: u64 = 32;
 
-/// An operator's input as a stream of numbers.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct NumberInput {
     sample_input: SampleInput,
     operator: &'static str,
-    /// Type and stream of the numbers.
     dtype: DType,
     stream: StreamId,
     /// Length and hop of windows.
@@ -60,10 +58,7 @@ pub(crate) struct NumberInput {
 }
 
 impl NumberInput {
-    /// The real numbers of a port.
-    ///
-    /// # Errors
-    /// [`PlanError::InputType`] if it has none.
+    /// The real numbers of a port; an error if it has none.
     pub(crate) fn real(operator: &'static str, port: &PortType) -> Result<Self, PlanError> {
         let (dtype, stream, windows) = match *port {
             PortType::Samples { dtype, stream } => (dtype, stream, None),
@@ -94,13 +89,12 @@ impl NumberInput {
         })
     }
 
-    /// The port type of the numbers.
     pub(crate) fn numbers(&self) -> PortType {
         let (dtype, stream) = (self.dtype, self.stream);
         PortType::Samples { dtype, stream }
     }
 
-    /// Unit of the numbers; empty if unknown.
+    /// Empty if unknown.
     pub(crate) fn unit(&self) -> &'static str {
         self.sample_input.unit()
     }
@@ -114,10 +108,8 @@ impl NumberInput {
             .kernels(|| kernel.clone(), || kernel.clone())
     }
 
-    /// Converts seconds, exact as the decimal they were written as, to the nearest count of numbers.
-    ///
-    /// # Errors
-    /// [`PlanError::Parameter`] if the count is zero or too large.
+    /// Converts seconds, exact as the decimal written, to the nearest count of numbers; an error if that is
+    /// zero or too large.
     pub(crate) fn count(&self, parameter: &'static str, seconds: f64) -> Result<usize, PlanError> {
         let count = self.rate.samples_in_seconds(seconds).ok();
         let count = count.and_then(|count| count.per(self.samples_per_number).round());
@@ -143,22 +135,18 @@ impl NumberInput {
     }
 }
 
-/// Runs a kernel over a stream of numbers.
 #[derive(Default)]
 pub(crate) struct NumberProcessor {
     stream_processor: StreamProcessor,
     windows: Option<(u64, u64)>,
-    /// Windows since the start of the contiguous range.
+    /// Since the start of the contiguous range.
     windows_seen: i64,
-    /// Bytes of the kernel, until they are reported.
+    /// Of the kernel, until reported.
     holds: u64,
 }
 
 impl NumberProcessor {
-    /// Binds to an input; `bytes` is what the kernel holds.
-    ///
-    /// # Errors
-    /// As [`StreamProcessor::bind`].
+    /// `bytes`: what the kernel holds.
     pub(crate) fn bind(
         &mut self,
         input: &NumberInput,
@@ -190,9 +178,6 @@ impl NumberProcessor {
     }
 
     /// Replaces the numbers by results.
-    ///
-    /// # Errors
-    /// As [`StreamProcessor::process`].
     pub(crate) fn process(&mut self, item: &mut Item, out: &mut Out<'_>) -> Result<Next, OpError> {
         if self.holds > 0 {
             out.holds(std::mem::take(&mut self.holds))?;
@@ -217,13 +202,13 @@ impl NumberProcessor {
         Ok(next)
     }
 
-    /// Forgets the past: what follows does not continue it.
+    /// What follows does not continue the past.
     pub(crate) fn reset(&mut self) {
         self.windows_seen = 0;
         self.stream_processor.reset();
     }
 
-    /// Maps a progress mark of the input to the output.
+    /// Maps an input's progress mark to the output.
     pub(crate) fn progress(&self, upto: i64) -> i64 {
         let lag = upto.saturating_sub(self.stream_processor.progress(upto));
         let hop = self.windows.map_or(1, |(_, hop)| hop as i64);
@@ -231,7 +216,7 @@ impl NumberProcessor {
     }
 }
 
-/// Converts windows of one value to samples that begin at index `start`; copies values that are not adjacent.
+/// Windows of one value as samples from index `start`; copies values that are not adjacent.
 pub(crate) fn frames_to_samples(
     frames: &Frames,
     start: i64,

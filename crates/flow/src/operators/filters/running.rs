@@ -125,8 +125,8 @@ fn quantile_contract(window: usize) -> Contract {
     }
 }
 
-/// Implements [`Operator`] by a kernel, made of the operator and its window in samples, whose results have the unit of the
-/// numbers.
+/// Implements [`Operator`] by a kernel, made of the operator and its window in samples, whose results have the
+/// numbers' unit.
 macro_rules! running_operator {
     ($Operator:ident, $kernel:expr, $contract:expr) => {
         impl Operator for $Operator {

@@ -1,4 +1,4 @@
-//! Describes samples on an operator's input, and their conversion to values in their unit.
+//! Samples on an operator's input, and their conversion to values in their unit.
 
 use std::slice::from_ref;
 
@@ -10,24 +10,19 @@ use crate::operators::windows::row_processor::{dtype_of, is_single};
 use crate::operators::wrong_input;
 use crate::{PlanError, PortType};
 
-/// An operator's input of samples.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct SampleInput {
     dtype: DType,
     stream: StreamId,
-    /// Sample rate in hertz.
+    /// In hertz.
     pub(crate) rate: f64,
-    /// Whether samples are complex.
     pub(crate) complex: bool,
     /// Whether values are in single precision.
     pub(crate) single: bool,
 }
 
 impl SampleInput {
-    /// The samples of a port.
-    ///
-    /// # Errors
-    /// [`PlanError::InputType`] if it has none.
+    /// The samples of a port; an error if it has none.
     pub(crate) fn of(operator: &'static str, port: &PortType) -> Result<Self, PlanError> {
         match *port {
             PortType::Samples { dtype, stream } => Ok(Self {
@@ -46,10 +41,7 @@ impl SampleInput {
         }
     }
 
-    /// The samples of a port, which must be real.
-    ///
-    /// # Errors
-    /// [`PlanError::InputType`] if it has none.
+    /// The real samples of a port; an error if it has none.
     pub(crate) fn real(operator: &'static str, port: &PortType) -> Result<Self, PlanError> {
         match Self::of(operator, port)? {
             input if input.complex => Err(wrong_input(
@@ -62,15 +54,11 @@ impl SampleInput {
         }
     }
 
-    /// Name, timebase, rate and calibration.
     pub(crate) fn stream(&self) -> StreamId {
         self.stream
     }
 
     /// Converts samples to values of their precision; None if they are such values.
-    ///
-    /// # Errors
-    /// [`PlanError`] of the conversion.
     pub(crate) fn conversion(
         &self,
         operator: &'static str,
@@ -89,7 +77,7 @@ impl SampleInput {
         Ok(Some(compiled))
     }
 
-    /// Unit of the samples' values; empty if unknown.
+    /// Empty if unknown.
     pub(crate) fn unit(&self) -> &'static str {
         self.stream.get().calibration.unit()
     }

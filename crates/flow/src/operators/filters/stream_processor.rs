@@ -1,11 +1,11 @@
 //! Runs stateful kernels from samples to samples: filters, running statistics, detectors.
 //!
-//! A [`StreamKernel`] computes one number per number in one precision, and keeps its state between calls; it does not
+//! A [`StreamKernel`] computes one number per number in one precision, keeps its state between calls, and does not
 //! know items. [`StreamProcessor`] connects it to the engine: it converts samples to values in their unit, tile by
 //! tile; resets the kernel at every break (gap, clock step, loss, removal by a filter), so that what follows starts
-//! like a recording; and gives the results their indices.
+//! like a recording; and gives results their indices.
 //!
-//! Results are float32 for float32 samples and double for all other real ones. Complex samples are processed as two
+//! Results are float32 for float32 samples and double for other real ones. Complex samples are processed as two
 //! signals, which is right only for linear kernels with real coefficients; only operators with such kernels accept
 //! them.
 //!
@@ -21,16 +21,15 @@ use crate::operators::general::compiled::CompiledExpr;
 use crate::operators::windows::row_processor::dtype_of;
 use crate::{Item, Next, OpError, OpErrorKind, OperatorProperties, Out, PlanError, PortType};
 
-/// Values of a tile: 16 KiB of doubles.
+/// 16 KiB of doubles.
 const TILE_VALUES: usize = 2048;
 
-/// Computes a stream of numbers from another.
 pub(crate) trait StreamKernel<T>: Send {
-    /// Computes the next results, one per value. Results do not depend on how a stream is divided into calls.
+    /// Computes one result per value. Results do not depend on how a stream is divided into calls.
     fn run(&mut self, values: &[T], results: &mut [T]);
 
-    /// Computes the results still held at the end of a contiguous range, [`ResultProperties::held`] of them. For a
-    /// shorter range they are the last of these. The default implementation feeds zeros.
+    /// Computes the [`ResultProperties::held`] results still held at the end of a contiguous range; for a shorter
+    /// range they are the last of these. By default feeds zeros.
     fn flush(&mut self, results: &mut [T])
     where
         T: Copy + Default,
@@ -41,11 +40,10 @@ pub(crate) trait StreamKernel<T>: Send {
         }
     }
 
-    /// Resets the state: another contiguous range begins.
+    /// Another contiguous range begins.
     fn reset(&mut self);
 }
 
-/// Kernels in either precision.
 pub(crate) enum Kernels {
     Single(PartKernels<f32>),
     Double(PartKernels<f64>),
@@ -67,7 +65,7 @@ impl SampleInput {
         }
     }
 
-    /// Single-precision kernels: this one, and a copy for the imaginary part of complex numbers.
+    /// This kernel, and a copy for the imaginary part of complex numbers.
     pub(crate) fn single_kernels<K>(&self, kernel: K) -> Kernels
     where
         K: StreamKernel<f32> + Clone + 'static,
@@ -87,7 +85,6 @@ impl SampleInput {
         Kernels::Double(PartKernels::new(kernels.collect()))
     }
 
-    /// Number of parts of a sample.
     fn parts(&self) -> usize {
         if self.complex { 2 } else { 1 }
     }
@@ -96,7 +93,6 @@ impl SampleInput {
 /// One kernel per part of a number, and memory for a tile.
 pub(crate) struct PartKernels<T> {
     kernels: Vec<Box<dyn StreamKernel<T>>>,
-    /// Converted values.
     values: Vec<T>,
     /// One part of complex values, and its results.
     part: [Vec<T>; 2],
@@ -113,7 +109,7 @@ impl<T: bytemuck::Pod + Default> PartKernels<T> {
         }
     }
 
-    /// Computes the results of a segment that is contiguous in memory.
+    /// The segment is contiguous in memory.
     fn run(
         &mut self,
         samples: &SigSeg,
@@ -123,7 +119,7 @@ impl<T: bytemuck::Pod + Default> PartKernels<T> {
         let parts = self.kernels.len();
         let len = samples.len() as usize;
         let bytes = samples.buffers().next().map(|buffer| buffer.bytes());
-        // Segments guarantee alignment; the conversion rejects samples of another type than was bound.
+        // Segments are aligned; the conversion rejects samples of another type than was bound.
         let own: &[T] = bytemuck::try_cast_slice(bytes.unwrap_or_default()).unwrap_or_default();
         if conversion.is_none() && own.len() != parts * len {
             return Err(OpErrorKind::WrongItem {
@@ -171,7 +167,7 @@ impl<T: bytemuck::Pod + Default> PartKernels<T> {
         Ok(())
     }
 
-    /// Computes the results still held at the end of a contiguous range.
+    /// At the end of a contiguous range.
     fn flush(&mut self, results: &mut [T]) {
         let parts = self.kernels.len();
         if let [kernel] = &mut self.kernels[..] {
@@ -191,12 +187,11 @@ impl<T: bytemuck::Pod + Default> PartKernels<T> {
     }
 }
 
-/// Properties of the results.
 #[derive(Default)]
 pub(crate) struct ResultProperties {
-    /// Unit; empty if unknown.
+    /// Empty if unknown.
     pub(crate) unit: String,
-    /// Samples by which a result lags behind the sample it belongs to.
+    /// Samples by which a result lags behind the one it belongs to.
     pub(crate) lag: u64,
     /// Results dropped at the start of each contiguous range.
     pub(crate) skip: u64,
@@ -205,12 +200,11 @@ pub(crate) struct ResultProperties {
     pub(crate) held: u64,
 }
 
-/// Runs a kernel over samples.
 #[derive(Default)]
 pub(crate) struct StreamProcessor(Option<BoundState>);
 
 struct BoundState {
-    /// Converts samples to values of the kernel's precision; None: they are such values.
+    /// To values of the kernel's precision; None: samples are such values.
     conversion: Option<CompiledExpr>,
     kernels: Kernels,
     dtype: DType,
@@ -218,14 +212,14 @@ struct BoundState {
     lag: u64,
     skip: u64,
     held: u64,
-    /// Results of this contiguous range still to be dropped.
+    /// Still to be dropped in this contiguous range.
     remaining_skip: u64,
     /// Index that would continue the contiguous range; None if none has begun.
     next: Option<i64>,
 }
 
 impl BoundState {
-    /// Gives results of samples from `start` on their indices; None if all are dropped.
+    /// `start`: index of the first sample; None if all results are dropped.
     fn with_indices(&mut self, buffer: Buffer, start: i64) -> Result<Option<SigSeg>, OpError> {
         let start = start.saturating_sub_unsigned(self.lag);
         let results = SigSeg::new(buffer, start, self.dtype, self.stream)?;
@@ -244,10 +238,7 @@ impl BoundState {
 }
 
 impl StreamProcessor {
-    /// Binds to an input. The returned properties lack the contract, which the operator adds.
-    ///
-    /// # Errors
-    /// [`PlanError`] of the conversion.
+    /// The returned properties lack the contract, which the operator adds.
     pub(crate) fn bind(
         &mut self,
         operator: &'static str,
@@ -282,10 +273,7 @@ impl StreamProcessor {
         Ok(properties)
     }
 
-    /// Replaces samples by results.
-    ///
-    /// # Errors
-    /// [`OpErrorKind::WrongItem`] unless the item has the bound samples.
+    /// Replaces samples by results; an error unless the item has the bound samples.
     pub(crate) fn process(&mut self, item: &mut Item, out: &mut Out<'_>) -> Result<Next, OpError> {
         let (Item::Samples(samples), Some(bound)) = (&*item, &mut self.0) else {
             return Err(OpErrorKind::WrongItem {
@@ -318,10 +306,7 @@ impl StreamProcessor {
         }
     }
 
-    /// Emits the results held of the contiguous range that ended, and resets the kernel.
-    ///
-    /// # Errors
-    /// What a later operator failed with.
+    /// Emits the held results of the contiguous range that ended, and resets the kernel.
     pub(crate) fn flush(&mut self, out: &mut Out<'_>) -> Result<(), OpError> {
         if let Some(bound) = &mut self.0
             && let (Some(start), true) = (bound.next, bound.held > 0)
@@ -341,7 +326,7 @@ impl StreamProcessor {
         Ok(())
     }
 
-    /// Forgets the past: what follows does not continue it.
+    /// What follows does not continue the past.
     pub(crate) fn reset(&mut self) {
         if let Some(bound) = &mut self.0 {
             bound.remaining_skip = bound.skip;
@@ -353,7 +338,7 @@ impl StreamProcessor {
         }
     }
 
-    /// Maps a progress mark of the input to the output. Held results are emitted only once the end of their range is
+    /// Maps an input's progress mark to the output. Held results are emitted only once the end of their range is
     /// known, however far the input is by then.
     pub(crate) fn progress(&self, upto: i64) -> i64 {
         let Some(bound) = &self.0 else {

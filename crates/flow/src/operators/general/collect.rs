@@ -31,13 +31,13 @@ operator! {
     }
 }
 
-/// Maximum number of bytes reserved before data arrives.
+/// Before data arrives.
 const MAX_RESERVED_BYTES: usize = 1 << 30;
 
-/// Appends bytes; new memory is taken in large pages.
+/// Takes new memory in large pages.
 fn append(gathered: &mut Vec<u8>, more: &[u8]) -> Result<(), OpError> {
     if gathered.capacity() - gathered.len() < more.len() {
-        // The vector doubles; memory not written to is not allocated yet.
+        // The vector doubles; memory is allocated only once written to.
         let room = has_free_memory(gathered.len().max(more.len()) as u64);
         if !room || gathered.try_reserve(more.len()).is_err() {
             return Err(OpErrorKind::ResultTooLarge {

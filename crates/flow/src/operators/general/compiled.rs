@@ -8,7 +8,7 @@ use crate::operators::fan_in::zip::one_grid;
 use crate::operators::wrong_input;
 use crate::{Contract, Item, OpError, OpErrorKind, ParameterUpdate, PlanError, PortType};
 
-/// An operator's expression, compiled once its inputs are known.
+/// Compiled once the inputs are known.
 #[derive(Default)]
 pub(crate) struct CompiledExpr(Option<BoundState>);
 
@@ -16,12 +16,12 @@ struct BoundState {
     program: Program,
     scratch: Scratch,
     state: State,
-    /// Kept to compile again.
+    /// To compile again.
     operator: &'static str,
     ports: SmallVec<[PortType; 2]>,
 }
 
-/// Values of an input's row: 1 for samples.
+/// Values of an input's row; 1 for samples.
 fn width(port: &PortType) -> usize {
     match *port {
         PortType::Frames { width, .. } => width,
@@ -30,8 +30,8 @@ fn width(port: &PortType) -> usize {
 }
 
 impl CompiledExpr {
-    /// Compiles an expression for ports matched by index; calibrated counts become values in their unit. A row of one
-    /// value is combined with every sample of longer rows.
+    /// Compiles for ports matched by index; calibrated counts become values in their unit. A row of one value is
+    /// combined with every sample of longer rows.
     pub(crate) fn bind(
         &mut self,
         operator: &'static str,
@@ -79,7 +79,7 @@ impl CompiledExpr {
         Ok(program)
     }
 
-    /// Runs over a block of windows of the only input; `out` has one row of results per window.
+    /// Runs over a block of windows of the only input; `out` has a row of results per window.
     pub(crate) fn run(&mut self, frames: &crate::Frames, out: &mut [u8]) -> Result<(), OpError> {
         self.run_windows(&[windows(frames)?], out)
     }
@@ -124,7 +124,7 @@ impl CompiledExpr {
         Ok(())
     }
 
-    /// Replaces the expression by another of the same type. State of equal subexpressions is kept.
+    /// Replaces the expression by one of the same type. State of equal subexpressions is kept.
     pub(crate) fn set(&mut self, saved: Option<&Value>) -> Result<ParameterUpdate, OpError> {
         let expr = saved.and_then(|saved| serde_json::from_value::<Expr>(saved.clone()).ok());
         let (Some(expr), Some(before)) = (expr, self.0.take()) else {
@@ -138,7 +138,6 @@ impl CompiledExpr {
         Ok(ParameterUpdate::Applied)
     }
 
-    /// Forgets the state of earlier windows.
     pub(crate) fn reset(&mut self) {
         if let Some(bound) = &mut self.0 {
             bound.state.reset();
@@ -146,7 +145,6 @@ impl CompiledExpr {
     }
 }
 
-/// The contract of an operator that runs this program.
 pub(crate) fn contract(program: &Program) -> Contract {
     match program.is_stateful() {
         true => Contract::Sequential,
@@ -154,7 +152,7 @@ pub(crate) fn contract(program: &Program) -> Contract {
     }
 }
 
-/// Values of a row of results, for these inputs.
+/// For these inputs.
 pub(crate) fn row_width(program: &Program, ports: &[PortType]) -> usize {
     match program.output().shape {
         Shape::Sample => ports.iter().map(width).max().unwrap_or(1),

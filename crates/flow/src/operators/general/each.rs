@@ -49,9 +49,6 @@ impl Operator for ForEach {
 
 impl Plan {
     /// [`ForEach`].
-    ///
-    /// # Errors
-    /// None today.
     pub fn each(
         &self,
         function: impl Fn(&Item) -> Result<(), Cause> + Send + Sync + 'static,

@@ -51,7 +51,7 @@ impl Operator for Map {
             .bind("map", self.expression.as_ref(), inputs)?;
         let output = program.output();
         let stream = match port.stream_id() {
-            // The unit of the result is not known.
+            // The unit of the result is unknown.
             Some(stream) => stream
                 .get()
                 .clone()

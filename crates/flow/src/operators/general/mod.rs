@@ -1,4 +1,4 @@
-//! Operators that work on any kind of item: expressions, functions, limits, and counts.
+//! Operators on any kind of item: expressions, functions, limits, counts.
 
 pub(crate) mod between;
 pub(crate) mod collect;

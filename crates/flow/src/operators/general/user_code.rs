@@ -4,8 +4,8 @@ use isochrony_segment::{Bool8, Buffer, DType, Sample, dispatch};
 
 use crate::{Frames, Next, OpError, Out};
 
-/// Forwards the windows of a block whose flags are true; runs of them are emitted by reference. Returns the operator's
-/// answer; `item` must still be `frames`.
+/// Forwards the windows whose flags are true; runs of them are emitted by reference. Returns the operator's answer;
+/// `item` must still be `frames`.
 ///
 /// # Errors
 /// Any error of a later operator.
@@ -37,7 +37,7 @@ pub fn dtype_in_unit(dtype: DType, stream: isochrony_segment::StreamId) -> DType
     dispatch!(dtype, T => <<T as Sample>::Physical as Sample>::DTYPE)
 }
 
-/// Values in the unit: unchanged without calibration, else computed into the execution's memory.
+/// Values in the unit: without calibration unchanged, else in new memory of the execution.
 ///
 /// # Errors
 /// [`MemoryCap`](crate::OpErrorKind::MemoryCap).

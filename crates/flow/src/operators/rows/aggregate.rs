@@ -1,7 +1,5 @@
-//! Aggregates of grouped rows.
-//!
-//! Every value is stored as eight bytes ([`ColumnValues`]): integers as int64, floats as their bits. So keys of any
-//! type compare alike, and an aggregate has one loop for integers and one for floats.
+//! Aggregates of grouped rows. Every value is stored as eight bytes ([`ColumnValues`]): integers as int64, floats as
+//! their bits. So keys of any type compare alike, and an aggregate has one loop for integers and one for floats.
 
 use arrow_array::{Array, ArrayRef, make_array};
 use arrow_buffer::{MutableBuffer, NullBuffer};
@@ -10,7 +8,6 @@ use isochrony_segment::DType;
 
 use crate::plan::rows::columns;
 
-/// Reduces a field of a group's rows to one value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum AggregateFunction {
     Count,
@@ -42,12 +39,11 @@ impl AggregateFunction {
         Some(Self::ALL[at])
     }
 
-    /// Whether the result is one of the values.
+    /// The result is one of the values.
     pub(crate) fn keeps_type(self) -> bool {
         matches!(self, Self::Min | Self::Max | Self::First | Self::Last)
     }
 
-    /// The result's dtype.
     pub(crate) fn result(self, dtype: DType) -> DType {
         match self {
             Self::Count => DType::I64,
@@ -58,7 +54,7 @@ impl AggregateFunction {
     }
 }
 
-/// Values of one field as eight bytes each; any may be null.
+/// Eight bytes each; any may be null.
 #[derive(Debug)]
 pub(crate) struct ColumnValues {
     dtype: DType,
@@ -66,7 +62,7 @@ pub(crate) struct ColumnValues {
     known: Vec<bool>,
 }
 
-/// A column's values as eight bytes each.
+/// Eight bytes each.
 pub(crate) struct ColumnBits {
     bits: Vec<u64>,
     nulls: Option<NullBuffer>,
@@ -79,7 +75,7 @@ impl ColumnBits {
     }
 }
 
-/// Maps floats that are equal as keys to the same bits.
+/// Gives floats that are equal as keys the same bits.
 fn canonical(value: f64) -> u64 {
     if value.is_nan() {
         f64::NAN.to_bits()
@@ -88,7 +84,7 @@ fn canonical(value: f64) -> u64 {
     }
 }
 
-/// Widens a column's values: integers and bools to int64, floats to float64.
+/// Integers and bools to int64, floats to float64.
 fn wide(column: &dyn Array, dtype: DType, float: impl Fn(f64) -> u64) -> Vec<u64> {
     let bytes = columns::column_bytes(column);
     macro_rules! each {
@@ -120,7 +116,7 @@ impl ColumnValues {
         }
     }
 
-    /// Converts a column to keys.
+    /// A column as keys.
     pub(crate) fn bits(&self, column: &dyn Array) -> ColumnBits {
         ColumnBits {
             bits: wide(column, self.dtype, canonical),
@@ -128,7 +124,6 @@ impl ColumnValues {
         }
     }
 
-    /// Removes all values.
     pub(crate) fn clear(&mut self) {
         self.bits.clear();
         self.known.clear();
@@ -139,7 +134,6 @@ impl ColumnValues {
         self.known.push(bits.is_some());
     }
 
-    /// Converts the values to a column of a field.
     pub(crate) fn column(self, field: &Field) -> Result<ArrayRef, ArrowError> {
         let mut values = MutableBuffer::with_capacity(self.bits.len() * self.dtype.size());
         for &bits in &self.bits {
@@ -177,7 +171,7 @@ pub(crate) struct Aggregate {
     groups: Vec<GroupState>,
 }
 
-/// State of an aggregate for one group: number of rows, and a value or sum as bits, or mean and squared deviations.
+/// One group's state: number of rows, and a value or sum as bits, or mean and squared deviations.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct GroupState {
     count: u64,
@@ -195,7 +189,7 @@ impl Aggregate {
         }
     }
 
-    /// Adds a column's values to the groups in `places`; `groups` is the number of groups so far.
+    /// `places`: the group of each value; `groups`: their number so far.
     pub(crate) fn add(&mut self, column: Option<&dyn Array>, places: &[usize], groups: usize) {
         self.groups.resize(groups, GroupState::default());
         let Some(column) = column else {
@@ -215,7 +209,7 @@ impl Aggregate {
         }
     }
 
-    /// Whether the bits of the result do not depend on how values were partitioned.
+    /// Whether the result's bits do not depend on how values were partitioned.
     pub(crate) fn is_exact(&self) -> bool {
         match self.function {
             AggregateFunction::Mean | AggregateFunction::Std => false,
@@ -224,12 +218,12 @@ impl Aggregate {
         }
     }
 
-    /// Takes the state of all groups, which leaves none.
+    /// Leaves no groups.
     pub(crate) fn take(&mut self) -> Vec<GroupState> {
         std::mem::take(&mut self.groups)
     }
 
-    /// Adds states of later values to the groups in `places`.
+    /// `more`: states of later values of the groups in `places`.
     pub(crate) fn combine(&mut self, more: &[GroupState], places: &[usize], groups: usize) {
         self.groups.resize(groups, GroupState::default());
         let float = self.dtype.is_float();
@@ -238,7 +232,6 @@ impl Aggregate {
         }
     }
 
-    /// Computes the value of each group.
     pub(crate) fn finish(self) -> ColumnValues {
         let mut cells = ColumnValues::new(self.function.result(self.dtype));
         for group in self.groups {
@@ -259,10 +252,9 @@ impl Aggregate {
 }
 
 impl GroupState {
-    /// Adds the state of later values.
+    /// `more`: the state of later values.
     fn combine(&mut self, function: AggregateFunction, more: &Self, float: bool) {
         if more.count == 0 || self.count == 0 {
-            // An empty sum has the bits of zero.
             *self = if more.count == 0 { *self } else { *more };
             return;
         }

@@ -9,12 +9,12 @@ use arrow_schema::{DataType, Field};
 use crate::plan::rows::{Clock, END, Fields, Rows, START, TIME, clock_of};
 use crate::{Frames, Item, OpError, OpErrorKind, Out, PlanError, PortType};
 
-/// Maximum rows of a batch, enough to make the cost of a batch small...
+/// Enough rows to make the cost of a batch small...
 const MAX_ROWS: usize = 1024;
-/// ... and maximum samples, so that rows of long windows are not held back.
+/// ... and few enough samples that rows of long windows are not held back.
 const MAX_SAMPLES: u64 = 1 << 20;
 
-/// Builds batches: starts, ends and times of rows not emitted yet. The operator keeps the other columns.
+/// Starts, ends and times of rows not emitted yet. The operator keeps the other columns.
 pub(crate) struct RowBuilder {
     fields: Fields,
     clock: Option<Arc<dyn Clock>>,
@@ -25,7 +25,7 @@ pub(crate) struct RowBuilder {
 }
 
 impl RowBuilder {
-    /// Creates a builder for windows of a port with these fields after the common ones; returns the output type too.
+    /// For windows of a port with these fields after the common ones; returns the output type too.
     pub(crate) fn bind(
         operator: &'static str,
         port: &PortType,
@@ -61,7 +61,6 @@ impl RowBuilder {
         Ok((builder, PortType::Rows { fields, stream }))
     }
 
-    /// Adds a row for each window.
     pub(crate) fn add(&mut self, frames: &Frames) {
         let starts = (0..frames.count()).map(|k| frames.window_start(k));
         self.ends.extend(
@@ -74,19 +73,17 @@ impl RowBuilder {
         self.samples += frames.count() * frames.hop().min(frames.window());
     }
 
-    /// Adds a row for a range.
     pub(crate) fn add_range(&mut self, range: &std::ops::Range<i64>) {
         self.starts.push(range.start);
         self.ends.push(range.end);
         self.next = range.end;
     }
 
-    /// Whether the batch should be emitted.
+    /// The batch should be emitted.
     pub(crate) fn is_full(&self) -> bool {
         self.starts.len() >= MAX_ROWS || self.samples >= MAX_SAMPLES
     }
 
-    /// Start of the first row.
     pub(crate) fn first(&self) -> Option<i64> {
         self.starts.first().copied()
     }
@@ -96,7 +93,6 @@ impl RowBuilder {
         self.first().map_or(upto, |first| first.min(upto))
     }
 
-    /// Emits the rows, if any, with the other columns.
     pub(crate) fn emit(
         &mut self,
         columns: impl IntoIterator<Item = Result<ArrayRef, OpError>>,
@@ -112,7 +108,7 @@ impl RowBuilder {
         }
     }
 
-    /// Takes the rows with the other columns; None if there are none.
+    /// None if there are no rows.
     pub(crate) fn take(
         &mut self,
         columns: impl IntoIterator<Item = ArrayRef>,
@@ -138,7 +134,6 @@ impl RowBuilder {
     }
 }
 
-/// A column of civil times.
 pub(crate) fn times(
     clock: &dyn Clock,
     indices: &[i64],
@@ -151,19 +146,17 @@ pub(crate) fn times(
     Ok(TimestampNanosecondArray::new(ScalarBuffer::from(ns), known).with_timezone("UTC"))
 }
 
-/// A column of integers.
 pub(crate) fn integer(values: Vec<i64>) -> ArrayRef {
     Arc::new(Int64Array::new(ScalarBuffer::from(values), None))
 }
 
-/// A column of floats.
 pub(crate) fn float(values: Vec<f64>) -> ArrayRef {
     Arc::new(Float64Array::new(ScalarBuffer::from(values), None))
 }
 
-/// The methods of an operator that buffers rows in `self.bound.rows` and emits them by `self.flush`: when the next row does not
-/// continue them, when its sources are idle, and at the end. Removed samples flush nothing, since rows need not be
-/// contiguous. `reset` is what else a break does to `bound`.
+/// Methods of an operator that buffers rows in `self.bound.rows` and emits them by `self.flush`: when the next row
+/// does not continue them, when its sources are idle, and at the end. Removed samples flush nothing, since rows need
+/// not be contiguous. `reset` is what else a break does to `bound`.
 macro_rules! flush_rows {
     () => {
         flush_rows!(|_bound| {});

@@ -50,7 +50,7 @@ operator! {
     }
 }
 
-/// Bits of a key by column, and a mask of null columns.
+/// A key's bits by column, and a mask of null columns.
 type GroupKey = (SmallVec<[u64; 2]>, u64);
 
 struct BoundState {
@@ -59,11 +59,11 @@ struct BoundState {
     keys: Vec<(usize, ColumnValues)>,
     aggregates: Vec<(Option<usize>, Aggregate)>,
     groups: HashMap<GroupKey, usize>,
-    /// Group of each row of the current batch.
+    /// Of each row of the current batch.
     places: Vec<usize>,
 }
 
-/// Partial result: keys in the order of their first rows, and each aggregate's state by group.
+/// Keys in the order of their first rows, and each aggregate's state by group.
 struct PartialGroups {
     keys: Vec<GroupKey>,
     aggregates: Vec<Vec<GroupState>>,
@@ -78,7 +78,6 @@ fn parameter_error(parameter: &'static str, got: String, legal: String) -> PlanE
     }
 }
 
-/// Parses a saved aggregate: its function and field.
 fn parse(name: &str, saved: &Value) -> Result<(AggregateFunction, Option<String>), PlanError> {
     let function = |text: &Value| text.as_str().and_then(AggregateFunction::from_name);
     let parsed = match saved {
@@ -277,7 +276,6 @@ impl Operator for GroupBy {
 }
 
 impl BoundState {
-    /// Finds the group of each row.
     fn group(&mut self, batch: &RecordBatch, most: u64) -> Result<(), OpError> {
         let rows = batch.num_rows();
         self.places.clear();
@@ -300,7 +298,7 @@ impl BoundState {
         Ok(())
     }
 
-    /// Returns the index of a key's group; adds the group if it is new.
+    /// Adds the group if it is new.
     fn place(&mut self, key: &GroupKey, most: u64) -> Result<usize, OpError> {
         if let Some(&place) = self.groups.get(key) {
             return Ok(place);

@@ -17,7 +17,7 @@ use isochrony_time::{Rate, SampleCount};
 use crate::plan::rows::{Clock, END, Fields, Rows, START};
 use crate::{OpError, OpErrorKind};
 
-/// Axis on which rows are compared: indices, or civil time in ns.
+/// Where rows are compared: indices, or civil time in ns.
 pub(crate) struct Axis {
     clock: Option<Arc<dyn Clock>>,
     /// Axis units per second, and per sample.
@@ -42,7 +42,6 @@ impl Axis {
         }
     }
 
-    /// Whole axis units in a duration.
     fn units_in(&self, seconds: f64) -> i64 {
         let units = self
             .second
@@ -95,17 +94,16 @@ struct MatcherInput {
     /// Columns of start and end.
     range: (usize, usize),
     rows: VecDeque<PendingRow>,
-    /// Blocks with waiting rows, from number `first` on.
+    /// With waiting rows, from number `first` on.
     blocks: VecDeque<RecordBatch>,
     first: u64,
-    /// Bytes of the blocks.
     bytes: u64,
-    /// Index at which the last block began.
+    /// Start of the last block.
     last: i64,
 }
 
 impl MatcherInput {
-    /// Inserts a row in order of start; rows of merged streams may arrive out of order.
+    /// In order of start: rows of merged streams may arrive out of order.
     fn push(&mut self, row: PendingRow) {
         if self.rows.back().is_none_or(|last| last.start <= row.start) {
             return self.rows.push_back(row);
@@ -114,7 +112,6 @@ impl MatcherInput {
         self.rows.insert(at, row);
     }
 
-    /// Drops blocks without waiting rows.
     fn drop_blocks(&mut self) {
         let oldest = self.rows.iter().map(|row| row.block).min();
         while self.first < oldest.unwrap_or(u64::MAX)
@@ -126,17 +123,15 @@ impl MatcherInput {
     }
 }
 
-/// Holds waiting rows of both inputs and computes their matches.
 pub(crate) struct Matcher {
     fields: Fields,
     inputs: [MatcherInput; 2],
     tolerance: Option<i64>,
     watermark: i64,
-    /// Number of right rows that triggers pruning.
+    /// Number of right rows at which to prune.
     prune_at: usize,
 }
 
-/// Right rows that may wait before pruning is tried.
 const MIN_PRUNE_ROWS: usize = 1024;
 
 impl Matcher {
@@ -163,7 +158,6 @@ impl Matcher {
         }
     }
 
-    /// Takes a block of an input.
     pub(crate) fn add(&mut self, port: usize, rows: Rows) -> Result<(), OpError> {
         let input = &mut self.inputs[port];
         let covers = rows.covers();
@@ -207,7 +201,7 @@ impl Matcher {
         Ok(())
     }
 
-    /// Whether no match of a left row can follow.
+    /// No match can follow.
     fn is_complete(&self, left: &PendingRow) -> bool {
         match self.tolerance {
             None => left.end <= self.watermark,
@@ -215,7 +209,6 @@ impl Matcher {
         }
     }
 
-    /// Finds the right rows that match a left row.
     fn find_matches(&self, left: &PendingRow, matches: &mut Vec<usize>) {
         let right = &self.inputs[1].rows;
         match self.tolerance {
@@ -246,7 +239,7 @@ impl Matcher {
         }
     }
 
-    /// Joins all complete left rows, or all of them at the end.
+    /// Joins all complete left rows; at the end, all.
     pub(crate) fn take_matches(&mut self, end: bool) -> Result<Option<Rows>, OpError> {
         let mut pairs: Vec<[PendingRow; 2]> = Vec::new();
         let mut matches = Vec::new();
@@ -264,7 +257,6 @@ impl Matcher {
         Ok(rows)
     }
 
-    /// Drops right rows that no left row can match.
     fn prune(&mut self) {
         let oldest = self.inputs[0]
             .rows
@@ -287,14 +279,12 @@ impl Matcher {
         }
     }
 
-    /// Builds one row per pair.
     fn join_pairs(&self, pairs: &[[PendingRow; 2]]) -> Result<Option<Rows>, OpError> {
         let (Some([first, _]), Some([last, _])) = (pairs.first(), pairs.last()) else {
             return Ok(None);
         };
         let mut columns: Vec<ArrayRef> = Vec::with_capacity(self.fields.schema().fields().len());
         for (port, input) in self.inputs.iter().enumerate() {
-            // Position of the block in `blocks`.
             let places: Vec<(usize, usize)> = pairs
                 .iter()
                 .map(|pair| ((pair[port].block - input.first) as usize, pair[port].row))
@@ -324,7 +314,6 @@ impl Matcher {
         )))
     }
 
-    /// Bytes of the waiting rows.
     pub(crate) fn bytes(&self) -> u64 {
         let of = |input: &MatcherInput| {
             input.bytes + (input.rows.len() * size_of::<PendingRow>()) as u64

@@ -51,7 +51,7 @@ struct BoundState {
 struct Column {
     compiled: CompiledExpr,
     dtype: DType,
-    /// Values per row of a list; None: a single value.
+    /// Of a list; None: a single value.
     width: Option<usize>,
     values: MutableBuffer,
 }
@@ -77,7 +77,6 @@ impl Column {
     }
 }
 
-/// Parses an expression of a saved plan.
 pub(crate) fn expression(
     operator: &'static str,
     parameter: &'static str,
@@ -189,7 +188,6 @@ impl Operator for ToRows {
 }
 
 impl ToRows {
-    /// Emits the pending rows.
     fn flush(&mut self, out: &mut Out<'_>) -> Result<(), OpError> {
         let Some(BoundState { rows, columns }) = &mut self.bound else {
             return Ok(());

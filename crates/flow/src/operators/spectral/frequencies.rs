@@ -4,7 +4,7 @@ use isochrony_dsp::spectrum::frequencies_hz;
 
 use crate::{Plan, PortType, RowAxis};
 
-/// Input of a transform: sample count, rate, and type.
+/// Input of a transform.
 struct Spectra {
     nfft: usize,
     rate: f64,
@@ -12,8 +12,8 @@ struct Spectra {
 }
 
 impl Plan {
-    /// Frequencies in Hz of a row's values, if rows are spectra (`fft`, `power`, `welch`) or have as many values
-    /// computed from them; else None. As NumPy's `rfftfreq` for real samples, `fftfreq` for complex ones.
+    /// Frequencies in Hz of a row's values, if rows are spectra (`fft`, `power`, `welch`) or as many values computed
+    /// from them; else None. As NumPy's `rfftfreq` for real samples, `fftfreq` for complex ones.
     #[must_use]
     pub fn frequencies(&self) -> Option<Vec<f64>> {
         let spectra = self.spectra()?;

@@ -57,7 +57,7 @@ operator! {
 }
 
 impl SpectralScore {
-    /// The weight of each frequency.
+    /// By frequency.
     fn weights(&self, input: &WindowInput) -> Result<Vec<f64>, PlanError> {
         let mut weights = numbers(&self.weights);
         if let [all] = weights[..]

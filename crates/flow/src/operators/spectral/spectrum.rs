@@ -176,7 +176,7 @@ impl Operator for Power {
     }
 }
 
-/// The unit of squared values, per hertz if `density`; empty if their unit is unknown.
+/// The unit of squared values, per hertz if `density`; empty if unknown.
 pub(crate) fn squared(unit: &str, density: bool) -> String {
     let squared = if unit.chars().all(char::is_alphabetic) {
         format!("{unit}^2")

@@ -264,7 +264,7 @@ impl Operator for Haar {
     }
 }
 
-/// A kernel for integers as stored; None for other samples, and where sums might not be exact.
+/// A kernel for integers as stored; None for other samples, and where sums might be inexact.
 fn integer_haar_kernel(
     input: &WindowInput,
     levels: usize,

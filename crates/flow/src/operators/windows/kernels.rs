@@ -1,4 +1,4 @@
-//! Kernels of window operators: functions of one window, and conversion of their errors.
+//! Kernels of window operators.
 
 use isochrony_dsp::Windows;
 use isochrony_dsp::window::{TAPERS, Taper};
@@ -7,7 +7,6 @@ use super::row_processor::{RowKernel, WindowInput};
 use crate::operators::wrong_input;
 use crate::{PlanError, PortType};
 
-/// A function of a window and the row it fills.
 pub(crate) struct RowFunction<F>(pub(crate) F);
 
 impl<T, R, F: FnMut(&[T], &mut [R]) + Send> RowKernel<T, R> for RowFunction<F> {
@@ -49,7 +48,6 @@ macro_rules! kernel {
 }
 pub(crate) use kernel;
 
-/// Parses the taper parameter.
 pub(crate) fn taper(operator: &'static str, text: &str) -> Result<Taper, PlanError> {
     text.parse().map_err(|_| PlanError::Parameter {
         operator,

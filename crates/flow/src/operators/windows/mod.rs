@@ -1,4 +1,4 @@
-//! Operators that cut windows, and those that compute values of each window.
+//! Operators that cut windows, or compute values of each.
 
 pub(crate) mod features;
 pub(crate) mod kernels;

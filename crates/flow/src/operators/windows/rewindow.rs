@@ -9,7 +9,7 @@ use crate::{
     OperatorProperties, Out, PlanError, Port, PortType, json,
 };
 
-/// Maximum values per emitted block, overlapping windows counted separately: some milliseconds of work.
+/// Most values per emitted block, overlapping windows counted separately: some milliseconds of work.
 const MAX_VALUES: u64 = 1 << 22;
 
 operator! {
@@ -109,8 +109,8 @@ impl Rewindow {
     }
 }
 
-/// Emits all but the last piece of a block with so many overlapping values that processing it would take long: an
-/// execution can be interrupted between pieces. Returns the last piece, usually the whole block.
+/// Emits all but the last piece of a block whose many overlapping values would take long, so that an execution can be
+/// interrupted between pieces. Returns the last piece, usually the whole block.
 fn emit_pieces(frames: Frames, out: &mut Out<'_>) -> Result<Frames, OpError> {
     let most = (MAX_VALUES / frames.window()).max(1);
     let mut from = 0;
@@ -126,7 +126,6 @@ fn emit_pieces(frames: Frames, out: &mut Out<'_>) -> Result<Frames, OpError> {
     }
 }
 
-/// Copies two segments into one block.
 fn concatenate(first: &SigSeg, second: &SigSeg, out: &mut Out<'_>) -> Result<Buffer, OpError> {
     let len = (first.len() + second.len()) as usize;
     let mut block = out.alloc(first.dtype(), len)?;

@@ -2,8 +2,8 @@
 //!
 //! A [`RowKernel`] computes rows from windows of numbers in one precision and does not know items. [`RowProcessor`]
 //! connects it to the engine: it checks the input, converts samples to values in their unit, one tile of windows at a
-//! time so that they stay in the first-level cache, and gives rows the windows' indices. Windows that are such values
-//! already are passed in place, and so are all windows to a kernel of stored samples ([`TypedStoredKernel`]).
+//! time so that they stay in the first-level cache, and gives rows the windows' indices. Windows that already are
+//! such values are passed in place, and so are all windows to a kernel of stored samples ([`TypedStoredKernel`]).
 //!
 //! Precision is that of NumPy's transforms: single for float32 and complex64, else double. Complex numbers are pairs,
 //! in windows as in rows.
@@ -22,25 +22,21 @@ use crate::{
     Workspace,
 };
 
-/// Values of a tile: 16 KiB of doubles.
+/// 16 KiB of doubles.
 const TILE_VALUES: usize = 2048;
 
-/// Computes rows from windows.
 pub(crate) trait RowKernel<T, R = T>: Send {
-    /// Fills one row of `results` per window, in order, from that window alone; all rows have equal length.
+    /// Fills one row of `results` per window, from that window alone; all rows have equal length.
     fn rows(&mut self, windows: Windows<'_, T>, results: &mut [R]);
 }
 
 /// Computes rows of doubles from windows as stored.
 pub(crate) trait StoredKernel: Send {
-    /// As [`RowKernel::rows`].
-    ///
-    /// # Errors
-    /// [`OpErrorKind::WrongItem`] unless the samples have the kernel's type.
+    /// As [`RowKernel::rows`]; an error unless the samples have the kernel's type.
     fn rows(&mut self, frames: &Frames, results: &mut [f64]) -> Result<(), OpError>;
 }
 
-/// A kernel for real samples of one type as stored; it applies their calibration.
+/// For real samples of one type as stored; applies their calibration.
 pub(crate) struct TypedStoredKernel<T, K>(K, PhantomData<fn(T)>);
 
 impl<T: Sample, K: RowKernel<T, f64>> TypedStoredKernel<T, K> {
@@ -55,41 +51,32 @@ impl<T: Sample, K: RowKernel<T, f64>> StoredKernel for TypedStoredKernel<T, K> {
     }
 }
 
-/// An operator's input of windows of samples.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct WindowInput {
     port: PortType,
-    /// Samples of a window.
     pub(crate) width: usize,
-    /// Sample rate in hertz.
+    /// In hertz.
     pub(crate) rate: f64,
-    /// Whether samples are complex.
     pub(crate) complex: bool,
     /// Whether values are in single precision.
     pub(crate) single: bool,
-    /// Memory of tables as long as a window.
+    /// Tables as long as a window.
     pub(crate) workspace: Workspace,
 }
 
-/// Bytes of a transform's tables per sample: factors, values, spectrum, and twiddles.
+/// Bytes of a transform's tables per sample: factors, values, spectrum, twiddles.
 const TRANSFORM_BYTES: u64 = 64;
 
 /// The same for one window of values and its row.
 const ROW_BYTES: u64 = 16;
 
 impl WindowInput {
-    /// The windows of a port, for a transform.
-    ///
-    /// # Errors
-    /// [`PlanError::InputType`] if it has none, [`PlanError::TooLarge`] if memory does not suffice for the transform.
+    /// The windows of a port; an error if it has none, or if memory does not suffice for a transform.
     pub(crate) fn of(operator: &'static str, port: &PortType) -> Result<Self, PlanError> {
         Self::with_tables(operator, port, TRANSFORM_BYTES)
     }
 
-    /// The windows of a port, for an operator without tables.
-    ///
-    /// # Errors
-    /// As of [`of`](Self::of).
+    /// The same for an operator without tables.
     pub(crate) fn without_tables(
         operator: &'static str,
         port: &PortType,
@@ -122,18 +109,17 @@ impl WindowInput {
         }
     }
 
-    /// Type of the stored samples, and their calibration.
     pub(crate) fn stored(&self) -> Option<(DType, &'static Calibration)> {
         Some((self.port.dtype()?, &self.port.stream()?.calibration))
     }
 
-    /// Unit of the samples' values; empty if unknown.
+    /// Empty if unknown.
     pub(crate) fn unit(&self) -> &'static str {
         self.stored().map_or("", |(_, values)| values.unit())
     }
 }
 
-/// A kernel in either precision, and memory for a tile of values.
+/// In either precision, with memory for a tile of values.
 pub(crate) enum AnyRowKernel {
     Single(Box<dyn RowKernel<f32>>, Vec<f32>),
     Double(Box<dyn RowKernel<f64>>, Vec<f64>),
@@ -141,22 +127,18 @@ pub(crate) enum AnyRowKernel {
     Stored(Box<dyn StoredKernel>),
 }
 
-/// Type of the rows.
 pub(crate) struct RowType {
-    /// Numbers per row.
     pub(crate) width: usize,
-    /// Whether they are complex.
     pub(crate) complex: bool,
-    /// Unit; empty if unknown.
+    /// Empty if unknown.
     pub(crate) unit: String,
 }
 
-/// Whether values of such samples are single precision: stored in it, and in their unit already.
+/// Stored in single precision, and in their unit already.
 pub(crate) fn is_single(dtype: DType, stream: StreamId) -> bool {
     matches!(dtype, DType::F32 | DType::C64) && stream.get().calibration.is_identity()
 }
 
-/// Dtype of a precision.
 pub(crate) fn dtype_of(single: bool, complex: bool) -> DType {
     match (single, complex) {
         (true, false) => DType::F32,
@@ -166,12 +148,11 @@ pub(crate) fn dtype_of(single: bool, complex: bool) -> DType {
     }
 }
 
-/// Runs a kernel over windows.
 #[derive(Default)]
 pub(crate) struct RowProcessor(Option<BoundState>);
 
 struct BoundState {
-    /// Converts a window's samples for the kernel; None: it gets them in place.
+    /// To the kernel's values; None: it gets samples in place.
     values: Option<CompiledExpr>,
     kernel: AnyRowKernel,
     /// Samples per window, and parts per sample.
@@ -184,10 +165,7 @@ struct BoundState {
 }
 
 impl RowProcessor {
-    /// Binds to an input. `values` computes what the kernel sees; None: the windows' own values.
-    ///
-    /// # Errors
-    /// [`PlanError`] of the expression.
+    /// `values` computes what the kernel sees; None: the windows' own values.
     pub(crate) fn bind(
         &mut self,
         operator: &'static str,
@@ -247,10 +225,7 @@ impl RowProcessor {
         .in_step())
     }
 
-    /// Replaces windows by rows.
-    ///
-    /// # Errors
-    /// [`OpErrorKind::WrongItem`] of shorter windows, as a kept tail.
+    /// Replaces windows by rows; an error for shorter windows, as a kept tail.
     pub(crate) fn process(&mut self, item: &mut Item, out: &mut Out<'_>) -> Result<Next, OpError> {
         let (Item::Frames(frames), Some(bound)) = (&*item, &mut self.0) else {
             return Err(OpErrorKind::WrongItem {
@@ -304,7 +279,6 @@ impl BoundState {
     }
 }
 
-/// Passes windows to a kernel in place.
 fn run_in_place<T: bytemuck::Pod, R>(
     frames: &Frames,
     parts: usize,
@@ -321,7 +295,7 @@ fn run_in_place<T: bytemuck::Pod, R>(
     Ok(())
 }
 
-/// Passes windows to a kernel, one tile at a time if they must be converted.
+/// One tile at a time if windows must be converted.
 fn run_tiled<T: bytemuck::Pod + Default>(
     frames: &Frames,
     values: Option<&mut CompiledExpr>,

@@ -16,7 +16,6 @@ use crate::{
     PlanError, Port, PortType,
 };
 
-/// Windows summarised at a time.
 const WINDOWS_PER_BLOCK: usize = 32;
 
 /// A statistic of the finite samples of a window, in the signal's unit; of magnitudes if complex.
@@ -53,7 +52,7 @@ impl Stat {
     /// Their names, in the same order.
     pub const NAMES: [&'static str; 7] = ["min", "max", "count", "mean", "std", "var", "rms"];
 
-    /// The name, as [`FromStr`] reads it.
+    /// The name that [`FromStr`] reads.
     #[must_use]
     pub fn name(self) -> &'static str {
         Self::NAMES[self as usize]
@@ -129,14 +128,13 @@ operator! {
     }
 }
 
-/// Rows not emitted yet.
 struct BoundState {
     rows: RowBuilder,
     columns: Vec<(Stat, Column)>,
     calibration: Calibration,
 }
 
-/// Values of one column; integers where they are exact.
+/// Integers where they are exact.
 enum Column {
     I64(Vec<i64>),
     F64(Vec<f64>),
@@ -158,8 +156,7 @@ impl Column {
 }
 
 impl BoundState {
-    /// Adds a window. Rounding is monotonic, so calibrating the extremes of counts gives exactly the extremes of
-    /// calibrated counts.
+    /// Rounding is monotonic, so calibrating the extremes of counts gives exactly the extremes of calibrated counts.
     fn push<E: Extreme + ToI64>(&mut self, counts: &Summary<E>) {
         let (mut low, mut high) = (counts.min.to_f64(), counts.max.to_f64());
         if counts.count == 0 {
@@ -195,7 +192,6 @@ impl BoundState {
         }
     }
 
-    /// Adds the windows of a block with these values.
     fn summarise<T: Statistic<Extreme: ToI64>>(&mut self, frames: &Frames, values: &[T]) {
         let (width, stride) = (frames.width(), frames.stride());
         let mut left = frames.count() as usize;
@@ -207,7 +203,7 @@ impl BoundState {
         }
         let mut block = [Summary::EMPTY; WINDOWS_PER_BLOCK];
         for values in values.chunks(width * WINDOWS_PER_BLOCK) {
-            // The width is positive and the output long enough, so no error can occur.
+            // The width is positive and the output long enough: no error can occur.
             let full = summaries(values, width, &mut block).unwrap_or(0).min(left);
             block[..full].iter().for_each(|summary| self.push(summary));
             left -= full;
@@ -314,7 +310,6 @@ impl Operator for Stats {
 }
 
 impl Stats {
-    /// Emits the pending rows.
     fn flush(&mut self, out: &mut Out<'_>) -> Result<(), OpError> {
         let Some(BoundState { rows, columns, .. }) = &mut self.bound else {
             return Ok(());

@@ -19,7 +19,7 @@ use crate::{
     PlanError, Port, PortType, json,
 };
 
-/// Values of a tile: 16 KiB of doubles.
+/// 16 KiB of doubles.
 const TILE_VALUES: usize = 2048;
 
 operator! {
@@ -65,7 +65,6 @@ operator! {
     }
 }
 
-/// Rows not emitted yet.
 struct BoundState {
     rows: RowBuilder,
     /// Converts samples; None: they are doubles in their unit already.
@@ -77,7 +76,7 @@ struct BoundState {
     columns: Vec<Column>,
 }
 
-/// Values and indices of the n-th peak.
+/// Of the n-th peak.
 #[derive(Default)]
 struct Column {
     values: Vec<Option<f64>>,
@@ -123,7 +122,6 @@ impl BoundState {
         Ok(())
     }
 
-    /// Adds the peaks of one row.
     fn trim(&mut self, frames: &Frames, window: u64, row: &[f64]) {
         trim_peaks(row, self.extreme, self.skip, &mut self.peaks);
         let start = frames.window_start(window);
@@ -212,7 +210,6 @@ impl Operator for TrimPeak {
 }
 
 impl TrimPeak {
-    /// Emits the pending rows.
     fn flush(&mut self, out: &mut Out<'_>) -> Result<(), OpError> {
         let Some(BoundState { rows, columns, .. }) = &mut self.bound else {
             return Ok(());

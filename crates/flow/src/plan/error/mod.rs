@@ -1,4 +1,4 @@
-//! Errors of building a plan ([`PlanError`]), of an operator ([`OpError`]), and of an execution ([`RunError`]).
+//! Errors of building a plan ([`PlanError`]), of an operator ([`OpError`]), of an execution ([`RunError`]).
 
 mod operator;
 mod plan;
@@ -11,14 +11,14 @@ pub(crate) use operator::store_error;
 pub use operator::{OpError, OpErrorKind};
 pub use plan::PlanError;
 
-/// Why an execution ended early: the error, and where it happened.
+/// Why an execution ended early, and where.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RunError {
     /// An operator failed.
     #[error("{operator} (node {node}{}): {error}", place(range.as_ref(), time.as_deref()))]
     Operator {
-        /// Name of the operator.
+        /// The operator.
         operator: &'static str,
         /// Its number in the plan as run.
         node: usize,
@@ -39,7 +39,7 @@ pub enum RunError {
          the plan with count"
     )]
     NoResult {
-        /// Name of the operator.
+        /// The operator.
         operator: &'static str,
         /// Its number in the plan as run.
         node: usize,

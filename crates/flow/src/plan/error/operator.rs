@@ -7,7 +7,7 @@ use isochrony_store::StoreError;
 
 use super::Cause;
 
-/// Error of an operator. One word in size, since every operator call may return it.
+/// An operator's error, one word in size, since every call may return it.
 #[derive(Debug, thiserror::Error)]
 #[error(transparent)]
 pub struct OpError(Box<OpErrorKind>);
@@ -30,7 +30,7 @@ pub enum OpErrorKind {
         /// The item.
         got: &'static str,
     },
-    /// An operator that declared itself in step did not forward an item unchanged.
+    /// An operator in step did not forward an item unchanged.
     #[error(
         "this operator, or one in step before it, {did} although it declares in_step(); forward every item unchanged, or \
          remove the declaration"
@@ -39,7 +39,7 @@ pub enum OpErrorKind {
         /// What it did.
         did: &'static str,
     },
-    /// The execution's memory budget is used up.
+    /// The memory budget is used up.
     #[error(
         "{asked} more bytes would exceed the limit of {cap} bytes for queues and results ({used} in use); raise memory=, or \
          keep fewer results"
@@ -63,7 +63,7 @@ pub enum OpErrorKind {
         /// Further bytes.
         more: u64,
     },
-    /// One input of a fan-in ran ahead of another until its queue was full.
+    /// One input of a fan-in ran ahead of another until the queues were full.
     #[error(
         "fan_in_starved: {ahead} is {skew} samples ahead of {behind}, and {queued} queued bytes reached the limit of {cap}; \
          raise memory=, or let neither branch buffer so many items"
@@ -80,7 +80,7 @@ pub enum OpErrorKind {
         /// The execution's limit.
         cap: u64,
     },
-    /// What is fed back is not the next item of the loop.
+    /// What was fed back is not the loop's next item.
     #[error(
         "index {got} was fed back, but {expected} is next; feed back one window, or sample, for each of the input"
     )]
@@ -109,7 +109,7 @@ pub enum OpErrorKind {
         /// Most groups allowed.
         most: u64,
     },
-    /// A stream whose time decreases where rows are matched by time.
+    /// A stream's time decreases where rows are matched by time.
     #[error(
         "input {port} jumps back by {by} {unit} at index {at}: its clock was set back, or the selection is not in order; \
          join one run, or one range, at a time"
@@ -124,7 +124,7 @@ pub enum OpErrorKind {
         /// The unit of `by`.
         unit: &'static str,
     },
-    /// Columns that are no record batch of the port's fields.
+    /// Columns do not match the port's fields.
     #[error("rows: {0}; correct the operator that made them")]
     Arrow(#[from] arrow_schema::ArrowError),
     /// User code or a source failed.
@@ -139,7 +139,7 @@ pub enum OpErrorKind {
         /// The panic's message.
         message: String,
     },
-    /// The system started no thread for a worker.
+    /// No worker thread could be started.
     #[error(
         "no thread could be started for the workers; set workers=1, or raise the limit of threads (ulimit -u)"
     )]
@@ -184,7 +184,7 @@ impl<E: Into<OpErrorKind>> From<E> for OpError {
     }
 }
 
-/// Converts an error of a store into that of the operator or source that used it.
+/// For the operator or source that used the store.
 pub(crate) fn store_error(error: StoreError) -> OpError {
     OpErrorKind::Failed(Cause::from(error)).into()
 }

@@ -6,7 +6,7 @@ use isochrony_store::StoreError;
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum PlanError {
-    /// Parameters of replicated operators cannot be changed.
+    /// A control was given to more than one worker.
     #[error(
         "workers={workers}: control changes parameters of a run in one thread only; leave out control, or set workers=1"
     )]
@@ -22,20 +22,20 @@ pub enum PlanError {
         /// Names that exist.
         known: String,
     },
-    /// An operator got the wrong number of inputs.
+    /// Wrong number of inputs.
     #[error("{operator} takes {expected} input(s), got {got}; connect {expected}")]
     Inputs {
-        /// Name of the operator.
+        /// The operator.
         operator: &'static str,
         /// How many it takes.
         expected: String,
         /// How many were connected.
         got: usize,
     },
-    /// An input has a type that the operator cannot process.
+    /// A type of input that the operator cannot process.
     #[error("{operator} needs {expected} but its input is {got}; {mend}")]
     InputType {
-        /// Name of the operator.
+        /// The operator.
         operator: &'static str,
         /// Type of its input.
         expected: &'static str,
@@ -47,7 +47,7 @@ pub enum PlanError {
     /// Inputs whose types do not match.
     #[error("{operator}: input 0 is {first} but input {port} is {other}; {mend}")]
     InputsDiffer {
-        /// Name of the operator.
+        /// The operator.
         operator: &'static str,
         /// Type of the first input.
         first: String,
@@ -61,7 +61,7 @@ pub enum PlanError {
     /// A parameter that does not exist.
     #[error("{operator} has no parameter {parameter:?}; it takes {known}")]
     UnknownParameter {
-        /// Name of the operator.
+        /// The operator.
         operator: &'static str,
         /// The parameter as given.
         parameter: String,
@@ -71,17 +71,17 @@ pub enum PlanError {
     /// A missing parameter that has no default.
     #[error("{operator} needs {parameter} ({doc}); give {parameter}=")]
     MissingParameter {
-        /// Name of the operator.
+        /// The operator.
         operator: &'static str,
         /// The parameter.
         parameter: &'static str,
         /// What it is.
         doc: &'static str,
     },
-    /// A parameter that the others call for and that is missing, or too many of several.
+    /// A parameter that the others call for is missing, or too many of several are given.
     #[error("{operator} {needs}; {mend}")]
     NeedsParameter {
-        /// Name of the operator.
+        /// The operator.
         operator: &'static str,
         /// What it needs, and for what.
         needs: String,
@@ -91,7 +91,7 @@ pub enum PlanError {
     /// A parameter outside its legal range or of the wrong type.
     #[error("{operator}: {parameter}={got} must be {legal}; change {parameter}")]
     Parameter {
-        /// Name of the operator.
+        /// The operator.
         operator: &'static str,
         /// The parameter.
         parameter: &'static str,
@@ -108,7 +108,7 @@ pub enum PlanError {
         if node.is_some() { ", or raise memory=" } else { "" }
     )]
     TooLarge {
-        /// Name of the operator.
+        /// The operator.
         operator: &'static str,
         /// Its number in the plan.
         node: Option<usize>,
@@ -126,7 +126,7 @@ pub enum PlanError {
     /// An expression that does not fit the input.
     #[error("{operator}: {error}")]
     Expression {
-        /// Name of the operator.
+        /// The operator.
         operator: &'static str,
         /// What is wrong with it.
         error: isochrony_expr::ExprError,
@@ -140,7 +140,7 @@ pub enum PlanError {
          and, if civil time is known, time)"
     )]
     FieldTwice {
-        /// Name of the operator.
+        /// The operator.
         operator: &'static str,
         /// The name.
         field: String,
@@ -148,14 +148,14 @@ pub enum PlanError {
     /// A field that the rows do not have.
     #[error("{operator}: the rows have no field {field:?}; they have {known}")]
     UnknownField {
-        /// Name of the operator.
+        /// The operator.
         operator: &'static str,
         /// The name as given.
         field: String,
         /// Fields that there are.
         known: String,
     },
-    /// A filter's expression that is not one bool per window.
+    /// A predicate that is not one bool per window.
     #[error("filter takes one bool per window, got {expression}; {mend}")]
     Predicate {
         /// The expression and its type.
@@ -163,10 +163,10 @@ pub enum PlanError {
         /// What to do.
         mend: &'static str,
     },
-    /// An object of this process, which cannot be saved, or which a saved plan needs and does not have.
+    /// An object of this process, which cannot be saved, or which a saved plan lacks.
     #[error("{operator} uses {what}, which cannot be part of a saved plan; {mend}")]
     NotSaveable {
-        /// Name of the operator.
+        /// The operator.
         operator: String,
         /// The object.
         what: &'static str,
@@ -179,7 +179,7 @@ pub enum PlanError {
         /// What is wrong where.
         why: String,
     },
-    /// A user's operator that refuses its inputs, or declares no valid outputs.
+    /// A user's operator refuses its inputs, or declares no valid outputs.
     #[error("{operator} cannot be part of this plan: {why}; correct it, or connect other inputs")]
     Refused {
         /// The operator, as it prints.
@@ -205,7 +205,7 @@ pub enum PlanError {
         /// Why it cannot be opened, and what to do about it.
         why: String,
     },
-    /// Signals that were declared to share a clock, and do not.
+    /// Signals declared to share a clock do not.
     #[error(
         "{signal} does not have the clock of {other}: {why}; scan it without clock=, and bring it onto the samples of \
          {other} with align"
@@ -223,7 +223,7 @@ pub enum PlanError {
         "{operator} would write to {signal:?}, which the plan reads; give the output another name"
     )]
     WritesItsInput {
-        /// Name of the operator.
+        /// The operator.
         operator: &'static str,
         /// Name of the signal.
         signal: String,
@@ -234,7 +234,7 @@ pub enum PlanError {
          build the plan with another {parameter}"
     )]
     NotAdjustable {
-        /// Name of the operator.
+        /// The operator.
         operator: &'static str,
         /// The parameter as given.
         parameter: String,
@@ -249,7 +249,7 @@ pub enum PlanError {
         "this {operator} is not part of the running plan; name the plan that ends in it, as it was built"
     )]
     NotRunning {
-        /// Name of the operator.
+        /// The operator.
         operator: &'static str,
     },
     /// A change that other operators would have to follow.
@@ -258,18 +258,18 @@ pub enum PlanError {
          and build the plan anew"
     )]
     ChangesPlan {
-        /// Name of the operator.
+        /// The operator.
         operator: &'static str,
         /// What would change.
         what: String,
     },
-    /// An operator that needs contiguous samples, after a merge whose inputs overlap.
+    /// An operator needs contiguous samples after a merge of overlapping inputs.
     #[error(
         "{operator} needs contiguous samples, but follows a merge whose inputs {first} and {second} may both have {common}; \
          put {operator} before the merge, on each of its inputs, or merge ranges that do not overlap"
     )]
     IndicesRepeat {
-        /// Name of the operator.
+        /// The operator.
         operator: &'static str,
         /// Number of an input of the merge.
         first: usize,
@@ -278,13 +278,13 @@ pub enum PlanError {
         /// What both may have.
         common: String,
     },
-    /// A loop that may drop windows, and would then wait for them forever.
+    /// A loop may drop windows, and would wait for them forever.
     #[error(
         "feedback cannot make progress: {operator} in its loop may drop windows, and the loop waits for each; feed back a \
          value for every window, as map does, and filter the result"
     )]
     LoopMayStall {
-        /// Name of the operator.
+        /// The operator.
         operator: &'static str,
     },
     /// A loop that is not closed, or closed twice.
@@ -299,7 +299,7 @@ pub enum PlanError {
     /// An output that the operator does not have.
     #[error("{operator} has {have} output(s), so there is no output {got}; choose 0 to {}", have - 1)]
     NoSuchOutput {
-        /// Name of the operator.
+        /// The operator.
         operator: &'static str,
         /// Its outputs.
         have: usize,

@@ -1,8 +1,8 @@
 //! Civil times of many indices at once.
 //!
-//! A port type names a stream, not the recording that knows its times. A scan therefore registers its recording's clock
-//! under the stream's name and timebase, which operators do not change; an operator that writes times looks it up when it
-//! is bound. The table has weak references: plans own the clocks. A resampled stream uses the clock of its original
+//! A port type names a stream, not the recording that knows its times. A scan therefore registers its recording's
+//! clock under the stream's name and timebase, which operators do not change; an operator that writes times looks it
+//! up when it is bound. References are weak: plans own the clocks. A resampled stream uses the clock of its original
 //! timebase, at positions between samples.
 
 use std::collections::HashMap;
@@ -16,14 +16,13 @@ use crate::Cause;
 
 /// Civil times of a recording's indices.
 pub trait Clock: Send + Sync {
-    /// Times of indices, ns since 1970, to the nearest; `i64::MIN` where the time is unknown. `out` is as long as
-    /// `indices`.
+    /// Times of indices, in ns since 1970, to the nearest; `i64::MIN` where unknown. `out` is as long as `indices`.
     ///
     /// # Errors
     /// A time outside the years 1677 to 2262; an error of the recording.
     fn times(&self, indices: &[i64], out: &mut [i64]) -> Result<(), Cause>;
 
-    /// Time of a sample, as exactly as it is known; None if it is unknown.
+    /// Time of a sample, as exactly as known.
     fn stamp(&self, index: i64) -> Option<Stamp> {
         let mut time = [i64::MIN];
         self.times(&[index], &mut time).ok()?;
@@ -32,10 +31,10 @@ pub trait Clock: Send + Sync {
     }
 }
 
-/// Stream name and original timebase, never a resampled one.
+/// Stream name and original, never resampled, timebase.
 type Key = (&'static str, TimebaseId);
 
-/// For each key its clocks, the newest last.
+/// The newest last.
 type Clocks = HashMap<Key, Vec<Weak<dyn Clock>>>;
 
 static CLOCKS: LazyLock<Mutex<Clocks>> = LazyLock::new(Mutex::default);
@@ -45,8 +44,8 @@ fn key(stream: StreamId) -> Key {
     (&stream.name, stream.timebase.origin().0)
 }
 
-/// Registers a clock for as long as it lives, before all others of its stream: when a plan is built, and again when it is
-/// executed, since an execution may read newer samples, which only its own clock covers.
+/// Registers a clock for as long as it lives, before all others of its stream: when a plan is built, and again when
+/// it is executed, since that may read newer samples, which only its own clock covers.
 pub(crate) fn register(stream: StreamId, clock: &Arc<dyn Clock>) {
     // A panic under the lock leaves the table valid.
     let mut clocks = CLOCKS.lock().unwrap_or_else(PoisonError::into_inner);
@@ -56,7 +55,7 @@ pub(crate) fn register(stream: StreamId, clock: &Arc<dyn Clock>) {
     known.push(clock);
 }
 
-/// The newest clock of a stream that is still in use.
+/// The newest one that is still in use.
 pub(crate) fn clock_of(stream: StreamId) -> Option<Arc<dyn Clock>> {
     let clocks = CLOCKS.lock().unwrap_or_else(PoisonError::into_inner);
     let known = clocks.get(&key(stream))?.iter().rev();

@@ -1,4 +1,4 @@
-//! Converts Arrow columns to and from the raw bytes that expressions work on.
+//! Arrow columns to and from the raw bytes that expressions work on.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use isochrony_segment::DType;
 use super::Fields;
 use crate::{OpError, OpErrorKind, PlanError};
 
-/// A column from raw bytes: the values one after another, native byte order, a bool in a byte.
+/// Values one after another, in native byte order, a bool in a byte.
 pub(crate) fn column_from_bytes(
     dtype: DType,
     values: MutableBuffer,
@@ -59,7 +59,7 @@ pub(crate) fn column_from_bytes(
     }
 }
 
-/// A column of lists from raw bytes: `width` values per row.
+/// `width` values per row.
 pub(crate) fn list_column(
     dtype: DType,
     width: i32,
@@ -72,7 +72,7 @@ pub(crate) fn list_column(
     )?))
 }
 
-/// The values of a column as raw bytes, a bool in a byte; copies only bools.
+/// Copies only bools, to a byte each.
 pub(crate) fn column_bytes(column: &dyn Array) -> Cow<'_, [u8]> {
     fn numbers<T: ArrowPrimitiveType>(column: &dyn Array) -> Cow<'_, [u8]> {
         let values = column.as_primitive::<T>().values().inner();
@@ -95,7 +95,7 @@ pub(crate) fn column_bytes(column: &dyn Array) -> Cow<'_, [u8]> {
     }
 }
 
-/// An expression of fields, compiled for the rows of a port.
+/// Compiled for the rows of a port.
 pub(crate) struct RowExpression(RowProgram);
 
 impl RowExpression {
@@ -122,8 +122,8 @@ impl RowExpression {
         self.0.output()
     }
 
-    /// The values of all rows as raw bytes, and the null mask: a row is null if any field that the expression reads is null
-    /// there.
+    /// The values of all rows as raw bytes, and the null mask: a row is null if any field that the expression reads
+    /// is.
     pub(crate) fn run(
         &mut self,
         batch: &RecordBatch,
@@ -150,7 +150,6 @@ impl RowExpression {
         Ok((out, nulls))
     }
 
-    /// The values of all rows as a column.
     pub(crate) fn column(&mut self, batch: &RecordBatch) -> Result<ArrayRef, OpError> {
         let (out, nulls) = self.run(batch)?;
         Ok(column_from_bytes(self.output(), out, nulls).map_err(OpErrorKind::from)?)

@@ -1,4 +1,4 @@
-//! Names and types of the fields of rows, a part of the port type.
+//! Names and types of the fields of rows, part of the port type.
 
 use std::fmt;
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
@@ -6,17 +6,16 @@ use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 use arrow_schema::{DataType, Field, Schema, SchemaRef, TimeUnit};
 use isochrony_segment::DType;
 
-/// Column: index of a row's first sample.
+/// Column of a row's first index.
 pub(crate) const START: &str = "start";
-/// Column: index after a row's last sample.
+/// Column of the index after a row's last.
 pub(crate) const END: &str = "end";
-/// Column: civil time of a row's first sample.
+/// Column of the civil time of a row's first sample.
 pub(crate) const TIME: &str = "time";
 
 static INTERNED: LazyLock<Mutex<Vec<Fields>>> = LazyLock::new(Mutex::default);
 
-/// Names and types of fields, interned: cheap to copy and to compare. Interned fields are never freed, so intern only the
-/// fields of plans.
+/// Names and types of fields, interned: cheap to copy and compare. Never freed, so intern only the fields of plans.
 #[derive(Clone, Copy)]
 pub struct Fields(&'static SchemaRef);
 
@@ -29,7 +28,7 @@ impl PartialEq for Fields {
 impl Eq for Fields {}
 
 impl Fields {
-    /// Item name of a list that is one complex number; other lists are several numbers.
+    /// Item name of a list that is one complex number; other lists are several.
     pub const COMPLEX: &str = "re_im";
 
     /// Interns fields, in order.
@@ -63,7 +62,7 @@ impl Fields {
         self.0.column_with_name(name)
     }
 
-    /// Names of all fields, for errors.
+    /// All names, for errors.
     #[must_use]
     pub fn names(self) -> String {
         let names: Vec<&str> = self.0.fields().iter().map(|f| f.name().as_str()).collect();
@@ -90,7 +89,7 @@ impl Fields {
         }
     }
 
-    /// The dtype of a field in expressions; of a civil time that of its ns since 1970. None for lists.
+    /// A field's dtype in expressions; a civil time is its ns since 1970. None for lists.
     #[must_use]
     pub fn dtype(data: &DataType) -> Option<DType> {
         Some(match data {

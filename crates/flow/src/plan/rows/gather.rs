@@ -8,16 +8,15 @@ use arrow_select::concat::{concat, concat_batches};
 
 use super::Fields;
 
-/// Small blocks are concatenated at this number of rows, since each block costs more memory than its rows.
+/// Small blocks are concatenated at so many rows, since a block costs more memory than its rows.
 const BLOCK_ROWS: usize = 8192;
 
-/// Collects blocks of rows and concatenates them.
 #[derive(Debug)]
 pub(crate) struct Gatherer {
     fields: Fields,
     large: Vec<RecordBatch>,
     small: Vec<RecordBatch>,
-    /// Rows in `small`.
+    /// In `small`.
     small_rows: usize,
 }
 
@@ -48,7 +47,7 @@ impl Gatherer {
         Ok(())
     }
 
-    /// Concatenates column by column, so that only one column is in memory twice.
+    /// Column by column, so that only one column is in memory twice.
     pub(crate) fn finish(mut self) -> Result<RecordBatch, ArrowError> {
         let schema = self.fields.schema();
         self.large.append(&mut self.small);

@@ -1,7 +1,5 @@
-//! Rows with named fields, in Arrow's layout.
-//!
-//! A block of [`Rows`] is an Arrow record batch and the range of indices that its rows cover. Its fields are part of the
-//! port type ([`Fields`], interned, so that types are `Copy`).
+//! Rows with named fields, in Arrow's layout. A block of [`Rows`] is a record batch and the range of indices that its
+//! rows cover. Its fields are part of the port type ([`Fields`], interned, so that types are `Copy`).
 //!
 //! Columns:
 //! - rows of windows begin with `start` and `end`, indices of the first sample and after the last (int64), and, if the
@@ -41,14 +39,14 @@ pub(crate) use regrid::on_grid;
 #[derive(Debug, Clone)]
 pub struct Rows {
     batch: RecordBatch,
-    /// Indices that the rows cover; None for groups, which have no indices.
+    /// None for groups, which have no indices.
     covers: Option<Range<i64>>,
     /// Start of the next row, if it continues these.
     next: i64,
 }
 
 impl Rows {
-    /// Rows computed from the samples with indices `covers`; the next row, if it continues these, starts at `next`.
+    /// Rows computed from the samples `covers`; the next row, if it continues these, starts at `next`.
     #[must_use]
     pub fn new(batch: RecordBatch, covers: Range<i64>, next: i64) -> Self {
         Self {
@@ -101,34 +99,34 @@ impl Rows {
         self.covers.clone()
     }
 
-    /// Index of the first sample, and the start of the next row, if it continues these.
+    /// First index, and the start of the next row, if it continues these.
     #[inline]
     #[must_use]
     pub fn extent(&self) -> Option<(i64, i64)> {
         self.covers.as_ref().map(|covers| (covers.start, self.next))
     }
 
-    /// Bytes of memory in use.
+    /// Memory in use.
     #[must_use]
     pub fn bytes(&self) -> u64 {
         self.batch.get_array_memory_size() as u64
     }
 
-    /// Index of the first sample of each row, if they have indices.
+    /// First index of each row, if they have indices.
     fn starts(&self) -> Option<&[i64]> {
         let starts = self.batch.column_by_name(START)?;
         let starts = starts.as_primitive_opt::<Int64Type>()?;
         self.covers.as_ref().map(|_| &starts.values()[..])
     }
 
-    /// Number of rows that begin before an index; all rows if they have no indices.
+    /// Rows that begin before an index; all if they have no indices.
     #[must_use]
     pub fn begin_before(&self, limit: i64) -> u64 {
         let before = |starts: &[i64]| starts.iter().take_while(|&&at| at < limit).count() as u64;
         self.starts().map_or(self.count(), before)
     }
 
-    /// Splits into the first `count` rows and the rest.
+    /// The first `count` rows, and the rest.
     pub(crate) fn split(self, count: u64) -> (Self, Self) {
         let at = usize::try_from(count)
             .map_or(self.batch.num_rows(), |at| at.min(self.batch.num_rows()));
@@ -153,7 +151,7 @@ impl Rows {
         (part(first, before, next), part(rest, after, self.next))
     }
 
-    /// Keeps the rows whose flag is set; None if there are none.
+    /// Keeps rows whose flag is set; None if there are none.
     ///
     /// # Errors
     /// If the numbers of flags and rows differ.

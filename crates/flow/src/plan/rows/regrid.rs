@@ -1,7 +1,7 @@
-//! Civil times of resampled samples, interpolated between the samples of the original stream.
+//! Civil times of resampled samples, interpolated between the original ones.
 //!
-//! Positions are exact ([`Ratio`]); between two original samples time is linear. After the last sample before a break the
-//! next index lies in a gap or has another clock: there the step from the previous sample is extrapolated.
+//! Positions are exact ([`Ratio`]); between two original samples time is linear. After the last sample before a break
+//! the next index lies in a gap or has another clock: there the step before it is extrapolated.
 
 use std::sync::Arc;
 
@@ -11,10 +11,10 @@ use isochrony_time::{Fixed, Ratio, Stamp};
 use super::Clock;
 use crate::Cause;
 
-/// Largest difference of steps of one clock, as a fraction of the period.
+/// Largest difference between steps of one clock, as a fraction of the period.
 const STEP_TOLERANCE: f64 = 1e-3;
 
-/// Adapts a recording's clock to a stream of its timebase, or of one resampled from it.
+/// Adapts a recording's clock to its stream, or one resampled from it.
 pub(crate) fn on_grid(clock: Arc<dyn Clock>, stream: &Stream) -> Arc<dyn Clock> {
     let (_, ratio) = stream.timebase.origin();
     if ratio.is_one() {
@@ -30,12 +30,12 @@ pub(crate) fn on_grid(clock: Arc<dyn Clock>, stream: &Stream) -> Arc<dyn Clock> 
 struct Regrid {
     clock: Arc<dyn Clock>,
     ratio: Ratio,
-    /// Nominal period of the original stream.
+    /// Of the original stream.
     period_ns: f64,
 }
 
 impl Regrid {
-    /// Chooses the step at a sample: the one ahead, unless it differs and the one back is nearer to the period.
+    /// The step ahead of a sample, unless it differs and the one back is nearer to the period.
     fn step<T: Copy>(&self, back: Option<T>, ahead: Option<T>, ns: impl Fn(T) -> f64) -> Option<T> {
         let off = |step: T| (ns(step) - self.period_ns).abs();
         match (back, ahead) {
@@ -116,7 +116,7 @@ mod tests {
     use super::*;
     use isochrony_time::{Rate, TimebaseId};
 
-    /// 1000 Hz, 100 ppm fast; a gap on the axis from 100 on that lasts something else, and a clock that was set at 200.
+    /// 1000 Hz, 100 ppm fast; a gap from 100 on of another duration, and a clock that was set at 200.
     struct Broken;
 
     impl Broken {
@@ -144,7 +144,8 @@ mod tests {
         let rate = Rate::new(4000, 3).unwrap();
         let timebase = TimebaseId(9).resampled(ratio).unwrap();
         let clock = on_grid(Arc::new(Broken), &Stream::new("b", timebase, rate));
-        // Places 0, 0.75, 99, 99.75 (the next index lies behind the gap), 100.5, 199.5 (behind which the clock was set).
+        // Places 0, 0.75, 99, 99.75 (the next index is behind the gap), 100.5, 199.5 (behind which the clock was
+        // set).
         let (indices, places): ([i64; 6], [f64; 6]) = (
             [0, 1, 132, 133, 134, 266],
             [0.0, 0.75, 99.0, 99.75, 100.5, 199.5],

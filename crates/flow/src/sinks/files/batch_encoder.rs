@@ -25,10 +25,9 @@ use crate::plan::rows::columns::{column_from_bytes, list_column};
 use crate::plan::rows::{END, START, TIME};
 use crate::{Clock, Fields, Frames, Item, OpError, OpErrorKind, PlanError, PortType};
 
-/// Column of sample indices.
 const INDEX: &str = "index";
 
-/// Converts the items of a port to record batches.
+/// Items of a port as record batches.
 pub struct BatchEncoder {
     schema: SchemaRef,
     port: PortType,
@@ -36,7 +35,7 @@ pub struct BatchEncoder {
 }
 
 impl BatchEncoder {
-    /// Checks that the items of a port have columns.
+    /// Checks that a port's items have columns.
     ///
     /// # Errors
     /// [`PlanError::InputType`] of a count, which is one number.
@@ -52,7 +51,7 @@ impl BatchEncoder {
         }
     }
 
-    /// For the items of a port; `clock` is that of the recording whose indices they have.
+    /// For the items of a port; `clock`: that of the recording whose indices they have.
     #[must_use]
     pub fn new(port: &PortType, clock: Option<Arc<dyn Clock>>) -> Self {
         let stream = port.stream();
@@ -138,7 +137,6 @@ impl BatchEncoder {
         Ok(Some(batch.map_err(OpErrorKind::from)?))
     }
 
-    /// The columns of indices and times.
     fn indices(&self, starts: Vec<i64>, ends: Option<Vec<i64>>) -> Result<Vec<ArrayRef>, OpError> {
         let times = self.clock.as_deref().map(|clock| times(clock, &starts));
         let mut columns = vec![integer(starts)];
@@ -201,7 +199,7 @@ fn wrong() -> OpError {
     .into()
 }
 
-/// Whether the items are counts, which a calibration turns into values.
+/// Counts, which a calibration turns into values.
 fn counts(port: &PortType, stream: Option<&Stream>) -> bool {
     let stored = matches!(port, PortType::Samples { .. } | PortType::Frames { .. });
     stored && stream.is_some_and(|stream| !stream.calibration.is_identity())

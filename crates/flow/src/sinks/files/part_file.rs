@@ -8,10 +8,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::{Cause, OpError, OpErrorKind};
 
-/// Number of files that this process began.
+/// By this process.
 static FILES_BEGUN: AtomicU64 = AtomicU64::new(0);
 
-/// A temporary name that no other execution uses.
+/// No other execution uses it.
 fn temporary_name(path: &Path) -> PathBuf {
     let (run, file) = (process::id(), FILES_BEGUN.fetch_add(1, Ordering::Relaxed));
     renamed(path, |stem| format!(".{stem}.{run}-{file}.part"))
@@ -34,7 +34,7 @@ fn renamed(path: &Path, name: impl FnOnce(&str) -> String) -> PathBuf {
     path.with_file_name(name(&text(path.file_stem())) + &extension)
 }
 
-/// A file in progress. If it is dropped before it is [kept](Self::keep), it is removed.
+/// A file in progress, removed if dropped before it is [kept](Self::keep).
 #[derive(Debug)]
 pub struct PartFile {
     path: PathBuf,
@@ -96,7 +96,7 @@ impl PartFile {
         failed("write", &self.path, why, REMEDY)
     }
 
-    /// Syncs and renames it: to its final name if `whole`, otherwise to its [`partial_name`].
+    /// Syncs and renames the file: to its final name if `whole`, else to its [`partial_name`].
     ///
     /// # Errors
     /// The operating system's error.
@@ -128,7 +128,7 @@ impl Drop for PartFile {
     }
 }
 
-/// The store that a path lies in, links resolved. An output file there could replace the store's own files.
+/// The store that a path lies in, links resolved: an output file there could replace the store's own files.
 fn store_around(path: &Path) -> Option<PathBuf> {
     let folder = match path.parent() {
         Some(folder) if !folder.as_os_str().is_empty() => folder,
@@ -144,7 +144,7 @@ fn store_around(path: &Path) -> Option<PathBuf> {
         .map(Path::to_path_buf)
 }
 
-/// Remedy for most errors of the operating system.
+/// For most errors of the operating system.
 const REMEDY: &str = "check the path, its permissions and the space on its disk";
 
 fn failed(doing: &str, path: &Path, why: &io::Error, mend: &str) -> OpError {

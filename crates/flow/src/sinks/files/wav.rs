@@ -1,8 +1,9 @@
 //! WAV files as a sink.
 //!
-//! WAV has neither gaps nor times. A gap is an error unless [`WavGaps`] says what to write: zeros for the missing indices, or
-//! one file per gap-free range. A clock step ends a file or is an error, because the length of the silence is not known. A
-//! sample beyond full scale, or a rate that is no whole number of Hz, is an error; nothing is clipped or rounded.
+//! WAV has neither gaps nor times. A gap is an error unless [`WavGaps`] says what to write: zeros for the missing
+//! indices, or one file per gap-free range. A clock step ends a file or is an error: the length of the silence is
+//! unknown. A sample beyond full scale, or a rate that is no whole number of Hz, is an error; nothing is clipped or
+//! rounded.
 
 use std::path::{Path, PathBuf};
 
@@ -31,8 +32,8 @@ impl WavSink {
     /// Its name in saved plans.
     pub const NAME: &'static str = "sink_wav";
 
-    /// Writes to a path. `format`: None for the one that holds all values of the dtype. `keep_partial`: after a failure,
-    /// leave what was written under a name with `partial` ([`partial_name`](super::partial_name)).
+    /// Writes to a path. `format`: None for the smallest that holds all values of the dtype. `keep_partial`: after a
+    /// failure, leave what was written under its [`partial_name`](super::partial_name).
     pub fn new(
         path: impl AsRef<Path>,
         format: Option<WavFormat>,
@@ -78,7 +79,7 @@ impl WavSink {
     }
 }
 
-/// Number of channels; None if the items are no audio.
+/// None if the items are no audio.
 fn channels(port: &PortType) -> Option<u16> {
     match *port {
         PortType::Samples { .. } => Some(1),

@@ -9,7 +9,7 @@
 //! "data" size                  samples, little-endian; one byte more where their number is odd
 //! ```
 //!
-//! Sizes have 32 bits. A longer file is RF64 (EBU Tech 3306), with 64-bit sizes in the chunk that was reserved for them.
+//! Sizes have 32 bits. A longer file is RF64 (EBU Tech 3306), with 64-bit sizes in the reserved chunk.
 
 use isochrony_segment::DType;
 
@@ -79,22 +79,21 @@ impl WavFormat {
         matches!(self, Self::Float32 | Self::Float64)
     }
 
-    /// Bits without the sign: values from -2^k to 2^k - 1 fit.
+    /// Without the sign: values from -2^k to 2^k - 1 fit.
     fn magnitude_bits(self) -> u32 {
         8 * self.size() as u32 - 1
     }
 }
 
-/// A sample that exceeds the format's range.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct OutOfRange {
-    /// Its position among the samples passed in.
+    /// Among the samples passed in.
     pub(super) at: usize,
     pub(super) value: f64,
 }
 
-/// Encodes samples. Integers keep their values in integer formats and are divided by their dtype's full scale for floats;
-/// floats have a full scale of 1.
+/// Integers keep their values in integer formats and are divided by their dtype's full scale for floats; floats have
+/// a full scale of 1.
 pub(super) fn encode(
     samples: &[u8],
     dtype: DType,
@@ -189,7 +188,6 @@ fn encode_floats(
     Ok(())
 }
 
-/// The content of a file's header.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Header {
     pub(super) format: WavFormat,
@@ -203,7 +201,7 @@ pub(super) struct Header {
 pub(super) const MAX_RIFF_BYTES: u64 = u32::MAX as u64 + 8;
 
 impl Header {
-    /// The bytes before `data` bytes of samples; RF64 if the file is larger than `largest`.
+    /// What precedes `data` bytes of samples; RF64 if the file is larger than `largest`.
     pub(super) fn bytes(&self, data: u64, largest: u64) -> Vec<u8> {
         let mut chunks = Vec::new();
         let align = u64::from(self.channels) * self.format.size() as u64;

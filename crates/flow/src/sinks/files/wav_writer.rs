@@ -1,4 +1,4 @@
-//! Writes the samples of one execution to WAV files, and handles gaps and clock steps between them.
+//! Writes the samples of one execution to WAV files.
 
 use std::io::{BufWriter, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
@@ -11,16 +11,16 @@ use super::part_file::PartFile;
 use super::wav_format::{Header, MAX_RIFF_BYTES, WavFormat, encode};
 use crate::{Break, Cause, Clock, Item, OpError, OpErrorKind, SinkWriter};
 
-/// What a WAV file does with gaps.
+/// What to do with gaps.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum WavGaps {
     /// Fail.
     #[default]
     Error,
-    /// Write zeros for the missing indices.
+    /// Write zeros for missing indices.
     Zeros,
-    /// Write one file for each gap-free range.
+    /// Write one file per gap-free range.
     Split,
 }
 
@@ -33,11 +33,10 @@ impl WavGaps {
     ];
 }
 
-/// Samples converted at a time.
 const BLOCK_SAMPLES: usize = 1 << 14;
 /// Bytes of one write.
 const BUFFER_BYTES: usize = 1 << 18;
-/// Longest gap in samples that is filled: a day at 48 kHz. A wrong stamp could fill the disk.
+/// Longest gap that is filled: a day at 48 kHz. A wrong stamp could fill the disk.
 const MAX_ZEROS: u64 = 1 << 32;
 
 fn refused(why: String) -> OpError {
@@ -49,7 +48,7 @@ struct OpenWavFile {
     part: PartFile,
     out: BufWriter<std::fs::File>,
     header: Header,
-    /// Bytes of samples.
+    /// Of samples.
     data_bytes: u64,
 }
 
@@ -63,7 +62,7 @@ impl OpenWavFile {
             header,
             data_bytes: 0,
         };
-        // The header has the same size at the end, when it is overwritten.
+        // The final header, of the same size, overwrites this one.
         let header = writing.header.bytes(0, MAX_RIFF_BYTES);
         writing.put(&header)?;
         Ok(writing)
@@ -75,7 +74,6 @@ impl OpenWavFile {
             .map_err(|why| self.part.failed(&why))
     }
 
-    /// Writes the final header and renames the file.
     fn end(&mut self, whole: bool) -> Result<(), OpError> {
         if self.data_bytes % 2 == 1 {
             self.put(&[0])?;
@@ -91,27 +89,26 @@ impl OpenWavFile {
     }
 }
 
-/// Writes samples to one WAV file after another.
 pub(super) struct WavWriter {
     path: PathBuf,
     gaps: WavGaps,
     keep_partial: bool,
     dtype: DType,
-    /// Header of the next file.
+    /// Of the next file.
     header: Header,
     clock: Option<Arc<dyn Clock>>,
     file: Option<OpenWavFile>,
-    /// Number of files begun.
+    /// Begun so far.
     files: usize,
     /// Index of the next sample if there is no gap.
     expected: Option<i64>,
-    /// A clock step came since the last sample.
+    /// One came since the last sample.
     clock_step: bool,
     encoded: Vec<u8>,
 }
 
 impl WavWriter {
-    /// Prepares for samples of a dtype. `header`: that of the first file, without its start time.
+    /// `header`: that of the first file, without its start time.
     pub(super) fn open(
         path: PathBuf,
         gaps: WavGaps,
@@ -140,7 +137,7 @@ impl WavWriter {
         Ok(out)
     }
 
-    /// Begins a file. `start`: index of its first sample, if known.
+    /// `start`: index of the first sample, if known.
     fn begin(&mut self, start: Option<i64>) -> Result<(), OpError> {
         self.files += 1;
         let path = match self.gaps {
@@ -226,7 +223,7 @@ impl WavWriter {
         Ok(())
     }
 
-    /// Writes samples; `start` is the index of the first.
+    /// `start`: index of the first sample.
     fn samples(&mut self, start: i64, bytes: &[u8]) -> Result<(), OpError> {
         let size = self.dtype.size();
         for (piece, bytes) in bytes.chunks(BLOCK_SAMPLES * size).enumerate() {
@@ -250,16 +247,14 @@ impl WavWriter {
     }
 }
 
-/// Characters of a time.
 const TIME_LEN: usize = "2026-01-01T00:00:00.000000000Z".len();
 
-/// A time to the nanosecond, padded to a fixed length.
+/// To the nanosecond, padded to a fixed length.
 fn padded_time(time: isochrony_time::Fixed) -> String {
     let whole = isochrony_time::Fixed::from_int(time.round_i64().unwrap_or(0));
     format!("{:TIME_LEN$.TIME_LEN$}", civil::format(whole))
 }
 
-/// The path of the n-th of several files.
 fn numbered(path: &Path, number: usize) -> PathBuf {
     let stem = path.file_stem().unwrap_or_default().to_string_lossy();
     let extension = path
@@ -305,7 +300,7 @@ impl SinkWriter for WavWriter {
                 .into());
             }
         }
-        // A file is committed only at the end.
+        // Files are committed only at the end.
         Ok(0)
     }
 
@@ -328,7 +323,7 @@ impl Drop for WavWriter {
         if self.keep_partial
             && let Some(mut file) = self.file.take_if(|file| file.data_bytes > 0)
         {
-            // The execution has failed already; its error is reported.
+            // The execution failed already; its error is reported.
             let _ = file.end(false);
         }
     }

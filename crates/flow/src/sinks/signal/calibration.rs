@@ -1,11 +1,11 @@
-//! Checks that samples have the calibration of the signal that they are appended to.
+//! Checks that appended samples have the signal's calibration.
 
 use isochrony_segment::Calibration;
 use isochrony_store::Signal;
 
 use crate::{Cause, OpError, OpErrorKind};
 
-/// Rejects samples whose calibration differs from the signal's. A calibration that nobody stated fits any.
+/// A calibration that nobody stated fits any.
 pub(super) fn check_calibration(signal: &Signal, stated: &Calibration) -> Result<(), OpError> {
     let unstated = Calibration::default();
     let own = signal.calibration();

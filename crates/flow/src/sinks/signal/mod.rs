@@ -1,8 +1,8 @@
 //! A signal of a store as a sink.
 //!
-//! Samples, and windows that still hold all samples, keep their rate. Windows with one computed value become a signal with one
-//! sample every hop. Where a filter removed samples, the signal has a gap: it cannot express their absence otherwise.
-//! [`writer`] defines what becomes of gaps, clock steps and times.
+//! Samples, and windows that still hold all samples, keep their rate. Windows of one computed value become a signal
+//! with a sample every hop. Where a filter removed samples, the signal has a gap: it cannot express their absence
+//! otherwise. [`writer`] defines what becomes of gaps, clock steps and times.
 
 mod calibration;
 mod writer;
@@ -93,7 +93,7 @@ impl SignalSink {
     }
 }
 
-/// How windows become samples: source indices from one sample to the next, and samples per window.
+/// Source indices from one sample to the next, and samples per window.
 fn shape(port: &PortType) -> Option<(u64, usize)> {
     match *port {
         PortType::Samples { .. } => Some((1, 1)),
@@ -209,7 +209,6 @@ impl Sink for SignalSink {
     }
 }
 
-/// A rate divided by a number of samples.
 fn over(rate: Rate, step: u64) -> Result<Rate, OpError> {
     let den = rate.den().checked_mul(step);
     let made = den.and_then(|den| Rate::new(rate.num(), den).ok());

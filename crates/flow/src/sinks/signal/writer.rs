@@ -1,11 +1,11 @@
 //! Writes the samples of one execution to a signal: where they go, and their times.
 //!
-//! - *Gap*: as many samples of the new signal as its length in indices, at least one. If the recording's clock gives another
-//!   duration (a gap's length may be mere address space), the duration counts.
+//! - *Gap*: as many new samples as its length in indices, at least one. If the recording's clock gives another
+//!   duration (a gap's length may be mere address space), that counts.
 //! - *Clock step*: begins a run.
-//! - *Time*: the first sample of each contiguous range is stamped with the recording's civil time, and then one sample a
-//!   minute, at fixed distances from it: the new signal follows the recording's clock, and nothing depends on how items
-//!   were cut. If the gap before lasts no whole number of new samples, as where windows are counted anew after it, the new
+//! - *Time*: the first sample of each contiguous range is stamped with the recording's civil time, then one a minute
+//!   at fixed distances from it: the new signal follows the recording's clock, and nothing depends on how items were
+//!   cut. If the gap before lasts no whole number of new samples, as where windows are counted anew after it, the new
 //!   signal's fit starts a new line there.
 //! - *Copy* of a recording's own samples: also has the gaps at its ends and before clock steps.
 
@@ -20,14 +20,12 @@ use crate::{
     Break, Clock, Frames, Item, OpError, OpErrorKind, OuterGaps, SharedRecording, SinkWriter,
 };
 
-/// Writes the samples of one execution.
 pub(super) struct SignalSinkWriter {
     store: Arc<Store>,
     writer: SignalWriter,
     rate: Rate,
     /// Source indices from one sample to the next.
     step: i64,
-    /// Samples per window.
     per_window: usize,
     size: usize,
     clock: Option<Arc<dyn Clock>>,
@@ -36,21 +34,21 @@ pub(super) struct SignalSinkWriter {
     since_stamp: u64,
     /// Source index of the next sample if there is no break.
     expected: Option<i64>,
-    /// Civil time of the signal's end, when samples are appended to it.
+    /// Civil time of the signal's end, if samples are appended to it.
     ends: Option<Fixed>,
-    /// Longest gap in samples whose length is its duration, and the length that a longer one gets.
+    /// Longest gap, in samples, whose length is its duration; the length that a longer one gets.
     max_gap: f64,
     long_gap: i64,
     /// A clock step came since the last sample.
     new_run: bool,
     copied: CopySource,
-    /// Another sender may have begun, or the sender may have sent its description, since the last check.
+    /// Since the last check another sender may have begun, or the sender may have sent its description.
     is_unchecked: bool,
-    /// The signal has no samples and no gaps yet.
+    /// It has no samples and no gaps yet.
     is_empty: bool,
 }
 
-/// The recording that samples come from.
+/// Where samples come from.
 pub(super) struct CopySource {
     /// None if the items are windows.
     pub(super) reads: Option<SharedRecording>,
@@ -60,7 +58,6 @@ pub(super) struct CopySource {
     pub(super) awaits_description: bool,
 }
 
-/// A gap of the new signal.
 struct NewGap {
     samples: i64,
     /// Its duration is not that of so many samples: the fit starts a new line after it.
@@ -105,7 +102,7 @@ impl SignalSinkWriter {
         self.clock.as_ref()?.stamp(index)
     }
 
-    /// Appends contiguous samples, the first at a source index.
+    /// The samples are contiguous, the first at source index `start`.
     fn append(&mut self, start: i64, mut bytes: &[u8]) -> Result<(), OpError> {
         if bytes.is_empty() {
             return Ok(());
@@ -162,9 +159,9 @@ impl SignalSinkWriter {
         Ok(gap)
     }
 
-    /// Before the first samples that are appended to an existing signal. To its clock they may seem to continue the signal
-    /// although their phase differs, as with windows that were counted from another anchor: off by a fraction of a new sample
-    /// but by whole source samples.
+    /// Before the first samples appended to an existing signal. By its clock they may seem to continue it although
+    /// their phase differs, as with windows counted from another anchor: off by a fraction of a new sample, but by
+    /// whole source samples.
     fn resume_signal(&mut self, start: i64, count: u64) -> Result<Option<NewGap>, OpError> {
         self.new_run = false;
         let ends = self.ends.take().filter(|_| self.step > 1);
@@ -190,8 +187,8 @@ impl SignalSinkWriter {
         Ok(None)
     }
 
-    /// Rejects samples whose sender states another calibration than the signal has. Checked after each break, since another
-    /// sender may have begun, and after each commit.
+    /// Rejects samples whose sender states another calibration than the signal has. Checked after each break, since
+    /// another sender may have begun, and after each commit.
     fn check_description(&mut self) -> Result<(), OpError> {
         let is_due = std::mem::take(&mut self.is_unchecked);
         if !is_due || !self.copied.is_feed || self.copied.awaits_description {
@@ -208,12 +205,12 @@ impl SignalSinkWriter {
         })
     }
 
-    /// Outer gaps of the recording that is copied.
+    /// Those of the recording that is copied.
     fn gaps(&self) -> Option<OuterGaps> {
         self.copied.reads.as_ref().map(SharedRecording::outer_gaps)
     }
 
-    /// Appends a gap unless it is empty.
+    /// Unless it is empty.
     fn append_gap(&mut self, samples: u64) -> Result<(), OpError> {
         if samples > 0 {
             let samples = i64::try_from(samples).unwrap_or(i64::MAX);
@@ -223,7 +220,7 @@ impl SignalSinkWriter {
         Ok(())
     }
 
-    /// Samples of the new signal between two times.
+    /// Between two times.
     fn samples_between(&self, from: Fixed, to: Fixed) -> Option<f64> {
         Some(to.checked_sub(from)?.to_f64() * self.rate.to_f64() / 1e9)
     }
@@ -239,7 +236,7 @@ impl SignalSinkWriter {
                 restarts: false,
             };
         };
-        // A difference of a few samples is clock drift; more means that the gap's length is no duration.
+        // A few samples of difference are clock drift; more means that the gap's length is no duration.
         let samples = if (lasted - by_axis as f64).abs() <= 2.5 || lasted <= 0.0 {
             by_axis
         } else if lasted <= self.max_gap {
@@ -253,7 +250,7 @@ impl SignalSinkWriter {
         }
     }
 
-    /// Appends windows that do not overlap, or have one value each.
+    /// The windows do not overlap, or have one value each.
     fn append_frames(&mut self, frames: &Frames) -> Result<(), OpError> {
         let row = frames.width() * self.size;
         let stride = frames.stride() * self.size;

@@ -7,11 +7,10 @@ use isochrony_time::{Fixed, Stamp, TimeError};
 
 use crate::{Cause, Clock};
 
-/// The signal as the last pass reads it; replaced when the next one begins.
+/// The signal as the last pass reads it; replaced when the next begins.
 #[derive(Debug)]
 pub(crate) struct StoredClock(pub(crate) RwLock<Signal>);
 
-/// Indices of one lookup.
 const LOOKUP_LEN: usize = 1 << 12;
 
 impl Clock for StoredClock {
@@ -53,7 +52,7 @@ impl Clock for StoredClock {
     }
 }
 
-/// Why two signals cannot have been sampled by one clock; None if they can.
+/// Why one clock cannot have sampled both signals; None if it can.
 pub(crate) fn clock_difference(signal: &Signal, other: &Signal) -> Option<String> {
     let rates = [signal, other].map(|signal| signal.stream().get().rate);
     if rates[0] != rates[1] {

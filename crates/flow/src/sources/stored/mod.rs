@@ -1,14 +1,14 @@
 //! Stored signals as recordings.
 //!
-//! A [`StoredRecording`] names a signal of a store, or ranges of its indices in read order: a selection by civil time need not
-//! be in index order. A pass reads the signal at the newest commit, including what was appended after the plan was built.
+//! A [`StoredRecording`] names a signal of a store, or ranges of its indices in read order: a selection by civil time
+//! need not be in index order. A pass reads the newest commit, including what was appended after the plan was built.
 //!
-//! A pass walks *parts*, each the share of a range in one run, and in each part the contiguous ranges between gaps. Runs and
-//! gaps are looked up when they are reached, O(log n) each, so a million gaps need no list. Samples are read in pieces of some
-//! MiB, which are cut into segments. The anchor of a contiguous range is the first sample after the last gap or clock step,
-//! whatever range is read: so windows do not depend on where a scan starts.
+//! A pass walks *parts*, each the share of a range in one run, and in each part the contiguous ranges between gaps.
+//! Runs and gaps are looked up when they are reached, O(log n) each, so a million gaps need no list. Samples are read
+//! in pieces of some MiB, which are cut into segments. The anchor of a contiguous range is the first sample after the
+//! last gap or clock step, whatever range is read: windows do not depend on where a scan starts.
 //!
-//! This file and `snapshot` import each other: a recording makes the snapshot, and the snapshot opens passes with the
+//! This file and `snapshot` import each other: a recording makes the snapshot, which opens passes with the
 //! recording's options.
 
 mod clock;
@@ -35,7 +35,7 @@ use clock::{StoredClock, clock_difference};
 use pass::{PreviousEnd, StoredPass};
 use snapshot::StoredSnapshot;
 
-/// A signal of a store, or ranges of it, that can be scanned.
+/// A signal of a store, or ranges of it, as a recording.
 ///
 /// ```no_run
 /// use isochrony_flow::{Plan, StoredRecording};
@@ -51,18 +51,18 @@ use snapshot::StoredSnapshot;
 pub struct StoredRecording {
     store: PathBuf,
     signal: Signal,
-    /// Index ranges in read order; None: all, including what is appended later.
+    /// In read order; None: all, including what is appended later.
     ranges: Option<Vec<Range<i64>>>,
-    /// None if the signal has no civil time.
+    /// None without civil time.
     clock: Option<Arc<StoredClock>>,
-    /// The other signal whose clock it is read with.
+    /// The other signal whose clock is used.
     clocked_by: Option<Signal>,
-    /// None: the strategy with the lowest estimated cost.
+    /// None: the strategy of the lowest estimated cost.
     io: Option<Strategy>,
 }
 
 impl StoredRecording {
-    /// A signal of the store at a path; saved plans name it by both.
+    /// A signal of the store at a path; saved plans name both.
     pub fn new(store: impl AsRef<Path>, signal: Signal) -> Self {
         let timed = !signal.state().fit.is_empty();
         Self {
@@ -75,15 +75,15 @@ impl StoredRecording {
         }
     }
 
-    /// The same samples, read by this [`Strategy`] instead of the one with the lowest estimated cost.
+    /// Reads with this [`Strategy`] instead of the one of the lowest estimated cost.
     #[must_use]
     pub fn io(mut self, strategy: Strategy) -> Self {
         self.io = Some(strategy);
         self
     }
 
-    /// The same samples on the timebase of another signal that was sampled by the same clock, as channels of one converter
-    /// are: equal indices are equal times, so the two can be combined index by index.
+    /// The same samples on the timebase of another signal of the same clock, as channels of one converter are: equal
+    /// indices are equal times, so the two can be combined index by index.
     ///
     /// # Errors
     /// [`PlanError::OtherClock`] if the rates differ, or the civil times at the ends of the common range differ by half a
@@ -105,7 +105,6 @@ impl StoredRecording {
         Ok(self)
     }
 
-    /// The stream of what is read.
     fn stream(&self) -> StreamId {
         let Some(other) = &self.clocked_by else {
             return self.signal.stream();
@@ -131,10 +130,11 @@ impl StoredRecording {
         }
     }
 
-    /// A pass over indices of the signal at the commit of a handle, which continues another pass.
+    /// A pass over indices of the signal at a handle's commit, which continues another pass. Ignores the ranges of
+    /// this recording.
     ///
-    /// `before`: end and run of the last samples of that pass, so that the break between is announced; None: there was none.
-    /// Ignores the ranges of this recording.
+    /// `before`: end and run of the last samples of that pass, so that the break between is announced; None: there
+    /// were none.
     ///
     /// # Errors
     /// Indices outside the signal.
@@ -150,7 +150,7 @@ impl StoredRecording {
         Ok(Box::new(self.pass_over(signal, parts, before, segment)?))
     }
 
-    /// Looks up times at the commit of a handle from now on.
+    /// From now on times are those at a handle's commit.
     fn read_as(&self, signal: &Signal) -> Result<(), OpError> {
         if let Some(clock) = &self.clock {
             let mut newest = clock.0.write().unwrap_or_else(PoisonError::into_inner);
@@ -164,7 +164,7 @@ impl StoredRecording {
         Ok(())
     }
 
-    /// The signal at its newest commit, and the parts to read, in read order.
+    /// The newest commit, and the parts to read, in read order.
     fn now(&self, range: Option<Range<i64>>) -> Result<(Signal, Vec<Stretch>), OpError> {
         let mut signal = self.signal.clone();
         signal.refresh().map_err(store_error)?;
@@ -173,7 +173,7 @@ impl StoredRecording {
         Ok((signal, parts))
     }
 
-    /// A pass over parts of the signal at the commit of a handle.
+    /// `signal`: a handle at the commit to read.
     pub(crate) fn pass_over(
         &self,
         signal: Signal,
@@ -210,7 +210,7 @@ impl StoredRecording {
         }
     }
 
-    /// The I/O strategy for parts of the signal, and the samples of a piece.
+    /// The I/O strategy, and the samples of a piece.
     pub(crate) fn pieces(
         &self,
         signal: &Signal,
@@ -219,7 +219,7 @@ impl StoredRecording {
     ) -> (Strategy, i64) {
         let strategy = (self.io).unwrap_or_else(|| choose(signal, parts));
         let wanted = (strategy.piece_bytes() / signal.dtype().size() as u64) as i64;
-        // Whole segments, so that the cuts do not depend on the strategy.
+        // Whole segments: cuts must not depend on the strategy.
         let segment = SegmentCutter::new(segment).segment();
         let piece = (wanted / segment).max(1).saturating_mul(segment);
         (strategy, piece)
@@ -273,7 +273,6 @@ impl StoredRecording {
 }
 
 impl StoredRecording {
-    /// The parts that a scan of a range reads.
     fn parts(
         &self,
         signal: &Signal,

@@ -13,28 +13,26 @@ use crate::{Break, OpError, Source, SourceEvent};
 /// End and run of the samples before.
 pub(crate) type PreviousEnd = Option<(i64, u32)>;
 
-/// One pass over the parts.
 pub(crate) struct StoredPass {
     pub(super) signal: Signal,
     pub(super) reader: SignalReader,
     pub(super) stream: StreamId,
     pub(super) parts: Vec<Stretch>,
-    /// The part being read, and the index from which on.
+    /// The part being read, and from which index on.
     pub(super) part: usize,
     pub(super) at: i64,
-    /// The rest of the contiguous range being read.
+    /// Rest of the contiguous range being read.
     pub(super) contiguous: Range<i64>,
-    /// The piece of it that was read last.
+    /// Its piece that was read last.
     pub(super) cut: SegmentCutter,
     pub(super) before: PreviousEnd,
-    /// The `RangeStart` that follows a `Rewind`.
+    /// To follow a `Rewind`.
     pub(super) pending: Option<SourceEvent>,
-    /// Whether the first range is announced even if it continues the samples before the pass.
+    /// The first range is announced even if it continues the samples before the pass.
     pub(super) announces_start: bool,
 }
 
 impl StoredPass {
-    /// Announces its first range even if that continues the samples before.
     pub(crate) fn announcing_start(self) -> Self {
         Self {
             announces_start: true,
@@ -80,7 +78,6 @@ impl StoredPass {
         None
     }
 
-    /// The break between two contiguous ranges.
     fn between(&self, (end, old): (i64, u32), start: i64, new: u32) -> Break {
         if old != new {
             return Break::ClockStep {
@@ -95,7 +92,6 @@ impl StoredPass {
         }
     }
 
-    /// Reads the next segment of the contiguous range.
     fn read(&mut self) -> Result<Option<SourceEvent>, OpError> {
         if self.cut.is_empty() && !self.contiguous.is_empty() {
             let piece = self.reader.next_piece(&self.contiguous);
@@ -136,7 +132,7 @@ impl Source for StoredPass {
     }
 }
 
-/// First sample after the last gap or clock step at or before an index: the anchor.
+/// The anchor: first sample after the last gap or clock step at or before an index.
 pub(crate) fn first_contiguous(signal: &Signal, index: i64, run: u32) -> i64 {
     let run = signal.state().runs.by_id(run);
     let gaps = signal.gaps();
@@ -147,7 +143,6 @@ pub(crate) fn first_contiguous(signal: &Signal, index: i64, run: u32) -> i64 {
         .min(index)
 }
 
-/// Samples of parts of a signal.
 pub(crate) fn samples_in(signal: &Signal, parts: &[Stretch]) -> u64 {
     let gaps = signal.gaps();
     let count = |part: &Stretch| {

@@ -1,4 +1,4 @@
-//! Read-ahead across tasks: while one task is computed, the data of the next are read, whichever worker gets it.
+//! Read-ahead across tasks: one task is computed while the data of the next are read, whichever worker gets it.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use super::snapshot::StoredSnapshot;
 use crate::plan::error::store_error;
 use crate::{OpError, PlannedReads, Portion, PortionOpener, PortionOverlap, Source};
 
-/// Opens the portions of tasks with readers that share one read-ahead.
+/// Its readers share one read-ahead.
 pub(crate) struct PrefetchingOpener {
     portions: Arc<StoredSnapshot>,
     readers: Arc<Readers>,

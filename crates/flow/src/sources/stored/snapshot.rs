@@ -14,7 +14,7 @@ use crate::{
     Snapshot, Source, StoredRecording,
 };
 
-/// A stored signal at the commit at which an execution began.
+/// At the commit at which an execution began.
 pub(crate) struct StoredSnapshot {
     stored: StoredRecording,
     signal: Signal,
@@ -23,7 +23,7 @@ pub(crate) struct StoredSnapshot {
 
 impl StoredSnapshot {
     pub(crate) fn new(stored: StoredRecording, signal: Signal, asked: Vec<Stretch>) -> Arc<Self> {
-        // Adjacent ranges of a run are read as one part, as in a single pass.
+        // Adjacent ranges of a run are one part, as in a single pass.
         let mut parts: Vec<Stretch> = Vec::new();
         for part in asked {
             match parts.last_mut() {
@@ -48,7 +48,7 @@ impl StoredSnapshot {
         index
     }
 
-    /// The end of the last samples before `index`: `index`, or the start of the gap that ends there or that it lies in.
+    /// End of the last samples before `index`: `index`, or the start of the gap that ends there or that it lies in.
     fn samples_end(&self, mut index: i64) -> i64 {
         while let Some(gap) = self.signal.gaps().at(index - 1) {
             index = gap.start;
@@ -64,14 +64,13 @@ impl StoredSnapshot {
         ends.find(|(end, part)| *end > part.range.start)
     }
 
-    /// The part that contains an index.
     fn part_of(&self, index: i64) -> Option<(usize, &Stretch)> {
         let at = self.parts.partition_point(|part| part.range.end <= index);
         let part = self.parts.get(at)?;
         (part.range.start <= index).then_some((at, part))
     }
 
-    /// The contiguous range around a sample of a part.
+    /// Around a sample of a part.
     fn contiguous(&self, index: i64, part: &Stretch) -> Range<i64> {
         let gaps = self.signal.gaps();
         let last = gaps.overlapping(0..index).end.checked_sub(1);
@@ -110,7 +109,7 @@ impl StoredSnapshot {
         (vec![Stretch { run, range }], before)
     }
 
-    /// Readers for its tasks, which share one read-ahead.
+    /// For its tasks, which share one read-ahead.
     pub(crate) fn readers(
         &self,
         segment: u64,
@@ -121,7 +120,6 @@ impl StoredSnapshot {
         Readers::new(&self.signal, &self.parts, piece, strategy, at_once, tasks)
     }
 
-    /// A pass over parts of it with a reader.
     pub(crate) fn pass(
         &self,
         reader: SignalReader,

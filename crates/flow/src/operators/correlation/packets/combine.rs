@@ -15,7 +15,7 @@ use crate::{
     Port, PortType, json,
 };
 
-/// Assumed for every receiver without a known error rate, so that all weigh the same.
+/// For receivers without a known error rate, so that all weigh the same.
 const DEFAULT_ERROR_RATE: f64 = 0.01;
 
 operator! {
@@ -74,19 +74,18 @@ struct BoundState {
     combiner: Combiner,
     bytes: usize,
     stream: StreamId,
-    /// All packets that begin before this index were emitted.
+    /// All before this index were emitted.
     emitted_until: i64,
 }
 
 impl BoundState {
-    /// Emits the packets that begin before an index.
     fn emit_before(&mut self, upto: i64, out: &mut Out<'_>) -> Result<(), OpError> {
         let bytes = self.bytes;
         let most = self.copies.waiting_packets();
         if most > 0 && self.copies.next().is_some_and(|next| next < upto) {
             let mut block = out.alloc(DType::U8, most * bytes)?;
             let packets = block.samples_mut::<u8>();
-            // Start index of each run of packets, and its bytes.
+            // Start index and bytes of each run of packets.
             let mut runs: Vec<(i64, Range<usize>)> = Vec::new();
             let mut used = 0;
             let combiner = &mut self.combiner;
@@ -125,7 +124,7 @@ impl BoundState {
 }
 
 impl CombinePackets {
-    /// Cluster of each receiver.
+    /// By receiver.
     fn clusters(&self, receivers: usize) -> Result<Vec<u32>, PlanError> {
         let clusters_given = numbers(&self.clusters);
         if clusters_given.is_empty() {
@@ -175,7 +174,7 @@ impl Operator for CombinePackets {
             stream,
         }]);
         let properties = properties.contract(Contract::Sequential).data_dependent();
-        // A single receiver needs no alignment. Output has other contiguous ranges than the input all the same.
+        // A single receiver needs no alignment, but the output has contiguous ranges of its own all the same.
         Ok(match inputs.len() {
             1 => properties,
             _ => properties.align(Alignment::Resampled),

@@ -64,7 +64,6 @@ struct BoundState {
 }
 
 impl BoundState {
-    /// Counts the packets that begin before an index.
     fn count(&mut self, upto: i64, out: &mut Out<'_>) -> Result<(), OpError> {
         let mut copies = std::mem::take(&mut self.copies);
         let counted = copies.for_each_before(upto, |start, copies| {
@@ -81,7 +80,6 @@ impl BoundState {
         out.holds(self.copies.held())
     }
 
-    /// Emits the current row.
     fn emit_row(&mut self, out: &mut Out<'_>) -> Result<(), OpError> {
         let Some(row_start) = self.row_start.take() else {
             return Ok(());

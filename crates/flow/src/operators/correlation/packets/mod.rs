@@ -1,4 +1,4 @@
-//! Packets of several receivers: windows of bytes; windows with the same start index are copies of one packet.
+//! Packets of several receivers: windows of bytes; those with one start index are copies of one packet.
 
 mod combine;
 mod correlation;
@@ -15,17 +15,14 @@ use crate::operators::fan_in::zip::one_grid;
 use crate::operators::wrong_input;
 use crate::{Frames, Item, OpError, OpErrorKind, PlanError, Port, PortType};
 
-/// Maximum number of receivers.
 const MAX_RECEIVERS: usize = 256;
 
-/// Holds packets until every receiver's copy has arrived or can no longer arrive.
-///
-/// Items arrive ordered by start, so nothing that begins before the latest one follows; an input is known up to the end
-/// of its last item.
+/// Holds packets until every receiver's copy has arrived or can no longer arrive: items arrive ordered by start, so
+/// nothing that begins before the latest one follows, and an input is known up to the end of its last item.
 #[derive(Default)]
 pub(crate) struct PacketCopies {
     receivers: Vec<Receiver>,
-    /// Samples of a packet, equal to its bytes.
+    /// Samples of a packet, which are its bytes.
     bytes: usize,
     open: usize,
 }
@@ -35,12 +32,11 @@ struct Receiver {
     blocks: VecDeque<Frames>,
     /// Consumed packets of the first block.
     done: u64,
-    /// Everything that begins before this index has arrived.
+    /// All that begins before this index has arrived.
     upto: i64,
 }
 
 impl Receiver {
-    /// Start of the next packet.
     #[inline]
     fn next(&self) -> Option<i64> {
         let first = self.blocks.front()?;
@@ -67,10 +63,8 @@ impl Receiver {
 }
 
 impl PacketCopies {
-    /// Prepares for one receiver per input; returns the bytes of a packet.
-    ///
-    /// # Errors
-    /// [`PlanError`] unless all inputs are equal windows of bytes that do not overlap, of one timebase.
+    /// One receiver per input; returns the bytes of a packet, or an error unless all inputs are equal,
+    /// non-overlapping windows of bytes of one timebase.
     pub(crate) fn bind(
         &mut self,
         operator: &'static str,
@@ -114,7 +108,7 @@ impl PacketCopies {
         Ok(bytes)
     }
 
-    /// Takes an item; returns the index before which all packets have arrived.
+    /// Returns the index before which all packets have arrived.
     pub(crate) fn add(&mut self, port: Port, item: &mut Item) -> Result<i64, OpError> {
         let Item::Frames(frames) = item.take() else {
             return Err(OpErrorKind::WrongItem {
@@ -138,8 +132,8 @@ impl PacketCopies {
         Ok(upto.min().unwrap_or(start).max(start))
     }
 
-    /// Marks one input as ended; returns the index before which all packets have arrived. That is the end only once all
-    /// inputs ended, because queued items follow the end of their input.
+    /// An input ended; returns the index before which all packets have arrived. That is the end only once all inputs
+    /// ended, because queued items follow the end of their input.
     pub(crate) fn end(&mut self) -> i64 {
         self.open = self.open.saturating_sub(1);
         match self.open {
@@ -148,18 +142,16 @@ impl PacketCopies {
         }
     }
 
-    /// Start of the next available packet.
     pub(crate) fn next(&self) -> Option<i64> {
         self.receivers.iter().filter_map(Receiver::next).min()
     }
 
-    /// Upper bound of the waiting packets: the sum over all receivers.
+    /// Upper bound: the sum over all receivers.
     pub(crate) fn waiting_packets(&self) -> usize {
         let blocks = self.receivers.iter().flat_map(|receiver| &receiver.blocks);
         blocks.map(|block| block.count() as usize).sum()
     }
 
-    /// Bytes of the waiting packets.
     pub(crate) fn held(&self) -> u64 {
         (self.waiting_packets() * self.bytes) as u64
     }

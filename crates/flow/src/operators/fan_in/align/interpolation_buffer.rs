@@ -5,7 +5,7 @@ use isochrony_dsp::interpolate::Interpolation;
 /// Samples between two marks.
 pub(super) const MARK_SPACING: usize = 64;
 
-/// Contiguous samples of one clock, with the times of every 64th.
+/// Contiguous samples of one clock, with the time of every 64th.
 pub(super) struct InterpolationBuffer {
     pub(super) start: i64,
     pub(super) values: Vec<f64>,
@@ -15,22 +15,18 @@ pub(super) struct InterpolationBuffer {
     pub(super) last: i64,
     /// No samples follow.
     pub(super) complete: bool,
-    /// The mark before the time of the last lookup.
+    /// The mark before the last lookup.
     cursor: usize,
 }
 
-/// Result of interpolating at a time.
 pub(super) enum LookupResult {
-    /// The interpolated value.
     Value(f64),
-    /// There is no value at this time.
     Missing,
     /// It needs samples that may still arrive.
     Pending,
 }
 
 impl InterpolationBuffer {
-    /// Creates an empty buffer for samples that begin at this index and time.
     pub(super) fn new(start: i64, time: i64) -> Self {
         Self {
             start,
@@ -46,7 +42,7 @@ impl InterpolationBuffer {
         self.start.saturating_add_unsigned(self.values.len() as u64)
     }
 
-    /// Interpolates at a time that is not before the first sample.
+    /// `time` is not before the first sample.
     pub(super) fn find(&mut self, time: i64, method: Interpolation) -> LookupResult {
         let Some(mark) = self.mark_before(time) else {
             return LookupResult::Missing;
@@ -77,7 +73,7 @@ impl InterpolationBuffer {
         }
     }
 
-    /// The last mark at or before a time.
+    /// At or before a time.
     fn mark_before(&mut self, time: i64) -> Option<usize> {
         let at = |mark: usize| self.marks.get(mark).copied();
         let near = at(self.cursor).is_some_and(|mark| mark <= time)
@@ -89,10 +85,9 @@ impl InterpolationBuffer {
         Some(self.cursor)
     }
 
-    /// Discards samples that no lookup from this time on needs.
     pub(super) fn discard_before(&mut self, time: i64) {
         let mark = self.marks.partition_point(|&mark| mark <= time);
-        // Keep one more mark: cubic interpolation needs an earlier sample.
+        // One more mark stays: cubic interpolation needs an earlier sample.
         let drop = mark.saturating_sub(2);
         if drop * MARK_SPACING >= 4096 {
             self.marks.drain(..drop);

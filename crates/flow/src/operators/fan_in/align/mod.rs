@@ -1,6 +1,6 @@
 //! Resamples a signal at the times of another stream's samples.
 //!
-//! Times come from both clocks: the time of every reference sample, and of every 64th signal sample, counted from the
+//! Times come from both clocks: that of every reference sample, and of every 64th signal sample, counted from the
 //! start of the contiguous range, with straight lines between. Clocks are queried in blocks; results do not depend on
 //! how either stream is chunked.
 
@@ -29,10 +29,9 @@ use crate::{
     OperatorProperties, Out, PlanError, Port, PortType, json,
 };
 
-/// Reference samples whose times are looked up at once.
 const MAX_TIMES: i64 = 4096;
 
-/// Stands for a sample period where indices serve as times.
+/// Sample period where indices serve as times.
 const INDEX_PERIOD: i64 = 1 << 20;
 
 operator! {
@@ -75,9 +74,9 @@ operator! {
 
 struct BoundState {
     method: Interpolation,
-    /// Clocks of the signal and of the reference; None: their indices are the same.
+    /// Of the signal and the reference; None: their indices are the same.
     clocks: Option<[Arc<dyn Clock>; 2]>,
-    /// The signal's sample period in nanoseconds.
+    /// Of the signal's samples, in nanoseconds.
     period: f64,
     values: CompiledExpr,
     stream: StreamId,
@@ -90,7 +89,6 @@ struct BoundState {
     times_range: Range<i64>,
     /// The reference has arrived up to this index.
     upto: i64,
-    /// Number of inputs that have not ended.
     open_inputs: usize,
     ended: bool,
 }
@@ -110,7 +108,6 @@ impl BoundState {
         }
     }
 
-    /// Buffers samples of the signal.
     fn add(&mut self, samples: &SigSeg) -> Result<(), OpError> {
         let samples = samples.materialise()?;
         if samples.is_empty() {
@@ -119,7 +116,7 @@ impl BoundState {
         let mut ends = [0; 2];
         self.times(0, &[samples.start(), samples.end() - 1], &mut ends)?;
         let continues = self.buffers.back().is_some_and(|buffer| {
-            // Subtract as integers: as doubles, present-day times are multiples of 256 ns.
+            // As integers: present-day times as doubles are multiples of 256 ns.
             let step = ends[0].saturating_sub(buffer.last) as f64;
             let steady = (step - self.period).abs() <= 1e-3 * self.period + 2.0;
             !buffer.complete && buffer.end() == samples.start() && steady
@@ -176,7 +173,7 @@ impl BoundState {
         }
     }
 
-    /// Looks up the times of the first waiting samples, at most one block.
+    /// At most one block of the first waiting samples.
     fn look_up_times(&mut self, range: &Range<i64>) -> Result<(), OpError> {
         if self.times_range.start == range.start && !self.times_range.is_empty() {
             return Ok(());
@@ -192,7 +189,6 @@ impl BoundState {
         known
     }
 
-    /// Emits all values that can be computed by now.
     fn emit_available(&mut self, out: &mut Out<'_>) -> Result<(), OpError> {
         while let Some(range) = self.waiting.front().cloned() {
             self.look_up_times(&range)?;
@@ -265,7 +261,7 @@ impl Operator for Align {
                 "align before rewindow(...)",
             ));
         };
-        // Timebases of arrays in memory say nothing; only equal rates make indices equal times.
+        // Arrays in memory share a timebase; only equal rates make equal indices equal times.
         let is_same_grid = same_grid(own, other);
         let clocks = match (is_same_grid, clock_of(own), clock_of(other)) {
             (true, ..) => None,

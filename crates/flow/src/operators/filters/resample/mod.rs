@@ -17,7 +17,7 @@ use crate::{
 
 use part_resamplers::{PartResamplers, Resamplers, dsp_error, with_resamplers};
 
-/// Maximum number of results per item, unless one sample gives more.
+/// Most results per item, unless one sample gives more.
 const MAX_RESULTS: u64 = 1 << 17;
 
 operator! {
@@ -65,19 +65,18 @@ operator! {
 }
 
 struct BoundState {
-    /// Converts samples to values of the resamplers' precision; None: they are such values.
+    /// To values of the resamplers' precision; None: samples are such values.
     conversion: Option<CompiledExpr>,
     resamplers: Resamplers,
     ratio: Ratio,
     dtype: DType,
     stream: StreamId,
-    /// Maximum number of samples per call, which bounds the results.
+    /// Most samples per call; bounds the results.
     max_samples: i64,
-    /// Whether a contiguous range has begun.
     begun: bool,
-    /// Something was removed before the next samples, and later operators have not been told.
+    /// Something was removed before the next samples, and later operators do not know.
     removed: bool,
-    /// Index that would continue the output, and whether the result there is skipped.
+    /// Index that would continue the output; whether the result there is skipped.
     next: i64,
     skip_first: bool,
 }
@@ -143,7 +142,7 @@ impl BoundState {
 }
 
 impl Resample {
-    /// Resolves the parameters for an input rate: the ratio and the output rate.
+    /// Resolves the parameters for an input rate.
     fn ratio_and_rate(&self, rate: Rate) -> Result<(Ratio, Rate), PlanError> {
         let parameter_error = |parameter, got: String, legal: &str| PlanError::Parameter {
             operator: "resample",

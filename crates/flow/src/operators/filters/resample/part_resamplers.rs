@@ -1,4 +1,4 @@
-//! Resamples segments in either precision: converts samples tile by tile, and splits complex samples into their parts.
+//! Resamples segments in either precision: converts samples tile by tile, complex ones in parts.
 
 use isochrony_dsp::DspError;
 use isochrony_dsp::resample::Resampler;
@@ -8,10 +8,8 @@ use isochrony_segment::SigSeg;
 use crate::operators::general::compiled::CompiledExpr;
 use crate::{Item, OpError, OpErrorKind};
 
-/// Samples converted at a time.
 const TILE_VALUES: usize = 2048;
 
-/// Resamplers in either precision.
 pub(super) enum Resamplers {
     Single(PartResamplers<f32>),
     Double(PartResamplers<f64>),
@@ -28,10 +26,9 @@ macro_rules! with_resamplers {
 }
 pub(super) use with_resamplers;
 
-/// One resampler per part of a number, all in step, and memory for a tile.
+/// One per part of a number, all in step, and memory for a tile.
 pub(super) struct PartResamplers<T> {
     resamplers: Vec<Resampler<T>>,
-    /// Converted values.
     values: Vec<T>,
     /// One part of complex values, and its results.
     part: Vec<T>,
@@ -48,7 +45,7 @@ impl<T: Precision> PartResamplers<T> {
         }
     }
 
-    /// The first resampler; the others are in step with it.
+    /// The others are in step with it.
     pub(super) fn first(&self) -> &Resampler<T> {
         &self.resamplers[0]
     }
@@ -125,7 +122,7 @@ impl<T: Precision> PartResamplers<T> {
         Ok(())
     }
 
-    /// Computes the remaining results at the end of a contiguous range.
+    /// At the end of a contiguous range.
     pub(super) fn finish(&mut self, results: &mut [T]) -> Result<(), OpError> {
         let parts = self.resamplers.len();
         if let [resampler] = &mut self.resamplers[..] {
@@ -144,7 +141,6 @@ impl<T: Precision> PartResamplers<T> {
     }
 }
 
-/// Converts a resampler's error to the operator's.
 pub(super) fn dsp_error(error: DspError) -> OpError {
     OpErrorKind::Failed(Box::new(error)).into()
 }
