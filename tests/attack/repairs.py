@@ -94,7 +94,8 @@ def main(count: int, seed: int) -> int:
             file = rng.choice(stored_files(source))
             DAMAGES[kind](work / file, rng)
             # With holes: one of the damages makes a file far longer than the disk.
-            subprocess.run(["cp", "-a", "--sparse=always", work, opened], check=True)
+            if work.exists():
+                subprocess.run(["cp", "-a", "--sparse=always", work, opened], check=True)
             command = [sys.executable, "-c", LOOKER, str(work), str(opened)]
             try:
                 ended = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT_S)
