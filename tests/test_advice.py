@@ -23,7 +23,19 @@ PACKAGE = Path(str(iso.__file__)).parent
 CRATES = PACKAGE.parents[1] / "crates"
 # What is not ours.
 # The last two are those that generated methods check their arguments with.
-FOREIGN_MODULES = {"np", "numpy", "scipy", "pyarrow", "functools", "math", "pywt", "zlib", "numba", "_options", "_tapers"}
+FOREIGN_MODULES = {
+    "np",
+    "numpy",
+    "scipy",
+    "pyarrow",
+    "functools",
+    "math",
+    "pywt",
+    "zlib",
+    "numba",
+    "_options",
+    "_tapers",
+}
 FOREIGN_METHODS = {"compressed", "correlate", "item", "main", "next_run", "reshape", "tolist"}
 # What stands for any.
 FOREIGN_OPTIONS = {"--keyword"}
