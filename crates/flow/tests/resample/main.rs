@@ -386,3 +386,24 @@ fn parameters_that_make_no_rate_are_refused() {
         "input_type"
     );
 }
+
+#[test]
+fn errors_of_a_rate_name_the_parameter_that_gives_it() {
+    let of_rate = |num, den| {
+        let rate = Rate::new(num, den).unwrap();
+        scan(&[(0, noise(9))], 9, Stream { rate, ..stream() }.intern())
+    };
+    // No new rate of 63 bits.
+    let slow = of_rate(1, 1 << 40);
+    for (value, parameter) in [
+        (json!({"down": 1u64 << 30}), "down=1073741824"),
+        (json!({"up": 3, "down": 1u64 << 30}), "up/down=3/1073741824"),
+    ] {
+        let error = resample(&slow, value.clone()).unwrap_err().to_string();
+        assert!(error.contains(parameter), "{value}: {error}");
+    }
+    // A new rate of 63 bits whose ratio to the recording's has more.
+    let near_one = resample(&of_rate((1 << 40) + 1, 1 << 40), json!({"rate_hz": 1.0})).unwrap();
+    let error = resample(&near_one, json!({"rate_hz": 1.000_000_001})).unwrap_err();
+    assert!(error.to_string().contains("rate_hz=1.000000001"), "{error}");
+}

@@ -143,41 +143,44 @@ impl BoundState {
 }
 
 impl Resample {
-    /// Resolves the parameters for an input rate: the ratio and the output rate.
-    fn ratio_and_rate(&self, rate: Rate) -> Result<(Ratio, Rate), PlanError> {
-        let parameter_error = |parameter, got: String, legal: &str| PlanError::Parameter {
+    /// An error that names the parameter that gives the new rate.
+    fn rate_error(&self, legal: String) -> PlanError {
+        let (parameter, got) = match (self.rate_hz, self.up, self.down) {
+            (Some(hz), ..) => ("rate_hz", hz.to_string()),
+            (None, Some(up), Some(down)) => ("up/down", format!("{up}/{down}")),
+            (None, None, Some(down)) => ("down", down.to_string()),
+            (None, up, None) => ("up", up.unwrap_or(1).to_string()),
+        };
+        PlanError::Parameter {
             operator: "resample",
             parameter,
             got,
-            legal: legal.into(),
-        };
-        let beyond = |parameter, got: String| {
-            move |_: TimeError| {
-                let legal = format!(
-                    "such that its ratio to {rate} Hz, and the rate, are fractions of 63 bits"
-                );
-                parameter_error(parameter, got, &legal)
-            }
+            legal,
+        }
+    }
+
+    /// Resolves the parameters for an input rate: the ratio and the output rate.
+    fn ratio_and_rate(&self, rate: Rate) -> Result<(Ratio, Rate), PlanError> {
+        let overflow = |_: TimeError| {
+            self.rate_error(format!(
+                "such that its ratio to {rate} Hz, and the rate, are fractions of 63 bits"
+            ))
         };
         match (self.rate_hz, self.up, self.down) {
             (Some(hz), None, None) => {
-                let to = Rate::from_f64(hz).map_err(beyond("rate_hz", hz.to_string()))?;
-                let ratio = Ratio::between(rate, to).map_err(beyond("rate_hz", hz.to_string()))?;
+                let to = Rate::from_f64(hz).map_err(overflow)?;
+                let ratio = Ratio::between(rate, to).map_err(overflow)?;
                 Ok((ratio, to))
             }
-            (Some(hz), ..) => {
-                let legal = "left out where up= or down= is given";
-                Err(parameter_error("rate_hz", hz.to_string(), legal))
-            }
+            (Some(_), ..) => Err(self.rate_error("left out where up= or down= is given".into())),
             (None, None, None) => Err(PlanError::NeedsParameter {
                 operator: "resample",
                 needs: "takes rate_hz=, or up= or down= or both".into(),
                 mend: "give one of them",
             }),
             (None, up, down) => {
-                let (up, down) = (up.unwrap_or(1), down.unwrap_or(1));
-                let ratio = Ratio::new(up, down).map_err(beyond("up", up.to_string()))?;
-                let to = ratio.rate(rate).map_err(beyond("up", up.to_string()))?;
+                let ratio = Ratio::new(up.unwrap_or(1), down.unwrap_or(1)).map_err(overflow)?;
+                let to = ratio.rate(rate).map_err(overflow)?;
                 Ok((ratio, to))
             }
         }
@@ -209,16 +212,11 @@ impl Operator for Resample {
                 Resamplers::Double(PartResamplers::new(one, parts))
             }
         };
-        let timebase = from
-            .timebase
-            .resampled(ratio)
-            .map_err(|_| PlanError::Parameter {
-                operator: "resample",
-                parameter: "up",
-                got: ratio.to_string(),
-                legal: "such that its ratio to the signal that was read is a fraction of 63 bits"
-                    .into(),
-            })?;
+        let timebase = from.timebase.resampled(ratio).map_err(|_| {
+            let legal =
+                "such that the ratio of the new rate to the recording's is a fraction of 63 bits";
+            self.rate_error(legal.into())
+        })?;
         let dtype = dtype_of(input.single, input.complex);
         let stream = Stream {
             timebase,
