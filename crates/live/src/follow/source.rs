@@ -66,28 +66,29 @@ impl FollowSource {
         let behind = u64::try_from(samples_now - self.samples_before_next).unwrap_or(0);
         add(&counters.backfilled, behind);
         self.samples_before_next = samples_now;
-        // Stop before a gap at the end: what fills it is still read.
-        let end = self.signal.end_index().min(self.within.end);
+        // Stop before a gap at the signal's end: what fills it is still read. No other gap is waited for, not even one in
+        // which `within` ends.
+        let end = self.signal.end_index();
         let gap = self.signal.gaps().at(end - 1);
-        let end = gap.map_or(end, |gap| gap.start);
+        let end = gap.map_or(end, |gap| gap.start).min(self.within.end);
         if end <= self.next {
+            return Ok(false);
+        }
+        let range = self.next..end;
+        let samples = samples_in(&self.signal, range.clone());
+        if samples == 0 {
+            self.next = end;
             return Ok(false);
         }
         let stored = match &self.followed.clock {
             Some(times) => times.stored(&self.followed.store, &self.signal),
             None => StoredRecording::new(self.followed.store.path(), self.signal.clone()),
         };
-        let range = self.next..end;
-        let pass = stored.resume(
-            self.signal.clone(),
-            range.clone(),
-            self.last_run,
-            self.segment,
-        )?;
+        let pass = stored.resume(self.signal.clone(), range, self.last_run, self.segment)?;
         self.pass = Some(pass);
         let runs = &self.signal.state().runs;
         self.last_run = runs.at(end - 1).map(|run| (end, run.id));
-        self.samples_before_next += samples_in(&self.signal, range);
+        self.samples_before_next += samples;
         self.next = end;
         self.last_commit = Instant::now();
         add(&counters.commits, 1);
@@ -152,5 +153,56 @@ impl Source for FollowSource {
 
     fn set_waker(&mut self, thread: &std::thread::Thread) {
         self.watcher = LogWatcher::new(self.followed.store.path(), thread.clone());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use isochrony_flow::Recording as _;
+    use isochrony_segment::DType;
+    use isochrony_store::{CreateOptions, Mode, Store};
+    use isochrony_time::Rate;
+
+    use super::*;
+    use crate::{FollowOptions, FollowedSignal};
+
+    /// Samples until the source idles or ends, and whether it has ended.
+    fn read(source: &mut dyn Source) -> (u64, bool) {
+        let mut samples = 0;
+        loop {
+            match source.pull().unwrap() {
+                SourceEvent::Item(item) => samples += Item::samples(&item),
+                SourceEvent::Idle => return (samples, false),
+                SourceEvent::End => return (samples, true),
+                _ => {}
+            }
+        }
+    }
+
+    #[test]
+    fn a_range_that_ends_in_a_gap_ends_once_samples_follow_the_gap() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("s.iso");
+        let writing = Store::open(&path, Mode::Create).unwrap();
+        let options = CreateOptions::new(DType::I16, Rate::from_hz(1000).unwrap());
+        let writer = writing.create("s", &options).unwrap();
+        writer.append(&[1i16; 100]).unwrap();
+        writer.append_gap(100).unwrap();
+        writing.commit(true).unwrap();
+
+        let store = Store::open(&path, Mode::Read).unwrap();
+        let signal = store.signal("s").unwrap();
+        let followed = FollowedSignal::new(&store, signal, &FollowOptions::default()).unwrap();
+        let mut source = followed.open(Some(0..150), 1 << 16).unwrap();
+        // The gap may still be filled.
+        assert_eq!(read(&mut *source), (100, false));
+        writer.append(&[1i16; 50]).unwrap();
+        writing.commit(true).unwrap();
+        assert_eq!(read(&mut *source), (0, true));
+        assert_eq!(followed.counts().commits, 1);
+
+        // Also where all samples are there from the start.
+        let mut source = followed.open(Some(0..150), 1 << 16).unwrap();
+        assert_eq!(read(&mut *source), (100, true));
     }
 }
