@@ -1,4 +1,4 @@
-//! One run's source over a followed signal.
+//! The source of one execution over a followed signal.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use super::log_watcher::LogWatcher;
 use super::shared::{FollowedInner, failed};
 use crate::feed_counts::add;
 
-/// The check takes the store's lock for an instant.
+/// How often to check for a writer; a check takes the store's lock for an instant.
 const WRITER_CHECK_INTERVAL: Duration = Duration::from_millis(500);
 
 pub(super) struct FollowSource {
@@ -20,16 +20,18 @@ pub(super) struct FollowSource {
     signal: Signal,
     within: Range<i64>,
     segment: u64,
-    /// Reads what the last look found. None: all was read.
-    pass: Option<Box<dyn Source>>,
-    /// End of the pass, and the run of its last sample.
+    /// Reads the samples up to `next`. None: all are read.
+    reader: Option<Box<dyn Source>>,
+    /// First index that no reader covers yet.
     next: i64,
+    /// End of the samples read, and the clock run of the last one: the next reader announces the break between, if any.
     last_run: Option<(i64, u32)>,
-    /// Samples before `next` when last looked.
+    /// Samples before `next` as of the last look; more of them later were backfilled.
     samples_before_next: i64,
     has_looked: bool,
-    /// Last new samples, and last check for a writer.
+    /// When samples were last found; `silence` counts from it.
     last_commit: Instant,
+    /// When the store was last asked whether it is open for writing.
     last_writer_check: Instant,
     watcher: Option<LogWatcher>,
 }
@@ -43,7 +45,7 @@ impl FollowSource {
             next: within.start,
             within,
             segment,
-            pass: None,
+            reader: None,
             last_run: None,
             samples_before_next: 0,
             has_looked: false,
@@ -53,7 +55,7 @@ impl FollowSource {
         }
     }
 
-    /// True if there is something to read.
+    /// Looks for committed samples; true if there are some, which `reader` then reads.
     fn look_for_commits(&mut self) -> Result<bool, OpError> {
         let changed = self.signal.refresh().map_err(failed)?;
         if !changed && self.has_looked {
@@ -63,8 +65,8 @@ impl FollowSource {
         let counters = &self.followed.counters;
         let samples_now = samples_in(&self.signal, self.within.start..self.next);
         // Negative if samples were declared invalid meanwhile.
-        let behind = u64::try_from(samples_now - self.samples_before_next).unwrap_or(0);
-        add(&counters.backfilled, behind);
+        let backfilled = u64::try_from(samples_now - self.samples_before_next).unwrap_or(0);
+        add(&counters.backfilled, backfilled);
         self.samples_before_next = samples_now;
         // Stop before a gap at the signal's end: what fills it is still read. No other gap is waited for, not even one in
         // which `within` ends.
@@ -84,8 +86,8 @@ impl FollowSource {
             Some(times) => times.stored(&self.followed.store, &self.signal),
             None => StoredRecording::new(self.followed.store.path(), self.signal.clone()),
         };
-        let pass = stored.resume(self.signal.clone(), range, self.last_run, self.segment)?;
-        self.pass = Some(pass);
+        let reader = stored.resume(self.signal.clone(), range, self.last_run, self.segment)?;
+        self.reader = Some(reader);
         let runs = &self.signal.state().runs;
         self.last_run = runs.at(end - 1).map(|run| (end, run.id));
         self.samples_before_next += samples;
@@ -95,12 +97,13 @@ impl FollowSource {
         Ok(true)
     }
 
+    /// Whether nothing more will be read; looks once more when the writer has left.
     fn is_over(&mut self) -> Result<bool, OpError> {
         let options = &self.followed.options;
-        let sealed = !self.signal.codec().is_empty();
+        let sealed = self.signal.is_sealed();
         let silent = options
             .silence
-            .is_some_and(|most| self.last_commit.elapsed() >= most);
+            .is_some_and(|timeout| self.last_commit.elapsed() >= timeout);
         if sealed || silent || self.next >= self.within.end {
             return Ok(true);
         }
@@ -109,7 +112,7 @@ impl FollowSource {
         }
         let written = self.followed.store.is_written().map_err(failed)?;
         self.last_writer_check = Instant::now();
-        // Read what it committed before it left.
+        // Commits that the writer made since the last look are still read.
         Ok(!written && !self.look_for_commits()?)
     }
 }
@@ -124,23 +127,22 @@ fn samples_in(signal: &Signal, range: Range<i64>) -> i64 {
 impl Source for FollowSource {
     fn pull(&mut self) -> Result<SourceEvent, OpError> {
         loop {
-            if let Some(pass) = &mut self.pass {
-                match pass.pull()? {
-                    SourceEvent::End => self.pass = None,
+            if let Some(reader) = &mut self.reader {
+                match reader.pull()? {
+                    SourceEvent::End => self.reader = None,
                     SourceEvent::Item(item) => {
                         add(&self.followed.counters.samples, Item::samples(&item));
                         return Ok(SourceEvent::Item(item));
                     }
                     other => return Ok(other),
                 }
-            } else if !self.look_for_commits()? && self.pass.is_none() {
-                let over = self.is_over()?;
-                if self.pass.is_none() {
-                    return Ok(if over {
-                        SourceEvent::End
-                    } else {
-                        SourceEvent::Idle
-                    });
+            } else if !self.look_for_commits()? {
+                if self.is_over()? {
+                    return Ok(SourceEvent::End);
+                }
+                // `is_over` may have found samples.
+                if self.reader.is_none() {
+                    return Ok(SourceEvent::Idle);
                 }
             }
         }

@@ -1,4 +1,4 @@
-//! The `count` operator: number of windows, ranges, rows or samples.
+//! The `count` operator: number of samples, windows, rows or ranges.
 
 use crate::operator;
 use crate::{
@@ -7,7 +7,7 @@ use crate::{
 };
 
 operator! {
-    /// Counts windows, ranges or rows, or samples where there are none of these.
+    /// Counts the units of the input: samples, windows, rows or ranges.
     ///
     /// # Inputs
     /// Anything.
@@ -49,7 +49,8 @@ impl Operator for Count {
     }
 
     fn partial(&mut self) -> Option<PartialResult> {
-        Some(PartialResult::new(std::mem::take(&mut self.count), 8))
+        let count = std::mem::take(&mut self.count);
+        Some(PartialResult::new(count, size_of_val(&count) as u64))
     }
 
     fn combine(&mut self, next: &PartialResult) -> Result<(), OpError> {
