@@ -5,7 +5,7 @@ use std::ops::Range;
 use isochrony_segment::SigSeg;
 use smallvec::SmallVec;
 
-use super::item_split::{units_starting_before, split_item, unit_count};
+use super::item_split::{split_item, unit_count, units_starting_before};
 use super::{FanIn, Matched, Queue};
 use crate::{Item, OpError, Port, Ranges};
 
