@@ -81,7 +81,7 @@ def test_python_functions_may_stand_in_a_loop() -> None:
 @pytest.mark.parametrize(
     ("step", "error", "says"),
     [
-        (lambda w: w.map(lambda s: s, w), iso.PlanError, "2 plans calls its function with 2 arguments"),
+        (lambda w: w.map(lambda s: s, w), iso.PlanError, "map gets 2 arguments, one for each plan: .* lambda x1, x2: "),
         (lambda w: w.filter(lambda s, t: s > t, w), iso.PlanError, "one bool per window"),
         (lambda w: w.map(iso.py(abs, dtype="f8"), w), iso.PlanError, "traced"),
         (lambda w: w.feedback(lambda x, b: x, delay=0), iso.OptionError, "delay="),
@@ -105,6 +105,12 @@ def test_what_is_fed_back_cannot_leave_its_loop() -> None:
     windows.feedback(lambda w, back: leaked.append(back) or w.map(lambda s, t: s.max() + t, back))
     with pytest.raises(iso.PlanError, match="times instead of once"):
         leaked[0].collect()
+
+
+def test_a_function_with_too_few_arguments_is_told_as_many_names_as_there_are_plans() -> None:
+    x = iso.scan(np.arange(8.0), rate=100)
+    with pytest.raises(iso.PlanError, match=r"lambda x1, x2, x3, x4, x5, x6, x7: "):
+        x.map(lambda s: s, *[x] * 6)
 
 
 @pytest.mark.parametrize("optimise", [True, False])

@@ -99,8 +99,10 @@ def run_parser() -> argparse.ArgumentParser:
 def test_is_a_flag_of_the_command_line_with_the_same_help() -> None:
     flags = {flag: one.help for one in run_parser()._actions for flag in one.option_strings}
     for name, option in OPTIONS.items():
+        default = {"workers": " (default: 1)", "tolerance": " (default: 0)"}.get(name, "")
+        shown = option.metavar or (option.is_setting and option.default is False)
         wanted = {
-            f"--{name}": option.help if option.metavar or (option.is_setting and option.default is False) else None,
+            f"--{name}": option.help + default if shown else None,
             f"--no-{name}": f"do not {option.help}" if option.is_setting and option.default is True else None,
         }
         assert {flag: flags.get(flag) for flag in wanted} == wanted

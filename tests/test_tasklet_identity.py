@@ -313,8 +313,8 @@ def test_what_is_given_otherwise_than_in_a_list_is_refused_with_the_mend(water: 
         (lambda: iso.Tasklet(scale, inputs=a[0:10]), "inputs=.* put it in a list"),  # type: ignore[arg-type]
         (lambda: iso.Tasklet(scale, outputs=a), "outputs=.* put it in a list"),  # type: ignore[arg-type]
         (lambda: iso.Tasklet(iso.scan(a), a[:]), "put it in a list"),  # type: ignore[arg-type]
-        (lambda: iso.Executor(keep_every_s="1"), "give seconds from 0"),  # type: ignore[arg-type]
-        (lambda: iso.Executor(keep_every_s=float("nan")), "give seconds from 0"),
+        (lambda: iso.Executor(keep_every_s="1"), "give a number of seconds, 0 or more"),  # type: ignore[arg-type]
+        (lambda: iso.Executor(keep_every_s=float("nan")), "give a number of seconds, 0 or more"),
     ]
     for refused, match in refusals:
         with pytest.raises(OptionError, match=match):

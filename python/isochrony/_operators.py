@@ -296,7 +296,7 @@ class GeneratedOperators(Chain):
         )
 
     def count(self) -> Self:
-        """Count windows, ranges or rows, or samples where there are none of these.
+        """Count the units of the input: samples, windows, rows or ranges.
 
         Inputs:
             Anything.

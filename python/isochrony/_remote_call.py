@@ -196,6 +196,7 @@ def packed(value: Any, dumps: Callable[[Any], bytes]) -> bytes:
         return dumps(value)
     except Exception as error:
         raise TypeError(
-            f"what the function returned cannot travel back from its worker process ({type(error).__name__}: {error}); "
-            'return numbers, text, arrays or lists of them, or give the tasklet on_workers="threads"'
+            f"what the function returned cannot be pickled, and so cannot leave its worker process "
+            f"({type(error).__name__}: {error}); return numbers, text, arrays or lists of them, or give the tasklet "
+            'on_workers="threads"'
         ) from None

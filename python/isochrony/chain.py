@@ -109,8 +109,8 @@ class Chain:
             text = text.decode() if isinstance(text, bytes) else text
         except UnicodeDecodeError as error:
             raise PlanError(
-                f"the plan cannot be read: no text in UTF-8 ({error.reason} at byte {error.start}); give what to_json "
-                "gave"
+                f"the plan cannot be read: it is not UTF-8 text ({error.reason} at byte {error.start}); give the text "
+                "that to_json returned"
             ) from error
         return cls(NativePlan.from_json(text, store, *_allowed(allow_functions)))
 

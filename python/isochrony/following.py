@@ -27,7 +27,7 @@ class Followed:
 
     @property
     def counts(self) -> dict[str, int]:
-        """What became of it so far, over all runs.
+        """Counters over all executions so far.
 
         ``samples`` that plans got; ``commits``, times that there was something new, the first included;
         ``backfilled_samples`` that a late file put behind the place that was read, so that plans did not get them:

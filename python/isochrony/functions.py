@@ -185,7 +185,7 @@ def py(
             (n,), and returns as many. Where rows come in it is given a `Table`, in order: a filter returns one bool a
             row, a map a dict of columns, with which "start", "end" and "time" stay.
         dtype: of what it returns; default: found by calling it once with two windows of zeros.
-        width: values that it returns a window, likewise; 1 where only `dtype` is given.
+        width: values that it returns a window; default: found in the same way, or 1 where `dtype` is given.
         counts: give it the counts as they are stored.
         on_workers: who calls it where a plan runs with ``workers=`` more than 1. "processes": worker processes, one a
             worker, started fresh and ended with the run: some tenths of a second, and what the function's modules take
@@ -212,7 +212,7 @@ def py(
     that can be imported travels by name: its module is imported anew there, so that what this process changed in it
     or in any other module (``conf.LIMIT = 7``, ``np.seterr``) is not so there. Any other travels by value
     (cloudpickle), with the globals of its own module as they were when the run began, and modules that it uses are
-    imported anew likewise. What must be as it is here goes in as an argument (``functools.partial``) or is enclosed.
+    imported anew, too. What must be as it is here goes in as an argument (``functools.partial``) or is enclosed.
     A process that dies, as by the system for want of memory, costs one more try of its block on a fresh one, so a
     block may be computed twice. What it starts (commands, pools) ends with its process, at the latest with the run,
     unless it is in a session of its own. Results are the same bits for any number of workers if the function gives a

@@ -60,7 +60,7 @@ class Listener:
 
     @property
     def counts(self) -> dict[str, int]:
-        """What became of what came, since it was made.
+        """Counters of frames and samples since the listener was made.
 
         ``frames`` that came at all; ``samples`` that plans got; ``lost_samples`` that never came, or too late, each
         of them within a gap; ``late_frames``, ``duplicate_frames``, ``reordered_frames``; ``overrun_frames`` that were
@@ -289,10 +289,11 @@ class LiveSteps(Chain):
                 may not survive. A paced run can be stopped between items: scan with a `segment` of a fraction of a
                 second.
             frame: most samples of a frame; default: what fits a packet of 1400 bytes (UDP) or 16 KiB.
-            loss: probability that a frame is dropped, to try out what listens (UDP). So are the next two.
-            twice: probability that it is sent twice.
-            jitter: longest time in seconds that a frame is held back, so that others overtake.
-            seed: where chance begins.
+            loss: probability that a frame is dropped, to test a listener (UDP only).
+            twice: probability that a frame is sent twice, to test a listener (UDP only).
+            jitter: longest time in seconds that a frame is held back, so that others overtake it, to test a listener
+                (UDP only).
+            seed: of the random faults.
 
         Raises:
             PlanError: no samples come in. OptionError: a parameter is refused.

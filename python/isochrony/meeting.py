@@ -29,9 +29,10 @@ def takes_plans(step: str, function: Callable[..., Any], count: int) -> None:
     try:
         signature.bind(*range(count))
     except TypeError as why:
+        names = ", ".join(f"x{number}" for number in range(1, count + 1))
         raise PlanError(
-            f"{step} of {count} plans calls its function with {count} arguments, one for each: {why}; "
-            f"write {count}, as in lambda {', '.join('xyzuvw'[:count])}: ..."
+            f"the function given to {step} gets {count} arguments, one for each plan: {why}; "
+            f"give one that takes {count}, such as lambda {names}: ..."
         ) from None
 
 

@@ -83,7 +83,7 @@ class Result(Mapping[str, Any]):
         try:
             return fields[name]
         except KeyError:
-            raise AttributeError(f"there is no {name!r}: give one of {', '.join(fields)}") from None
+            raise AttributeError(f"the result has no {name!r}; give one of {', '.join(fields)}") from None
 
     def __repr__(self) -> str:
         return f"Result({', '.join(f'{name}={value!r}' for name, value in self._fields.items())})"

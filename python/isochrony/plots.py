@@ -71,8 +71,8 @@ class Trace:
     Attributes:
         time_ns: start of each bucket, ns since 1970, ascending (shape n, int64).
         low: smallest value in each bucket, NaN where there is none (shape n).
-        high: largest value, likewise.
-        mean: mean, likewise.
+        high: largest value in each bucket, NaN where there is none (shape n).
+        mean: mean of each bucket, NaN where there is none (shape n).
     """
 
     time_ns: npt.NDArray[np.int64]

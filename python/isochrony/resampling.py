@@ -37,7 +37,8 @@ class ResamplingSteps(Chain):
 
         Returns:
             Samples at the new rate, with indices of their own: float32 for float32, in single precision, complex ones
-            by their parts, otherwise float64. Edges: as `edges` says, at both ends of each gap-free range. No delay.
+            by their parts, otherwise float64. Edges: as `edges` says, at both ends of each gap-free range. No delay in
+            the signal; results wait for the samples that the lowpass needs.
 
         Parameters:
             rate_hz: the new rate, above 0 Hz; its ratio to the signal's nominal rate is taken exactly, whatever it is.

@@ -137,7 +137,7 @@ class RunKeywords(TypedDict, total=False):
         Option(
             default=None,
             check=_memory,
-            help='most bytes that may wait in queues and blocks, such as "256MB" (default: 1GiB)',
+            help='most bytes in queues and blocks, such as "256MB" (default: 1GiB); the process takes more than that',
             details="""It holds for all threads together. Not counted are the result, samples that are mapped, which are
                 the page cache's, buffers that others are read into (of each worker and signal up to 8 pieces: of 512
                 KiB by `io="read"` and `"io_uring"`, of 2 MiB by `"direct"` and `"io_uring_direct"`, or of `segment=`

@@ -161,7 +161,7 @@ def _connect(made: socket.socket, address: Any, seconds: float, stop: threading.
         while not ready.select(_LOOK):
             _wanted(stop)
             if time.monotonic() > until:
-                raise TimeoutError(f"no answer within {seconds:.0f} s")
+                raise TimeoutError(f"{address[0]}, port {address[1]}, accepted no connection within {seconds:.0f} s")
     failed = made.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
     if failed:
         raise OSError(failed, os.strerror(failed))

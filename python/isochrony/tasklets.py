@@ -100,7 +100,9 @@ class Tasklet:
         self.after = _names(after)
         if isinstance(work, Chain):
             if not self.inputs:
-                raise OptionError("Tasklet(plan) needs inputs=: the ranges that the plan scans")
+                raise OptionError(
+                    "Tasklet(plan) needs inputs=: a selection of each signal that the plan scans, such as [signal[:]]"
+                )
             if len(self.outputs) > 1:
                 raise OptionError(f"Tasklet(plan) is refused with {len(self.outputs)} outputs; a plan has one, or none")
             # Or nobody would wait for who writes it.
@@ -246,7 +248,7 @@ class Executor:
         self._on_workers: OnWorkers = on_workers
         every: Any = keep_every_s
         if isinstance(every, bool) or not isinstance(every, Real) or not 0 <= float(every) <= 1e9:
-            raise OptionError(f"keep_every_s={keep_every_s!r} is refused; give seconds from 0")
+            raise OptionError(f"keep_every_s={keep_every_s!r} is refused; give a number of seconds, 0 or more")
         self._settings = {
             "workers": worker_count("workers", workers),
             "scratch": byte_count("scratch", scratch),

@@ -46,6 +46,17 @@ def test_every_option_has_help() -> None:
             assert action.help, f"{name} {action.option_strings or action.dest}"
 
 
+def test_help_of_an_option_needs_no_other_help() -> None:
+    for name, parser in _commands(build_parser()).items():
+        for action in parser._actions:
+            shown = f"{name} {action.option_strings or action.dest}: {action.help}"
+            assert "likewise" not in action.help, shown
+            assert "the file if" not in action.help, shown
+            assert action.help != "print JSON", shown
+            assert "time (UTC)" not in action.help or "such as" in action.help, shown
+            assert "civil time" not in action.help, shown
+
+
 def test_exit_codes_are_documented(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         main(["--help"])

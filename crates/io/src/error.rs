@@ -80,11 +80,11 @@ impl IoError {
 
 /// Adds action and path to an error of the system.
 pub(crate) trait ErrorContext<T> {
-    fn at(self, action: &'static str, path: &Path) -> Result<T, IoError>;
+    fn with_path(self, action: &'static str, path: &Path) -> Result<T, IoError>;
 }
 
 impl<T> ErrorContext<T> for io::Result<T> {
-    fn at(self, action: &'static str, path: &Path) -> Result<T, IoError> {
+    fn with_path(self, action: &'static str, path: &Path) -> Result<T, IoError> {
         self.map_err(|source| IoError::System {
             action,
             path: path.to_path_buf(),
@@ -97,7 +97,10 @@ impl<T> ErrorContext<T> for io::Result<T> {
 mod tests {
     use super::*;
 
-    /// One of each variant, and words that its message must have: what, where and the remedy.
+    const VARIANTS: usize = 9;
+
+    /// One of each variant, its code, and words of its message: what, where and the remedy. `System` and `Source` have no
+    /// remedy: their cause is outside this crate.
     fn all() -> Vec<(IoError, &'static str, [&'static str; 3])> {
         let path = || PathBuf::from("/a/file");
         vec![
@@ -174,8 +177,9 @@ mod tests {
         ]
     }
 
-    /// A new variant does not compile before it has a number here, and a message above.
-    fn number(error: &IoError) -> usize {
+    /// Index of a variant in `all`. A new variant does not compile before it has one here; then add it to `all`, and
+    /// raise `VARIANTS`.
+    fn index_in_all(error: &IoError) -> usize {
         match error {
             IoError::System { .. } => 0,
             IoError::MissingSamples { .. } => 1,
@@ -190,15 +194,15 @@ mod tests {
     }
 
     #[test]
-    fn every_error_says_what_where_and_how_to_mend_it() {
-        for (at, (error, code, words)) in all().into_iter().enumerate() {
-            assert_eq!(number(&error), at);
+    fn every_message_says_what_and_where_and_the_remedy_if_any() {
+        for (index, (error, code, words)) in all().into_iter().enumerate() {
+            assert_eq!(index_in_all(&error), index);
             assert_eq!(error.code(), code);
-            let said = error.to_string();
+            let message = error.to_string();
             for word in words {
-                assert!(said.contains(word), "{said}: {word}");
+                assert!(message.contains(word), "{message}: {word}");
             }
         }
-        assert_eq!(all().len(), 9);
+        assert_eq!(all().len(), VARIANTS);
     }
 }

@@ -8,7 +8,7 @@ use pyo3::types::{PyCapsule, PyDict};
 use crate::errors::{PackageError, Result};
 use crate::memory;
 
-/// Rows of a plan as Arrow; `isochrony.Table` is the one for people.
+/// Rows of a plan as Arrow; `isochrony.Table`, its public class, wraps it.
 #[pyclass(frozen, module = "isochrony._native")]
 pub(crate) struct NativeTable {
     batch: RecordBatch,

@@ -117,7 +117,7 @@ pub enum CallError {
     },
     /// One call ended two processes.
     #[error(
-        "the worker process of {function} {end}, and so did another that was given the same {unit}{}; mend {function}, or \
+        "the worker process of {function} {end}, and so did another that was given the same {unit}{}; fix {function}, or \
          give on_workers=\"inline\" to call it in this process",
         kill_hint(.end)
     )]
@@ -131,7 +131,7 @@ pub enum CallError {
     },
     /// Too many processes ended.
     #[error(
-        "more than {MAX_DEATHS} worker processes died in this run, the last of {function}, which {end}{}; mend {function}, \
+        "more than {MAX_DEATHS} worker processes died in this run, the last of {function}, which {end}{}; fix {function}, \
          or give on_workers=\"inline\" to call it in this process",
         kill_hint(.end)
     )]
@@ -143,8 +143,8 @@ pub enum CallError {
     },
     /// The function could be serialized before, but not any more.
     #[error(
-        "{function} {reason}, though it could when the run began; leave what it encloses as it is meanwhile, or give \
-         on_workers=\"inline\""
+        "{function} {reason}, though it could when the run began; do not change its captured variables during the run, \
+         or give on_workers=\"inline\""
     )]
     NotPortable {
         /// Name of the function.

@@ -34,7 +34,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of the command."""
     parser.add_argument("store", metavar="STORE", type=Path, help="store to copy")
     parser.add_argument("dest", metavar="DEST", type=Path, help="folder of the copy")
-    parser.add_argument("--json", action="store_true", help="print JSON")
+    parser.add_argument("--json", action="store_true", help="print the report as JSON, instead of text")
 
 
 def run(arguments: argparse.Namespace) -> int:

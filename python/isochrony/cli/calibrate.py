@@ -36,11 +36,13 @@ _POWERS = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4}
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of the command."""
     parser.add_argument("--dir", type=Path, default=Path(), metavar="D", help="folder on the disk (default: this one)")
-    parser.add_argument("--size", default="1GiB", metavar="N", help="of the scratch store (default: 1GiB)")
-    parser.add_argument("--repeats", type=int, default=5, metavar="N", help="of each scan (default: 5)")
+    parser.add_argument("--size", default="1GiB", metavar="N", help="size of the scratch store (default: 1GiB)")
+    parser.add_argument(
+        "--repeats", type=int, default=5, metavar="N", help="how often to repeat each scan (default: 5)"
+    )
     parser.add_argument("--out", type=Path, metavar="F", help="write F instead of the user's settings")
     parser.add_argument("--force", action="store_true", help="replace the file of --out if it exists")
-    parser.add_argument("--json", action="store_true", help="print the profile as JSON")
+    parser.add_argument("--json", action="store_true", help="print the profile as JSON, instead of text")
 
 
 def size_bytes(text: str) -> int:

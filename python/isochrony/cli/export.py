@@ -32,10 +32,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of the command."""
     parser.add_argument("target", metavar="STORE/SIGNAL", help="signal to write")
     parser.add_argument("--out", type=Path, required=True, metavar="F", help=f"file to write: {', '.join(SUFFIXES)}")
-    parser.add_argument("--from", dest="start", metavar="T", help="civil time to begin at (UTC)")
-    parser.add_argument("--to", dest="end", metavar="T", help="civil time to end at (UTC)")
+    parser.add_argument(
+        "--from", dest="start", metavar="T", help="time (UTC) of the first sample to write, such as 2010-03-01T12:00:00"
+    )
+    parser.add_argument(
+        "--to", dest="end", metavar="T", help="time (UTC) before which to end, such as 2010-03-01T12:05:00"
+    )
     parser.add_argument("--split", action="store_true", help="one file per gap-free stretch: F-1, F-2, ...")
-    parser.add_argument("--force", action="store_true", help="replace files that exist")
+    parser.add_argument("--force", action="store_true", help="replace output files that exist")
 
 
 def run(arguments: argparse.Namespace) -> int:

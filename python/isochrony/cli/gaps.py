@@ -27,7 +27,7 @@ address space; its seconds are its duration.
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of the command."""
     parser.add_argument("target", metavar="STORE[/SIGNAL]", help="store, signal or pattern")
-    parser.add_argument("--json", action="store_true", help="print JSON")
+    parser.add_argument("--json", action="store_true", help="print gaps and new runs as JSON, instead of tables")
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -82,7 +82,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--start",
         metavar="TIME",
         type=_argument(_start),
-        help="civil time (UTC) of the first sample of files that know none",
+        help="time (UTC) of the first sample of files that state none, such as 2010-03-01T12:00:00",
     )
     what.add_argument("--signal", metavar="NAME", help="name of the signal (default: from the path or the file)")
     what.add_argument("--time-column", metavar="NAME", help="time column of tables (default: found)")
@@ -116,7 +116,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--max-gap",
         metavar="S",
         type=_argument(_positive),
-        help="longest gap, in seconds, that takes index of its own length (default: 30 days)",
+        help="seconds; a longer gap keeps its duration, but takes few indices instead of one per missing sample "
+        "(default: 30 days)",
     )
     clock.add_argument(
         "--value-jump",
@@ -131,7 +132,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="take the whole samples of truncated files instead of refusing them",
     )
     how.add_argument("--follow", action="store_true", help="go on watching SRC until Ctrl-C; see below")
-    how.add_argument("--json", action="store_true", help="print the summary as JSON")
+    how.add_argument("--json", action="store_true", help="print the summary as JSON, instead of text")
 
 
 def check(arguments: argparse.Namespace) -> bool:

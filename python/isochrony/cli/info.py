@@ -33,7 +33,7 @@ which is shown as it was before. Exit code 1: there is one.
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of the command."""
     parser.add_argument("target", metavar="STORE[/SIGNAL]", help="store, signal or pattern")
-    parser.add_argument("--json", action="store_true", help="print JSON")
+    parser.add_argument("--json", action="store_true", help="print the signals as JSON, instead of tables")
 
 
 def run(arguments: argparse.Namespace) -> int:

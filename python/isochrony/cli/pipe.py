@@ -44,7 +44,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--buffer",
         metavar="BYTES",
-        help="size of the blocks processed at once (default: 1MiB; 4MiB for blocks taken in order, as by sha256)",
+        help="size of the block that each worker processes at a time (default: 1MiB; 4MiB where a processor needs the "
+        "blocks in order, such as sha256)",
     )
     parser.add_argument(
         "--order",
@@ -53,7 +54,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="which order of the input is kept (default: both)",
     )
     parser.add_argument("--eager", action="store_true", help="process what has come at once, without filling buffers")
-    parser.add_argument("--json", action="store_true", help="print JSON, with what each worker did")
+    parser.add_argument(
+        "--json", action="store_true", help="print results, and what each worker did, as JSON, instead of text"
+    )
 
 
 def run(arguments: argparse.Namespace) -> int:

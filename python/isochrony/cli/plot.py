@@ -26,10 +26,14 @@ _SUFFIXES = (".png", ".svg", ".pdf")
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of the command."""
     parser.add_argument("target", metavar="STORE/SIGNAL", help="signal to draw")
-    parser.add_argument("--from", dest="start", metavar="T", help="civil time to begin at (UTC)")
-    parser.add_argument("--to", dest="end", metavar="T", help="civil time to end at (UTC)")
+    parser.add_argument(
+        "--from", dest="start", metavar="T", help="time (UTC) of the first sample to draw, such as 2010-03-01T12:00:00"
+    )
+    parser.add_argument(
+        "--to", dest="end", metavar="T", help="time (UTC) before which to end, such as 2010-03-01T12:05:00"
+    )
     parser.add_argument("--out", type=Path, required=True, metavar="F", help="file to write: .png, .svg or .pdf")
-    parser.add_argument("--force", action="store_true", help="replace the file if it exists")
+    parser.add_argument("--force", action="store_true", help="replace the output file if it exists")
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -47,25 +47,36 @@ is a gap, of the length that the times say.
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of the command."""
     parser.usage = f"{parser.prog} ADDRESS STORE SIGNAL [options]"
-    parser.add_argument("address", metavar="ADDRESS", help="where it comes from, such as udp://127.0.0.1:9000")
+    parser.add_argument("address", metavar="ADDRESS", help="address to receive from, such as udp://127.0.0.1:9000")
     parser.add_argument("store", metavar="STORE", type=Path, help="store to write to, created if missing")
     parser.add_argument("signal", metavar="SIGNAL", help="name of the signal, such as stn_10/pressure")
     what = parser.add_argument_group("what comes")
     what.add_argument("--dtype", metavar="D", help="type of a sample, such as f4 or '>i2' (audio, SeedLink: optional)")
-    what.add_argument("--rate", metavar="HZ", help="samples a second, such as 48000 or 200/3 (likewise)")
-    what.add_argument("--unit", metavar="U", default="", help="unit of the values (the sender's)")
+    what.add_argument(
+        "--rate", metavar="HZ", help="samples a second, such as 48000 or 200/3 (audio, SeedLink: optional)"
+    )
+    what.add_argument("--unit", metavar="U", default="", help="unit of the values (default: the sender's)")
     what.add_argument(
         "--framing",
         choices=("isochrony", "raw", "<u2", ">u2", "<u4", ">u4", "<u8", ">u8"),
         default="isochrony",
-        help="frames, samples alone, or the type of a packet counter",
+        help="what arrives: frames of isochrony send (the default), raw samples, or packets that begin with a counter "
+        "of this type",
     )
-    what.add_argument("--channel", metavar="N", type=int, default=0, help="channel of an audio device, from 0")
+    what.add_argument(
+        "--channel", metavar="N", type=int, default=0, help="channel of an audio device, from 0 (default: 0)"
+    )
     how = parser.add_argument_group("how it is taken")
-    how.add_argument("--silence", metavar="S", type=float, help="end after so many seconds without anything")
-    how.add_argument("--reorder", metavar="S", type=float, default=0.05, help="seconds that early frames wait (0.05)")
-    how.add_argument("--anyone", action="store_true", help="let other machines reach it: nothing is authenticated")
-    parser.add_argument("--json", action="store_true", help="print JSON")
+    how.add_argument("--silence", metavar="S", type=float, help="end after so many seconds in which nothing arrives")
+    how.add_argument(
+        "--reorder",
+        metavar="S",
+        type=float,
+        default=0.05,
+        help="seconds that early frames wait for late ones (default: 0.05)",
+    )
+    how.add_argument("--anyone", action="store_true", help="let other machines send to it; nothing is authenticated")
+    parser.add_argument("--json", action="store_true", help="print the counts as JSON, instead of text")
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -64,7 +64,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--report", type=Path, metavar="F", help="write the report to a JSON file")
     parser.add_argument("--force", action="store_true", help="replace the files of --out and --report if they exist")
     add_run_options(parser)
-    parser.add_argument("--json", action="store_true", help="print JSON")
+    parser.add_argument("--json", action="store_true", help="print result and report as JSON, instead of text")
 
 
 def run(arguments: argparse.Namespace) -> int:

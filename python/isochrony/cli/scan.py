@@ -46,19 +46,23 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--window",
         required=True,
         metavar="W",
-        help="length: samples (4096), or 250ms, 60s, 5min, 1h",
+        help="length of a window: samples (4096), or 250ms, 60s, 5min, 1h",
     )
     parser.add_argument(
         "--stats",
         default=",".join(STATS),
         metavar="LIST",
-        help=f"of {','.join(STATS)} (default: all)",
+        help=f"statistics to compute, of {','.join(STATS)} (default: all)",
     )
-    parser.add_argument("--from", dest="start", metavar="T", help="civil time to begin at")
-    parser.add_argument("--to", dest="end", metavar="T", help="civil time to end at")
+    parser.add_argument(
+        "--from", dest="start", metavar="T", help="time (UTC) of the first sample to scan, such as 2010-03-01T12:00:00"
+    )
+    parser.add_argument(
+        "--to", dest="end", metavar="T", help="time (UTC) before which to end, such as 2010-03-01T12:05:00"
+    )
     parser.add_argument("--out", type=Path, metavar="F", help="write F.csv or F.parquet instead of the screen")
-    parser.add_argument("--force", action="store_true", help="replace the file if it exists")
-    parser.add_argument("--json", action="store_true", help="print JSON")
+    parser.add_argument("--force", action="store_true", help="replace the output file if it exists")
+    parser.add_argument("--json", action="store_true", help="print the columns as JSON, instead of a table or CSV")
 
 
 def window_samples(text: str, rate_hz: float) -> int:

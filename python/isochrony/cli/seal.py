@@ -36,7 +36,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="zstd, zstd:LEVEL, blosc or blosc:COMPRESSOR[:LEVEL] (default: zstd)",
     )
     parser.add_argument("--undo", action="store_true", help="write the samples plain again, so that they can grow")
-    parser.add_argument("--json", action="store_true", help="print JSON")
+    parser.add_argument(
+        "--json", action="store_true", help="print each signal's bytes before and after as JSON, instead of text"
+    )
 
 
 def run(arguments: argparse.Namespace) -> int:

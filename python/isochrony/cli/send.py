@@ -33,15 +33,23 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of the command."""
     parser.add_argument("target", metavar="STORE/SIGNAL", help="signal to send")
     parser.add_argument("address", metavar="ADDRESS", help='udp://HOST:PORT, tcp://HOST:PORT, or "-", standard output')
-    parser.add_argument("--from", dest="start", metavar="T", help="civil time to begin at (UTC)")
-    parser.add_argument("--to", dest="end", metavar="T", help="civil time to end at (UTC)")
     parser.add_argument(
-        "--speed", metavar="X", type=float, default=1.0, help="times as fast as it was recorded (1); 0: no pace"
+        "--from", dest="start", metavar="T", help="time (UTC) of the first sample to send, such as 2010-03-01T12:00:00"
     )
-    parser.add_argument("--frame", metavar="N", type=int, help="most samples of a frame (what fits a packet)")
+    parser.add_argument(
+        "--to", dest="end", metavar="T", help="time (UTC) before which to end, such as 2010-03-01T12:05:00"
+    )
+    parser.add_argument(
+        "--speed",
+        metavar="X",
+        type=float,
+        default=1.0,
+        help="times as fast as it was recorded (default: 1); 0: as fast as possible",
+    )
+    parser.add_argument("--frame", metavar="N", type=int, help="most samples of a frame (default: what fits a packet)")
     faults = parser.add_argument_group("faults on the way, to try out what listens (udp://)")
     faults.add_argument("--loss", metavar="P", type=float, default=0.0, help="probability that a frame is dropped")
-    faults.add_argument("--twice", metavar="P", type=float, default=0.0, help="probability that it is sent twice")
+    faults.add_argument("--twice", metavar="P", type=float, default=0.0, help="probability that a frame is sent twice")
     faults.add_argument(
         "--jitter",
         metavar="S",
@@ -49,7 +57,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=0.0,
         help="longest time in seconds that a frame is held back, so that others overtake it",
     )
-    faults.add_argument("--seed", metavar="N", type=int, default=1, help="where chance begins (1)")
+    faults.add_argument("--seed", metavar="N", type=int, default=1, help="seed of the random faults (default: 1)")
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -41,7 +41,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     depth = parser.add_mutually_exclusive_group()
     depth.add_argument("--quick", action="store_true", help="look at files and tables only, not at every sample")
     depth.add_argument("--deep", action="store_true", help="read every sample (the default)")
-    parser.add_argument("--json", action="store_true", help="print JSON")
+    parser.add_argument("--json", action="store_true", help="print the findings as JSON, instead of text")
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -100,18 +100,22 @@ def _decoded(pymseed: Any, payload: bytes, encoding: int, order: str, count: int
         raise BadSourceError(f"has encoding {encoding}, which is not known")
     width = _WIDTHS.get(encoding, 0)
     if len(payload) < max(count * width, 1):
-        raise BadSourceError(f"holds {len(payload) // width if width else 0} of {count} samples")
+        raise BadSourceError(_incomplete(len(payload) // width if width else 0, count))
     record = _wrapped(payload, encoding, order, count)
     try:
         decoded = pymseed.MS3Record.parse(record, unpack_data=True)
     except pymseed.PymseedError as error:
         raise BadSourceError(f"does not decode ({_one_line(error)})") from error
     if decoded.numsamples != count:
-        raise BadSourceError(f"holds {max(decoded.numsamples, 0)} of {count} samples")
+        raise BadSourceError(_incomplete(decoded.numsamples, count))
     samples: Samples = np.array(decoded.np_datasamples, copy=True)
     if encoding in _STEIM:
         _check_last(samples, payload, order)
     return samples
+
+
+def _incomplete(found: int, count: int) -> str:
+    return f"is damaged: its header states {count} samples, its data has {max(found, 0)}; fetch the file again"
 
 
 def _check_last(samples: Samples, payload: bytes, order: str) -> None:

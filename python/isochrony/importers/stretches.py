@@ -154,9 +154,14 @@ class _Table:
         self._breaks += len(cuts)
         rows = self.rows + count
         if cuts and batch.elapsed and not self._start_is_known:
+            assert batch.times is not None
+            before = batch.times[cuts[0] - 1] if cuts[0] else self._previous
+            assert before is not None
+            step = (int(batch.times[cuts[0]]) - int(before)) / 1e9
             raise BadSourceError(
-                f"row {batch.first_row + cuts[0]}: its time does not follow on the row before, and times that count "
-                "from the start of a file cannot place a gap; state when it starts with start="
+                f"row {batch.first_row + cuts[0]} is {step:.6g} s after the row before, not "
+                f"{1 / float(self.rate):.6g} s, and times that count from the start of the file cannot place a gap; "
+                "state the civil time of the file's start with start="
             )
         if self._breaks > max(FEW, BREAKS_SHARE * rows):
             raise BadSourceError(
@@ -192,7 +197,8 @@ class _Emitter:
         rate = self._options.rate
         if rate is None:
             raise BadSourceError(
-                "has no time column; a recording needs one named like 'time', or a sample rate with rate=HZ"
+                "has no time column; name one 'time', 'timestamp', 'date', 'utc' or 't', also with a unit, as "
+                "'time_ms', or give the sample rate with rate=HZ"
             )
         yield from self._rows(batch, slice(0, count), rate, self._options.start if is_first else None)
 

@@ -2,6 +2,7 @@
 
 mod envelope;
 mod made;
+mod refusals;
 mod times;
 
 use std::sync::{Arc, Mutex};
@@ -348,41 +349,4 @@ fn streams_of_one_timebase_meet_if_they_were_resampled_alike_and_not_otherwise()
         .collect()
         .unwrap();
     assert!(error.array().unwrap().shape[0] > 700);
-}
-
-#[test]
-fn parameters_that_make_no_rate_are_refused() {
-    let plan = scan(&[(0, noise(9))], 9, stream().intern());
-    for (value, part) in [
-        (
-            json!({}),
-            "resample takes rate_hz=, or up= or down= or both; give one of them",
-        ),
-        (
-            json!({"rate_hz": 10.0, "up": 2}),
-            "rate_hz=10 must be left out",
-        ),
-        (json!({"up": 0}), "up=0 must be"),
-        (json!({"rate_hz": 0.0}), "rate_hz=0.0 must be"),
-        (
-            json!({"down": 2_000_000_000u64}),
-            "up/down=1/2000000000 must be a ratio from",
-        ),
-        (json!({"up": 2, "passband": 1.5}), "passband=1.5"),
-        (
-            json!({"up": 2, "edges": "mirror"}),
-            "one of inside, zeros, steady",
-        ),
-    ] {
-        let error = resample(&plan, value.clone()).unwrap_err().to_string();
-        assert!(
-            error.contains("resample") && error.contains(part),
-            "{value}: {error}"
-        );
-    }
-    let windows = plan.rewindow(3).unwrap();
-    assert_eq!(
-        resample(&windows, json!({"up": 2})).unwrap_err().code(),
-        "input_type"
-    );
 }

@@ -194,7 +194,7 @@ fn check(wanted: &CalibrationOptions) -> Result<(), IoError> {
         return refuse("repeats", wanted.repeats.to_string(), "it must be 1 to 100");
     }
     let room = rustix::fs::statvfs(&wanted.folder).map_err(std::io::Error::from);
-    let room = room.at("look at", &wanted.folder)?;
+    let room = room.with_path("look at", &wanted.folder)?;
     if room.f_bavail.saturating_mul(room.f_frsize) < wanted.bytes.saturating_mul(2) {
         return Err(IoError::DiskFull {
             action: "write a scratch signal to",
@@ -209,15 +209,15 @@ fn large_files(folder: &Path) -> Result<Vec<(File, u64)>, IoError> {
     let mut files = Vec::new();
     let mut folders = vec![folder.to_owned()];
     while let Some(folder) = folders.pop() {
-        for entry in std::fs::read_dir(&folder).at("list", &folder)? {
-            let path = entry.at("list", &folder)?.path();
-            let found = std::fs::metadata(&path).at("look at", &path)?;
+        for entry in std::fs::read_dir(&folder).with_path("list", &folder)? {
+            let path = entry.with_path("list", &folder)?.path();
+            let found = std::fs::metadata(&path).with_path("look at", &path)?;
             if found.is_dir() {
                 folders.push(path);
             } else if found.len() >= 1 << 20 {
-                let file = File::open(&path).at("open", &path)?;
+                let file = File::open(&path).with_path("open", &path)?;
                 // Dirty pages cannot be dropped.
-                file.sync_all().at("sync", &path)?;
+                file.sync_all().with_path("sync", &path)?;
                 files.push((file, found.len()));
             }
         }

@@ -19,7 +19,7 @@ pub(super) struct DiskIdentity {
 impl DiskIdentity {
     /// The disk of a folder or file.
     pub(super) fn of(path: &Path) -> Result<Self, IoError> {
-        let found = std::fs::metadata(path).at("look at", path)?;
+        let found = std::fs::metadata(path).with_path("look at", path)?;
         let (major, minor) = crate::system::device_numbers(found.dev());
         let device = format!("{major}:{minor}");
         let filesystem = filesystem(path);

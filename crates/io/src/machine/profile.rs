@@ -99,7 +99,7 @@ impl Profile {
         let bytes = match std::fs::read(path) {
             Ok(bytes) => bytes,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
-            Err(error) => return Err(error).at("read", path),
+            Err(error) => return Err(error).with_path("read", path),
         };
         let bad = |reason: String| IoError::BadProfile {
             path: path.to_owned(),
@@ -131,12 +131,12 @@ impl Profile {
     /// What the system says.
     pub fn save(&self, path: &Path) -> Result<(), IoError> {
         let folder = path.parent().unwrap_or(Path::new("."));
-        std::fs::create_dir_all(folder).at("make", folder)?;
+        std::fs::create_dir_all(folder).with_path("make", folder)?;
         let mut part = path.as_os_str().to_owned();
         part.push(format!(".{}.part", std::process::id()));
         let part = PathBuf::from(part);
-        std::fs::write(&part, self.to_json()).at("write", &part)?;
-        let renamed = std::fs::rename(&part, path).at("replace", path);
+        std::fs::write(&part, self.to_json()).with_path("write", &part)?;
+        let renamed = std::fs::rename(&part, path).with_path("replace", path);
         if renamed.is_err() {
             let _ = std::fs::remove_file(&part);
         }

@@ -32,7 +32,7 @@ impl ScratchFolder {
         sweep(within);
         for _ in 0..ATTEMPTS {
             let path = within.join(format!("{PREFIX}{}", uuid::Uuid::new_v4().simple()));
-            std::fs::create_dir(&path).at("make", &path)?;
+            std::fs::create_dir(&path).with_path("make", &path)?;
             let Ok(held) = File::open(&path) else {
                 continue;
             };
@@ -49,7 +49,8 @@ impl ScratchFolder {
                 owner: std::process::id(),
             });
         }
-        Err(io::Error::from(io::ErrorKind::ResourceBusy)).at("make a scratch folder in", within)
+        Err(io::Error::from(io::ErrorKind::ResourceBusy))
+            .with_path("make a scratch folder in", within)
     }
 
     pub(super) fn path(&self) -> &Path {

@@ -142,7 +142,7 @@ impl FileRequest {
             Err(error) if self.whole_blocks && refused(&error) => {
                 Ok(Some(format!("the file system refuses: {error}")))
             }
-            Err(error) => Err(error).at("read", &self.path),
+            Err(error) => Err(error).with_path("read", &self.path),
         }
     }
 

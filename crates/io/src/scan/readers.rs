@@ -59,7 +59,7 @@ impl ScanReaders {
                 prefetcher
             }
             Err(StartError::Thread(error)) => {
-                return Err(error).at("begin a thread that reads", source.folder());
+                return Err(error).with_path("begin a thread that reads", source.folder());
             }
         };
         Ok(Arc::new(Self {

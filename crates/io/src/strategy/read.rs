@@ -110,7 +110,9 @@ impl Copier {
                 return Ok(None);
             };
             let room = &mut memory[at..at + span.len as usize];
-            let have = shard.read_at(span.offset, room).at("read", shard.path())?;
+            let have = shard
+                .read_at(span.offset, room)
+                .with_path("read", shard.path())?;
             if have < room.len() {
                 return Err(IoError::MissingSamples {
                     path: shard.path().to_owned(),

@@ -1,4 +1,4 @@
-//! One run's source over a followed signal.
+//! The source of one execution over a followed signal.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use super::log_watcher::LogWatcher;
 use super::shared::{FollowedInner, failed};
 use crate::feed_counts::add;
 
-/// The check takes the store's lock for an instant.
+/// How often to check for a writer; a check takes the store's lock for an instant.
 const WRITER_CHECK_INTERVAL: Duration = Duration::from_millis(500);
 
 pub(super) struct FollowSource {
@@ -20,16 +20,18 @@ pub(super) struct FollowSource {
     signal: Signal,
     within: Range<i64>,
     segment: u64,
-    /// Reads what the last look found. None: all was read.
-    pass: Option<Box<dyn Source>>,
-    /// End of the pass, and the run of its last sample.
+    /// Reads the samples up to `next`. None: all are read.
+    reader: Option<Box<dyn Source>>,
+    /// First index that no reader covers yet.
     next: i64,
+    /// End of the samples read, and the clock run of the last one: the next reader announces the break between, if any.
     last_run: Option<(i64, u32)>,
-    /// Samples before `next` when last looked.
+    /// Samples before `next` as of the last look; more of them later were backfilled.
     samples_before_next: i64,
     has_looked: bool,
-    /// Last new samples, and last check for a writer.
+    /// When samples were last found; `silence` counts from it.
     last_commit: Instant,
+    /// When the store was last asked whether it is open for writing.
     last_writer_check: Instant,
     watcher: Option<LogWatcher>,
 }
@@ -43,7 +45,7 @@ impl FollowSource {
             next: within.start,
             within,
             segment,
-            pass: None,
+            reader: None,
             last_run: None,
             samples_before_next: 0,
             has_looked: false,
@@ -53,7 +55,7 @@ impl FollowSource {
         }
     }
 
-    /// True if there is something to read.
+    /// Looks for committed samples; true if there are some, which `reader` then reads.
     fn look_for_commits(&mut self) -> Result<bool, OpError> {
         let changed = self.signal.refresh().map_err(failed)?;
         if !changed && self.has_looked {
@@ -63,43 +65,45 @@ impl FollowSource {
         let counters = &self.followed.counters;
         let samples_now = samples_in(&self.signal, self.within.start..self.next);
         // Negative if samples were declared invalid meanwhile.
-        let behind = u64::try_from(samples_now - self.samples_before_next).unwrap_or(0);
-        add(&counters.backfilled, behind);
+        let backfilled = u64::try_from(samples_now - self.samples_before_next).unwrap_or(0);
+        add(&counters.backfilled, backfilled);
         self.samples_before_next = samples_now;
-        // Stop before a gap at the end: what fills it is still read.
-        let end = self.signal.end_index().min(self.within.end);
+        // Stop before a gap at the signal's end: what fills it is still read. No other gap is waited for, not even one in
+        // which `within` ends.
+        let end = self.signal.end_index();
         let gap = self.signal.gaps().at(end - 1);
-        let end = gap.map_or(end, |gap| gap.start);
+        let end = gap.map_or(end, |gap| gap.start).min(self.within.end);
         if end <= self.next {
+            return Ok(false);
+        }
+        let range = self.next..end;
+        let samples = samples_in(&self.signal, range.clone());
+        if samples == 0 {
+            self.next = end;
             return Ok(false);
         }
         let stored = match &self.followed.clock {
             Some(times) => times.stored(&self.followed.store, &self.signal),
             None => StoredRecording::new(self.followed.store.path(), self.signal.clone()),
         };
-        let range = self.next..end;
-        let pass = stored.resume(
-            self.signal.clone(),
-            range.clone(),
-            self.last_run,
-            self.segment,
-        )?;
-        self.pass = Some(pass);
+        let reader = stored.resume(self.signal.clone(), range, self.last_run, self.segment)?;
+        self.reader = Some(reader);
         let runs = &self.signal.state().runs;
         self.last_run = runs.at(end - 1).map(|run| (end, run.id));
-        self.samples_before_next += samples_in(&self.signal, range);
+        self.samples_before_next += samples;
         self.next = end;
         self.last_commit = Instant::now();
         add(&counters.commits, 1);
         Ok(true)
     }
 
+    /// Whether nothing more will be read; looks once more when the writer has left.
     fn is_over(&mut self) -> Result<bool, OpError> {
         let options = &self.followed.options;
-        let sealed = !self.signal.codec().is_empty();
+        let sealed = self.signal.is_sealed();
         let silent = options
             .silence
-            .is_some_and(|most| self.last_commit.elapsed() >= most);
+            .is_some_and(|timeout| self.last_commit.elapsed() >= timeout);
         if sealed || silent || self.next >= self.within.end {
             return Ok(true);
         }
@@ -108,7 +112,7 @@ impl FollowSource {
         }
         let written = self.followed.store.is_written().map_err(failed)?;
         self.last_writer_check = Instant::now();
-        // Read what it committed before it left.
+        // Commits that the writer made since the last look are still read.
         Ok(!written && !self.look_for_commits()?)
     }
 }
@@ -123,23 +127,22 @@ fn samples_in(signal: &Signal, range: Range<i64>) -> i64 {
 impl Source for FollowSource {
     fn pull(&mut self) -> Result<SourceEvent, OpError> {
         loop {
-            if let Some(pass) = &mut self.pass {
-                match pass.pull()? {
-                    SourceEvent::End => self.pass = None,
+            if let Some(reader) = &mut self.reader {
+                match reader.pull()? {
+                    SourceEvent::End => self.reader = None,
                     SourceEvent::Item(item) => {
                         add(&self.followed.counters.samples, Item::samples(&item));
                         return Ok(SourceEvent::Item(item));
                     }
                     other => return Ok(other),
                 }
-            } else if !self.look_for_commits()? && self.pass.is_none() {
-                let over = self.is_over()?;
-                if self.pass.is_none() {
-                    return Ok(if over {
-                        SourceEvent::End
-                    } else {
-                        SourceEvent::Idle
-                    });
+            } else if !self.look_for_commits()? {
+                if self.is_over()? {
+                    return Ok(SourceEvent::End);
+                }
+                // `is_over` may have found samples.
+                if self.reader.is_none() {
+                    return Ok(SourceEvent::Idle);
                 }
             }
         }
@@ -152,5 +155,56 @@ impl Source for FollowSource {
 
     fn set_waker(&mut self, thread: &std::thread::Thread) {
         self.watcher = LogWatcher::new(self.followed.store.path(), thread.clone());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use isochrony_flow::Recording as _;
+    use isochrony_segment::DType;
+    use isochrony_store::{CreateOptions, Mode, Store};
+    use isochrony_time::Rate;
+
+    use super::*;
+    use crate::{FollowOptions, FollowedSignal};
+
+    /// Samples until the source idles or ends, and whether it has ended.
+    fn read(source: &mut dyn Source) -> (u64, bool) {
+        let mut samples = 0;
+        loop {
+            match source.pull().unwrap() {
+                SourceEvent::Item(item) => samples += Item::samples(&item),
+                SourceEvent::Idle => return (samples, false),
+                SourceEvent::End => return (samples, true),
+                _ => {}
+            }
+        }
+    }
+
+    #[test]
+    fn a_range_that_ends_in_a_gap_ends_once_samples_follow_the_gap() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("s.iso");
+        let writing = Store::open(&path, Mode::Create).unwrap();
+        let options = CreateOptions::new(DType::I16, Rate::from_hz(1000).unwrap());
+        let writer = writing.create("s", &options).unwrap();
+        writer.append(&[1i16; 100]).unwrap();
+        writer.append_gap(100).unwrap();
+        writing.commit(true).unwrap();
+
+        let store = Store::open(&path, Mode::Read).unwrap();
+        let signal = store.signal("s").unwrap();
+        let followed = FollowedSignal::new(&store, signal, &FollowOptions::default()).unwrap();
+        let mut source = followed.open(Some(0..150), 1 << 16).unwrap();
+        // The gap may still be filled.
+        assert_eq!(read(&mut *source), (100, false));
+        writer.append(&[1i16; 50]).unwrap();
+        writing.commit(true).unwrap();
+        assert_eq!(read(&mut *source), (0, true));
+        assert_eq!(followed.counts().commits, 1);
+
+        // Also where all samples are there from the start.
+        let mut source = followed.open(Some(0..150), 1 << 16).unwrap();
+        assert_eq!(read(&mut *source), (100, true));
     }
 }

@@ -11,7 +11,7 @@ use super::NativePlan;
 use crate::errors::Result;
 use crate::expr::Expr;
 
-/// A control of the engine; `isochrony.Control` is the one for people.
+/// A control of the engine; `isochrony.Control`, its public class, wraps it.
 #[pyclass(frozen, module = "isochrony._native")]
 #[derive(Default)]
 pub(crate) struct NativeControl {

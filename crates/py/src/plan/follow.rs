@@ -11,7 +11,7 @@ use super::listen::seconds;
 use crate::errors::Result;
 use crate::signal::Signal;
 
-/// A signal that is followed; `isochrony.FollowedSignal` is the one for people.
+/// A followed signal; `isochrony.Followed`, its public class, wraps it.
 #[pyclass(frozen, module = "isochrony._native")]
 pub(crate) struct NativeFollowed {
     followed: FollowedSignal,
@@ -41,7 +41,7 @@ impl NativeFollowed {
         Ok(Self { followed })
     }
 
-    /// What became of it so far, by name.
+    /// Counters by name, over all executions.
     fn counts(&self) -> Vec<(&'static str, u64)> {
         self.followed.counts().named()
     }

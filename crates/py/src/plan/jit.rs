@@ -120,7 +120,7 @@ impl JitOperator {
             Some(1) => return Ok(()),
             // Numba prints an exception and leaves 0; a status s comes as 2 s + 1.
             Some(0) => {
-                format!("{shown} raised an exception, which Numba has printed; mend the function")
+                format!("{shown} raised an exception, which Numba has printed; fix the function")
             }
             Some(status) => format!(
                 "{shown} returned status {}; 0 means that all went well",

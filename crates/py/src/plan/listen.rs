@@ -15,24 +15,26 @@ use crate::errors::{PackageError, Result};
 use crate::integer::IntegerArg;
 use crate::time::RateArg;
 
-/// A feed that is listened to; `isochrony.Listener` is the one for people.
+/// A live feed; `isochrony.Listener`, its public class, wraps it.
 #[pyclass(frozen, module = "isochrony._native")]
 pub(crate) struct NativeListener {
     pub(super) listener: Listener,
-    /// Of the driver, if any.
+    /// Keeps the Python driver of an audio device or a SeedLink server; None for other feeds.
     pub(super) owner: Option<Py<Owner>>,
 }
 
 pub(super) fn seconds(name: &str, seconds: f64) -> Result<Duration> {
     Ok(Duration::try_from_secs_f64(seconds).map_err(|_| {
-        let message = format!("{name}={seconds} is refused; give seconds from 0");
+        let message = format!("{name}={seconds} is refused; give a number of seconds, 0 or more");
         PackageError::new("OptionError", "bad_option", message)
     })?)
 }
 
 #[pymethods]
 impl NativeListener {
-    /// Listens at an address.
+    /// Listens at an address. `reorder`: seconds that early frames wait for late ones; `step`: seconds by which a sender's
+    /// stamp must deviate to start a new run; `silence`: seconds without frames that end the feed; `anyone`: other machines
+    /// may connect.
     #[new]
     #[pyo3(signature = (address, dtype, rate, name, unit, framing, reorder, buffer, max_frame, step, silence, anyone, clock=None))]
     #[allow(clippy::too_many_arguments)] // Called from one place.
@@ -81,7 +83,7 @@ impl NativeListener {
         self.listener.address().to_string()
     }
 
-    /// What became of what came, by name.
+    /// Counters by name: frames, and samples delivered, lost and dropped.
     fn counts(&self) -> Vec<(&'static str, u64)> {
         self.listener.counts().named()
     }
@@ -92,15 +94,15 @@ impl NativeListener {
         self.listener.sender_unit()
     }
 
-    /// Items, and seconds from arrival to result: median, 99 of 100, most.
+    /// Number of items, and median, 99th percentile and maximum of the seconds from arrival to result.
     fn latency(&self) -> (u64, f64, f64, f64) {
         let latency = self.listener.latency();
-        let [median, p99, most] =
+        let [median, p99, max] =
             [latency.median, latency.p99, latency.max].map(|time| time.as_secs_f64());
-        (latency.count, median, p99, most)
+        (latency.count, median, p99, max)
     }
 
-    /// A plan over it.
+    /// A plan that scans the feed.
     #[pyo3(signature = (segment=None))]
     fn scan(&self, py: Python<'_>, segment: Option<u64>) -> NativePlan {
         let live = SharedRecording::new(self.listener.clone());
@@ -116,7 +118,8 @@ impl NativeListener {
 
 #[pymethods]
 impl NativePlan {
-    /// Sends what flows to an address.
+    /// Sends the plan's samples to an address and passes them on. Simulates faults of a network, to test listeners: `loss`
+    /// and `twice` are the probabilities that a frame is dropped or sent twice, `jitter` is its longest delay in seconds.
     #[pyo3(signature = (address, speed, frame, loss, twice, jitter, seed))]
     #[allow(clippy::too_many_arguments)] // Called from one place.
     fn send(

@@ -30,7 +30,7 @@ pub(crate) fn resolve_key(signal: &Signal, key: Option<&Bound<'_, PyAny>>) -> Re
     if let Ok(other) = key.cast::<Selection>() {
         let other = other.get();
         return Ok(match other.key_range() {
-            KeyRange::Index(range) => KeyRange::Of(Box::new(other.signal().clone()), range),
+            KeyRange::Index(range) => KeyRange::OfSignal(Box::new(other.signal().clone()), range),
             other => other,
         });
     }

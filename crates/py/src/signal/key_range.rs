@@ -10,8 +10,8 @@ pub(crate) enum KeyRange {
     /// Of the signal itself.
     Index(Range<i64>),
     Civil(Range<Fixed>),
-    /// Of another signal.
-    Of(Box<Signal>, Range<i64>),
+    /// Samples of that signal, by whose times others are selected.
+    OfSignal(Box<Signal>, Range<i64>),
 }
 
 impl KeyRange {
@@ -19,7 +19,7 @@ impl KeyRange {
         match self {
             Self::Index(range) => StoreSpan::Index(range.clone()),
             Self::Civil(range) => StoreSpan::Civil(range.clone()),
-            Self::Of(signal, range) => StoreSpan::Of(signal, range.clone()),
+            Self::OfSignal(signal, range) => StoreSpan::Of(signal, range.clone()),
         }
     }
 

@@ -32,39 +32,34 @@ const MEASURES: [(&str, Measure); 5] = [
 pub(crate) struct Level {
     signal: Py<Signal>,
     bucket: i64,
-    level: usize,
+    level_index: usize,
     name: &'static str,
     measure: Measure,
 }
 
 impl Level {
-    fn get(&self, py: Python<'_>) -> Result<Decimated> {
-        Ok(self.signal.get().get(py)?.decimated(self.level)?)
+    fn decimated(&self, py: Python<'_>) -> Result<Decimated> {
+        Ok(self.signal.get().get(py)?.decimated(self.level_index)?)
     }
 
-    fn pick(&self, py: Python<'_>, key: Option<&Bound<'_, PyAny>>) -> Result<LevelSelection> {
-        let level = self.get(py)?;
-        let parts = match key {
-            None => level.select(0..level.end_index(), Overlap::First)?,
+    /// The buckets of a key; None: all. Where clock runs overlap in time, those of the run that was stored first.
+    fn select(&self, py: Python<'_>, key: Option<&Bound<'_, PyAny>>) -> Result<LevelSelection> {
+        let level = self.decimated(py)?;
+        let key_range = match key {
+            None => KeyRange::Index(0..level.end_index()),
             Some(key) => match key.cast::<PySlice>() {
                 // Indices of a slice count buckets and are clamped.
-                Ok(slice) => level.select(
-                    resolve_slice(level.signal(), level.end_index(), slice)?.span(),
-                    Overlap::First,
-                )?,
-                Err(_) => {
-                    let asked = resolve_key(level.signal(), Some(key))?;
-                    let asked = match asked {
-                        // In samples of this signal.
-                        KeyRange::Index(range) => {
-                            KeyRange::Of(Box::new(level.signal().clone()), range)
-                        }
-                        other => other,
-                    };
-                    level.select(asked.span(), Overlap::First)?
-                }
+                Ok(slice) => resolve_slice(level.signal(), level.end_index(), slice)?,
+                Err(_) => match resolve_key(level.signal(), Some(key))? {
+                    // Indices of other keys count samples of the signal.
+                    KeyRange::Index(range) => {
+                        KeyRange::OfSignal(Box::new(level.signal().clone()), range)
+                    }
+                    other => other,
+                },
             },
         };
+        let parts = level.select(key_range.span(), Overlap::First)?;
         Ok(LevelSelection {
             level,
             name: self.name,
@@ -88,7 +83,7 @@ impl Level {
         self.bucket
     }
 
-    /// What of each bucket's samples it tells: "min", "max", "mean", "std" or "count".
+    /// The statistic of each bucket's samples that its values are: "min", "max", "mean", "std" or "count".
     #[getter]
     fn measure(&self) -> &'static str {
         self.name
@@ -106,7 +101,7 @@ impl Level {
     /// Buckets a second, nominally: a float that knows its exact ratio.
     #[getter]
     fn rate<'py>(&self, py: Python<'py>) -> Result<Bound<'py, PyAny>> {
-        Ok(rate_object(py, self.get(py)?.rate()?)?)
+        Ok(rate_object(py, self.decimated(py)?.rate()?)?)
     }
 
     /// First index: always 0.
@@ -118,25 +113,25 @@ impl Level {
     /// Number of full buckets, gaps included.
     #[getter]
     fn end_index(&self, py: Python<'_>) -> Result<i64> {
-        Ok(self.get(py)?.end_index())
+        Ok(self.decimated(py)?.end_index())
     }
 
-    /// Buckets that have samples.
+    /// Number of buckets that hold samples; the others are gaps.
     #[getter]
     fn sample_count(&self, py: Python<'_>) -> Result<i64> {
-        let level = self.get(py)?;
+        let level = self.decimated(py)?;
         Ok(crate::interpreter::detach(py, || level.sample_count()))
     }
 
     /// Buckets without a sample: an int64 array of shape (n, 2), first bucket and number of buckets of each gap.
     #[getter]
     fn gaps<'py>(&self, py: Python<'py>) -> Result<Bound<'py, PyAny>> {
-        self.pick(py, None)?.gaps(py)
+        self.select(py, None)?.gaps(py)
     }
 
     /// Civil time of a bucket's first sample; extrapolated beyond the ends.
     fn time_of(&self, py: Python<'_>, index: &Bound<'_, PyAny>) -> Result<Time> {
-        Ok(self.get(py)?.time_of(as_index(index)?)?.into())
+        Ok(self.decimated(py)?.time_of(as_index(index)?)?.into())
     }
 
     /// Bucket of a civil time, by the times of first samples: "floor" is the bucket that holds it. The parameters and
@@ -151,13 +146,15 @@ impl Level {
     ) -> Result<i64> {
         let round = round.map(|round| round.0).unwrap_or_default();
         let prefer = prefer.map(|prefer| prefer.0);
-        Ok(self.get(py)?.index_of(&time.0.native(), round, prefer)?)
+        Ok(self
+            .decimated(py)?
+            .index_of(&time.0.native(), round, prefer)?)
     }
 
     /// All values, `fill` in gaps; see `LevelSelection.values`.
     #[pyo3(signature = (fill=f64::NAN))]
     fn values<'py>(&self, py: Python<'py>, fill: f64) -> Result<Bound<'py, PyAny>> {
-        self.pick(py, None)?.values(py, fill)
+        self.select(py, None)?.values(py, fill)
     }
 
     fn __getitem__<'py>(
@@ -166,21 +163,21 @@ impl Level {
         key: &Bound<'py, PyAny>,
     ) -> Result<Bound<'py, PyAny>> {
         if !is_index(key) {
-            return Ok(Bound::new(py, self.pick(py, Some(key))?)?.into_any());
+            return Ok(Bound::new(py, self.select(py, Some(key))?)?.into_any());
         }
-        let level = self.get(py)?;
+        let level = self.decimated(py)?;
         let parts = level.select(single(key, level.end_index())?, Overlap::First)?;
-        let one = LevelSelection {
+        let selection = LevelSelection {
             level,
             name: self.name,
             measure: self.measure,
             parts,
         };
-        Ok(one.__array__(py, None, None)?.get_item(0)?)
+        Ok(selection.__array__(py, None, None)?.get_item(0)?)
     }
 
     fn __len__(&self, py: Python<'_>) -> Result<usize> {
-        Ok(usize::try_from(self.get(py)?.end_index()).unwrap_or(usize::MAX))
+        Ok(usize::try_from(self.decimated(py)?.end_index()).unwrap_or(usize::MAX))
     }
 
     #[pyo3(signature = (dtype=None, copy=None))]
@@ -190,7 +187,7 @@ impl Level {
         dtype: Option<&Bound<'py, PyAny>>,
         copy: Option<bool>,
     ) -> Result<Bound<'py, PyAny>> {
-        self.pick(py, None)?.__array__(py, dtype, copy)
+        self.select(py, None)?.__array__(py, dtype, copy)
     }
 
     fn __reduce__<'py>(
@@ -202,7 +199,7 @@ impl Level {
     }
 
     fn __repr__(&self, py: Python<'_>) -> Result<String> {
-        let level = self.get(py)?;
+        let level = self.decimated(py)?;
         Ok(format!(
             "<Level {} of {}: {} buckets of {} samples at {} Hz>",
             self.name,
@@ -253,17 +250,19 @@ impl Signal {
     fn level(slf: &Bound<'_, Self>, bucket: &Bound<'_, PyAny>, measure: &str) -> Result<Level> {
         let signal = slf.get().get(slf.py())?;
         let Some((name, measure)) = MEASURES.into_iter().find(|(name, _)| *name == measure) else {
-            let legal = "\"min\", \"max\", \"mean\", \"std\" or \"count\"";
-            return Err(option("measure", measure, legal).into());
+            let names = MEASURES.map(|(name, _)| format!("{name:?}"));
+            let legal = format!("one of {}", names.join(", "));
+            return Err(option("measure", measure, &legal).into());
         };
         let asked = as_index(bucket)?;
         let buckets: Vec<i64> = (0..signal.levels())
             .map(|level| self::bucket(signal.dtype(), level))
             .collect();
-        let Some(level) = buckets.iter().position(|bucket| *bucket == asked) else {
+        let Some(level_index) = buckets.iter().position(|bucket| *bucket == asked) else {
             let message = match buckets.as_slice() {
                 [] => format!(
-                    "signal {:?} has no levels yet: its {} samples fill no bucket of {}; read the samples instead",
+                    "signal {:?} has no levels yet: it ends at index {} and one bucket takes {}; read the samples \
+                     instead",
                     signal.name(),
                     signal.end_index(),
                     self::bucket(signal.dtype(), 0)
@@ -278,7 +277,7 @@ impl Signal {
         Ok(Level {
             signal: slf.clone().unbind(),
             bucket: asked,
-            level,
+            level_index,
             name,
             measure,
         })

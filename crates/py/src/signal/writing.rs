@@ -349,8 +349,8 @@ impl Signal {
     ///
     /// Parameters:
     ///     unit: empty if unknown.
-    ///     scale: units per count, finite and not zero; with `offset` None: counts are values.
-    ///     offset: value of zero counts, in the unit, finite.
+    ///     scale: units per count, finite and not zero; None: 1. Without `scale` and `offset`, counts are values.
+    ///     offset: value of zero counts, in the unit, finite; None: 0.
     #[pyo3(signature = (unit, *, scale=None, offset=None))]
     fn calibrate(
         &self,

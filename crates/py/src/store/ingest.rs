@@ -291,7 +291,8 @@ impl Store {
     ///     alpha: weight of the past in the running estimate of the rate, above 0 and at most 1.
     ///     initial_rate: Hz, as for `Store.create`: a better guess of the true rate than the nominal one, for gaps that come
     ///         before the stamps have told it; None: nominal.
-    ///     max_gap: seconds of the longest gap that takes index of its own length; None: 30 days.
+    ///     max_gap: seconds; a longer gap keeps its duration, but takes few indices instead of one per missing sample;
+    ///         None: 30 days.
     ///     value_jump: a larger difference, in the signal's unit, between blocks that follow on becomes an event.
     #[pyo3(signature = (*, gap_slip=None, alpha=None, initial_rate=None, max_gap=None, value_jump=None))]
     fn ingest(

@@ -26,8 +26,9 @@ use crate::time::{RateArg, TimeArg};
 
 /// A folder of signals, open for reading or for writing; made by `isochrony.open`.
 ///
-/// A mapping from names to signals, sorted by name. As a context manager it commits and closes at the end; after an
-/// exception it closes as last committed. One process writes; any number read meanwhile and `refresh()` to follow.
+/// A mapping from names to signals, sorted by name. `store[name]` also finds saved plans; `in`, `get`, `keys` and iteration
+/// know signals only. As a context manager it commits and closes at the end; after an exception it closes as last
+/// committed. One process writes; any number read meanwhile and `refresh()` to follow.
 #[pyclass(frozen, mapping, module = "isochrony")]
 pub(crate) struct Store {
     pub(crate) shared: Arc<OpenStore>,
@@ -138,7 +139,7 @@ impl Store {
         let py = slf.py();
         match slf.get().signal(py, name) {
             Ok(signal) => Ok(Bound::new(py, signal)?.into_any()),
-            // For an unknown name: the signal's error, which suggests the nearest name.
+            // A saved plan of that name; if there is none, the signal's error, which suggests the nearest name.
             Err(error) => {
                 let plans = saved_plans(slf);
                 match plans {
@@ -178,11 +179,12 @@ impl Store {
     ///     rate: nominal rate in Hz: a number, a Fraction, text such as "44100000/1001", or (samples, seconds).
     ///     unit: of the values.
     ///     start: civil time of the first sample, taken as exact; None: unknown until a stamp is given.
-    ///     scale: units per count; with `offset` None: counts are values.
-    ///     offset: value of zero counts, in the unit.
+    ///     scale: units per count; None: 1. Without `scale` and `offset`, counts are values.
+    ///     offset: value of zero counts, in the unit; None: 0.
     ///     alpha: weight of the past in the running estimate of the rate, above 0 and at most 1.
     ///     gap_slip: seconds that a stamp may be off before it is a gap or a step; None: from the stamps.
-    ///     max_gap: seconds of the longest gap that takes index of its own length; None: 30 days.
+    ///     max_gap: seconds; a longer gap keeps its duration, but takes few indices instead of one per missing sample;
+    ///         None: 30 days.
     ///     attrs: user attributes, JSON values by text keys.
     ///     overwrite: replace a signal of this name.
     ///
@@ -231,7 +233,7 @@ impl Store {
     }
 
     /// A temporary signal that no one else sees and that vanishes with its last reference; its samples may be
-    /// overwritten in place. The parameters are those of `create`.
+    /// overwritten in place. The parameters are those of the same names of `create`.
     #[pyo3(signature = (*, dtype, rate, unit="", start=None, scale=None, offset=None))]
     #[allow(clippy::too_many_arguments)]
     fn scratch<'py>(

@@ -146,6 +146,12 @@ impl Signal {
         &self.state.meta.codec
     }
 
+    /// Whether it is sealed.
+    #[must_use]
+    pub fn is_sealed(&self) -> bool {
+        !self.codec().is_empty()
+    }
+
     /// User attributes.
     #[must_use]
     pub fn attributes(&self) -> Map<String, Value> {

@@ -1,4 +1,4 @@
-//! Every message says what happened, where, and how to go on.
+//! Messages say what happened and where, and how to go on where the caller can do something.
 
 use crate::{CallError, RemoteException};
 
@@ -15,7 +15,7 @@ fn function() -> String {
 }
 
 #[test]
-fn say_what_happened_and_how_to_go_on() {
+fn every_error_has_its_message() {
     let exception = RemoteException {
         pid: 7,
         while_loading: false,
@@ -65,14 +65,14 @@ fn say_what_happened_and_how_to_go_on() {
                 unit: "block",
             },
             "the worker process of <lambda> ended with exit status 3, and so did another that was given the same block; \
-             mend <lambda>, or give on_workers=\"inline\" to call it in this process",
+             fix <lambda>, or give on_workers=\"inline\" to call it in this process",
         ),
         (
             CallError::TooManyDeaths {
                 function: function(),
                 end: end(),
             },
-            "more than 8 worker processes died in this run, the last of <lambda>, which ended with exit status 3; mend \
+            "more than 8 worker processes died in this run, the last of <lambda>, which ended with exit status 3; fix \
              <lambda>, or give on_workers=\"inline\" to call it in this process",
         ),
         (
@@ -80,8 +80,8 @@ fn say_what_happened_and_how_to_go_on() {
                 function: function(),
                 reason: "cannot travel".into(),
             },
-            "<lambda> cannot travel, though it could when the run began; leave what it encloses as it is meanwhile, or give \
-             on_workers=\"inline\"",
+            "<lambda> cannot travel, though it could when the run began; do not change its captured variables during the \
+             run, or give on_workers=\"inline\"",
         ),
         (
             CallError::OutOfMemory {
@@ -108,7 +108,7 @@ fn say_what_happened_and_how_to_go_on() {
 }
 
 #[test]
-fn of_a_process_that_was_killed_says_what_kills() {
+fn the_message_of_a_killed_process_names_the_likely_cause() {
     let killed = CallError::DiedTwice {
         function: function(),
         end: "was killed by SIGKILL".into(),

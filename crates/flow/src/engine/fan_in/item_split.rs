@@ -2,24 +2,28 @@
 
 use crate::{Item, OpError, Ranges};
 
+/// The number of units of an item.
 pub(super) fn unit_count(item: &Item) -> u64 {
     match item {
         Item::Samples(samples) => samples.len(),
         Item::Frames(frames) => frames.count(),
         Item::Rows(rows) => rows.count(),
         Item::Ranges(ranges) => ranges.ranges.len() as u64,
+        // Not splittable, and not empty: an item without units is dropped.
         Item::Partial(_) | Item::Taken => 1,
     }
 }
 
-/// Units that begin before an index.
-pub(super) fn begin_before(item: &Item, limit: i64) -> u64 {
-    let ahead = |start: i64| u64::try_from(i128::from(limit) - i128::from(start)).unwrap_or(0);
+/// The number of units that start before an index; for samples and frames possibly more than the item has.
+pub(super) fn units_starting_before(item: &Item, limit: i64) -> u64 {
+    let distance_to_limit =
+        |start: i64| u64::try_from(i128::from(limit) - i128::from(start)).unwrap_or(0);
     match item {
-        Item::Samples(samples) => ahead(samples.start()),
-        Item::Frames(frames) => ahead(frames.start()).div_ceil(frames.hop()),
+        Item::Samples(samples) => distance_to_limit(samples.start()),
+        Item::Frames(frames) => distance_to_limit(frames.start()).div_ceil(frames.hop()),
         Item::Rows(rows) => rows.begin_before(limit),
         Item::Ranges(ranges) => {
+            // Ranges are in order of their starts.
             let starts = ranges.ranges.iter().map(|range| range.start);
             starts.take_while(|&start| start < limit).count() as u64
         }
@@ -27,17 +31,17 @@ pub(super) fn begin_before(item: &Item, limit: i64) -> u64 {
     }
 }
 
-/// The first `at` units, and the rest.
-pub(super) fn split_item(item: Item, at: u64) -> Result<(Option<Item>, Option<Item>), OpError> {
-    if at == 0 {
+/// Splits an item into its first `count` units and the rest; None for a part without units.
+pub(super) fn split_item(item: Item, count: u64) -> Result<(Option<Item>, Option<Item>), OpError> {
+    if count == 0 {
         return Ok((None, Some(item)));
     }
-    if at >= unit_count(&item) {
+    if count >= unit_count(&item) {
         return Ok((Some(item), None));
     }
     Ok(match item {
         Item::Samples(samples) => {
-            let cut = samples.start().saturating_add_unsigned(at);
+            let cut = samples.start().saturating_add_unsigned(count);
             let first = samples.subseg(samples.start()..cut)?;
             (
                 Some(first.into()),
@@ -45,17 +49,17 @@ pub(super) fn split_item(item: Item, at: u64) -> Result<(Option<Item>, Option<It
             )
         }
         Item::Frames(frames) => {
-            let first = frames.sub(0..at).map(Item::from);
-            (first, frames.sub(at..frames.count()).map(Item::from))
+            let first = frames.sub(0..count).map(Item::from);
+            (first, frames.sub(count..frames.count()).map(Item::from))
         }
         Item::Rows(rows) => {
-            let (first, rest) = rows.split(at);
+            let (first, rest) = rows.split(count);
             (Some(first.into()), Some(rest.into()))
         }
         Item::Ranges(mut ranges) => {
             let rest = Ranges {
                 stream: ranges.stream,
-                ranges: ranges.ranges.drain(at as usize..).collect(),
+                ranges: ranges.ranges.drain(count as usize..).collect(),
             };
             (Some(Item::Ranges(ranges)), Some(Item::Ranges(rest)))
         }

@@ -5,7 +5,7 @@ use std::ops::Range;
 use isochrony_segment::SigSeg;
 use smallvec::SmallVec;
 
-use super::item_split::{begin_before, split_item, unit_count};
+use super::item_split::{split_item, unit_count, units_starting_before};
 use super::{FanIn, Matched, Queue};
 use crate::{Item, OpError, Port, Ranges};
 
@@ -64,7 +64,7 @@ impl FanIn {
         let Some(front) = self.take_front(port) else {
             return Ok(None);
         };
-        let count = begin_before(&front, limit).max(1);
+        let count = units_starting_before(&front, limit).max(1);
         let (first, rest) = split_item(front, count)?;
         if let Some(rest) = rest {
             self.put_back(port, rest);

@@ -1,13 +1,13 @@
-//! The `count` operator: number of windows, ranges, rows or samples.
+//! The `count` operator: number of samples, windows, rows or ranges.
 
 use crate::operator;
 use crate::{
-    Contract, Inputs, Item, Next, OpError, Operator, OperatorProperties, Out, PartialResult,
-    PlanError, PlanOutput, Port, PortType,
+    Contract, Inputs, Item, Next, OpError, OpErrorKind, Operator, OperatorProperties, Out,
+    PartialResult, PlanError, PlanOutput, Port, PortType,
 };
 
 operator! {
-    /// Counts windows, ranges or rows, or samples where there are none of these.
+    /// Counts the units of the input: samples, windows, rows or ranges.
     ///
     /// # Inputs
     /// Anything.
@@ -49,15 +49,33 @@ impl Operator for Count {
     }
 
     fn partial(&mut self) -> Option<PartialResult> {
-        Some(PartialResult::new(std::mem::take(&mut self.count), 8))
+        let count = std::mem::take(&mut self.count);
+        Some(PartialResult::new(count, size_of_val(&count) as u64))
     }
 
     fn combine(&mut self, next: &PartialResult) -> Result<(), OpError> {
-        self.count += next.get::<u64>().copied().unwrap_or(0);
+        let count = next.get::<u64>().ok_or(OpErrorKind::WrongItem {
+            expected: "a partial result of count",
+            got: "another partial result",
+        })?;
+        self.count += count;
         Ok(())
     }
 
     fn result(&mut self) -> Option<PlanOutput> {
         Some(PlanOutput::Count(self.count))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn adds_partial_counts_and_refuses_another_partial_result() {
+        let mut count = Count::default();
+        count.combine(&PartialResult::new(7u64, 8)).unwrap();
+        count.combine(&PartialResult::new(7i64, 8)).unwrap_err();
+        assert!(matches!(count.result(), Some(PlanOutput::Count(7))));
     }
 }

@@ -1,12 +1,14 @@
 //! Operators that cut windows, or compute values of each.
 
 pub(crate) mod features;
-pub(crate) mod kernels;
 pub(crate) mod rewindow;
-pub(crate) mod row_processor;
 pub(crate) mod stats;
 pub(crate) mod transforms;
 pub(crate) mod trim_peak;
+
+// No operators: what several of them share.
+pub(crate) mod kernels;
+pub(crate) mod row_processor;
 
 register! {
     features: Envelope, Haar, Quantile, Rms, ZeroCrossings;

@@ -1,7 +1,7 @@
 //! Civil times of resampled samples, interpolated between the original ones.
 //!
-//! Positions are exact ([`Ratio`]); between two original samples time is linear. After the last sample before a break
-//! the next index lies in a gap or has another clock: there the step before it is extrapolated.
+//! Positions are exact ([`Ratio`]); between two original samples time is linear. After the last sample before a break the
+//! next index lies in a gap or in another clock run: there the step from the previous sample is extrapolated.
 
 use std::sync::Arc;
 
@@ -13,6 +13,10 @@ use crate::Cause;
 
 /// Largest difference between steps of one clock, as a fraction of the period.
 const STEP_TOLERANCE: f64 = 1e-3;
+/// Largest difference of two steps by rounding alone: each is the difference of two times in whole ns.
+const STEP_ROUNDING_NS: f64 = 2.0;
+/// Deviation of a step from the period, as a fraction of it, from which on the step is a gap or a clock step.
+const BREAK_DEVIATION: f64 = 0.5;
 
 /// Adapts a recording's clock to its stream, or one resampled from it.
 pub(crate) fn on_grid(clock: Arc<dyn Clock>, stream: &Stream) -> Arc<dyn Clock> {
@@ -35,13 +39,15 @@ struct Regrid {
 }
 
 impl Regrid {
-    /// The step ahead of a sample, unless it differs and the one back is nearer to the period.
+    /// Chooses the step after a sample: the one ahead, or the one back if they differ and it is nearer to the period. None
+    /// if the chosen step is a break.
     fn step<T: Copy>(&self, back: Option<T>, ahead: Option<T>, ns: impl Fn(T) -> f64) -> Option<T> {
-        let off = |step: T| (ns(step) - self.period_ns).abs();
+        let deviation = |step: T| (ns(step) - self.period_ns).abs();
         match (back, ahead) {
             (Some(back), Some(ahead)) => {
-                let differ = (ns(ahead) - ns(back)).abs() > STEP_TOLERANCE * self.period_ns + 2.0;
-                Some(if differ && off(back) < off(ahead) {
+                let differ = (ns(ahead) - ns(back)).abs()
+                    > STEP_TOLERANCE * self.period_ns + STEP_ROUNDING_NS;
+                Some(if differ && deviation(back) < deviation(ahead) {
                     back
                 } else {
                     ahead
@@ -49,63 +55,67 @@ impl Regrid {
             }
             (one, other) => one.or(other),
         }
-        // A step far from the period is a gap or a clock step.
-        .filter(|&step| off(step) < 0.5 * self.period_ns)
+        .filter(|&step| deviation(step) < BREAK_DEVIATION * self.period_ns)
     }
 }
 
 impl Clock for Regrid {
     fn times(&self, indices: &[i64], out: &mut [i64]) -> Result<(), Cause> {
-        let places: Vec<_> = indices
+        // Index at or before each position, and the numerator of the rest, in `up`ths of a sample.
+        let positions: Vec<_> = indices
             .iter()
             .map(|&index| self.ratio.place(index))
             .collect();
-        let near = |at: &Option<(i64, u64)>| at.map_or(i64::MAX, |(at, _)| at);
+        let index_at =
+            |position: &Option<(i64, u64)>| position.map_or(i64::MAX, |(index, _)| index);
+        // `Clock::times` gives `i64::MIN` for an unknown time.
         let known = |time: i64| (time != i64::MIN).then_some(time);
-        if places
+        if positions
             .iter()
-            .all(|place| place.is_some_and(|(_, part)| part == 0))
+            .all(|position| position.is_some_and(|(_, numerator)| numerator == 0))
         {
-            let samples: Vec<i64> = places.iter().map(near).collect();
+            let samples: Vec<i64> = positions.iter().map(index_at).collect();
             return self.clock.times(&samples, out);
         }
-        let around = places.iter().map(near);
+        let around = positions.iter().map(index_at);
         let around: Vec<i64> = around
             .flat_map(|at| [at.saturating_sub(1), at, at.saturating_add(1)])
             .collect();
         let mut times = vec![0; around.len()];
         self.clock.times(&around, &mut times)?;
         let (times, _) = times.as_chunks::<3>();
-        for ((out, place), times) in out.iter_mut().zip(places).zip(times) {
+        for ((out, position), times) in out.iter_mut().zip(positions).zip(times) {
             let [before, here, after] = times.map(known);
-            let from = |to: Option<i64>, at: Option<i64>| to?.checked_sub(at?);
-            let step = self.step(from(here, before), from(after, here), |step| step as f64);
-            let step = step.map_or(self.period_ns, |step| step as f64);
-            let at = place.zip(here).map(|((_, part), here)| {
-                let behind = step * part as f64 / self.ratio.up() as f64;
-                here.saturating_add(behind.round() as i64)
+            let difference = |to: Option<i64>, from: Option<i64>| to?.checked_sub(from?);
+            let step = self.step(difference(here, before), difference(after, here), |step| {
+                step as f64
             });
-            *out = at.unwrap_or(i64::MIN);
+            let step = step.map_or(self.period_ns, |step| step as f64);
+            let time = position.zip(here).map(|((_, numerator), here)| {
+                let offset = step * numerator as f64 / self.ratio.up() as f64;
+                here.saturating_add(offset.round() as i64)
+            });
+            *out = time.unwrap_or(i64::MIN);
         }
         Ok(())
     }
 
     fn stamp(&self, index: i64) -> Option<Stamp> {
-        let (at, part) = self.ratio.place(index)?;
-        let stamp = self.clock.stamp(at)?;
-        if part == 0 {
+        let (sample, numerator) = self.ratio.place(index)?;
+        let stamp = self.clock.stamp(sample)?;
+        if numerator == 0 {
             return Some(stamp);
         }
-        let near = |index: Option<i64>| self.clock.stamp(index?).map(|stamp| stamp.civil);
-        let from = |to: Option<Fixed>, at: Option<Fixed>| to?.checked_sub(at?);
+        let time_at = |index: Option<i64>| self.clock.stamp(index?).map(|stamp| stamp.civil);
+        let difference = |to: Option<Fixed>, from: Option<Fixed>| to?.checked_sub(from?);
         let here = Some(stamp.civil);
-        let back = from(here, near(at.checked_sub(1)));
-        let ahead = from(near(at.checked_add(1)), here);
+        let back = difference(here, time_at(sample.checked_sub(1)));
+        let ahead = difference(time_at(sample.checked_add(1)), here);
         let step = self.step(back, ahead, Fixed::to_f64);
         let step = step.or_else(|| Fixed::from_f64_nearest(self.period_ns).ok())?;
-        let behind = step.checked_mul_ratio(part.cast_signed(), self.ratio.up())?;
+        let offset = step.checked_mul_ratio(numerator.cast_signed(), self.ratio.up())?;
         Some(Stamp {
-            civil: stamp.civil.checked_add(behind)?,
+            civil: stamp.civil.checked_add(offset)?,
             ..stamp
         })
     }
@@ -116,17 +126,17 @@ mod tests {
     use super::*;
     use isochrony_time::{Rate, TimebaseId};
 
-    /// 1000 Hz, 100 ppm fast; a gap from 100 on of another duration, and a clock that was set at 200.
+    /// 1000 Hz, 100 ppm fast. Index 100 follows a gap of another duration than its length; at 200 the clock was set back.
     struct Broken;
 
     impl Broken {
         fn at(index: i64) -> f64 {
-            let (from, begins) = match index {
+            let (run_start, start_ns) = match index {
                 ..100 => (0, 0.0),
                 100..200 => (100, 5e9),
                 _ => (200, 1e9),
             };
-            begins + (index - from) as f64 * 999_900.0
+            start_ns + (index - run_start) as f64 * 999_900.0
         }
     }
 
@@ -144,16 +154,15 @@ mod tests {
         let rate = Rate::new(4000, 3).unwrap();
         let timebase = TimebaseId(9).resampled(ratio).unwrap();
         let clock = on_grid(Arc::new(Broken), &Stream::new("b", timebase, rate));
-        // Places 0, 0.75, 99, 99.75 (the next index is behind the gap), 100.5, 199.5 (behind which the clock was
-        // set).
-        let (indices, places): ([i64; 6], [f64; 6]) = (
+        // After 99.75 comes the gap, after 199.5 the clock step.
+        let (indices, positions): ([i64; 6], [f64; 6]) = (
             [0, 1, 132, 133, 134, 266],
             [0.0, 0.75, 99.0, 99.75, 100.5, 199.5],
         );
         let mut times = [0; 6];
         clock.times(&indices, &mut times).unwrap();
-        for ((index, place), time) in indices.into_iter().zip(places).zip(times) {
-            let want = Broken::at(place as i64) + place.fract() * 999_900.0;
+        for ((index, position), time) in indices.into_iter().zip(positions).zip(times) {
+            let want = Broken::at(position as i64) + position.fract() * 999_900.0;
             assert!((time as f64 - want).abs() <= 1.0, "{index}: {time} {want}");
             let stamp = clock.stamp(index).unwrap().civil.to_f64();
             assert!((stamp - want).abs() <= 1.0, "{index}: {stamp} {want}");

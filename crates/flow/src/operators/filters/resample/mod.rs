@@ -29,7 +29,8 @@ operator! {
     /// # Returns
     /// Samples at the new rate, with indices of their own: float32 for float32, in single precision, complex64 and
     /// complex128 by their parts, otherwise float64. Index j lies at input index j * down / up, at the same civil time.
-    /// Edges: as `edges` says, at both ends of each gap-free range. No delay.
+    /// Edges: as `edges` says, at both ends of each gap-free range. No delay in the signal; results wait for
+    /// the samples that the lowpass needs.
     ///
     /// # Conventions
     /// With "zeros" there are as many samples as from `scipy.signal.resample_poly`, and they agree with it, given a
@@ -74,23 +75,24 @@ struct BoundState {
     /// Most samples per call; bounds the results.
     max_samples: i64,
     begun: bool,
-    /// Something was removed before the next samples, and later operators do not know.
-    removed: bool,
-    /// Index that would continue the output; whether the result there is skipped.
+    /// Whether an operator removed samples between the last range and the next one.
+    after_removal: bool,
+    /// End of the results so far: the index at which another result would continue them.
     next: i64,
-    skip_first: bool,
+    /// Whether the next result is left out.
+    skips_result: bool,
 }
 
 impl BoundState {
-    /// Begins a contiguous range. Later operators detect removal by a missing index; if none is missing, the first
-    /// result is skipped.
+    /// Begins a contiguous range. Later operators see by a missing index that samples were removed before it; where no
+    /// index would be missing, the first result is left out.
     fn begin(&mut self, start: i64, out: &mut Out<'_>) -> Result<(), OpError> {
-        let first = with_resamplers!(&mut self.resamplers, parts => parts.begin(start))
+        let first = with_resamplers!(&mut self.resamplers, resamplers => resamplers.begin(start))
             .map_err(dsp_error)?;
-        self.skip_first = self.removed && first == self.next;
-        self.removed = false;
+        self.skips_result = self.after_removal && first == self.next;
+        self.after_removal = false;
         self.begun = true;
-        out.holds(with_resamplers!(&self.resamplers, parts => parts.bytes()) as u64)
+        out.holds(with_resamplers!(&self.resamplers, resamplers => resamplers.bytes()) as u64)
     }
 
     /// Computes results with their indices; None if there are none.
@@ -99,19 +101,19 @@ impl BoundState {
         samples: Option<&SigSeg>,
         out: &mut Out<'_>,
     ) -> Result<Option<SigSeg>, OpError> {
-        let (start, count) = with_resamplers!(&self.resamplers, parts => {
-            let one = parts.first();
-            (one.next(), match samples {
-                Some(samples) => one.ready(samples.len() as usize),
-                None => one.ready_at_end(),
+        let (start, count) = with_resamplers!(&self.resamplers, resamplers => {
+            let first = resamplers.first();
+            (first.next(), match samples {
+                Some(samples) => first.ready(samples.len() as usize),
+                None => first.ready_at_end(),
             })
         });
         let mut block = out.alloc(self.dtype, count)?;
-        let done = with_resamplers!(&mut self.resamplers, parts => {
+        let done = with_resamplers!(&mut self.resamplers, resamplers => {
             let results = bytemuck::cast_slice_mut(block.bytes_mut());
             match samples {
-                Some(samples) => parts.run(samples, self.conversion.as_mut(), results),
-                None => parts.finish(results),
+                Some(samples) => resamplers.run(samples, self.conversion.as_mut(), results),
+                None => resamplers.finish(results),
             }
         });
         let buffer = out.seal(block);
@@ -121,7 +123,7 @@ impl BoundState {
         }
         let results = SigSeg::new(buffer, start, self.dtype, self.stream)?;
         self.next = results.end();
-        if !std::mem::take(&mut self.skip_first) {
+        if !std::mem::take(&mut self.skips_result) {
             return Ok(Some(results));
         }
         match count {
@@ -142,41 +144,44 @@ impl BoundState {
 }
 
 impl Resample {
-    /// Resolves the parameters for an input rate.
-    fn ratio_and_rate(&self, rate: Rate) -> Result<(Ratio, Rate), PlanError> {
-        let parameter_error = |parameter, got: String, legal: &str| PlanError::Parameter {
+    /// An error that names the parameter that gives the new rate.
+    fn rate_error(&self, legal: String) -> PlanError {
+        let (parameter, got) = match (self.rate_hz, self.up, self.down) {
+            (Some(hz), ..) => ("rate_hz", hz.to_string()),
+            (None, Some(up), Some(down)) => ("up/down", format!("{up}/{down}")),
+            (None, None, Some(down)) => ("down", down.to_string()),
+            (None, up, None) => ("up", up.unwrap_or(1).to_string()),
+        };
+        PlanError::Parameter {
             operator: "resample",
             parameter,
             got,
-            legal: legal.into(),
-        };
-        let beyond = |parameter, got: String| {
-            move |_: TimeError| {
-                let legal = format!(
-                    "such that its ratio to {rate} Hz, and the rate, are fractions of 63 bits"
-                );
-                parameter_error(parameter, got, &legal)
-            }
+            legal,
+        }
+    }
+
+    /// Resolves the parameters for an input rate: the ratio and the output rate.
+    fn ratio_and_rate(&self, rate: Rate) -> Result<(Ratio, Rate), PlanError> {
+        let overflow = |_: TimeError| {
+            self.rate_error(format!(
+                "such that its ratio to {rate} Hz, and the rate, are fractions of 63 bits"
+            ))
         };
         match (self.rate_hz, self.up, self.down) {
             (Some(hz), None, None) => {
-                let to = Rate::from_f64(hz).map_err(beyond("rate_hz", hz.to_string()))?;
-                let ratio = Ratio::between(rate, to).map_err(beyond("rate_hz", hz.to_string()))?;
+                let to = Rate::from_f64(hz).map_err(overflow)?;
+                let ratio = Ratio::between(rate, to).map_err(overflow)?;
                 Ok((ratio, to))
             }
-            (Some(hz), ..) => {
-                let legal = "left out where up= or down= is given";
-                Err(parameter_error("rate_hz", hz.to_string(), legal))
-            }
+            (Some(_), ..) => Err(self.rate_error("left out where up= or down= is given".into())),
             (None, None, None) => Err(PlanError::NeedsParameter {
                 operator: "resample",
                 needs: "takes rate_hz=, or up= or down= or both".into(),
                 mend: "give one of them",
             }),
             (None, up, down) => {
-                let (up, down) = (up.unwrap_or(1), down.unwrap_or(1));
-                let ratio = Ratio::new(up, down).map_err(beyond("up", up.to_string()))?;
-                let to = ratio.rate(rate).map_err(beyond("up", up.to_string()))?;
+                let ratio = Ratio::new(up.unwrap_or(1), down.unwrap_or(1)).map_err(overflow)?;
+                let to = ratio.rate(rate).map_err(overflow)?;
                 Ok((ratio, to))
             }
         }
@@ -197,27 +202,23 @@ impl Operator for Resample {
             "steady" => Edges::Steady,
             _ => Edges::Inside,
         };
-        let parts = if input.complex { 2 } else { 1 };
+        let part_count = if input.complex { 2 } else { 1 };
+        // Refuses rates more than 2^20 apart.
         let resamplers = match input.single {
             true => {
-                let one = Resampler::new("resample", ratio, quality, edges)?;
-                Resamplers::Single(PartResamplers::new(one, parts))
+                let resampler = Resampler::new("resample", ratio, quality, edges)?;
+                Resamplers::Single(PartResamplers::new(resampler, part_count))
             }
             false => {
-                let one = Resampler::new("resample", ratio, quality, edges)?;
-                Resamplers::Double(PartResamplers::new(one, parts))
+                let resampler = Resampler::new("resample", ratio, quality, edges)?;
+                Resamplers::Double(PartResamplers::new(resampler, part_count))
             }
         };
-        let timebase = from
-            .timebase
-            .resampled(ratio)
-            .map_err(|_| PlanError::Parameter {
-                operator: "resample",
-                parameter: "up",
-                got: ratio.to_string(),
-                legal: "such that its ratio to the signal that was read is a fraction of 63 bits"
-                    .into(),
-            })?;
+        let timebase = from.timebase.resampled(ratio).map_err(|_| {
+            let legal =
+                "such that the ratio of the new rate to the recording's is a fraction of 63 bits";
+            self.rate_error(legal.into())
+        })?;
         let dtype = dtype_of(input.single, input.complex);
         let stream = Stream {
             timebase,
@@ -226,7 +227,8 @@ impl Operator for Resample {
             name: from.name.clone(),
         };
         let stream = stream.intern();
-        let (before, after) = with_resamplers!(&resamplers, parts => parts.first().reach());
+        let (before, after) =
+            with_resamplers!(&resamplers, resamplers => resamplers.first().reach());
         let max_samples =
             u128::from(MAX_RESULTS) * u128::from(ratio.down()) / u128::from(ratio.up());
         self.bound = Some(BoundState {
@@ -237,12 +239,13 @@ impl Operator for Resample {
             stream,
             max_samples: i64::try_from(max_samples.max(1)).unwrap_or(i64::MAX),
             begun: false,
-            removed: false,
+            after_removal: false,
             next: i64::MIN,
-            skip_first: false,
+            skips_result: false,
         });
         let mut properties = OperatorProperties::new([PortType::Samples { dtype, stream }]);
         properties.ratio = Some((ratio.up(), ratio.down()));
+        // Results come late, but each has the time of its samples.
         properties.delay = after.cast_signed();
         Ok(properties.contract(Contract::Overlap { before, after }))
     }
@@ -279,7 +282,7 @@ impl Operator for Resample {
             return Ok(());
         };
         bound.end(out)?;
-        bound.removed = *why == Break::Removed;
+        bound.after_removal = *why == Break::Removed;
         Ok(())
     }
 
@@ -293,7 +296,8 @@ impl Operator for Resample {
         };
         let upto = bound.ratio.first_from(upto).unwrap_or(i64::MIN);
         match bound.begun {
-            true => with_resamplers!(&bound.resamplers, parts => parts.first().next()).min(upto),
+            true => with_resamplers!(&bound.resamplers, resamplers => resamplers.first().next())
+                .min(upto),
             false => upto,
         }
     }
