@@ -179,6 +179,7 @@ def test_arrival_times_are_this_machines_and_follow_the_samples() -> None:
         (lambda: iso.listen("tcp://127.0.0.1:0", dtype="i2", rate=1, framing="<u4"), "only udp:// has"),
         (lambda: iso.listen("tcp://127.0.0.1:0", dtype="i2", rate=1, reorder=-1), "reorder=-1"),
         (lambda: iso.scan(np.zeros(4), rate=1).send("udp://127.0.0.1:9", loss=2), "probability"),
+        (lambda: iso.scan(np.zeros(4), rate=1).send("udp://127.0.0.1:9", jitter=2.0**63), "at most 60 s"),
         (lambda: iso.scan(np.zeros(4), rate=1).send("udp://127.0.0.1:9", speed=0), "speed=0"),
     ],
 )

@@ -291,8 +291,8 @@ class LiveSteps(Chain):
             frame: most samples of a frame; default: what fits a packet of 1400 bytes (UDP) or 16 KiB.
             loss: probability that a frame is dropped, to test a listener (UDP only).
             twice: probability that a frame is sent twice, to test a listener (UDP only).
-            jitter: longest time in seconds that a frame is held back, so that others overtake it, to test a listener
-                (UDP only).
+            jitter: longest time in seconds that a frame is held back, 0 to 60, so that others overtake it, to test a
+                listener (UDP only).
             seed: of the random faults.
 
         Raises:

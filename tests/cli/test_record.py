@@ -143,6 +143,7 @@ def test_samples_of_a_pipe_are_recorded(tmp_path: Path) -> None:
         ),
         (["record", "udp://127.0.0.1:0", "{new}", "mic", "--framing", "vita"], Exit.USAGE, "--framing"),
         (["send", "{sent}/stn/mic", "udp://127.0.0.1:9", "--loss", "2"], Exit.USAGE, "--loss"),
+        (["send", "{sent}/stn/mic", "udp://127.0.0.1:9", "--jitter", "61"], Exit.USAGE, "--jitter"),
         (["send", "{sent}/stn/mic", "udp://127.0.0.1:9", "--speed", "-1"], Exit.USAGE, "--speed"),
         (["send", "{sent}/stn/mic", "nowhere"], Exit.USAGE, "udp://HOST:PORT"),
         (["send", "{sent}/stn/none", "udp://127.0.0.1:9"], Exit.USAGE, "no signal"),

@@ -7,6 +7,9 @@ use std::time::{Duration, Instant};
 use crate::LiveError;
 use crate::address::Address;
 
+/// Longest delay that may be asked for: a run waits for its last frames.
+const MAX_JITTER: Duration = Duration::from_secs(60);
+
 /// Faults of a simulated network. The same seed gives the same faults.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct NetworkFaults {
@@ -14,7 +17,7 @@ pub struct NetworkFaults {
     pub loss: f64,
     /// Probability that a frame is sent twice.
     pub twice: f64,
-    /// Longest delay of a frame, drawn uniformly. Later frames may overtake it.
+    /// Longest delay of a frame, at most a minute, drawn uniformly. Later frames may overtake it.
     pub jitter: Duration,
     /// Random seed.
     pub seed: u64,
@@ -32,10 +35,10 @@ impl Default for NetworkFaults {
 }
 
 impl NetworkFaults {
-    /// Checks the probabilities and the address.
+    /// Checks the probabilities, the delay and the address.
     ///
     /// # Errors
-    /// [`LiveError::Option`]: a probability outside 0 to 1, or an address that is not UDP.
+    /// [`LiveError::Option`]: a probability outside 0 to 1, a delay above a minute, or an address that is not UDP.
     pub fn check(&self, address: &Address) -> Result<(), LiveError> {
         for (option, value) in [("loss", self.loss), ("twice", self.twice)] {
             if !(0.0..=1.0).contains(&value) {
@@ -45,6 +48,13 @@ impl NetworkFaults {
                     legal: "a probability from 0 to 1".into(),
                 });
             }
+        }
+        if self.jitter > MAX_JITTER {
+            return Err(LiveError::Option {
+                option: "jitter",
+                got: format!("{} s", self.jitter.as_secs_f64()),
+                legal: format!("at most {} s", MAX_JITTER.as_secs()),
+            });
         }
         let none = Self {
             seed: self.seed,
