@@ -280,8 +280,8 @@ class Running:
         for port in all_of:
             if not isinstance(port, Port):
                 raise PlanError(
-                    f"{name}.outputs() returned {type(port).__name__}; return the ports that it is given, or "
-                    "what their of(), rows() and ranges() give"
+                    f"{name}.outputs() returned {type(port).__name__}; return ports: those that it "
+                    "was called with, or results of port.of(), port.rows() and port.ranges()"
                 )
         self.outputs = [(p.kind, p.input, p.dtype, p.unit, p.width, list(p.fields)) for p in all_of]
 

@@ -42,7 +42,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="DIR",
         help="recordings to use instead of the built-in ones; any format that `isochrony import` reads",
     )
-    parser.add_argument("--layout", metavar="TEMPLATE", help="paths below DIR, as for isochrony import")
+    parser.add_argument(
+        "--layout",
+        metavar="TEMPLATE",
+        help="what paths below the folder of --from mean, such as '{station}/{iso}.wav'; see isochrony import --help",
+    )
     parser.add_argument("--preset", metavar="NAME", help="a known layout with its dtype and rate, such as censam (raw)")
     parser.add_argument("--dtype", metavar="TYPE", help="type of raw samples in NumPy's spelling, such as '<i2'")
     parser.add_argument("--rate", metavar="HZ", help="nominal rate of files that know none")

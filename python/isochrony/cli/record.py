@@ -76,7 +76,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="seconds that early frames wait for late ones (default: 0.05)",
     )
     how.add_argument("--anyone", action="store_true", help="let other machines send to it; nothing is authenticated")
-    parser.add_argument("--json", action="store_true", help="print the counts as JSON, instead of text")
+    parser.add_argument(
+        "--json",
+        action="store_true",
+        help="print as JSON, instead of text, how many samples came and how many were lost",
+    )
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -236,7 +236,7 @@ impl Owner for OwnedArray {}
 
 fn refuse(reason: &str) -> crate::errors::Error {
     let message =
-        format!("Arrow array is refused: {reason}; cast it to a number type without nulls first");
+        format!("Arrow array is refused: {reason}; cast it first to bool, int8 to int64, uint8, uint16, float32 or float64, without nulls");
     PackageError::new("SegmentTypeError", "unsupported_arrow", message).into()
 }
 
@@ -268,6 +268,9 @@ pub(crate) fn import(object: &Bound<'_, PyAny>) -> Result<(Buffer, DType)> {
             (schema, &array.0)
         }
     };
+    if !leaf_schema.dictionary.is_null() {
+        return Err(refuse("it is dictionary-encoded: its values are in another array"));
+    }
     // SAFETY: as above.
     let dtype = match (
         unsafe { CStr::from_ptr(leaf_schema.format) }.to_bytes(),

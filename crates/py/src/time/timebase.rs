@@ -267,7 +267,7 @@ impl Timebase {
             let graph = self.network.current(py)?;
             return other.object(py, &graph.convert_exact(value, id)?);
         }
-        // Runs and gaps of this graph mean nothing in the other: only the exact time is passed.
+        // Ids of this graph mean nothing in the other. Its origin and run are passed where the other has the same signal.
         let graph = self.network.current(py)?;
         let mut civil = graph.convert_exact(value, TimebaseId::CIVIL)?;
         let axis = civil.origin.and_then(|id| self.network.axis(id));
