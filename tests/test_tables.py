@@ -266,6 +266,13 @@ def test_functions_of_rows_return_dicts() -> None:
     assert doubled["max"].tolist() == [2, 6, 10, 14, 18, 22]
 
 
+def test_long_rows_print_short() -> None:
+    table = iso.Table({"short": np.arange(6).reshape(2, 3), "long": np.arange(200.0).reshape(2, 100)})
+    assert "[0 1 2]" in repr(table)
+    assert "[100 101 ... 199]" in repr(table)
+    assert len(repr(table).splitlines()) == 4
+
+
 def test_rows_are_plain_dicts() -> None:
     row = made()[2]
     assert json.loads(json.dumps({"start": int(row["start"]), "max": int(row["max"])}))["start"] == 20

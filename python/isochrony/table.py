@@ -369,6 +369,9 @@ class Table:
 
 
 def _cell(value: Any) -> str:
+    if isinstance(value, np.ndarray):
+        shown = [_cell(one) for one in (value if len(value) <= _EDGE else value[:2])]
+        return f"[{' '.join(shown)}]" if len(value) <= _EDGE else f"[{' '.join(shown)} ... {_cell(value[-1])}]"
     if isinstance(value, np.floating):
         return f"{value:.6g}"
     return str(value)
