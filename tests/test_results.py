@@ -1,6 +1,7 @@
 """Results with index, time and gaps: ``collect(as_=...)``."""
 
 import json
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -96,6 +97,16 @@ def test_windows_keep_their_place(store: iso.Store) -> None:
     assert array.dims == ("time", "value")
     assert {*array.coords} == {"time", "start", "end"}
     np.testing.assert_array_equal(array.values, rows["values"])
+
+
+def test_windows_behind_a_gap_that_is_shorter_than_a_hop() -> None:
+    def stretches() -> Iterator[tuple[int, np.ndarray]]:
+        yield 0, np.array([1.0])
+        yield 11, np.array([2.0, 3.0])
+
+    table = iso.generate(stretches, dtype="f8", rate=10).rewindow(1, 12).collect(as_="table")
+    assert table["start"].tolist() == [0, 11]
+    assert table["value"].tolist() == [1, 2]
 
 
 def test_spectra_have_a_frequency_axis(store: iso.Store) -> None:

@@ -12,12 +12,13 @@ they are called once, with an `isochrony.Expr`, and what they return is compiled
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, Self, Unpack
 
 import numpy.typing as npt
 
 from ._operators import GeneratedOperators
+from .blocks import blocks_of
 from .declarations import add_methods
 from .features import FeatureSteps
 from .files import FileSteps
@@ -26,7 +27,7 @@ from .functions import JitFunction, PythonFunction, importable, shown
 from .live import LiveSteps
 from .meeting import MeetingSteps, alone, takes_plans
 from .native_errors import OptionError
-from .operators import OperatorSteps
+from .operators import Block, OperatorSteps
 from .options import whole
 from .report import RunResult
 from .resampling import ResamplingSteps
@@ -299,6 +300,31 @@ class Plan(
         [2 rows]
         """
         return collect(self, as_=as_, **options)[0]
+
+    def __iter__(self) -> Iterator[Block]:
+        """Run the plan and give what comes out block by block, in bounded memory: ``for block in plan``.
+
+        The plan runs in a thread, at most a few blocks ahead of the loop. Leaving the loop, or dropping the iterator,
+        ends the run as Ctrl-C does: what sinks have committed stays. Each iteration is a run of its own.
+
+        Returns:
+            An iterator of `Block`: ``values`` as `collect` gives them, read-only arrays of samples, shape (n,), of
+            windows, shape (n, values), or of ranges, shape (n, 2), or a `Table` of rows; ``start`` and ``end``, the
+            index of the first sample and the one after the last. How long a block is, is the engine's choice; samples
+            of one block have no gap between them.
+
+        Raises:
+            PlanError: the plan gives a count.
+            RunError: an operator failed; behind the blocks that came before.
+
+        >>> import numpy as np, isochrony as iso
+        >>> for block in iso.scan(np.arange(5), 2, rate=100):
+        ...     print(block.start, block.end, block.values)
+        0 2 [0 1]
+        2 4 [2 3]
+        4 5 [4]
+        """
+        return blocks_of(self)
 
     @takes_run_options
     def run(self, **options: Unpack[RunKeywords]) -> RunResult:

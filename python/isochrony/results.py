@@ -10,6 +10,7 @@ import json
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
+import numpy.typing as npt
 
 from .extras import require
 from .native_errors import PlanError
@@ -31,23 +32,22 @@ FORMS = ("numpy", "table", "xarray", "segments")
 _PLACES = ("index", "start", "end", "time")
 
 
-class _Values(Operator):
-    """Values in their unit, unchanged; remembers what is passed on, and where it does not go on."""
+class _Observer(Operator):
+    """Notes what passes: the values in their unit, and where they do not go on."""
 
     def __init__(self, of: Labelled) -> None:
         self._of = of
         self._broken = True
 
-    def outputs(self, *inputs: Port) -> Port:
-        self._of.port = inputs[0]
-        self._of.breaks = []
-        return inputs[0]
+    def outputs(self, *inputs: Port) -> tuple[Port, ...]:
+        self._of.port, self._of.breaks, self._of.values = inputs[0], [], []
+        return ()
 
-    def process(self, block: Block, emit: Emitter) -> None:
+    def process(self, block: Block, _emit: Emitter) -> None:
         if self._broken and block.start is not None:
             self._of.breaks.append(block.start)
             self._broken = False
-        emit(block.values)
+        self._of.values.append(block.values)
 
     def on_break(self, _why: Break, _emit: Emitter) -> None:
         self._broken = True
@@ -68,6 +68,7 @@ class Labelled:
         self._plan, self._form = plan, form
         self.port: Port | None = None
         self.breaks: list[int] = []
+        self.values: list[npt.NDArray[Any]] = []
         self._gathered = GatheredTable()
         if plan.kind == "count":
             raise PlanError(f'collect(as_="{form}") is refused: a count is one number; leave out as_')
@@ -85,15 +86,27 @@ class Labelled:
         if self._plan.kind == "rows":
             return native
         if self._plan.kind != "ranges":
-            native = native.operator(Factory(_Values, {"of": self}), "values in their unit")
+            native = native.operator(Factory(_Observer, {"of": self}), "values in their unit")
         return native.table_file("sink_parquet", json.dumps(self._gathered.options)).then("count")
 
     def result(self, collected: Any) -> Any:
         """What was asked for, of what the run of `native` gave."""
         table = Table._of(collected) if self._plan.kind == "rows" else self._gathered.table()
+        if self.port is not None:
+            table = self._in_their_unit(table, self.port)
         if self._form == "table":
             return table
         return self._segments(table) if self._form == "segments" else self._xarray(table)
+
+    def _in_their_unit(self, table: Table, port: Port) -> Table:
+        """The same with values instead of counts."""
+        *places, name = table.columns
+        stored = table[name]
+        parts = [part.reshape(-1, *stored.shape[1:]) for part in self.values]
+        values = np.concatenate([np.empty((0, *stored.shape[1:]), port.dtype), *parts])
+        self.values = []
+        values.flags.writeable = False
+        return Table({**{place: table[place] for place in places}, name: values}, {name: port.unit})
 
     def _segments(self, table: Table) -> list[Any]:
         from ._native import Segment, Time
