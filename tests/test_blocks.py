@@ -260,6 +260,36 @@ def test_loops_over_one_plan_are_independent() -> None:
     assert sum(len(inner.values) for _ in plan for inner in plan) == 20 * 10_000
 
 
+@pytest.mark.parametrize("how", ["itself", "each other", "without end"])
+def test_plans_whose_functions_iterate_over_them_are_refused(how: str) -> None:
+    plans: dict[str, iso.Plan] = {}
+
+    def again(name: str) -> iso.Plan:
+        def look(values: np.ndarray, start: int) -> None:
+            for _ in plans[name] if how != "without end" else again("a"):
+                pass
+
+        return iso.scan(np.arange(12.0), rate=10).each(look)
+
+    plans["a"] = again("a" if how == "itself" else "b")
+    plans["b"] = again("a")
+    with pytest.raises(iso.RunError) as error:
+        list(plans["a"])
+    first: BaseException = error.value
+    while first.__cause__ is not None:
+        first = first.__cause__
+    assert isinstance(first, iso.PlanError)
+    assert "iterates over the plan itself" in str(first)
+
+
+def test_a_function_may_iterate_over_another_plan() -> None:
+    inner = iso.scan(np.arange(6.0), 2, rate=10)
+    sizes: list[int] = []
+    outer = iso.scan(np.arange(12.0), rate=10).rewindow(4).each(lambda v, s: sizes.append(len(list(inner))))
+    assert sum(len(block.values) for block in outer) == 3
+    assert set(sizes) == {3}
+
+
 def test_sinks_keep_what_was_committed(store: iso.Store) -> None:
     plan = iso.scan(pressure(store), 500).sink(store, "copy")
     assert sum(len(block.values) for block in plan) == store["copy"].sample_count

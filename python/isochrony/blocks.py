@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Iterator
+from contextvars import ContextVar, copy_context
 from typing import TYPE_CHECKING
 
 from .failures import expected
@@ -23,6 +24,13 @@ _AHEAD = 2
 
 # Seconds after which a run that waits looks whether anybody is left to wait for.
 _LOOK = 0.1
+
+
+# Loops inside of one another, each in a function of the plan that the one before runs.
+_MAX_DEPTH = 16
+
+# Plans that loops run, in whose functions this is. Native code knows this of one thread only.
+_OUTER: ContextVar[tuple[NativePlan, ...]] = ContextVar("isochrony_blocks", default=())
 
 
 class _Stopped(BaseException):
@@ -103,7 +111,7 @@ def blocks_of(plan: Plan) -> Iterator[Block]:
     """Run a plan block by block; `Plan.__iter__` says what comes.
 
     Raises:
-        PlanError: the plan gives a count.
+        PlanError: the plan gives a count; when the iteration begins, that it is inside of a function of the plan.
     """
     if plan.kind == "count":
         raise PlanError("a count is one number, which has no blocks; collect() gives it")
@@ -111,10 +119,18 @@ def blocks_of(plan: Plan) -> Iterator[Block]:
 
 
 def _blocks(native: NativePlan) -> Iterator[Block]:
+    outer = _OUTER.get()
+    if any(one is native for one in outer) or len(outer) >= _MAX_DEPTH:
+        raise PlanError(
+            "a function of the plan iterates over the plan itself, which would never end; iterate over another plan "
+            f"there, or the part before the function (at most {_MAX_DEPTH} such loops are inside of one another)"
+        )
     handover = _Handover()
+    context = copy_context()
+    context.run(_OUTER.set, (*outer, native))
     fed = native.operator(Factory(_Feed, {"to": handover}), "blocks")
     # It has no part of this generator, which would live on otherwise when nobody has it any more.
-    thread = threading.Thread(target=_run, args=(fed, handover), name="isochrony-blocks")
+    thread = threading.Thread(target=context.run, args=(_run, fed, handover), name="isochrony-blocks")
     thread.start()
     try:
         while (block := handover.take()) is not None:
