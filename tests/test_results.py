@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -62,6 +63,14 @@ def test_samples_are_segments_up_to_gaps_and_clock_steps(store: iso.Store) -> No
     (whole,) = iso.scan(np.arange(9), 2, rate=10).collect(as_="segments")
     assert (whole.start, whole.end, whole.time) == (0, 9, None)
     np.testing.assert_array_equal(whole, np.arange(9))
+
+
+@pytest.mark.parametrize("rate", ["30000/1001", "100.5", "1/3", "44100"])
+def test_segments_have_the_exact_rate(store: iso.Store, rate: str) -> None:
+    signal = store.create("odd at 7 Hz at 1.2.3 Hz at 1 0 Hz", dtype="f8", rate=rate, unit="dB at 1/0 Hz at 9 Hz")
+    signal.append(np.arange(50.0))
+    (whole,) = iso.scan(signal).collect(as_="segments")
+    assert whole.rate.fraction == Fraction(rate)
 
 
 def test_xarray_has_coordinates_and_units(store: iso.Store) -> None:

@@ -7,6 +7,8 @@ files that it writes; so the columns of such a file are gathered here in memory,
 from __future__ import annotations
 
 import json
+import re
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -115,9 +117,9 @@ class Labelled:
         index, values = table["index"], table[table.columns[-1]]
         begins = np.flatnonzero(np.isin(index, self.breaks) | (np.diff(index, prepend=index[:1] - 1) != 1))
         ends = [*begins[1:], len(index)] if len(index) else []
+        rate, name, unit = _exact_rate(self._plan, self.port), self.port.name or "", self.port.unit
         segments = []
         for begin, end in zip(begins, ends, strict=True):
-            rate, name, unit = self.port.rate, self.port.name or "", self.port.unit
             segment = Segment(values[begin:end], int(index[begin]), rate=rate, name=name, unit=unit)
             segments.append(segment._with_time(Time(table["time"][begin])) if "time" in table else segment)
         return segments
@@ -149,3 +151,10 @@ class Labelled:
             variables[name] = (dims, column, {"units": table.units[name]} if name in table.units else {})
         coords = {name: variables.pop(name) for name in _PLACES if name in variables}
         return xarray.Dataset(variables, coords=coords)
+
+
+def _exact_rate(plan: Plan, port: Port) -> str | float | None:
+    """The rate as a ratio: a `Port` has the nearest float, and only the port's description states it exactly."""
+    # A name or a unit may look like a rate, but not like this one.
+    stated = re.findall(r" at (\d+/[1-9]\d*|\d+(?:\.\d+)?) Hz", plan._native.port)
+    return next((text for text in stated if float(Fraction(text)) == port.rate), port.rate)
