@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Self, overload
 import numpy as np
 import numpy.typing as npt
 
+from .arrow_columns import arrow_array
 from .extras import require
 from .native_errors import OptionError
 from .options import flag, whole
@@ -243,7 +244,7 @@ class Table:
         if self._native is not None:
             whole_table = pyarrow.table(self._native).select(list(self._columns))
             return whole_table if self._native_rows is None else whole_table.take(pyarrow.array(self._native_rows))
-        arrays = [_arrow_array(pyarrow, column) for column in self._columns.values()]
+        arrays = [arrow_array(pyarrow, column) for column in self._columns.values()]
         fields = [
             pyarrow.field(name, array.type, metadata={"unit": self._units[name]} if name in self._units else None)
             for name, array in zip(self._columns, arrays, strict=True)
@@ -384,19 +385,3 @@ def _order(column: Column, descending: bool) -> npt.NDArray[np.int64]:
     order = len(column) - 1 - np.argsort(column[::-1], kind="stable")[::-1]
     unknown = column[order] != column[order]
     return np.concatenate([order[~unknown], order[unknown]])
-
-
-def _arrow_array(pyarrow: Any, column: Column) -> Any:
-    """A column as Arrow has it: of the types that the engine gives the rows of plans."""
-    if column.dtype.kind == "c":
-        halves = np.ascontiguousarray(column).view("f4" if column.dtype.itemsize == 8 else "f8")
-        pair = pyarrow.field("re_im", pyarrow.from_numpy_dtype(halves.dtype), nullable=False)
-        values = pyarrow.FixedSizeListArray.from_arrays(pyarrow.array(halves.reshape(-1)), type=pyarrow.list_(pair, 2))
-    elif column.dtype.kind == "M":
-        values = pyarrow.array(column.reshape(-1))
-        values = values.cast(pyarrow.timestamp(values.type.unit, "UTC"))
-    else:
-        values = pyarrow.array(column.reshape(-1))
-    for width in reversed(column.shape[1:]):
-        values = pyarrow.FixedSizeListArray.from_arrays(values, width)
-    return values
