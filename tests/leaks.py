@@ -267,6 +267,7 @@ CALLS: dict[str, Drive] = {
     "Store.save_plan": lambda w: w.store.save_plan("seen", iso.scan(w.signal).rewindow(10), overwrite=True),
     "Table": lambda w: iso.Table({"a": np.arange(3)}).to_numpy(),
     "Table.to_pandas": lambda w: iso.Table({"a": np.arange(3)}).to_pandas(),
+    "Table.sort": lambda w: iso.Table({"a": np.arange(3)}).sort("a", descending=True)[:2],
     "Table.get": lambda w: iso.Table({"a": np.arange(3)}).get("a"),
     "Tasklet": lambda w: iso.Tasklet(lambda inputs, outputs: None, [w.reader["b"][:10]], name="one"),
     "Time": lambda w: iso.Time("2026-01-01T00:00:00Z"),

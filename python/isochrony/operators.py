@@ -24,6 +24,7 @@ from .chain import Chain
 from .functions import importable, shown
 from .native_errors import OptionError, PlanError
 from .options import sample_dtype
+from .table import Table
 
 if TYPE_CHECKING:
     from .plan import Plan
@@ -139,8 +140,8 @@ class Emitter:
 
         Parameters:
             values: samples, shape (n,); one row of values for each window, shape (n, values), or (n,) where that is
-                one; ranges, shape (n, 2); or columns by name, for rows. An array is taken over without a copy, and is
-                read-only from then on.
+                one; ranges, shape (n, 2); for rows columns by name, or a `Table`. An array is taken over without a
+                copy, and is read-only from then on.
             start: index of the first sample; default: that of the block in hand, at a break and at the end the one that
                 follows on what was emitted last. Rows and ranges say themselves.
             output: number of the output.
@@ -149,7 +150,8 @@ class Emitter:
         ranges and rows are in order of their starts, within one call and from one to the next. Only behind a break of
         kind "back" indices begin anew.
         """
-        self.emitted.append((output, self._start if start is None else int(start), values))
+        columns = dict(values) if isinstance(values, Table) else values
+        self.emitted.append((output, self._start if start is None else int(start), columns))
 
     def _begin(self, start: int | None) -> None:
         self._start = start

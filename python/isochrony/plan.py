@@ -12,12 +12,13 @@ they are called once, with an `isochrony.Expr`, and what they return is compiled
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, Self, Unpack
 
 import numpy.typing as npt
 
 from ._operators import GeneratedOperators
+from .blocks import blocks_of
 from .declarations import add_methods
 from .features import FeatureSteps
 from .files import FileSteps
@@ -26,10 +27,11 @@ from .functions import JitFunction, PythonFunction, importable, shown
 from .live import LiveSteps
 from .meeting import MeetingSteps, alone, takes_plans
 from .native_errors import OptionError
-from .operators import OperatorSteps
+from .operators import Block, OperatorSteps
 from .options import whole
 from .report import RunResult
 from .resampling import ResamplingSteps
+from .results import Form
 from .rows import RowSteps
 from .run_options import RunKeywords, takes_run_options
 from .running import collect, run
@@ -252,15 +254,29 @@ class Plan(
         return self._then("limit", count=whole("limit", count, "windows or samples"))
 
     @takes_run_options
-    def collect(self, **options: Unpack[RunKeywords]) -> Any:
+    def collect(self, *, as_: Form = "numpy", **options: Unpack[RunKeywords]) -> Any:
         """Run the plan and gather what comes out.
 
         Returns:
-            Samples as an array, shape (n,); windows or what was computed of them as an array, shape (windows, values);
-            rows as a `Table`; a count as an integer. Values are those stored: calibrated counts stay counts until an
-            expression uses them.
+            ``"numpy"``: samples as an array, shape (n,); windows or what was computed of them as an array, shape
+            (windows, values); ranges as an array of starts and ends, shape (n, 2), int64; rows as a `Table`; a count as
+            an integer. Values are those stored: calibrated counts stay counts until an expression uses them.
+
+            The other forms say where each value lies, and have values in their unit. Gaps, and what a filter removed,
+            are indices and times that are not there. Times are datetime64[ns], UTC, where the signal has civil time.
+
+            ``"table"``: a `Table`. Of samples "index", "time" and a column called as the last part of the signal's
+            name; of windows "start", "end", "time" and "value", or "values", shape (windows, values); of ranges
+            "start", "end" and "time"; rows as they are.
+
+            ``"xarray"``: of samples a `DataArray` of dimension "time" with coordinates "time" and "index"; of windows
+            of dimensions "time" and "value" (of spectra "frequency", in Hz), with "start" and "end" too; the unit is in
+            ``attrs["units"]``. Of rows and ranges a `Dataset` of dimension "row", a variable for each column.
+
+            ``"segments"``: of samples a list of `Segment`, one for each stretch without gap or clock step.
 
         Parameters:
+            as_: form of the result: "numpy", "table", "xarray" or "segments".
             {run_options}
 
         Raises:
@@ -268,15 +284,47 @@ class Plan(
                 raised is its `__cause__`.
             OptionError: `workers` is no number from 1 to 1024, nor "auto"; `tolerance` is none from 0 to below 1;
                 another option without a legal value.
-            PlanError: `control` with more than one worker.
+            PlanError: `control` with more than one worker; another form than "numpy" of a count; "segments" of other
+                than samples.
+            MissingExtraError: xarray is not installed.
             KeyboardInterrupt: within a tenth of a second of Ctrl-C.
 
         >>> import numpy as np, isochrony as iso
         >>> iso.scan(np.arange(6), rate=100).rewindow(3).collect(workers=2)
         array([[0, 1, 2],
                [3, 4, 5]])
+        >>> iso.scan(np.arange(6), rate=100).rewindow(3).map(lambda s: s.mean()).collect(as_="table")
+         start  end  value
+             0    3      1
+             3    6      4
+        [2 rows]
         """
-        return collect(self, **options)[0]
+        return collect(self, as_=as_, **options)[0]
+
+    def __iter__(self) -> Iterator[Block]:
+        """Run the plan and give what comes out block by block, in bounded memory: ``for block in plan``.
+
+        The plan runs in a thread, at most a few blocks ahead of the loop. Leaving the loop, or dropping the iterator,
+        ends the run as Ctrl-C does: what sinks have committed stays. Each iteration is a run of its own.
+
+        Returns:
+            An iterator of `Block`: ``values`` as `collect` gives them, read-only arrays of samples, shape (n,), of
+            windows, shape (n, values), or of ranges, shape (n, 2), or a `Table` of rows; ``start`` and ``end``, the
+            index of the first sample and the one after the last. How long a block is, is the engine's choice; samples
+            of one block have no gap between them.
+
+        Raises:
+            PlanError: the plan gives a count.
+            RunError: an operator failed; behind the blocks that came before.
+
+        >>> import numpy as np, isochrony as iso
+        >>> for block in iso.scan(np.arange(5), 2, rate=100):
+        ...     print(block.start, block.end, block.values)
+        0 2 [0 1]
+        2 4 [2 3]
+        4 5 [4]
+        """
+        return blocks_of(self)
 
     @takes_run_options
     def run(self, **options: Unpack[RunKeywords]) -> RunResult:

@@ -12,8 +12,10 @@ import numpy.typing as npt
 from .chain import Chain
 from .failures import expected
 from .native_errors import PlanError
+from .options import choice
 from .progress import ImportProgress
 from .report import OperatorReport, ProcessReport, Report, RunResult, TaskReport, WorkerReport
+from .results import FORMS, Form, Labelled
 from .run_options import RunKeywords, RunOptions, takes_run_options
 from .table import Table
 
@@ -25,10 +27,10 @@ __all__ = ["collect", "collect_reported", "run", "run_reported"]
 
 
 @takes_run_options
-def collect(*plans: Plan, **options: Unpack[RunKeywords]) -> tuple[Any, ...]:
+def collect(*plans: Plan, as_: Form = "numpy", **options: Unpack[RunKeywords]) -> tuple[Any, ...]:
     """Run several plans as one and gather what comes out of each: what they have in common is read and computed once.
 
-    Parameters and errors are those of `Plan.collect`.
+    Parameters and errors are those of `Plan.collect`; `as_` holds for all plans.
 
     Returns:
         A tuple with what `Plan.collect` gives for each plan.
@@ -40,8 +42,16 @@ def collect(*plans: Plan, **options: Unpack[RunKeywords]) -> tuple[Any, ...]:
            [3.],
            [5.]]))
     """
-    gathered, _, _ = collect_reported(plans, RunOptions.of(**options))
-    return gathered
+    choice("collect as_", as_, FORMS)
+    checked = RunOptions.of(**options)
+    if as_ == "numpy":
+        return collect_reported(plans, checked)[0]
+    _natives(plans)
+    labelled = [Labelled(plan, as_) for plan in plans]
+    first, *others = (one.native() for one in labelled)
+    with _progress(checked) as progress:
+        gathered, _ = first.collect(others, checked, progress)
+    return tuple(one.result(collected) for one, (collected, _) in zip(labelled, gathered, strict=True))
 
 
 @takes_run_options

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any, Self
+from collections.abc import ItemsView, Iterator, KeysView, Mapping, ValuesView
+from typing import TYPE_CHECKING, Any, Self, overload
 
 import numpy as np
 import numpy.typing as npt
 
+from .arrow_columns import arrow_array
 from .extras import require
 from .native_errors import OptionError
+from .options import flag, whole
 
 if TYPE_CHECKING:
     from ._native import NativeTable
 
-__all__ = ["Table"]
+__all__ = ["Table", "TableIndexError", "TableKeyError"]
 
 Column = npt.NDArray[Any]
 
@@ -23,35 +25,78 @@ Column = npt.NDArray[Any]
 _EDGE = 5
 
 
-class Table(Mapping[str, Column]):
-    """Named columns, each a 1-D NumPy array; read by name, converted where you need it.
+class TableKeyError(OptionError, KeyError):
+    """The table has no column of that name."""
 
-    ``pyarrow.table(table)``, ``polars.DataFrame(table)`` and DuckDB take it as it is, by
-    Arrow's stream interface; what a plan gathered crosses without a copy and needs no pyarrow
-    on our side. Its columns are read-only, since they are shared. `to_pandas` and `to_numpy`
-    convert.
+    code = "unknown_column"
+
+    # KeyError prints the repr of its argument, which would quote a whole sentence.
+    __str__ = Exception.__str__
+
+
+class TableIndexError(OptionError, IndexError):
+    """A row outside the table, or a mask that is not as long as the table."""
+
+    code = "out_of_range"
+
+
+class Table:
+    """Named columns of equal length: ``len(t)``, ``t[5]``, ``t[:5]``, ``t[mask]`` are rows, ``t["max"]`` is a column.
+
+    Columns are NumPy arrays, shape (rows,), or (rows, values) where a row has several values; times are
+    datetime64[ns], UTC. A table does not change: what selects or sorts gives a new one. Those that plans return share
+    the engine's memory, so their columns are read-only.
+
+    ``"max" in t``, `keys`, `items`, `values`, `get` and ``dict(t)`` are about columns; iterating gives rows as dicts.
+
+    ``pandas.DataFrame(t)``, ``polars.DataFrame(t)``, ``pyarrow.table(t)`` and DuckDB take a table as it is; NumPy makes
+    a structured array of it. The last three use Arrow's stream interface: times are timestamps with time zone UTC,
+    complex numbers lists of two. Of a plan's result this takes neither a copy nor pyarrow; of any other table it
+    takes pyarrow. pandas iterates over the rows, and finds no columns where there are none; `to_pandas` is quicker, and
+    keeps them.
 
     Parameters:
         columns: arrays of equal length by name.
         units: unit of a column, where it has one.
 
+    Raises:
+        OptionError: columns that are not equally long, or have no length.
+
     >>> import numpy as np
-    >>> table = Table({"start": np.array([0, 4]), "mean": np.array([1.5, 2.25])}, units={"mean": "kPa"})
+    >>> table = Table({"start": np.array([0, 4, 8]), "mean": np.array([1.5, 2.25, 0.5])}, units={"mean": "kPa"})
     >>> table
      start  mean (kPa)
          0         1.5
          4        2.25
-    [2 rows]
+         8         0.5
+    [3 rows]
+    >>> len(table), table.shape
+    (3, (3, 2))
     >>> table["mean"].max()
     np.float64(2.25)
+    >>> table[table["mean"] > 1]
+     start  mean (kPa)
+         0         1.5
+         4        2.25
+    [2 rows]
+    >>> table.sort("mean", descending=True).head(1)["start"]
+    array([4])
+    >>> [int(row["start"]) for row in table]
+    [0, 4, 8]
     """
 
-    __slots__ = ("_columns", "_native", "_units")
+    __slots__ = ("_columns", "_native", "_native_rows", "_units")
 
     def __init__(self, columns: Mapping[str, Column], units: Mapping[str, str] | None = None) -> None:
         self._columns = {name: np.asarray(column) for name, column in columns.items()}
         self._units = {name: unit for name, unit in (units or {}).items() if unit}
+        # Where the rows came from, and which of them these are (None: all, in order): Arrow knows nulls and types that
+        # NumPy does not have.
         self._native: NativeTable | None = None
+        self._native_rows: npt.NDArray[np.int64] | None = None
+        for name, column in self._columns.items():
+            if column.ndim == 0:
+                raise OptionError(f"column {name!r} of a table is {column!r}; give an array of one value a row")
         lengths = {name: len(column) for name, column in self._columns.items()}
         if len(set(lengths.values())) > 1:
             raise OptionError(f"columns of a table must be equally long, got {lengths}")
@@ -62,6 +107,14 @@ class Table(Mapping[str, Column]):
         table = cls({name: native.column(name) for name in native.names}, native.units)
         table._native = native
         return table
+
+    def _take(self, rows: slice | npt.NDArray[np.int64]) -> Self:
+        """These rows, in this order."""
+        taken = type(self)({name: column[rows] for name, column in self._columns.items()}, self._units)
+        if self._native is not None:
+            taken._native = self._native
+            taken._native_rows = (np.arange(len(self)) if self._native_rows is None else self._native_rows)[rows]
+        return taken
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -75,20 +128,101 @@ class Table(Mapping[str, Column]):
 
     @property
     def num_rows(self) -> int:
-        """Number of rows."""
-        return len(next(iter(self._columns.values()), ()))
+        """Number of rows: ``len(table)``."""
+        return len(self)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Numbers of rows and of columns."""
+        return len(self), len(self._columns)
+
+    def keys(self) -> KeysView[str]:
+        """Names of the columns, in order."""
+        return self._columns.keys()
+
+    def values(self) -> ValuesView[Column]:
+        """The columns, in order."""
+        return self._columns.values()
+
+    def items(self) -> ItemsView[str, Column]:
+        """Name and array of each column, in order."""
+        return self._columns.items()
+
+    def get(self, name: str, default: Any = None) -> Any:
+        """The column of a name, shape (rows,) or (rows, values); `default` if there is none."""
+        return self._columns.get(name, default)
+
+    def head(self, count: int = 5) -> Self:
+        """The first rows: ``table[:count]``.
+
+        Returns:
+            A table of `count` rows, or of all where there are fewer; its columns are views.
+
+        Parameters:
+            count: of rows, from 0.
+
+        Raises:
+            OptionError: `count` is no whole number from 0.
+
+        >>> import numpy as np, isochrony as iso
+        >>> iso.Table({"start": np.arange(0, 800, 8)}).head(2)
+         start
+             0
+             8
+        [2 rows]
+        """
+        return self[: whole("head count=", count, "rows", 0)]
+
+    def sort(self, *names: str, descending: bool = False) -> Self:
+        """Sort rows by one column, or by several: rows with equal values of the first are sorted by the next.
+
+        Returns:
+            A table of the same rows. Rows that are equal in these columns keep their order; NaN and NaT are last in
+            either direction.
+
+        Parameters:
+            names: of columns with one value a row.
+            descending: largest first.
+
+        Raises:
+            OptionError: no name, a column with several values a row, or `descending` is neither True nor False.
+            TableKeyError: there is no column of that name.
+
+        >>> import numpy as np, isochrony as iso
+        >>> table = iso.Table({"start": np.array([0, 4, 8]), "max": np.array([3, 7, 7])})
+        >>> table.sort("max", descending=True)
+         start  max
+             4    7
+             8    7
+             0    3
+        [3 rows]
+        """
+        flag("sort descending", descending)
+        if not names:
+            raise OptionError(f"sort() needs a column; give one of {self._named()}")
+        order = np.arange(len(self))
+        for name in reversed(names):
+            column = self._column(name)
+            if column.ndim != 1:
+                raise OptionError(
+                    f"sort({name!r}) is refused: a row has {column.shape[1:]} values; compute one, and sort by that"
+                )
+            order = order[_order(column[order], descending)]
+        return self._take(order)
 
     def to_numpy(self) -> npt.NDArray[np.void]:
         """The table as one structured array, a copy."""
-        out = np.empty(
-            self.num_rows, [(name, column.dtype, column.shape[1:]) for name, column in self._columns.items()]
-        )
+        out = np.empty(len(self), [(name, column.dtype, column.shape[1:]) for name, column in self._columns.items()])
         for name, column in self._columns.items():
             out[name] = column
         return out
 
     def to_pandas(self) -> Any:
         """The table as a pandas `DataFrame`.
+
+        Returns:
+            Columns of NumPy's dtypes; times are datetime64[ns] in UTC, without a zone; of columns with several values
+            a row, objects that are arrays.
 
         Raises:
             MissingExtraError: pandas is not installed.
@@ -97,45 +231,105 @@ class Table(Mapping[str, Column]):
         return require("pandas", "a pandas DataFrame").DataFrame(columns)
 
     def to_arrow(self) -> Any:
-        """The table as a `pyarrow.Table`; numbers are not copied.
+        """The table as a `pyarrow.Table`; of a plan's result and of tables made here, numbers are not copied.
+
+        Returns:
+            Numbers of the same types; times are ``timestamp[ns, UTC]``, NaT is null; complex numbers and several values
+            a row are lists of fixed size. A field's metadata has its ``unit``.
 
         Raises:
             MissingExtraError: pyarrow is not installed (extra `table`).
         """
         pyarrow = require("pyarrow", "an Arrow table")
         if self._native is not None:
-            return pyarrow.table(self._native)
+            whole_table = pyarrow.table(self._native).select(list(self._columns))
+            return whole_table if self._native_rows is None else whole_table.take(pyarrow.array(self._native_rows))
+        arrays = [arrow_array(pyarrow, column) for column in self._columns.values()]
         fields = [
-            pyarrow.field(
-                name,
-                pyarrow.from_numpy_dtype(column.dtype),
-                metadata={"unit": self._units[name]} if name in self._units else None,
-            )
-            for name, column in self._columns.items()
+            pyarrow.field(name, array.type, metadata={"unit": self._units[name]} if name in self._units else None)
+            for name, array in zip(self._columns, arrays, strict=True)
         ]
-        arrays = [pyarrow.array(column) for column in self._columns.values()]
         return pyarrow.Table.from_arrays(arrays, schema=pyarrow.schema(fields))
+
+    def _arrow(self) -> Any:
+        """What has Arrow's interfaces: the rows that a plan gathered, or a `pyarrow.Table`."""
+        is_whole = self._native is not None and self._native_rows is None and list(self._columns) == self._native.names
+        return self._native if is_whole else self.to_arrow()
 
     def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
         """Arrow's stream interface: of gathered rows directly, of other tables by pyarrow."""
-        if self._native is not None:
-            return self._native.__arrow_c_stream__(requested_schema)
-        return self.to_arrow().__arrow_c_stream__(requested_schema)
+        return self._arrow().__arrow_c_stream__(requested_schema)
 
     def __arrow_c_schema__(self) -> Any:
         """Arrow's schema interface."""
-        if self._native is not None:
-            return self._native.__arrow_c_schema__()
-        return self.to_arrow().schema.__arrow_c_schema__()
+        arrow = self._arrow()
+        return getattr(arrow, "schema", arrow).__arrow_c_schema__()
 
-    def __getitem__(self, name: str) -> Column:
+    @property
+    def __array_interface__(self) -> dict[str, Any]:
+        """NumPy's array interface: the structured array of `to_numpy`."""
+        # With `__array__` instead, pandas.DataFrame(table) would have one column of whole rows.
+        rows = self.to_numpy()
+        return {**rows.__array_interface__, "data": rows.view(np.uint8) if rows.size and rows.itemsize else b""}
+
+    @overload
+    def __getitem__(self, key: str) -> Column: ...
+    @overload
+    def __getitem__(self, key: int | np.integer[Any]) -> dict[str, Any]: ...
+    @overload
+    def __getitem__(self, key: slice | npt.NDArray[Any] | list[str] | list[int] | list[bool]) -> Self: ...
+    def __getitem__(self, key: Any) -> Any:
+        if isinstance(key, str):
+            return self._column(key)
+        if isinstance(key, slice):
+            return self._take(key)
+        if isinstance(key, list | tuple) and key and all(isinstance(name, str) for name in key):
+            return self._only(key)
+        rows = np.asarray(key)
+        if rows.ndim == 0 and rows.dtype.kind in "iu":
+            return {name: column[self._row(int(rows))] for name, column in self._columns.items()}
+        if rows.ndim != 1 or (rows.dtype.kind not in "biu" and rows.size):
+            raise OptionError(
+                f"a table has no {key!r}; give a column's name or a list of them, a row's number, a slice, a mask of "
+                "one bool a row, or an array of rows' numbers"
+            )
+        if rows.dtype.kind == "b":
+            if len(rows) != len(self):
+                raise TableIndexError(f"a mask of {len(rows)} values for a table of {len(self)} rows; give one a row")
+            return self._take(np.flatnonzero(rows))
+        for row in (rows.min(), rows.max()) if rows.size else ():
+            self._row(int(row))
+        return self._take(rows.astype(np.int64))
+
+    def _column(self, name: object) -> Column:
+        if not isinstance(name, str) or name not in self._columns:
+            raise TableKeyError(f"the table has no column {name!r}; it has {self._named()}")
         return self._columns[name]
 
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._columns)
+    def _only(self, names: list[str] | tuple[str, ...]) -> Self:
+        """A table of some columns."""
+        some = type(self)({name: self._column(name) for name in names}, self._units)
+        some._units = {name: unit for name, unit in self._units.items() if name in some._columns}
+        some._native, some._native_rows = self._native, self._native_rows
+        return some
+
+    def _row(self, row: int) -> int:
+        if not -len(self) <= row < len(self):
+            raise TableIndexError(f"row {row} is outside a table of {len(self)} rows")
+        return row
+
+    def _named(self) -> str:
+        return ", ".join(self._columns) or "none"
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        for row in range(len(self)):
+            yield {name: column[row] for name, column in self._columns.items()}
 
     def __len__(self) -> int:
-        return len(self._columns)
+        return len(next(iter(self._columns.values()), ()))
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._columns
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Table):
@@ -147,11 +341,11 @@ class Table(Mapping[str, Column]):
     __hash__ = None  # type: ignore[assignment]
 
     def _head(self) -> list[str]:
-        return [f"{name} ({self._units[name]})" if name in self._units else name for name in self]
+        return [f"{name} ({self._units[name]})" if name in self._units else name for name in self._columns]
 
     def _rows(self) -> tuple[list[list[str]], bool]:
         """The cells that are shown, and whether rows in the middle are left out."""
-        count = self.num_rows
+        count = len(self)
         cut = count > 2 * _EDGE + 1
         shown = [*range(_EDGE), *range(count - _EDGE, count)] if cut else range(count)
         return [[_cell(column[row]) for column in self._columns.values()] for row in shown], cut
@@ -163,19 +357,31 @@ class Table(Mapping[str, Column]):
         lines = [" " + "  ".join(c.rjust(w) for c, w in zip(row, widths, strict=True)) for row in (head, *rows)]
         if cut:
             lines.insert(1 + _EDGE, " " + "  ".join("...".rjust(w) for w in widths))
-        return "\n".join([*lines, f"[{self.num_rows} rows]"])
+        return "\n".join([*lines, f"[{len(self)} rows]"])
 
     def _repr_html_(self) -> str:
         rows, cut = self._rows()
         body = ["".join(f"<td>{html.escape(cell)}</td>" for cell in row) for row in rows]
         if cut:
-            body.insert(_EDGE, "<td>…</td>" * len(self))
+            body.insert(_EDGE, "<td>…</td>" * len(self._columns))
         head = "".join(f"<th>{html.escape(name)}</th>" for name in self._head())
         lines = "".join(f"<tr>{line}</tr>" for line in body)
-        return f"<table><thead><tr>{head}</tr></thead><tbody>{lines}</tbody></table><p>{self.num_rows:,} rows</p>"
+        return f"<table><thead><tr>{head}</tr></thead><tbody>{lines}</tbody></table><p>{len(self):,} rows</p>"
 
 
 def _cell(value: Any) -> str:
+    if isinstance(value, np.ndarray):
+        shown = [_cell(one) for one in (value if len(value) <= _EDGE else value[:2])]
+        return f"[{' '.join(shown)}]" if len(value) <= _EDGE else f"[{' '.join(shown)} ... {_cell(value[-1])}]"
     if isinstance(value, np.floating):
         return f"{value:.6g}"
     return str(value)
+
+
+def _order(column: Column, descending: bool) -> npt.NDArray[np.int64]:
+    """Which rows come first, second and so on; equal ones in their order, NaN and NaT last."""
+    if not descending:
+        return np.argsort(column, kind="stable")
+    order = len(column) - 1 - np.argsort(column[::-1], kind="stable")[::-1]
+    unknown = column[order] != column[order]
+    return np.concatenate([order[~unknown], order[unknown]])

@@ -1,22 +1,74 @@
-"""Files of columns, written while a plan runs: Parquet and Arrow IPC."""
+"""Files of columns, written while a plan runs: Parquet and Arrow IPC; and the same columns, gathered in memory."""
 
 from __future__ import annotations
 
 import contextlib
 import json
+import secrets
+import weakref
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
 
 from .extras import require
+from .native_errors import OptionError
+from .table import Table
 from .writing import OutputFile
 
 if TYPE_CHECKING:
     from ._native import NativeTable
 
-__all__ = ["TableFile"]
+__all__ = ["GatheredTable", "TableFile"]
 
 # What waits to be written together: memory stays below it, and groups of rows become no smaller than need be.
 _BYTES = 64 << 20
+
+
+class GatheredTable:
+    """What a run would write to a file, gathered in memory: `NativePlan.table_file` takes its `options`."""
+
+    #: Those that exist, by what their options name them. Nothing else can name one: a saved plan least of all.
+    _WAITING: ClassVar[weakref.WeakValueDictionary[str, GatheredTable]] = weakref.WeakValueDictionary()
+
+    def __init__(self) -> None:
+        self._batches: list[NativeTable] = []
+        self._key = secrets.token_hex(16)
+        self._WAITING[self._key] = self
+
+    @property
+    def options(self) -> dict[str, str]:
+        """The options of the operator that fills it."""
+        return {"path": "memory", "gathered": self._key}
+
+    @classmethod
+    def of(cls, options: dict[str, Any], empty: NativeTable) -> GatheredTable:
+        """The one that options name, at the beginning of a run."""
+        table = cls._WAITING.get(str(options["gathered"]))
+        if table is None:
+            raise OptionError(f"gathered={options['gathered']!r} is refused; give a path alone")
+        table._batches = [empty]
+        return table
+
+    def write(self, batch: NativeTable) -> None:
+        """Take rows."""
+        self._batches.append(batch)
+
+    def finish(self) -> None:
+        """All came."""
+
+    def abandon(self) -> None:
+        """The run failed: forget what came."""
+        self._batches = []
+
+    def table(self) -> Table:
+        """All rows as a table; the batches are given up."""
+        first = self._batches[0]
+        columns = {name: np.concatenate([one.column(name) for one in self._batches]) for name in first.names}
+        self._batches = []
+        for column in columns.values():
+            column.flags.writeable = False
+        return Table(columns, first.units)
 
 
 class TableFile:
@@ -27,6 +79,11 @@ class TableFile:
         options: a JSON object: path, compression, row_group_size, keep_partial.
         empty: no rows, of the schema that the batches will have.
     """
+
+    def __new__(cls, _kind: str, options: str, empty: NativeTable) -> Any:
+        """The native half asks for a file; where the options name a table in memory, that is what it gets."""
+        asked = json.loads(options)
+        return GatheredTable.of(asked, empty) if "gathered" in asked else super().__new__(cls)
 
     def __init__(self, kind: str, options: str, empty: NativeTable) -> None:
         self._pyarrow = require("pyarrow", "writing Parquet and Arrow files")

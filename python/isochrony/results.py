@@ -1,0 +1,160 @@
+"""Results of plans with their index, time and gaps: what ``collect(as_=...)`` gives instead of bare arrays.
+
+Only the engine knows the times of what a plan gives, since operators change rates and delays. It states them to the
+files that it writes; so the columns of such a file are gathered here in memory, and laid out as they were asked for.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from .extras import require
+from .native_errors import PlanError
+from .operators import Block, Break, Emitter, Factory, Operator, Port
+from .table import Table
+from .table_files import GatheredTable
+
+if TYPE_CHECKING:
+    from ._native import NativePlan
+    from .plan import Plan
+
+__all__ = ["FORMS", "Form", "Labelled"]
+
+Form = Literal["numpy", "table", "xarray", "segments"]
+
+FORMS = ("numpy", "table", "xarray", "segments")
+
+# Columns that say where a row lies.
+_PLACES = ("index", "start", "end", "time")
+
+
+class _Observer(Operator):
+    """Notes what passes: the values in their unit, and where they do not go on."""
+
+    def __init__(self, of: Labelled) -> None:
+        self._of = of
+        self._broken = True
+
+    def outputs(self, *inputs: Port) -> tuple[Port, ...]:
+        self._of.port, self._of.breaks, self._of.values = inputs[0], [], []
+        return ()
+
+    def process(self, block: Block, _emit: Emitter) -> None:
+        if self._broken and block.start is not None:
+            self._of.breaks.append(block.start)
+            self._broken = False
+        self._of.values.append(block.values)
+
+    def on_break(self, _why: Break, _emit: Emitter) -> None:
+        self._broken = True
+
+
+class Labelled:
+    """The result of a plan in another form than arrays.
+
+    Parameters:
+        plan: whose result is wanted.
+        form: "table", "xarray" or "segments".
+
+    Raises:
+        PlanError: the plan gives a count, or "segments" of what is not samples.
+    """
+
+    def __init__(self, plan: Plan, form: str) -> None:
+        self._plan, self._form = plan, form
+        self.port: Port | None = None
+        self.breaks: list[int] = []
+        self.values: list[npt.NDArray[Any]] = []
+        self._gathered = GatheredTable()
+        if plan.kind == "count":
+            raise PlanError(f'collect(as_="{form}") is refused: a count is one number; leave out as_')
+        if form == "segments" and plan.kind != "samples":
+            raise PlanError(
+                f'collect(as_="segments") is refused: segments are of samples, and the plan gives {plan.kind}; give '
+                'as_="table" or as_="xarray"'
+            )
+        if form == "xarray":
+            require("xarray", "an xarray object")
+
+    def native(self) -> NativePlan:
+        """What runs: the plan, and what gathers its result; rows are gathered as they are."""
+        native = self._plan._native
+        if self._plan.kind == "rows":
+            return native
+        if self._plan.kind != "ranges":
+            native = native.operator(Factory(_Observer, {"of": self}), "values in their unit")
+        return native.table_file("sink_parquet", json.dumps(self._gathered.options)).then("count")
+
+    def result(self, collected: Any) -> Any:
+        """What was asked for, of what the run of `native` gave."""
+        table = Table._of(collected) if self._plan.kind == "rows" else self._gathered.table()
+        if self.port is not None:
+            table = self._in_their_unit(table, self.port)
+        if self._form == "table":
+            return table
+        return self._segments(table) if self._form == "segments" else self._xarray(table)
+
+    def _in_their_unit(self, table: Table, port: Port) -> Table:
+        """The same with values instead of counts."""
+        *places, name = table.columns
+        stored = table[name]
+        parts = [part.reshape(-1, *stored.shape[1:]) for part in self.values]
+        values = np.concatenate([np.empty((0, *stored.shape[1:]), port.dtype), *parts])
+        self.values = []
+        values.flags.writeable = False
+        return Table({**{place: table[place] for place in places}, name: values}, {name: port.unit})
+
+    def _segments(self, table: Table) -> list[Any]:
+        from ._native import Segment, Time
+
+        assert self.port is not None
+        index, values = table["index"], table[table.columns[-1]]
+        begins = np.flatnonzero(np.isin(index, self.breaks) | (np.diff(index, prepend=index[:1] - 1) != 1))
+        ends = [*begins[1:], len(index)] if len(index) else []
+        rate, name, unit = _exact_rate(self._plan, self.port), self.port.name or "", self.port.unit
+        segments = []
+        for begin, end in zip(begins, ends, strict=True):
+            segment = Segment(values[begin:end], int(index[begin]), rate=rate, name=name, unit=unit)
+            segments.append(segment._with_time(Time(table["time"][begin])) if "time" in table else segment)
+        return segments
+
+    def _xarray(self, table: Table) -> Any:
+        if self.port is None:
+            return self._dataset(table)
+        xarray = require("xarray", "an xarray DataArray")
+        values = table[table.columns[-1]]
+        dims = ["time"]
+        coords: dict[str, tuple[Any, ...]] = {name: ("time", table[name]) for name in _PLACES if name in table}
+        if values.ndim == 2:
+            frequencies = self._plan._native.frequencies
+            is_spectrum = frequencies is not None and len(frequencies) == values.shape[1]
+            dims.append("frequency" if is_spectrum else "value")
+            if is_spectrum:
+                coords["frequency"] = ("frequency", np.asarray(frequencies), {"units": "Hz"})
+        attrs: dict[str, Any] = {"units": self.port.unit}
+        if self._plan.kind == "samples":
+            attrs["rate_hz"] = self.port.rate
+        return xarray.DataArray(values, dims=dims, coords=coords, name=self.port.name, attrs=attrs)
+
+    def _dataset(self, table: Table) -> Any:
+        """Rows or ranges: a variable for each column, and coordinates that say where they lie."""
+        xarray = require("xarray", "an xarray Dataset")
+        variables: dict[str, tuple[Any, ...]] = {}
+        for name, column in table.items():
+            dims = ("row", *(f"{name}_value" for _ in column.shape[1:]))
+            variables[name] = (dims, column, {"units": table.units[name]} if name in table.units else {})
+        coords = {name: variables.pop(name) for name in _PLACES if name in variables}
+        return xarray.Dataset(variables, coords=coords)
+
+
+def _exact_rate(plan: Plan, port: Port) -> str | float | None:
+    """The rate as a ratio: a `Port` has the nearest float, and only the port's description states it exactly."""
+    # A name or a unit may look like a rate, but not like this one.
+    stated = re.findall(r" at (\d+/[1-9]\d*|\d+(?:\.\d+)?) Hz", plan._native.port)
+    return next((text for text in stated if float(Fraction(text)) == port.rate), port.rate)
