@@ -345,6 +345,8 @@ def _member(make: Drive, member: str) -> Drive:
     def drive(world: World) -> object:
         made = make(world)
         got = getattr(made, member)
-        return made, got() if inspect.isroutine(got) else got
+        # An attribute may hold a function of the caller's, which is no method.
+        is_method = inspect.isroutine(getattr(type(made), member, None))
+        return made, got() if is_method else got
 
     return drive
