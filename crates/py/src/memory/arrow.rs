@@ -235,8 +235,9 @@ fn packed(bools: &[u8]) -> Result<Buffer> {
 impl Owner for OwnedArray {}
 
 fn refuse(reason: &str) -> crate::errors::Error {
-    let message =
-        format!("Arrow array is refused: {reason}; cast it first to bool, int8 to int64, uint8, uint16, float32 or float64, without nulls");
+    let message = format!(
+        "Arrow array is refused: {reason}; cast it first to bool, int8 to int64, uint8, uint16, float32 or float64, without nulls"
+    );
     PackageError::new("SegmentTypeError", "unsupported_arrow", message).into()
 }
 
@@ -269,7 +270,9 @@ pub(crate) fn import(object: &Bound<'_, PyAny>) -> Result<(Buffer, DType)> {
         }
     };
     if !leaf_schema.dictionary.is_null() {
-        return Err(refuse("it is dictionary-encoded: its values are in another array"));
+        return Err(refuse(
+            "it is dictionary-encoded: its values are in another array",
+        ));
     }
     // SAFETY: as above.
     let dtype = match (
