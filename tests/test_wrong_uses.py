@@ -92,7 +92,7 @@ def work(inputs: list[iso.Selection], outputs: list[iso.Output]) -> None: ...
         ({"scratch_memory": np.array([1, 2])}, "scratch_memory=array.* is refused; give"),
         ({"prefetch": None}, "prefetch=None is refused; give"),
         ({"keep_going": "no"}, "keep_going='no' is refused; give True or False"),
-        ({"keep_every_s": "1s"}, "keep_every_s='1s' is refused; give seconds"),
+        ({"keep_every_s": "1s"}, "keep_every_s='1s' is refused; give a number of seconds"),
         ({"journal": 5}, "journal=5 is refused; give the path of a file"),
     ],
 )

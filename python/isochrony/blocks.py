@@ -114,7 +114,7 @@ def blocks_of(plan: Plan) -> Iterator[Block]:
         PlanError: the plan gives a count; when the iteration begins, that it is inside of a function of the plan.
     """
     if plan.kind == "count":
-        raise PlanError("a count is one number, which has no blocks; collect() gives it")
+        raise PlanError("the result of count() is one number and has no blocks; call collect()")
     return _blocks(plan._native)
 
 

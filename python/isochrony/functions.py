@@ -90,18 +90,12 @@ class PythonFunction:
         given = plan.fields() or []
         table = Table({name: np.zeros(2 if width is None else (2, width), dtype) for name, dtype, width in given})
         try:
-            returned = self._tried(table)
-            columns = {name: np.asarray(column) for name, column in dict(returned).items()}
+            columns = {name: np.asarray(column) for name, column in dict(self._tried(table)).items()}
         except Exception as error:
             raise PlanError(
                 f"iso.py({shown(self.function)}) was called with a table of two rows, to see what it gives, and raised "
                 f"{type(error).__name__}: {error}; return columns by name, as a dict of arrays"
             ) from error
-        if isinstance(returned, Table):
-            # The native half counts columns with `len`, which counts rows here.
-            raise PlanError(
-                f"iso.py({shown(self.function)}) returned a Table of rows; return its columns by name, as dict(table)"
-            )
         for name, column in columns.items():
             if column.shape[:1] != (2,) or column.ndim > 2:
                 raise PlanError(

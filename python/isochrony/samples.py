@@ -26,7 +26,8 @@ def as_samples(samples: Any, dtype: str, signal: str) -> npt.NDArray[Any]:
     """
     if isinstance(samples, np.ma.MaskedArray) and np.ma.is_masked(samples):
         raise StoreValueError(
-            f"masked samples cannot be appended to {signal!r}; append the stretches between, with append_gap()"
+            f"masked samples cannot be appended to {signal!r}; append each unmasked part and call append_gap() for "
+            "each masked one"
         )
     array = np.asarray(samples)
     if array.ndim != 1:

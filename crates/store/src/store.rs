@@ -83,8 +83,8 @@ impl Shared {
         }
     }
 
-    /// Builds views anew of which a writer on a full disk could not write the record.
-    fn restore_views(&self) {
+    /// Builds views anew of which a writer that was killed, or on a full disk, could not write the record.
+    pub(crate) fn restore_views(&self) {
         let Ok(engine) = self.backend.engine("build views") else {
             return;
         };

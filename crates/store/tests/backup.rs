@@ -264,6 +264,31 @@ fn an_interrupted_backup_does_not_open_and_the_next_one_finishes_it() {
 }
 
 #[test]
+fn a_backup_that_was_killed_behind_a_commit_is_sound_once_it_is_finished() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let [path, to, killed] = ["a.iso", "b.iso", "killed.iso"].map(|name| folder.path().join(name));
+    store_at(&path).close().expect("closed");
+    let mut copied = false;
+    let report = backup(&path, &to, &mut |progress| {
+        // In the last signal, `n/short`: `n/long` is committed, and its views have no record yet.
+        if !copied && progress.done() + 1000 >= progress.total().expect("known") {
+            copied = true;
+            let done = std::process::Command::new("cp")
+                .arg("-a")
+                .args([&to, &killed])
+                .status();
+            assert!(done.expect("copies").success());
+        }
+    });
+    report.expect("backed up");
+    assert!(copied);
+    // Nothing of `n/long` is left to copy.
+    let report = copy(&path, &killed);
+    assert!(report.kept_bytes >= 6_600_000, "{report:?}");
+    assert_eq!(shown(&killed), shown(&path));
+}
+
+#[test]
 fn an_interrupted_update_leaves_the_backup_as_it_was() {
     let folder = tempfile::tempdir().expect("a folder");
     let (path, to) = (folder.path().join("a.iso"), folder.path().join("b.iso"));

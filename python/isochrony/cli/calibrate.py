@@ -59,7 +59,7 @@ def size_bytes(text: str) -> int:
     power: int = _POWERS[unit.lower()]
     size = float(number) * float(base) ** power
     if size >= 1 << 63:
-        raise UsageError(f"--size {text[:40]!r} is more than any disk holds; give 4 MiB to 1 TiB, as 256MB or 1GiB")
+        raise UsageError(f"--size {text[:40]!r} is too large; give 4 MiB to 1 TiB, such as 256MB or 1GiB")
     return round(size)
 
 

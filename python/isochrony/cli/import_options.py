@@ -97,7 +97,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--gap-slip",
         metavar="S",
         type=_argument(_positive),
-        help="seconds that a stamp may be off before it is a gap or a clock step (default: from the stamps)",
+        help="seconds that a stamp may differ from the expected time before it is a gap or a clock step (default: "
+        "estimated from the stamps)",
     )
     clock.add_argument(
         "--alpha",

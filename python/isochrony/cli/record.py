@@ -75,7 +75,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=0.05,
         help="seconds that early frames wait for late ones (default: 0.05)",
     )
-    how.add_argument("--anyone", action="store_true", help="let other machines send to it; nothing is authenticated")
+    how.add_argument(
+        "--anyone", action="store_true", help="take samples from other machines, too; senders are not authenticated"
+    )
     parser.add_argument(
         "--json",
         action="store_true",

@@ -140,7 +140,7 @@ class _Look:
         )
         self.titled = self.header or titles is not first
         if len(set(self.names)) < len(self.names):
-            raise BadSourceError("has two columns of the same name; rename one")
+            raise BadSourceError("has two columns of the same name; rename one of them in the first row")
         self.body = rows[1:] if self.header else rows
 
     def _remarked_titles(self, remark: str, count: int) -> list[str] | None:

@@ -165,10 +165,12 @@ pub(super) fn batch_from_result(
         }
     });
     let columns = columns.collect::<std::result::Result<Vec<_>, _>>()?;
-    let extra = result.len().map_err(raised)?;
-    if extra > columns.len() {
+    // Not their length: that of a table is its rows.
+    let names = result.call_method0("keys").map_err(raised)?;
+    let count = names.try_iter().map_err(raised)?.count();
+    if count > columns.len() {
         return Err(refused(format!(
-            "{shown} returned {extra} columns where {} were promised; return the same columns each time",
+            "{shown} returned {count} columns where {} were promised; return the same columns each time",
             fields.names()
         )));
     }

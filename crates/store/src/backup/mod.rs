@@ -131,6 +131,7 @@ fn backup_to(
     }
     let backend = Backend::writer(&target, engine);
     let store = Store::new(backend, Mode::ReadWrite, false);
+    store.shared().restore_views();
     let mut backup = Backup {
         source,
         target: &store,
