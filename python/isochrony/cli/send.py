@@ -55,7 +55,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="S",
         type=float,
         default=0.0,
-        help="delay each frame by a random time up to S seconds, 0 to 60, so that frames change their order (default: 0)",
+        help="delay each frame by a random time up to S seconds, 0 to 60, so that their order changes (default: 0)",
     )
     faults.add_argument("--seed", metavar="N", type=int, default=1, help="seed of the random faults (default: 1)")
 
