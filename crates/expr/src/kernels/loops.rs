@@ -22,12 +22,16 @@ pub(super) struct Operands {
 }
 
 impl Operands {
-    /// Those of the second operation alone, after the first.
-    pub(super) fn second(&self) -> Self {
+    /// Those of one tile.
+    pub(super) fn tile(&self, tile: usize) -> Self {
+        let at = |of: (*const u8, usize)| (of.0.wrapping_add(tile * of.1), of.1);
         Self {
-            from: (self.to.cast_const(), TILE_BYTES),
-            x: self.y,
-            ..*self
+            tiles: 1,
+            from: at(self.from),
+            x: at(self.x),
+            y: at(self.y),
+            z: at(self.z),
+            to: self.to.wrapping_add(tile * TILE_BYTES),
         }
     }
 }

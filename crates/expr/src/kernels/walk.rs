@@ -100,11 +100,18 @@ macro_rules! lanes {
             fn each<A: Apply, X: Kind, B: Apply, Y: Kind, Z: Kind>(isa: Isa, operands: &Operands) {
                 if isa.has_avx2() {
                     isa.run_avx2(Loop::<$float, A, X, B, Y, Z>(operands, PhantomData));
+                } else if B::DOES {
+                    // Tile by tile: the result may lie where the second operation's operands are.
+                    let mut between = [0u64; TILE_BYTES / 8];
+                    let to = between.as_mut_ptr().cast();
+                    for tile in 0..operands.tiles {
+                        let one = operands.tile(tile);
+                        Self::plain::<A>(&Operands { to, ..one });
+                        let from = (to.cast_const(), 0);
+                        Self::plain::<B>(&Operands { from, x: one.y, ..one });
+                    }
                 } else {
                     Self::plain::<A>(operands);
-                    if B::DOES {
-                        Self::plain::<B>(&operands.second());
-                    }
                 }
             }
 

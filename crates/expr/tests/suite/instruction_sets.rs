@@ -151,3 +151,25 @@ fn names_the_instruction_sets_that_were_compared() {
     println!("compared: {}", names.join(", "));
     assert_eq!(names[0], "baseline");
 }
+
+/// The result of a walk lies where an operand of its second operation was.
+#[test]
+fn a_choice_may_take_the_place_of_its_own_operands() {
+    let s = Expr::input();
+    let same = s.ge(7).select(s.select(&s, &s), &s);
+    let expr = same.all().select(&same, 7);
+    let program = Program::compile(&expr, DType::F32).unwrap();
+    for count in [1, 64, 200] {
+        let samples = vec![f32::INFINITY; count];
+        let frames = Frames::new(&samples, count, 1).unwrap();
+        for isa in Isa::available() {
+            let (mut scratch, mut state) = (program.scratch_on(isa), program.state());
+            let mut out = vec![0f32; count];
+            let bytes = bytemuck::cast_slice_mut(&mut out);
+            program
+                .run_bytes(&mut scratch, &mut state, &frames, bytes)
+                .unwrap();
+            assert_eq!(out, samples, "{}", isa.name());
+        }
+    }
+}
