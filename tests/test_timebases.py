@@ -237,6 +237,22 @@ class TestGraph:
         assert "remove one metric" in str(caught.value)
         assert frames.convert(3, pulses) == 12
 
+    def test_civil_time_of_another_graph_keeps_the_run_and_the_gap(self, store: iso.Store) -> None:
+        stepped = store.create("stepped", dtype="i2", rate=100, start=START)
+        stepped.append(np.zeros(1000, "i2"))
+        stepped.append(np.zeros(1000, "i2"), at=iso.Time(START) + 5)
+        stepped.append_gap(samples=50)
+        stepped.append(np.zeros(100, "i2"))
+        store.commit()
+        stepped = store["stepped"]
+        graph = iso.Graph()
+        graph.add(pressure(store))
+        twice = stepped.timebase.convert(1200, graph["utc"])
+        assert (twice, twice.run, twice.in_gap) == (stepped.timebase.time_of(1200), 1, False)
+        # Ambiguous without the run.
+        assert stepped.index_of(twice) == 1200
+        assert stepped.timebase.convert(2010, graph["utc"]).in_gap
+
     def test_names_are_given_once(self, store: iso.Store, tmp_path: Path) -> None:
         graph = iso.Graph()
         graph.add("x", rate=1, start=START)

@@ -34,7 +34,7 @@ impl Declaration {
             let title = text.strip_prefix("# ").filter(|_| !is_code);
             if text.starts_with("```") {
                 is_code = !is_code;
-            } else if title.is_some_and(|title| SECTIONS.contains(&title)) {
+            } else if title.is_some() {
                 current = title;
             } else if current == Some(heading) {
                 lines.push(line.strip_prefix(' ').unwrap_or(line));

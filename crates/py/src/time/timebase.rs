@@ -263,6 +263,10 @@ impl Timebase {
         let value = self.value(value)?;
         let other = Self::from_object(to)?;
         let other = other.get();
+        if other.is_civil() {
+            // Its origin and run are this graph's, whichever graph the other one is of.
+            return Ok(Bound::new(py, self.civil_of(py, value)?)?.into_any());
+        }
         if let Some(id) = self.counterpart(py, other)? {
             let graph = self.network.current(py)?;
             return other.object(py, &graph.convert_exact(value, id)?);
