@@ -28,7 +28,7 @@ pub struct BufferOutput<'o> {
     pub(crate) write_time: Duration,
 }
 
-/// For errors.
+/// The buffer's number and its offset in the stream, for errors.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct BufferPosition {
     pub(crate) number: u64,

@@ -18,7 +18,7 @@ use crate::options::Options;
 /// Large enough that turns cost nothing, small enough to stay in the cache until processed.
 const DEFAULT_FILL_BYTES: usize = 1 << 20;
 
-/// For work done in joins. A waiting worker takes some 50 µs to wake up, 8 % of SHA-256 of 1 MiB.
+/// If most work is done in joins. A waiting worker takes some 50 µs to wake up, 8 % of SHA-256 of 1 MiB.
 const JOIN_BOUND_FILL_BYTES: usize = 4 << 20;
 
 /// Up to so many workers, their number does not decide where a stream is cut.
@@ -45,7 +45,7 @@ pub(crate) struct MemoryNeeds<'a> {
     pub(crate) shared_bytes: usize,
 }
 
-/// In bytes.
+/// The planned sizes, in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct BufferSizes {
     pub(crate) workers: usize,
@@ -103,7 +103,7 @@ impl MemoryNeeds<'_> {
         low
     }
 
-    /// As many as can be busy.
+    /// The number of workers: as many as can be busy.
     fn default_workers(&self) -> usize {
         let cores = available_parallelism().map_or(1, NonZero::get);
         // While these execute, one more can read and one write.

@@ -14,10 +14,10 @@ use crate::processor::{BlockProcessor, RecordBlock};
 /// Native processors over one stream, in one pass.
 pub struct NativeProcessors {
     lanes: Vec<Lane>,
-    /// As given.
+    /// Names of the processors, as given.
     names: Vec<String>,
     output_lane: Option<usize>,
-    /// Without processors that make output, the input is copied to the outputs.
+    /// Whether the input is copied to the outputs if no processor makes output.
     copies_input: bool,
     outcomes: Mutex<Vec<(String, Outcome)>>,
 }

@@ -39,12 +39,12 @@ impl StopState {
         }
     }
 
-    /// From any buffer on.
+    /// Whether the execution stops, at any buffer.
     pub(crate) fn is_stopped(&self) -> bool {
         self.from.load(Ordering::Relaxed) != u64::MAX
     }
 
-    /// Without finishing earlier buffers.
+    /// Whether it stops at once, without finishing earlier buffers.
     pub(crate) fn is_stopped_at_once(&self) -> bool {
         self.from.load(Ordering::Relaxed) == 0
     }

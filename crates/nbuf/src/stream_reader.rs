@@ -31,7 +31,7 @@ pub(crate) struct StreamReader<'r> {
 }
 
 pub(crate) struct StreamPart<'r> {
-    /// In read order.
+    /// The number of the buffer, in the order of reading.
     pub(crate) number: u64,
     pub(crate) offset: u64,
     pub(crate) input: usize,

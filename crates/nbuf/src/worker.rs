@@ -43,7 +43,7 @@ pub(crate) struct StreamExecution<'r, P> {
     pub(crate) staging_bytes: usize,
     pub(crate) trace: usize,
     pub(crate) start: Instant,
-    /// In bytes.
+    /// Bytes processed.
     pub(crate) progress: Progress,
     pub(crate) records: AtomicU64,
 }

@@ -6,7 +6,7 @@ use isochrony_flow::{Catalog, Declaration};
 use pyo3::prelude::*;
 use serde_json::Value;
 
-/// From other crates linked into this extension.
+/// Operators of other crates that are linked into this extension.
 static ADDED: RwLock<Vec<Declaration>> = RwLock::new(Vec::new());
 
 /// Adds operators of another crate. Call it when the extension is initialised. The package refuses one whose name a method

@@ -14,7 +14,7 @@ use isochrony_time::TimeError;
 use pyo3::exceptions::{PyException, PyRuntimeError};
 use pyo3::prelude::*;
 
-/// On Linux and macOS.
+/// The errno of a full disk, on Linux and macOS.
 const ENOSPC: i32 = 28;
 
 /// An exception before it is a Python object.

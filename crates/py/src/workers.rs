@@ -15,7 +15,7 @@ use pyo3::prelude::*;
 
 use crate::interpreter::attach;
 
-/// For `workers` threads. `variable` (name, value) is added to the environment.
+/// A pool for `workers` threads. `variable` (name, value) is added to the environment.
 pub(crate) fn process_pool(workers: usize, variable: (String, String)) -> Arc<ProcessPool> {
     ProcessPool::new(move || start_command(workers, variable))
 }

@@ -27,7 +27,7 @@ pub(crate) struct CatalogEntry {
     pub(crate) signal: Signal,
     pub(crate) is_written: bool,
     pub(crate) is_scratch: bool,
-    /// Of its writer, if it is written.
+    /// The handle to read it through: that of its writer, if it is written.
     handle: SignalHandle,
     /// If it is not written: one signal per different handle, since handles of different openings may show different
     /// states.
@@ -302,7 +302,7 @@ impl SignalCatalog {
         })
     }
 
-    /// For messages: `name[start:end]`.
+    /// A range for messages: `name[start:end]`.
     pub(crate) fn range_text(&self, extent: &SignalExtent) -> String {
         let name = &self.signal_specs[extent.signal].name;
         format!("{name}[{}:{}]", extent.range.start, extent.range.end)

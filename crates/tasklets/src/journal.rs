@@ -214,7 +214,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("journal");
         let journal = begin(&path, false, []).unwrap();
-        // Until it runs its program, a forked child has a descriptor of the same open file.
+        // A forked child has a descriptor of the same open file until it runs its program.
         let child = journal.file.0.try_clone().unwrap();
         assert!(matches!(
             LockedJournal::new(&location(&path)),

@@ -11,9 +11,9 @@ use crate::signal_range::merge_ranges;
 
 #[derive(Default)]
 pub(crate) struct PreviousExecution {
-    /// By name: identity and return value.
+    /// Finished tasklets by name: identity and return value.
     pub(crate) finished: HashMap<String, (String, Option<String>)>,
-    /// By signal, sorted and merged.
+    /// Claimed ranges by signal, sorted and merged.
     claims: HashMap<String, Vec<Range<i64>>>,
 }
 

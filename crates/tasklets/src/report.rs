@@ -46,7 +46,7 @@ impl TaskletReport {
 /// What an execution did.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TaskletsReport {
-    /// In the order in which tasklets were added.
+    /// A report for each tasklet, in the order in which they were added.
     pub tasklets: Vec<TaskletReport>,
     /// Per worker.
     pub workers: Vec<WorkerReport>,
@@ -65,7 +65,7 @@ pub struct TaskletsReport {
 pub struct ExecutionFailure {
     /// The error.
     pub error: TaskletError,
-    /// None: no tasklet ran.
+    /// What was done; None if no tasklet ran.
     pub report: Option<TaskletsReport>,
 }
 

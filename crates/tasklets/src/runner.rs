@@ -17,7 +17,7 @@ pub(crate) trait TaskletRunner: Sync {
     /// Bytes read and written: its share of the progress.
     fn byte_count(&self, tasklet: usize) -> u64;
     fn interrupt(&self);
-    /// By the caller or a tasklet.
+    /// Whether the caller or a tasklet interrupted the execution.
     fn is_interrupted(&self) -> bool;
     fn has_commits(&self) -> bool;
 }

@@ -19,7 +19,7 @@ use crate::serial_order::{OrderPolicy, OrderReason, SerialOrder};
 use crate::signal_range::merge_ranges;
 use crate::tasklet::Tasklet;
 
-/// With fewer input bytes disk positions are not looked up: reading takes no time anyway.
+/// Below this number of input bytes disk positions are not looked up: reading takes no time, wherever the inputs lie.
 const MIN_BYTES_FOR_DISK_POSITIONS: u64 = 64 << 20;
 
 pub(crate) struct Schedule {
@@ -28,9 +28,9 @@ pub(crate) struct Schedule {
     pub(crate) serial: Arc<SerialOrder>,
     /// Per tasklet: inputs, outputs and function, matched against the journal. Empty without a journal.
     pub(crate) fingerprints: Vec<String>,
-    /// As JSON.
+    /// Return values of reused tasklets, as JSON.
     pub(crate) reused_values: HashMap<usize, String>,
-    /// For the report: what was reused.
+    /// Notes for the report on what was reused.
     pub(crate) notes: Vec<String>,
     /// Outputs, as tasklet and output, that a previous execution wrote at least in part and did not record as finished.
     pub(crate) unfinished_outputs: Vec<(usize, usize)>,
@@ -178,7 +178,7 @@ impl Schedule {
         }
     }
 
-    /// For [`Executor::explain`](crate::Executor::explain).
+    /// Renders the order and its reasons for [`Executor::explain`](crate::Executor::explain).
     pub(crate) fn explain(&self, tasklets: &[Tasklet], options: &ExecutorOptions) -> String {
         const MAX_TASKLETS_SHOWN: usize = 40;
         let (peak_scratch, _) = self.serial.peak_scratch();

@@ -25,9 +25,9 @@ use crate::serial_order::SerialOrder;
 /// State of a tasklet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TaskletState {
-    /// For dependencies, scratch or a worker.
+    /// Waits for its dependencies, for scratch or for a worker.
     Waiting,
-    /// On a worker.
+    /// A worker runs it.
     Running,
     /// Succeeded.
     Done,
@@ -76,7 +76,7 @@ pub struct TaskletScheduler {
     unmet_dependencies: Vec<usize>,
     /// Per tasklet: readers that still need its scratch.
     pending_readers: Vec<usize>,
-    /// Not exclusive, then exclusive.
+    /// Ready tasklets: those that are not exclusive, then the exclusive ones.
     queues: [ReadyQueue; 2],
     exclusive_running: bool,
     /// Least bytes of scratch that any writer needs.

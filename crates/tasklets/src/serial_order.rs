@@ -23,10 +23,10 @@ const MAX_INTERLEAVED_SCRATCH: u64 = 64 << 20;
 /// Which tasklet comes first where dependencies leave a choice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum OrderPolicy {
-    /// By disk position of the primary input.
+    /// The tasklet whose primary input comes first on the disk.
     #[default]
     Disk,
-    /// As added.
+    /// The tasklet that was added first.
     Given,
 }
 
@@ -177,7 +177,7 @@ impl<'a> OrderBuilder<'a> {
     fn new(graph: &'a DependencyGraph, kept: &[bool], policy: OrderPolicy) -> Self {
         let key = |at: usize| match (policy, graph.disk_position[at]) {
             (OrderPolicy::Given, _) => (0, 0, at),
-            // Without inputs it produces those of others, so it comes first.
+            // A tasklet that reads nothing produces input for others, so it comes first.
             (OrderPolicy::Disk, None) => (0, 0, at),
             (OrderPolicy::Disk, Some((signal, start))) => (signal + 1, start, at),
         };

@@ -19,7 +19,7 @@ pub struct SignalRange {
 
 #[derive(Clone)]
 pub(crate) enum SignalHandle {
-    /// As the caller gave it.
+    /// A signal of a store, as the caller gave it.
     Stored(Store, Box<Signal>),
     /// Only read.
     Shared(Arc<SharedSignal>),
@@ -66,7 +66,7 @@ impl SignalRange {
         }
     }
 
-    /// As the handle knows it, without a look at the store. Scratch is always current.
+    /// The signal as the handle knows it, without a look at the store. Scratch is always current.
     pub(crate) fn cached_signal(&self) -> Result<Signal, StoreError> {
         match &self.handle {
             SignalHandle::Stored(_, signal) => Ok((**signal).clone()),

@@ -24,7 +24,7 @@ pub enum ReturnValue {
 }
 
 impl ReturnValue {
-    /// For the journal, if there is any.
+    /// JSON text for the journal, if there is any.
     pub(crate) fn json(&self) -> Option<String> {
         match self {
             Self::Value(value) => Some(value.to_string()),

@@ -97,7 +97,7 @@ pub(crate) fn execute(
     thread::scope(|scope| {
         let _over = ExecutionEndGuard(&pool);
         if options.prefetch > 0 {
-            // Without this thread the execution is slower but right.
+            // If the thread cannot be started, the execution is slower but right.
             let builder = thread::Builder::new().name("tasklets ahead".into());
             let _ = builder.spawn_scoped(scope, || pool.read_ahead());
         }

@@ -8,7 +8,7 @@ use crate::wire::{InterruptCheck, Request, Response};
 
 /// Alignment of the result.
 const PAGE: u64 = 4096;
-/// Of the name in a message.
+/// Bytes of a dtype's name in a message.
 const DTYPE_LEN: usize = 16;
 
 /// A block, and the result expected for it.

@@ -113,7 +113,7 @@ impl Connection {
         Ok(response)
     }
 
-    /// At least `bytes`.
+    /// Shared memory of at least `bytes`.
     pub(crate) fn reserve(&mut self, bytes: u64) -> Result<&SharedMemory, ProcessError> {
         if self.memory.is_none() {
             let memory = SharedMemory::create()?;

@@ -10,7 +10,7 @@ use crate::report::ProcessReport;
 
 type CommandResult = Result<StartCommand, String>;
 
-/// Or why it cannot be sent to processes.
+/// A function that processes can call; or why it cannot be sent to them.
 type PortableResult = Result<Arc<PortableFunction>, String>;
 
 /// The worker processes of one execution, and their functions.

@@ -139,7 +139,7 @@ impl WorkerProcess {
     /// Kills the process with its group, and waits for it.
     fn kill(&mut self) -> io::Result<ExitStatus> {
         if !self.is_reaped {
-            // Before the process is waited for, no other process or group can have this id.
+            // No other process or group can have this id before the process was waited for.
             if let Some(group) = pid(&self.child) {
                 let _ = kill_process_group(group, Signal::KILL);
             }

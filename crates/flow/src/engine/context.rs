@@ -24,7 +24,7 @@ pub(crate) struct ExecutionContext {
     pub(crate) nodes: Vec<NodeState>,
     /// Waiting at fan-ins, and stated by operators with `Out::holds`.
     pub(crate) queued_bytes: u64,
-    /// With their destinations; driven there after the current item.
+    /// Fed-back items and their destinations, driven there after the current item.
     pub(crate) feedback: VecDeque<(u32, Item)>,
     /// Where an error happens: the operator being called and the indices of its item.
     pub(crate) current_node: u32,
@@ -38,7 +38,7 @@ pub(crate) struct ExecutionContext {
     pub(crate) useful_ns: Vec<u64>,
     /// Operators that answered [`Next::Done`](crate::Next::Done). After a change, nodes before them may be unused.
     pub(crate) done_count: u64,
-    /// Of other branches for the same item.
+    /// Errors of other branches for the same item.
     pub(crate) other_errors: Vec<NodeError>,
 }
 

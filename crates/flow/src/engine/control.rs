@@ -45,7 +45,7 @@ pub struct Control {
 #[derive(Default)]
 struct State {
     active: Option<ActivePlan>,
-    /// Before the execution began.
+    /// Requested before the execution began.
     early: Vec<(Plan, Map<String, Value>)>,
     waiting: Vec<Change>,
 }
@@ -53,7 +53,7 @@ struct State {
 struct ActivePlan {
     /// Changes are named by it.
     written: Graph,
-    /// With all changes so far, before and after rewriting.
+    /// The plan with all changes so far, before and after rewriting.
     changed: Graph,
     executed: Graph,
     optimised: bool,

@@ -11,13 +11,13 @@ use super::time_axis::TimeAxis;
 use crate::{Item, PlanOutput};
 
 pub(crate) struct PlanExecutor {
-    /// By node of the graph, sources included.
+    /// One per node of the graph, sources included.
     pub(super) slots: Vec<Slot>,
     pub(super) source_order: SourceOrder,
     pub(super) context: ExecutionContext,
     /// Name and number of each node in the whole plan.
     pub(super) plan_nodes: Vec<(&'static str, usize)>,
-    /// Of each node's input.
+    /// The time axis of each node's input.
     pub(super) axes: Vec<TimeAxis>,
     /// The `done_count` for which unused nodes have been ended.
     pub(super) done_seen: u64,
@@ -29,7 +29,7 @@ pub(crate) struct PlanExecutor {
     /// Given by the sources.
     pub(super) items: u64,
     pub(super) timed_samples: u64,
-    /// Of the first error so far; later items are not wanted.
+    /// Time of the first error so far; later items are not wanted.
     pub(super) error_time: Option<f64>,
 }
 
@@ -67,7 +67,7 @@ impl PlanExecutor {
         self.context.nodes.iter().any(|node| node.held_bytes > 0)
     }
 
-    /// For a successor; its blocks may still be in use.
+    /// The pool, for a successor; its blocks may still be in use.
     pub(crate) fn into_pool(self) -> OutputPool {
         self.context.pool
     }

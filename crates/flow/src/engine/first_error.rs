@@ -19,7 +19,7 @@ use crate::{OpError, OpErrorKind, RunError};
 
 pub(super) struct RankedError {
     rank: ErrorRank,
-    /// Not an interrupt or a lack of memory.
+    /// Whether an operator failed: not an interrupt, nor a lack of memory.
     is_operator_error: bool,
     error: RunError,
 }
@@ -161,7 +161,7 @@ impl PlanExecutor {
         }
     }
 
-    /// For a panic, which does not say which operator it came from.
+    /// Ends all nodes behind a source: a panic does not say which operator it came from.
     pub(super) fn end_downstream(&mut self, source: usize) {
         let mut open = vec![self.source_order.sources[source].node];
         while let Some(node) = open.pop() {

@@ -22,9 +22,9 @@ use crate::{Alignment, Contract, OpError, OpErrorKind, Operator, RunError};
 /// Most pool memory that is kept for the next execution.
 const MAX_KEPT_BYTES: u64 = 16 << 20;
 
-/// For the next execution of the same graph with the same options.
+/// What an execution leaves for the next one of the same graph with the same options.
 pub(crate) struct ReusableParts {
-    /// By node, the operators that keep no state.
+    /// Operators that keep no state, by node.
     pub(crate) operators: Vec<Option<Box<dyn Operator>>>,
     /// The processor's cache may still hold it.
     pool: OutputPool,

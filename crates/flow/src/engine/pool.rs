@@ -55,7 +55,7 @@ impl OutputPool {
         }
     }
 
-    /// Of all that share the budget.
+    /// Most bytes used at once by all that share the budget.
     pub(crate) fn peak(&self) -> u64 {
         self.reservation.peak()
     }
@@ -143,7 +143,7 @@ impl OutputPool {
         self.reservation.try_resize(self.bytes + queued);
     }
 
-    /// For a later execution; emptied if above `max_bytes`.
+    /// The pool for a later execution, emptied if above `max_bytes`.
     pub(crate) fn kept_up_to(mut self, max_bytes: u64) -> Self {
         if self.bytes > max_bytes {
             self.drop_free_blocks();

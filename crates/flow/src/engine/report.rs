@@ -25,7 +25,7 @@ pub struct OperatorReport {
 }
 
 impl OperatorReport {
-    /// For an operator without input.
+    /// The report of an operator without input.
     pub(crate) fn none(name: &'static str) -> Self {
         Self {
             name,

@@ -46,13 +46,13 @@ pub(crate) struct NodeState {
     pub(crate) in_step: bool,
     /// Output indices per input index; 1 if that depends on the data.
     pub(crate) ratio: Ratio,
-    /// By output.
+    /// Consumers of each output.
     pub(crate) edges: Vec<Vec<InputPort>>,
     /// First sample of the current contiguous range.
     pub(crate) anchor: i64,
     pub(crate) gaps: u64,
     pub(crate) open_ports: usize,
-    /// Of a fan-in; taken out (None) while the operator runs.
+    /// Input queues of a fan-in. Taken out (None) while the operator runs.
     pub(crate) queues: Option<Box<FanIn>>,
     /// If a feedback loop ends here: the node at which it begins, to which items are fed back.
     pub(crate) loop_begin: Option<u32>,

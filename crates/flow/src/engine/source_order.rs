@@ -22,7 +22,7 @@ pub(super) struct OpenSource {
     /// Pulled too early: given when this source is next.
     pub(super) deferred: Option<SourceEvent>,
     pub(super) rewinds: u64,
-    /// As time, which is comparable between rates.
+    /// Progress as time, which is comparable between rates.
     pub(super) time: f64,
     pub(super) axis: TimeAxis,
     pub(super) ended: bool,
@@ -149,7 +149,7 @@ impl SourceOrder {
         open.any(|source| source.source.is_awaited())
     }
 
-    /// None if the source that is next has nothing yet. A source whose consumers have ended must learn that before
+    /// The source to ask now; None if it has nothing. A source whose consumers have ended must learn that before
     /// others are asked.
     pub(super) fn select(&self, slots: &[Slot]) -> Option<usize> {
         let unused = |source: &OpenSource| !source.ended && slots[source.node].ended;

@@ -5,16 +5,16 @@ use isochrony_time::Ratio;
 use crate::plan::graph::Graph;
 use crate::{PortType, RunError};
 
-/// From indices of an edge to read indices and to time.
+/// Maps indices of an edge to indices that were read, and to time.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct TimeAxis {
     grid: Ratio,
-    /// Of what was read.
+    /// Sample rate of what was read.
     rate: f64,
 }
 
 impl TimeAxis {
-    /// Without a stream one index is one second.
+    /// The axis of an edge. Without a stream one index is one second.
     pub(crate) fn of_port(port: Option<&PortType>) -> Self {
         let Some(stream) = port.and_then(PortType::stream) else {
             let (grid, rate) = (Ratio::ONE, 1.0);
@@ -26,7 +26,7 @@ impl TimeAxis {
         Self { grid, rate }
     }
 
-    /// Of a node's first input; of a source, its output.
+    /// The axis of a node's first input; of a source, of its output.
     pub(crate) fn of_node_input(graph: &Graph, node: usize) -> Self {
         let first = graph.nodes[node].inputs.first();
         let given = first.map(|&(from, output)| {
@@ -55,11 +55,11 @@ impl TimeAxis {
     }
 }
 
-/// By the time at which the failed item begins, then by node.
+/// Orders errors: by the time at which the failed item begins, then by node.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct ErrorRank {
     pub(crate) time: f64,
-    /// In the whole plan.
+    /// Number in the whole plan.
     pub(crate) node: usize,
 }
 
@@ -69,7 +69,7 @@ impl ErrorRank {
         time.then(self.node.cmp(&other.node)).is_lt()
     }
 
-    /// None if the error has no position.
+    /// The rank of an error; None if it has no position.
     fn of_error(graph: &Graph, error: &RunError) -> Option<Self> {
         let RunError::Operator { node, range, .. } = error else {
             return None;

@@ -41,7 +41,7 @@ use isochrony_dsp::DspError;
 
 use crate::{Declaration, PlanError, PortType};
 
-/// By family.
+/// Every operator of this crate, by family.
 pub(crate) const FAMILIES: &[&[Declaration]] = &[
     calibration::DECLARATIONS,
     correlation::DECLARATIONS,

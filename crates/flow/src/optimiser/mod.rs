@@ -29,7 +29,7 @@ use rewriter::{Expression, Rewriter, is_operator, is_stateless, param};
 /// Tried at a node; describes what it did.
 type Rewrite = fn(&mut Rewriter<'_>, usize) -> Option<String>;
 
-/// By priority.
+/// All rewrites by priority.
 const REWRITES: [Rewrite; 5] = [
     fuse_filters,
     fuse_maps,
@@ -107,7 +107,7 @@ fn is_elementwise(graph: &Graph, map: usize, expression: &Expression) -> bool {
     // A row of one value may stand for the window or for its only sample.
     let same =
         given == width(node.properties.outputs.first()) && given.is_some_and(|w| w != Some(1));
-    // Without the input it is a constant, whose type depends on its context.
+    // An expression without the input is a constant, whose type depends on its context.
     same && expression.has_input
 }
 

@@ -11,7 +11,7 @@ use crate::plan::Op;
 use crate::plan::graph::{Edge, Graph, GraphNode};
 use crate::{Contract, Declared};
 
-/// Of longer expressions only the number of operations is shown.
+/// Longer expressions are described by their number of operations.
 const MAX_SHOWN_OPERATIONS: usize = 64;
 
 /// An expression, with properties that are slow to compute for large ones.
@@ -37,11 +37,11 @@ type Consumer = (usize, usize);
 pub(super) struct Rewriter<'a> {
     graph: &'a mut Graph,
     consumers: HashMap<Edge, BTreeSet<Consumer>>,
-    /// Of the graph.
+    /// Outputs of the graph.
     outputs: BTreeSet<Edge>,
-    /// By node.
+    /// Whether each node was removed.
     removed: Vec<bool>,
-    /// By node, with the parameter to write back if the expression changed.
+    /// Parsed expressions by node, and the parameter to write back if the expression changed.
     expressions: HashMap<usize, (Rc<Expression>, Option<&'static str>)>,
     /// Rewrites and the nodes to try them at.
     pending: BTreeSet<(usize, usize)>,
@@ -117,7 +117,7 @@ impl<'a> Rewriter<'a> {
         }
     }
 
-    /// None if that has other consumers.
+    /// The only input of a node, if that has no other consumer.
     pub(super) fn only_input(&self, node: usize) -> Option<usize> {
         let &[(first, 0)] = self.graph.nodes[node].inputs.as_slice() else {
             return None;

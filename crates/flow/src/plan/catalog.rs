@@ -66,7 +66,7 @@ impl Catalog {
         self
     }
 
-    /// None for declared operators.
+    /// The resolver of a factory operator's name; None for declared operators.
     pub(crate) fn factory_resolver(&self, name: &str) -> Option<&FactoryResolver> {
         self.factories
             .iter()

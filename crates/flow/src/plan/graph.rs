@@ -41,7 +41,7 @@ impl PartialEq for GraphNode {
 pub(crate) struct Graph {
     pub(crate) nodes: Vec<GraphNode>,
     pub(crate) outputs: Vec<Edge>,
-    /// For errors, if this is part of a plan: names and numbers of its nodes in the whole plan.
+    /// If this is a part of a plan: names and numbers of its nodes in the whole plan, for errors.
     pub(crate) plan_nodes: Vec<(&'static str, usize)>,
 }
 
@@ -313,14 +313,14 @@ fn scan_label(recording: &SharedRecording, range: Option<&Range<i64>>, segment: 
     text + ")"
 }
 
-/// As a user writes it.
+/// An expression as a user writes it.
 fn expression_text(saved: &Value) -> String {
     serde_json::from_value::<isochrony_expr::Expr>(saved.clone())
         .map_or_else(|_| saved.to_string(), |expr| expr.to_string())
 }
 
 impl Graph {
-    /// None if the graph branches or has several sources.
+    /// Labels in order, if the graph is a chain: no branches, one source.
     pub(crate) fn as_chain(&self) -> Option<impl Iterator<Item = String>> {
         let mut nodes = self.nodes.iter().enumerate();
         let is_chain = nodes.all(|(at, node)| match at.checked_sub(1) {
@@ -330,7 +330,7 @@ impl Graph {
         is_chain.then(|| (0..self.nodes.len()).map(|node| self.label(node)))
     }
 
-    /// Of each node its number, label and inputs.
+    /// One line for each node: its number, its label, its inputs.
     pub(crate) fn lines(&self) -> impl Iterator<Item = String> {
         self.nodes.iter().enumerate().map(|(at, node)| {
             let inputs = node.inputs.iter().map(|&(n, output)| match output {

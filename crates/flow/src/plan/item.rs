@@ -131,9 +131,9 @@ pub struct Frames {
     window: u64,
     hop: u64,
     count: u64,
-    /// In a row.
+    /// Values of a row.
     width: usize,
-    /// From the start of one row to the next.
+    /// Values from the start of one row to the next.
     stride: usize,
 }
 

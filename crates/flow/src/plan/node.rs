@@ -75,7 +75,7 @@ impl Op {
         }
     }
 
-    /// None for a scan. `reads`: the recording whose indices the items have.
+    /// Makes the operator for an execution; None for a scan. `reads` is the recording whose indices the items have.
     pub(crate) fn make(
         &self,
         reads: Option<&SharedRecording>,
@@ -100,7 +100,7 @@ pub(crate) struct Node {
 }
 
 impl Drop for Node {
-    /// Without recursion, since chains can be long.
+    /// Drops a long chain without recursion.
     fn drop(&mut self) {
         let mut remaining = std::mem::take(&mut self.inputs);
         while let Some(plan) = remaining.pop() {
@@ -144,7 +144,7 @@ pub(super) fn register_clock(recording: &SharedRecording) {
     }
 }
 
-/// None for an operator.
+/// Opens the source of a scan; None for an operator.
 pub(crate) fn open(op: &Op) -> Option<Result<Box<dyn Source>, OpError>> {
     match op {
         Op::Scan {

@@ -131,7 +131,7 @@ pub enum RowAxis {
     Frequencies {
         /// Transform length.
         nfft: usize,
-        /// For complex samples.
+        /// Whether the samples are complex.
         complex: bool,
     },
 }

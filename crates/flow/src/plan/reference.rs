@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::declaration::{Declaration, Inputs, ResultTolerance};
 use super::parameter::{NO_BOUND, Param};
 
-/// In this order.
+/// Sections of an operator's documentation, in their order.
 pub(crate) const SECTIONS: [&str; 6] = [
     "Inputs",
     "Returns",

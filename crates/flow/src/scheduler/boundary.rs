@@ -12,7 +12,7 @@ use crate::{
 #[derive(Debug)]
 pub(super) enum ExitEvent {
     Item(Item),
-    /// Without a break `why` the range continues from an earlier task.
+    /// A contiguous range begins at `anchor` after the break `why`; without a break it continues from an earlier task.
     RangeStart {
         anchor: i64,
         why: Option<Break>,

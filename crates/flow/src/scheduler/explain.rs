@@ -11,7 +11,7 @@ use crate::plan::Op;
 use crate::plan::graph::Graph;
 use crate::{Plan, PortionOverlap};
 
-/// From so many equal entries on, one is written with their number.
+/// This many equal consecutive entries are written once, with their number.
 const MIN_COLLAPSED: usize = 8;
 const MAX_LISTED: usize = 100;
 const LISTED_PER_END: usize = 40;

@@ -274,7 +274,7 @@ impl Source for ExitSource {
     fn is_awaited(&self) -> bool {
         let exits = self.queues.lock();
         let first = exits.iter().position(|exit| !exit.ready.is_empty());
-        // With exits emptied in order, another source may fetch output for this one only if this is the first.
+        // When exits are emptied in order, output for this one may be fetched by another only if this is the first.
         first.is_none_or(|first| !self.queues.by_block && first == self.exit)
     }
 

@@ -23,7 +23,7 @@ pub(crate) struct ParallelExecution {
     pub(crate) report: Report,
 }
 
-/// None if no part of the plan can be replicated.
+/// Executes a plan with workers; None if no part of it can be replicated.
 pub(crate) fn run(
     graph: &Graph,
     options: &RunOptions<'_>,
@@ -146,7 +146,7 @@ fn no_thread() -> RunError {
     }
 }
 
-/// In read order.
+/// The reports of all tasks, in read order.
 fn task_reports(reports: &mut [WorkerResult]) -> Vec<TaskReport> {
     let all = reports
         .iter_mut()

@@ -12,10 +12,10 @@ use crate::{PortType, RunError};
 /// One scan, or several that are read together, and the operators behind them.
 pub(super) struct ParallelSubgraph {
     pub(super) plan: SubgraphPlan,
-    /// By position.
+    /// Its nodes, by position.
     pub(super) operators: Vec<GraphNode>,
     pub(super) size: TaskSize,
-    /// In the order of the scans.
+    /// The recordings, in the order of the scans.
     pub(super) inputs: Vec<ScanInput>,
     pub(super) exit_states: Vec<ExitState>,
     /// Sources must be asked block by block, because something in the plan may end early.

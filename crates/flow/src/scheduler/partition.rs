@@ -22,7 +22,7 @@ pub(super) struct TaskInput {
 
 #[derive(Clone)]
 pub(super) struct RecordingPartitioner {
-    /// With the number of samples in a segment of each.
+    /// The recordings, and the number of samples in a segment of each.
     pub(super) reads: Vec<(Arc<dyn Snapshot>, u64)>,
     pub(super) samples: u64,
     pub(super) bytes: u64,
@@ -62,7 +62,7 @@ impl RecordingPartitioner {
         let firsts = self.indexed().filter_map(|(one, _)| one.sample_from(from));
         let first = firsts.min()?;
         let wanted = first.saturating_add_unsigned(self.samples.max(1));
-        // On a segment border of the first recording that continues there, as in one pass.
+        // Cut on a segment border of the first recording that continues there, as in one pass.
         let mut grains = self
             .indexed()
             .filter(|(one, _)| one.sample_from(wanted - 1) == Some(wanted - 1));
@@ -83,7 +83,7 @@ impl RecordingPartitioner {
 struct TaskCursor {
     partitioner: RecordingPartitioner,
     last: Option<TaskInput>,
-    /// From the first that some recording has not passed yet.
+    /// Inputs from the first that some recording has not passed yet.
     inputs: VecDeque<TaskInput>,
     first: u64,
     /// For each recording, the number of its next task.

@@ -222,7 +222,7 @@ impl<P: Partitioner, R: TaskResult> ReorderScheduler<P, R> {
             && !state.queues.iter().any(TaskQueue::has_discardable)
     }
 
-    /// For a task that was refused memory; false if it was retried alone too often.
+    /// Schedules a retry of a task that was refused memory; false if it was retried alone too often.
     pub(super) fn retry_later(&self, task: &Task<P::Part>) -> bool {
         let mut state = self.lock();
         state.lone_retries += u32::from(task.alone);
@@ -349,7 +349,7 @@ impl<P: Partitioner, R: TaskResult> ReorderScheduler<P, R> {
         self.work_available.notify_all();
     }
 
-    /// For a worker that ended in order.
+    /// Removes a worker that has ended in order.
     pub(super) fn unregister(&self, registration: &Registration) {
         let mut state = self.lock();
         state.workers -= usize::from(registration.registered);

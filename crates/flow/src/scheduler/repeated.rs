@@ -46,7 +46,7 @@ struct PreparedGraph {
     graph: Graph,
     /// Scans of whole signals: node, timebase, default range.
     scans: Vec<(usize, TimebaseId, Option<Range<i64>>)>,
-    /// None: samples are collected.
+    /// Receives the samples; None: they are collected.
     fills: Option<OutputBlock>,
     reusable: Option<ReusableParts>,
 }

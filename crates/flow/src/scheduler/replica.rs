@@ -24,7 +24,7 @@ pub(super) struct Replica {
     pub(super) executor: PlanExecutor,
     /// One for each recording of the subgraph.
     pub(super) readers: Vec<Arc<Mutex<PortionReader>>>,
-    /// For each trimming operator: its range, the edge it trims, and how much around the portion passes.
+    /// Trimming operators: their range, the edge they trim, and how much around the portion passes.
     trims: Vec<(TrimRange, Edge, PortionOverlap)>,
     exits: Vec<ExitCollector>,
     /// For each exit, the last node before it.
@@ -41,9 +41,9 @@ enum ExitCollector {
 }
 
 struct NodeMap {
-    /// By position in the subgraph.
+    /// Node of the replica, by position in the subgraph.
     replica_node: Vec<usize>,
-    /// By node of the replica.
+    /// Node of the plan, by node of the replica.
     plan_node: Vec<usize>,
 }
 
@@ -192,7 +192,7 @@ impl Replica {
         readers.map(|one| one.reading()).collect()
     }
 
-    /// In the order of the subgraph.
+    /// Reports of its operators, in the order of the subgraph.
     pub(super) fn report(&self, busy: std::time::Duration) -> Report {
         let mut report = self.executor.report(busy);
         let at = self.node_map.replica_node.iter();
@@ -209,7 +209,7 @@ struct ReplicaBuilder {
     trims: Vec<(TrimRange, Edge, PortionOverlap)>,
     exits: Vec<ExitCollector>,
     exit_nodes: Vec<usize>,
-    /// By trim of the subgraph.
+    /// Node of each trim of the subgraph.
     trim_nodes: Vec<Option<usize>>,
 }
 

@@ -28,7 +28,7 @@ pub(super) struct ScanInput {
 }
 
 impl ScanInput {
-    /// On its [`TimeAxis`].
+    /// The time of a sample on its [`TimeAxis`].
     pub(super) fn time(&self, index: i64) -> f64 {
         TimeAxis::of_port(Some(&self.recording.0.port())).time(index)
     }
@@ -77,7 +77,7 @@ impl ScanInput {
         Ok(())
     }
 
-    /// None if the recording has no samples there.
+    /// Opens the portion of a task; None if the recording has no samples there.
     pub(super) fn open(
         &self,
         task: u64,
@@ -105,11 +105,11 @@ fn scan_error(node: usize, error: OpError) -> RunError {
 #[derive(Default)]
 pub(super) struct PortionReader {
     source: Option<Box<dyn Source>>,
-    /// To be announced first, if the portion does not begin inside a contiguous range.
+    /// Anchor to announce first, if the portion does not begin inside a contiguous range.
     pending_anchor: Option<i64>,
     /// An event pulled and not given yet.
     lookahead: Option<SourceEvent>,
-    /// Of the last portion that had samples.
+    /// How the last portion that had samples was read.
     reading: Option<Reading>,
     /// The portion; samples around it only complete its results.
     range: Range<i64>,

@@ -14,7 +14,7 @@ use crate::{OperatorProperties, SharedRecording};
 
 pub(super) struct SequentialPart {
     pub(super) graph: Graph,
-    /// By node: its number in the plan.
+    /// Number in the plan of each node.
     pub(super) plan_node: Vec<usize>,
     /// For each node, the scan whose number ranks it among sources that lie equally far.
     pub(super) source_order: Vec<usize>,

@@ -23,7 +23,7 @@ pub(super) struct SplitPlan {
 }
 
 impl SplitPlan {
-    /// None if no subgraph is worth replicating or can be read in portions.
+    /// Splits a plan; None if no subgraph is worth replicating or can be read in portions.
     pub(super) fn of(graph: &Graph, options: &RunOptions<'_>) -> Result<Option<Self>, RunError> {
         let mut subgraphs = Vec::new();
         let mut subgraph_plans = subgraph_plans(graph, options);

@@ -9,12 +9,12 @@ use crate::plan::graph::{Edge, Graph};
 
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct SubgraphNode {
-    /// In the plan.
+    /// Its number in the plan.
     pub(super) node: usize,
-    /// By positions in the subgraph.
+    /// Its inputs: positions in the subgraph, and outputs.
     pub(super) inputs: Vec<Edge>,
     pub(super) contract: TaskContract,
-    /// From read indices to its own.
+    /// The ratios from read indices to its own.
     pub(super) ratios: RatioChain,
     /// Bound on the difference from one pass, relative to the largest value; 0: bit-identical.
     pub(super) rel_err: f64,
@@ -38,7 +38,7 @@ pub(super) struct Scan {
 /// An edge by which results leave the subgraph.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct SubgraphExit {
-    /// By positions.
+    /// The trimmed edge, by positions.
     pub(super) edge: Edge,
     /// The node's partial result leaves, once per task.
     pub(super) reduces: bool,
@@ -64,9 +64,9 @@ pub(super) struct SubgraphPlan {
 /// A trim between an operator that overproduces and consumers that need exact input.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct TrimPlacement {
-    /// By positions.
+    /// The trimmed edge, by positions.
     pub(super) edge: Edge,
-    /// In indices of the edge.
+    /// How much around the portion passes, in indices of the edge.
     pub(super) kept: PortionOverlap,
     /// Positions of the consumers behind the trim.
     pub(super) consumers: Vec<usize>,

@@ -10,7 +10,7 @@ use crate::{Alignment, Contract, PortType, PortionOverlap, Resource};
 
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct TaskContract {
-    /// In indices of its input.
+    /// Neighbouring samples it needs, in indices of its input.
     pub(super) overlap: PortionOverlap,
     /// Output indices per input index.
     pub(super) ratio: Ratio,

@@ -11,7 +11,7 @@ use super::task_queue::{self, TaskResult};
 use crate::RunError;
 use crate::engine::budget::MemoryReclaimer;
 
-/// In flight or buffered.
+/// Tasks in flight or buffered, per worker.
 pub(super) const TASKS_PER_WORKER: usize = 3;
 
 /// A portion of the recordings of a subgraph.
@@ -36,7 +36,7 @@ impl MemoryReclaimer for TaskScheduler {
 pub(super) struct ExitState(Arc<AtomicBool>);
 
 impl ExitState {
-    /// For an exit whose consumers have ended, as behind a `limit`.
+    /// Closes the exit: its consumers have ended, as behind a `limit`.
     pub(super) fn close(&self) {
         self.0.store(true, Ordering::Relaxed);
     }
@@ -61,7 +61,7 @@ pub(super) struct TaskOutput {
 #[derive(Debug)]
 pub(super) struct TaskFailure {
     pub(super) error: Box<RunError>,
-    /// Of the block that failed; orders the errors of several tasks.
+    /// Time of the block that failed, which orders the errors of several tasks.
     pub(super) time: f64,
     /// Exits downstream of the failed operator. The error is irrelevant if all are closed; if empty it always counts.
     exits: Vec<ExitState>,

@@ -16,7 +16,7 @@ pub(super) trait Partitioner {
 }
 
 pub(super) trait TaskResult {
-    /// With which the task ended after this result.
+    /// The error with which the task ended after this result.
     type Error;
 
     fn bytes(&self) -> u64;
@@ -61,7 +61,7 @@ pub(super) struct TaskQueue<Part, R: TaskResult> {
     /// Each part was handed out at least once.
     pub(super) exhausted: bool,
     pub(super) handed_out: u64,
-    /// From the oldest unconsumed task on.
+    /// Slots from the oldest unconsumed task on.
     pub(super) slots: VecDeque<(Part, SlotState<R>)>,
     /// The part consumed last and its error. Nothing follows while the error is relevant.
     pub(super) failure: Option<(Part, R::Error)>,

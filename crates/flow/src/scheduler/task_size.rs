@@ -17,7 +17,7 @@ const MEMORY_FRACTION: u64 = 256;
 const BUFFERED_TASKS: u64 = TASKS_PER_WORKER as u64 * 4;
 /// Least portion, in overlaps of its task.
 const MIN_OVERLAP_MULTIPLE: u64 = 4;
-/// Of a short recording, unless below `MIN_PORTION_BYTES`.
+/// Portions of a short recording, unless below `MIN_PORTION_BYTES`.
 const MIN_PORTIONS: u64 = 16;
 /// Below this, passing results costs more than workers gain.
 const MIN_PORTION_BYTES: u64 = 16 << 10;
@@ -28,7 +28,7 @@ const MAX_FACTORY_OUTPUT_MULTIPLE: u64 = 4;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct TaskSize {
-    /// Of a portion, approximately.
+    /// Samples of a portion, approximately.
     pub(super) samples: u64,
     /// Estimated output.
     pub(super) bytes: u64,
@@ -56,7 +56,7 @@ impl SubgraphPlan {
         wanted.min(self.max_samples(DEFAULT_MEMORY)).max(1)
     }
 
-    /// None if the subgraph is not worth replicating.
+    /// The size of a task; None if the subgraph is not worth replicating.
     pub(super) fn task_size(&self, graph: &Graph, options: &RunOptions<'_>) -> Option<TaskSize> {
         let operators = self.nodes.iter().filter(|one| !one.is_scan());
         if operators

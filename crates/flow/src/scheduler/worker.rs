@@ -24,11 +24,11 @@ pub(super) struct WorkerResult {
     number: usize,
     work: WorkerReport,
     samples: u64,
-    /// By subgraph and task number.
+    /// Keyed by subgraph and task number.
     pub(super) tasks: Vec<((usize, u64), TaskReport)>,
-    /// By subgraph.
+    /// Operators' reports, by subgraph.
     pub(super) operators: Vec<Option<Vec<OperatorReport>>>,
-    /// By subgraph and recording.
+    /// What was read, by subgraph and recording.
     pub(super) reads: Vec<Vec<Option<Reading>>>,
 }
 
@@ -47,9 +47,9 @@ pub(super) struct Worker<'a> {
     subgraphs: &'a [ParallelSubgraph],
     options: &'a RunOptions<'a>,
     replicas: Vec<Option<Replica>>,
-    /// By subgraph: the pool of a dropped replica, for its successor.
+    /// Pools of dropped replicas for their successors, by subgraph.
     pools: Vec<Option<OutputPool>>,
-    /// By subgraph: operators' reports of dropped replicas.
+    /// Operators' reports of dropped replicas, by subgraph.
     earlier: Vec<Option<Vec<OperatorReport>>>,
 }
 
@@ -251,7 +251,7 @@ impl Drop for LossGuard<'_> {
     }
 }
 
-/// To one of the allowed cores, where the system permits.
+/// Pins the thread to one of the allowed cores, where the system permits.
 pub(super) fn pin(number: usize) {
     use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
     let Ok(allowed) = sched_getaffinity(None) else {

@@ -88,7 +88,7 @@ impl EventSink {
         Ok(SharedFactory::new(crate::SinkFactory::new(sink)))
     }
 
-    /// For a port.
+    /// Compiles the expressions for a port.
     fn compile(&self, port: &PortType) -> Result<Vec<ComputedField>, PlanError> {
         let mut fields = Vec::with_capacity(self.computed.len());
         for (name, expression) in &self.computed {
@@ -200,7 +200,7 @@ struct ComputedField {
     results: Vec<u8>,
 }
 
-/// Of one execution.
+/// Adds the events of one execution.
 struct EventWriter {
     store: Arc<Store>,
     writer: SignalWriter,
@@ -210,7 +210,7 @@ struct EventWriter {
     /// The recording's clock; unused if the recording is the signal itself.
     clock: Option<Arc<dyn Clock>>,
     same: bool,
-    /// From the items' indices to the recording's.
+    /// Converts the items' indices to the recording's.
     ratio: Ratio,
     /// Range and fields of the signal's events of this kind.
     known: HashSet<(i64, i64, String)>,

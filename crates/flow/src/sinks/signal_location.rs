@@ -54,7 +54,7 @@ impl SignalLocation {
         &self.signal
     }
 
-    /// For writing.
+    /// The store, open for writing.
     pub(crate) fn open(&self) -> Result<Arc<Store>, OpError> {
         if let Some(store) = &self.open {
             return Ok(Arc::new(store.clone()));

@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 /// Calibration and attributes of a recording.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SignalDescription {
-    /// From samples to values, and their unit.
+    /// Converts samples to values; states their unit.
     pub calibration: Calibration,
     /// The user's attributes.
     pub attributes: Map<String, Value>,

@@ -154,7 +154,7 @@ struct GeneratedPass {
     stream: StreamId,
     range: Range<i64>,
     cut: SegmentCutter,
-    /// Of the last generated segment.
+    /// End of the last generated segment.
     end: Option<i64>,
     anchor: i64,
     clock: Option<Arc<dyn Clock>>,

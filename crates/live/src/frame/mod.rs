@@ -106,9 +106,9 @@ pub enum FrameError {
     /// The bytes were changed on the way.
     #[error("frame checksum mismatch: {expected:08x} in the header, {got:08x} computed")]
     Checksum {
-        /// As stated.
+        /// The checksum that the frame states.
         expected: u32,
-        /// As computed.
+        /// The checksum of its bytes.
         got: u32,
     },
 }

@@ -19,7 +19,7 @@ const COUNTER_ORIGIN: u64 = 1 << 20;
 pub(super) struct ReceivedFrame {
     pub(super) packet: Packet,
     pub(super) samples_at: usize,
-    /// Of the first sample, ns since 1970.
+    /// Stamp of the first sample, ns since 1970.
     pub(super) time: Option<Fixed>,
     /// Only of exact stamps: duration less the nominal one.
     pub(super) exact: Option<Fixed>,
@@ -55,7 +55,7 @@ pub(super) struct AdmittedFrame {
 #[derive(Debug)]
 pub(super) enum DecoderOutput {
     Frame(AdmittedFrame),
-    /// With its session.
+    /// A session's description.
     Description(u32, Box<SenderDescription>, Packet),
     /// Counted, not used.
     Dropped(Packet),
@@ -68,7 +68,7 @@ pub(super) struct FrameDecoder {
     verdicts: Vec<ScreenVerdict<ReceivedFrame>>,
     /// A session that ended in an earlier run and may still arrive; above 32 bits: none.
     ended: u64,
-    /// Of a driver.
+    /// Session of a driver.
     id: Option<u32>,
     count: Option<u64>,
 }
@@ -151,7 +151,7 @@ impl FrameDecoder {
         self.emit_verdicts(counters, out);
     }
 
-    /// At `end` nothing follows.
+    /// Decides what depends on time alone; at `end` nothing follows.
     pub(super) fn tick(
         &mut self,
         now: Duration,
@@ -227,7 +227,7 @@ enum FrameContent {
     Description(u32, Box<SenderDescription>, Packet),
 }
 
-/// Or gives the packet back.
+/// Decodes a wire frame, or gives the packet back.
 fn decode_frame(packet: Packet, options: &ListenOptions) -> Result<FrameContent, Packet> {
     let (header, at) = match FrameHeader::parse(&packet.bytes) {
         Ok((header, samples)) if header.dtype == options.dtype => {
@@ -269,7 +269,7 @@ fn decode_frame(packet: Packet, options: &ListenOptions) -> Result<FrameContent,
     Ok(FrameContent::Samples(claim, Box::new(frame)))
 }
 
-/// Or gives the packet back.
+/// Decodes a datagram with a counter, or gives the packet back.
 fn decode_datagram(
     packet: Packet,
     options: &ListenOptions,

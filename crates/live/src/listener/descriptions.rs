@@ -19,7 +19,7 @@ pub(super) struct SessionDescriptions(Mutex<DescriptionState>);
 #[derive(Debug, Default)]
 struct DescriptionState {
     received: VecDeque<ReceivedDescription>,
-    /// Of the latest admitted samples.
+    /// Session of the latest admitted samples.
     current_session: Option<u32>,
     /// A session without a description was followed by another one.
     had_undescribed_session: bool,
@@ -130,7 +130,7 @@ impl SessionDescriptions {
         self.read_current(|said| said.calibration.unit().to_owned())
     }
 
-    /// Before and behind all samples.
+    /// Gaps before and behind all samples.
     pub(super) fn gaps(&self) -> OuterGaps {
         self.lock().gaps.clone()
     }

@@ -19,7 +19,7 @@ pub(super) struct IndexAxis {
 pub struct SamplingClock {
     pub(super) axis: Arc<IndexAxis>,
     pub(super) rate: Rate,
-    /// For messages.
+    /// Name of the feed, for messages.
     pub(super) feed: String,
     pub(super) is_driven: bool,
 }
@@ -29,7 +29,7 @@ struct AxisState {
     shared: bool,
     /// Runs that read a feed now.
     scans: usize,
-    /// Of all feeds.
+    /// End of the indices of all feeds.
     end: i64,
     /// Where each session's index 0 lies.
     session_bases: Vec<i64>,

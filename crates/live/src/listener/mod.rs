@@ -178,7 +178,7 @@ impl Listener {
         self.0.address
     }
 
-    /// For [`ListenOptions::clock`] of another feed of the same converter.
+    /// Its sampling clock, for [`ListenOptions::clock`] of another feed of the same converter.
     #[must_use]
     pub fn sampling_clock(&self) -> SamplingClock {
         SamplingClock {

@@ -70,7 +70,7 @@ fn is_transient(error: &io::Error) -> bool {
     matches!(error.kind(), WouldBlock | TimedOut | Interrupted)
 }
 
-/// Until a sender ends the feed or the run ends.
+/// Serves connections until a sender ends the feed or the run ends.
 pub(super) fn serve(listener: &TcpListener, context: &ReceiveContext) {
     let _ = listener.set_nonblocking(true);
     let mut server = ConnectionServer {

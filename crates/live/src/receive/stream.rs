@@ -12,7 +12,7 @@ pub(super) const READ_BYTES: usize = 64 << 10;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum StreamState {
     Reading,
-    /// By the sender's end frame.
+    /// The sender's end frame arrived.
     Ended,
     /// Malformed bytes arrived, or the run has ended.
     Stopped,

@@ -15,7 +15,7 @@ pub const SENDER_SILENCE: Duration = Duration::from_secs(1);
 /// Longest jump that can be admitted: a hundred years.
 pub(super) const MAX_JUMP_SECONDS: f64 = 3.2e9;
 pub(super) const MAX_CANDIDATES: usize = 32;
-/// Between stamps and samples.
+/// Largest relative drift between stamps and samples.
 pub(super) const MAX_DRIFT: f64 = 1e-3;
 /// Counts stay below it, so that sums do not overflow.
 pub(super) const MAX_COUNT: u64 = 1 << 62;

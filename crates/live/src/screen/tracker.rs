@@ -131,7 +131,7 @@ impl SequenceTracker {
     }
 }
 
-/// At the nominal rate.
+/// Whether a frame's stamp fits another one at the nominal rate.
 fn stamps_agree(stamp: Option<(u64, Fixed)>, claim: &FrameClaim, limits: &ScreenLimits) -> bool {
     let Some((time, (number, stamp))) = claim.time.zip(stamp) else {
         return false;

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 /// A receiver needs three copies, and some may be lost.
 const DATAGRAM_COPIES: u32 = 5;
-/// For late listeners.
+/// Interval of transmissions over UDP, for late listeners.
 const DATAGRAM_INTERVAL: Duration = Duration::from_secs(10);
 
 #[derive(Debug)]

@@ -214,7 +214,7 @@ impl Sender {
         Ok(())
     }
 
-    /// Of exact times: duration less the nominal one, in 2^-32 ns.
+    /// Difference between the exact duration and the nominal one, in 2^-32 ns.
     fn drift(
         &self,
         first: Option<SampleTime>,
@@ -335,7 +335,7 @@ impl Sender {
         self.counts
     }
 
-    /// With simulated faults.
+    /// Sends `self.frame`, of so many samples, with simulated faults.
     fn transmit(&mut self, samples: u64) -> Result<(), LiveError> {
         let copies = self.faults.draw_copies();
         if copies == 0 {

@@ -24,9 +24,9 @@ use super::feed_clock::{Drift, FeedClock, Knot, STAMP_RESOLUTION_NS, fixed};
 
 /// Points of a fit.
 pub const FIT_POINTS: usize = 64;
-/// With fewer points the nominal rate is used.
+/// Points below which the nominal rate is used.
 const MIN_FIT_POINTS: usize = 8;
-/// Of the sample period, relative.
+/// Largest relative correction of the sample period.
 const MAX_CORRECTION: f64 = 1e-3;
 
 /// Where stamps come from.
@@ -65,7 +65,7 @@ struct RunFit {
     /// First index of the block being filled, and its point so far.
     block_start: i64,
     block_point: (f64, f64),
-    /// Of the line at the origin, and how far points lie from it.
+    /// Height of the line at the origin, and how far points lie from the line.
     height: f64,
     scatter: f64,
 }

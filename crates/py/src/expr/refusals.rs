@@ -6,7 +6,7 @@ use pyo3::prelude::*;
 use super::expression::{Expr, untraceable};
 use crate::errors::{PackageError, Result};
 
-/// As errors quote it.
+/// An expression as errors quote it.
 fn quoted(written: &NativeExpr) -> String {
     let text = written.to_string();
     match text.char_indices().nth(100) {

@@ -196,7 +196,7 @@ fn format(dtype: DType) -> &'static CStr {
     }
 }
 
-/// For `__arrow_c_array__`.
+/// The pair of capsules that `__arrow_c_array__` returns.
 pub(crate) fn export(py: Python<'_>, buffer: Buffer, dtype: DType) -> Result<Bound<'_, PyTuple>> {
     let length = buffer.len() / dtype.size();
     let (schema, array) = match dtype {

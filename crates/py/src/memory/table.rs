@@ -117,7 +117,7 @@ fn array_of<'py>(
     Ok(own(py, bytes, DType::Bool, None)?)
 }
 
-/// For `__arrow_c_schema__`.
+/// What `__arrow_c_schema__` gives.
 pub(crate) fn schema_capsule<'py>(
     py: Python<'py>,
     schema: &Schema,
@@ -126,7 +126,7 @@ pub(crate) fn schema_capsule<'py>(
     Ok(PyCapsule::new_with_value(py, schema, c"arrow_schema")?)
 }
 
-/// For `__arrow_c_stream__`.
+/// What `__arrow_c_stream__` gives.
 pub(crate) fn stream_capsule<'py>(
     py: Python<'py>,
     batch: &RecordBatch,

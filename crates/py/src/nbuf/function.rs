@@ -23,7 +23,7 @@ pub(super) struct Function {
     pub(super) total: Mutex<Option<Py<PyAny>>>,
 }
 
-/// Of a worker's buffer.
+/// The accumulator of a worker's buffer.
 pub(super) type Accumulator = Option<Py<PyAny>>;
 
 impl Function {

@@ -164,7 +164,7 @@ fn seconds(duration: Duration) -> f64 {
     duration.as_secs_f64()
 }
 
-/// For `isochrony.nbuffering`.
+/// The report as a dict for `isochrony.nbuffering`.
 fn described<'py>(
     py: Python<'py>,
     report: &Report,

@@ -248,7 +248,7 @@ fn primitive_array(dtype: DType, values: &Buffer, is_time: bool) -> ArrayRef {
         DType::U8 => Arc::new(numbers::<UInt8Type>(values)),
         DType::U16 => Arc::new(numbers::<UInt16Type>(values)),
         DType::F32 => Arc::new(numbers::<Float32Type>(values)),
-        // Not complex: `intern_fields` refused those when the plan was built.
+        // Complex numbers do not get here: `intern_fields` refused them when the plan was built.
         DType::F64 | DType::C64 | DType::C128 => Arc::new(numbers::<Float64Type>(values)),
     }
 }

@@ -14,7 +14,7 @@ use crate::interpreter::attach;
 #[derive(Clone)]
 pub(super) struct Function {
     pub(super) object: Callable,
-    /// As printed.
+    /// Its name as it is printed.
     pub(super) shown: String,
     /// `module:name`, if it can be imported.
     pub(super) import: Option<String>,

@@ -8,7 +8,7 @@ use crate::errors::{PackageError, Result};
 use crate::memory;
 use crate::table::NativeTable;
 
-/// For an array also start index and row count of each contiguous part.
+/// A result. For an array also pairs of start index and row count of each contiguous part.
 pub(crate) type GatheredObject<'py> = (Bound<'py, PyAny>, Option<Bound<'py, PyAny>>);
 
 pub(crate) fn object<'py>(

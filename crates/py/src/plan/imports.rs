@@ -11,7 +11,7 @@ use crate::errors::{PackageError, Result};
 pub(super) enum AllowedFunctions {
     #[default]
     None,
-    /// As `module:name`.
+    /// These, as `module:name`.
     Named(Vec<String>),
     All,
 }

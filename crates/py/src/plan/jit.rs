@@ -31,7 +31,7 @@ pub(super) struct JitOperator {
 }
 
 impl JitOperator {
-    /// For what flows through a port.
+    /// Compiles a function for what flows through a port.
     pub(super) fn kept(
         py: Python<'_>,
         function: Function,

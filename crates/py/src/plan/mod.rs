@@ -65,7 +65,7 @@ use saved::parameters;
 #[pyclass(frozen, module = "isochrony._native")]
 pub(crate) struct NativePlan {
     plan: Plan,
-    /// Of the Python objects that the plan refers to.
+    /// Owner of the Python objects that the plan refers to.
     owner: Option<Py<Owner>>,
 }
 

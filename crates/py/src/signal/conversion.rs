@@ -100,7 +100,7 @@ impl IndexArrays {
         })
     }
 
-    /// From position `first` on.
+    /// Stores results from position `first` on.
     fn put(&mut self, signal: &StoreSignal, first: usize, found: &[IndexAt]) {
         let indices = &mut self.indices.samples_mut::<i64>()[first..];
         for (out, at) in indices.iter_mut().zip(found) {

@@ -7,7 +7,7 @@ use isochrony_time::Fixed;
 
 #[derive(Clone)]
 pub(crate) enum KeyRange {
-    /// Of the signal itself.
+    /// Indices of the signal itself.
     Index(Range<i64>),
     Civil(Range<Fixed>),
     /// Samples of that signal, by whose times others are selected.

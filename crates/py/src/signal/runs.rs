@@ -54,7 +54,7 @@ impl Run {
     }
 }
 
-/// In index order.
+/// The runs of a signal, in index order.
 pub(crate) fn runs(signal: &Signal) -> Result<Vec<Run>> {
     Ok(signal
         .runs()?

@@ -67,7 +67,7 @@ impl Selection {
     }
 }
 
-/// None in a run without stamps.
+/// Civil time of a segment's first sample; None in a run without stamps.
 pub(crate) fn time_of_first(
     signal: &isochrony_store::Signal,
     seg: &SigSeg,

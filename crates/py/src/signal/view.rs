@@ -309,7 +309,7 @@ fn pair(range: Option<&std::ops::Range<i64>>) -> Option<(i64, i64)> {
     range.map(|range| (range.start, range.end))
 }
 
-/// As text; None if unknown.
+/// Civil times as text; None if unknown.
 fn set_civil(entry: &Bound<'_, PyDict>, civil: Option<(Fixed, Fixed)>) -> Result<()> {
     let text = |time: Fixed| isochrony_time::civil::format(time);
     entry.set_item("start", civil.map(|(start, _)| text(start)))?;

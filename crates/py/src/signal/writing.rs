@@ -107,8 +107,8 @@ impl From<isochrony_store::Appended> for Appended {
     }
 }
 
-/// Without `resolution` a time is exact to what its type and digits can say, a microsecond at the coarsest: a person
-/// who writes `00:00:07` means the second's beginning.
+/// A stamp. Without `resolution` a time is exact to what its type and digits can say, a microsecond at the coarsest: a
+/// person who writes `00:00:07` means the second's beginning.
 pub(crate) fn stamp(
     at: &Bound<'_, PyAny>,
     resolution: Option<&Bound<'_, PyAny>>,

@@ -13,7 +13,7 @@ use crate::signal::selection::Selection;
 pub(crate) struct TaskletDescription<'py> {
     pub(super) name: String,
     pub(super) function_name: String,
-    /// Of the function or plan, beside its name.
+    /// Identity of the function or plan, beside its name.
     pub(super) identity: String,
     pub(super) function: Option<Py<PyAny>>,
     pub(super) plan: Option<Bound<'py, NativePlan>>,

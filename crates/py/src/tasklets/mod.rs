@@ -115,7 +115,7 @@ pub(crate) fn run_tasklets<'py>(
 struct PreparedExecutor {
     executor: Executor,
     ends: Arc<EndingError>,
-    /// For the report.
+    /// Where functions are called, for the report.
     places: Vec<String>,
     processes: Option<Arc<ProcessPool>>,
 }

@@ -17,7 +17,7 @@ use crate::plan::{NativePlan, object};
 const STATES_PER_WORKER: usize = 4;
 
 pub(super) struct PlanRegistry {
-    /// By address; the object is kept so that the address stays its own.
+    /// Plans by address; the object is kept so that the address stays its own.
     known: HashMap<usize, RegisteredPlan>,
     kept: Arc<PlanStateCache>,
 }

@@ -75,7 +75,7 @@ pub(crate) fn check_scans(
     Ok(())
 }
 
-/// By signal.
+/// Ranges that tasklets write, by signal.
 pub(super) struct WrittenRanges(HashMap<TimebaseId, (Store, Vec<Range<i64>>)>);
 
 impl WrittenRanges {

@@ -29,7 +29,7 @@ impl<'a, 'py> FromPyObject<'a, 'py> for TimeArg {
     }
 }
 
-/// In nanoseconds, from seconds as a number, `timedelta` or `timedelta64`.
+/// A duration in nanoseconds, from seconds as a number, `timedelta` or `timedelta64`.
 pub(crate) fn duration_arg(object: &Bound<'_, PyAny>) -> Result<Fixed> {
     if let Ok(seconds) = object.cast::<PyInt>()
         && !object.is_instance_of::<PyBool>()

@@ -75,7 +75,7 @@ impl Network {
         Ok(self.lock().graph.id(name)?)
     }
 
-    /// In the order added.
+    /// All names, in the order in which they were added.
     pub(crate) fn names(&self) -> Vec<String> {
         let graph = Arc::clone(&self.lock().graph);
         let all = (0..).map_while(|id| graph.timebase(TimebaseId(id)));
@@ -96,7 +96,7 @@ impl Network {
         timebase.map_or(TimebaseKind::Civil, |timebase| timebase.kind.clone())
     }
 
-    /// By the store's id.
+    /// The timebase of a signal, by the store's id.
     pub(crate) fn member(&self, axis: TimebaseId) -> Option<TimebaseId> {
         let state = self.lock();
         let mut members = state.members.iter();
@@ -105,7 +105,7 @@ impl Network {
             .map(|member| member.id)
     }
 
-    /// By the store's id.
+    /// A signal, by the store's id.
     pub(crate) fn signal(&self, py: Python<'_>, axis: TimebaseId) -> Option<Py<Signal>> {
         let state = self.lock();
         let mut members = state.members.iter();

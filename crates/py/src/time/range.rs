@@ -56,7 +56,7 @@ impl Range {
         })
     }
 
-    /// Not clamped.
+    /// The range in a signal, not clamped.
     pub(crate) fn key_range(&self, py: Python<'_>, signal: &StoreSignal) -> Result<KeyRange> {
         let timebase = self.timebase.get();
         let graph = timebase.network.current(py)?;
@@ -76,7 +76,7 @@ impl Range {
         Ok(KeyRange::Civil(civil.start.value..civil.end.value))
     }
 
-    /// Between graphs by way of civil time.
+    /// Converts within the graph, or by civil time to another graph.
     fn converted(&self, py: Python<'_>, to: &Timebase) -> Result<isochrony_time::Range<Exact>> {
         let own = self.timebase.get();
         let graph = own.network.current(py)?;

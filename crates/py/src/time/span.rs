@@ -60,7 +60,7 @@ pub(crate) fn span(
     Ok(Span { start, end })
 }
 
-/// For pickling.
+/// What a span is made of again after pickling.
 type SpanEnds = (Option<Time>, Option<Time>);
 
 #[pymethods]

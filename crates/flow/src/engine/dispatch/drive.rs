@@ -70,7 +70,7 @@ fn fan_out_rest(
     Err(error)
 }
 
-/// Not an interrupt or a lack of memory.
+/// Whether the operator failed, as opposed to an interrupt or a lack of memory.
 pub(crate) fn is_operator_error(error: &OpError) -> bool {
     !matches!(
         error.kind(),
@@ -207,7 +207,7 @@ impl Drop for CurrentNodeGuard<'_> {
     }
 }
 
-/// For timed operators, or after a break.
+/// The same when operators are timed, or after a break.
 #[cold]
 fn run_followers_checked(
     slots: &mut [Slot],

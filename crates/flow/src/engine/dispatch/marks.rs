@@ -338,7 +338,7 @@ fn rewind_fan_in(
     Ok(())
 }
 
-/// To a fan-in and its consumers.
+/// Announces a contiguous range to a fan-in and its consumers.
 pub(super) fn announce_start(
     slot: &mut Slot,
     later: &mut [Slot],

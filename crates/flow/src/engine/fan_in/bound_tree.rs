@@ -3,7 +3,7 @@
 
 use std::ops::Range;
 
-/// From so many inputs on a tree is faster than a scan.
+/// Number of inputs from which a tree is faster than a scan.
 pub(super) const MIN_TREE_INPUTS: usize = 16;
 
 pub(super) struct BoundTree {

@@ -31,7 +31,7 @@ use range_starts::RangeStarts;
 /// It has no edge.
 pub(crate) const FEEDBACK_PORT: Port = 1;
 
-/// At an input that has rewound before the others.
+/// Held back at an input that has rewound before the others.
 pub(crate) enum HeldBack {
     Item(Item),
     Mark(Mark),
@@ -45,7 +45,7 @@ struct LoopProgress {
     entered: Option<i64>,
 }
 
-/// By input.
+/// Items that belong together, by input.
 pub(crate) type Matched = SmallVec<[(Port, Item); 4]>;
 
 struct Queue {
@@ -57,7 +57,7 @@ struct Queue {
     rewound: bool,
     /// Only names the loop that ends here; nothing arrives.
     silent: bool,
-    /// For errors: the operator before it.
+    /// The operator before it, for errors.
     from: String,
     /// Maps indices to civil time, for inputs that have only that in common.
     clock: Option<Arc<dyn Clock>>,
@@ -78,7 +78,7 @@ impl Queue {
         }
     }
 
-    /// On the axis on which inputs are matched. An unknown time waits for nothing.
+    /// An index on the axis on which inputs are matched. An unknown time waits for nothing.
     fn on_axis(&self, index: i64) -> i64 {
         let Some(clock) = self.clock.as_ref().filter(|_| index != i64::MIN) else {
             return index;
@@ -93,11 +93,11 @@ impl Queue {
 pub(crate) struct FanIn {
     align: Alignment,
     queues: Vec<Queue>,
-    /// For many inputs matched by index. None by time: a clock may change.
+    /// Bounds of many inputs that are matched by index. None by time: a clock may change.
     bounds: Option<BoundTree>,
     range_starts: RangeStarts,
     loop_progress: LoopProgress,
-    /// At inputs that have rewound.
+    /// Arrived at inputs that have rewound.
     held_back: Vec<(Port, HeldBack)>,
     released_bytes: u64,
 }
@@ -145,7 +145,7 @@ impl FanIn {
         self.bound_changed(usize::from(port));
     }
 
-    /// To be called after a queue or its progress changed.
+    /// Updates the tree after a queue or its progress changed.
     fn bound_changed(&mut self, port: usize) {
         if let Some(bounds) = &mut self.bounds {
             bounds.set(port, self.queues[port].bound());

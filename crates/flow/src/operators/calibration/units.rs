@@ -53,7 +53,7 @@ const PREFIXED: &[(&str, Dimension, f64)] = &[
     ("l", dimension(3, 0, 0, 0, 0), 1e-3),
 ];
 
-/// With their factor and the offset of their zero.
+/// Names that take no prefix, with their factor and the offset of their zero.
 const UNPREFIXED: &[(&str, Dimension, f64, f64)] = &[
     ("min", dimension(0, 0, 1, 0, 0), 60.0, 0.0),
     ("h", dimension(0, 0, 1, 0, 0), 3600.0, 0.0),
@@ -138,7 +138,7 @@ fn find_unit(name: &str) -> Option<ParsedUnit> {
     })
 }
 
-/// None if any part is unknown.
+/// Parses a unit; None if any part of it is unknown.
 pub(crate) fn parse_unit(text: &str) -> Option<ParsedUnit> {
     let text = text.trim().replace("**", "^");
     if let Some(one) = find_unit(&text) {

@@ -47,7 +47,7 @@ impl AlignedItems {
         Ok(true)
     }
 
-    /// Of the inputs after the first, in order.
+    /// Items of the inputs after the first, in order.
     pub(crate) fn others(&self) -> &[Item] {
         &self.waiting
     }

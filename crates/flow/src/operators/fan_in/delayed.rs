@@ -57,7 +57,7 @@ impl Delayed {
         }
     }
 
-    /// As bytes, and the number of values.
+    /// A row of initial values as bytes, and their number.
     fn initial_row(&self, dtype: DType) -> Result<(Vec<u8>, usize), PlanError> {
         let numbers: Option<Vec<f64>> = match &self.initial {
             Value::Array(list) => list.iter().map(Value::as_f64).collect(),

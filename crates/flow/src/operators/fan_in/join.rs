@@ -54,7 +54,7 @@ operator! {
 
 struct BoundState {
     matcher: Matcher,
-    /// For inputs that are ranges.
+    /// Builders for inputs that are ranges.
     builders: [Option<RowBuilder>; 2],
     open_inputs: usize,
 }
@@ -65,7 +65,7 @@ pub(crate) fn same_timebase(a: StreamId, b: StreamId) -> bool {
     a.get().timebase == b.get().timebase
 }
 
-/// For inputs matched by index whose rates differ.
+/// Hint for inputs matched by index whose rates differ.
 pub(super) const RATE_HINT: &str = "equal indices are equal times only at one rate: bring one of them to the rate of the other \
                           with resample(rate_hz=...), or align() it to the other";
 

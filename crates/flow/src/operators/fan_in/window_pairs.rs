@@ -27,9 +27,9 @@ pub(crate) struct WindowPairs {
 /// What the windows of both inputs have in common.
 pub(crate) struct PairInput {
     pub(crate) width: usize,
-    /// In hertz.
+    /// Sample rate in hertz.
     pub(crate) rate: f64,
-    /// Of values; empty if unknown.
+    /// Units of the inputs' values; empty if unknown.
     pub(crate) units: [&'static str; 2],
 }
 
@@ -63,7 +63,7 @@ impl WindowPairs {
         })
     }
 
-    /// Of an operator on these pairs.
+    /// Properties of an operator on these pairs.
     pub(crate) fn properties(&self, output: PortType) -> OperatorProperties {
         let mut properties = OperatorProperties::new([output])
             .align(Alignment::Window)

@@ -68,7 +68,7 @@ operator! {
     alternatives { "direct": Tolerance(ROUNDING_ERROR), "fft": Tolerance(ROUNDING_ERROR) }
 }
 
-/// Of the transforms, relative to the largest samples of a block.
+/// Rounding error of the transforms, relative to the largest samples of a block.
 const ROUNDING_ERROR: f64 = 1e-14;
 
 impl<T: Precision> StreamKernel<T> for Kernel<T> {
@@ -217,7 +217,7 @@ impl Fir {
         Ok(remez("fir", count, &bands, rate)?)
     }
 
-    /// In samples. Checks that it is whole and the same for all frequencies.
+    /// The group delay in samples. Checks that it is the same for all frequencies, and whole.
     fn centre_delay(&self, taps: &[f64]) -> Result<usize, PlanError> {
         let mirrored = taps.iter().zip(taps.iter().rev());
         let even = mirrored.clone().all(|(tap, other)| tap == other);

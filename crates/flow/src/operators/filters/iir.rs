@@ -129,7 +129,7 @@ pub(super) fn numbers(value: &Value) -> Vec<f64> {
     }
 }
 
-/// With the ripple or attenuation that it needs.
+/// The filter family, with the ripple or attenuation that it needs.
 pub(super) fn family(
     operator: &'static str,
     kind: &str,
@@ -162,7 +162,7 @@ pub(super) fn family(
     })
 }
 
-/// By name and corner frequencies.
+/// The band, by its name and corner frequencies.
 pub(super) fn band(
     operator: &'static str,
     name: &str,

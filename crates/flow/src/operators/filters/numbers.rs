@@ -141,7 +141,7 @@ pub(crate) struct NumberProcessor {
     windows: Option<(u64, u64)>,
     /// Since the start of the contiguous range.
     windows_seen: i64,
-    /// Of the kernel, until reported.
+    /// Bytes of the kernel, until they are reported.
     holds: u64,
 }
 

@@ -14,7 +14,7 @@ use crate::{PlanError, PortType};
 pub(crate) struct SampleInput {
     dtype: DType,
     stream: StreamId,
-    /// In hertz.
+    /// Sample rate in hertz.
     pub(crate) rate: f64,
     pub(crate) complex: bool,
     /// Whether values are in single precision.

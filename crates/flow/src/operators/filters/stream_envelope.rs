@@ -43,7 +43,7 @@ operator! {
     }
 }
 
-/// Of block transforms, relative to their largest samples.
+/// Rounding error of block transforms, relative to their largest samples.
 const ROUNDING_ERROR: f64 = 1e-14;
 
 /// Magnitude of each sample and its Hilbert transform, delayed by `lag` samples.

@@ -167,7 +167,7 @@ impl<T: bytemuck::Pod + Default> PartKernels<T> {
         Ok(())
     }
 
-    /// At the end of a contiguous range.
+    /// Computes the results still held at the end of a contiguous range.
     fn flush(&mut self, results: &mut [T]) {
         let parts = self.kernels.len();
         if let [kernel] = &mut self.kernels[..] {
@@ -204,7 +204,7 @@ pub(crate) struct ResultProperties {
 pub(crate) struct StreamProcessor(Option<BoundState>);
 
 struct BoundState {
-    /// To values of the kernel's precision; None: samples are such values.
+    /// Converts samples to values of the kernel's precision; None: they are such values.
     conversion: Option<CompiledExpr>,
     kernels: Kernels,
     dtype: DType,

@@ -31,7 +31,7 @@ operator! {
     }
 }
 
-/// Before data arrives.
+/// Maximum number of bytes reserved before data arrives.
 const MAX_RESERVED_BYTES: usize = 1 << 30;
 
 /// Takes new memory in large pages.

@@ -16,7 +16,7 @@ struct BoundState {
     program: Program,
     scratch: Scratch,
     state: State,
-    /// To compile again.
+    /// Kept to compile again.
     operator: &'static str,
     ports: SmallVec<[PortType; 2]>,
 }
@@ -152,7 +152,7 @@ pub(crate) fn contract(program: &Program) -> Contract {
     }
 }
 
-/// For these inputs.
+/// Values of a row of results, for these inputs.
 pub(crate) fn row_width(program: &Program, ports: &[PortType]) -> usize {
     match program.output().shape {
         Shape::Sample => ports.iter().map(width).max().unwrap_or(1),

@@ -25,7 +25,7 @@ pub(crate) struct RowBuilder {
 }
 
 impl RowBuilder {
-    /// For windows of a port with these fields after the common ones; returns the output type too.
+    /// Creates a builder for windows of a port with these fields after the common ones; returns the output type too.
     pub(crate) fn bind(
         operator: &'static str,
         port: &PortType,
@@ -108,7 +108,7 @@ impl RowBuilder {
         }
     }
 
-    /// None if there are no rows.
+    /// Takes the rows with the other columns; None if there are none.
     pub(crate) fn take(
         &mut self,
         columns: impl IntoIterator<Item = ArrayRef>,

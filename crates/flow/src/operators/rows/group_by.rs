@@ -59,7 +59,7 @@ struct BoundState {
     keys: Vec<(usize, ColumnValues)>,
     aggregates: Vec<(Option<usize>, Aggregate)>,
     groups: HashMap<GroupKey, usize>,
-    /// Of each row of the current batch.
+    /// Group of each row of the current batch.
     places: Vec<usize>,
 }
 

@@ -94,7 +94,7 @@ struct MatcherInput {
     /// Columns of start and end.
     range: (usize, usize),
     rows: VecDeque<PendingRow>,
-    /// With waiting rows, from number `first` on.
+    /// Blocks with waiting rows, from number `first` on.
     blocks: VecDeque<RecordBatch>,
     first: u64,
     bytes: u64,
@@ -103,7 +103,7 @@ struct MatcherInput {
 }
 
 impl MatcherInput {
-    /// In order of start: rows of merged streams may arrive out of order.
+    /// Inserts a row in order of start; rows of merged streams may arrive out of order.
     fn push(&mut self, row: PendingRow) {
         if self.rows.back().is_none_or(|last| last.start <= row.start) {
             return self.rows.push_back(row);

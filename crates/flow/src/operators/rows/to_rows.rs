@@ -51,7 +51,7 @@ struct BoundState {
 struct Column {
     compiled: CompiledExpr,
     dtype: DType,
-    /// Of a list; None: a single value.
+    /// Values per row of a list; None: a single value.
     width: Option<usize>,
     values: MutableBuffer,
 }

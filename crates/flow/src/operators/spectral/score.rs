@@ -57,7 +57,7 @@ operator! {
 }
 
 impl SpectralScore {
-    /// By frequency.
+    /// The weight of each frequency.
     fn weights(&self, input: &WindowInput) -> Result<Vec<f64>, PlanError> {
         let mut weights = numbers(&self.weights);
         if let [all] = weights[..]

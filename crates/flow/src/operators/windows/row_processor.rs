@@ -36,7 +36,7 @@ pub(crate) trait StoredKernel: Send {
     fn rows(&mut self, frames: &Frames, results: &mut [f64]) -> Result<(), OpError>;
 }
 
-/// For real samples of one type as stored; applies their calibration.
+/// A kernel for real samples of one type as stored; it applies their calibration.
 pub(crate) struct TypedStoredKernel<T, K>(K, PhantomData<fn(T)>);
 
 impl<T: Sample, K: RowKernel<T, f64>> TypedStoredKernel<T, K> {
@@ -55,7 +55,7 @@ impl<T: Sample, K: RowKernel<T, f64>> StoredKernel for TypedStoredKernel<T, K> {
 pub(crate) struct WindowInput {
     port: PortType,
     pub(crate) width: usize,
-    /// In hertz.
+    /// Sample rate in hertz.
     pub(crate) rate: f64,
     pub(crate) complex: bool,
     /// Whether values are in single precision.
@@ -119,7 +119,7 @@ impl WindowInput {
     }
 }
 
-/// In either precision, with memory for a tile of values.
+/// A kernel in either precision, and memory for a tile of values.
 pub(crate) enum AnyRowKernel {
     Single(Box<dyn RowKernel<f32>>, Vec<f32>),
     Double(Box<dyn RowKernel<f64>>, Vec<f64>),
@@ -152,7 +152,7 @@ pub(crate) fn dtype_of(single: bool, complex: bool) -> DType {
 pub(crate) struct RowProcessor(Option<BoundState>);
 
 struct BoundState {
-    /// To the kernel's values; None: it gets samples in place.
+    /// Converts a window's samples for the kernel; None: it gets them in place.
     values: Option<CompiledExpr>,
     kernel: AnyRowKernel,
     /// Samples per window, and parts per sample.

@@ -101,7 +101,7 @@ operator! {
     }
 }
 
-/// In either precision, with its output type.
+/// An inverse transform in either precision, with its output type.
 enum InverseTransform {
     Single(Inverse<f32>, (DType, StreamId)),
     Double(Inverse<f64>, (DType, StreamId)),
@@ -243,7 +243,7 @@ impl Operator for Ifft {
     }
 }
 
-/// By row; complex numbers are pairs.
+/// Computes the window of each row; complex numbers are pairs.
 fn invert<T: isochrony_dsp::spectrum::Precision>(
     inverse: &mut Inverse<T>,
     rows: &[T],

@@ -25,7 +25,7 @@ pub enum OpErrorKind {
     /// An item that does not fit the type of its port.
     #[error("got {got}, but the type of the input is {expected}; correct the operator before it")]
     WrongItem {
-        /// By the port's type.
+        /// What the port's type asks for.
         expected: &'static str,
         /// The item.
         got: &'static str,
@@ -73,7 +73,7 @@ pub enum OpErrorKind {
         ahead: String,
         /// The edge whose items are missing.
         behind: String,
-        /// By how much.
+        /// How far the one is ahead, in samples.
         skew: i64,
         /// Bytes in queues.
         queued: u64,
@@ -184,7 +184,7 @@ impl<E: Into<OpErrorKind>> From<E> for OpError {
     }
 }
 
-/// For the operator or source that used the store.
+/// Converts an error of a store into that of the operator or source that used it.
 pub(crate) fn store_error(error: StoreError) -> OpError {
     OpErrorKind::Failed(Cause::from(error)).into()
 }

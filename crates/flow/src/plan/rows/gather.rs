@@ -16,7 +16,7 @@ pub(crate) struct Gatherer {
     fields: Fields,
     large: Vec<RecordBatch>,
     small: Vec<RecordBatch>,
-    /// In `small`.
+    /// Rows in `small`.
     small_rows: usize,
 }
 

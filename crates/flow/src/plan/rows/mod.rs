@@ -39,7 +39,7 @@ pub(crate) use regrid::on_grid;
 #[derive(Debug, Clone)]
 pub struct Rows {
     batch: RecordBatch,
-    /// None for groups, which have no indices.
+    /// Indices that the rows cover; None for groups, which have no indices.
     covers: Option<Range<i64>>,
     /// Start of the next row, if it continues these.
     next: i64,

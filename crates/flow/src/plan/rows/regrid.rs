@@ -34,7 +34,7 @@ pub(crate) fn on_grid(clock: Arc<dyn Clock>, stream: &Stream) -> Arc<dyn Clock> 
 struct Regrid {
     clock: Arc<dyn Clock>,
     ratio: Ratio,
-    /// Of the original stream.
+    /// Nominal period of the original stream.
     period_ns: f64,
 }
 

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::{Cause, OpError, OpErrorKind};
 
-/// By this process.
+/// Number of files that this process began.
 static FILES_BEGUN: AtomicU64 = AtomicU64::new(0);
 
 /// No other execution uses it.
@@ -144,7 +144,7 @@ fn store_around(path: &Path) -> Option<PathBuf> {
         .map(Path::to_path_buf)
 }
 
-/// For most errors of the operating system.
+/// Remedy for most errors of the operating system.
 const REMEDY: &str = "check the path, its permissions and the space on its disk";
 
 fn failed(doing: &str, path: &Path, why: &io::Error, mend: &str) -> OpError {

@@ -79,7 +79,7 @@ impl WavSink {
     }
 }
 
-/// None if the items are no audio.
+/// Number of channels; None if the items are no audio.
 fn channels(port: &PortType) -> Option<u16> {
     match *port {
         PortType::Samples { .. } => Some(1),

@@ -79,7 +79,7 @@ impl WavFormat {
         matches!(self, Self::Float32 | Self::Float64)
     }
 
-    /// Without the sign: values from -2^k to 2^k - 1 fit.
+    /// Bits without the sign: values from -2^k to 2^k - 1 fit.
     fn magnitude_bits(self) -> u32 {
         8 * self.size() as u32 - 1
     }

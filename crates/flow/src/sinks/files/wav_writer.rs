@@ -48,7 +48,7 @@ struct OpenWavFile {
     part: PartFile,
     out: BufWriter<std::fs::File>,
     header: Header,
-    /// Of samples.
+    /// Bytes of samples.
     data_bytes: u64,
 }
 
@@ -94,7 +94,7 @@ pub(super) struct WavWriter {
     gaps: WavGaps,
     keep_partial: bool,
     dtype: DType,
-    /// Of the next file.
+    /// Header of the next file.
     header: Header,
     clock: Option<Arc<dyn Clock>>,
     file: Option<OpenWavFile>,
@@ -249,7 +249,7 @@ impl WavWriter {
 
 const TIME_LEN: usize = "2026-01-01T00:00:00.000000000Z".len();
 
-/// To the nanosecond, padded to a fixed length.
+/// A time to the nanosecond, padded to a fixed length.
 fn padded_time(time: isochrony_time::Fixed) -> String {
     let whole = isochrony_time::Fixed::from_int(time.round_i64().unwrap_or(0));
     format!("{:TIME_LEN$.TIME_LEN$}", civil::format(whole))

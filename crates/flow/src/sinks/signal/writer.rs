@@ -220,7 +220,7 @@ impl SignalSinkWriter {
         Ok(())
     }
 
-    /// Between two times.
+    /// Samples of the new signal between two times.
     fn samples_between(&self, from: Fixed, to: Fixed) -> Option<f64> {
         Some(to.checked_sub(from)?.to_f64() * self.rate.to_f64() / 1e9)
     }

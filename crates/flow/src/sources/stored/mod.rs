@@ -51,7 +51,7 @@ use snapshot::StoredSnapshot;
 pub struct StoredRecording {
     store: PathBuf,
     signal: Signal,
-    /// In read order; None: all, including what is appended later.
+    /// Index ranges in read order; None: all, including what is appended later.
     ranges: Option<Vec<Range<i64>>>,
     /// None without civil time.
     clock: Option<Arc<StoredClock>>,
@@ -150,7 +150,7 @@ impl StoredRecording {
         Ok(Box::new(self.pass_over(signal, parts, before, segment)?))
     }
 
-    /// From now on times are those at a handle's commit.
+    /// Looks up times at the commit of a handle from now on.
     fn read_as(&self, signal: &Signal) -> Result<(), OpError> {
         if let Some(clock) = &self.clock {
             let mut newest = clock.0.write().unwrap_or_else(PoisonError::into_inner);

@@ -26,7 +26,7 @@ pub(crate) struct StoredPass {
     /// Its piece that was read last.
     pub(super) cut: SegmentCutter,
     pub(super) before: PreviousEnd,
-    /// To follow a `Rewind`.
+    /// The `RangeStart` that follows a `Rewind`.
     pub(super) pending: Option<SourceEvent>,
     /// The first range is announced even if it continues the samples before the pass.
     pub(super) announces_start: bool,

@@ -14,7 +14,7 @@ use crate::{
     Snapshot, Source, StoredRecording,
 };
 
-/// At the commit at which an execution began.
+/// A stored signal at the commit at which an execution began.
 pub(crate) struct StoredSnapshot {
     stored: StoredRecording,
     signal: Signal,
@@ -109,7 +109,7 @@ impl StoredSnapshot {
         (vec![Stretch { run, range }], before)
     }
 
-    /// For its tasks, which share one read-ahead.
+    /// Readers for its tasks, which share one read-ahead.
     pub(crate) fn readers(
         &self,
         segment: u64,

@@ -34,7 +34,7 @@ pub(super) struct FeedSource {
     started: Instant,
     decoder: FrameDecoder,
     reorder: ReorderBuffer<ReceivedFrame>,
-    /// Of the session so far.
+    /// Highest index of the session so far.
     highest: u64,
     /// Feed index of the session's index 0, once known.
     session_base: Option<i64>,
@@ -115,7 +115,7 @@ impl FeedSource {
         self.place_decoded()
     }
 
-    /// At `end` nothing follows.
+    /// Decides what depends on time alone; at `end` nothing follows.
     fn tick(&mut self, now: Duration, end: bool) -> Result<(), OpError> {
         let inner = self.listener.0.clone();
         self.decoder

@@ -97,7 +97,7 @@ impl SegmentBuilder {
         Ok(BufferMut::zeroed(bytes)?.freeze())
     }
 
-    /// None without samples.
+    /// The segment as it is; None if it has no samples.
     pub(super) fn flush(&mut self) -> Option<BuiltSegment> {
         let partial = self.partial.take()?;
         let bytes = partial.samples as usize * self.dtype.size();

@@ -8,7 +8,7 @@ use crate::plan::function::Function;
 pub(in crate::plan) struct ClassOperator {
     /// An `isochrony.operators.Factory`; its import name is the class's.
     pub(super) factory: Function,
-    /// For saved plans; None if they are no JSON.
+    /// Parameters for saved plans; None if they are no JSON.
     pub(super) params: Option<Map<String, Value>>,
 }
 

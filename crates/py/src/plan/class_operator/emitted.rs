@@ -35,7 +35,7 @@ impl RunningInstance {
         })
     }
 
-    /// None if there are no values.
+    /// Converts emitted values; None if there are none.
     fn item(
         &mut self,
         py: Python<'_>,

@@ -17,7 +17,7 @@ pub(super) struct RunningInstance {
     pub(super) lag: u64,
     pub(super) inputs: usize,
     pub(super) outputs: Vec<PortType>,
-    /// Without outputs its input passes.
+    /// It has no outputs: its input passes.
     pub(super) passes: bool,
     /// Items of earlier inputs, until the last input's item completes them.
     pub(super) waiting: Vec<Item>,

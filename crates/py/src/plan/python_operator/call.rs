@@ -30,7 +30,7 @@ use crate::plan::operator_error::{failed, raised};
 
 pub(super) struct FunctionCaller {
     of: PythonOperator,
-    /// Of the output.
+    /// The output's stream.
     stream: Option<StreamId>,
     lender: ArrayLender,
     /// Worker processes call the function.
@@ -43,7 +43,7 @@ struct RunFunctions {
     function: Arc<Py<PyAny>>,
     make_state: Option<Arc<Py<PyAny>>>,
     on_break: Option<Arc<Py<PyAny>>>,
-    /// Of the current gap-free range.
+    /// State of the current gap-free range.
     state: Option<Py<PyAny>>,
     inside: Arc<Nesting>,
 }
@@ -59,7 +59,7 @@ impl RunFunctions {
 }
 
 impl FunctionCaller {
-    /// For type checks only.
+    /// An instance for type checks only.
     pub(super) fn unbound(of: PythonOperator) -> Self {
         Self {
             of,
@@ -70,7 +70,7 @@ impl FunctionCaller {
         }
     }
 
-    /// For a run at a nesting.
+    /// An instance for a run at a nesting.
     pub(super) fn new(
         of: PythonOperator,
         remote: Option<RemoteFunction>,
@@ -150,7 +150,7 @@ impl FunctionCaller {
         self.call(&block, samples.start(), wanted, out)
     }
 
-    /// Without `wanted` the function also gets the start index, and its result is dropped.
+    /// Calls the function with a block. Without `wanted` it also gets the start index, and its result is dropped.
     fn call(
         &mut self,
         block: &Block<'_>,

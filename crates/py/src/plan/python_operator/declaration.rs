@@ -67,7 +67,7 @@ pub(in crate::plan) struct PythonOperator {
 }
 
 impl PythonOperator {
-    /// In messages and saved plans.
+    /// Name in messages and saved plans.
     pub(in crate::plan) fn operator_name(&self) -> &'static str {
         if self.role == FunctionRole::Each {
             "each"

@@ -18,7 +18,7 @@ use crate::plan::running::RunContext;
 use crate::workers::{call_context, host_function};
 
 impl PythonOperator {
-    /// Or why it cannot be sent to worker processes.
+    /// The function for worker processes; or why it cannot be sent there.
     fn portable(&self, run: &RunOptions<'_>) -> Result<Arc<PortableFunction>, String> {
         let object = self.function.object.get();
         let object = host_function(&object.map_err(|error| error.to_string())?);

@@ -13,7 +13,7 @@ use crate::workers::operator_error;
 pub(super) struct ReturnType {
     pub(super) dtype: DType,
     pub(super) rows: usize,
-    /// None: single values only.
+    /// Columns; None: single values only.
     pub(super) columns: Option<usize>,
 }
 

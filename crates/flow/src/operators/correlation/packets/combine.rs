@@ -15,7 +15,7 @@ use crate::{
     Port, PortType, json,
 };
 
-/// For receivers without a known error rate, so that all weigh the same.
+/// Assumed for every receiver without a known error rate, so that all weigh the same.
 const DEFAULT_ERROR_RATE: f64 = 0.01;
 
 operator! {
@@ -124,7 +124,7 @@ impl BoundState {
 }
 
 impl CombinePackets {
-    /// By receiver.
+    /// Cluster of each receiver.
     fn clusters(&self, receivers: usize) -> Result<Vec<u32>, PlanError> {
         let clusters_given = numbers(&self.clusters);
         if clusters_given.is_empty() {

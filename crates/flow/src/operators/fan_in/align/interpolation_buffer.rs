@@ -73,7 +73,7 @@ impl InterpolationBuffer {
         }
     }
 
-    /// At or before a time.
+    /// The last mark at or before a time.
     fn mark_before(&mut self, time: i64) -> Option<usize> {
         let at = |mark: usize| self.marks.get(mark).copied();
         let near = at(self.cursor).is_some_and(|mark| mark <= time)

@@ -74,9 +74,9 @@ operator! {
 
 struct BoundState {
     method: Interpolation,
-    /// Of the signal and the reference; None: their indices are the same.
+    /// Clocks of the signal and of the reference; None: their indices are the same.
     clocks: Option<[Arc<dyn Clock>; 2]>,
-    /// Of the signal's samples, in nanoseconds.
+    /// The signal's sample period in nanoseconds.
     period: f64,
     values: CompiledExpr,
     stream: StreamId,
@@ -116,7 +116,7 @@ impl BoundState {
         let mut ends = [0; 2];
         self.times(0, &[samples.start(), samples.end() - 1], &mut ends)?;
         let continues = self.buffers.back().is_some_and(|buffer| {
-            // As integers: present-day times as doubles are multiples of 256 ns.
+            // Subtract as integers: as doubles, present-day times are multiples of 256 ns.
             let step = ends[0].saturating_sub(buffer.last) as f64;
             let steady = (step - self.period).abs() <= 1e-3 * self.period + 2.0;
             !buffer.complete && buffer.end() == samples.start() && steady
@@ -173,7 +173,7 @@ impl BoundState {
         }
     }
 
-    /// At most one block of the first waiting samples.
+    /// Looks up the times of the first waiting samples, at most one block.
     fn look_up_times(&mut self, range: &Range<i64>) -> Result<(), OpError> {
         if self.times_range.start == range.start && !self.times_range.is_empty() {
             return Ok(());

@@ -122,7 +122,7 @@ impl<T: Precision> PartResamplers<T> {
         Ok(())
     }
 
-    /// At the end of a contiguous range.
+    /// Computes the remaining results at the end of a contiguous range.
     pub(super) fn finish(&mut self, results: &mut [T]) -> Result<(), OpError> {
         let parts = self.resamplers.len();
         if let [resampler] = &mut self.resamplers[..] {
