@@ -15,7 +15,7 @@ use std::ops::Range;
 use isochrony_expr::Expr;
 use isochrony_flow::{
     Item, Next, OpError, Operator, OperatorFactory, OperatorProperties, Out, Parallelism, Plan,
-    PlanError, Port, PortType, RunOptions, SharedFactory, SharedRecording,
+    PlanError, Port, PortType, Report, RunOptions, SharedFactory, SharedRecording,
 };
 use proptest::prelude::*;
 
@@ -107,29 +107,19 @@ fn what_is_held_brings_scans_together_that_do_not_show_cuts() {
         ),
         "{text}"
     );
+    let from_start = |report: &Report| {
+        let tasks = report.tasks.iter();
+        tasks.filter(|task| task.range.start == 0).count()
+    };
     let mut options = RunOptions::default();
     (options.task, options.tolerance, options.workers) = (2000, 1e-8, 3);
     let (_, report) = joined_plan(&kept, true, false)
         .collect_with(&options)
         .unwrap();
-    // Of each scan by itself: both from the first sample on.
-    assert_eq!(
-        report
-            .tasks
-            .iter()
-            .filter(|task| task.range.start == 0)
-            .count(),
-        2
-    );
+    // Each scan has tasks of its own: both begin with the first sample.
+    assert_eq!(from_start(&report), 2);
     let (_, report) = joined_plan(&kept, true, true)
         .collect_with(&options)
         .unwrap();
-    assert_eq!(
-        report
-            .tasks
-            .iter()
-            .filter(|task| task.range.start == 0)
-            .count(),
-        1
-    );
+    assert_eq!(from_start(&report), 1);
 }
