@@ -8,7 +8,7 @@ use std::io;
 pub enum LiveError {
     /// An illegal address.
     #[error(
-        "{address:?} is not a feed address: {why}; give udp://HOST:PORT, tcp://HOST:PORT or - for standard input"
+        "{address:?} is not a feed address: {why}; give udp://HOST:PORT, tcp://HOST:PORT, or - for standard input or output"
     )]
     Address {
         /// The address as it was given.

@@ -355,6 +355,29 @@ fn damage_of_the_source_does_not_reach_the_backup() {
     assert_eq!(after["n/short"], shown(&path)["n/short"]);
 }
 
+#[test]
+fn damage_of_the_last_chunk_does_not_reach_the_backup() {
+    for (name, shard, sample) in [("n/short", 0, 490), ("n/long", 0, 3_300_900)] {
+        let folder = tempfile::tempdir().expect("a folder");
+        let (path, to) = (folder.path().join("a.iso"), folder.path().join("b.iso"));
+        store_at(&path).close().expect("closed");
+        copy(&path, &to);
+        let before = shown(&to);
+        let shard = path.join(name).join(format!("data/c/{shard}"));
+        let mut bytes = fs::read(&shard).expect("read");
+        bytes[4096 + 2 * sample] ^= 0x3f;
+        fs::write(&shard, bytes).expect("written");
+        let report = backup(&path, &to, &mut |_| ()).expect("backed up");
+        let [(failed, why)] = report.failed.as_slice() else {
+            panic!("{report:?}")
+        };
+        assert_eq!(failed, name);
+        assert!(why.contains("checksum"), "{why}");
+        assert_eq!(verify(&to, &DEEP).expect("verified").findings, []);
+        assert_eq!(shown(&to), before);
+    }
+}
+
 trait CloseCommitted {
     fn close_committed(&self);
 }

@@ -145,30 +145,7 @@ impl Backup<'_, '_> {
             interrupt::look("back up")?;
             let first = at / length * length;
             let stop = (first + length).min(range.end);
-            let source = &self.source.shared().backend;
-            bytes.fill(0);
-            let whole = first..(first + length).min(state.end);
-            StoredSamples::new(source, state)?.visit(whole, &mut |index, part| {
-                let from = (index - first).unsigned_abs() as usize * size;
-                bytes[from..from + part.len()].copy_from_slice(part);
-                Ok(())
-            })?;
-            if first + length <= state.end {
-                let stored = source.chunk_crc(id, (first / length).cast_unsigned())?;
-                let computed = crc::masked(&mut bytes, first, size, &state.gaps);
-                if let (Some(stored), Some(computed)) = (stored.filter(|crc| *crc != 0), computed)
-                    && stored != computed
-                {
-                    return Err(StoreError::DamagedFile {
-                        path: source.data_shard_path(
-                            id,
-                            (first / super::difference::shard_samples(state)).cast_unsigned(),
-                        )?,
-                        offset: 0,
-                        reason: "its samples do not have the checksum that is recorded",
-                    });
-                }
-            }
+            self.read_checked(signal, first, &mut bytes)?;
             let own = (at - first).unsigned_abs() as usize * size
                 ..(stop - first).unsigned_abs() as usize * size;
             let mut change = Change::new(id);
@@ -259,28 +236,64 @@ impl Backup<'_, '_> {
         let mut sums = Vec::new();
         for chunk in 0..state.end / length {
             interrupt::look("back up")?;
-            let first = chunk * length;
             let number = chunk.cast_unsigned();
-            let Some(stored) = source.chunk_crc(id, number)?.filter(|crc| *crc != 0) else {
-                continue;
-            };
-            bytes.fill(0);
-            let range = first..first + length;
-            StoredSamples::new(source, state)?.visit(range, &mut |index, part| {
+            let stored = source.chunk_crc(id, number)?.filter(|crc| *crc != 0);
+            if let Some(stored) = stored {
+                self.read_checked(signal, chunk * length, &mut bytes)?;
+                sums.push((number, stored));
+            }
+        }
+        let last = state.end / length * length;
+        if last < state.end {
+            self.read_checked(signal, last, &mut bytes)?;
+        }
+        Ok(sums)
+    }
+
+    /// Reads the chunk that begins with sample `first`, and compares it with the source's checksum. That of the chunk that
+    /// the signal's end cuts short reaches to the end as of the source's last checkpoint.
+    fn read_checked(
+        &self,
+        signal: &SignalDifference,
+        first: i64,
+        bytes: &mut [u8],
+    ) -> Result<(), StoreError> {
+        let source = &self.source.shared().backend;
+        let (id, state) = (signal.id, &signal.state);
+        let size = state.meta.dtype.size();
+        let length = state.meta.chunk_samples.max(1).cast_signed();
+        let after = first + length;
+        bytes.fill(0);
+        StoredSamples::new(source, state)?.visit(
+            first..after.min(state.end),
+            &mut |index, part| {
                 let from = (index - first).unsigned_abs() as usize * size;
                 bytes[from..from + part.len()].copy_from_slice(part);
                 Ok(())
-            })?;
-            if crc::masked(&mut bytes, first, size, &state.gaps).is_some_and(|crc| crc != stored) {
-                return Err(StoreError::DamagedFile {
-                    path: source.signal_path(id)?.join("data"),
+            },
+        )?;
+        let known = if after <= state.end {
+            let stored = source.chunk_crc(id, (first / length).cast_unsigned())?;
+            stored.filter(|crc| *crc != 0).map(|crc| (after, crc))
+        } else {
+            let tail = source.tail_crc(id)?;
+            tail.filter(|(end, _)| first < *end && *end <= state.end)
+        };
+        let Some((end, stored)) = known else {
+            return Ok(());
+        };
+        let summed = &mut bytes[..(end - first).unsigned_abs() as usize * size];
+        match crc::masked(summed, first, size, &state.gaps) {
+            Some(computed) if computed != stored => {
+                let shard = (first / super::difference::shard_samples(state)).cast_unsigned();
+                Err(StoreError::DamagedFile {
+                    path: source.data_shard_path(id, shard)?,
                     offset: 0,
                     reason: "its samples do not have the checksum that is recorded",
-                });
+                })
             }
-            sums.push((number, stored));
+            _ => Ok(()),
         }
-        Ok(sums)
     }
 
     fn advance(&mut self, copy: &mut CopyState, bytes: u64) {
