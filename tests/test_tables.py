@@ -193,6 +193,23 @@ def test_arrow_takes_tables_and_what_is_selected_of_them(store: iso.Store, kind:
             assert [complex(*pair) for pair in arrow["phase"].to_pylist()] == part["phase"].tolist()
 
 
+@pytest.mark.parametrize("kind", ["gathered", "made"])
+def test_no_column_can_be_written(store: iso.Store, kind: str) -> None:
+    """NumPy would show what was written, and Arrow the rows that the engine has."""
+    table = gathered(store) if kind == "gathered" else made()
+    for part in parts(table):
+        for name in part.columns:
+            with pytest.raises(ValueError, match="read-only"):
+                part[name][:] = 0
+    frame = table.to_pandas()
+    frame.loc[0, "max"] = 77
+    assert 77 not in table["max"]
+    own = np.arange(3)
+    iso.Table({"a": own})
+    own[0] = 5
+    assert own.flags.writeable
+
+
 def test_unknown_values_stay_unknown_in_a_part() -> None:
     """NumPy has NaN for them; Arrow has null."""
     pyarrow = pytest.importorskip("pyarrow")
@@ -209,6 +226,7 @@ def test_unknown_values_stay_unknown_in_a_part() -> None:
 
     native: _native.NativeTable = Native()  # type: ignore[assignment]
     table = iso.Table._of(native)
+    assert not table["a"].flags.writeable
     assert pyarrow.table(table[1:])["a"].to_pylist() == [None, 3]
     assert pyarrow.table(table[1:])["a"].type == pyarrow.int64()
 

@@ -13,13 +13,12 @@ from .arrow_columns import arrow_array
 from .extras import require
 from .native_errors import OptionError
 from .options import flag, whole
+from .table_columns import Column, read_only, sort_order
 
 if TYPE_CHECKING:
     from ._native import NativeTable
 
 __all__ = ["Table", "TableIndexError", "TableKeyError"]
-
-Column = npt.NDArray[Any]
 
 # Rows that are printed before and after the dots.
 _EDGE = 5
@@ -44,8 +43,9 @@ class Table:
     """Named columns of equal length: ``len(t)``, ``t[5]``, ``t[:5]``, ``t[mask]`` are rows, ``t["max"]`` is a column.
 
     Columns are NumPy arrays, shape (rows,), or (rows, values) where a row has several values; times are
-    datetime64[ns], UTC. A table does not change: what selects or sorts gives a new one. Those that plans return share
-    the engine's memory, so their columns are read-only.
+    datetime64[ns], UTC. A table does not change: its columns are read-only, and selecting or sorting gives a new one.
+    Tables share memory, without a copy: those that plans return with the engine, others with the arrays that they were
+    made of, so do not write to these afterwards.
 
     ``"max" in t``, `keys`, `items`, `values`, `get` and ``dict(t)`` are about columns; iterating gives rows as dicts.
 
@@ -88,7 +88,7 @@ class Table:
     __slots__ = ("_columns", "_native", "_native_rows", "_units")
 
     def __init__(self, columns: Mapping[str, Column], units: Mapping[str, str] | None = None) -> None:
-        self._columns = {name: np.asarray(column) for name, column in columns.items()}
+        self._columns = {name: read_only(np.asarray(column)) for name, column in columns.items()}
         self._units = {name: unit for name, unit in (units or {}).items() if unit}
         # Where the rows came from, and which of them these are (None: all, in order): Arrow knows nulls and types that
         # NumPy does not have.
@@ -104,17 +104,31 @@ class Table:
     @classmethod
     def _of(cls, native: NativeTable) -> Self:
         """The rows that a plan gathered."""
-        table = cls({name: native.column(name) for name in native.names}, native.units)
-        table._native = native
+        return cls._with({name: native.column(name) for name in native.names}, native.units, native)
+
+    @classmethod
+    def _with(
+        cls,
+        columns: Mapping[str, Column],
+        units: Mapping[str, str],
+        native: NativeTable | None = None,
+        native_rows: npt.NDArray[np.int64] | None = None,
+    ) -> Self:
+        """A table of columns that need no check."""
+        table = cls.__new__(cls)
+        # A column that could be written would differ from what Arrow reads of the native rows.
+        table._columns = {name: read_only(column) for name, column in columns.items()}
+        table._units = {name: units[name] for name in columns if units.get(name)}
+        table._native, table._native_rows = native, native_rows
         return table
 
     def _take(self, rows: slice | npt.NDArray[np.int64]) -> Self:
         """These rows, in this order."""
-        taken = type(self)({name: column[rows] for name, column in self._columns.items()}, self._units)
+        native_rows = None
         if self._native is not None:
-            taken._native = self._native
-            taken._native_rows = (np.arange(len(self)) if self._native_rows is None else self._native_rows)[rows]
-        return taken
+            native_rows = (np.arange(len(self)) if self._native_rows is None else self._native_rows)[rows]
+        columns = {name: column[rows] for name, column in self._columns.items()}
+        return self._with(columns, self._units, self._native, native_rows)
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -207,7 +221,7 @@ class Table:
                 raise OptionError(
                     f"sort({name!r}) is refused: a row has {column.shape[1:]} values; compute one, and sort by that"
                 )
-            order = order[_order(column[order], descending)]
+            order = order[sort_order(column[order], descending)]
         return self._take(order)
 
     def to_numpy(self) -> npt.NDArray[np.void]:
@@ -308,10 +322,8 @@ class Table:
 
     def _only(self, names: list[str] | tuple[str, ...]) -> Self:
         """A table of some columns."""
-        some = type(self)({name: self._column(name) for name in names}, self._units)
-        some._units = {name: unit for name, unit in self._units.items() if name in some._columns}
-        some._native, some._native_rows = self._native, self._native_rows
-        return some
+        columns = {name: self._column(name) for name in names}
+        return self._with(columns, self._units, self._native, self._native_rows)
 
     def _row(self, row: int) -> int:
         if not -len(self) <= row < len(self):
@@ -376,12 +388,3 @@ def _cell(value: Any) -> str:
     if isinstance(value, np.floating):
         return f"{value:.6g}"
     return str(value)
-
-
-def _order(column: Column, descending: bool) -> npt.NDArray[np.int64]:
-    """Which rows come first, second and so on; equal ones in their order, NaN and NaT last."""
-    if not descending:
-        return np.argsort(column, kind="stable")
-    order = len(column) - 1 - np.argsort(column[::-1], kind="stable")[::-1]
-    unknown = column[order] != column[order]
-    return np.concatenate([order[~unknown], order[unknown]])
