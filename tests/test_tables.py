@@ -154,6 +154,75 @@ def test_errors_name_the_value_and_what_there_is() -> None:
         iso.Table({"a": np.arange(3), "b": np.arange(4)})
 
 
+def test_what_cannot_be_a_column_is_refused() -> None:
+    refused: list[tuple[Any, str]] = [
+        ([1, 2], "a table of a list is refused; give a dict"),
+        ({1: np.arange(2)}, "named 1; give text"),
+        ({"a": [[1, 2], [3]]}, "'a' of a table is no array .*equal length"),
+        ({"a": np.ma.array([1, 2], mask=[0, 1])}, "'a' of a table has masked values"),
+        ({"a": np.array(["3000"], "M8[Y]")}, "'a' of a table has times .*1678 to 2262"),
+        ({"a": np.array([1], "m8[ps]")}, "'a' of a table has times"),
+    ]
+    for columns, message in refused:
+        with pytest.raises(iso.OptionError, match=message):
+            iso.Table(columns)
+    assert iso.Table({"a": np.ma.array([1, 2])})["a"].tolist() == [1, 2]
+    for units, message in (({"typo": "m"}, "'typo', which is no column; the table has a"), ({"a": 5}, "is 5; give")):
+        with pytest.raises(iso.OptionError, match=message):
+            iso.Table({"a": np.arange(2)}, units)  # type: ignore[arg-type]
+
+
+def test_columns_have_native_byte_order_and_nanoseconds() -> None:
+    table = iso.Table({
+        "big": np.array([1, 2], ">i4"),
+        "day": np.array(["2024-01-02", "NaT"], "M8[D]"),
+        "took": np.array([3, 4], "m8[s]"),
+    })  # fmt: skip
+    assert [column.dtype.str for column in table.values()] == ["<i4", "<M8[ns]", "<m8[ns]"]
+    assert table["big"].tolist() == [1, 2]
+    assert table["day"][0] == np.datetime64("2024-01-02")
+    assert np.isnat(table["day"][1])
+    assert table["took"][1] == np.timedelta64(4, "s")
+
+
+def test_keys_with_two_meanings_are_refused() -> None:
+    table = made()
+    masked = np.ma.array(np.ones(7, bool), mask=np.arange(7) == 2)
+    keys: list[tuple[Any, str]] = [
+        ((0, 1), r"no \(0, 1\); give"),
+        ((), r"no \(\); give"),
+        (["max", "max"], "name one twice"),
+        (["max", 1], "no .*'max', 1"),
+        (masked, "with masked values; give"),
+        (np.array([True, False], object), r"no array of dtype object, shape \(2,\); give.*dtype bool"),
+        (slice(None, None, 0), "None:None:0 .*zero"),
+        (slice("start", "max"), "'start':'max'.*a list of names"),
+    ]
+    for key, message in keys:
+        with pytest.raises(iso.OptionError, match=message):
+            table[key]
+    for names in (np.array(["max", "mean"]), np.array(["max", "mean"], object), ("max", "mean")):
+        assert table[names].columns == ("max", "mean")  # type: ignore[call-overload]
+    assert ["max"] not in table
+    assert table.get(["max"]) is None  # type: ignore[arg-type]
+    with pytest.raises(iso.OptionError, match=r"sort.*comparable"):
+        iso.Table({"a": np.array([1, None], object)}).sort("a")
+
+
+def test_columns_without_an_arrow_type_are_refused() -> None:
+    pytest.importorskip("pyarrow")
+    columns = [
+        np.ones(2, "clongdouble"), np.ones(2, "longdouble"), np.ones((2, 0)), np.array([1, "a"], object),
+        np.zeros(2, [("x", "i4")]),
+    ]  # fmt: skip
+    for column in columns:
+        with pytest.raises(iso.OptionError, match=r"column 'odd' of dtype .* has no Arrow type"):
+            iso.Table({"odd": column}).to_arrow()
+    made_here = iso.Table({"day": np.array(["2024-01-02"], "M8[D]"), "big": np.array([7], ">f8")})
+    assert made_here.to_arrow()["day"].cast("int64").to_pylist() == [1_704_153_600_000_000_000]
+    assert made_here.to_arrow()["big"].to_pylist() == [7.0]
+
+
 def test_numpy_makes_a_structured_array() -> None:
     for table in (made(), made(1), made(0), iso.Table({})):
         array = np.asarray(table)
