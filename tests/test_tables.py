@@ -185,6 +185,24 @@ def test_columns_have_native_byte_order_and_nanoseconds() -> None:
     assert table["took"][1] == np.timedelta64(4, "s")
 
 
+def test_equal_tables_have_the_same_values_and_units() -> None:
+    table = made()
+    assert np.isnat(table["time"]).any()
+    assert table == made()
+    assert table != table[:-1]
+    assert table != table[["start", "time"]]
+    same_columns = dict(table)
+    assert table != iso.Table(same_columns, {"mean": "Pa", "wave": "V"})
+    assert table != iso.Table(same_columns)
+    unknown = np.array([1, np.nan, np.nan + 1j])
+    assert iso.Table({"a": unknown}) == iso.Table({"a": unknown.copy()})
+    assert iso.Table({"a": unknown}) != iso.Table({"a": unknown + 1})
+    assert iso.Table({"a": np.array([1, 2])}) == iso.Table({"a": np.array([1.0, 2.0])})
+    times = np.array([1, 2], "M8[ns]")
+    assert iso.Table({"a": times}) != iso.Table({"a": times.view("m8[ns]")})
+    assert iso.Table({"a": times}) != iso.Table({"a": np.array(["1", "2"])})
+
+
 def test_keys_with_two_meanings_are_refused() -> None:
     table = made()
     masked = np.ma.array(np.ones(7, bool), mask=np.arange(7) == 2)

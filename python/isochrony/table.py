@@ -18,6 +18,7 @@ from .table_columns import (
     checked_slice,
     checked_units,
     column_names,
+    equal_columns,
     read_only,
     sort_order,
 )
@@ -51,6 +52,8 @@ class Table:
     datetime64[ns], UTC. A table does not change: its columns are read-only, and selecting or sorting gives a new one.
     Tables share memory, without a copy: those that plans return with the engine, others with the arrays that they were
     made of, so do not write to these afterwards.
+
+    Tables are equal that have the same columns, units and values in the same order; NaN equals NaN, NaT equals NaT.
 
     ``"max" in t``, `keys`, `items`, `values`, `get` and ``dict(t)`` are about columns; iterating gives rows as dicts.
 
@@ -358,8 +361,10 @@ class Table:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Table):
             return NotImplemented
-        return self.columns == other.columns and all(
-            np.array_equal(self[name], other[name], equal_nan=self[name].dtype.kind == "f") for name in self.columns
+        return (
+            self.columns == other.columns
+            and self._units == other._units
+            and all(equal_columns(self[name], other[name]) for name in self.columns)
         )
 
     __hash__ = None  # type: ignore[assignment]

@@ -16,6 +16,7 @@ __all__ = [
     "checked_slice",
     "checked_units",
     "column_names",
+    "equal_columns",
     "read_only",
     "sort_order",
 ]
@@ -95,6 +96,13 @@ def column_names(key: Any) -> list[str] | None:
         array = np.asarray(key)
         names = array.tolist() if array.ndim == 1 and array.dtype.kind in "OTU" else []
     return names if names and all(isinstance(name, str) for name in names) else None
+
+
+def equal_columns(a: Column, b: Column) -> bool:
+    """Whether two columns have the same values; NaN equals NaN, NaT equals NaT."""
+    kinds = a.dtype.kind + b.dtype.kind
+    are_comparable = all(kind in "biufc" for kind in kinds) or kinds[0] == kinds[1]
+    return are_comparable and np.array_equal(a, b, equal_nan=any(kind in "fcmM" for kind in kinds))
 
 
 def read_only(column: Column) -> Column:
