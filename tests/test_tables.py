@@ -1,6 +1,8 @@
 """Tables: rows and columns, and other libraries that take them."""
 
+import copy
 import json
+import pickle
 from typing import Any
 
 import hypothesis.strategies as st
@@ -201,6 +203,15 @@ def test_equal_tables_have_the_same_values_and_units() -> None:
     times = np.array([1, 2], "M8[ns]")
     assert iso.Table({"a": times}) != iso.Table({"a": times.view("m8[ns]")})
     assert iso.Table({"a": times}) != iso.Table({"a": np.array(["1", "2"])})
+
+
+@pytest.mark.parametrize("kind", ["gathered", "made"])
+def test_tables_are_pickled_and_copied(store: iso.Store, kind: str) -> None:
+    table = gathered(store) if kind == "gathered" else made()
+    for part in parts(table):
+        for other in (pickle.loads(pickle.dumps(part)), copy.deepcopy(part), copy.copy(part)):
+            assert other == part
+            assert not any(column.flags.writeable for column in other.values())
 
 
 def test_keys_with_two_meanings_are_refused() -> None:

@@ -367,6 +367,10 @@ class Table:
             and all(equal_columns(self[name], other[name]) for name in self.columns)
         )
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        # The engine's rows cannot be pickled: what has no NumPy type, as null, arrives as NaN.
+        return type(self), (dict(self._columns), dict(self._units))
+
     __hash__ = None  # type: ignore[assignment]
 
     def __repr__(self) -> str:
