@@ -42,7 +42,7 @@ class TableKeyError(OptionError, KeyError):
 class TableIndexError(OptionError, IndexError):
     """A row outside the table, or a mask that is not as long as the table."""
 
-    code = "out_of_range"
+    code = "row_out_of_range"
 
 
 class Table:
@@ -58,10 +58,10 @@ class Table:
     ``"max" in t``, `keys`, `items`, `values`, `get` and ``dict(t)`` are about columns; iterating gives rows as dicts.
 
     ``pandas.DataFrame(t)``, ``polars.DataFrame(t)``, ``pyarrow.table(t)`` and DuckDB take a table as it is; NumPy makes
-    a structured array of it. The last three use Arrow's stream interface: times are timestamps with time zone UTC,
-    complex numbers lists of two. Of a plan's result this takes neither a copy nor pyarrow; of any other table it
-    takes pyarrow. pandas iterates over the rows, and finds no columns where there are none; `to_pandas` is quicker, and
-    keeps them.
+    a structured array of it, a copy. The last three use Arrow's stream interface: times are timestamps with time zone
+    UTC, complex numbers lists of two. Of a plan's result this takes neither a copy nor pyarrow; of any other table it
+    takes pyarrow. DuckDB needs pytz to give times back as Python objects, as ``fetchall`` does. pandas reads row by
+    row, so a table without rows gives a frame without columns; `to_pandas` is many times faster and keeps them.
 
     Parameters:
         columns: arrays of equal length by name. Times of other units become nanoseconds.
@@ -289,7 +289,7 @@ class Table:
 
     @property
     def __array_interface__(self) -> dict[str, Any]:
-        """NumPy's array interface: the structured array of `to_numpy`."""
+        """NumPy's array interface: the structured array of `to_numpy`, a new copy at each access."""
         # With `__array__` instead, pandas.DataFrame(table) would have one column of whole rows.
         rows = self.to_numpy()
         return {**rows.__array_interface__, "data": rows.view(np.uint8) if rows.size and rows.itemsize else b""}
