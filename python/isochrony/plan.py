@@ -273,7 +273,7 @@ class Plan(
             of dimensions "time" and "value" (of spectra "frequency", in Hz), with "start" and "end" too; the unit is in
             ``attrs["units"]``. Of rows and ranges a `Dataset` of dimension "row", a variable for each column.
 
-            ``"segments"``: of samples a list of `Segment`, one for each stretch without gap or clock step.
+            ``"segments"``: of samples a list of `Segment`, one for each contiguous range.
 
         Parameters:
             as_: form of the result: "numpy", "table", "xarray" or "segments".

@@ -1,7 +1,7 @@
-"""Results of plans with their index, time and gaps: what ``collect(as_=...)`` gives instead of bare arrays.
+"""Other forms of a plan's result, with index, time and gaps: ``collect(as_=...)``.
 
-Only the engine knows the times of what a plan gives, since operators change rates and delays. It states them to the
-files that it writes; so the columns of such a file are gathered here in memory, and laid out as they were asked for.
+Only the engine knows the times of results, since operators change rates and delays. It writes them to column files, so
+the columns of such a file are collected in memory and converted to the form.
 """
 
 from __future__ import annotations
@@ -18,26 +18,26 @@ from .extras import require
 from .native_errors import PlanError
 from .operators import Block, Break, Emitter, Factory, Operator, Port
 from .table import Table
-from .table_files import GatheredTable
+from .table_files import TableBuffer
 
 if TYPE_CHECKING:
     from ._native import NativePlan
     from .plan import Plan
 
-__all__ = ["FORMS", "Form", "Labelled"]
+__all__ = ["FORMS", "Form", "LabelledResult"]
 
 Form = Literal["numpy", "table", "xarray", "segments"]
 
 FORMS = ("numpy", "table", "xarray", "segments")
 
-# Columns that say where a row lies.
-_PLACES = ("index", "start", "end", "time")
+# Columns with the position of a row.
+_POSITION_COLUMNS = ("index", "start", "end", "time")
 
 
 class _Observer(Operator):
-    """Notes what passes: the values in their unit, and where they do not go on."""
+    """Records values in their unit, and where they are not contiguous."""
 
-    def __init__(self, of: Labelled) -> None:
+    def __init__(self, of: LabelledResult) -> None:
         self._of = of
         self._broken = True
 
@@ -55,8 +55,8 @@ class _Observer(Operator):
         self._broken = True
 
 
-class Labelled:
-    """The result of a plan in another form than arrays.
+class LabelledResult:
+    """The result of a plan with labels: its index, time and gaps.
 
     Parameters:
         plan: whose result is wanted.
@@ -71,7 +71,7 @@ class Labelled:
         self.port: Port | None = None
         self.breaks: list[int] = []
         self.values: list[npt.NDArray[Any]] = []
-        self._gathered = GatheredTable()
+        self._gathered = TableBuffer()
         if plan.kind == "count":
             raise PlanError(f'collect(as_="{form}") is refused: a count is one number; leave out as_')
         if form == "segments" and plan.kind != "samples":
@@ -83,7 +83,7 @@ class Labelled:
             require("xarray", "an xarray object")
 
     def native(self) -> NativePlan:
-        """What runs: the plan, and what gathers its result; rows are gathered as they are."""
+        """The plan to execute: it fills the buffer; rows are collected as they are."""
         native = self._plan._native
         if self._plan.kind == "rows":
             return native
@@ -92,7 +92,7 @@ class Labelled:
         return native.table_file("sink_parquet", json.dumps(self._gathered.options)).then("count")
 
     def result(self, collected: Any) -> Any:
-        """What was asked for, of what the run of `native` gave."""
+        """The form, from what the execution of `native` collected."""
         table = Table._of(collected) if self._plan.kind == "rows" else self._gathered.table()
         if self.port is not None:
             table = self._in_their_unit(table, self.port)
@@ -130,7 +130,9 @@ class Labelled:
         xarray = require("xarray", "an xarray DataArray")
         values = table[table.columns[-1]]
         dims = ["time"]
-        coords: dict[str, tuple[Any, ...]] = {name: ("time", table[name]) for name in _PLACES if name in table}
+        coords: dict[str, tuple[Any, ...]] = {
+            name: ("time", table[name]) for name in _POSITION_COLUMNS if name in table
+        }
         if values.ndim == 2:
             frequencies = self._plan._native.frequencies
             is_spectrum = frequencies is not None and len(frequencies) == values.shape[1]
@@ -143,13 +145,13 @@ class Labelled:
         return xarray.DataArray(values, dims=dims, coords=coords, name=self.port.name, attrs=attrs)
 
     def _dataset(self, table: Table) -> Any:
-        """Rows or ranges: a variable for each column, and coordinates that say where they lie."""
+        """Rows or ranges: a variable for each column, and their positions as coordinates."""
         xarray = require("xarray", "an xarray Dataset")
         variables: dict[str, tuple[Any, ...]] = {}
         for name, column in table.items():
             dims = ("row", *(f"{name}_value" for _ in column.shape[1:]))
             variables[name] = (dims, column, {"units": table.units[name]} if name in table.units else {})
-        coords = {name: variables.pop(name) for name in _PLACES if name in variables}
+        coords = {name: variables.pop(name) for name in _POSITION_COLUMNS if name in variables}
         return xarray.Dataset(variables, coords=coords)
 
 

@@ -15,7 +15,7 @@ from .native_errors import PlanError
 from .options import choice
 from .progress import ImportProgress
 from .report import OperatorReport, ProcessReport, Report, RunResult, TaskReport, WorkerReport
-from .results import FORMS, Form, Labelled
+from .results import FORMS, Form, LabelledResult
 from .run_options import RunKeywords, RunOptions, takes_run_options
 from .table import Table
 
@@ -47,7 +47,7 @@ def collect(*plans: Plan, as_: Form = "numpy", **options: Unpack[RunKeywords]) -
     if as_ == "numpy":
         return collect_reported(plans, checked)[0]
     _natives(plans)
-    labelled = [Labelled(plan, as_) for plan in plans]
+    labelled = [LabelledResult(plan, as_) for plan in plans]
     first, *others = (one.native() for one in labelled)
     with _progress(checked) as progress:
         gathered, _ = first.collect(others, checked, progress)
