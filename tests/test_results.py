@@ -89,6 +89,30 @@ def test_xarray_has_coordinates_and_units(store: iso.Store) -> None:
     np.testing.assert_array_equal(lazy["time"].values, array["time"].values)
 
 
+def test_coordinates_of_a_signal_that_is_called_like_one(store: iso.Store) -> None:
+    pytest.importorskip("xarray")
+    for name in ("start", "end"):
+        signal = store.create(f"x/{name}", dtype="f8", rate=10, start=START)
+        signal.append(np.arange(5.0))
+        array = iso.scan(signal).collect(as_="xarray")
+        assert {*array.coords} == {"time", "index"}
+        assert array.values.tolist() == [0, 1, 2, 3, 4]
+
+
+def test_fields_that_are_called_like_a_position_stay_variables() -> None:
+    pytest.importorskip("xarray")
+    windows = iso.scan(np.arange(12.0), rate=10).rewindow(4)
+    data = windows.rows(time=lambda s: s.mean(), index=lambda s: s.max(), wave=lambda s: s * 1.0).collect(as_="xarray")
+    assert {*data.coords} == {"start", "end"}
+    assert {*data.data_vars} == {"time", "index", "wave"}
+    assert data["time"].values.tolist() == [1.5, 5.5, 9.5]
+    assert data["wave"].dims == ("row", "wave_value")
+    for name in ("row", "wave_value"):
+        fields: Any = {name: lambda s: s.mean(), "wave": lambda s: s * 1.0}
+        with pytest.raises(iso.PlanError, match=f"field '{name}' has the name of a dimension"):
+            windows.rows(**fields).collect(as_="xarray")
+
+
 def test_windows_keep_their_place(store: iso.Store) -> None:
     signal = drifting(store)
     windows = iso.scan(signal).rewindow(100, 50).filter(lambda s: s.max() > 50.2)
@@ -183,7 +207,7 @@ def test_forms_that_do_not_fit_are_refused() -> None:
     for form in ("table", "xarray", "segments"):
         with pytest.raises(iso.PlanError, match="one number"):
             scan.count().collect(as_=form)  # type: ignore[arg-type]
-    with pytest.raises(iso.PlanError, match=r'the plan gives frames.*as_="table"'):
+    with pytest.raises(iso.PlanError, match=r'the plan gives windows.*as_="table"'):
         scan.rewindow(2).collect(as_="segments")
     with pytest.raises(iso.PlanError, match="give plans"):
         iso.collect(as_="table")

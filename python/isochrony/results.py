@@ -7,8 +7,8 @@ the columns of such a file are collected in memory and converted to the form.
 from __future__ import annotations
 
 import json
-import re
 from fractions import Fraction
+from itertools import takewhile
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -30,8 +30,8 @@ Form = Literal["numpy", "table", "xarray", "segments"]
 
 FORMS = ("numpy", "table", "xarray", "segments")
 
-# Columns with the position of a row.
-_POSITION_COLUMNS = ("index", "start", "end", "time")
+# Columns with the position of a row, which come first, and the kinds of their dtypes.
+_POSITION_COLUMNS = {"start": "i", "end": "i", "time": "M"}
 
 
 class _Observer(Operator):
@@ -63,7 +63,8 @@ class LabelledResult:
         form: "table", "xarray" or "segments".
 
     Raises:
-        PlanError: the plan gives a count, or "segments" of what is not samples.
+        PlanError: the plan gives a count, or "segments" of what is not samples; or a field has the name of a dimension
+            of the `Dataset`.
     """
 
     def __init__(self, plan: Plan, form: str) -> None:
@@ -75,12 +76,14 @@ class LabelledResult:
         if plan.kind == "count":
             raise PlanError(f'collect(as_="{form}") is refused: a count is one number; leave out as_')
         if form == "segments" and plan.kind != "samples":
+            kind = "windows" if plan.kind == "frames" else plan.kind
             raise PlanError(
-                f'collect(as_="segments") is refused: segments are of samples, and the plan gives {plan.kind}; give '
+                f'collect(as_="segments") is refused: segments are of samples, and the plan gives {kind}; give '
                 'as_="table" or as_="xarray"'
             )
         if form == "xarray":
             require("xarray", "an xarray object")
+            _check_dimensions(plan)
 
     def native(self) -> NativePlan:
         """The plan to execute: it fills the buffer; rows are collected as they are."""
@@ -130,9 +133,7 @@ class LabelledResult:
         xarray = require("xarray", "an xarray DataArray")
         values = table[table.columns[-1]]
         dims = ["time"]
-        coords: dict[str, tuple[Any, ...]] = {
-            name: ("time", table[name]) for name in _POSITION_COLUMNS if name in table
-        }
+        coords: dict[str, tuple[Any, ...]] = {name: ("time", table[name]) for name in table.columns[:-1]}
         if values.ndim == 2:
             frequencies = self._plan._native.frequencies
             is_spectrum = frequencies is not None and len(frequencies) == values.shape[1]
@@ -151,12 +152,37 @@ class LabelledResult:
         for name, column in table.items():
             dims = ("row", *(f"{name}_value" for _ in column.shape[1:]))
             variables[name] = (dims, column, {"units": table.units[name]} if name in table.units else {})
-        coords = {name: variables.pop(name) for name in _POSITION_COLUMNS if name in variables}
+        coords = {name: variables.pop(name) for name in _positions(table)}
         return xarray.Dataset(variables, coords=coords)
 
 
-def _exact_rate(plan: Plan, port: Port) -> str | float | None:
-    """The rate as a ratio: a `Port` has the nearest float, and only the port's description states it exactly."""
-    # A name or a unit may look like a rate, but not like this one.
-    stated = re.findall(r" at (\d+/[1-9]\d*|\d+(?:\.\d+)?) Hz", plan._native.port)
-    return next((text for text in stated if float(Fraction(text)) == port.rate), port.rate)
+def _positions(table: Table) -> list[str]:
+    """Leading columns with positions; a field of the user's that has such a name comes later, or is of another kind."""
+    kinds = {name: column.dtype.kind for name, column in table.items() if column.ndim == 1}
+    return list(takewhile(lambda name: kinds.get(name) == _POSITION_COLUMNS.get(name, "none"), table.columns))
+
+
+def _check_dimensions(plan: Plan) -> None:
+    # xarray would make an index of a field that has the name of a dimension.
+    fields = plan._native.fields() or []
+    dims = {"row", *(f"{name}_value" for name, _, width in fields if width is not None)}
+    for name, _, _ in fields:
+        if name in dims:
+            raise PlanError(
+                f'collect(as_="xarray") is refused: field {name!r} has the name of a dimension of the Dataset; rename '
+                'it, or give as_="table"'
+            )
+
+
+def _exact_rate(plan: Plan, port: Port) -> Fraction:
+    """The rate as a ratio: `port` has the nearest float, and only its description has the ratio.
+
+    Raises:
+        ValueError: the description has another form than "... of NAME at RATE Hz in UNIT".
+    """
+    text = plan._native.port
+    stated = text.removesuffix(f" in {port.unit}" if port.unit else "").removesuffix(" Hz").rpartition(" at ")[2]
+    rate = Fraction(stated)
+    if float(rate) != port.rate:
+        raise ValueError(f"the plan's description {text!r} does not end with its rate, {port.rate} Hz")
+    return rate
