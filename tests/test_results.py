@@ -1,6 +1,8 @@
 """Results with index, time and gaps: ``collect(as_=...)``."""
 
 import json
+import subprocess
+import sys
 from collections.abc import Iterator
 from fractions import Fraction
 from typing import Any
@@ -63,6 +65,55 @@ def test_samples_are_segments_up_to_gaps_and_clock_steps(store: iso.Store) -> No
     (whole,) = iso.scan(np.arange(9), 2, rate=10).collect(as_="segments")
     assert (whole.start, whole.end, whole.time) == (0, 9, None)
     np.testing.assert_array_equal(whole, np.arange(9))
+
+
+@pytest.mark.parametrize("options", [{"workers": 2}, {"optimise": False}])
+def test_segments_are_the_same_for_any_options(store: iso.Store, options: Any) -> None:
+    plan = iso.scan(drifting(store), 250)
+    for one, other in zip(plan.collect(as_="segments", **options), plan.collect(as_="segments"), strict=True):
+        np.testing.assert_array_equal(one.values(), other.values())
+        assert (one.start, one.time) == (other.start, other.time)
+
+
+MEASURED = """
+import sys, threading, time
+import numpy as np
+import isochrony as iso
+
+def own():
+    line = next(line for line in open("/proc/self/status") if line.startswith("RssAnon"))
+    return int(line.split()[1]) * 1024
+
+signal, form = iso.open(sys.argv[1])["long"], sys.argv[2]
+iso.scan(signal[:1000]).collect(as_=form)
+most, done, before = 0, False, own()
+def watch():
+    global most
+    while not done:
+        most = max(most, own())
+        time.sleep(0.002)
+thread = threading.Thread(target=watch)
+thread.start()
+result = iso.scan(signal).collect(as_=form)
+done = True
+thread.join()
+print((most - before) / signal.sample_count)
+"""
+
+
+@pytest.mark.parametrize(("form", "bytes_a_sample"), [("segments", 2), ("table", 2 + 8 + 8)])
+def test_a_form_takes_the_memory_of_its_result(store: iso.Store, form: str, bytes_a_sample: int) -> None:
+    """Not that of the columns of all blocks beside it."""
+    signal = store.create("long", dtype="i2", rate=1000, start=START)
+    for _ in range(2):
+        signal.append(np.arange(4_000_000).astype("i2"))
+        signal.append_gap(samples=10)
+    store.commit()
+    command = [sys.executable, "-c", MEASURED, str(store.path), form]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    # Beside it one segment is joined, and the engine has a few blocks.
+    assert float(done.stdout) < 1.5 * bytes_a_sample + 2
 
 
 @pytest.mark.parametrize("rate", ["30000/1001", "100.5", "1/3", "44100"])

@@ -7,21 +7,22 @@ the columns of such a file are collected in memory and converted to the form.
 from __future__ import annotations
 
 import json
+from bisect import bisect_left
 from fractions import Fraction
 from itertools import takewhile
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 
 from .extras import require
 from .native_errors import PlanError
 from .operators import Block, Break, Emitter, Factory, Operator, Port
 from .table import Table
+from .table_columns import Column, join, read_only
 from .table_files import TableBuffer
 
 if TYPE_CHECKING:
-    from ._native import NativePlan
+    from ._native import NativePlan, NativeTable
     from .plan import Plan
 
 __all__ = ["FORMS", "Form", "LabelledResult"]
@@ -39,20 +40,23 @@ class _Observer(Operator):
 
     def __init__(self, of: LabelledResult) -> None:
         self._of = of
-        self._broken = True
+        self._rows = 0
+        self._end: int | None = None
 
     def outputs(self, *inputs: Port) -> tuple[Port, ...]:
-        self._of.port, self._of.breaks, self._of.values = inputs[0], [], []
+        self._of.port, self._of.ranges, self._of.begins = inputs[0], [], []
+        self._of.rows_seen = 0
         return ()
 
     def process(self, block: Block, _emit: Emitter) -> None:
-        if self._broken and block.start is not None:
-            self._of.breaks.append(block.start)
-            self._broken = False
-        self._of.values.append(block.values)
+        if block.start != self._end:
+            self._of.ranges.append([])
+            self._of.begins.append(self._rows)
+        self._of.ranges[-1].append(block.values)
+        self._rows, self._end = self._rows + len(block.values), block.end
 
     def on_break(self, _why: Break, _emit: Emitter) -> None:
-        self._broken = True
+        self._end = None
 
 
 class LabelledResult:
@@ -70,9 +74,16 @@ class LabelledResult:
     def __init__(self, plan: Plan, form: str) -> None:
         self._plan, self._form = plan, form
         self.port: Port | None = None
-        self.breaks: list[int] = []
-        self.values: list[npt.NDArray[Any]] = []
-        self._gathered = TableBuffer()
+        #: Values of each contiguous range, in blocks, and the number of the row at which it begins.
+        self.ranges: list[list[Column]] = []
+        self.begins: list[int] = []
+        # Name of the column of values, and shape of a row's.
+        self._value: tuple[str, tuple[int, ...]] | None = None
+        #: Rows that the buffer was given.
+        self.rows_seen = 0
+        is_observed = plan.kind in ("samples", "frames")
+        select = self._first_rows if form == "segments" else self._position_columns if is_observed else None
+        self._buffer = TableBuffer(select)
         if plan.kind == "count":
             raise PlanError(f'collect(as_="{form}") is refused: a count is one number; leave out as_')
         if form == "segments" and plan.kind != "samples":
@@ -92,39 +103,50 @@ class LabelledResult:
             return native
         if self._plan.kind != "ranges":
             native = native.operator(Factory(_Observer, {"of": self}), "values in their unit")
-        return native.table_file("sink_parquet", json.dumps(self._gathered.options)).then("count")
+        return native.table_file("sink_parquet", json.dumps(self._buffer.options)).then("count")
+
+    def _position_columns(self, batch: NativeTable) -> dict[str, Column]:
+        """All columns but the last one, the stored values: the observer has them in their unit."""
+        if self._value is None:
+            self._value = batch.names[-1], batch.column(batch.names[-1]).shape[1:]
+        return {name: batch.column(name) for name in batch.names[:-1]}
+
+    def _first_rows(self, batch: NativeTable) -> dict[str, Column]:
+        """Index and time of the samples at which segments begin: 16 bytes of each sample would outweigh the values."""
+        begin, self.rows_seen = self.rows_seen, self.rows_seen + batch.num_rows
+        # The observer comes before the buffer, so it knows all that begin in this batch.
+        known = slice(bisect_left(self.begins, begin), bisect_left(self.begins, self.rows_seen))
+        rows = np.array(self.begins[known], np.int64) - begin
+        return {name: column[rows] for name, column in self._position_columns(batch).items()}
 
     def result(self, collected: Any) -> Any:
         """The form, from what the execution of `native` collected."""
-        table = Table._of(collected) if self._plan.kind == "rows" else self._gathered.table()
+        table = Table._of(collected) if self._plan.kind == "rows" else self._buffer.table()
+        if self._form == "segments":
+            return self._segments(table)
         if self.port is not None:
-            table = self._in_their_unit(table, self.port)
-        if self._form == "table":
-            return table
-        return self._segments(table) if self._form == "segments" else self._xarray(table)
+            table = self._with_values(table, self.port)
+        return table if self._form == "table" else self._xarray(table)
 
-    def _in_their_unit(self, table: Table, port: Port) -> Table:
-        """The same with values instead of counts."""
-        *places, name = table.columns
-        stored = table[name]
-        parts = [part.reshape(-1, *stored.shape[1:]) for part in self.values]
-        values = np.concatenate([np.empty((0, *stored.shape[1:]), port.dtype), *parts])
-        self.values = []
-        values.flags.writeable = False
-        return Table({**{place: table[place] for place in places}, name: values}, {name: port.unit})
+    def _with_values(self, table: Table, port: Port) -> Table:
+        """Positions, and the values in their unit."""
+        assert self._value is not None
+        name, shape = self._value
+        parts = [np.empty((0, *shape), port.dtype)]
+        parts += (part.reshape(-1, *shape) for some in self.ranges for part in some)
+        self.ranges = []
+        return Table._with({**dict(table), name: join(parts)}, {name: port.unit})
 
     def _segments(self, table: Table) -> list[Any]:
         from ._native import Segment, Time
 
         assert self.port is not None
-        index, values = table["index"], table[table.columns[-1]]
-        begins = np.flatnonzero(np.isin(index, self.breaks) | (np.diff(index, prepend=index[:1] - 1) != 1))
-        ends = [*begins[1:], len(index)] if len(index) else []
         rate, name, unit = _exact_rate(self._plan, self.port), self.port.name or "", self.port.unit
+        ranges, self.ranges = self.ranges, []
         segments = []
-        for begin, end in zip(begins, ends, strict=True):
-            segment = Segment(values[begin:end], int(index[begin]), rate=rate, name=name, unit=unit)
-            segments.append(segment._with_time(Time(table["time"][begin])) if "time" in table else segment)
+        for number, parts in enumerate(ranges):
+            segment = Segment(read_only(join(parts)), int(table["index"][number]), rate=rate, name=name, unit=unit)
+            segments.append(segment._with_time(Time(table["time"][number])) if "time" in table else segment)
         return segments
 
     def _xarray(self, table: Table) -> Any:

@@ -17,6 +17,7 @@ __all__ = [
     "checked_units",
     "column_names",
     "equal_columns",
+    "join",
     "read_only",
     "sort_order",
 ]
@@ -103,6 +104,20 @@ def equal_columns(a: Column, b: Column) -> bool:
     kinds = a.dtype.kind + b.dtype.kind
     are_comparable = all(kind in "biufc" for kind in kinds) or kinds[0] == kinds[1]
     return are_comparable and np.array_equal(a, b, equal_nan=any(kind in "fcmM" for kind in kinds))
+
+
+def join(parts: list[Column]) -> Column:
+    """The parts as one column. Each is released once it is copied, so that memory does not hold all rows twice."""
+    whole = np.empty((sum(map(len, parts)), *parts[0].shape[1:]), np.result_type(*parts))
+    end = len(whole)
+    while parts:
+        part = parts.pop()
+        begin = end - len(part)
+        whole[begin:end] = part
+        end = begin
+        # The name is a reference, too.
+        del part
+    return whole
 
 
 def read_only(column: Column) -> Column:

@@ -6,14 +6,14 @@ import contextlib
 import json
 import secrets
 import weakref
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
-
-import numpy as np
 
 from .extras import require
 from .native_errors import OptionError
 from .table import Table
+from .table_columns import Column, join
 from .writing import OutputFile
 
 if TYPE_CHECKING:
@@ -26,13 +26,19 @@ _BYTES = 64 << 20
 
 
 class TableBuffer:
-    """The columns of a file, in memory: `NativePlan.table_file` takes its `options`."""
+    """The columns of a file, in memory: `NativePlan.table_file` takes its `options`.
+
+    Parameters:
+        select: the columns that are kept of a batch, or rows of them; default: all.
+    """
 
     #: Buffers by the random key in their options, so that no saved plan can name one.
     _BY_KEY: ClassVar[weakref.WeakValueDictionary[str, TableBuffer]] = weakref.WeakValueDictionary()
 
-    def __init__(self) -> None:
-        self._batches: list[NativeTable] = []
+    def __init__(self, select: Callable[[NativeTable], dict[str, Column]] | None = None) -> None:
+        self._select = select or (lambda batch: {name: batch.column(name) for name in batch.names})
+        self._parts: dict[str, list[Column]] = {}
+        self._units: dict[str, str] = {}
         self._key = secrets.token_hex(16)
         self._BY_KEY[self._key] = self
 
@@ -44,31 +50,29 @@ class TableBuffer:
     @classmethod
     def of(cls, options: dict[str, Any], empty: NativeTable) -> TableBuffer:
         """The buffer that options name, emptied for an execution."""
-        table = cls._BY_KEY.get(str(options["gathered"]))
-        if table is None:
+        buffer = cls._BY_KEY.get(str(options["gathered"]))
+        if buffer is None:
             raise OptionError(f"gathered={options['gathered']!r} is refused; give a path alone")
-        table._batches = [empty]
-        return table
+        buffer._parts, buffer._units = {}, empty.units
+        buffer.write(empty)
+        return buffer
 
     def write(self, batch: NativeTable) -> None:
         """Add rows."""
-        self._batches.append(batch)
+        for name, column in self._select(batch).items():
+            self._parts.setdefault(name, []).append(column)
 
     def finish(self) -> None:
         """The execution is complete."""
 
     def abandon(self) -> None:
         """The execution failed: drop the rows."""
-        self._batches = []
+        self._parts = {}
 
     def table(self) -> Table:
-        """All rows as a table; the batches are released."""
-        first = self._batches[0]
-        columns = {name: np.concatenate([one.column(name) for one in self._batches]) for name in first.names}
-        self._batches = []
-        for column in columns.values():
-            column.flags.writeable = False
-        return Table(columns, first.units)
+        """All rows as a table; the buffer is empty afterwards."""
+        parts, self._parts = self._parts, {}
+        return Table._with({name: join(some) for name, some in parts.items()}, self._units)
 
 
 class TableFile:
