@@ -263,11 +263,13 @@ class Plan(
             an integer. Values are those stored: calibrated counts stay counts until an expression uses them.
 
             The other forms say where each value lies, and have values in their unit. Gaps, and what a filter removed,
-            are indices and times that are not there. Times are datetime64[ns], UTC, where the signal has civil time.
+            are indices and times that are not there. Times are datetime64[ns], UTC; where the signal has no civil time,
+            neither column nor coordinate "time" exists. Where its clock was set back, times decrease or occur twice.
+            Index and time take 16 bytes for each sample beside its value; ``"segments"`` takes none.
 
             ``"table"``: a `Table`. Of samples "index", "time" and a column called as the last part of the signal's
-            name; of windows "start", "end", "time" and "value", or "values", shape (windows, values); of ranges
-            "start", "end" and "time"; rows as they are.
+            name ("value" where that is "index" or "time"); of windows "start", "end", "time" and "value", or
+            "values", shape (windows, values); of ranges "start", "end" and "time"; rows as they are.
 
             ``"xarray"``: of samples a `DataArray` of dimension "time" with coordinates "time" and "index"; of windows
             of dimensions "time" and "value" (of spectra "frequency", in Hz), with "start" and "end" too; the unit is in
@@ -285,7 +287,7 @@ class Plan(
             OptionError: `workers` is no number from 1 to 1024, nor "auto"; `tolerance` is none from 0 to below 1;
                 another option without a legal value.
             PlanError: `control` with more than one worker; another form than "numpy" of a count; "segments" of other
-                than samples.
+                than samples; "xarray" of rows with a field that has the name of a dimension.
             MissingExtraError: xarray is not installed.
             KeyboardInterrupt: within a tenth of a second of Ctrl-C.
 
@@ -298,6 +300,15 @@ class Plan(
              0    3      1
              3    6      4
         [2 rows]
+        >>> def parts():
+        ...     yield 0, np.array([1.0, 2.0])
+        ...     yield 10, np.array([3.0, 4.0])  # after a gap
+        >>> gappy = iso.generate(parts, dtype="f8", rate=100, unit="V")
+        >>> [(one.start, one.end) for one in gappy.collect(as_="segments")]
+        [(0, 2), (10, 12)]
+        >>> array = gappy.collect(as_="xarray")
+        >>> array["index"].values, array.attrs["units"]
+        (array([ 0,  1, 10, 11]), 'V')
         """
         return collect(self, as_=as_, **options)[0]
 
