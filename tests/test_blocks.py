@@ -79,6 +79,29 @@ def test_blocks_are_what_collect_gives(data: st.DataObject) -> None:
     assert np.concatenate([[], *(part["max"] for part in parts)]).tolist() == rows.collect()["max"].tolist()
 
 
+@pytest.mark.parametrize("options", [{"workers": 2}, {"memory": "64MB"}, {"optimise": False}])
+def test_loops_take_run_options(store: iso.Store, options: Any) -> None:
+    plan = iso.scan(pressure(store), 300).rewindow(50).map(lambda s: s - s.mean())
+    got = np.concatenate([block.values for block in plan.blocks(**options)])
+    np.testing.assert_array_equal(got, plan.collect())
+    with pytest.raises(iso.OptionError, match="workers=0"):
+        plan.blocks(workers=0)
+    with pytest.raises(TypeError, match="'threads' is no run option"):
+        plan.blocks(threads=2)  # type: ignore[call-arg]
+
+
+def test_a_control_changes_the_plan_of_a_loop() -> None:
+    control = iso.Control()
+    plan = Source(500).plan().map(lambda s: s * 0 + 1)
+    first = []
+    for block in plan.blocks(control=control):
+        if not first:
+            control.set(plan, expression=lambda s: s * 0 + 2)
+        first.append(block.values[0])
+    assert (first[0], first[-1]) == (1, 2)
+    assert len(first) == 500
+
+
 def test_calibrated_counts_stay_counts_as_in_collect(store: iso.Store) -> None:
     signal = store.create("p", dtype="i2", rate=100, unit="kPa", scale=0.5, offset=1)
     signal.append(np.arange(1000, dtype="i2"))

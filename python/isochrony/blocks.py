@@ -8,10 +8,10 @@ from collections.abc import Iterator
 from contextvars import ContextVar, copy_context
 from typing import TYPE_CHECKING
 
-from .failures import expected
 from .native_errors import PlanError
 from .operators import Block, Emitter, Factory, Operator, Port
 from .run_options import RunOptions
+from .running import run_progress
 
 if TYPE_CHECKING:
     from ._native import NativePlan
@@ -106,18 +106,18 @@ class _BlockSink(Operator):
         self._to.put(block)
 
 
-def blocks_of(plan: Plan) -> Iterator[Block]:
-    """Execute a plan block by block, as `Plan.__iter__` describes.
+def blocks_of(plan: Plan, options: RunOptions) -> Iterator[Block]:
+    """Execute a plan block by block, as `Plan.blocks` describes.
 
     Raises:
         PlanError: the plan gives a count; or, raised when the iteration begins, it is inside of a function of the plan.
     """
     if plan.kind == "count":
         raise PlanError("the result of count() is one number and has no blocks; call collect()")
-    return _blocks(plan._native)
+    return _blocks(plan._native, options)
 
 
-def _blocks(native: NativePlan) -> Iterator[Block]:
+def _blocks(native: NativePlan, options: RunOptions) -> Iterator[Block]:
     outer = _OUTER.get()
     if any(one is native for one in outer) or len(outer) >= _MAX_DEPTH:
         raise PlanError(
@@ -129,7 +129,7 @@ def _blocks(native: NativePlan) -> Iterator[Block]:
     context.run(_OUTER.set, (*outer, native))
     fed = native.operator(Factory(_BlockSink, {"to": handover}), "blocks")
     # Hold no reference to the generator, or it would never be collected.
-    thread = threading.Thread(target=context.run, args=(_run, fed, handover), name="isochrony-blocks")
+    thread = threading.Thread(target=context.run, args=(_run, fed, options, handover), name="isochrony-blocks")
     thread.start()
     try:
         while (block := handover.take()) is not None:
@@ -141,17 +141,17 @@ def _blocks(native: NativePlan) -> Iterator[Block]:
             thread.join()
 
 
-def _run(native: NativePlan, handover: _Handover) -> None:
+def _run(native: NativePlan, options: RunOptions, handover: _Handover) -> None:
     error: BaseException | None = None
     try:
-        with expected() as failures:
+        with run_progress(options) as report:
 
-            def poll(_done: int, _total: int) -> None:
+            def poll(done: int, total: int) -> None:
                 handover.raise_if_stopped()
-                if failures is not None:
-                    failures.look()
+                if report is not None:
+                    report(done, total)
 
-            native.run([], RunOptions.of(), poll)
+            native.run([], options, poll)
     except _Stopped:
         pass
     except BaseException as raised:

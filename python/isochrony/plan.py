@@ -33,7 +33,7 @@ from .report import RunResult
 from .resampling import ResamplingSteps
 from .results import Form
 from .rows import RowSteps
-from .run_options import RunKeywords, takes_run_options
+from .run_options import RunKeywords, RunOptions, takes_run_options
 from .running import collect, run
 from .spectra import SpectrumSteps
 
@@ -312,21 +312,37 @@ class Plan(
         """
         return collect(self, as_=as_, **options)[0]
 
-    def __iter__(self) -> Iterator[Block]:
-        """Run the plan and give what comes out block by block, in bounded memory: ``for block in plan``.
+    @takes_run_options
+    def blocks(self, **options: Unpack[RunKeywords]) -> Iterator[Block]:
+        """Run the plan and iterate over its result block by block, in bounded memory; parameters are those of `run`.
 
-        The plan runs in a thread, at most a few blocks ahead of the loop. Leaving the loop, or dropping the iterator,
-        ends the run as Ctrl-C does: what sinks have committed stays. Each iteration is a run of its own.
+        ``for block in plan`` is the same without parameters. The plan is executed in a thread, at most a few blocks
+        ahead of the loop. Leaving the loop, or dropping the iterator, ends the execution as Ctrl-C does: what sinks
+        have committed stays. Each iteration is an execution of its own.
+
+        Leaving waits for the source or function at work to return, and so for ever where that never does, as a
+        generator that reads a silent socket without a timeout.
 
         Returns:
             An iterator of `Block`: ``values`` as `collect` gives them, read-only arrays of samples, shape (n,), of
             windows, shape (n, values), or of ranges, shape (n, 2), or a `Table` of rows; ``start`` and ``end``, the
-            index of the first sample and the one after the last. How long a block is, is the engine's choice; samples
-            of one block have no gap between them.
+            index of the first sample and the one after the last, both None of groups. The engine chooses the length of
+            a block; samples of one block have no gap between them. Blocks have no times: ``collect(as_="table")``
+            has, and ``signal.time_of(block.start)`` where the plan keeps the signal's rate.
 
         Raises:
             PlanError: the plan gives a count.
-            RunError: an operator failed; behind the blocks that came before.
+            OptionError: an option without a legal value.
+            RunError: an operator failed; raised after the blocks before it.
+
+        >>> import numpy as np, isochrony as iso
+        >>> [len(block.values) for block in iso.scan(np.arange(5), 2, rate=100).blocks(workers=2)]
+        [2, 2, 1]
+        """
+        return blocks_of(self, RunOptions.of(**options))
+
+    def __iter__(self) -> Iterator[Block]:
+        """Run the plan and iterate over its result: ``for block in plan``, as `blocks` without parameters.
 
         >>> import numpy as np, isochrony as iso
         >>> for block in iso.scan(np.arange(5), 2, rate=100):
@@ -335,7 +351,7 @@ class Plan(
         2 4 [2 3]
         4 5 [4]
         """
-        return blocks_of(self)
+        return self.blocks()
 
     @takes_run_options
     def run(self, **options: Unpack[RunKeywords]) -> RunResult:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from ._native import NativePlan
     from .plan import Plan
 
-__all__ = ["collect", "collect_reported", "run", "run_reported"]
+__all__ = ["collect", "collect_reported", "run", "run_progress", "run_reported"]
 
 
 @takes_run_options
@@ -49,7 +49,7 @@ def collect(*plans: Plan, as_: Form = "numpy", **options: Unpack[RunKeywords]) -
     _natives(plans)
     labelled = [LabelledResult(plan, as_) for plan in plans]
     first, *others = (one.native() for one in labelled)
-    with _progress(checked) as progress:
+    with run_progress(checked) as progress:
         gathered, _ = first.collect(others, checked, progress)
     return tuple(one.result(collected) for one, (collected, _) in zip(labelled, gathered, strict=True))
 
@@ -69,7 +69,7 @@ def run(*plans: Plan, **options: Unpack[RunKeywords]) -> RunResult:
 def run_reported(plans: tuple[Plan, ...], options: RunOptions) -> RunResult:
     """As `run`, with options that were checked."""
     first, others = _natives(plans)
-    with _progress(options) as progress:
+    with run_progress(options) as progress:
         return _result(first.run(others, options, progress))
 
 
@@ -80,7 +80,7 @@ def collect_reported(
     the report.
     """
     first, others = _natives(plans)
-    with _progress(options) as progress:
+    with run_progress(options) as progress:
         gathered, report = first.collect(others, options, progress)
     results = (Table._of(one) if plan.kind == "rows" else one for plan, (one, _) in zip(plans, gathered, strict=True))
     return tuple(results), tuple(parts for _, parts in gathered), _result(report)
@@ -107,7 +107,7 @@ def _natives(plans: tuple[Plan, ...]) -> tuple[NativePlan, list[NativePlan]]:
 
 
 @contextmanager
-def _progress(options: RunOptions) -> Iterator[Callable[[int, int], None] | None]:
+def run_progress(options: RunOptions) -> Iterator[Callable[[int, int], None] | None]:
     """What a run calls now and then with how far it is; what it raises ends the run."""
     enabled = None if options.progress else False
     with ImportProgress("running", enabled=enabled, unit="samples") as line, expected() as failures:
