@@ -79,6 +79,26 @@ def test_blocks_are_what_collect_gives(data: st.DataObject) -> None:
     assert np.concatenate([[], *(part["max"] for part in parts)]).tolist() == rows.collect()["max"].tolist()
 
 
+@pytest.mark.parametrize("workers", [1, 2])
+def test_blocks_tell_of_gaps_clock_steps_and_filters(store: iso.Store, workers: int) -> None:
+    signal = store.create("p", dtype="f8", rate=100)
+    at = np.datetime64("2024-01-01T00:00:00", "ns")
+    for _ in range(3):
+        signal.append(np.arange(100.0), at=at, resolution=0)
+        at -= np.timedelta64(7200, "s")
+    signal.append_gap(samples=50)
+    signal.append(np.arange(100.0))
+    store.commit()
+    blocks = list(iso.scan(signal, 60).blocks(workers=workers))
+    before = {block.start: block.breaks for block in blocks if block.breaks}
+    assert {start: set(kinds) for start, kinds in before.items()} == {100: {"clock"}, 200: {"clock"}, 350: {"gap"}}
+    evens = iso.scan(np.arange(8.0), rate=10).rewindow(1).filter(lambda s: (s.max() % 4) == 3)
+    assert [(block.start, block.breaks) for block in evens.blocks(workers=workers)] == [
+        (3, ()),
+        (7, ("removed",)),
+    ]
+
+
 @pytest.mark.parametrize("options", [{"workers": 2}, {"memory": "64MB"}, {"optimise": False}])
 def test_loops_take_run_options(store: iso.Store, options: Any) -> None:
     plan = iso.scan(pressure(store), 300).rewindow(50).map(lambda s: s - s.mean())

@@ -6,10 +6,11 @@ import threading
 from collections import deque
 from collections.abc import Iterator
 from contextvars import ContextVar, copy_context
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from .native_errors import PlanError
-from .operators import Block, Emitter, Factory, Operator, Port
+from .operators import Block, Break, Emitter, Factory, Operator, Port
 from .run_options import RunOptions
 from .running import run_progress
 
@@ -98,12 +99,18 @@ class _BlockSink(Operator):
 
     def __init__(self, to: _Handover) -> None:
         self._to = to
+        # Kinds alone, since any number of breaks may come before a block that passes a filter.
+        self._breaks: dict[str, None] = {}
 
     def outputs(self, *_: Port) -> tuple[Port, ...]:
         return ()
 
     def process(self, block: Block, _emit: Emitter) -> None:
-        self._to.put(block)
+        self._to.put(replace(block, breaks=tuple(self._breaks)) if self._breaks else block)
+        self._breaks.clear()
+
+    def on_break(self, why: Break, _emit: Emitter) -> None:
+        self._breaks[why.kind] = None
 
 
 def blocks_of(plan: Plan, options: RunOptions) -> Iterator[Block]:

@@ -327,7 +327,8 @@ class Plan(
             An iterator of `Block`: ``values`` as `collect` gives them, read-only arrays of samples, shape (n,), of
             windows, shape (n, values), or of ranges, shape (n, 2), or a `Table` of rows; ``start`` and ``end``, the
             index of the first sample and the one after the last, both None of groups. The engine chooses the length of
-            a block; samples of one block have no gap between them. Blocks have no times: ``collect(as_="table")``
+            a block; samples of one block are contiguous, and ``breaks`` says whether a gap or a clock step lies before
+            them. Blocks have no times: ``collect(as_="table")``
             has, and ``signal.time_of(block.start)`` where the plan keeps the signal's rate.
 
         Raises:
