@@ -296,6 +296,21 @@ def test_a_count_has_no_blocks() -> None:
         iter(Source(1).plan().count())
 
 
+def test_uses_that_would_run_the_plan_by_mistake_are_refused() -> None:
+    source = Source(3)
+    plan = source.plan()
+    with pytest.raises(iso.PlanError, match="collect"):
+        3 in plan  # noqa: B015
+    with pytest.raises(iso.PlanError, match="no array"):
+        np.asarray(plan)
+    pandas = pytest.importorskip("pandas")
+    with pytest.raises(iso.PlanError, match="no array"):
+        pandas.DataFrame(plan)
+    assert source.given == 0
+    with pytest.raises(iso.PlanError, match=r"got Block to run; give plans: write collect\(plan\)"):
+        iso.collect(*plan)
+
+
 def test_loops_over_one_plan_are_independent() -> None:
     plan = iso.scan(np.arange(10_000), 500, rate=10)
     for one, other in zip(plan, plan, strict=True):

@@ -264,6 +264,20 @@ def test_forms_that_do_not_fit_are_refused() -> None:
         iso.collect(as_="table")
 
 
+def test_plans_may_be_given_as_a_list() -> None:
+    scan = iso.scan(np.arange(4.0), rate=10)
+    plans = [scan.count(), scan.map(lambda s: s * 2)]
+    for given in (plans, tuple(plans)):
+        count, values = iso.collect(given)
+        assert (count, values.tolist()) == (4, [0, 2, 4, 6])
+    (table,) = iso.collect([scan], as_="table")
+    assert len(table) == 4
+    assert iso.run(plans).report.operators
+    for wrong, message in ((([],), "got nothing"), ((plans, plans), "got list to run"), (([1],), "got int to run")):
+        with pytest.raises(iso.PlanError, match=message):
+            iso.collect(*wrong)  # type: ignore[arg-type]
+
+
 def test_saved_plans_cannot_name_tables_in_memory(store: iso.Store) -> None:
     signal = drifting(store)
     pytest.importorskip("pyarrow")

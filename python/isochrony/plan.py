@@ -13,7 +13,7 @@ they are called once, with an `isochrony.Expr`, and what they return is compiled
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any, Self, Unpack
+from typing import TYPE_CHECKING, Any, NoReturn, Self, Unpack
 
 import numpy.typing as npt
 
@@ -26,7 +26,7 @@ from .filters import FilterSteps
 from .functions import JitFunction, PythonFunction, importable, shown
 from .live import LiveSteps
 from .meeting import MeetingSteps, alone, takes_plans
-from .native_errors import OptionError
+from .native_errors import OptionError, PlanError
 from .operators import Block, OperatorSteps
 from .options import whole
 from .report import RunResult
@@ -353,6 +353,14 @@ class Plan(
         4 5 [4]
         """
         return self.blocks()
+
+    def __contains__(self, item: object) -> NoReturn:
+        # By default Python would execute the plan and compare its blocks.
+        raise PlanError('"in" is refused of a plan: call collect(), and search the result')
+
+    def __array__(self, *_: object, **__: object) -> NoReturn:
+        # Without it pandas.DataFrame(plan) would execute the plan and make a frame of blocks.
+        raise PlanError("a plan is no array: call collect(), and convert the result")
 
     @takes_run_options
     def run(self, **options: Unpack[RunKeywords]) -> RunResult:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Unpack
 
@@ -27,10 +27,11 @@ __all__ = ["collect", "collect_reported", "run", "run_progress", "run_reported"]
 
 
 @takes_run_options
-def collect(*plans: Plan, as_: Form = "numpy", **options: Unpack[RunKeywords]) -> tuple[Any, ...]:
+def collect(*plans: Plan | Sequence[Plan], as_: Form = "numpy", **options: Unpack[RunKeywords]) -> tuple[Any, ...]:
     """Run several plans as one and gather what comes out of each: what they have in common is read and computed once.
 
-    Parameters and errors are those of `Plan.collect`; `as_` holds for all plans.
+    Parameters and errors are those of `Plan.collect`; `as_` holds for all plans. A list of plans may be given instead:
+    ``iso.collect([a, b])``.
 
     Returns:
         A tuple with what `Plan.collect` gives for each plan.
@@ -43,11 +44,11 @@ def collect(*plans: Plan, as_: Form = "numpy", **options: Unpack[RunKeywords]) -
            [5.]]))
     """
     choice("collect as_", as_, FORMS)
-    checked = RunOptions.of(**options)
+    checked, listed = RunOptions.of(**options), _listed(plans)
     if as_ == "numpy":
-        return collect_reported(plans, checked)[0]
-    _natives(plans)
-    labelled = [LabelledResult(plan, as_) for plan in plans]
+        return collect_reported(listed, checked)[0]
+    _natives(listed)
+    labelled = [LabelledResult(plan, as_) for plan in listed]
     first, *others = (one.native() for one in labelled)
     with run_progress(checked) as progress:
         gathered, _ = first.collect(others, checked, progress)
@@ -55,15 +56,15 @@ def collect(*plans: Plan, as_: Form = "numpy", **options: Unpack[RunKeywords]) -
 
 
 @takes_run_options
-def run(*plans: Plan, **options: Unpack[RunKeywords]) -> RunResult:
+def run(*plans: Plan | Sequence[Plan], **options: Unpack[RunKeywords]) -> RunResult:
     """Run several plans as one for their effects: what they have in common is read and computed once.
 
-    Parameters and errors are those of `Plan.collect`.
+    Parameters and errors are those of `Plan.collect`. A list of plans may be given instead.
 
     Returns:
         A `RunResult`: its `report` says what each operator did.
     """
-    return run_reported(plans, RunOptions.of(**options))
+    return run_reported(_listed(plans), RunOptions.of(**options))
 
 
 def run_reported(plans: tuple[Plan, ...], options: RunOptions) -> RunResult:
@@ -100,9 +101,17 @@ def _result(report: dict[str, Any]) -> RunResult:
     return RunResult(Report(**report))
 
 
+def _listed(plans: tuple[Plan | Sequence[Plan], ...]) -> tuple[Plan, ...]:
+    """The plans of arguments, or of one list of plans."""
+    is_list = len(plans) == 1 and isinstance(plans[0], list | tuple)
+    return tuple(plans[0]) if is_list else plans  # type: ignore[arg-type, return-value]
+
+
 def _natives(plans: tuple[Plan, ...]) -> tuple[NativePlan, list[NativePlan]]:
     if not plans or not all(isinstance(plan, Chain) for plan in plans):
-        raise PlanError(f"got {', '.join(type(plan).__name__ for plan in plans) or 'nothing'} to run; give plans")
+        names = dict.fromkeys(type(plan).__name__ for plan in plans)
+        hint = ": write collect(plan), not collect(*plan), which executes the plan" if "Block" in names else ""
+        raise PlanError(f"got {', '.join(names) or 'nothing'} to run; give plans{hint}")
     return plans[0]._native, [plan._native for plan in plans[1:]]
 
 
