@@ -314,11 +314,11 @@ class Plan(
 
     @takes_run_options
     def blocks(self, **options: Unpack[RunKeywords]) -> Iterator[Block]:
-        """Run the plan and iterate over its result block by block, in bounded memory; parameters are those of `run`.
+        """Run the plan and iterate over its result block by block, in bounded memory: ``for block in plan.blocks()``.
 
-        ``for block in plan`` is the same without parameters. The plan is executed in a thread, at most a few blocks
-        ahead of the loop. Leaving the loop, or dropping the iterator, ends the execution as Ctrl-C does: what sinks
-        have committed stays. Each iteration is an execution of its own.
+        Parameters are those of `collect`, without `as_`; ``for block in plan`` gives none. The plan is executed in a
+        thread, at most a few blocks ahead of the loop. Leaving the loop, or dropping the iterator, ends the execution
+        as Ctrl-C does: what sinks have committed stays. Each iteration is an execution of its own.
 
         Leaving waits for the source or function at work to return, and so for ever where that never does, as a
         generator that reads a silent socket without a timeout.
