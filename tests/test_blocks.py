@@ -348,6 +348,24 @@ def test_a_function_may_iterate_over_another_plan() -> None:
     assert set(sizes) == {3}
 
 
+def test_leaving_waits_for_a_source_that_is_blocked() -> None:
+    begun, returned = threading.Event(), []
+
+    def slow() -> Iterator[np.ndarray]:
+        yield np.zeros(STRETCH)
+        begun.set()
+        time.sleep(1)
+        returned.append(True)
+        yield np.ones(STRETCH)
+
+    for _ in iso.generate(slow, dtype="f8", rate=10, segment=STRETCH):
+        assert begun.wait(20)
+        break
+    gc.collect()
+    assert returned == [True]
+    assert running() == []
+
+
 def test_sinks_keep_what_was_committed(store: iso.Store) -> None:
     plan = iso.scan(pressure(store), 500).sink(store, "copy")
     assert sum(len(block.values) for block in plan) == store["copy"].sample_count
