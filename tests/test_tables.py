@@ -223,6 +223,7 @@ def test_keys_with_two_meanings_are_refused() -> None:
         ((), r"no \(\); give"),
         (["max", "max"], "name one twice"),
         (["max", 1], "no .*'max', 1"),
+        ([[1], [2, 3]], r"no \[\[1\], \[2, 3\]\]; give"),
         (masked, "with masked values; give"),
         (np.array([True, False], object), r"no array of dtype object, shape \(2,\); give.*dtype bool"),
         (slice(None, None, 0), "None:None:0 .*zero"),

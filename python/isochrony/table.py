@@ -94,19 +94,19 @@ class Table:
     [0, 4, 8]
     """
 
+    # Of a plan's result `_native` has the rows, nulls and types that NumPy does not have among them, and `_native_rows`
+    # says which of them these are; None: all, in order.
     __slots__ = ("_columns", "_native", "_native_rows", "_units")
 
     def __init__(self, columns: Mapping[str, Column], units: Mapping[str, str] | None = None) -> None:
         self._columns = checked_columns(columns)
         self._units = checked_units(units, self._columns)
-        # Where the rows came from, and which of them these are (None: all, in order): Arrow knows nulls and types that
-        # NumPy does not have.
         self._native: NativeTable | None = None
         self._native_rows: npt.NDArray[np.int64] | None = None
 
     @classmethod
     def _of(cls, native: NativeTable) -> Self:
-        """The rows that a plan gathered."""
+        """The result of a plan."""
         return cls._with({name: native.column(name) for name in native.names}, native.units, native)
 
     @classmethod
@@ -274,12 +274,12 @@ class Table:
         return pyarrow.Table.from_arrays(arrays, schema=pyarrow.schema(fields))
 
     def _arrow(self) -> Any:
-        """What has Arrow's interfaces: the rows that a plan gathered, or a `pyarrow.Table`."""
+        """An object with Arrow's interfaces: the native rows where these are all of them, or a `pyarrow.Table`."""
         is_whole = self._native is not None and self._native_rows is None and list(self._columns) == self._native.names
         return self._native if is_whole else self.to_arrow()
 
     def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
-        """Arrow's stream interface: of gathered rows directly, of other tables by pyarrow."""
+        """Arrow's stream interface: of a plan's result directly, of other tables by pyarrow."""
         return self._arrow().__arrow_c_stream__(requested_schema)
 
     def __arrow_c_schema__(self) -> Any:
@@ -308,7 +308,11 @@ class Table:
         names = column_names(key)
         if names is not None:
             return self._only(names)
-        rows = np.asarray(key)
+        try:
+            rows = np.asarray(key)
+        except ValueError:
+            # Lists of unequal length: refused below.
+            rows = np.empty((0, 0))
         if rows.ndim == 0 and rows.dtype.kind in "iu":
             return {name: column[self._row(int(rows))] for name, column in self._columns.items()}
         is_masked = isinstance(key, np.ma.MaskedArray) and np.ma.is_masked(key)
