@@ -188,6 +188,7 @@ CALLS: dict[str, Drive] = {
     "Plan.apply": lambda w: w.windows.apply(Echo).collect(),
     "Plan.bandpass": lambda w: w.samples.bandpass(1, 5).count().collect(),
     "Plan.bandstop": lambda w: w.samples.bandstop(1, 5).count().collect(),
+    "Plan.blocks": lambda w: len(list(w.windows.blocks())),
     "Plan.combine_packets": lambda w: (lambda a, b: a.combine_packets(b, clusters=[0, 1]).collect())(*_packets(w)),
     "Plan.decimate": lambda w: w.samples.decimate(2).count().collect(),
     "Plan.each": lambda w: w.windows.each(lambda values, start: None).run(),

@@ -79,6 +79,49 @@ def test_blocks_are_what_collect_gives(data: st.DataObject) -> None:
     assert np.concatenate([[], *(part["max"] for part in parts)]).tolist() == rows.collect()["max"].tolist()
 
 
+@pytest.mark.parametrize("workers", [1, 2])
+def test_blocks_tell_of_gaps_clock_steps_and_filters(store: iso.Store, workers: int) -> None:
+    signal = store.create("p", dtype="f8", rate=100)
+    at = np.datetime64("2024-01-01T00:00:00", "ns")
+    for _ in range(3):
+        signal.append(np.arange(100.0), at=at, resolution=0)
+        at -= np.timedelta64(7200, "s")
+    signal.append_gap(samples=50)
+    signal.append(np.arange(100.0))
+    store.commit()
+    blocks = list(iso.scan(signal, 60).blocks(workers=workers))
+    before = {block.start: block.breaks for block in blocks if block.breaks}
+    assert {start: set(kinds) for start, kinds in before.items()} == {100: {"clock"}, 200: {"clock"}, 350: {"gap"}}
+    evens = iso.scan(np.arange(8.0), rate=10).rewindow(1).filter(lambda s: (s.max() % 4) == 3)
+    assert [(block.start, block.breaks) for block in evens.blocks(workers=workers)] == [
+        (3, ()),
+        (7, ("removed",)),
+    ]
+
+
+@pytest.mark.parametrize("options", [{"workers": 2}, {"memory": "64MB"}, {"optimise": False}])
+def test_loops_take_run_options(store: iso.Store, options: Any) -> None:
+    plan = iso.scan(pressure(store), 300).rewindow(50).map(lambda s: s - s.mean())
+    got = np.concatenate([block.values for block in plan.blocks(**options)])
+    np.testing.assert_array_equal(got, plan.collect())
+    with pytest.raises(iso.OptionError, match="workers=0"):
+        plan.blocks(workers=0)
+    with pytest.raises(TypeError, match="'threads' is no run option"):
+        plan.blocks(threads=2)  # type: ignore[call-arg]
+
+
+def test_a_control_changes_the_plan_of_a_loop() -> None:
+    control = iso.Control()
+    plan = Source(500).plan().map(lambda s: s * 0 + 1)
+    first = []
+    for block in plan.blocks(control=control):
+        if not first:
+            control.set(plan, expression=lambda s: s * 0 + 2)
+        first.append(block.values[0])
+    assert (first[0], first[-1]) == (1, 2)
+    assert len(first) == 500
+
+
 def test_calibrated_counts_stay_counts_as_in_collect(store: iso.Store) -> None:
     signal = store.create("p", dtype="i2", rate=100, unit="kPa", scale=0.5, offset=1)
     signal.append(np.arange(1000, dtype="i2"))
@@ -253,6 +296,21 @@ def test_a_count_has_no_blocks() -> None:
         iter(Source(1).plan().count())
 
 
+def test_uses_that_would_run_the_plan_by_mistake_are_refused() -> None:
+    source = Source(3)
+    plan = source.plan()
+    with pytest.raises(iso.PlanError, match="collect"):
+        3 in plan  # noqa: B015
+    with pytest.raises(iso.PlanError, match="no array"):
+        np.asarray(plan)
+    pandas = pytest.importorskip("pandas")
+    with pytest.raises(iso.PlanError, match="no array"):
+        pandas.DataFrame(plan)
+    assert source.given == 0
+    with pytest.raises(iso.PlanError, match=r"got Block to run; give plans: write collect\(plan\)"):
+        iso.collect(*plan)
+
+
 def test_loops_over_one_plan_are_independent() -> None:
     plan = iso.scan(np.arange(10_000), 500, rate=10)
     for one, other in zip(plan, plan, strict=True):
@@ -288,6 +346,24 @@ def test_a_function_may_iterate_over_another_plan() -> None:
     outer = iso.scan(np.arange(12.0), rate=10).rewindow(4).each(lambda v, s: sizes.append(len(list(inner))))
     assert sum(len(block.values) for block in outer) == 3
     assert set(sizes) == {3}
+
+
+def test_leaving_waits_for_a_source_that_is_blocked() -> None:
+    begun, returned = threading.Event(), []
+
+    def slow() -> Iterator[np.ndarray]:
+        yield np.zeros(STRETCH)
+        begun.set()
+        time.sleep(1)
+        returned.append(True)
+        yield np.ones(STRETCH)
+
+    for _ in iso.generate(slow, dtype="f8", rate=10, segment=STRETCH):
+        assert begun.wait(20)
+        break
+    gc.collect()
+    assert returned == [True]
+    assert running() == []
 
 
 def test_sinks_keep_what_was_committed(store: iso.Store) -> None:

@@ -90,11 +90,30 @@ def test_a_value_out_of_range_raises_what_the_docstring_says(name: str, param: d
         assert re.search(r"\ba(nother)? value out of range", raises(name, "PlanError"))
 
 
+NUMBERS = [one for one in PARAMETERS if one.values[1]["kind"].startswith(("integer", "number"))]  # type: ignore[index, union-attr]
+
+
+@pytest.mark.parametrize(("name", "param"), NUMBERS)
+def test_a_number_that_64_bits_do_not_hold_raises_what_the_docstring_says(name: str, param: dict[str, Any]) -> None:
+    is_list = param["kind"] in ("integers", "numbers")
+    if param["kind"].startswith("integer"):
+        values, bound, stated = (1 << 63,), "to 2^63 - 1", "a whole number above 2^63 - 1"
+    else:
+        values, bound, stated = (float("nan"), float("inf")), "a finite number", "a number that is not finite"
+    for value in values:
+        with pytest.raises(iso.OptionError, match=rf"\b{param['name']}=.*{re.escape(bound)}"):
+            call(name, {param["name"]: [value] if is_list else value})
+    assert stated in raises(name, "OptionError")
+
+
 def test_what_was_accepted_by_mistake_is_refused() -> None:
     windows = SAMPLES.rewindow(8)
     cases: list[tuple[Callable[[], Any], str]] = [
         (lambda: SAMPLES.between(None, 3), "between start=None is refused; give a whole number of samples"),  # type: ignore[arg-type]
-        (lambda: SAMPLES.between(0, 1 << 63), "between end=9223372036854775808 is refused"),
+        (
+            lambda: SAMPLES.between(0, 1 << 63),
+            "between end=9223372036854775808 is refused; give a whole number of samples, from -2^63 to 2^63 - 1",
+        ),
         (
             lambda: windows.combine_packets(windows, clusters=5),  # type: ignore[arg-type]
             "combine_packets clusters=5 is refused; give a list of whole numbers of clusters",
@@ -261,7 +280,8 @@ def test_a_backslash_is_one_in_the_docstring(plan: Callable[..., Any]) -> None:
 
 def test_integers_below_a_negative_least_value_are_the_engines_to_refuse() -> None:
     text = docstring({**NOTCH, "params": [{**NUMBER, "kind": "integer", "range": [-5, 5]}]})
-    assert "OptionError: an argument of the wrong type.\n" in text and "PlanError: a value out of range; " in text
+    assert "OptionError: an argument of the wrong type, or a whole number above 2^63 - 1.\n" in text
+    assert "PlanError: a value out of range; " in text
 
 
 @pytest.mark.parametrize(

@@ -79,6 +79,44 @@ def test_a_feed_is_what_was_recorded(store: Any, scheme: str, tmp_path: Path) ->
         assert np.array_equal(loud(iso.scan(mic)).collect(), loud(iso.scan(signal)).collect())
 
 
+@pytest.mark.parametrize("form", ["table", "segments"])
+def test_a_feed_has_the_forms_of_a_recording(store: Any, form: Any) -> None:
+    signal = store["mic"]
+    listener = iso.listen("tcp://127.0.0.1:0", dtype="i2", rate=RATE, unit="Pa", silence=10)
+    sending = sent(iso.scan(signal, segment=500).send(listener.address, speed=20))
+    got = iso.scan(listener, segment=5000).collect(as_=form)
+    sending.join()
+    segments = signal[:].segments
+    assert len(segments) == 3
+    if form == "segments":
+        assert [len(one) for one in got] == [len(one) for one in segments]
+        np.testing.assert_array_equal(np.concatenate([one.values() for one in got]), np.concatenate(segments))
+        for one, other in zip(got, segments, strict=True):
+            assert abs(one.time.ns - other.time.ns) < 2_000
+    else:
+        np.testing.assert_array_equal(got[got.columns[-1]], np.concatenate(segments))
+        index = np.concatenate([np.arange(one.start, one.end) for one in segments])
+        assert abs((got["time"] - signal.time_of(index)).view("i8")).max() < 2_000
+        assert (np.diff(got["time"].view("i8")) < 0).sum() == 1
+
+
+def test_a_loop_over_a_feed_gets_every_sample_and_ends_while_the_feed_is_silent(store: Any) -> None:
+    signal = store["mic"]
+    listener = iso.listen("tcp://127.0.0.1:0", dtype="i2", rate=RATE, unit="Pa", silence=600)
+    sending = sent(iso.scan(signal, segment=500).send(listener.address, speed=20))
+    blocks, count, left = [], 0, 0.0
+    for block in iso.scan(listener, segment=500):
+        blocks.append(block)
+        count += len(block.values)
+        if count == 6 * RATE:
+            left = time.monotonic()
+            break
+    assert 0 < time.monotonic() - left < 5
+    sending.join()
+    np.testing.assert_array_equal(np.concatenate([one.values for one in blocks]), np.concatenate(signal[:].segments))
+    assert [one.breaks for one in blocks if one.breaks] == [("gap",), ("clock",)]
+
+
 def test_detections_over_a_lossy_network_are_those_of_the_archive_but_for_the_gaps(store: Any, tmp_path: Path) -> None:
     signal = store["mic"]
     listener = iso.listen("udp://127.0.0.1:0", dtype="i2", rate=RATE, unit="Pa", silence=10, reorder=0.1)

@@ -1,6 +1,8 @@
 """Results with index, time and gaps: ``collect(as_=...)``."""
 
 import json
+import subprocess
+import sys
 from collections.abc import Iterator
 from fractions import Fraction
 from typing import Any
@@ -9,6 +11,7 @@ import numpy as np
 import pytest
 
 import isochrony as iso
+from isochrony.results import _exact_rate
 from made import START
 
 
@@ -65,12 +68,68 @@ def test_samples_are_segments_up_to_gaps_and_clock_steps(store: iso.Store) -> No
     np.testing.assert_array_equal(whole, np.arange(9))
 
 
+@pytest.mark.parametrize("options", [{"workers": 2}, {"optimise": False}])
+def test_segments_are_the_same_for_any_options(store: iso.Store, options: Any) -> None:
+    plan = iso.scan(drifting(store), 250)
+    for one, other in zip(plan.collect(as_="segments", **options), plan.collect(as_="segments"), strict=True):
+        np.testing.assert_array_equal(one.values(), other.values())
+        assert (one.start, one.time) == (other.start, other.time)
+
+
+MEASURED = """
+import sys, threading, time
+import numpy as np
+import isochrony as iso
+
+def own():
+    line = next(line for line in open("/proc/self/status") if line.startswith("RssAnon"))
+    return int(line.split()[1]) * 1024
+
+signal, form = iso.open(sys.argv[1])["long"], sys.argv[2]
+iso.scan(signal[:1000]).collect(as_=form)
+most, done, before = 0, False, own()
+def watch():
+    global most
+    while not done:
+        most = max(most, own())
+        time.sleep(0.002)
+thread = threading.Thread(target=watch)
+thread.start()
+result = iso.scan(signal).collect(as_=form)
+done = True
+thread.join()
+print((most - before) / signal.sample_count)
+"""
+
+
+@pytest.mark.parametrize(("form", "bytes_a_sample"), [("segments", 2), ("table", 2 + 8 + 8)])
+def test_a_form_takes_the_memory_of_its_result(store: iso.Store, form: str, bytes_a_sample: int) -> None:
+    """Not that of the columns of all blocks beside it."""
+    signal = store.create("long", dtype="i2", rate=1000, start=START)
+    for _ in range(2):
+        signal.append(np.arange(4_000_000).astype("i2"))
+        signal.append_gap(samples=10)
+    store.commit()
+    command = [sys.executable, "-c", MEASURED, str(store.path), form]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    # Beside it one segment is joined, and the engine has a few blocks.
+    assert float(done.stdout) < 1.5 * bytes_a_sample + 2
+
+
 @pytest.mark.parametrize("rate", ["30000/1001", "100.5", "1/3", "44100"])
 def test_segments_have_the_exact_rate(store: iso.Store, rate: str) -> None:
     signal = store.create("odd at 7 Hz at 1.2.3 Hz at 1 0 Hz", dtype="f8", rate=rate, unit="dB at 1/0 Hz at 9 Hz")
     signal.append(np.arange(50.0))
     (whole,) = iso.scan(signal).collect(as_="segments")
     assert whole.rate.fraction == Fraction(rate)
+
+
+def test_a_description_without_the_rate_is_no_reason_for_the_nearest_float() -> None:
+    plan = iso.scan(np.arange(3.0), rate="30000/1001")
+    assert _exact_rate(plan, iso.Port("samples", "float64", rate=30000 / 1001)) == Fraction(30000, 1001)
+    with pytest.raises(ValueError, match=r"does not end with its rate, 30\.0 Hz"):
+        _exact_rate(plan, iso.Port("samples", "float64", rate=30.0))
 
 
 def test_xarray_has_coordinates_and_units(store: iso.Store) -> None:
@@ -87,6 +146,30 @@ def test_xarray_has_coordinates_and_units(store: iso.Store) -> None:
     lazy = signal.to_xarray(gaps="drop")
     np.testing.assert_array_equal(lazy.values, array.values)
     np.testing.assert_array_equal(lazy["time"].values, array["time"].values)
+
+
+def test_coordinates_of_a_signal_that_is_called_like_one(store: iso.Store) -> None:
+    pytest.importorskip("xarray")
+    for name in ("start", "end"):
+        signal = store.create(f"x/{name}", dtype="f8", rate=10, start=START)
+        signal.append(np.arange(5.0))
+        array = iso.scan(signal).collect(as_="xarray")
+        assert {*array.coords} == {"time", "index"}
+        assert array.values.tolist() == [0, 1, 2, 3, 4]
+
+
+def test_fields_that_are_called_like_a_position_stay_variables() -> None:
+    pytest.importorskip("xarray")
+    windows = iso.scan(np.arange(12.0), rate=10).rewindow(4)
+    data = windows.rows(time=lambda s: s.mean(), index=lambda s: s.max(), wave=lambda s: s * 1.0).collect(as_="xarray")
+    assert {*data.coords} == {"start", "end"}
+    assert {*data.data_vars} == {"time", "index", "wave"}
+    assert data["time"].values.tolist() == [1.5, 5.5, 9.5]
+    assert data["wave"].dims == ("row", "wave_value")
+    for name in ("row", "wave_value"):
+        fields: Any = {name: lambda s: s.mean(), "wave": lambda s: s * 1.0}
+        with pytest.raises(iso.PlanError, match=f"field '{name}' has the name of a dimension"):
+            windows.rows(**fields).collect(as_="xarray")
 
 
 def test_windows_keep_their_place(store: iso.Store) -> None:
@@ -183,10 +266,24 @@ def test_forms_that_do_not_fit_are_refused() -> None:
     for form in ("table", "xarray", "segments"):
         with pytest.raises(iso.PlanError, match="one number"):
             scan.count().collect(as_=form)  # type: ignore[arg-type]
-    with pytest.raises(iso.PlanError, match=r'the plan gives frames.*as_="table"'):
+    with pytest.raises(iso.PlanError, match=r'the plan gives windows.*as_="table"'):
         scan.rewindow(2).collect(as_="segments")
     with pytest.raises(iso.PlanError, match="give plans"):
         iso.collect(as_="table")
+
+
+def test_plans_may_be_given_as_a_list() -> None:
+    scan = iso.scan(np.arange(4.0), rate=10)
+    plans = [scan.count(), scan.map(lambda s: s * 2)]
+    for given in (plans, tuple(plans)):
+        count, values = iso.collect(given)
+        assert (count, values.tolist()) == (4, [0, 2, 4, 6])
+    (table,) = iso.collect([scan], as_="table")
+    assert len(table) == 4
+    assert iso.run(plans).report.operators
+    for wrong, message in ((([],), "got nothing"), ((plans, plans), "got list to run"), (([1],), "got int to run")):
+        with pytest.raises(iso.PlanError, match=message):
+            iso.collect(*wrong)  # type: ignore[arg-type]
 
 
 def test_saved_plans_cannot_name_tables_in_memory(store: iso.Store) -> None:

@@ -82,7 +82,7 @@ def test_has_help_text(name: str) -> None:
     assert f"\n            {name}: {text.split()[0]}" in (Plan.collect.__doc__ or "")
 
 
-@pytest.mark.parametrize("function", [iso.collect, iso.run, Plan.collect, Plan.run])
+@pytest.mark.parametrize("function", [iso.collect, iso.run, Plan.collect, Plan.run, Plan.blocks])
 def test_is_a_keyword_of_what_runs_plans(function: Any) -> None:
     parameters = inspect.signature(function).parameters
     keywords = {name: one.default for name, one in parameters.items() if one.kind is one.KEYWORD_ONLY}

@@ -1,6 +1,8 @@
 """Tables: rows and columns, and other libraries that take them."""
 
+import copy
 import json
+import pickle
 from typing import Any
 
 import hypothesis.strategies as st
@@ -132,8 +134,9 @@ def test_errors_name_the_value_and_what_there_is() -> None:
         assert isinstance(error.value, KeyError)
         assert error.value.code == "unknown_column"
     for outside in (lambda: table[7], lambda: table[-8], lambda: table[[0, 7]]):
-        with pytest.raises(IndexError, match=r"row -?\d is outside a table of 7 rows"):
+        with pytest.raises(IndexError, match=r"row -?\d is outside a table of 7 rows") as index_error:
             outside()
+        assert getattr(index_error.value, "code", None) == "row_out_of_range"
     with pytest.raises(IndexError, match="a mask of 3 values for a table of 7 rows"):
         table[np.ones(3, bool)]
     for wrong in (2.5, None, [1.5], {"max": 1}, np.zeros((2, 2), int)):
@@ -152,6 +155,103 @@ def test_errors_name_the_value_and_what_there_is() -> None:
         iso.Table({"a": np.array(3)})
     with pytest.raises(iso.OptionError, match="equally long"):
         iso.Table({"a": np.arange(3), "b": np.arange(4)})
+
+
+def test_what_cannot_be_a_column_is_refused() -> None:
+    refused: list[tuple[Any, str]] = [
+        ([1, 2], "a table of a list is refused; give a dict"),
+        ({1: np.arange(2)}, "named 1; give text"),
+        ({"a": [[1, 2], [3]]}, "'a' of a table is no array .*equal length"),
+        ({"a": np.ma.array([1, 2], mask=[0, 1])}, "'a' of a table has masked values"),
+        ({"a": np.array(["3000"], "M8[Y]")}, "'a' of a table has times .*1678 to 2262"),
+        ({"a": np.array([1], "m8[ps]")}, "'a' of a table has times"),
+    ]
+    for columns, message in refused:
+        with pytest.raises(iso.OptionError, match=message):
+            iso.Table(columns)
+    assert iso.Table({"a": np.ma.array([1, 2])})["a"].tolist() == [1, 2]
+    for units, message in (({"typo": "m"}, "'typo', which is no column; the table has a"), ({"a": 5}, "is 5; give")):
+        with pytest.raises(iso.OptionError, match=message):
+            iso.Table({"a": np.arange(2)}, units)  # type: ignore[arg-type]
+
+
+def test_columns_have_native_byte_order_and_nanoseconds() -> None:
+    table = iso.Table({
+        "big": np.array([1, 2], ">i4"),
+        "day": np.array(["2024-01-02", "NaT"], "M8[D]"),
+        "took": np.array([3, 4], "m8[s]"),
+    })  # fmt: skip
+    assert [column.dtype.str for column in table.values()] == ["<i4", "<M8[ns]", "<m8[ns]"]
+    assert table["big"].tolist() == [1, 2]
+    assert table["day"][0] == np.datetime64("2024-01-02")
+    assert np.isnat(table["day"][1])
+    assert table["took"][1] == np.timedelta64(4, "s")
+
+
+def test_equal_tables_have_the_same_values_and_units() -> None:
+    table = made()
+    assert np.isnat(table["time"]).any()
+    assert table == made()
+    assert table != table[:-1]
+    assert table != table[["start", "time"]]
+    same_columns = dict(table)
+    assert table != iso.Table(same_columns, {"mean": "Pa", "wave": "V"})
+    assert table != iso.Table(same_columns)
+    unknown = np.array([1, np.nan, np.nan + 1j])
+    assert iso.Table({"a": unknown}) == iso.Table({"a": unknown.copy()})
+    assert iso.Table({"a": unknown}) != iso.Table({"a": unknown + 1})
+    assert iso.Table({"a": np.array([1, 2])}) == iso.Table({"a": np.array([1.0, 2.0])})
+    times = np.array([1, 2], "M8[ns]")
+    assert iso.Table({"a": times}) != iso.Table({"a": times.view("m8[ns]")})
+    assert iso.Table({"a": times}) != iso.Table({"a": np.array(["1", "2"])})
+
+
+@pytest.mark.parametrize("kind", ["gathered", "made"])
+def test_tables_are_pickled_and_copied(store: iso.Store, kind: str) -> None:
+    table = gathered(store) if kind == "gathered" else made()
+    for part in parts(table):
+        for other in (pickle.loads(pickle.dumps(part)), copy.deepcopy(part), copy.copy(part)):
+            assert other == part
+            assert not any(column.flags.writeable for column in other.values())
+
+
+def test_keys_with_two_meanings_are_refused() -> None:
+    table = made()
+    masked = np.ma.array(np.ones(7, bool), mask=np.arange(7) == 2)
+    keys: list[tuple[Any, str]] = [
+        ((0, 1), r"no \(0, 1\); give"),
+        ((), r"no \(\); give"),
+        (["max", "max"], "name one twice"),
+        (["max", 1], "no .*'max', 1"),
+        ([[1], [2, 3]], r"no \[\[1\], \[2, 3\]\]; give"),
+        (masked, "with masked values; give"),
+        (np.array([True, False], object), r"no array of dtype object, shape \(2,\); give.*dtype bool"),
+        (slice(None, None, 0), "None:None:0 .*zero"),
+        (slice("start", "max"), "'start':'max'.*a list of names"),
+    ]
+    for key, message in keys:
+        with pytest.raises(iso.OptionError, match=message):
+            table[key]
+    for names in (np.array(["max", "mean"]), np.array(["max", "mean"], object), ("max", "mean")):
+        assert table[names].columns == ("max", "mean")  # type: ignore[call-overload]
+    assert ["max"] not in table
+    assert table.get(["max"]) is None  # type: ignore[arg-type]
+    with pytest.raises(iso.OptionError, match=r"sort.*comparable"):
+        iso.Table({"a": np.array([1, None], object)}).sort("a")
+
+
+def test_columns_without_an_arrow_type_are_refused() -> None:
+    pytest.importorskip("pyarrow")
+    columns = [
+        np.ones(2, "clongdouble"), np.ones(2, "longdouble"), np.ones((2, 0)), np.array([1, "a"], object),
+        np.zeros(2, [("x", "i4")]),
+    ]  # fmt: skip
+    for column in columns:
+        with pytest.raises(iso.OptionError, match=r"column 'odd' of dtype .* has no Arrow type"):
+            iso.Table({"odd": column}).to_arrow()
+    made_here = iso.Table({"day": np.array(["2024-01-02"], "M8[D]"), "big": np.array([7], ">f8")})
+    assert made_here.to_arrow()["day"].cast("int64").to_pylist() == [1_704_153_600_000_000_000]
+    assert made_here.to_arrow()["big"].to_pylist() == [7.0]
 
 
 def test_numpy_makes_a_structured_array() -> None:
@@ -193,6 +293,23 @@ def test_arrow_takes_tables_and_what_is_selected_of_them(store: iso.Store, kind:
             assert [complex(*pair) for pair in arrow["phase"].to_pylist()] == part["phase"].tolist()
 
 
+@pytest.mark.parametrize("kind", ["gathered", "made"])
+def test_no_column_can_be_written(store: iso.Store, kind: str) -> None:
+    """NumPy would show what was written, and Arrow the rows that the engine has."""
+    table = gathered(store) if kind == "gathered" else made()
+    for part in parts(table):
+        for name in part.columns:
+            with pytest.raises(ValueError, match="read-only"):
+                part[name][:] = 0
+    frame = table.to_pandas()
+    frame.loc[0, "max"] = 77
+    assert 77 not in table["max"]
+    own = np.arange(3)
+    iso.Table({"a": own})
+    own[0] = 5
+    assert own.flags.writeable
+
+
 def test_unknown_values_stay_unknown_in_a_part() -> None:
     """NumPy has NaN for them; Arrow has null."""
     pyarrow = pytest.importorskip("pyarrow")
@@ -209,6 +326,7 @@ def test_unknown_values_stay_unknown_in_a_part() -> None:
 
     native: _native.NativeTable = Native()  # type: ignore[assignment]
     table = iso.Table._of(native)
+    assert not table["a"].flags.writeable
     assert pyarrow.table(table[1:])["a"].to_pylist() == [None, 3]
     assert pyarrow.table(table[1:])["a"].type == pyarrow.int64()
 

@@ -73,7 +73,7 @@ class GeneratedOperators(Chain):
             Windows are still counted from the first sample after a break.
 
         Raises:
-            OptionError: an argument of the wrong type.
+            OptionError: an argument of the wrong type, or a whole number above 2^63 - 1.
             PlanError: the input is neither samples nor windows.
 
         >>> import numpy as np, isochrony as iso
@@ -125,7 +125,8 @@ class GeneratedOperators(Chain):
             statistic it is Rohling's. NaN spreads to the levels whose cells contain it.
 
         Raises:
-            OptionError: an argument of the wrong type, none of its choices, or a count below its least value.
+            OptionError: an argument of the wrong type, none of its choices, a number that is not finite, a count below
+                its least value, or a whole number above 2^63 - 1.
             PlanError: another value out of range; the input is not real; `order` with degrees other than 2.
 
         Source:
@@ -167,7 +168,7 @@ class GeneratedOperators(Chain):
             counts, and a stored signal has them with their calibration.
 
         Raises:
-            OptionError: an argument of the wrong type.
+            OptionError: an argument of the wrong type, or a number that is not finite.
             PlanError: the input is not samples; a gain of 0, or one by which a count is not a finite number of units.
 
         >>> import numpy as np, isochrony as iso
@@ -210,7 +211,8 @@ class GeneratedOperators(Chain):
             corrected. NaN has the level NaN and does not count as noise.
 
         Raises:
-            OptionError: an argument of the wrong type, or a count below its least value.
+            OptionError: an argument of the wrong type, a number that is not finite, a count below its least value, or a
+                whole number above 2^63 - 1.
             PlanError: another value out of range; both or neither of `pfa` and `deviations`; the input is not real.
 
         Source:
@@ -268,7 +270,8 @@ class GeneratedOperators(Chain):
             searches.
 
         Raises:
-            OptionError: an argument of the wrong type, or a count below its least value.
+            OptionError: an argument of the wrong type, a number that is not finite, a count below its least value, or a
+                whole number above 2^63 - 1.
             PlanError: another value out of range; windows that are not uint8, overlap, differ, or are shorter than 5
                 bytes; lists without a number for each receiver.
 
@@ -347,7 +350,8 @@ class GeneratedOperators(Chain):
             of the band-limited function through all values and has no bias.
 
         Raises:
-            OptionError: an argument of the wrong type, none of its choices, or a count below its least value.
+            OptionError: an argument of the wrong type, none of its choices, a number that is not finite, a count below
+                its least value, or a whole number above 2^63 - 1.
             PlanError: another value out of range; the inputs are not such windows; a lag of a window's length or more;
                 a band out of range, or one given for "xcorr".
 
@@ -417,7 +421,7 @@ class GeneratedOperators(Chain):
             there is no such packet, or one of both receivers has no errors.
 
         Raises:
-            OptionError: an argument of the wrong type, or a count below its least value.
+            OptionError: an argument of the wrong type, a count below its least value, or a whole number above 2^63 - 1.
             PlanError: another value out of range; fewer than two inputs; windows that are not uint8, overlap, differ,
                 or are shorter than 5 bytes.
 
@@ -504,7 +508,8 @@ class GeneratedOperators(Chain):
             row.
 
         Raises:
-            OptionError: an argument of the wrong type, or a count below its least value.
+            OptionError: an argument of the wrong type, a number that is not finite, a count below its least value, or a
+                whole number above 2^63 - 1.
             PlanError: another value out of range; the inputs are not such windows; a lag of a window's length or more;
                 a band outside 0 Hz to half the rate.
 
@@ -547,7 +552,8 @@ class GeneratedOperators(Chain):
             / 2^l Hz. NaN spreads to its window's row.
 
         Raises:
-            OptionError: an argument of the wrong type, none of its choices, or a count below its least value.
+            OptionError: an argument of the wrong type, none of its choices, a count below its least value, or a whole
+                number above 2^63 - 1.
             PlanError: another value out of range; input that is not windows of real samples of such a length.
 
         >>> import numpy as np, isochrony as iso
@@ -601,7 +607,8 @@ class GeneratedOperators(Chain):
             all that follows in their gap-free range NaN.
 
         Raises:
-            OptionError: an argument of the wrong type, none of its choices, or a count below its least value.
+            OptionError: an argument of the wrong type, none of its choices, a number that is not finite, a count below
+                its least value, or a whole number above 2^63 - 1.
             PlanError: another value out of range; `ripple_db` or `attenuation_db` missing for a kind that needs it, or
                 given for another; another number of corners than the band has; a corner outside 0 Hz to half the rate;
                 a filter that double precision cannot represent; input that is not samples.
@@ -649,7 +656,7 @@ class GeneratedOperators(Chain):
             decrease, as after a clock step, end the run with an error.
 
         Raises:
-            OptionError: an argument of the wrong type.
+            OptionError: an argument of the wrong type, or a number that is not finite.
             PlanError: a value out of range; an input without `start` and `end`; inputs without a common time; two
                 fields of one name.
 
@@ -719,7 +726,7 @@ class GeneratedOperators(Chain):
             constants pass unchanged. NaN and infinities make all that follows in their gap-free range NaN.
 
         Raises:
-            OptionError: an argument of the wrong type, or none of its choices.
+            OptionError: an argument of the wrong type, none of its choices, or a number that is not finite.
             PlanError: a value out of range; a frequency outside 0 Hz to half the rate; a band wider than half the rate;
                 input that is not samples.
 
@@ -812,7 +819,7 @@ class GeneratedOperators(Chain):
             By the linear method of `numpy.quantile`. NaN for a window that has NaN.
 
         Raises:
-            OptionError: an argument of the wrong type.
+            OptionError: an argument of the wrong type, or a number that is not finite.
             PlanError: a value out of range; input that is not windows of real samples.
 
         >>> import numpy as np, isochrony as iso
@@ -841,7 +848,7 @@ class GeneratedOperators(Chain):
             index 0.
 
         Raises:
-            OptionError: an argument of the wrong type, or a count below its least value.
+            OptionError: an argument of the wrong type, a count below its least value, or a whole number above 2^63 - 1.
             PlanError: another value out of range; the input is neither windows nor ranges.
 
         >>> import numpy as np, isochrony as iso
@@ -886,7 +893,8 @@ class GeneratedOperators(Chain):
             says otherwise.
 
         Raises:
-            OptionError: an argument of the wrong type, none of its choices, or a count below its least value.
+            OptionError: an argument of the wrong type, none of its choices, a count below its least value, or a whole
+                number above 2^63 - 1.
             PlanError: another value out of range; the input is not samples.
 
         >>> import numpy as np, isochrony as iso
@@ -943,7 +951,7 @@ class GeneratedOperators(Chain):
             remains.
 
         Raises:
-            OptionError: an argument of the wrong type.
+            OptionError: an argument of the wrong type, or a number that is not finite.
             PlanError: a value out of range; a window shorter than half a sample; input that is not real.
 
         >>> import numpy as np, isochrony as iso
@@ -971,7 +979,7 @@ class GeneratedOperators(Chain):
             window; infinities are sorted with the rest.
 
         Raises:
-            OptionError: an argument of the wrong type.
+            OptionError: an argument of the wrong type, or a number that is not finite.
             PlanError: a value out of range; a window shorter than half a sample; input that is not real.
 
         >>> import numpy as np, isochrony as iso
@@ -1003,7 +1011,7 @@ class GeneratedOperators(Chain):
             remains.
 
         Raises:
-            OptionError: an argument of the wrong type.
+            OptionError: an argument of the wrong type, or a number that is not finite.
             PlanError: a value out of range; a window shorter than half a sample; input that is not real.
 
         >>> import numpy as np, isochrony as iso
@@ -1043,7 +1051,7 @@ class GeneratedOperators(Chain):
             to 1 the score is a share; a window of zeros has 0.
 
         Raises:
-            OptionError: an argument of the wrong type, or none of its choices.
+            OptionError: an argument of the wrong type, none of its choices, or a number that is not finite.
             PlanError: input that is not windows of samples; another number of weights than of frequencies; a band out
                 of range.
 
@@ -1088,7 +1096,7 @@ class GeneratedOperators(Chain):
             recursive method, to the end of its gap-free range.
 
         Raises:
-            OptionError: an argument of the wrong type, or none of its choices.
+            OptionError: an argument of the wrong type, none of its choices, or a number that is not finite.
             PlanError: a value out of range; `lta` not longer than `sta`; a window shorter than half a sample; input
                 that is not real.
 
@@ -1217,7 +1225,7 @@ class GeneratedOperators(Chain):
             both thresholds. Ranges are merged before short ones are dropped.
 
         Raises:
-            OptionError: an argument of the wrong type.
+            OptionError: an argument of the wrong type, or a number that is not finite.
             PlanError: a value out of range; `off` above `on`; a negative time; input that is not real.
 
         >>> import numpy as np, isochrony as iso
@@ -1255,7 +1263,8 @@ class GeneratedOperators(Chain):
             spread over it evenly, and `at` is the first sample that a value covers.
 
         Raises:
-            OptionError: an argument of the wrong type, none of its choices, or a count below its least value.
+            OptionError: an argument of the wrong type, none of its choices, a count below its least value, or a whole
+                number above 2^63 - 1.
             PlanError: another value out of range; input that is not windows of real values.
 
         Source:
@@ -1310,7 +1319,8 @@ class GeneratedOperators(Chain):
             As `scipy.signal.welch`; values are those of `power`.
 
         Raises:
-            OptionError: an argument of the wrong type, none of its choices, or a count below its least value.
+            OptionError: an argument of the wrong type, none of its choices, a count below its least value, or a whole
+                number above 2^63 - 1.
             PlanError: another value out of range; input that is not windows of samples; `nfft` above the window's
                 length; a taper's parameter out of range.
 
@@ -1356,7 +1366,8 @@ class GeneratedOperators(Chain):
             norms. NaN spreads to its pair's row.
 
         Raises:
-            OptionError: an argument of the wrong type, none of its choices, or a count below its least value.
+            OptionError: an argument of the wrong type, none of its choices, a count below its least value, or a whole
+                number above 2^63 - 1.
             PlanError: another value out of range; the inputs are not such windows; a lag of a window's length or more.
 
         >>> import numpy as np, isochrony as iso
@@ -1431,7 +1442,8 @@ class GeneratedOperators(Chain):
             in 10^12. NaN and infinities make all that follows in the range NaN, and up to two blocks before them.
 
         Raises:
-            OptionError: an argument of the wrong type, none of its choices, or a count below its least value.
+            OptionError: an argument of the wrong type, none of its choices, a number that is not finite, a count below
+                its least value, or a whole number above 2^63 - 1.
             PlanError: another value out of range; as `iir`; a filter that takes more than 8,388,608 samples to settle.
 
         >>> import numpy as np, isochrony as iso

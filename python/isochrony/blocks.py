@@ -1,4 +1,4 @@
-"""Iteration over what a plan gives: the plan runs in a thread that is at most a few blocks ahead of the loop."""
+"""Iterates over the result of a plan block by block; the plan is executed in a thread, at most a few blocks ahead."""
 
 from __future__ import annotations
 
@@ -6,12 +6,13 @@ import threading
 from collections import deque
 from collections.abc import Iterator
 from contextvars import ContextVar, copy_context
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from .failures import expected
 from .native_errors import PlanError
-from .operators import Block, Emitter, Factory, Operator, Port
+from .operators import Block, Break, Emitter, Factory, Operator, Port
 from .run_options import RunOptions
+from .running import run_progress
 
 if TYPE_CHECKING:
     from ._native import NativePlan
@@ -19,26 +20,25 @@ if TYPE_CHECKING:
 
 __all__ = ["blocks_of"]
 
-# Blocks that wait for the loop; the run waits while there are so many.
+# Most blocks that wait for the loop; the execution pauses while there are so many.
 _AHEAD = 2
 
-# Seconds after which a run that waits looks whether anybody is left to wait for.
-_LOOK = 0.1
+# Seconds: interval at which a waiting execution checks that its reader still exists.
+_POLL_INTERVAL = 0.1
 
-
-# Loops inside of one another, each in a function of the plan that the one before runs.
+# Most loops inside of one another, each in a function of the plan that the outer loop executes.
 _MAX_DEPTH = 16
 
-# Plans that loops run, in whose functions this is. Native code knows this of one thread only.
+# Plans of the enclosing loops. Native code knows only those of the current thread.
 _OUTER: ContextVar[tuple[NativePlan, ...]] = ContextVar("isochrony_blocks", default=())
 
 
 class _Stopped(BaseException):
-    """The loop was left. No `Exception`, so that it leaves the run as itself and no function swallows it."""
+    """The loop was left. No `Exception`, so that it passes through the engine and no function catches it."""
 
 
 class _Handover:
-    """A queue of one run and one loop, which either side ends."""
+    """A bounded queue from an execution to a loop, which either side ends."""
 
     def __init__(self) -> None:
         # Reentrant: the garbage collector may close the loop's generator while this thread holds the lock.
@@ -50,33 +50,33 @@ class _Handover:
         self._error: BaseException | None = None
 
     def put(self, block: Block) -> None:
-        """In the run: wait for room, and leave a block."""
+        """In the execution: wait for room and add a block."""
         with self._changed:
             while len(self._blocks) >= _AHEAD:
-                self.look()
-                self._changed.wait(_LOOK)
-            self.look()
+                self.raise_if_stopped()
+                self._changed.wait(_POLL_INTERVAL)
+            self.raise_if_stopped()
             self._blocks.append(block)
             self._changed.notify_all()
 
-    def look(self) -> None:
-        """In the run: leave it if nobody reads any more, also when the interpreter ends with the loop unfinished."""
+    def raise_if_stopped(self) -> None:
+        """In the execution: end it if the loop was left, or the interpreter ends with the loop unfinished."""
         if self._stopped or not (self._reader.is_alive() or threading.main_thread().is_alive()):
             raise _Stopped
 
     def end(self, error: BaseException | None) -> None:
-        """In the run: it has ended."""
+        """In the execution: it has ended."""
         with self._changed:
             self._ended, self._error = True, error
             self._changed.notify_all()
 
     def take(self) -> Block | None:
-        """In the loop: the next block; None behind the last one; or the error that ended the run."""
+        """In the loop: the next block, None after the last one, or raise the error that ended the execution."""
         with self._changed:
             self._reader = threading.current_thread()
             while not self._blocks and not self._ended:
-                # Not for ever: a signal that another thread gets does not end a wait.
-                self._changed.wait(_LOOK)
+                # With a timeout: a signal that another thread gets does not end a wait.
+                self._changed.wait(_POLL_INTERVAL)
             if self._blocks:
                 self._changed.notify_all()
                 return self._blocks.popleft()
@@ -85,40 +85,46 @@ class _Handover:
             return None
 
     def stop(self) -> None:
-        """In the loop: nothing more is wanted."""
+        """In the loop: it was left."""
         with self._changed:
             self._stopped = True
             self._blocks.clear()
             self._changed.notify_all()
 
 
-class _Feed(Operator):
-    """Leaves blocks for a loop."""
+class _BlockSink(Operator):
+    """The last operator: puts blocks into the queue of a loop."""
 
     counts = True
 
     def __init__(self, to: _Handover) -> None:
         self._to = to
+        # Kinds alone, since any number of breaks may come before a block that passes a filter.
+        self._breaks: dict[str, None] = {}
 
     def outputs(self, *_: Port) -> tuple[Port, ...]:
         return ()
 
     def process(self, block: Block, _emit: Emitter) -> None:
-        self._to.put(block)
+        self._to.put(replace(block, breaks=tuple(self._breaks)) if self._breaks else block)
+        self._breaks.clear()
+
+    def on_break(self, why: Break, _emit: Emitter) -> None:
+        self._breaks[why.kind] = None
 
 
-def blocks_of(plan: Plan) -> Iterator[Block]:
-    """Run a plan block by block; `Plan.__iter__` says what comes.
+def blocks_of(plan: Plan, options: RunOptions) -> Iterator[Block]:
+    """Execute a plan block by block, as `Plan.blocks` describes.
 
     Raises:
-        PlanError: the plan gives a count; when the iteration begins, that it is inside of a function of the plan.
+        PlanError: the plan gives a count; or, raised when the iteration begins, it is inside of a function of the plan.
     """
     if plan.kind == "count":
         raise PlanError("the result of count() is one number and has no blocks; call collect()")
-    return _blocks(plan._native)
+    return _blocks(plan._native, options)
 
 
-def _blocks(native: NativePlan) -> Iterator[Block]:
+def _blocks(native: NativePlan, options: RunOptions) -> Iterator[Block]:
     outer = _OUTER.get()
     if any(one is native for one in outer) or len(outer) >= _MAX_DEPTH:
         raise PlanError(
@@ -128,9 +134,9 @@ def _blocks(native: NativePlan) -> Iterator[Block]:
     handover = _Handover()
     context = copy_context()
     context.run(_OUTER.set, (*outer, native))
-    fed = native.operator(Factory(_Feed, {"to": handover}), "blocks")
-    # It has no part of this generator, which would live on otherwise when nobody has it any more.
-    thread = threading.Thread(target=context.run, args=(_run, fed, handover), name="isochrony-blocks")
+    fed = native.operator(Factory(_BlockSink, {"to": handover}), "blocks")
+    # Hold no reference to the generator, or it would never be collected.
+    thread = threading.Thread(target=context.run, args=(_run, fed, options, handover), name="isochrony-blocks")
     thread.start()
     try:
         while (block := handover.take()) is not None:
@@ -142,17 +148,17 @@ def _blocks(native: NativePlan) -> Iterator[Block]:
             thread.join()
 
 
-def _run(native: NativePlan, handover: _Handover) -> None:
+def _run(native: NativePlan, options: RunOptions, handover: _Handover) -> None:
     error: BaseException | None = None
     try:
-        with expected() as failures:
+        with run_progress(options) as report:
 
-            def look(_done: int, _total: int) -> None:
-                handover.look()
-                if failures is not None:
-                    failures.look()
+            def poll(done: int, total: int) -> None:
+                handover.raise_if_stopped()
+                if report is not None:
+                    report(done, total)
 
-            native.run([], RunOptions.of(), look)
+            native.run([], options, poll)
     except _Stopped:
         pass
     except BaseException as raised:

@@ -246,7 +246,9 @@ def _raised(declaration: Declaration) -> list[str]:
     counts = [param for param in whole if param["range"][0] >= 0]
     kinds = ["an argument of the wrong type"] if params else []
     kinds += ["none of its choices"] if any(param["choices"] or param["kind"] == "taper" for param in params) else []
+    kinds += ["a number that is not finite"] if any(param["kind"].startswith("number") for param in params) else []
     kinds += ["a count below its least value"] if counts else []
+    kinds += ["a whole number above 2^63 - 1"] if any(param["kind"].startswith("integer") for param in params) else []
     raised = [f"OptionError: {_listed(kinds)}."] if kinds else []
     reasons = []
     if any(param not in counts or param["range"][1] is not None for param in bounded):

@@ -110,20 +110,23 @@ class Port:
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """What an `Operator` is given at a time.
+    """A part of a plan's result, as `Plan.blocks` gives it, or of the input of an `Operator`.
 
     Attributes:
         values: samples, shape (n,); windows, shape (n, values); ranges, shape (n, 2): read-only arrays over the
             engine's memory. Of rows a `Table`.
         start: index of the first sample; None of groups.
         end: index after the last one.
-        input: number of the input that it came by.
+        input: number of the operator's input.
+        breaks: of `Plan.blocks`: kinds of `Break` since the block before, as ("clock",), each once; empty where this
+            one continues it. An `Operator` gets `on_break` instead.
     """
 
     values: Any
     start: int | None
     end: int | None
     input: int = 0
+    breaks: tuple[str, ...] = ()
 
 
 class Emitter:

@@ -34,7 +34,8 @@ def whole(step: str, value: object, unit: str, least: int = 1) -> int:
     count = _counted(value, least)
     if count is None:
         given = f"{step}{value!r}" if step.endswith("=") else f"{step}({value!r})"
-        raise OptionError(f"{given} is refused; give a whole number{_of(unit)}, from {least}")
+        most = " to 2^63 - 1" if _is_beyond_64_bits(value) else ""
+        raise OptionError(f"{given} is refused; give a whole number{_of(unit)}, from {least}{most}")
     return count
 
 
@@ -51,7 +52,8 @@ def index(step: str, value: object, unit: str) -> int:
     """A whole number that may be negative and that 64 bits hold, or `OptionError`."""
     count = _counted(value, -(1 << 63))
     if count is None:
-        raise OptionError(f"{step}{value!r} is refused; give a whole number{_of(unit)}")
+        bounds = ", from -2^63 to 2^63 - 1" if _is_beyond_64_bits(value) else ""
+        raise OptionError(f"{step}{value!r} is refused; give a whole number{_of(unit)}{bounds}")
     return count
 
 
@@ -142,6 +144,10 @@ def _counted(value: object, least: int) -> int | None:
     except TypeError:
         return None
     return count if not isinstance(value, bool) and least <= count < 1 << 63 else None
+
+
+def _is_beyond_64_bits(value: object) -> bool:
+    return isinstance(value, int | np.integer) and not -(1 << 63) <= value < 1 << 63
 
 
 _UNITS = {"": 1, "B": 1, "K": 1000, "KB": 1000, "M": 10**6, "MB": 10**6, "G": 10**9, "GB": 10**9, "T": 10**12}

@@ -13,7 +13,7 @@ they are called once, with an `isochrony.Expr`, and what they return is compiled
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any, Self, Unpack
+from typing import TYPE_CHECKING, Any, NoReturn, Self, Unpack
 
 import numpy.typing as npt
 
@@ -26,14 +26,14 @@ from .filters import FilterSteps
 from .functions import JitFunction, PythonFunction, importable, shown
 from .live import LiveSteps
 from .meeting import MeetingSteps, alone, takes_plans
-from .native_errors import OptionError
+from .native_errors import OptionError, PlanError
 from .operators import Block, OperatorSteps
 from .options import whole
 from .report import RunResult
 from .resampling import ResamplingSteps
 from .results import Form
 from .rows import RowSteps
-from .run_options import RunKeywords, takes_run_options
+from .run_options import RunKeywords, RunOptions, takes_run_options
 from .running import collect, run
 from .spectra import SpectrumSteps
 
@@ -263,17 +263,19 @@ class Plan(
             an integer. Values are those stored: calibrated counts stay counts until an expression uses them.
 
             The other forms say where each value lies, and have values in their unit. Gaps, and what a filter removed,
-            are indices and times that are not there. Times are datetime64[ns], UTC, where the signal has civil time.
+            are indices and times that are not there. Times are datetime64[ns], UTC; where the signal has no civil time,
+            neither column nor coordinate "time" exists. Where its clock was set back, times decrease or occur twice.
+            Index and time take 16 bytes for each sample beside its value; ``"segments"`` takes none.
 
             ``"table"``: a `Table`. Of samples "index", "time" and a column called as the last part of the signal's
-            name; of windows "start", "end", "time" and "value", or "values", shape (windows, values); of ranges
-            "start", "end" and "time"; rows as they are.
+            name ("value" where that is "index" or "time"); of windows "start", "end", "time" and "value", or
+            "values", shape (windows, values); of ranges "start", "end" and "time"; rows as they are.
 
             ``"xarray"``: of samples a `DataArray` of dimension "time" with coordinates "time" and "index"; of windows
             of dimensions "time" and "value" (of spectra "frequency", in Hz), with "start" and "end" too; the unit is in
             ``attrs["units"]``. Of rows and ranges a `Dataset` of dimension "row", a variable for each column.
 
-            ``"segments"``: of samples a list of `Segment`, one for each stretch without gap or clock step.
+            ``"segments"``: of samples a list of `Segment`, one for each contiguous range.
 
         Parameters:
             as_: form of the result: "numpy", "table", "xarray" or "segments".
@@ -285,7 +287,7 @@ class Plan(
             OptionError: `workers` is no number from 1 to 1024, nor "auto"; `tolerance` is none from 0 to below 1;
                 another option without a legal value.
             PlanError: `control` with more than one worker; another form than "numpy" of a count; "segments" of other
-                than samples.
+                than samples; "xarray" of rows with a field that has the name of a dimension.
             MissingExtraError: xarray is not installed.
             KeyboardInterrupt: within a tenth of a second of Ctrl-C.
 
@@ -298,24 +300,50 @@ class Plan(
              0    3      1
              3    6      4
         [2 rows]
+        >>> def parts():
+        ...     yield 0, np.array([1.0, 2.0])
+        ...     yield 10, np.array([3.0, 4.0])  # after a gap
+        >>> gappy = iso.generate(parts, dtype="f8", rate=100, unit="V")
+        >>> [(one.start, one.end) for one in gappy.collect(as_="segments")]
+        [(0, 2), (10, 12)]
+        >>> array = gappy.collect(as_="xarray")
+        >>> array["index"].values, array.attrs["units"]
+        (array([ 0,  1, 10, 11]), 'V')
         """
         return collect(self, as_=as_, **options)[0]
 
-    def __iter__(self) -> Iterator[Block]:
-        """Run the plan and give what comes out block by block, in bounded memory: ``for block in plan``.
+    @takes_run_options
+    def blocks(self, **options: Unpack[RunKeywords]) -> Iterator[Block]:
+        """Run the plan and iterate over its result block by block, in bounded memory: ``for block in plan.blocks()``.
 
-        The plan runs in a thread, at most a few blocks ahead of the loop. Leaving the loop, or dropping the iterator,
-        ends the run as Ctrl-C does: what sinks have committed stays. Each iteration is a run of its own.
+        Parameters are those of `collect`, without `as_`; ``for block in plan`` gives none. The plan is executed in a
+        thread, at most a few blocks ahead of the loop. Leaving the loop, or dropping the iterator, ends the execution
+        as Ctrl-C does: what sinks have committed stays. Each iteration is an execution of its own.
+
+        Leaving waits for the source or function at work to return, and so for ever where that never does, as a
+        generator that reads a silent socket without a timeout.
 
         Returns:
             An iterator of `Block`: ``values`` as `collect` gives them, read-only arrays of samples, shape (n,), of
             windows, shape (n, values), or of ranges, shape (n, 2), or a `Table` of rows; ``start`` and ``end``, the
-            index of the first sample and the one after the last. How long a block is, is the engine's choice; samples
-            of one block have no gap between them.
+            index of the first sample and the one after the last, both None of groups. The engine chooses the length of
+            a block; samples of one block are contiguous, and ``breaks`` says whether a gap or a clock step lies before
+            them. Blocks have no times: ``collect(as_="table")``
+            has, and ``signal.time_of(block.start)`` where the plan keeps the signal's rate.
 
         Raises:
             PlanError: the plan gives a count.
-            RunError: an operator failed; behind the blocks that came before.
+            OptionError: an option without a legal value.
+            RunError: an operator failed; raised after the blocks before it.
+
+        >>> import numpy as np, isochrony as iso
+        >>> [len(block.values) for block in iso.scan(np.arange(5), 2, rate=100).blocks(workers=2)]
+        [2, 2, 1]
+        """
+        return blocks_of(self, RunOptions.of(**options))
+
+    def __iter__(self) -> Iterator[Block]:
+        """Run the plan and iterate over its result: ``for block in plan``, as `blocks` without parameters.
 
         >>> import numpy as np, isochrony as iso
         >>> for block in iso.scan(np.arange(5), 2, rate=100):
@@ -324,7 +352,15 @@ class Plan(
         2 4 [2 3]
         4 5 [4]
         """
-        return blocks_of(self)
+        return self.blocks()
+
+    def __contains__(self, item: object) -> NoReturn:
+        # By default Python would execute the plan and compare its blocks.
+        raise PlanError('"in" is refused of a plan: call collect(), and search the result')
+
+    def __array__(self, *_: object, **__: object) -> NoReturn:
+        # Without it pandas.DataFrame(plan) would execute the plan and make a frame of blocks.
+        raise PlanError("a plan is no array: call collect(), and convert the result")
 
     @takes_run_options
     def run(self, **options: Unpack[RunKeywords]) -> RunResult:

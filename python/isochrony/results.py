@@ -1,127 +1,152 @@
-"""Results of plans with their index, time and gaps: what ``collect(as_=...)`` gives instead of bare arrays.
+"""Other forms of a plan's result, with index, time and gaps: ``collect(as_=...)``.
 
-Only the engine knows the times of what a plan gives, since operators change rates and delays. It states them to the
-files that it writes; so the columns of such a file are gathered here in memory, and laid out as they were asked for.
+Only the engine knows the times of results, since operators change rates and delays. It writes them to column files, so
+the columns of such a file are collected in memory and converted to the form.
 """
 
 from __future__ import annotations
 
 import json
-import re
+from bisect import bisect_left
 from fractions import Fraction
+from itertools import takewhile
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 
 from .extras import require
 from .native_errors import PlanError
 from .operators import Block, Break, Emitter, Factory, Operator, Port
 from .table import Table
-from .table_files import GatheredTable
+from .table_columns import Column, join, read_only
+from .table_files import TableBuffer
 
 if TYPE_CHECKING:
-    from ._native import NativePlan
+    from ._native import NativePlan, NativeTable
     from .plan import Plan
 
-__all__ = ["FORMS", "Form", "Labelled"]
+__all__ = ["FORMS", "Form", "LabelledResult"]
 
 Form = Literal["numpy", "table", "xarray", "segments"]
 
 FORMS = ("numpy", "table", "xarray", "segments")
 
-# Columns that say where a row lies.
-_PLACES = ("index", "start", "end", "time")
+# Columns with the position of a row, which come first, and the kinds of their dtypes.
+_POSITION_COLUMNS = {"start": "i", "end": "i", "time": "M"}
 
 
 class _Observer(Operator):
-    """Notes what passes: the values in their unit, and where they do not go on."""
+    """Records values in their unit, and where they are not contiguous."""
 
-    def __init__(self, of: Labelled) -> None:
+    def __init__(self, of: LabelledResult) -> None:
         self._of = of
-        self._broken = True
+        self._rows = 0
+        self._end: int | None = None
 
     def outputs(self, *inputs: Port) -> tuple[Port, ...]:
-        self._of.port, self._of.breaks, self._of.values = inputs[0], [], []
+        self._of.port, self._of.ranges, self._of.begins = inputs[0], [], []
+        self._of.rows_seen = 0
         return ()
 
     def process(self, block: Block, _emit: Emitter) -> None:
-        if self._broken and block.start is not None:
-            self._of.breaks.append(block.start)
-            self._broken = False
-        self._of.values.append(block.values)
+        if block.start != self._end:
+            self._of.ranges.append([])
+            self._of.begins.append(self._rows)
+        self._of.ranges[-1].append(block.values)
+        self._rows, self._end = self._rows + len(block.values), block.end
 
     def on_break(self, _why: Break, _emit: Emitter) -> None:
-        self._broken = True
+        self._end = None
 
 
-class Labelled:
-    """The result of a plan in another form than arrays.
+class LabelledResult:
+    """The result of a plan with labels: its index, time and gaps.
 
     Parameters:
         plan: whose result is wanted.
         form: "table", "xarray" or "segments".
 
     Raises:
-        PlanError: the plan gives a count, or "segments" of what is not samples.
+        PlanError: the plan gives a count, or "segments" of what is not samples; or a field has the name of a dimension
+            of the `Dataset`.
     """
 
     def __init__(self, plan: Plan, form: str) -> None:
         self._plan, self._form = plan, form
         self.port: Port | None = None
-        self.breaks: list[int] = []
-        self.values: list[npt.NDArray[Any]] = []
-        self._gathered = GatheredTable()
+        #: Values of each contiguous range, in blocks, and the number of the row at which it begins.
+        self.ranges: list[list[Column]] = []
+        self.begins: list[int] = []
+        # Name of the column of values, and shape of a row's.
+        self._value: tuple[str, tuple[int, ...]] | None = None
+        #: Rows that the buffer was given.
+        self.rows_seen = 0
+        is_observed = plan.kind in ("samples", "frames")
+        select = self._first_rows if form == "segments" else self._position_columns if is_observed else None
+        self._buffer = TableBuffer(select)
         if plan.kind == "count":
             raise PlanError(f'collect(as_="{form}") is refused: a count is one number; leave out as_')
         if form == "segments" and plan.kind != "samples":
+            kind = "windows" if plan.kind == "frames" else plan.kind
             raise PlanError(
-                f'collect(as_="segments") is refused: segments are of samples, and the plan gives {plan.kind}; give '
+                f'collect(as_="segments") is refused: segments are of samples, and the plan gives {kind}; give '
                 'as_="table" or as_="xarray"'
             )
         if form == "xarray":
             require("xarray", "an xarray object")
+            _check_dimensions(plan)
 
     def native(self) -> NativePlan:
-        """What runs: the plan, and what gathers its result; rows are gathered as they are."""
+        """The plan to execute: it fills the buffer; rows are collected as they are."""
         native = self._plan._native
         if self._plan.kind == "rows":
             return native
         if self._plan.kind != "ranges":
             native = native.operator(Factory(_Observer, {"of": self}), "values in their unit")
-        return native.table_file("sink_parquet", json.dumps(self._gathered.options)).then("count")
+        return native.table_file("sink_parquet", json.dumps(self._buffer.options)).then("count")
+
+    def _position_columns(self, batch: NativeTable) -> dict[str, Column]:
+        """All columns but the last one, the stored values: the observer has them in their unit."""
+        if self._value is None:
+            self._value = batch.names[-1], batch.column(batch.names[-1]).shape[1:]
+        return {name: batch.column(name) for name in batch.names[:-1]}
+
+    def _first_rows(self, batch: NativeTable) -> dict[str, Column]:
+        """Index and time of the samples at which segments begin: 16 bytes of each sample would outweigh the values."""
+        begin, self.rows_seen = self.rows_seen, self.rows_seen + batch.num_rows
+        # The observer comes before the buffer, so it knows all that begin in this batch.
+        known = slice(bisect_left(self.begins, begin), bisect_left(self.begins, self.rows_seen))
+        rows = np.array(self.begins[known], np.int64) - begin
+        return {name: column[rows] for name, column in self._position_columns(batch).items()}
 
     def result(self, collected: Any) -> Any:
-        """What was asked for, of what the run of `native` gave."""
-        table = Table._of(collected) if self._plan.kind == "rows" else self._gathered.table()
+        """The form, from what the execution of `native` collected."""
+        table = Table._of(collected) if self._plan.kind == "rows" else self._buffer.table()
+        if self._form == "segments":
+            return self._segments(table)
         if self.port is not None:
-            table = self._in_their_unit(table, self.port)
-        if self._form == "table":
-            return table
-        return self._segments(table) if self._form == "segments" else self._xarray(table)
+            table = self._with_values(table, self.port)
+        return table if self._form == "table" else self._xarray(table)
 
-    def _in_their_unit(self, table: Table, port: Port) -> Table:
-        """The same with values instead of counts."""
-        *places, name = table.columns
-        stored = table[name]
-        parts = [part.reshape(-1, *stored.shape[1:]) for part in self.values]
-        values = np.concatenate([np.empty((0, *stored.shape[1:]), port.dtype), *parts])
-        self.values = []
-        values.flags.writeable = False
-        return Table({**{place: table[place] for place in places}, name: values}, {name: port.unit})
+    def _with_values(self, table: Table, port: Port) -> Table:
+        """Positions, and the values in their unit."""
+        assert self._value is not None
+        name, shape = self._value
+        parts = [np.empty((0, *shape), port.dtype)]
+        parts += (part.reshape(-1, *shape) for some in self.ranges for part in some)
+        self.ranges = []
+        return Table._with({**dict(table), name: join(parts)}, {name: port.unit})
 
     def _segments(self, table: Table) -> list[Any]:
         from ._native import Segment, Time
 
         assert self.port is not None
-        index, values = table["index"], table[table.columns[-1]]
-        begins = np.flatnonzero(np.isin(index, self.breaks) | (np.diff(index, prepend=index[:1] - 1) != 1))
-        ends = [*begins[1:], len(index)] if len(index) else []
         rate, name, unit = _exact_rate(self._plan, self.port), self.port.name or "", self.port.unit
+        ranges, self.ranges = self.ranges, []
         segments = []
-        for begin, end in zip(begins, ends, strict=True):
-            segment = Segment(values[begin:end], int(index[begin]), rate=rate, name=name, unit=unit)
-            segments.append(segment._with_time(Time(table["time"][begin])) if "time" in table else segment)
+        for number, parts in enumerate(ranges):
+            segment = Segment(read_only(join(parts)), int(table["index"][number]), rate=rate, name=name, unit=unit)
+            segments.append(segment._with_time(Time(table["time"][number])) if "time" in table else segment)
         return segments
 
     def _xarray(self, table: Table) -> Any:
@@ -130,7 +155,7 @@ class Labelled:
         xarray = require("xarray", "an xarray DataArray")
         values = table[table.columns[-1]]
         dims = ["time"]
-        coords: dict[str, tuple[Any, ...]] = {name: ("time", table[name]) for name in _PLACES if name in table}
+        coords: dict[str, tuple[Any, ...]] = {name: ("time", table[name]) for name in table.columns[:-1]}
         if values.ndim == 2:
             frequencies = self._plan._native.frequencies
             is_spectrum = frequencies is not None and len(frequencies) == values.shape[1]
@@ -143,18 +168,43 @@ class Labelled:
         return xarray.DataArray(values, dims=dims, coords=coords, name=self.port.name, attrs=attrs)
 
     def _dataset(self, table: Table) -> Any:
-        """Rows or ranges: a variable for each column, and coordinates that say where they lie."""
+        """Rows or ranges: a variable for each column, and their positions as coordinates."""
         xarray = require("xarray", "an xarray Dataset")
         variables: dict[str, tuple[Any, ...]] = {}
         for name, column in table.items():
             dims = ("row", *(f"{name}_value" for _ in column.shape[1:]))
             variables[name] = (dims, column, {"units": table.units[name]} if name in table.units else {})
-        coords = {name: variables.pop(name) for name in _PLACES if name in variables}
+        coords = {name: variables.pop(name) for name in _positions(table)}
         return xarray.Dataset(variables, coords=coords)
 
 
-def _exact_rate(plan: Plan, port: Port) -> str | float | None:
-    """The rate as a ratio: a `Port` has the nearest float, and only the port's description states it exactly."""
-    # A name or a unit may look like a rate, but not like this one.
-    stated = re.findall(r" at (\d+/[1-9]\d*|\d+(?:\.\d+)?) Hz", plan._native.port)
-    return next((text for text in stated if float(Fraction(text)) == port.rate), port.rate)
+def _positions(table: Table) -> list[str]:
+    """Leading columns with positions; a field of the user's that has such a name comes later, or is of another kind."""
+    kinds = {name: column.dtype.kind for name, column in table.items() if column.ndim == 1}
+    return list(takewhile(lambda name: kinds.get(name) == _POSITION_COLUMNS.get(name, "none"), table.columns))
+
+
+def _check_dimensions(plan: Plan) -> None:
+    # xarray would make an index of a field that has the name of a dimension.
+    fields = plan._native.fields() or []
+    dims = {"row", *(f"{name}_value" for name, _, width in fields if width is not None)}
+    for name, _, _ in fields:
+        if name in dims:
+            raise PlanError(
+                f'collect(as_="xarray") is refused: field {name!r} has the name of a dimension of the Dataset; rename '
+                'it, or give as_="table"'
+            )
+
+
+def _exact_rate(plan: Plan, port: Port) -> Fraction:
+    """The rate as a ratio: `port` has the nearest float, and only its description has the ratio.
+
+    Raises:
+        ValueError: the description has another form than "... of NAME at RATE Hz in UNIT".
+    """
+    text = plan._native.port
+    stated = text.removesuffix(f" in {port.unit}" if port.unit else "").removesuffix(" Hz").rpartition(" at ")[2]
+    rate = Fraction(stated)
+    if float(rate) != port.rate:
+        raise ValueError(f"the plan's description {text!r} does not end with its rate, {port.rate} Hz")
+    return rate

@@ -138,13 +138,13 @@ class RunKeywords(TypedDict, total=False):
             default=None,
             check=_memory,
             help='most bytes in queues and blocks, such as "256MB" (default: 1GiB); the process takes more than that',
-            details="""It holds for all threads together. Not counted are the result, samples that are mapped, which are
-                the page cache's, buffers that others are read into (of each worker and signal up to 8 pieces: of 512
-                KiB by `io="read"` and `"io_uring"`, of 2 MiB by `"direct"` and `"io_uring_direct"`, or of `segment=`
-                if that is longer), and what Python functions make: one block's arrays at a time in each thread or
-                worker process, and all that they keep. Where it is short fewer workers are at work at once, and what
-                one gave up for lack of it is done again, so a Python function may be called twice for the same
-                windows. It changes no bit of the results.""",
+            details="""It holds for all threads together. Not counted are the result (with `as_=`, index and time of
+                each sample too), samples that are mapped, which are the page cache's, buffers that others are read into
+                (of each worker and signal up to 8 pieces: of 512 KiB by `io="read"` and `"io_uring"`, of 2 MiB by
+                `"direct"` and `"io_uring_direct"`, or of `segment=` if that is longer), and what Python functions make:
+                one block's arrays at a time in each thread or worker process, and all that they keep. Where it is short
+                fewer workers are at work at once, and what one gave up for lack of it is done again, so a Python
+                function may be called twice for the same windows. It changes no bit of the results.""",
             metavar="BYTES",
         ),
     ]

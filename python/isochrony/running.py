@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Unpack
 
@@ -15,7 +15,7 @@ from .native_errors import PlanError
 from .options import choice
 from .progress import ImportProgress
 from .report import OperatorReport, ProcessReport, Report, RunResult, TaskReport, WorkerReport
-from .results import FORMS, Form, Labelled
+from .results import FORMS, Form, LabelledResult
 from .run_options import RunKeywords, RunOptions, takes_run_options
 from .table import Table
 
@@ -23,14 +23,15 @@ if TYPE_CHECKING:
     from ._native import NativePlan
     from .plan import Plan
 
-__all__ = ["collect", "collect_reported", "run", "run_reported"]
+__all__ = ["collect", "collect_reported", "run", "run_progress", "run_reported"]
 
 
 @takes_run_options
-def collect(*plans: Plan, as_: Form = "numpy", **options: Unpack[RunKeywords]) -> tuple[Any, ...]:
+def collect(*plans: Plan | Sequence[Plan], as_: Form = "numpy", **options: Unpack[RunKeywords]) -> tuple[Any, ...]:
     """Run several plans as one and gather what comes out of each: what they have in common is read and computed once.
 
-    Parameters and errors are those of `Plan.collect`; `as_` holds for all plans.
+    Parameters and errors are those of `Plan.collect`; `as_` holds for all plans. A list of plans may be given instead:
+    ``iso.collect([a, b])``.
 
     Returns:
         A tuple with what `Plan.collect` gives for each plan.
@@ -43,33 +44,33 @@ def collect(*plans: Plan, as_: Form = "numpy", **options: Unpack[RunKeywords]) -
            [5.]]))
     """
     choice("collect as_", as_, FORMS)
-    checked = RunOptions.of(**options)
+    checked, listed = RunOptions.of(**options), _listed(plans)
     if as_ == "numpy":
-        return collect_reported(plans, checked)[0]
-    _natives(plans)
-    labelled = [Labelled(plan, as_) for plan in plans]
+        return collect_reported(listed, checked)[0]
+    _natives(listed)
+    labelled = [LabelledResult(plan, as_) for plan in listed]
     first, *others = (one.native() for one in labelled)
-    with _progress(checked) as progress:
+    with run_progress(checked) as progress:
         gathered, _ = first.collect(others, checked, progress)
     return tuple(one.result(collected) for one, (collected, _) in zip(labelled, gathered, strict=True))
 
 
 @takes_run_options
-def run(*plans: Plan, **options: Unpack[RunKeywords]) -> RunResult:
+def run(*plans: Plan | Sequence[Plan], **options: Unpack[RunKeywords]) -> RunResult:
     """Run several plans as one for their effects: what they have in common is read and computed once.
 
-    Parameters and errors are those of `Plan.collect`.
+    Parameters and errors are those of `Plan.collect`. A list of plans may be given instead.
 
     Returns:
         A `RunResult`: its `report` says what each operator did.
     """
-    return run_reported(plans, RunOptions.of(**options))
+    return run_reported(_listed(plans), RunOptions.of(**options))
 
 
 def run_reported(plans: tuple[Plan, ...], options: RunOptions) -> RunResult:
     """As `run`, with options that were checked."""
     first, others = _natives(plans)
-    with _progress(options) as progress:
+    with run_progress(options) as progress:
         return _result(first.run(others, options, progress))
 
 
@@ -80,7 +81,7 @@ def collect_reported(
     the report.
     """
     first, others = _natives(plans)
-    with _progress(options) as progress:
+    with run_progress(options) as progress:
         gathered, report = first.collect(others, options, progress)
     results = (Table._of(one) if plan.kind == "rows" else one for plan, (one, _) in zip(plans, gathered, strict=True))
     return tuple(results), tuple(parts for _, parts in gathered), _result(report)
@@ -100,14 +101,22 @@ def _result(report: dict[str, Any]) -> RunResult:
     return RunResult(Report(**report))
 
 
+def _listed(plans: tuple[Plan | Sequence[Plan], ...]) -> tuple[Plan, ...]:
+    """The plans of arguments, or of one list of plans."""
+    is_list = len(plans) == 1 and isinstance(plans[0], list | tuple)
+    return tuple(plans[0]) if is_list else plans  # type: ignore[arg-type, return-value]
+
+
 def _natives(plans: tuple[Plan, ...]) -> tuple[NativePlan, list[NativePlan]]:
     if not plans or not all(isinstance(plan, Chain) for plan in plans):
-        raise PlanError(f"got {', '.join(type(plan).__name__ for plan in plans) or 'nothing'} to run; give plans")
+        names = dict.fromkeys(type(plan).__name__ for plan in plans)
+        hint = ": write collect(plan), not collect(*plan), which executes the plan" if "Block" in names else ""
+        raise PlanError(f"got {', '.join(names) or 'nothing'} to run; give plans{hint}")
     return plans[0]._native, [plan._native for plan in plans[1:]]
 
 
 @contextmanager
-def _progress(options: RunOptions) -> Iterator[Callable[[int, int], None] | None]:
+def run_progress(options: RunOptions) -> Iterator[Callable[[int, int], None] | None]:
     """What a run calls now and then with how far it is; what it raises ends the run."""
     enabled = None if options.progress else False
     with ImportProgress("running", enabled=enabled, unit="samples") as line, expected() as failures:

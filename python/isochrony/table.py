@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 from collections.abc import ItemsView, Iterator, KeysView, Mapping, ValuesView
 from typing import TYPE_CHECKING, Any, Self, overload
 
@@ -13,16 +12,22 @@ from .arrow_columns import arrow_array
 from .extras import require
 from .native_errors import OptionError
 from .options import flag, whole
+from .table_columns import (
+    Column,
+    checked_columns,
+    checked_slice,
+    checked_units,
+    column_names,
+    equal_columns,
+    read_only,
+    sort_order,
+)
+from .table_text import as_html, as_text
 
 if TYPE_CHECKING:
     from ._native import NativeTable
 
 __all__ = ["Table", "TableIndexError", "TableKeyError"]
-
-Column = npt.NDArray[Any]
-
-# Rows that are printed before and after the dots.
-_EDGE = 5
 
 
 class TableKeyError(OptionError, KeyError):
@@ -37,30 +42,34 @@ class TableKeyError(OptionError, KeyError):
 class TableIndexError(OptionError, IndexError):
     """A row outside the table, or a mask that is not as long as the table."""
 
-    code = "out_of_range"
+    code = "row_out_of_range"
 
 
 class Table:
     """Named columns of equal length: ``len(t)``, ``t[5]``, ``t[:5]``, ``t[mask]`` are rows, ``t["max"]`` is a column.
 
     Columns are NumPy arrays, shape (rows,), or (rows, values) where a row has several values; times are
-    datetime64[ns], UTC. A table does not change: what selects or sorts gives a new one. Those that plans return share
-    the engine's memory, so their columns are read-only.
+    datetime64[ns], UTC. A table does not change: its columns are read-only, and selecting or sorting gives a new one.
+    Tables share memory, without a copy: those that plans return with the engine, others with the arrays that they were
+    made of, so do not write to these afterwards.
+
+    Tables are equal that have the same columns, units and values in the same order; NaN equals NaN, NaT equals NaT.
 
     ``"max" in t``, `keys`, `items`, `values`, `get` and ``dict(t)`` are about columns; iterating gives rows as dicts.
 
     ``pandas.DataFrame(t)``, ``polars.DataFrame(t)``, ``pyarrow.table(t)`` and DuckDB take a table as it is; NumPy makes
-    a structured array of it. The last three use Arrow's stream interface: times are timestamps with time zone UTC,
-    complex numbers lists of two. Of a plan's result this takes neither a copy nor pyarrow; of any other table it
-    takes pyarrow. pandas iterates over the rows, and finds no columns where there are none; `to_pandas` is quicker, and
-    keeps them.
+    a structured array of it, a copy. The last three use Arrow's stream interface: times are timestamps with time zone
+    UTC, complex numbers lists of two. Of a plan's result this takes neither a copy nor pyarrow; of any other table it
+    takes pyarrow. DuckDB needs pytz to give times back as Python objects, as ``fetchall`` does. pandas reads row by
+    row, so a table without rows gives a frame without columns; `to_pandas` is many times faster and keeps them.
 
     Parameters:
-        columns: arrays of equal length by name.
+        columns: arrays of equal length by name. Times of other units become nanoseconds.
         units: unit of a column, where it has one.
 
     Raises:
-        OptionError: columns that are not equally long, or have no length.
+        OptionError: columns that are not equally long, have no length, or have masked values; times that 64-bit
+            nanoseconds cannot hold; a unit of no column.
 
     >>> import numpy as np
     >>> table = Table({"start": np.array([0, 4, 8]), "mean": np.array([1.5, 2.25, 0.5])}, units={"mean": "kPa"})
@@ -85,36 +94,44 @@ class Table:
     [0, 4, 8]
     """
 
+    # Of a plan's result `_native` has the rows, nulls and types that NumPy does not have among them, and `_native_rows`
+    # says which of them these are; None: all, in order.
     __slots__ = ("_columns", "_native", "_native_rows", "_units")
 
     def __init__(self, columns: Mapping[str, Column], units: Mapping[str, str] | None = None) -> None:
-        self._columns = {name: np.asarray(column) for name, column in columns.items()}
-        self._units = {name: unit for name, unit in (units or {}).items() if unit}
-        # Where the rows came from, and which of them these are (None: all, in order): Arrow knows nulls and types that
-        # NumPy does not have.
+        self._columns = checked_columns(columns)
+        self._units = checked_units(units, self._columns)
         self._native: NativeTable | None = None
         self._native_rows: npt.NDArray[np.int64] | None = None
-        for name, column in self._columns.items():
-            if column.ndim == 0:
-                raise OptionError(f"column {name!r} of a table is {column!r}; give an array of one value a row")
-        lengths = {name: len(column) for name, column in self._columns.items()}
-        if len(set(lengths.values())) > 1:
-            raise OptionError(f"columns of a table must be equally long, got {lengths}")
 
     @classmethod
     def _of(cls, native: NativeTable) -> Self:
-        """The rows that a plan gathered."""
-        table = cls({name: native.column(name) for name in native.names}, native.units)
-        table._native = native
+        """The result of a plan."""
+        return cls._with({name: native.column(name) for name in native.names}, native.units, native)
+
+    @classmethod
+    def _with(
+        cls,
+        columns: Mapping[str, Column],
+        units: Mapping[str, str],
+        native: NativeTable | None = None,
+        native_rows: npt.NDArray[np.int64] | None = None,
+    ) -> Self:
+        """A table of columns that need no check."""
+        table = cls.__new__(cls)
+        # A column that could be written would differ from what Arrow reads of the native rows.
+        table._columns = {name: read_only(column) for name, column in columns.items()}
+        table._units = {name: units[name] for name in columns if units.get(name)}
+        table._native, table._native_rows = native, native_rows
         return table
 
     def _take(self, rows: slice | npt.NDArray[np.int64]) -> Self:
         """These rows, in this order."""
-        taken = type(self)({name: column[rows] for name, column in self._columns.items()}, self._units)
+        native_rows = None
         if self._native is not None:
-            taken._native = self._native
-            taken._native_rows = (np.arange(len(self)) if self._native_rows is None else self._native_rows)[rows]
-        return taken
+            native_rows = (np.arange(len(self)) if self._native_rows is None else self._native_rows)[rows]
+        columns = {name: column[rows] for name, column in self._columns.items()}
+        return self._with(columns, self._units, self._native, native_rows)
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -150,7 +167,7 @@ class Table:
 
     def get(self, name: str, default: Any = None) -> Any:
         """The column of a name, shape (rows,) or (rows, values); `default` if there is none."""
-        return self._columns.get(name, default)
+        return self._columns[name] if name in self else default
 
     def head(self, count: int = 5) -> Self:
         """The first rows: ``table[:count]``.
@@ -185,7 +202,8 @@ class Table:
             descending: largest first.
 
         Raises:
-            OptionError: no name, a column with several values a row, or `descending` is neither True nor False.
+            OptionError: no name, a column with several values a row or values that cannot be compared, or `descending`
+                is neither True nor False.
             TableKeyError: there is no column of that name.
 
         >>> import numpy as np, isochrony as iso
@@ -207,7 +225,10 @@ class Table:
                 raise OptionError(
                     f"sort({name!r}) is refused: a row has {column.shape[1:]} values; compute one, and sort by that"
                 )
-            order = order[_order(column[order], descending)]
+            try:
+                order = order[sort_order(column[order], descending)]
+            except TypeError as error:
+                raise OptionError(f"sort({name!r}) is refused: {error}; give a column of comparable values") from error
         return self._take(order)
 
     def to_numpy(self) -> npt.NDArray[np.void]:
@@ -239,12 +260,13 @@ class Table:
 
         Raises:
             MissingExtraError: pyarrow is not installed (extra `table`).
+            OptionError: a column has a dtype that Arrow does not, as complex256, or no values in a row.
         """
         pyarrow = require("pyarrow", "an Arrow table")
         if self._native is not None:
             whole_table = pyarrow.table(self._native).select(list(self._columns))
             return whole_table if self._native_rows is None else whole_table.take(pyarrow.array(self._native_rows))
-        arrays = [arrow_array(pyarrow, column) for column in self._columns.values()]
+        arrays = [arrow_array(pyarrow, name, column) for name, column in self._columns.items()]
         fields = [
             pyarrow.field(name, array.type, metadata={"unit": self._units[name]} if name in self._units else None)
             for name, array in zip(self._columns, arrays, strict=True)
@@ -252,12 +274,12 @@ class Table:
         return pyarrow.Table.from_arrays(arrays, schema=pyarrow.schema(fields))
 
     def _arrow(self) -> Any:
-        """What has Arrow's interfaces: the rows that a plan gathered, or a `pyarrow.Table`."""
+        """An object with Arrow's interfaces: the native rows where these are all of them, or a `pyarrow.Table`."""
         is_whole = self._native is not None and self._native_rows is None and list(self._columns) == self._native.names
         return self._native if is_whole else self.to_arrow()
 
     def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
-        """Arrow's stream interface: of gathered rows directly, of other tables by pyarrow."""
+        """Arrow's stream interface: of a plan's result directly, of other tables by pyarrow."""
         return self._arrow().__arrow_c_stream__(requested_schema)
 
     def __arrow_c_schema__(self) -> Any:
@@ -267,7 +289,7 @@ class Table:
 
     @property
     def __array_interface__(self) -> dict[str, Any]:
-        """NumPy's array interface: the structured array of `to_numpy`."""
+        """NumPy's array interface: the structured array of `to_numpy`, a new copy at each access."""
         # With `__array__` instead, pandas.DataFrame(table) would have one column of whole rows.
         rows = self.to_numpy()
         return {**rows.__array_interface__, "data": rows.view(np.uint8) if rows.size and rows.itemsize else b""}
@@ -282,16 +304,25 @@ class Table:
         if isinstance(key, str):
             return self._column(key)
         if isinstance(key, slice):
-            return self._take(key)
-        if isinstance(key, list | tuple) and key and all(isinstance(name, str) for name in key):
-            return self._only(key)
-        rows = np.asarray(key)
+            return self._take(checked_slice(key))
+        names = column_names(key)
+        if names is not None:
+            return self._only(names)
+        try:
+            rows = np.asarray(key)
+        except ValueError:
+            # Lists of unequal length: refused below.
+            rows = np.empty((0, 0))
         if rows.ndim == 0 and rows.dtype.kind in "iu":
             return {name: column[self._row(int(rows))] for name, column in self._columns.items()}
-        if rows.ndim != 1 or (rows.dtype.kind not in "biu" and rows.size):
+        is_masked = isinstance(key, np.ma.MaskedArray) and np.ma.is_masked(key)
+        is_row_key = rows.ndim == 1 and (rows.dtype.kind in "biu" or not rows.size)
+        if isinstance(key, tuple) or is_masked or not is_row_key:
+            masked = " with masked values" if is_masked else ""
+            shown = f"array of dtype {rows.dtype}, shape {rows.shape}{masked}" if hasattr(key, "dtype") else repr(key)
             raise OptionError(
-                f"a table has no {key!r}; give a column's name or a list of them, a row's number, a slice, a mask of "
-                "one bool a row, or an array of rows' numbers"
+                f"a table has no {shown}; give a column's name or a list of them, a row's number, a slice, an array of "
+                "dtype bool with one value a row, or an array of rows' numbers of an integer dtype"
             )
         if rows.dtype.kind == "b":
             if len(rows) != len(self):
@@ -306,12 +337,12 @@ class Table:
             raise TableKeyError(f"the table has no column {name!r}; it has {self._named()}")
         return self._columns[name]
 
-    def _only(self, names: list[str] | tuple[str, ...]) -> Self:
+    def _only(self, names: list[str]) -> Self:
         """A table of some columns."""
-        some = type(self)({name: self._column(name) for name in names}, self._units)
-        some._units = {name: unit for name, unit in self._units.items() if name in some._columns}
-        some._native, some._native_rows = self._native, self._native_rows
-        return some
+        columns = {name: self._column(name) for name in names}
+        if len(columns) < len(names):
+            raise OptionError(f"columns {list(names)} name one twice; give each name once")
+        return self._with(columns, self._units, self._native, self._native_rows)
 
     def _row(self, row: int) -> int:
         if not -len(self) <= row < len(self):
@@ -329,59 +360,25 @@ class Table:
         return len(next(iter(self._columns.values()), ()))
 
     def __contains__(self, name: object) -> bool:
-        return name in self._columns
+        return isinstance(name, str) and name in self._columns
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Table):
             return NotImplemented
-        return self.columns == other.columns and all(
-            np.array_equal(self[name], other[name], equal_nan=self[name].dtype.kind == "f") for name in self.columns
+        return (
+            self.columns == other.columns
+            and self._units == other._units
+            and all(equal_columns(self[name], other[name]) for name in self.columns)
         )
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # The engine's rows cannot be pickled: what has no NumPy type, as null, arrives as NaN.
+        return type(self), (dict(self._columns), dict(self._units))
 
     __hash__ = None  # type: ignore[assignment]
 
-    def _head(self) -> list[str]:
-        return [f"{name} ({self._units[name]})" if name in self._units else name for name in self._columns]
-
-    def _rows(self) -> tuple[list[list[str]], bool]:
-        """The cells that are shown, and whether rows in the middle are left out."""
-        count = len(self)
-        cut = count > 2 * _EDGE + 1
-        shown = [*range(_EDGE), *range(count - _EDGE, count)] if cut else range(count)
-        return [[_cell(column[row]) for column in self._columns.values()] for row in shown], cut
-
     def __repr__(self) -> str:
-        head = self._head()
-        rows, cut = self._rows()
-        widths = [max(map(len, cells)) for cells in zip(head, *rows, strict=True)]
-        lines = [" " + "  ".join(c.rjust(w) for c, w in zip(row, widths, strict=True)) for row in (head, *rows)]
-        if cut:
-            lines.insert(1 + _EDGE, " " + "  ".join("...".rjust(w) for w in widths))
-        return "\n".join([*lines, f"[{len(self)} rows]"])
+        return as_text(self._columns, self._units)
 
     def _repr_html_(self) -> str:
-        rows, cut = self._rows()
-        body = ["".join(f"<td>{html.escape(cell)}</td>" for cell in row) for row in rows]
-        if cut:
-            body.insert(_EDGE, "<td>…</td>" * len(self._columns))
-        head = "".join(f"<th>{html.escape(name)}</th>" for name in self._head())
-        lines = "".join(f"<tr>{line}</tr>" for line in body)
-        return f"<table><thead><tr>{head}</tr></thead><tbody>{lines}</tbody></table><p>{len(self):,} rows</p>"
-
-
-def _cell(value: Any) -> str:
-    if isinstance(value, np.ndarray):
-        shown = [_cell(one) for one in (value if len(value) <= _EDGE else value[:2])]
-        return f"[{' '.join(shown)}]" if len(value) <= _EDGE else f"[{' '.join(shown)} ... {_cell(value[-1])}]"
-    if isinstance(value, np.floating):
-        return f"{value:.6g}"
-    return str(value)
-
-
-def _order(column: Column, descending: bool) -> npt.NDArray[np.int64]:
-    """Which rows come first, second and so on; equal ones in their order, NaN and NaT last."""
-    if not descending:
-        return np.argsort(column, kind="stable")
-    order = len(column) - 1 - np.argsort(column[::-1], kind="stable")[::-1]
-    unknown = column[order] != column[order]
-    return np.concatenate([order[~unknown], order[unknown]])
+        return as_html(self._columns, self._units)

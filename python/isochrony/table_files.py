@@ -1,4 +1,4 @@
-"""Files of columns, written while a plan runs: Parquet and Arrow IPC; and the same columns, gathered in memory."""
+"""Column files, written while a plan is executed (Parquet, Arrow IPC), and the same columns in memory."""
 
 from __future__ import annotations
 
@@ -6,73 +6,77 @@ import contextlib
 import json
 import secrets
 import weakref
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
-
-import numpy as np
 
 from .extras import require
 from .native_errors import OptionError
 from .table import Table
+from .table_columns import Column, join
 from .writing import OutputFile
 
 if TYPE_CHECKING:
     from ._native import NativeTable
 
-__all__ = ["GatheredTable", "TableFile"]
+__all__ = ["TableBuffer", "TableFile"]
 
-# What waits to be written together: memory stays below it, and groups of rows become no smaller than need be.
+# Most bytes that wait to be written as one row group: it bounds memory, and larger groups are read faster.
 _BYTES = 64 << 20
 
 
-class GatheredTable:
-    """What a run would write to a file, gathered in memory: `NativePlan.table_file` takes its `options`."""
+class TableBuffer:
+    """The columns of a file, in memory: `NativePlan.table_file` takes its `options`.
 
-    #: Those that exist, by what their options name them. Nothing else can name one: a saved plan least of all.
-    _WAITING: ClassVar[weakref.WeakValueDictionary[str, GatheredTable]] = weakref.WeakValueDictionary()
+    Parameters:
+        select: the columns that are kept of a batch, or rows of them; default: all.
+    """
 
-    def __init__(self) -> None:
-        self._batches: list[NativeTable] = []
+    #: Buffers by the random key in their options, so that no saved plan can name one.
+    _BY_KEY: ClassVar[weakref.WeakValueDictionary[str, TableBuffer]] = weakref.WeakValueDictionary()
+
+    def __init__(self, select: Callable[[NativeTable], dict[str, Column]] | None = None) -> None:
+        self._select = select or (lambda batch: {name: batch.column(name) for name in batch.names})
+        self._parts: dict[str, list[Column]] = {}
+        self._units: dict[str, str] = {}
         self._key = secrets.token_hex(16)
-        self._WAITING[self._key] = self
+        self._BY_KEY[self._key] = self
 
     @property
     def options(self) -> dict[str, str]:
-        """The options of the operator that fills it."""
+        """Options of the operator that fills it."""
         return {"path": "memory", "gathered": self._key}
 
     @classmethod
-    def of(cls, options: dict[str, Any], empty: NativeTable) -> GatheredTable:
-        """The one that options name, at the beginning of a run."""
-        table = cls._WAITING.get(str(options["gathered"]))
-        if table is None:
+    def of(cls, options: dict[str, Any], empty: NativeTable) -> TableBuffer:
+        """The buffer that options name, emptied for an execution."""
+        buffer = cls._BY_KEY.get(str(options["gathered"]))
+        if buffer is None:
             raise OptionError(f"gathered={options['gathered']!r} is refused; give a path alone")
-        table._batches = [empty]
-        return table
+        buffer._parts, buffer._units = {}, empty.units
+        buffer.write(empty)
+        return buffer
 
     def write(self, batch: NativeTable) -> None:
-        """Take rows."""
-        self._batches.append(batch)
+        """Add rows."""
+        for name, column in self._select(batch).items():
+            self._parts.setdefault(name, []).append(column)
 
     def finish(self) -> None:
-        """All came."""
+        """The execution is complete."""
 
     def abandon(self) -> None:
-        """The run failed: forget what came."""
-        self._batches = []
+        """The execution failed: drop the rows."""
+        self._parts = {}
 
     def table(self) -> Table:
-        """All rows as a table; the batches are given up."""
-        first = self._batches[0]
-        columns = {name: np.concatenate([one.column(name) for one in self._batches]) for name in first.names}
-        self._batches = []
-        for column in columns.values():
-            column.flags.writeable = False
-        return Table(columns, first.units)
+        """All rows as a table; the buffer is empty afterwards."""
+        parts, self._parts = self._parts, {}
+        return Table._with({name: join(some) for name, some in parts.items()}, self._units)
 
 
 class TableFile:
-    """A file that a run writes; it has its name once all is written.
+    """A file that gets its name once all rows are written.
 
     Parameters:
         kind: ``"sink_parquet"`` or ``"sink_ipc"``.
@@ -81,9 +85,9 @@ class TableFile:
     """
 
     def __new__(cls, _kind: str, options: str, empty: NativeTable) -> Any:
-        """The native half asks for a file; where the options name a table in memory, that is what it gets."""
+        """Returns the buffer that the options name, if any: native code finds this class by name and calls it."""
         asked = json.loads(options)
-        return GatheredTable.of(asked, empty) if "gathered" in asked else super().__new__(cls)
+        return TableBuffer.of(asked, empty) if "gathered" in asked else super().__new__(cls)
 
     def __init__(self, kind: str, options: str, empty: NativeTable) -> None:
         self._pyarrow = require("pyarrow", "writing Parquet and Arrow files")
@@ -95,7 +99,7 @@ class TableFile:
         self._rows = self._bytes = self._written = 0
         self._schema = self._pyarrow.table(empty).schema
         compression = asked.get("compression") or "none"
-        # Two runs may write files of one name: each has its own until it is done.
+        # Two executions may write files of one name: each has its own until it is done.
         self._file = OutputFile(self._path, replace=True)
         try:
             if kind == "sink_parquet":
@@ -110,7 +114,7 @@ class TableFile:
             raise
 
     def write(self, batch: NativeTable) -> None:
-        """Take rows; they are written in groups."""
+        """Add rows; they are written in groups."""
         for one in self._pyarrow.table(batch).to_batches():
             self._waiting.append(one)
             self._rows += one.num_rows
@@ -119,11 +123,11 @@ class TableFile:
             self._flush()
 
     def finish(self) -> None:
-        """All came: give the file its name."""
+        """The execution is complete: give the file its name."""
         self._end(self._path)
 
     def abandon(self) -> None:
-        """The run failed: remove what was written, or leave it under a name that says what it is."""
+        """The execution failed: remove the file, or keep it as ``NAME.partial.SUFFIX``."""
         if self._keep_partial and self._written + self._rows > 0:
             # A full disk cannot hold the end of the file either; then nothing is left.
             with contextlib.suppress(OSError):
@@ -140,7 +144,7 @@ class TableFile:
         try:
             self._writer.write_table(table)
         except Exception as error:
-            # Arrow says it in words of its own.
+            # Arrow raises its own error; raise that of the file instead.
             if self._file.failure is not None:
                 raise self._file.failure from error
             raise
