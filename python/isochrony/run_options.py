@@ -137,7 +137,8 @@ class RunKeywords(TypedDict, total=False):
         Option(
             default=None,
             check=_memory,
-            help='most bytes in queues and blocks, such as "256MB" (default: 1GiB); the process takes more than that',
+            help='limit on the memory of queues and blocks, such as "256MB" (default: 1GiB); the process as a '
+            "whole takes more",
             details="""It holds for all threads together. Not counted are the result (with `as_=`, index and time of
                 each sample too), samples that are mapped, which are the page cache's, buffers that others are read into
                 (of each worker and signal up to 8 pieces: of 512 KiB by `io="read"` and `"io_uring"`, of 2 MiB by

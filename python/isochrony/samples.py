@@ -56,11 +56,15 @@ def as_stretches(rows: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
         StoreValueError: another shape, or a length of zero or less.
     """
     if rows.dtype.kind not in "iu":
-        raise StoreTypeError(f"stretches must be whole numbers, got {rows.dtype}; give first indices and lengths")
+        raise StoreTypeError(
+            f"ranges must be whole numbers, got dtype {rows.dtype}; give rows of first index and number of samples"
+        )
     if rows.ndim != 2 or rows.shape[1] != 2:
-        raise StoreValueError(f"stretches must have shape (n, 2), got {rows.shape}; give first indices and lengths")
+        raise StoreValueError(
+            f"ranges must have shape (n, 2), got {rows.shape}; give rows of first index and number of samples"
+        )
     if len(rows) and rows[:, 1].min() < 1:
-        raise StoreValueError(f"a stretch has {rows[:, 1].min()} samples; leave out those without any")
+        raise StoreValueError(f"a range has {rows[:, 1].min()} samples; leave out ranges of less than one")
     return np.ascontiguousarray(rows, "i8").ravel()
 
 

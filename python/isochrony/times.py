@@ -84,7 +84,7 @@ def _split(ns: int | Fraction) -> tuple[int, int]:
     """
     if not -(1 << 95) < ns < 1 << 95:
         bits = math.floor(max(ns, -ns)).bit_length() - 1
-        raise TimeError(f"2**{bits} ns are beyond all times that can be told; give less than 1e19 s")
+        raise TimeError(f"2**{bits} ns are outside the range of times that can be stored; give less than 1e19 s")
     if isinstance(ns, int):
         return ns, 0
     units = round(ns * 2**32)

@@ -85,7 +85,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="time (UTC) of the first sample of files that state none, such as 2010-03-01T12:00:00",
     )
     what.add_argument("--signal", metavar="NAME", help="name of the signal (default: from the path or the file)")
-    what.add_argument("--time-column", metavar="NAME", help="time column of tables (default: found)")
+    what.add_argument(
+        "--time-column", metavar="NAME", help="column of a table that holds the times (default: found by its name)"
+    )
     what.add_argument(
         "--encoding",
         metavar="NAME",
@@ -97,7 +99,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--gap-slip",
         metavar="S",
         type=_argument(_positive),
-        help="seconds that a stamp may differ from the expected time before it is a gap or a clock step (default: "
+        help="largest difference in seconds between a time stamp and the time expected from the rate; a larger "
+        "one is a gap or a clock step (default: "
         "estimated from the stamps)",
     )
     clock.add_argument(
@@ -110,27 +113,29 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--initial-rate",
         metavar="HZ",
         type=_argument(parse_rate),
-        help="a better guess of the true rate than the nominal one, such as an earlier recording's, for gaps that "
+        help="first estimate of the true sample rate, better than the nominal one, such as an earlier "
+        "recording's, for gaps that "
         "come before the stamps have told it",
     )
     clock.add_argument(
         "--max-gap",
         metavar="S",
         type=_argument(_positive),
-        help="seconds; a longer gap keeps its duration, but takes few indices instead of one per missing sample "
+        help="longest gap in seconds that takes one index per missing sample; a longer one keeps its duration, "
+        "but takes few indices "
         "(default: 30 days)",
     )
     clock.add_argument(
         "--value-jump",
         metavar="V",
         type=_argument(_positive),
-        help="note a larger difference between the values on both sides of a file border as an event",
+        help="record an event where the value changes by more than V from the end of one file to the start of the next",
     )
     how = parser.add_argument_group("how to import")
     how.add_argument(
         "--partial",
         action="store_true",
-        help="take the whole samples of truncated files instead of refusing them",
+        help="import the complete samples of truncated files instead of refusing those files",
     )
     how.add_argument("--follow", action="store_true", help="go on watching SRC until Ctrl-C; see below")
     how.add_argument("--json", action="store_true", help="print the summary as JSON, instead of text")

@@ -67,16 +67,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--channel", metavar="N", type=int, default=0, help="channel of an audio device, from 0 (default: 0)"
     )
     how = parser.add_argument_group("how it is taken")
-    how.add_argument("--silence", metavar="S", type=float, help="end after so many seconds in which nothing arrives")
+    how.add_argument("--silence", metavar="S", type=float, help="end after S seconds without data")
     how.add_argument(
         "--reorder",
         metavar="S",
         type=float,
         default=0.05,
-        help="seconds that early frames wait for late ones (default: 0.05)",
+        help="seconds to wait for frames that arrive out of order (default: 0.05)",
     )
     how.add_argument(
-        "--anyone", action="store_true", help="take samples from other machines, too; senders are not authenticated"
+        "--anyone", action="store_true", help="accept samples from other machines, too; senders are not authenticated"
     )
     parser.add_argument(
         "--json",

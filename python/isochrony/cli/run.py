@@ -60,7 +60,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="allow this function only; may be given several times",
     )
     parser.add_argument("--explain", action="store_true", help="show the plan and how it would run, and read nothing")
-    parser.add_argument("--out", type=Path, metavar="F", help="write what comes out to F.csv, F.parquet or F.npy")
+    parser.add_argument("--out", type=Path, metavar="F", help="write the result to F.csv, F.parquet or F.npy")
     parser.add_argument("--report", type=Path, metavar="F", help="write the report to a JSON file")
     parser.add_argument("--force", action="store_true", help="replace the files of --out and --report if they exist")
     add_run_options(parser)

@@ -46,7 +46,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=1.0,
         help="times as fast as it was recorded (default: 1); 0: as fast as possible",
     )
-    parser.add_argument("--frame", metavar="N", type=int, help="most samples of a frame (default: what fits a packet)")
+    parser.add_argument(
+        "--frame",
+        metavar="N",
+        type=int,
+        help="largest number of samples in a frame (default: as many as a network packet holds)",
+    )
     faults = parser.add_argument_group("faults on the way, to try out what listens (udp://)")
     faults.add_argument("--loss", metavar="P", type=float, default=0.0, help="probability that a frame is dropped")
     faults.add_argument("--twice", metavar="P", type=float, default=0.0, help="probability that a frame is sent twice")
@@ -63,7 +68,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Send, with a progress line on a terminal."""
     if not 0 <= arguments.speed < float("inf"):
-        raise UsageError(f"--speed {arguments.speed:g}: give a number above 0, or 0 for as fast as it goes")
+        raise UsageError(f"--speed {arguments.speed:g}: give a number above 0, or 0 for as fast as possible")
     target = parse_target(arguments.target)
     with open_store(target.store) as store:
         signal = single_signal(store, target.signal)

@@ -116,7 +116,7 @@ class _Look:
         self.skipped = next((at for at, line in enumerate(lines) if not line.startswith("#")), len(lines))
         lines = lines[self.skipped :]
         if not lines:
-            raise BadSourceError("holds nothing but remarks; leave it out")
+            raise BadSourceError("holds nothing but comment lines; leave it out")
         try:
             self.delimiter = csv.Sniffer().sniff("\n".join(lines[:50]), ",;\t|").delimiter
         except csv.Error:
