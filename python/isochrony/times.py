@@ -223,7 +223,8 @@ def _value(value: object) -> Fraction:
     exact = _number(value)
     if exact is None:
         raise TimeArgumentError(
-            f"got {value!r} where a value of a timebase is expected; give a finite number; for times use isochrony.span"
+            f"got {value!r} where a time in the unit of a timebase is expected; give a finite number, "
+            "or for calendar times, isochrony.span(start, end)"
         )
     return exact
 

@@ -91,7 +91,9 @@ def blocks_of(
     table = _Table(options)
     for batch in batches:
         if not batch.values:
-            raise BadSourceError("has no numeric column beside the time")
+            raise BadSourceError(
+                "has no numeric column beside the time; check its delimiter and decimal sign, or leave it out"
+            )
         count = len(next(iter(batch.values.values())))
         if count == 0:
             continue
