@@ -256,8 +256,15 @@ pub(super) fn judge(
 ) -> Result<(), StoreError> {
     let path = description.path(subject);
     let settled = subject.round.writer == Writer::Closed;
-    let read = subject.media.read(&path, limits::METADATA);
-    let Some(bytes) = read.at("read", &path)? else {
+    let read = match subject.media.read(&path, limits::METADATA) {
+        Err(error) if is_no_metadata(&error, &path) => {
+            let what = format!("{} cannot be read: {error}", path.display());
+            subject.add("missing_metadata", path, None, what, REBUILD, true);
+            return Ok(());
+        }
+        read => read.at("read", &path)?,
+    };
+    let Some(bytes) = read else {
         // What came since the last checkpoint may not have been published yet.
         let due = match subject.round.writer {
             Writer::Closed => true,
@@ -431,8 +438,8 @@ fn group(media: &dyn Media, path: &Path, expected: &Value) -> Option<Finding> {
 }
 
 /// Whether what stands at `path` is no metadata, whatever it holds: a link, a pipe, or a file longer than any. A repair
-/// puts a new file in its place. A folder stays, since somebody's files may be in it.
-fn is_no_metadata(error: &std::io::Error, path: &Path) -> bool {
+/// keeps it elsewhere and puts a new file in its place. A folder stays, since somebody's files may be in it.
+pub(super) fn is_no_metadata(error: &std::io::Error, path: &Path) -> bool {
     match Refusal::of(error) {
         Some(Refusal::TooLong { .. }) => true,
         Some(Refusal::Kind { path: at, found }) => at == path && !found.starts_with("a folder"),
