@@ -23,17 +23,28 @@ fn place(root: &Path, name: &str, number: u64) -> PathBuf {
 }
 
 /// How many damaged files of the root were kept.
-pub(super) fn count(media: &dyn Media, root: &Path) -> u64 {
+pub(super) fn count(media: &dyn Media, root: &Path) -> Result<u64, StoreError> {
     count_of(media, root, DAMAGED)
 }
 
-fn count_of(media: &dyn Media, root: &Path, name: &str) -> u64 {
-    let is_there = |number: &u64| match media.stat(&place(root, name, *number)) {
-        Ok(found) => found.is_some(),
-        // What was kept may be a link or a pipe.
-        Err(error) => Refusal::of(&error).is_some(),
-    };
-    (0..).take_while(is_there).count() as u64
+/// The first number that is free. What cannot be looked at may be there, and must not be written over.
+fn count_of(media: &dyn Media, root: &Path, name: &str) -> Result<u64, StoreError> {
+    let mut number = 0;
+    loop {
+        let path = place(root, name, number);
+        match media.stat(&path) {
+            Ok(None) => return Ok(number),
+            Ok(Some(_)) => {}
+            // What was kept may be a link or a pipe.
+            Err(error) if is_refused(&error, &path) => {}
+            Err(error) => return Err(error).at("look at", &path),
+        }
+        number += 1;
+    }
+}
+
+fn is_refused(error: &std::io::Error, path: &Path) -> bool {
+    matches!(Refusal::of(error), Some(Refusal::Kind { path: at, .. }) if at == path)
 }
 
 /// Moves a file away. That one of the root is there tells the next repair of the loss, if this one is interrupted.
@@ -42,7 +53,7 @@ pub(super) fn keep(media: &dyn Media, root: &Path, path: &Path) -> Result<(), St
         true => DAMAGED,
         false => REPLACED,
     };
-    let to = place(root, name, count_of(media, root, name));
+    let to = place(root, name, count_of(media, root, name)?);
     media.rename(path, &to).at("move", path)?;
     let folder = engine_folder(root);
     media

@@ -126,7 +126,7 @@ fn give_up_lost(
     note::replace(&*media, path, &known)?;
     // On a full disk nothing becomes a gap, and the next repair begins as this one did.
     let store = Store::open_giving_up_lost(path, around)?;
-    let (lost, reported) = (lost::since(&store, &known), lost::known(&store));
+    let (lost, reported) = (lost::since(&store, &known)?, lost::known(&store)?);
     let mut after = match rest_of_repair(&store, &before, options) {
         Ok(after) => after,
         Err(error) => {
@@ -269,7 +269,7 @@ impl Store {
         }
         self.commit(true)?;
         // From here on what was given up is a gap, and told whatever happens.
-        let lost = lost::since(self, &known);
+        let lost = lost::since(self, &known)?;
         let mut after = match self.complete(&before, options) {
             Ok(report) => report,
             Err(error) if lost.is_empty() => return Err(error),
