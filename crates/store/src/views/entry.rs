@@ -48,6 +48,9 @@ impl Entry {
         if self.builder.is_none() {
             let samples = StoredSamples::new(backend, state)?;
             let (built, stale) = self.record.trusted(boot);
+            if self.record.boot != boot {
+                self.files.remove_unsynced(built, stale, &samples)?;
+            }
             let mut builder = Builder::open(
                 state.meta.dtype,
                 built,
@@ -122,17 +125,13 @@ impl Entry {
     }
 
     /// Says durably which rows the coming commit makes wrong, and that it may change [`Identity`].
-    pub(super) fn before_commit(&mut self, boot: &str) -> Result<(), StoreError> {
+    pub(super) fn before_commit(&mut self) -> Result<(), StoreError> {
         let built = self
             .builder
             .as_ref()
             .map_or(0, Builder::built)
             .max(self.record.built);
         let mut record = self.record.clone();
-        if record.boot != boot {
-            (record.built, record.pending) = (record.synced, record.stale.clone());
-            record.boot = boot.to_owned();
-        }
         for &range in self.touched.iter().filter(|range| range.0 < built) {
             record.add_stale(range);
         }

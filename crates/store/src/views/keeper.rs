@@ -189,7 +189,7 @@ impl Keeper {
             };
             let entry = &mut *lock(&entry);
             if !entry.touched.is_empty() || !entry.taken.is_empty() {
-                entry.before_commit(&self.boot)?;
+                entry.before_commit()?;
             }
         }
         Ok(())

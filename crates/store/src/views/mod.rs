@@ -32,6 +32,7 @@ mod signal;
 pub(crate) mod stored;
 #[cfg(test)]
 mod tests;
+mod unsynced;
 
 use std::ops::Range;
 
