@@ -410,7 +410,7 @@ impl SlotInner {
         self.base.full_chunks()
     }
 
-    /// Bytes of the samples up to the committed end, gaps among them.
+    /// Bytes of the samples up to the committed end, including those of gaps.
     pub(crate) fn sample_bytes(&self) -> u64 {
         let samples = self.base.end.max(0).cast_unsigned();
         samples.saturating_mul(self.base.meta.dtype.size() as u64)

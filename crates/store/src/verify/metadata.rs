@@ -257,7 +257,7 @@ pub(super) fn judge(
     let path = description.path(subject);
     let settled = subject.round.writer == Writer::Closed;
     let read = match subject.media.read(&path, limits::METADATA) {
-        Err(error) if is_no_metadata(&error, &path) => {
+        Err(error) if cannot_be_metadata(&error, &path) => {
             let what = format!("{} cannot be read: {error}", path.display());
             subject.add("missing_metadata", path, None, what, REBUILD, true);
             return Ok(());
@@ -425,7 +425,7 @@ fn group(media: &dyn Media, path: &Path, expected: &Value) -> Option<Finding> {
         Err(error) => {
             let what = format!("{} cannot be read: {error}", path.display());
             // Of a file that cannot be read now the contents may be right: nothing is written over it.
-            let repairable = is_no_metadata(&error, path);
+            let repairable = cannot_be_metadata(&error, path);
             let found = of_group("missing_metadata", path, what);
             return Some(Finding {
                 mend: if repairable { REBUILD } else { READ_AGAIN }.into(),
@@ -437,9 +437,9 @@ fn group(media: &dyn Media, path: &Path, expected: &Value) -> Option<Finding> {
     Some(of_group(code, path, what))
 }
 
-/// Whether what stands at `path` is no metadata, whatever it holds: a link, a pipe, or a file longer than any. A repair
-/// keeps it elsewhere and puts a new file in its place. A folder stays, since somebody's files may be in it.
-pub(super) fn is_no_metadata(error: &std::io::Error, path: &Path) -> bool {
+/// Whether `path` cannot be a metadata file: a link, a pipe, or longer than the limit. A repair keeps it elsewhere and
+/// puts a new file in its place. A folder stays, since somebody's files may be in it.
+pub(super) fn cannot_be_metadata(error: &std::io::Error, path: &Path) -> bool {
     match Refusal::of(error) {
         Some(Refusal::TooLong { .. }) => true,
         Some(Refusal::Kind { path: at, found }) => at == path && !found.starts_with("a folder"),
@@ -464,7 +464,7 @@ fn of_group(code: &'static str, path: &Path, what: String) -> Finding {
 fn attributes_lost(media: &dyn Media, path: &Path) -> Option<Finding> {
     let why = match media.read(path, limits::METADATA) {
         Ok(Some(bytes)) if zarr::attributes_of(&bytes).is_none() => "it is cut or changed".into(),
-        Err(error) if is_no_metadata(&error, path) => error.to_string(),
+        Err(error) if cannot_be_metadata(&error, path) => error.to_string(),
         Ok(_) | Err(_) => return None,
     };
     let what = format!(
@@ -484,7 +484,7 @@ pub(super) fn mended_group(
     path: &Path,
 ) -> Result<Value, StoreError> {
     let found = match media.read(path, limits::METADATA) {
-        Err(error) if is_no_metadata(&error, path) => None,
+        Err(error) if cannot_be_metadata(&error, path) => None,
         found => found.at("read", path)?,
     };
     let user = found

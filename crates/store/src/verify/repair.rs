@@ -380,7 +380,7 @@ impl Store {
             made.at("create", folder)?;
         }
         let found = media.read(path, limits::METADATA);
-        if found.is_err_and(|error| metadata::is_no_metadata(&error, path)) {
+        if found.is_err_and(|error| metadata::cannot_be_metadata(&error, path)) {
             kept_metadata::keep(&*media, self.path(), path)?;
         }
         let tmp = tmp_folder(self.path()).join("zarr-repair");

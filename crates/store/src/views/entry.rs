@@ -51,6 +51,7 @@ impl Entry {
             if self.record.boot != boot {
                 self.files.remove_unsynced(built, stale, &samples)?;
             }
+            self.files.remove_short_levels(built)?;
             let mut builder = Builder::open(
                 state.meta.dtype,
                 built,

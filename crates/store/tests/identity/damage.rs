@@ -255,6 +255,38 @@ fn rows_of_earlier_versions_which_say_nothing_are_read_and_continued() {
     extremes_of_x(&path, Mode::Read).unwrap();
 }
 
+#[test]
+fn levels_of_too_few_rows_which_earlier_versions_stored_are_removed() {
+    let (_folder, store) = on_disk();
+    let writer = store.create("x", &options(1)).unwrap();
+    // 183 rows of buckets of 32,768 samples.
+    writer.append(&samples(1, 6_000_000)).unwrap();
+    store.commit(true).unwrap();
+    store.close().unwrap();
+    let path = store.path().to_path_buf();
+    let record = path.join("x/views/zarr.json");
+    let text = fs::read_to_string(&record).unwrap();
+    let mut json: serde_json::Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(json["attributes"]["isochrony"]["version"], 2);
+    json["attributes"]["isochrony"]["version"] = 1.into();
+    fs::write(&record, json.to_string()).unwrap();
+    let level = path.join("x/views/32768");
+    assert!(!level.exists());
+    for array in ["extrema", "moments"] {
+        let shards = level.join(array).join("c/0");
+        fs::create_dir_all(&shards).unwrap();
+        fs::write(shards.join("0"), [7; 100]).unwrap();
+    }
+    extremes_of_x(&path, Mode::Read).unwrap();
+    append_to_x(&path);
+    assert!(!level.exists());
+    let text = fs::read_to_string(&record).unwrap();
+    let json: serde_json::Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(json["attributes"]["isochrony"]["version"], 2);
+    assert_eq!(findings(&path), []);
+    extremes_of_x(&path, Mode::Read).unwrap();
+}
+
 /// Changes the head of every shard of views of `x` for which `is_torn` says so of its path.
 fn change_heads(path: &Path, is_torn: impl Fn(&Path) -> bool, change: impl Fn(&mut [u8], usize)) {
     let mut changed = 0;

@@ -1,7 +1,7 @@
-//! What a power cut leaves of shards of views whose rows were never synced: it may have torn their heads.
+//! Removes files of views that hold nothing to go on from: shards that a power cut may have torn, and levels of few rows.
 
 use std::ops::Range;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::files::{Array, Files, SHARD_ROWS};
 use super::{LEVELS, Samples, bucket, rows_stored};
@@ -38,6 +38,23 @@ impl Files {
                     self.new_folders
                         .extend(folder.parent().map(Path::to_path_buf));
                 }
+            }
+        }
+        Ok(())
+    }
+
+    /// Removes the levels of too few rows, which version 1 of the record stored: nobody would keep them up to date.
+    pub(crate) fn remove_short_levels(&mut self, built: i64) -> Result<(), StoreError> {
+        for level in 0..LEVELS {
+            if rows_stored(self.dtype, level, built) > 0 {
+                continue;
+            }
+            let name = PathBuf::from(bucket(self.dtype, level).to_string());
+            let path = self.folder.join(&name);
+            if self.media.stat(&path).at("look at", &path)?.is_some() {
+                self.media.remove_all(&path).at("remove", &path)?;
+                self.unsynced.retain(|shard| !shard.starts_with(&name));
+                self.new_folders.retain(|new| !new.starts_with(&name));
             }
         }
         Ok(())
