@@ -369,6 +369,13 @@ impl Engine {
         Ok(slot.base.small.is_some())
     }
 
+    /// Whether a signal has the array `crc`, as of the last checkpoint.
+    pub(crate) fn has_checksums(&self, id: SignalId) -> Result<bool, StoreError> {
+        let slot = self.shared.existing(id)?;
+        let slot = slot.lock();
+        Ok(slot.base.has_checksums(slot.crc_rows))
+    }
+
     /// A fresh name for a file or folder under construction (for `Op::ReplaceShard`, `Op::ReplaceData`), and its path.
     #[must_use]
     pub fn new_tmp(&self) -> (String, PathBuf) {
