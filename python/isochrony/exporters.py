@@ -11,6 +11,7 @@ them in the signal's unit.
 from __future__ import annotations
 
 import csv
+import functools
 import io
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
@@ -24,20 +25,45 @@ from .errors import UsageError
 from .extras import require
 from .writing import OutputFile, check_output, writing
 
-__all__ = ["SUFFIXES", "export", "write_npy"]
+__all__ = ["FORMATS", "export", "format_of", "write_npy"]
 
 _STEP = 1 << 18
+# Bytes of samples whose size a WAV header can state.
+_LONGEST_WAV = (1 << 32) - 4096
 
 Samples = npt.NDArray[np.generic]
 
 
-def export(signal: Any, stretch: Any, out: Path, *, split: bool = False, replace: bool = False) -> list[Path]:
-    """Write a stretch of a signal to a file chosen by its suffix.
+def format_of(out: Path, stated: str | None) -> str:
+    """The format of an output file: the stated one, else by its suffix.
+
+    Raises:
+        UsageError: no such format.
+    """
+    found = out.suffix.lower().removeprefix(".") if stated is None else stated
+    if found not in _WRITERS:
+        how = "" if stated is None else f"{stated!r} is no format; "
+        suffixes = ", ".join(f".{one}" for one in FORMATS)
+        raise UsageError(f"{out}: {how}write one of {suffixes}, or name the format with format=")
+    return found
+
+
+def export(
+    signal: Any,
+    stretch: Any,
+    out: Path,
+    *,
+    format: str | None = None,  # noqa: A002  (the word of the command line)
+    split: bool = False,
+    replace: bool = False,
+) -> list[Path]:
+    """Write a stretch of a signal to a file.
 
     Parameters:
         signal: from an open store; gives times, rate and unit.
         stretch: the signal itself or a selection of it.
-        out: file to write, with a suffix of `SUFFIXES`.
+        out: file to write.
+        format: one of `FORMATS`; default: by the suffix of `out`.
         split: write one file per gap-free stretch, numbered from 1.
         replace: files that exist are replaced; else nothing is written where one of them does.
 
@@ -45,14 +71,12 @@ def export(signal: Any, stretch: Any, out: Path, *, split: bool = False, replace
         The files written.
 
     Raises:
-        UsageError: an unknown suffix, an empty stretch, samples or a rate that the format
+        UsageError: an unknown format, an empty stretch, samples or a rate that the format
             cannot hold, a gap in a format without times, a file that exists, or one inside a store.
         OSError: a file cannot be written, such as on a full disk; what was there stays.
     """
-    suffix = out.suffix.lower()
-    writer = _WRITERS.get(suffix)
-    if writer is None:
-        raise UsageError(f"{out}: write one of {', '.join(SUFFIXES)}")
+    kind = format_of(out, format)
+    writer = _WRITERS[kind]
     segments = list(stretch.segments)
     if not segments:
         raise UsageError(f"{signal.name} has no samples there; widen --from and --to")
@@ -64,11 +88,12 @@ def export(signal: Any, stretch: Any, out: Path, *, split: bool = False, replace
             with writing(name, replace=replace) as file:
                 writer(signal, [segment], file)
         return names
-    if suffix in _WITHOUT_TIMES and len(segments) > 1:
-        gap = stretch.gaps[0]
+    if kind in _WITHOUT_TIMES and len(segments) > 1:
+        first = segments[0].end
+        what = f"a gap of {segments[1].start - first} samples" if segments[1].start > first else "a new run"
         raise UsageError(
-            f"{signal.name} has a gap of {gap.length} samples at index {gap.start}, which "
-            f"{suffix} cannot tell; use --split, or narrow --from and --to"
+            f"{signal.name} has {what} at index {first}, which {kind} cannot tell; use --split, or narrow --from and "
+            "--to"
         )
     with writing(out, replace=replace) as file:
         writer(signal, segments, file)
@@ -189,25 +214,31 @@ class _Callbacks:
 _SUBTYPES = {"i1": "PCM_U8", "i2": "PCM_16", "i4": "PCM_32", "f4": "FLOAT", "f8": "DOUBLE"}
 
 
-def _write_audio(signal: Any, segments: list[Any], file: OutputFile) -> None:
+def _write_audio(signal: Any, segments: list[Any], file: OutputFile, *, kind: str) -> None:
     soundfile = require("soundfile", "writing WAV and FLAC")
     dtype = np.asarray(segments[0].counts).dtype
     subtype = _SUBTYPES.get(dtype.str[1:])
-    suffix = file.path.suffix.lower()
     exact = signal.rate.fraction
     if exact.denominator != 1:
         raise UsageError(
-            f"{signal.name} has {exact} Hz ({float(exact):.9g}), and {suffix} states whole Hz only, so its times "
+            f"{signal.name} has {exact} Hz ({float(exact):.9g}), and {kind} states whole Hz only, so its times "
             "would be wrong; write .mseed, .parquet or .csv, which keep them, or resample the signal first"
         )
     rate = int(exact)
-    flac = suffix == ".flac"
-    if flac and subtype in ("PCM_U8", "PCM_32", "FLOAT", "DOUBLE"):
+    if kind == "flac" and subtype in ("PCM_U8", "PCM_32", "FLOAT", "DOUBLE"):
         subtype = {"PCM_U8": "PCM_S8"}.get(subtype)
     if subtype is None:
-        raise UsageError(f"{suffix} cannot hold {dtype} samples; write .npy or .parquet, which can")
-    kind = suffix[1:].upper()
-    with soundfile.SoundFile(_Callbacks(file), "w", samplerate=rate, channels=1, subtype=subtype, format=kind) as sound:
+        raise UsageError(f"{kind} cannot hold {dtype} samples; write .npy or .parquet, which can")
+    if not 0 < rate < 1 << 31:
+        raise UsageError(f"{kind} cannot hold {rate} Hz; write .npy or .parquet, which can")
+    if kind == "wav" and sum(map(len, segments)) * dtype.itemsize > _LONGEST_WAV:
+        raise UsageError(
+            f"{signal.name} has {sum(map(len, segments)) * dtype.itemsize} bytes there, and wav holds 4 GiB; narrow "
+            "--from and --to"
+        )
+    with soundfile.SoundFile(
+        _Callbacks(file), "w", samplerate=rate, channels=1, subtype=subtype, format=kind.upper()
+    ) as sound:
         for _, piece in _pieces(segments):
             values = np.asarray(piece.counts)
             # libsndfile takes 8-bit samples as the upper half of 16-bit ones.
@@ -250,13 +281,13 @@ def _source_id(signal: Any) -> str:
 _BANDS = ((1000, "F"), (250, "C"), (80, "H"), (10, "B"), (1.5, "M"), (0.5, "L"), (0.0, "V"))
 
 
-_WITHOUT_TIMES = (".npy", ".wav", ".flac")
+_WITHOUT_TIMES = ("npy", "wav", "flac")
 _WRITERS: dict[str, Callable[[Any, list[Any], OutputFile], None]] = {
-    ".csv": _write_csv,
-    ".parquet": _write_parquet,
-    ".npy": _write_npy,
-    ".wav": _write_audio,
-    ".flac": _write_audio,
-    ".mseed": _write_mseed,
+    "csv": _write_csv,
+    "parquet": _write_parquet,
+    "npy": _write_npy,
+    "wav": functools.partial(_write_audio, kind="wav"),
+    "flac": functools.partial(_write_audio, kind="flac"),
+    "mseed": _write_mseed,
 }
-SUFFIXES = tuple(_WRITERS)
+FORMATS = tuple(_WRITERS)

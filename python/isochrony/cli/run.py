@@ -12,6 +12,7 @@ import numpy as np
 
 from ..errors import UsageError
 from ..exporters import write_npy
+from ..native_errors import PlanError
 from ..plan import Plan
 from ..report import RunResult
 from ..run_options import RunOptions
@@ -82,13 +83,22 @@ def run(arguments: argparse.Namespace) -> int:
     if not arguments.plan.exists():
         raise UsageError(f"{arguments.plan} does not exist; name a file with a plan as JSON")
     saved = arguments.plan.read_bytes()
-    allowed = arguments.allow_functions or arguments.allow_function or False
     if arguments.store is None:
-        return _run(arguments, options, Plan.from_json(saved, allow_functions=allowed))
+        return _run(arguments, options, _plan(arguments, saved))
     if not is_store(arguments.store):
         raise UsageError(f"--store {arguments.store} is not an Isochrony store; check the path")
     with open_store(arguments.store, "r+" if _writes(saved) else "r") as store:
-        return _run(arguments, options, Plan.from_json(saved, store=store, allow_functions=allowed))
+        return _run(arguments, options, _plan(arguments, saved, store))
+
+
+def _plan(arguments: argparse.Namespace, saved: bytes, store: Any = None) -> Plan:
+    """The plan of the file, which what is wrong with it names."""
+    allowed = arguments.allow_functions or arguments.allow_function or False
+    try:
+        return Plan.from_json(saved, store=store, allow_functions=allowed)
+    except PlanError as error:
+        error.args = (f"{arguments.plan}: {error}", *error.args[1:])
+        raise
 
 
 def _writes(saved: bytes) -> bool:

@@ -126,10 +126,16 @@ def span_ends(signal: Any, start: str | None, end: str | None) -> tuple[Any, ...
     """Civil times that bound ``--from`` and ``--to``; nothing where neither is given.
 
     Raises:
-        UsageError: an open end that the signal cannot give: it lies on the wrong side of the other one.
+        UsageError: a text that is no time, or an open end that the signal cannot give: it lies on the wrong side of the
+            other one.
     """
-    from .. import Time
+    from .. import Time, TimeError
 
+    for option, given in (("--from", start), ("--to", end)):
+        try:
+            _ = given is None or Time(given)
+        except TimeError as error:
+            raise UsageError(f"{option}: {error}") from error
     if start is None and end is None:
         return ()
     if start is not None and end is not None:
