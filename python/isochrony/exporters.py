@@ -4,8 +4,9 @@ Formats that carry times (CSV, Parquet, miniSEED) take a stretch with gaps as it
 the gap is simply not there. Formats that do not (WAV, FLAC, NumPy) would silently
 close it up, so they take one gap-free stretch per file.
 
-Samples are written as stored (`.counts`), except in CSV and Parquet, which give
-them in the signal's unit.
+CSV, Parquet and NumPy get values in the signal's unit, or counts on request. WAV,
+FLAC and miniSEED are formats of counts, without a place for a unit or a scale: they
+get the samples as stored.
 """
 
 from __future__ import annotations
@@ -56,6 +57,7 @@ def export(
     format: str | None = None,  # noqa: A002  (the word of the command line)
     split: bool = False,
     replace: bool = False,
+    counts: bool = False,
 ) -> list[Path]:
     """Write a stretch of a signal to a file.
 
@@ -66,6 +68,7 @@ def export(
         format: one of `FORMATS`; default: by the suffix of `out`.
         split: write one file per gap-free stretch, numbered from 1.
         replace: files that exist are replaced; else nothing is written where one of them does.
+        counts: samples as stored, instead of values, where the format can have both.
 
     Returns:
         The files written.
@@ -86,7 +89,7 @@ def export(
             check_output(name, replace=replace)
         for name, segment in zip(names, segments, strict=True):
             with writing(name, replace=replace) as file:
-                writer(signal, [segment], file)
+                writer(signal, [segment], file, counts)
         return names
     if kind in _WITHOUT_TIMES and len(segments) > 1:
         first = segments[0].end
@@ -96,7 +99,7 @@ def export(
             "--to"
         )
     with writing(out, replace=replace) as file:
-        writer(signal, segments, file)
+        writer(signal, segments, file, counts)
     return [out]
 
 
@@ -108,18 +111,18 @@ def _pieces(segments: list[Any]) -> Iterator[tuple[int, Any]]:
             yield start, segment.subseg(start, min(start + _STEP, segment.end))
 
 
-def _table_pieces(signal: Any, segments: list[Any]) -> Iterator[tuple[dict[str, Any], Samples]]:
-    """Index and time of bounded pieces, and their values."""
+def _table_pieces(signal: Any, segments: list[Any], counts: bool) -> Iterator[tuple[dict[str, Any], Samples]]:
+    """Index and time of bounded pieces, and their values or counts."""
     civil = knows_civil_time(signal)
     for first, piece in _pieces(segments):
-        values = np.asarray(piece)
+        values = piece.counts if counts else np.asarray(piece)
         columns: dict[str, Any] = {"index": np.arange(first, first + len(values))}
         if civil:
             columns["time"] = signal.select(slice(first, first + len(values))).times()
         yield columns, values
 
 
-def _write_parquet(signal: Any, segments: list[Any], file: OutputFile) -> None:
+def _write_parquet(signal: Any, segments: list[Any], file: OutputFile, counts: bool) -> None:
     """Columns as `sink_parquet` writes them: a complex number is a list of its two parts."""
     pyarrow = require("pyarrow", "writing Parquet")
     parquet = require("pyarrow.parquet", "writing Parquet")
@@ -127,12 +130,15 @@ def _write_parquet(signal: Any, segments: list[Any], file: OutputFile) -> None:
     about = {"isochrony.signal": signal.name, "isochrony.rate": str(signal.rate.fraction)}
     if signal.unit:
         about["isochrony.unit"] = signal.unit
+    if counts:
+        about |= {"isochrony.scale": str(signal.scale), "isochrony.offset": str(signal.offset)}
+    unit = {"unit": signal.unit} if signal.unit and not counts else None
     writer = None
     try:
-        for columns, values in _table_pieces(signal, segments):
+        for columns, values in _table_pieces(signal, segments, counts):
             array = _arrow_array(pyarrow, values)
             fields = [pyarrow.field(key, pyarrow.array(column).type) for key, column in columns.items()]
-            fields.append(pyarrow.field(name, array.type, metadata={"unit": signal.unit} if signal.unit else None))
+            fields.append(pyarrow.field(name, array.type, metadata=unit))
             arrays = [pyarrow.array(column) for column in columns.values()]
             table = pyarrow.table([*arrays, array], schema=pyarrow.schema(fields, metadata=about))
             writer = writer or parquet.ParquetWriter(file, table.schema)
@@ -149,11 +155,11 @@ def _arrow_array(pyarrow: Any, values: Samples) -> Any:
     return pyarrow.FixedSizeListArray.from_arrays(pyarrow.array(parts), 2)
 
 
-def _write_csv(signal: Any, segments: list[Any], file: OutputFile) -> None:
+def _write_csv(signal: Any, segments: list[Any], file: OutputFile, counts: bool) -> None:
     """A column per row; the title of the values' is the signal's name and unit, by which they come back."""
-    title = f"{signal.name} [{signal.unit}]" if signal.unit else signal.name
+    title = f"{signal.name} [{signal.unit}]" if signal.unit and not counts else signal.name
     text = io.TextIOWrapper(file, "utf-8", newline="")
-    for number, (columns, values) in enumerate(_table_pieces(signal, segments)):
+    for number, (columns, values) in enumerate(_table_pieces(signal, segments, counts)):
         if values.dtype.kind == "c":
             raise UsageError("CSV cannot hold complex samples; write .parquet or .npy, which can")
         if number == 0:
@@ -166,10 +172,11 @@ def _write_csv(signal: Any, segments: list[Any], file: OutputFile) -> None:
     text.detach()
 
 
-def _write_npy(signal: Any, segments: list[Any], file: OutputFile) -> None:  # noqa: ARG001
+def _write_npy(signal: Any, segments: list[Any], file: OutputFile, counts: bool) -> None:  # noqa: ARG001
+    array: Callable[[Any], Samples] = (lambda piece: piece.counts) if counts else np.asarray
     count = sum(len(segment) for segment in segments)
-    dtype = np.asarray(segments[0].counts).dtype
-    write_npy(file, dtype, (count,), (np.asarray(piece.counts) for _, piece in _pieces(segments)))
+    dtype = array(segments[0].subseg(segments[0].start, segments[0].start)).dtype
+    write_npy(file, dtype, (count,), (array(piece) for _, piece in _pieces(segments)))
 
 
 def write_npy(file: OutputFile, dtype: np.dtype[Any], shape: tuple[int, ...], pieces: Iterable[Samples]) -> None:
@@ -214,7 +221,7 @@ class _Callbacks:
 _SUBTYPES = {"i1": "PCM_U8", "i2": "PCM_16", "i4": "PCM_32", "f4": "FLOAT", "f8": "DOUBLE"}
 
 
-def _write_audio(signal: Any, segments: list[Any], file: OutputFile, *, kind: str) -> None:
+def _write_audio(signal: Any, segments: list[Any], file: OutputFile, counts: bool, *, kind: str) -> None:  # noqa: ARG001
     soundfile = require("soundfile", "writing WAV and FLAC")
     dtype = np.asarray(segments[0].counts).dtype
     subtype = _SUBTYPES.get(dtype.str[1:])
@@ -245,7 +252,7 @@ def _write_audio(signal: Any, segments: list[Any], file: OutputFile, *, kind: st
             sound.write(values.astype("i2") << 8 if dtype.itemsize == 1 else values)
 
 
-def _write_mseed(signal: Any, segments: list[Any], file: OutputFile) -> None:
+def _write_mseed(signal: Any, segments: list[Any], file: OutputFile, counts: bool) -> None:  # noqa: ARG001
     pymseed = require("pymseed", "writing miniSEED")
     dtype = np.asarray(segments[0].counts).dtype
     kinds = {"i1": "i", "i2": "i", "i4": "i", "f4": "f", "f8": "d"}
@@ -282,7 +289,7 @@ _BANDS = ((1000, "F"), (250, "C"), (80, "H"), (10, "B"), (1.5, "M"), (0.5, "L"),
 
 
 _WITHOUT_TIMES = ("npy", "wav", "flac")
-_WRITERS: dict[str, Callable[[Any, list[Any], OutputFile], None]] = {
+_WRITERS: dict[str, Callable[[Any, list[Any], OutputFile, bool], None]] = {
     "csv": _write_csv,
     "parquet": _write_parquet,
     "npy": _write_npy,

@@ -8,21 +8,23 @@ import numpy as np
 import numpy.typing as npt
 
 from .native_errors import StoreTypeError, StoreValueError
+from .values import cast
 
 __all__ = ["as_samples", "as_stretches"]
 
 
-def as_samples(samples: Any, dtype: str, signal: str) -> npt.NDArray[Any]:
-    """A 1-D array of exactly that dtype, converted only where that loses nothing.
+def as_samples(samples: Any, dtype: str, signal: str, is_cast: bool = False) -> npt.NDArray[Any]:
+    """A 1-D array of exactly that dtype, converted only where that loses nothing, or where a cast is asked for.
 
     Parameters:
         samples: array, or a sequence of numbers.
         dtype: name of the signal's dtype.
         signal: the signal's name, for the message.
+        is_cast: round to the dtype, as `values.cast` does.
 
     Raises:
         StoreTypeError: another dtype, whose conversion could lose something.
-        StoreValueError: not 1-D, or masked samples.
+        StoreValueError: not 1-D, masked samples, or with `is_cast` one that does not fit.
     """
     if isinstance(samples, np.ma.MaskedArray) and np.ma.is_masked(samples):
         raise StoreValueError(
@@ -39,9 +41,11 @@ def as_samples(samples: Any, dtype: str, signal: str) -> npt.NDArray[Any]:
         return array
     if np.can_cast(array.dtype, wanted, "safe") or _list_fits(samples, array, wanted):
         return array.astype(wanted)
+    if is_cast and array.dtype.kind in "biufc":
+        return cast(array, wanted, f"samples for {signal!r}")
     raise StoreTypeError(
-        f"signal {signal!r} holds {wanted} samples, got {array.dtype}, which may lose something; "
-        f"convert them first: samples.astype({wanted.name!r})"
+        f"signal {signal!r} holds {wanted} samples, got {array.dtype}, which may lose something; convert them first: "
+        f"samples.astype({wanted.name!r}), or append(samples, cast=True), which refuses what does not fit"
     )
 
 

@@ -27,6 +27,10 @@ EXAMPLES = """examples:
 stream per gap-free stretch; .wav, .flac and .npy have no way to say that samples are
 missing, so a stretch with a gap is refused unless --split writes one file per
 gap-free stretch.
+
+.csv, .parquet and .npy have values in the signal's unit, or the samples as stored with
+--counts. .wav, .flac and .mseed are formats of counts, without a place for a unit: they
+always have the samples as stored.
 """
 
 
@@ -44,6 +48,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--to", dest="end", metavar="T", help="end before this time (UTC) of the recording, such as 2010-03-01T12:05:00"
     )
+    parser.add_argument("--counts", action="store_true", help="write samples as stored, instead of values in the unit")
     parser.add_argument("--split", action="store_true", help="one file per gap-free stretch: F-1, F-2, ...")
     parser.add_argument("--force", action="store_true", help="replace output files that exist")
 
@@ -62,7 +67,8 @@ def run(arguments: argparse.Namespace) -> int:
         if not arguments.split:
             check_output(out, replace=arguments.force)
         stretch = selection(signal, arguments.start, arguments.end)
-        written = export(signal, stretch, out, format=arguments.format, split=arguments.split, replace=arguments.force)
+        options = {"split": arguments.split, "replace": arguments.force, "counts": arguments.counts}
+        written = export(signal, stretch, out, format=arguments.format, **options)
     for path in written:
         print(f"{path}  {bytes_text(path.stat().st_size)}")
     return Exit.OK

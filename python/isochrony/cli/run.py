@@ -62,6 +62,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--explain", action="store_true", help="show the plan and how it would run, and read nothing")
     parser.add_argument("--out", type=Path, metavar="F", help="write the result to F.csv, F.parquet or F.npy")
+    parser.add_argument("--counts", action="store_true", help="give samples as stored, instead of values in their unit")
     parser.add_argument("--report", type=Path, metavar="F", help="write the report to a JSON file")
     parser.add_argument("--force", action="store_true", help="replace the files of --out and --report if they exist")
     add_run_options(parser)
@@ -116,7 +117,7 @@ def _run(arguments: argparse.Namespace, options: RunOptions, plan: Plan) -> int:
     result: Any = None
     columns: dict[str, Any] | None = None
     if arguments.out is not None or plan.kind in ("count", "ranges", "rows"):
-        (result,), (parts,), done = collect_reported((plan,), options)
+        (result,), (parts,), done = collect_reported((plan,), options, counts=arguments.counts)
         columns = _columns(plan, result, parts)
     else:
         done = run_reported((plan,), options)

@@ -265,8 +265,8 @@ class ImportKeywords(TypedDict, total=False):
         Option(
             default=None,
             check=_seconds,
-            help="""largest difference in seconds between a time stamp and the time expected from the rate; a larger one is a
-                gap or a clock step (default: estimated from the stamps)""",
+            help="""largest difference in seconds between a time stamp and the time expected from the rate; a larger one
+                is a gap or a clock step (default: estimated from the stamps)""",
             metavar="S",
         ),
     ]

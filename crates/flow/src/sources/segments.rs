@@ -1,22 +1,35 @@
 //! Segments in memory as a recording.
 
+use std::fmt;
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, RwLock};
 
 use isochrony_segment::SigSeg;
+use isochrony_store::Signal;
+use isochrony_time::Fixed;
 
+use super::generated::NominalClock;
 use super::segment_cutter::SegmentCutter;
 use super::snapshot::align_to_grain;
+use super::stored::clock::StoredClock;
 use crate::{
-    Break, IndexedSnapshot, OpError, PortType, Portion, PortionOverlap, RangePortion, Recording,
-    Snapshot, Source, SourceEvent,
+    Break, Clock, IndexedSnapshot, OpError, PortType, Portion, PortionOverlap, RangePortion,
+    Recording, Snapshot, Source, SourceEvent,
 };
 
 /// Segments in memory, in index order and of one stream and dtype. Missing indices between them are gaps.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct Segments {
     segments: Arc<[SigSeg]>,
     port: PortType,
+    /// None without civil time.
+    clock: Option<Arc<dyn Clock>>,
+}
+
+impl fmt::Debug for Segments {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Segments({}, {})", self.port, self.segments.len())
+    }
 }
 
 impl Segments {
@@ -34,7 +47,28 @@ impl Segments {
             dtype: first.dtype(),
             stream: first.stream_id(),
         };
-        alike.then_some(Self { segments, port })
+        alike.then_some(Self {
+            segments,
+            port,
+            clock: None,
+        })
+    }
+
+    /// Sets the civil time of index 0, in nanoseconds; the rest follows at the stream's rate.
+    #[must_use]
+    pub fn starting(mut self, start: Fixed) -> Self {
+        let rate = self.port.stream().map(|stream| stream.rate);
+        self.clock = rate.map(|rate| Arc::new(NominalClock { start, rate }) as Arc<dyn Clock>);
+        self
+    }
+
+    /// Takes times from a stored signal: equal indices are equal times. The stream must have that signal's timebase.
+    #[must_use]
+    pub fn with_clock_of(mut self, signal: &Signal) -> Self {
+        if !signal.state().fit.is_empty() {
+            self.clock = Some(Arc::new(StoredClock(RwLock::new(signal.clone()))));
+        }
+        self
     }
 }
 
@@ -50,7 +84,12 @@ impl Recording for Segments {
             range: range.unwrap_or(i64::MIN..i64::MAX),
             cut: SegmentCutter::new(segment),
             anchor: 0,
+            clock: self.clock.clone(),
         }))
+    }
+
+    fn clock(&self) -> Option<Arc<dyn Clock>> {
+        self.clock.clone()
     }
 
     fn snapshot(&self, range: Option<Range<i64>>) -> Result<Option<Arc<dyn Snapshot>>, OpError> {
@@ -73,6 +112,7 @@ struct SegmentPass {
     range: Range<i64>,
     cut: SegmentCutter,
     anchor: i64,
+    clock: Option<Arc<dyn Clock>>,
 }
 
 impl SegmentPass {
@@ -112,6 +152,11 @@ impl Source for SegmentPass {
             if from < to { from.abs_diff(to) } else { 0 }
         };
         Some(self.segments.iter().map(within).sum())
+    }
+
+    fn time_of(&self, index: i64) -> Option<String> {
+        let stamp = self.clock.as_ref()?.stamp(index)?;
+        Some(isochrony_time::civil::format(stamp.civil))
     }
 }
 

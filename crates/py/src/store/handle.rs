@@ -5,12 +5,13 @@
 //! touches no file.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use isochrony_store::Signal;
 use pyo3::prelude::*;
 
+use super::uncommitted;
 use crate::errors::Result;
 
 /// Shared by its Python objects.
@@ -21,6 +22,9 @@ pub(crate) struct OpenStore {
     shown: AtomicU64,
     /// Key in [`OPENINGS`].
     number: u64,
+    /// The process that opened it: a forked child's changes are refused, so it has none to lose.
+    process: u32,
+    warned: AtomicBool,
 }
 
 /// Open stores by number. A signal unpickled in the process that pickled it (as Dask does) belongs to the same opening,
@@ -37,6 +41,8 @@ impl OpenStore {
             epoch: AtomicU64::new(0),
             shown: AtomicU64::new(shown),
             number,
+            process: std::process::id(),
+            warned: AtomicBool::new(false),
         });
         openings(|all| all.insert(number, Arc::downgrade(&shared)));
         shared
@@ -45,6 +51,21 @@ impl OpenStore {
     pub(crate) fn find(number: u64) -> Option<Arc<Self>> {
         let found = openings(|all| all.get(&number).and_then(Weak::upgrade));
         found.filter(|shared| !shared.store.is_closed())
+    }
+
+    /// Those that are open now.
+    pub(crate) fn all() -> Vec<Arc<Self>> {
+        openings(|all| all.values().filter_map(Weak::upgrade).collect())
+    }
+
+    /// Warns of changes that nobody will commit, once.
+    pub(crate) fn warn_of_uncommitted(&self, py: Python<'_>) {
+        if self.process == std::process::id()
+            && let Some(message) = uncommitted::message(&self.store)
+            && !self.warned.swap(true, Ordering::Relaxed)
+        {
+            uncommitted::warn(py, &message);
+        }
     }
 
     pub(crate) fn number(&self) -> u64 {
@@ -68,6 +89,10 @@ impl OpenStore {
 
 impl Drop for OpenStore {
     fn drop(&mut self) {
+        // At exit those that were still open have been warned of.
+        if self.store.has_pending() && !crate::interpreter::is_closing() {
+            crate::interpreter::attach(|py| self.warn_of_uncommitted(py));
+        }
         openings(|all| all.remove(&self.number));
     }
 }

@@ -27,6 +27,7 @@ pub(crate) mod manifest;
 mod marks;
 pub(crate) mod open;
 pub(crate) mod parts;
+mod pending;
 mod place;
 mod proofs;
 mod publish;
@@ -238,24 +239,6 @@ impl Engine {
     #[must_use]
     pub fn sequence(&self) -> u64 {
         self.shared.core().sequence
-    }
-
-    /// Whether anything waits for a commit.
-    #[must_use]
-    pub fn has_pending(&self) -> bool {
-        let shared = &*self.shared;
-        !shared.core().structural.is_empty()
-            || shared
-                .active()
-                .iter()
-                .filter_map(|id| shared.slot(*id))
-                .any(|slot| slot.lock().is_pending())
-    }
-
-    /// Whether changes of one signal wait for a commit.
-    #[must_use]
-    pub fn has_pending_in(&self, id: SignalId) -> bool {
-        (self.shared.slot(id)).is_some_and(|slot| slot.lock().is_pending())
     }
 
     /// Forgets all pending changes.
