@@ -126,6 +126,7 @@ def test_a_bad_file_never_stops_the_others_and_is_warned_of(tmp_path: Path) -> N
         ("a.npy", {"full_scale": 0}, "full_scale 0 is not a number above 0"),
         ("a.npy", {"time_unit": "fortnight"}, "time_unit 'fortnight' is not one of ns, us, ms"),
         ("a.npy", {"dtype": "<i2", "rate": 1}, "give layout=, or a preset="),
+        ("a*.npy", {"follow": True}, "is a pattern, and files that appear later would not be seen"),
         ("a.npy", {"speed": 2}, "there is no option speed; give format"),
     ],
 )
@@ -238,6 +239,14 @@ def test_sound_at_full_scale_is_what_soundfile_reads(tmp_path: Path, subtype: st
     iso.import_files(tmp_path / "t.iso", path)
     with iso.open(tmp_path / "t.iso") as store:
         np.testing.assert_array_equal(store["a/ch1"][:].values(), store["a/ch1"].counts[:])
+
+
+def test_names_of_files_are_shown_without_what_a_terminal_would_obey(tmp_path: Path) -> None:
+    (tmp_path / "\x1b[31m.npy").write_bytes(b"nothing")
+    with pytest.warns(UserWarning) as caught:
+        summary = iso.import_files(tmp_path / "s.iso", tmp_path / "*.npy")
+    assert r"\x1b[31m.npy" in str(caught[0].message)
+    assert "\x1b" not in f"{caught[0].message}{summary!r}"
 
 
 def test_raw_recordings_go_the_same_way(tmp_path: Path) -> None:

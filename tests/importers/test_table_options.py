@@ -57,6 +57,25 @@ def test_semicolons_and_decimal_commas(tmp_path: Path) -> None:
     assert "decimal commas" in str(summary["remarks"])
 
 
+@pytest.mark.parametrize(
+    ("titles", "date", "clock"),
+    [
+        ("Datum;Uhrzeit;p", "%d.%m.%Y", "%H:%M:%S"),
+        ("Time;Date;p", "%Y-%m-%d", "%H:%M:%S.000"),
+        ("date;time;p", "%Y-%m-%d", "%H:%M"),
+    ],
+)
+def test_a_date_and_a_time_of_day_of_their_own(tmp_path: Path, titles: str, date: str, clock: str) -> None:
+    moments = pd.date_range("2024-05-01 09:58", periods=200, freq="1min")
+    order = [clock, date] if titles.startswith("Time") else [date, clock]
+    rows = "".join(f"{moment.strftime(';'.join(order))};{k}\n" for k, moment in enumerate(moments))
+    # A clock may have one digit for the hour.
+    store, _ = imported(tmp_path, f"{titles}\n{rows.replace(';09:', ';9:')}")
+    assert store.keys() == ["a"]
+    np.testing.assert_array_equal(times(store["a"]), moments.to_numpy("M8[ns]"))
+    np.testing.assert_array_equal(store["a"][:].values(), np.arange(200))
+
+
 def test_numbers_with_commas_among_others_are_no_decimals(tmp_path: Path) -> None:
     reason = refused(tmp_path, "time;v\n2024-05-01T00:00:00;1.5\n2024-05-01T00:00:01;1,5\n")
     assert "row 3: '1,5'" in reason

@@ -60,9 +60,8 @@ _UNIT_WORDS = {
 }
 _UNIT_OF_WORD = {word: unit for unit, words in _UNIT_WORDS.items() for word in words.split("|")}
 _UNITS = "|".join(_UNIT_OF_WORD)
-_TIME_NAME = re.compile(
-    rf"((elapsed[ _]?)?(time|timestamp|datetime|date_?time|date|utc|epoch|t|ts)|elapsed)(\W.*|_utc|_({_UNITS}))?", re.I
-)
+_TIME_WORDS = "time|timestamp|datetime|date_?time|date|utc|epoch|t|ts|zeit|zeitstempel|datum"
+_TIME_NAME = re.compile(rf"((elapsed[ _]?)?({_TIME_WORDS})|elapsed)(\W.*|_utc|_({_UNITS}))?", re.I)
 _TIME_UNIT = re.compile(rf"[\W_](?P<unit>{_UNITS})\W*", re.I)
 _NUMBER = re.compile(r"[+-]?(\d+)(?:\.(\d*))?(?:[eE]([+-]?\d{1,3}))?")
 _CALENDAR = re.compile(r"(?:19|20)\d{6}(?:\d\d(?:\d\d(?:\d\d(?:\d{3})?)?)?)?")
@@ -138,10 +137,13 @@ def lacks_zone(text: str) -> bool:
 
 
 def _calendar_text(text: str) -> re.Match[str] | None:
-    if (day_first := _DAY_FIRST.fullmatch(text)) is not None:
+    found = _ISO.fullmatch(text)
+    if found is None and (day_first := _DAY_FIRST.fullmatch(text)) is not None:
         day, month, year, rest = day_first.groups()
-        text = f"{year}-{month:0>2}-{day:0>2}{rest}"
-    return _ISO.fullmatch(text)
+        # Their hours may have one digit.
+        clock = rest if rest[2:3] != ":" else f"{rest[0]}0{rest[1:]}"
+        found = _ISO.fullmatch(f"{year}-{month:0>2}-{day:0>2}{clock}")
+    return found
 
 
 def parse_times(

@@ -1,9 +1,10 @@
 """CSV and other delimited text by pyarrow: a time column and numeric columns.
 
 The header, where there is one, names the signals; ``name [unit]`` states a unit. The time column is the one whose
-name says so, else the first that holds ISO 8601 times; ``rate`` replaces it. A column ``index`` of rising whole
-numbers beside it counts samples and is no signal: that is how `isochrony export` writes a signal, which comes back
-under its own name. A table without time column or rate, such as a list of stations, is refused: it is no recording.
+name says so, else the first that holds ISO 8601 times; a column of dates goes with one of times of day. ``rate``
+replaces it. A column ``index`` of rising whole numbers beside it counts samples and is no signal: that is how
+`isochrony export` writes a signal, which comes back under its own name. A table without time column or rate, such as a
+list of stations, is refused: it is no recording.
 
 Fields are separated by the character among comma, semicolon, tab and bar that cuts all rows into equally many. Where
 that is no comma, numbers may have decimal commas. An empty cell is a missing value, NaN, and its column is of floats; a
@@ -55,12 +56,13 @@ def read(path: Path, signal: str, options: Options) -> Iterator[Part]:
     time = look.time_column(options)
     if time is None and options.rate is None:
         raise BadSourceError(look.why_no_recording())
+    clock = look.clock_column(time)
     remarks = list(look.remarks(time, options))
     # Not needed any more, and much larger than the text that it was read from.
     look.body = []
     status = path.stat()
     end = status.st_size if options.partial else look.end
-    table = _Table(pyarrow, path, look, time, end, options)
+    table = _Table(pyarrow, path, look, time, clock, end, options)
     kinds = _CACHE.kinds(table, status.st_size, status.st_mtime_ns)
     columns = _columns(table, kinds, signal, options)
     yield from remarks
@@ -130,13 +132,23 @@ class _Head(io.RawIOBase):
 class _Table:
     """A file of delimited text as batches of columns."""
 
-    def __init__(self, pyarrow: Any, path: Path, look: TableLook, time: str | None, end: int, options: Options) -> None:
+    def __init__(
+        self,
+        pyarrow: Any,
+        path: Path,
+        look: TableLook,
+        time: str | None,
+        clock: str | None,
+        end: int,
+        options: Options,
+    ) -> None:
         self.pyarrow = pyarrow
         self.path = path
         self.end = end
         self._look = look
         self.time = time
-        self.value_names = [name for name in look.names if name != time]
+        self._clock = clock
+        self.value_names = [name for name in look.names if name not in (time, clock)]
         if options.columns is not None:
             missing = [name for name in options.columns if name not in self.value_names]
             if missing:
@@ -160,9 +172,12 @@ class _Table:
         for row, table in self._texts():
             times = None
             if self.time is not None:
-                texts = table.column(self._look.names.index(self.time)).to_pylist()
-                if None in texts:
-                    raise BadSourceError(f"row {row + texts.index(None)}: the time is empty")
+                texts = self._time_texts(table, row, self.time)
+                if self._clock is not None:
+                    clocks = (text.strip() for text in self._time_texts(table, row, self._clock))
+                    # Hours may have one digit.
+                    padded = (f"0{clock}" if clock[1:2] == ":" else clock for clock in clocks)
+                    texts = [f"{date.strip()} {clock}" for date, clock in zip(texts, padded, strict=True)]
                 times, finest = parse_times(texts, row, self._unit_ns, self._zone)
                 if elapsed is None and len(times):
                     elapsed = is_elapsed(int(times[0]), self._unit_ns)
@@ -170,14 +185,19 @@ class _Table:
                 resolution = min(finest, resolution or finest)
             values = {}
             for name in names:
-                texts = table.column(self._look.names.index(name))
-                kind = kinds.of(name)
+                cells = table.column(self._look.names.index(name))
                 try:
-                    column = convert(self.pyarrow, texts, kind)
+                    column = convert(self.pyarrow, cells, kinds.of(name))
                 except self.pyarrow.ArrowInvalid as error:
                     raise BadSourceError(f"column {name!r} changed while it was read; import it again") from error
                 values[name] = values_of(column, name, row)
             yield Batch(times, resolution or 1, values, row, bool(elapsed))
+
+    def _time_texts(self, table: Any, row: int, name: str) -> list[str]:
+        texts: list[Any] = table.column(self._look.names.index(name)).to_pylist()
+        if None in texts:
+            raise BadSourceError(f"row {row + texts.index(None)}: the time is empty; fill it, or drop the row")
+        return texts
 
     def _texts(self) -> Iterator[tuple[int, Any]]:
         """Batches of all columns as text, each with the number of its first row."""

@@ -18,6 +18,7 @@ __all__ = ["SAMPLE_BYTES", "TableLook"]
 
 SAMPLE_BYTES = 65_536
 _POINT = re.compile(r"[+-]?\d*\.\d+([eE][+-]?\d+)?")
+_CLOCK = re.compile(r"\d?\d:\d\d(:\d\d([.,]\d+)?)?")
 _COMMA = re.compile(r"[+-]?\d+,\d+([eE][+-]?\d+)?")
 
 
@@ -87,14 +88,20 @@ class TableLook:
             if options.time_column not in self.names:
                 raise BadSourceError(f"has no column {options.time_column!r}; it has {', '.join(self.names)}")
             return options.time_column
+        cells = dict(zip(self.names, self.body[0] if self.body else [], strict=False))
         if self.titled:
             for name in self.names:
-                if is_time_name(name):
+                # A time of day belongs to a column of dates.
+                if is_time_name(name) and not _CLOCK.fullmatch(cells.get(name, "").strip()):
                     return name
-        for name, cell in zip(self.names, self.body[0] if self.body else [], strict=False):
-            if is_calendar_time(cell) and _is_time(cell):
-                return name
-        return None
+        return next((name for name, cell in cells.items() if is_calendar_time(cell) and _is_time(cell)), None)
+
+    def clock_column(self, time: str | None) -> str | None:
+        """Name of the column that has the times of day for a time column of dates; None if there is none."""
+        cells = dict(zip(self.names, self.body[0] if self.body else [], strict=False))
+        if time is None or ":" in cells.get(time, ":") or not is_calendar_time(cells[time]):
+            return None
+        return next((name for name, cell in cells.items() if _CLOCK.fullmatch(cell.strip())), None)
 
     def remarks(self, time: str | None, options: Options) -> Iterator[Remark]:
         """What was assumed of a table whose time column is `time`."""

@@ -15,7 +15,7 @@ from .driver import Progress, feed_files
 from .keywords import ImportKeywords, checked, takes_import_options
 from .registry import formats
 from .sources import expand, printable_path
-from .summary import ImportSummary
+from .summary import ImportSummary, shown
 
 if TYPE_CHECKING:
     from .._native import Store
@@ -77,7 +77,7 @@ def import_files(
     """
     summary = import_recordings(store, files, progress, options)
     if summary["problems"]:
-        some = "; ".join(f"{path}: {reason}" for path, reason in summary["problems"][:_SHOWN])
+        some = "; ".join(f"{shown(path)}: {shown(reason)}" for path, reason in summary["problems"][:_SHOWN])
         more = len(summary["problems"]) - _SHOWN
         warnings.warn(
             f"{len(summary['problems'])} of the files were not imported, or not as a whole: {some}"
@@ -93,7 +93,7 @@ def import_recordings(
     """As `import_files`, without a warning: the caller shows the summary."""
     given = checked(options)
     is_raw = _check_together(given)
-    paths = expand(files)
+    paths = expand(files, patterns=not given["follow"])
     for path in paths:
         if is_store(path):
             raise UsageError(

@@ -26,20 +26,9 @@ import numpy as np
 from ..errors import BadSourceError, UsageError
 from ..extras import require
 from .block import Block, Options, Part, Remark, Samples
-from .columns import (
-    LACKS_ZONE,
-    TIME_UNITS,
-    Batch,
-    Times,
-    calendar_digits,
-    epoch_unit_ns,
-    is_elapsed,
-    is_time_name,
-    lacks_zone,
-    parse_times,
-    time_unit_ns,
-)
+from .columns import LACKS_ZONE, Batch, is_elapsed, is_time_name
 from .parquet_pages import check_pages
+from .parquet_times import TIME_BYTES, TimeColumn, is_text, shown_value
 from .rational import parse_rate
 from .registry import Format
 from .stretches import Column, blocks_of, default_columns
@@ -49,14 +38,7 @@ __all__ = ["FORMAT", "read"]
 
 _BATCH_ROWS = 1 << 18
 _BATCH_BYTES = 8 << 20
-# Most bytes of a time as text. Longer ones are refused before they are written out.
-_TIME_BYTES = 64
-# Most characters of a value that an error shows.
-_SHOWN = 60
 _INDEX = "index"
-_MOST_NS = (1 << 63) - 1
-# Smaller numbers do not say their unit: they have fewer than nine digits.
-_LEAST_EPOCH = 100_000_000
 
 
 def recognises(head: bytes) -> bool:
@@ -76,7 +58,7 @@ def read(path: Path, signal: str, options: Options) -> Iterator[Part]:
     try:
         # Buffering ahead would hold the whole file.
         file = parquet.ParquetFile(path, pre_buffer=False)
-        texts = [field.name for field in file.schema_arrow if _is_text(pyarrow.types, field.type)]
+        texts = [field.name for field in file.schema_arrow if is_text(pyarrow.types, field.type)]
         if texts:
             file.close()
             file = parquet.ParquetFile(path, pre_buffer=False, read_dictionary=texts)
@@ -93,7 +75,7 @@ def read(path: Path, signal: str, options: Options) -> Iterator[Part]:
         for part in blocks_of(table.batches(list(columns)), signal, options, columns):
             is_ours = known.signal is not None
             yield replace(part, scale=known.scale, offset=known.offset) if is_ours and isinstance(part, Block) else part
-        if table.lacks_zone and known.signal is None:
+        if table.times is not None and table.times.lacks_zone and known.signal is None:
             yield Remark(LACKS_ZONE)
 
 
@@ -132,15 +114,7 @@ class _Table:
         self._file = file
         self._schema = file.schema_arrow
         self._time = _time_column(pyarrow, self._schema, options)
-        self._unit_ns = None if self._time is None else time_unit_ns(self._time)
-        if options.time_unit is not None:
-            self._unit_ns = TIME_UNITS[options.time_unit]
-        self._zone = options.zone
-        # Whether times were taken as UTC for want of a zone.
-        self.lacks_zone = False
-        # What the first number of a time column without a unit says of all: digits of the calendar, or the unit.
-        self._calendar: bool | None = None
-        self._epoch_unit_ns: int | None = None
+        self.times = None if self._time is None else TimeColumn(pyarrow, self._time, options)
         names = [str(name) for name in self._schema.names if name != self._time]
         if len(names) > 1 and _INDEX in names and self._is_count():
             names.remove(_INDEX)
@@ -203,8 +177,8 @@ class _Table:
 
     def _width(self, name: str, kind: Any) -> int:
         """Bytes that a value of a column takes."""
-        if _is_text(self._pyarrow.types, kind):
-            return _TIME_BYTES
+        if is_text(self._pyarrow.types, kind):
+            return TIME_BYTES
         if self._pyarrow.types.is_fixed_size_list(kind):
             return max(int(kind.list_size), 1) * self._width(name, kind.value_type)
         try:
@@ -228,7 +202,7 @@ class _Table:
                 break
             row += table.num_rows
         kind = self._schema.field(name).type.value_type
-        where = "" if first is None else f" (row {first[0]}: {_shown(first[1])})"
+        where = "" if first is None else f" (row {first[0]}: {shown_value(first[1])})"
         raise BadSourceError(
             f"column {name!r} holds {kind}, not numbers{where}; correct it, or leave the column out: name those to "
             "import with columns="
@@ -237,7 +211,7 @@ class _Table:
     def batches(self, names: list[str]) -> Iterator[Batch]:
         """Times and values of the rows."""
         for name in names:
-            if _is_text(self._pyarrow.types, self._schema.field(name).type):
+            if is_text(self._pyarrow.types, self._schema.field(name).type):
                 self._refuse_text(name)
         self._with_missing = frozenset(name for name in names if self._has_missing_integers(name))
         row = 1
@@ -245,10 +219,10 @@ class _Table:
         elapsed = None
         for table in self._read([*names, *([] if self._time is None else [self._time])]):
             times = None
-            if self._time is not None:
-                times, finest = self._times(table.column(self._time), row)
+            if self.times is not None:
+                times, finest = self.times.read(table.column(self._time), row)
                 if elapsed is None and len(times):
-                    elapsed = is_elapsed(int(times[0]), self._unit_ns)
+                    elapsed = is_elapsed(int(times[0]), self.times.unit_ns)
                 resolution = min(finest, resolution or finest)
             values = {name: self._values(table.column(name), name, row) for name in names}
             yield Batch(times, resolution or 1, values, row, bool(elapsed))
@@ -292,91 +266,6 @@ class _Table:
             return np.ascontiguousarray(parts).view("c8" if parts.dtype == "f4" else "c16")
         return values_of(column, name, row)
 
-    def _times(self, column: Any, row: int) -> tuple[Times, int]:
-        """Times in ns and their resolution in ns."""
-        types = self._pyarrow.types
-        if column.null_count:
-            at = column.is_null().to_pylist().index(True)
-            raise BadSourceError(f"row {row + at}: the time is empty")
-        kind = column.type
-        if types.is_timestamp(kind):
-            if kind.tz is None:
-                column = self._in_utc(column, row)
-            unit = TIME_UNITS[kind.unit]
-            return _scaled(column.cast(self._pyarrow.int64()).to_numpy(), unit, row), unit
-        if _is_text(types, kind):
-            distinct = column.dictionary.to_pylist()
-            long = next((value for value in distinct if len(value or "") > _TIME_BYTES), None)
-            if long is not None or types.is_binary(kind.value_type) or types.is_large_binary(kind.value_type):
-                found = kind.value_type if long is None else _shown(long)
-                raise BadSourceError(f"its time column holds {found}; use timestamps or epoch numbers")
-            texts = column.dictionary_decode().to_pylist()
-            self.lacks_zone |= self._zone is None and bool(texts) and lacks_zone(texts[0])
-            return parse_times(texts, row, self._unit_ns, self._zone)
-        if types.is_integer(kind):
-            values = column.to_numpy()
-            if self._unit_ns is None and len(values) and self._calendar is None:
-                self._calendar = calendar_digits(str(values[0])) is not None
-            if self._calendar:
-                return parse_times([str(value) for value in values], row)
-            unit = self._unit_of(values, row)
-            return _scaled(values, unit, row), unit
-        if types.is_floating(kind):
-            return self._float_times(column.to_numpy().astype("f8"), row)
-        raise BadSourceError(f"its time column holds {kind}; use timestamps or epoch numbers")
-
-    def _in_utc(self, column: Any, row: int) -> Any:
-        """Times of a type without a zone."""
-        if self._zone is None:
-            self.lacks_zone = True
-            return column
-        compute = require("pyarrow.compute", "reading tables")
-        offset = self._zone.utcoffset(None)
-        if offset is not None:
-            return compute.subtract(column, self._pyarrow.scalar(offset, self._pyarrow.duration(column.type.unit)))
-        try:
-            return compute.assume_timezone(column, str(self._zone))
-        except self._pyarrow.ArrowInvalid as error:
-            raise BadSourceError(
-                f"rows {row} to {row + len(column) - 1}: a time there comes twice or never in {self._zone}, where the "
-                f"clocks change ({_one_line(error)}); write times in UTC"
-            ) from error
-
-    def _unit_of(self, values: Any, row: int) -> int:
-        """The unit of the column's numbers, by its name or by the first of them."""
-        if self._unit_ns is not None or not len(values):
-            return self._unit_ns or 1
-        small = np.flatnonzero((values > -_LEAST_EPOCH) & (values < _LEAST_EPOCH))
-        if len(small):
-            # Says what is wrong with it, as with the same text in a CSV file.
-            parse_times([str(values[small[0]])], row + int(small[0]))
-        if self._epoch_unit_ns is None:
-            self._epoch_unit_ns = epoch_unit_ns(len(str(abs(int(values[0])))))
-        return self._epoch_unit_ns
-
-    def _float_times(self, values: Any, row: int) -> tuple[Times, int]:
-        wrong = np.flatnonzero(~np.isfinite(values))
-        if len(wrong):
-            raise BadSourceError(
-                f"row {row + int(wrong[0])}: {values[wrong[0]]} is not a time; correct it, or drop the row"
-            )
-        largest = float(np.abs(values).max()) if len(values) else 0.0
-        unit = self._unit_of(values, row)
-        # A double of epoch seconds resolves about 240 ns; say so rather than pretend.
-        whole = np.floor(values)
-        if largest * unit > _MOST_NS - unit:
-            _out_of_range(row + int(np.argmax(np.abs(values))))
-        times = whole.astype(np.int64) * unit + np.floor((values - whole) * unit).astype(np.int64)
-        return times, max(int(np.ceil(np.spacing(largest) * unit)), 1)
-
-
-def _is_text(types: Any, kind: Any) -> bool:
-    """Whether a type is text or bytes, written out or as indices into its distinct values."""
-    if types.is_dictionary(kind):
-        kind = kind.value_type
-    checks = (types.is_string, types.is_large_string, types.is_binary, types.is_large_binary)
-    return any(is_one(kind) for is_one in checks)
-
 
 def _is_number(text: Any) -> bool:
     try:
@@ -384,26 +273,6 @@ def _is_number(text: Any) -> bool:
     except (TypeError, ValueError):
         return False
     return True
-
-
-def _shown(value: Any) -> str:
-    return repr(value) if len(value) <= _SHOWN else f"{value[:_SHOWN]!r}... of {len(value)}"
-
-
-def _largest(values: Any) -> int:
-    return max(abs(int(values.min())), abs(int(values.max()))) if len(values) else 0
-
-
-def _scaled(values: Any, unit: int, row: int) -> Times:
-    """Whole numbers of a unit as ns; NumPy would wrap round beyond its range without a word."""
-    if _largest(values) > _MOST_NS // unit:
-        _out_of_range(row + int(np.argmax(np.abs(values.astype(object)))))
-    times: Times = values.astype(np.int64) * unit
-    return times
-
-
-def _out_of_range(row: int) -> None:
-    raise BadSourceError(f"row {row}: its time is not between the years 1678 and 2262; correct it, or drop the row")
 
 
 def _time_column(pyarrow: Any, schema: Any, options: Options) -> str | None:

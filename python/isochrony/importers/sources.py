@@ -72,13 +72,13 @@ def printable_path(path: str | os.PathLike[str]) -> str:
         return re.sub(r"\\x(..)", lambda found: f"%{found[1].upper()}", raw.decode(errors="backslashreplace"))
 
 
-def expand(files: str | os.PathLike[str] | Iterable[str | os.PathLike[str]]) -> list[Path]:
+def expand(files: str | os.PathLike[str] | Iterable[str | os.PathLike[str]], *, patterns: bool = True) -> list[Path]:
     """The paths that a path, a pattern such as ``day*/*.wav``, or several of them name, each once.
 
     Files of a pattern come in natural order (``take2`` before ``take10``), others as they are given.
 
     Raises:
-        UsageError: no path, or a pattern that no file matches.
+        UsageError: no path, or a pattern that no file matches, or any pattern if `patterns` is false.
     """
     several: list[Any] = list(files) if isinstance(files, Iterable) and not isinstance(files, str) else [files]
     found: dict[Path, Path] = {}
@@ -88,6 +88,11 @@ def expand(files: str | os.PathLike[str] | Iterable[str | os.PathLike[str]]) -> 
         text = os.fspath(one)
         paths = [text]
         if glob.has_magic(text) and not os.path.lexists(text):
+            if not patterns:
+                raise UsageError(
+                    f"{printable_path(text)} is a pattern, and files that appear later would not be seen; name their "
+                    "folder with follow="
+                )
             # `Path.glob` takes relative patterns only.
             paths = sorted(glob.glob(text, recursive=True), key=_natural)  # noqa: PTH207
             if not paths:

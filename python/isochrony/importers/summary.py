@@ -7,7 +7,7 @@ from typing import Any
 
 from ..progress import bytes_text
 
-__all__ = ["ImportSummary"]
+__all__ = ["ImportSummary", "shown"]
 
 _LINES_SHOWN = 10
 
@@ -54,10 +54,15 @@ def _refused(summary: Mapping[str, Any]) -> int:
     return len(kept) - sum(kept)
 
 
+def shown(text: str) -> str:
+    """A text without characters that a terminal would obey: names of files may hold any."""
+    return text if text.isprintable() else "".join(one if one.isprintable() else ascii(one)[1:-1] for one in text)
+
+
 def _count(count: int, what: str) -> str:
     return f"{count} {what}{'s' * (count != 1)}"
 
 
 def _listed(pairs: Sequence[tuple[str, str]], label: str) -> list[str]:
-    lines = [f"{label}: {path}: {text}" for path, text in pairs[:_LINES_SHOWN]]
+    lines = [f"{label}: {shown(path)}: {shown(text)}" for path, text in pairs[:_LINES_SHOWN]]
     return lines + [f"{label}: {len(pairs) - _LINES_SHOWN} more"] * (len(pairs) > _LINES_SHOWN)
