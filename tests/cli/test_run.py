@@ -63,7 +63,9 @@ def test_run_options_are_flags(store: Path, monkeypatch: pytest.MonkeyPatch) -> 
     seen: list[RunOptions] = []
     collect = command.collect_reported
     monkeypatch.setattr(
-        command, "collect_reported", lambda plans, options: seen.append(options) or collect(plans, options)
+        command,
+        "collect_reported",
+        lambda plans, options, **how: seen.append(options) or collect(plans, options, **how),
     )
     plan = saved(store, windows(store).count())
     assert main(["run", plan]) == 0

@@ -265,16 +265,20 @@ def test_parquet_numbers_count_in_one_unit_throughout_a_file(tmp_path: Path, kin
         blocks(parquet, path)
 
 
-def test_parquet_of_a_plan_is_the_signal_that_it_came_from(tmp_path: Path) -> None:
+@pytest.mark.parametrize("counts", [False, True])
+def test_parquet_of_a_plan_is_the_signal_that_it_came_from(tmp_path: Path, counts: bool) -> None:
     path = tmp_path / "a.parquet"
     with iso.open(tmp_path / "s.iso", mode="x") as store:
         signal = store.create("stn/p", dtype="i2", rate=Fraction(1000, 3), unit="mbar", scale=0.5, offset=2.0)
         signal.append(np.arange(500, dtype="i2"))
         store.commit()
-        iso.scan(signal).sink_parquet(path).run()
+        iso.scan(signal).sink_parquet(path, counts=counts).run()
+        values = signal.values()
     (block,) = blocks(parquet, path)
     assert (block.signal, block.unit, block.rate) == ("stn/p", "mbar", Fraction(1000, 3))
-    assert (block.scale, block.offset, block.samples.dtype) == (0.5, 2.0, np.dtype("i2"))
+    expected = (0.5, 2.0, np.dtype("i2")) if counts else (1.0, 0.0, np.dtype("f8"))
+    assert (block.scale, block.offset, block.samples.dtype) == expected
+    np.testing.assert_array_equal(block.samples * block.scale + block.offset, values)
 
 
 @pytest.mark.parametrize("unit", ["ms", "us", "ns"])
