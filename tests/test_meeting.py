@@ -153,7 +153,7 @@ def test_a_control_serves_one_run_at_a_time() -> None:
     loud = iso.scan(np.arange(8.0), rate=100).rewindow(2).filter(lambda s: s.max() > 4)
 
     def meanwhile(_values: np.ndarray, _start: int) -> None:
-        with pytest.raises(iso.PlanError, match="a control of its own") as error:
+        with pytest.raises(iso.PlanError, match="create a new Control") as error:
             loud.collect(control=control)
         refused.append(error.value.code)
 
