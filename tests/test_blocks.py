@@ -307,7 +307,7 @@ def test_uses_that_would_run_the_plan_by_mistake_are_refused() -> None:
     with pytest.raises(iso.PlanError, match="no array"):
         pandas.DataFrame(plan)
     assert source.given == 0
-    with pytest.raises(iso.PlanError, match=r"got Block to run; give plans: write collect\(plan\)"):
+    with pytest.raises(iso.PlanError, match=r"got Block to run; give one or more plans: write collect\(plan\)"):
         iso.collect(*plan)
 
 

@@ -74,7 +74,7 @@ def test_another_clock_is_refused(store: iso.Store) -> None:
         iso.scan(store["late"], clock=store["left"])
     with pytest.raises(PlanError, match=r"slow does not have the clock of left: its rate is 44100 Hz, not 48000 Hz"):
         iso.scan(store["slow"], clock=store["left"])
-    with pytest.raises(PlanError, match=r"clock= for a signal"):
+    with pytest.raises(PlanError, match=r"clock= only for a signal"):
         iso.scan(np.zeros(3), rate=1, clock=store["left"])
     with pytest.raises(PlanError, match=r"zip|timebase"):
         iso.scan(store["left"]).zip(iso.scan(store["right"]))

@@ -234,7 +234,7 @@ def test_a_raw_writer_that_takes_nothing_loses_nothing() -> None:
         def write(self, data: Any) -> None:
             return None
 
-    with pytest.raises(NBufferError, match="does not wait; give a destination that waits"):
+    with pytest.raises(NBufferError, match="takes nothing now; give a blocking destination"):
         iso.nbuffer(b"abc", None, Busy())
 
 

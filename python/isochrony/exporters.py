@@ -52,10 +52,12 @@ def export(signal: Any, stretch: Any, out: Path, *, split: bool = False, replace
     suffix = out.suffix.lower()
     writer = _WRITERS.get(suffix)
     if writer is None:
-        raise UsageError(f"{out}: write one of {', '.join(SUFFIXES)}")
+        raise UsageError(
+            f"{out} has no suffix of a known format; give a file name that ends in one of {', '.join(SUFFIXES)}"
+        )
     segments = list(stretch.segments)
     if not segments:
-        raise UsageError(f"{signal.name} has no samples there; widen --from and --to")
+        raise UsageError(f"{signal.name} has no samples between --from and --to; widen that range")
     if split:
         names = [out.with_name(f"{out.stem}-{i + 1}{out.suffix}") for i in range(len(segments))]
         for name in names:
@@ -68,7 +70,8 @@ def export(signal: Any, stretch: Any, out: Path, *, split: bool = False, replace
         gap = stretch.gaps[0]
         raise UsageError(
             f"{signal.name} has a gap of {gap.length} samples at index {gap.start}, which "
-            f"{suffix} cannot tell; use --split, or narrow --from and --to"
+            f"{suffix} files cannot store; write one file for each gap-free part with --split, or narrow --from and "
+            "--to"
         )
     with writing(out, replace=replace) as file:
         writer(signal, segments, file)

@@ -206,5 +206,5 @@ def _exact_rate(plan: Plan, port: Port) -> Fraction:
     stated = text.removesuffix(f" in {port.unit}" if port.unit else "").removesuffix(" Hz").rpartition(" at ")[2]
     rate = Fraction(stated)
     if float(rate) != port.rate:
-        raise ValueError(f"the plan's description {text!r} does not end with its rate, {port.rate} Hz")
+        raise ValueError(f"the description {text!r} of the plan does not end with its rate, {port.rate} Hz")
     return rate

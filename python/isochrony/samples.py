@@ -40,8 +40,8 @@ def as_samples(samples: Any, dtype: str, signal: str) -> npt.NDArray[Any]:
     if np.can_cast(array.dtype, wanted, "safe") or _list_fits(samples, array, wanted):
         return array.astype(wanted)
     raise StoreTypeError(
-        f"signal {signal!r} holds {wanted} samples, got {array.dtype}, which may lose something; "
-        f"convert them first: samples.astype({wanted.name!r})"
+        f"signal {signal!r} holds {wanted} samples, got {array.dtype}, whose values may not fit; "
+        f"convert them yourself: samples.astype({wanted.name!r})"
     )
 
 
@@ -64,7 +64,7 @@ def as_stretches(rows: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
             f"ranges must have shape (n, 2), got {rows.shape}; give rows of first index and number of samples"
         )
     if len(rows) and rows[:, 1].min() < 1:
-        raise StoreValueError(f"a range has {rows[:, 1].min()} samples; leave out ranges of less than one")
+        raise StoreValueError(f"a range has {rows[:, 1].min()} samples; leave out ranges without samples")
     return np.ascontiguousarray(rows, "i8").ravel()
 
 

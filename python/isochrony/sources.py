@@ -72,11 +72,11 @@ def scan(
 
     samples = None if segment is None else whole("scan segment=", segment, "samples")
     if clock is not None and not isinstance(source, Signal | Selection):
-        raise PlanError("scan takes clock= for a signal of a store; leave it out")
+        raise PlanError("scan takes clock= only for a signal of a store; leave out clock=")
     if clock is not None and not isinstance(clock, Signal):
         raise OptionError(f'scan(clock={clock!r}) is refused; give the signal itself, as store["name"]')
     if io is not None and not isinstance(source, Signal | Selection):
-        raise PlanError("scan takes io= for a signal of a store; leave it out")
+        raise PlanError("scan takes io= only for a signal of a store; leave out io=")
     for name, given, kind, legal in (
         ("io", io, str, 'the name of a strategy, such as "mmap"'),
         ("unit", unit, str, 'text, such as "kPa"'),
@@ -85,14 +85,14 @@ def scan(
             raise OptionError(f"scan({name}={given!r}) is refused; give {legal}, or leave it out")
     if isinstance(source, Signal | Selection | Listener | Followed):
         if rate is not None or unit:
-            raise PlanError("scan of a signal takes its rate and unit from there; leave out rate= and unit=")
+            raise PlanError("scan of a signal uses the signal's own rate and unit; leave out rate= and unit=")
         if isinstance(source, Listener | Followed):
             return Plan(source._native.scan(samples))
         return Plan(NativePlan.scan(source, samples, clock, io))
     if not isinstance(source, np.ndarray):
         raise PlanError(f"scan got {type(source).__name__}; give a signal, a selection of one, or an array with rate=")
     if rate is None:
-        raise PlanError("scan of an array needs rate=, in Hz; or give a signal, which knows it")
+        raise PlanError("scan of an array needs rate=; give the sample rate in Hz, such as rate=100")
     return Plan(NativePlan.array(source, rate, unit, samples))
 
 
