@@ -103,7 +103,7 @@ def test_names_are_taken_once(store: iso.Store) -> None:
     assert list(store.saved_plans) == ["w"]
     with pytest.raises(KeyError, match="no saved plan is called 'v'; there are: w"):
         store.saved_plans.rename("v", "x")
-    with pytest.raises(iso.StoreError, match="taken"):
+    with pytest.raises(iso.StoreError, match="already has"):
         store.saved_plans.rename("w", "stn_10/pressure")
     del store.saved_plans["w"]
     assert len(store.saved_plans) == 0

@@ -111,7 +111,7 @@ def _natives(plans: tuple[Plan, ...]) -> tuple[NativePlan, list[NativePlan]]:
     if not plans or not all(isinstance(plan, Chain) for plan in plans):
         names = dict.fromkeys(type(plan).__name__ for plan in plans)
         hint = ": write collect(plan), not collect(*plan), which executes the plan" if "Block" in names else ""
-        raise PlanError(f"got {', '.join(names) or 'nothing'} to run; give one or more plans{hint}")
+        raise PlanError(f"got {', '.join(names) or 'nothing'} to run; give plans{hint}")
     return plans[0]._native, [plan._native for plan in plans[1:]]
 
 

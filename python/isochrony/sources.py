@@ -92,7 +92,7 @@ def scan(
     if not isinstance(source, np.ndarray):
         raise PlanError(f"scan got {type(source).__name__}; give a signal, a selection of one, or an array with rate=")
     if rate is None:
-        raise PlanError("scan of an array needs rate=; give the sample rate in Hz, such as rate=100")
+        raise PlanError("scan of an array needs rate= in Hz, such as rate=100; or give a signal, which has a rate")
     return Plan(NativePlan.array(source, rate, unit, samples))
 
 

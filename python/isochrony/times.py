@@ -296,7 +296,7 @@ def indices(values: Any) -> tuple[npt.NDArray[np.int64], tuple[int, ...]]:
             f"got {_kind(values, array)} where indices are expected; give whole numbers, or times to index_of()"
         )
     if array.dtype == np.uint64 and array.size and int(array.max()) >= 2**63:
-        raise StoreIndexError(f"index {array.max()} is too large; give indices below 2**63, which count samples from 0")
+        raise StoreIndexError(f"index {array.max()} is beyond 64 bits; give an index below 2**63")
     return np.ascontiguousarray(array.ravel(), "i8"), array.shape
 
 
