@@ -184,7 +184,7 @@ def test_what_cannot_be_is_said_at_once(device: Any, monkeypatch: pytest.MonkeyP
         ("audio:", {"channel": -1}, "channel="),
         ("audio:", {"dtype": "f8"}, "float32"),
         ("audio:", {"rate": 12345}, "Invalid sample rate"),
-        ("audio:", {"rate": "0.5"}, "whole rates"),
+        ("audio:", {"rate": "0.5"}, "a whole number of Hz"),
         ("audio:", {"framing": "raw"}, "no meaning"),
         ("udp://127.0.0.1:0", {}, "dtype= and rate="),
     ]:

@@ -303,10 +303,10 @@ def test_uses_that_would_run_the_plan_by_mistake_are_refused() -> None:
     plan = source.plan()
     with pytest.raises(iso.PlanError, match="collect"):
         3 in plan  # noqa: B015
-    with pytest.raises(iso.PlanError, match="no array"):
+    with pytest.raises(iso.PlanError, match="not an array"):
         np.asarray(plan)
     pandas = pytest.importorskip("pandas")
-    with pytest.raises(iso.PlanError, match="no array"):
+    with pytest.raises(iso.PlanError, match="not an array"):
         pandas.DataFrame(plan)
     assert source.given == 0
     with pytest.raises(iso.PlanError, match=r"got Block to run; give plans: write collect\(plan\)"):

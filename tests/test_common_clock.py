@@ -76,7 +76,7 @@ def test_another_clock_is_refused(store: iso.Store) -> None:
         iso.scan(store["slow"], clock=store["left"])
     with pytest.raises(PlanError, match=r"rate=1 and a clock of 48000\.0 Hz"):
         iso.scan(np.zeros(3), rate=1, clock=store["left"])
-    with pytest.raises(PlanError, match=r"clock= for a signal"):
+    with pytest.raises(PlanError, match=r"clock= only for a signal"):
         iso.scan(iso.follow(store["left"]), clock=store["left"])  # type: ignore[arg-type]
     with pytest.raises(PlanError, match=r"zip|timebase"):
         iso.scan(store["left"]).zip(iso.scan(store["right"]))

@@ -83,7 +83,7 @@ def test_python_functions_may_stand_in_a_loop() -> None:
     [
         (lambda w: w.map(lambda s: s, w), iso.PlanError, "map gets 2 arguments, one for each plan: .* lambda x1, x2: "),
         (lambda w: w.filter(lambda s, t: s > t, w), iso.PlanError, "one bool per window"),
-        (lambda w: w.map(iso.py(abs, dtype="f8"), w), iso.PlanError, "traced"),
+        (lambda w: w.map(iso.py(abs, dtype="f8"), w), iso.PlanError, "an expression only"),
         (lambda w: w.feedback(lambda x, b: x, delay=0), iso.OptionError, "delay="),
         (lambda w: w.feedback(lambda x, b: x, initial="a"), iso.OptionError, "real number"),
         (lambda w: w.feedback(lambda x, b: x, initial=1j), iso.OptionError, "real number"),
@@ -153,7 +153,7 @@ def test_a_control_serves_one_run_at_a_time() -> None:
     loud = iso.scan(np.arange(8.0), rate=100).rewindow(2).filter(lambda s: s.max() > 4)
 
     def meanwhile(_values: np.ndarray, _start: int) -> None:
-        with pytest.raises(iso.PlanError, match="a control of its own") as error:
+        with pytest.raises(iso.PlanError, match="create a new Control") as error:
             loud.collect(control=control)
         refused.append(error.value.code)
 

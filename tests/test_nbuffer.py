@@ -235,7 +235,7 @@ def test_results_can_be_copied_and_pickled() -> None:
     for same in (copy.copy(found), copy.deepcopy(found), pickle.loads(pickle.dumps(found))):
         assert dict(same) == dict(found)
         assert same.count == 3
-    with pytest.raises(AttributeError, match=r"the result has no .nothing.; give one of count"):
+    with pytest.raises(AttributeError, match=r"the result has no .nothing.; give one of its fields: count"):
         _ = found.nothing
 
 

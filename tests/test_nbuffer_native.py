@@ -82,7 +82,7 @@ def test_a_function_beside_native_processors() -> None:
     ids=["scanned", "converted", "ended"],
 )
 def test_an_error_of_a_native_processor_says_once_where(names: list[str], given: bytes, offset: int, says: str) -> None:
-    with pytest.raises(iso.NBufferError, match=f"processing: {says}") as caught:
+    with pytest.raises(iso.NBufferError, match=f"processing failed: {says}") as caught:
         iso.nbuffer(given, names)
     assert str(caught.value).count("at byte") == 1
     assert caught.value.offset == offset

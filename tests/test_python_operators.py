@@ -254,9 +254,9 @@ def test_what_an_operator_does_wrong_is_named(how: str, says: str) -> None:
 
 def test_what_cannot_be_applied_is_refused_when_the_plan_is_built() -> None:
     samples = gapped()
-    with pytest.raises(iso.PlanError, match="give the class"):
+    with pytest.raises(iso.PlanError, match="give the operator's class"):
         samples.apply(Longest())  # type: ignore[arg-type]
-    with pytest.raises(iso.PlanError, match=r"derive int from isochrony\.Operator"):
+    with pytest.raises(iso.PlanError, match=r"make int a subclass of isochrony\.Operator"):
         samples.apply(int)  # type: ignore[arg-type]
     with pytest.raises(iso.PlanError, match=r"outputs\(\) returned int"):
         samples.apply(Wrong, how="outputs")

@@ -218,8 +218,8 @@ def test_what_cannot_be_compared_is_never_kept(water: iso.Store, tmp_path: Path)
         assert report.notes[-2:] == (
             'tasklet "a" and 1 more cannot be told from what it was, because of an object of builtins.generator, which '
             "cannot be pickled: with resume they are run again",
-            'tasklet "plan" cannot be told from what it was, because of a plan that scans samples in memory: with '
-            "resume it is run again",
+            'tasklet "plan" cannot be told from what it was, because of a plan that scans an array in memory, '
+            "which cannot be saved: with resume it is run again",
         )
 
 

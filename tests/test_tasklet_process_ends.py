@@ -109,7 +109,7 @@ def test_what_cannot_come_back_or_be_loaded_is_a_clear_error(store: iso.Store) -
 
         def __call__(self, *_: Any) -> None: ...
 
-    with pytest.raises(TaskletError, match=r"returned cannot be pickled, .*_thread.lock.*on_workers=\"threads\""):
+    with pytest.raises(TaskletError, match=r"result cannot be pickled, .*_thread.lock.*on_workers=\"threads\""):
         away(lock, store).run()
     with pytest.raises(TaskletError, match=r"ZeroDivisionError.*by zero") as failed:
         away(Unloadable(), store).run()

@@ -223,7 +223,7 @@ def test_what_cannot_be_run_is_refused_with_names(water: iso.Store) -> None:
         iso.Tasklet(3)  # type: ignore[arg-type]
     with pytest.raises(OptionError, match="give ranges of signals"):
         iso.Tasklet(nothing, [water["a"]])  # type: ignore[list-item]
-    with pytest.raises(OptionError, match="needs inputs=: a selection of each signal"):
+    with pytest.raises(OptionError, match="needs inputs=; give a selection of each signal"):
         iso.Tasklet(iso.scan(water["a"]))
     with pytest.raises(OptionError, match=r"scans a\[5:20\], of which its inputs= leave out 12:20"):
         iso.Tasklet(iso.scan(water["a"][5:20]), [water["b"][:20], water["a"][8:12], water["a"][:9]])

@@ -165,7 +165,8 @@ def test_what_one_that_remembers_knew_is_lost_with_its_process(pressure: iso.Sig
 
     plan = windows(pressure).map(iso.py(kills, dtype="i2", sequential=True, on_workers="processes"))
     with pytest.raises(
-        iso.RunError, match=r"py \(node 2.*kills was killed by SIGKILL, and what kills remembered is lost"
+        iso.RunError,
+        match=r"py \(node 2.*kills was killed by SIGKILL, so the state that kills keeps between calls is lost",
     ):
         plan.run(workers=2)
 

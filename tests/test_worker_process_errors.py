@@ -118,7 +118,9 @@ def test_memory_that_cannot_be_had_is_an_error_and_no_crash(pressure: iso.Signal
     plan = windows(pressure).map(iso.py(own.peaks))
     resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 19, hard))
     try:
-        with pytest.raises(iso.RunError, match=r"1048576 bytes of shared memory .*peaks cannot be had .*fewer workers"):
+        with pytest.raises(
+            iso.RunError, match=r"1048576 bytes of shared memory .*peaks cannot be allocated .*fewer workers"
+        ):
             plan.run(workers=2)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))

@@ -73,7 +73,7 @@ class Input:
     def _refuse_gap(self, between: str) -> NoReturn:
         raise GapError(
             f"the input {self.name}[{self.ranges[0][0]}:{self.ranges[-1][1]}] covers a gap or a clock step "
-            f"({between}); iterate over its segments, or ask for values(fill=...)"
+            f"({between}); iterate over the input's segments, or get all values with values(fill=...)"
         )
 
     @property
@@ -150,8 +150,8 @@ class Input:
         if name.startswith("__"):
             raise AttributeError(name)
         raise AttributeError(
-            f"an input of a tasklet in a worker process has no {name!r}, for which its store is needed; "
-            'take it before and enclose it, or give the tasklet on_workers="threads"'
+            f"an input of a tasklet in a worker process has no {name!r}, since the process has no access to the store; "
+            f'read {name!r} before the run and pass the value to the function, or give the tasklet on_workers="threads"'
         )
 
     def __repr__(self) -> str:
@@ -233,7 +233,7 @@ def packed(value: Any, dumps: Callable[[Any], bytes]) -> bytes:
         return dumps(value)
     except Exception as error:
         raise TypeError(
-            f"what the function returned cannot be pickled, and so cannot leave its worker process "
+            f"the function's result cannot be pickled, so it cannot be sent back from the worker process "
             f"({type(error).__name__}: {error}); return numbers, text, arrays or lists of them, or give the tasklet "
             'on_workers="threads"'
         ) from None

@@ -25,7 +25,7 @@ def arrow_array(pyarrow: Any, name: str, column: Column) -> Any:
         return _converted(pyarrow, column)
     except (pyarrow.ArrowException, KeyError, TypeError, OverflowError) as error:
         raise OptionError(
-            f"column {name!r} of dtype {column.dtype}, shape {column.shape}, has no Arrow type ({error}); convert it "
+            f"column {name!r} of dtype {column.dtype} and shape {column.shape} has no Arrow type ({error}); convert it "
             "to another dtype, or leave it out"
         ) from error
 

@@ -81,4 +81,4 @@ def _plain(value: Any) -> Any:
         return dict(value)
     if type(value).__name__ == "Time":
         return value.isoformat()
-    raise TypeError(f"{type(value).__name__} has no JSON form")
+    raise TypeError(f"a value of type {type(value).__name__} cannot be written as JSON")

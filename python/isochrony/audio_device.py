@@ -51,7 +51,8 @@ class AudioDevice:
         self.dtype = np.dtype("f4") if dtype is None else dtype
         if self.dtype.str[1:] not in _DTYPES or not self.dtype.isnative:
             raise OptionError(
-                f"dtype={self.dtype.name} is refused; audio devices give float32, int32, int16, int8, uint8"
+                f"dtype={self.dtype.name} is refused; give one that audio devices have: float32, int32, int16, int8, "
+                "uint8"
             )
         try:
             known = self._sounddevice.query_devices(self._device, "input")
@@ -61,17 +62,22 @@ class AudioDevice:
             ) from None
         if not 0 <= channel < known["max_input_channels"]:
             most = known["max_input_channels"] - 1
-            raise OptionError(f"channel={channel} is refused; {known['name']} has channels from 0 to {most}")
+            raise OptionError(
+                f"channel={channel} is refused; {known['name']} has channels from 0 to {most}: give one of these"
+            )
         self.name = str(known["name"])
         self.rate = known["default_samplerate"] if rate is None else rate
         if float(self.rate) != round(float(self.rate)):
-            raise OptionError(f"rate={self.rate} is refused; audio devices have whole rates in Hz")
+            raise OptionError(f"rate={self.rate} is refused; give a whole number of Hz, as audio devices have")
         try:
             self._sounddevice.check_input_settings(
                 device=self._device, channels=channel + 1, dtype=self.dtype.name, samplerate=float(self.rate)
             )
         except (ValueError, self._sounddevice.PortAudioError) as error:
-            raise OptionError(f"{self.name} refuses {self.dtype.name} at {self.rate} Hz: {error}") from None
+            raise OptionError(
+                f"audio device {self.name} cannot record {self.dtype.name} at {self.rate} Hz: {error}; give another "
+                "dtype= or rate="
+            ) from None
         self.counts = {"device_overruns": 0}
         self._stream: Any = None
 

@@ -119,7 +119,9 @@ def blocks_of(plan: Plan, options: RunOptions, *, counts: bool) -> Iterator[Bloc
         PlanError: the plan gives a count; or, raised when the iteration begins, it is inside of a function of the plan.
     """
     if plan.kind == "count":
-        raise PlanError("the result of count() is one number and has no blocks; call collect()")
+        raise PlanError(
+            "a plan that ends with count() gives one number and has no blocks; get that number with collect()"
+        )
     return _blocks(plan._native, options, counts)
 
 
@@ -128,7 +130,7 @@ def _blocks(native: NativePlan, options: RunOptions, counts: bool) -> Iterator[B
     if any(one is native for one in outer) or len(outer) >= _MAX_DEPTH:
         raise PlanError(
             "a function of the plan iterates over the plan itself, which would never end; iterate over another plan "
-            f"there, or the part before the function (at most {_MAX_DEPTH} such loops are inside of one another)"
+            f"in that function, or over the part of the plan before it (at most {_MAX_DEPTH} such loops can be nested)"
         )
     handover = _Handover()
     context = copy_context()

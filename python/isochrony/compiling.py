@@ -115,7 +115,7 @@ def _compile(function: Callable[..., int], given: str, wanted: str, width: int) 
         inner.compile((rows_type, out_type))
         status = inner.overloads[(rows_type, out_type)].signature.return_type
         if not isinstance(status, types.Integer | types.Boolean):
-            raise PlanError(f"iso.jit({name}) returns {status} where a status is required; end it with: return 0")
+            raise PlanError(f"iso.jit({name}) returns {status}, not an integer status; end the function with: return 0")
 
         if width == 1:
 
@@ -136,6 +136,6 @@ def _compile(function: Callable[..., int], given: str, wanted: str, width: int) 
     except numba.core.errors.NumbaError as error:
         reason = next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)
         raise PlanError(
-            f"iso.jit({name}) cannot be compiled for {given} rows and {wanted} results: {reason}; use iso.py, or "
-            "mend it"
+            f"iso.jit({name}) cannot be compiled for {given} rows and {wanted} results: {reason}; correct the "
+            "function, or use iso.py, which does not compile"
         ) from error

@@ -234,8 +234,8 @@ def _by_run(selection: Selection, counts: bool) -> Iterable[tuple[Time, npt.NDAr
 def _start(selection: Selection, segment: Segment) -> Time:
     if segment.time is None:
         raise StoreValueError(
-            f"signal {selection.name!r} has no civil time, which a trace needs; create it with a start, or append "
-            "with a stamp"
+            f"signal {selection.name!r} has no civil time, which an ObsPy trace needs; create the signal with start=, "
+            "or append its samples with at="
         )
     return segment.time
 

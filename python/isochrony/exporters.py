@@ -82,7 +82,7 @@ def export(
     writer = _WRITERS[kind]
     segments = list(stretch.segments)
     if not segments:
-        raise UsageError(f"{signal.name} has no samples there; widen --from and --to")
+        raise UsageError(f"{signal.name} has no samples between --from and --to; widen that range")
     if split:
         names = [out.with_name(f"{out.stem}-{i + 1}{out.suffix}") for i in range(len(segments))]
         for name in names:
@@ -95,7 +95,8 @@ def export(
         first = segments[0].end
         what = f"a gap of {segments[1].start - first} samples" if segments[1].start > first else "a new run"
         raise UsageError(
-            f"{signal.name} has {what} at index {first}, which {kind} cannot tell; use --split, or narrow --from and "
+            f"{signal.name} has {what} at index {first}, which {kind} files cannot store; write one file for each "
+            "gap-free part with --split, or narrow --from and "
             "--to"
         )
     with writing(out, replace=replace) as file:

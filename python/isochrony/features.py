@@ -54,12 +54,13 @@ class FeatureSteps(Chain):
             for option, value in (("low_hz", low_hz), ("attenuation_db", attenuation_db)):
                 if value is not None:
                     raise OptionError(
-                        f"envelope({option}={value!r}) is for samples; leave it out, or put envelope before rewindow"
+                        f"envelope of windows does not take {option}={value!r}, which is for samples; leave it out, or "
+                        "put envelope before rewindow"
                     )
             return self._then("envelope")
         if low_hz is None:
             raise OptionError(
-                "the envelope of samples needs low_hz=, the lowest frequency of which it is right; give it"
+                "envelope of samples needs low_hz=; give the lowest frequency in Hz at which the envelope must be right"
             )
         low = finite("envelope low_hz=", low_hz, "Hz")
         attenuation = 60.0 if attenuation_db is None else finite("envelope attenuation_db=", attenuation_db, "dB")

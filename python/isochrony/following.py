@@ -70,6 +70,6 @@ def follow(signal: Signal, *, start: int = 0, silence: float | None = None, whil
     from ._native import NativeFollowed, Signal
 
     if not isinstance(signal, Signal):
-        raise PlanError(f"follow got {type(signal).__name__}; give a signal of a store, as store[name]")
+        raise PlanError(f"follow got {type(signal).__name__}; give a signal of a store, such as store['name']")
     native = NativeFollowed(signal, whole("follow start=", start, "samples", 0), silence, while_written)
     return Followed(native, signal.name)

@@ -93,7 +93,7 @@ class PythonFunction:
             columns = {name: np.asarray(column) for name, column in dict(self._tried(table)).items()}
         except Exception as error:
             raise PlanError(
-                f"iso.py({shown(self.function)}) was called with a table of two rows, to see what it gives, and raised "
+                f"iso.py({shown(self.function)}) was tried on a table of two rows, to find its columns, and raised "
                 f"{type(error).__name__}: {error}; return columns by name, as a dict of arrays"
             ) from error
         for name, column in columns.items():
@@ -127,8 +127,8 @@ class PythonFunction:
             result = np.asarray(self._tried(zeros))
         except Exception as error:
             raise PlanError(
-                f"iso.py({shown(self.function)}) was called with {zeros.shape} zeros, to see what it gives, and raised "
-                f"{type(error).__name__}: {error}; state dtype= and width= instead"
+                f"iso.py({shown(self.function)}) was tried on zeros of shape {zeros.shape}, to find its dtype and "
+                f"width, and raised {type(error).__name__}: {error}; correct the function, or state dtype= and width="
             ) from error
         if result.shape[:1] != (2,) or result.ndim > (2 if width else 1):
             raise PlanError(
@@ -295,7 +295,9 @@ def _check(name: str, function: object, width: int | None) -> None:
     if not callable(function):
         raise OptionError(f"iso.{name}({function!r}) is refused; give a function")
     if width is not None and width < 1:
-        raise OptionError(f"iso.{name} width={width!r} is refused; give the number of values a window, from 1")
+        raise OptionError(
+            f"iso.{name} width={width!r} is refused; give how many values the function returns for each window, from 1"
+        )
 
 
 def _named(function: Callable[..., Any] | None) -> tuple[Callable[..., Any], str, str | None] | None:
@@ -349,7 +351,10 @@ def once(items: Iterable[Any]) -> Callable[[], Iterable[Any]]:
 
     def take() -> Iterable[Any]:
         if not left:
-            raise PlanError("the iterator was used up by the run before; give iso.generate a function that makes one")
+            raise PlanError(
+                "the iterator given to iso.generate was used up by an earlier run; give a function that returns a new "
+                "iterator for each run"
+            )
         return left.pop()
 
     return take

@@ -76,7 +76,7 @@ def identity(work: object) -> str:
     try:
         return _Met().digest(work).hex()
     except RecursionError:
-        raise NoIdentityError("values nested too deeply") from None
+        raise NoIdentityError("an argument with values that are nested too deeply") from None
 
 
 def forget() -> None:
@@ -102,7 +102,7 @@ class _Met:
         if large is not None and large[0]() is value:
             return large[1]
         if self._depth == self._DEEPEST:
-            raise NoIdentityError(f"values nested deeper than {self._DEEPEST}")
+            raise NoIdentityError(f"an argument with values that are nested deeper than {self._DEEPEST}")
         # Kept with the object, whose number another might get otherwise; of a circle there is nothing more to say.
         self._known[id(value)] = (value, _hashed("circle"))
         self._depth += 1
@@ -143,7 +143,7 @@ def _of(value: Any, met: _Met) -> bytes:
         return _hashed("partial", *parts(value.func, value.args, value.keywords, value.__dict__))
     if isinstance(value, type | types.BuiltinFunctionType | types.ModuleType | np.ufunc):
         if isinstance(value, np.ufunc) and value.__name__.endswith("(vectorized)"):
-            raise NoIdentityError("a function that numpy.frompyfunc made")
+            raise NoIdentityError("a function made by numpy.frompyfunc, which cannot be compared")
         named = f"{getattr(value, '__module__', None)}.{getattr(value, '__qualname__', value.__name__)}"
         of = getattr(value, "__self__", None) if isinstance(value, types.BuiltinFunctionType) else None
         return _hashed(kind, named.encode(), *([] if isinstance(of, types.ModuleType) else parts(of)))
@@ -217,7 +217,7 @@ def _object(kind: str, value: Any, met: _Met) -> bytes:
     if isinstance(value, Chain):
         text = known_plan(value).text
         if text is None:
-            raise NoIdentityError("a plan that scans samples in memory")
+            raise NoIdentityError("a plan that scans an array in memory, which cannot be saved")
         return _hashed(kind, text.encode(errors="surrogatepass"))
     if kind in ("isochrony.Signal", "isochrony.Selection", "isochrony.Store"):
         # They show how many samples they have, which runs change.

@@ -176,13 +176,15 @@ def listen(
     foreign: dict[str, tuple[Any, Any]] = {"channel": (channel, 0)} if scheme != "audio" else {}
     foreign |= {"timeout": (timeout, 60.0)} if scheme != "seedlink" else {}
     if clock is not None and not isinstance(clock, Listener):
-        raise OptionError(f"clock={clock!r} is refused; give the other feed, as listen() returns it")
+        raise OptionError(
+            f"clock={clock!r} is refused; give the other feed whose clock this one shares, as listen() returns it"
+        )
     if driven:
         foreign |= {"clock": (clock, None)}
         foreign |= {"framing": (framing, "isochrony"), "max_frame": (max_frame, 1 << 20), "anyone": (anyone, False)}
     for option, (value, default) in foreign.items():
         if value != default:
-            raise OptionError(f"{option}={value!r} has no meaning for {address}; leave it out")
+            raise OptionError(f"{option}={value!r} has no meaning for {address}; leave out {option}=")
     if driven:
         asked = None if dtype is None else sample_dtype(dtype)
         common = (name, unit, reorder, buffer, step, silence)
@@ -190,7 +192,7 @@ def listen(
             return _audio(address, asked, rate, channel, common)
         return _seedlink(address, asked, rate, timeout, common)
     if dtype is None or rate is None:
-        raise OptionError(f"{address} needs dtype= and rate=; state what will come, as dtype='i2', rate=1000")
+        raise OptionError(f"{address} needs dtype= and rate=; state those of the sender, such as dtype='i2', rate=1000")
     text = sample_dtype(dtype).str
     other = None if clock is None else clock._native
     native = NativeListener(
@@ -254,7 +256,10 @@ def _from_saved(saved: str) -> NativeListener:
     for option in ("dtype", "rate"):
         if not isinstance(options.get(option), str):
             # Else a server or a device that somebody else's plan names would be asked for it now.
-            raise OptionError(f"{address} in a saved plan has no {option}; add it to its options")
+            raise OptionError(
+                f"{address} in the saved plan has no {option}; build the plan again with listen({address!r}, "
+                f"{option}=...) and save that"
+            )
     return listen(address, **options)._native
 
 

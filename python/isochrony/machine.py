@@ -46,7 +46,8 @@ def calibrate(folder: str | os.PathLike[str] = ".", *, size: int = 1 << 30, repe
     """
     if not (0 <= size < 1 << 64 and 0 <= repeats < 1 << 32):
         raise StoreValueError(
-            f"size={size} and repeats={repeats} are refused; size must be 4 MiB to 1 TiB, repeats 1 to 100"
+            f"size={size}, repeats={repeats} is refused; give size from 4 MiB to 1 TiB (in bytes) and repeats from 1 "
+            "to 100"
         )
     return cast("dict[str, Any]", json.loads(calibrate_machine(Path(folder), size, repeats)))
 

@@ -39,7 +39,9 @@ def takes_plans(step: str, function: Callable[..., Any], count: int) -> None:
 def alone(step: str, plan: Chain, others: tuple[Plan, ...]) -> NativePlan:
     """The plan by itself, or an error where a Python function would get several."""
     if others:
-        raise PlanError(f"{step} with other plans takes a function that is traced; zip the plans, or write a lambda")
+        raise PlanError(
+            f"{step} with other plans takes an expression only; write it as a lambda, or zip the plans before {step}"
+        )
     return plan._native
 
 
@@ -152,7 +154,10 @@ class MeetingSteps(Chain):
         pair: tuple[Any, ...] = made if isinstance(made, tuple) else (made, made)
         if len(pair) != 2 or not all(isinstance(one, Chain) for one in pair):
             kinds = ", ".join(type(one).__name__ for one in pair)
-            raise PlanError(f"the function given to feedback returned {kinds}; return a plan, or a pair of plans")
+            raise PlanError(
+                f"the function given to feedback returned {kinds}; return one plan, or a pair (result, fed back) of "
+                "plans"
+            )
         result, fed = pair
         looped: Plan = result._then("feedback", (fed, back))
         return looped

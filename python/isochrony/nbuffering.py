@@ -83,7 +83,7 @@ class Result(Mapping[str, Any]):
         try:
             return fields[name]
         except KeyError:
-            raise AttributeError(f"the result has no {name!r}; give one of {', '.join(fields)}") from None
+            raise AttributeError(f"the result has no {name!r}; give one of its fields: {', '.join(fields)}") from None
 
     def __repr__(self) -> str:
         return f"Result({', '.join(f'{name}={value!r}' for name, value in self._fields.items())})"
@@ -237,9 +237,12 @@ def nbuffer(
         flag("progress", progress, ", or a function of bytes done and in all")
     batch = flag("batch", batch)
     if (initial is None) != (combine is None) or (initial is not None and function is None):
-        raise OptionError("initial and combine belong together, and to a function; give all three, or neither of both")
+        raise OptionError(
+            "initial= and combine= need each other and a function as process=; give all three, or leave out initial= "
+            "and combine="
+        )
     if delimiter is not None and prefix is not None:
-        raise OptionError("delimiter and prefix are given; records have one framing: leave one of them out")
+        raise OptionError("delimiter= and prefix= are both given, but records have one framing; leave one of them out")
     options = {
         "order": order,
         "workers": None if is_auto(workers) else number("workers", workers, 1, "1 to 4096, or 'auto'"),

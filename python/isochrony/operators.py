@@ -271,7 +271,7 @@ class Running:
     def __init__(self, operator: Any, ports: tuple[Mapping[str, Any], ...]) -> None:
         name = type(operator).__name__
         if not isinstance(operator, Operator):
-            raise PlanError(f"apply({name}) is refused; derive {name} from isochrony.Operator")
+            raise PlanError(f"apply({name}) is refused; make {name} a subclass of isochrony.Operator")
         if operator.meet not in ("index", "time"):
             raise OptionError(f'{name}.meet={operator.meet!r} is refused; give "index" or "time"')
         lag: Any = operator.lag
@@ -285,8 +285,8 @@ class Running:
         for port in all_of:
             if not isinstance(port, Port):
                 raise PlanError(
-                    f"{name}.outputs() returned {type(port).__name__}; return ports: those that it "
-                    "was called with, or results of port.of(), port.rows() and port.ranges()"
+                    f"{name}.outputs() returned {type(port).__name__}; return ports: arguments of outputs(), or "
+                    "results of port.of(), port.rows() or port.ranges()"
                 )
         self.outputs = [(p.kind, p.input, p.dtype, p.unit, p.width, list(p.fields)) for p in all_of]
 
@@ -346,8 +346,8 @@ class OperatorSteps(Chain):
         given: Any = operator
         if not callable(given) or isinstance(given, Operator):
             raise PlanError(
-                f"apply({given!r}) is refused; give the class, and its parameters by name, so that each run has an "
-                "instance of its own"
+                f"apply({given!r}) is refused; give the operator's class and the parameters by name, such as "
+                "apply(MyOperator, gain=2), so that each run makes a new instance"
             )
         factory = Factory(operator, params)
         try:

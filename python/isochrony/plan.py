@@ -197,11 +197,14 @@ class Plan(
 
         if isinstance(to, Store):
             if name is None or (overwrite and append):
-                raise OptionError("sink(store, name) needs a name, and at most one of overwrite= and append=")
+                raise OptionError("sink(store, name) needs a name, and one of overwrite=True and append=True at most")
             how = "overwrite" if overwrite else "append" if append else "refuse"
             return type(self)(self._native.sink(to, name, how))
         if name is not None or overwrite or append:
-            raise OptionError("sink(signal) adds to a signal; give a store and a name to make one")
+            raise OptionError(
+                "sink(signal) adds to an existing signal and takes no other arguments; give sink(store, name) to make "
+                "a new signal"
+            )
         return type(self)(self._native.append(to))
 
     def annotate(self, signal: Signal, kind: str, **fields: Any) -> Self:
@@ -357,11 +360,11 @@ class Plan(
 
     def __contains__(self, item: object) -> NoReturn:
         # By default Python would execute the plan and compare its blocks.
-        raise PlanError('"in" is refused of a plan: call collect(), and search the result')
+        raise PlanError('"in" does not work on a plan; run it with collect(), and search the result')
 
     def __array__(self, *_: object, **__: object) -> NoReturn:
         # Collecting here would execute the plan each time that a library looks at it.
-        raise PlanError("a plan is no array: call collect(), and convert the result")
+        raise PlanError("a plan is not an array; run it with collect(), and convert the result")
 
     @takes_run_options
     def run(self, **options: Unpack[RunKeywords]) -> RunResult:

@@ -214,7 +214,7 @@ def plot(
     key = _key(stretch)
     trace = trace_of(signal, key, pixels)
     if len(trace.time_ns) == 0:
-        raise UsageError(f"{signal.name} has no samples in that range; choose another")
+        raise UsageError(f"{signal.name} has no samples in the range to plot; choose another range")
     civil = knows_civil_time(signal)
     origin = int(trace.time_ns[0])
     length = max(float(trace.time_ns[-1] - origin) * 1e-9, 1.0 / float(signal.rate))

@@ -44,7 +44,7 @@ def as_samples(samples: Any, dtype: str, signal: str, is_cast: bool = False) -> 
     if is_cast and array.dtype.kind in "biufc":
         return cast(array, wanted, f"samples for {signal!r}")
     raise StoreTypeError(
-        f"signal {signal!r} holds {wanted} samples, got {array.dtype}, which may lose something; convert them first: "
+        f"signal {signal!r} holds {wanted} samples, got {array.dtype}, whose values may not fit; convert them first: "
         f"samples.astype({wanted.name!r}), or append(samples, cast=True), which refuses what does not fit"
     )
 
@@ -68,7 +68,7 @@ def as_stretches(rows: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
             f"ranges must have shape (n, 2), got {rows.shape}; give rows of first index and number of samples"
         )
     if len(rows) and rows[:, 1].min() < 1:
-        raise StoreValueError(f"a range has {rows[:, 1].min()} samples; leave out ranges of less than one")
+        raise StoreValueError(f"a range has {rows[:, 1].min()} samples; leave out ranges without samples")
     return np.ascontiguousarray(rows, "i8").ravel()
 
 

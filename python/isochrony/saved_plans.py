@@ -58,12 +58,21 @@ class SavedPlans(Mapping[str, "SavedPlan"]):
         saved = json.loads(plan.to_json())
         _refuse_effects(name, saved)
         if plan.kind not in ("samples", "frames"):
-            raise PlanError(f"saved plan {name!r} is refused: it gives {plan.kind}; it must give samples or windows")
+            raise PlanError(
+                f"saved plan {name!r} is refused: the plan gives {plan.kind}; save a plan that gives samples or windows"
+            )
         plans = self._saved()
-        if not name or name in self._store.keys() or (name in plans and not overwrite):  # noqa: SIM118
+        if not name:
+            raise StoreExistsError("a saved plan needs a name; give text that is not empty")
+        if name in self._store.keys():  # noqa: SIM118
             raise StoreExistsError(
-                f"saved plan {name!r} is refused: the store has a signal or a saved plan of that name; choose "
-                "another, delete it, or replace a saved plan with overwrite=True"
+                f"the store has a signal {name!r}, so no plan can be saved under that name; choose another name, or "
+                f"remove the signal with store.delete({name!r})"
+            )
+        if name in plans and not overwrite:
+            raise StoreExistsError(
+                f"the store already has a saved plan {name!r}; choose another name, or replace that plan with "
+                f"store.save_plan({name!r}, plan, overwrite=True)"
             )
         self._store.attrs[SAVED_PLANS] = {**plans, name: saved}
 
@@ -77,7 +86,10 @@ class SavedPlans(Mapping[str, "SavedPlan"]):
         if name not in plans:
             raise self._missing(name)
         if to in plans or to in self._store.keys():  # noqa: SIM118
-            raise StoreExistsError(f"saved plan {name!r} cannot be called {to!r}: that name is taken; choose another")
+            raise StoreExistsError(
+                f"saved plan {name!r} cannot be renamed to {to!r}: the store already has a signal or a saved plan "
+                f"{to!r}; choose another name"
+            )
         self._store.attrs[SAVED_PLANS] = {to if old == name else old: plan for old, plan in plans.items()}
 
     def _missing(self, name: str) -> StoreKeyError:
@@ -164,7 +176,8 @@ def _refuse_effects(name: str, saved: Mapping[str, Any]) -> None:
     effects += [feed for feed in _FEEDS if any(feed in source for source in sources)]
     if effects:
         raise PlanError(
-            f"saved plan {name!r} is refused: it would {effects[0]}; a saved plan only computes samples or windows"
+            f"saved plan {name!r} is refused: it would {effects[0]}, but a saved plan only computes samples or "
+            f"windows; leave out {effects[0]}"
         )
 
 
@@ -198,7 +211,10 @@ class SavedPlan:
     def source(self) -> Signal:
         """The first signal that it reads, whose indices and times it has."""
         if not self.sources:
-            raise PlanError(f"saved plan {self.name!r} reads no stored signal, so it has no indices to be asked for")
+            raise PlanError(
+                f"saved plan {self.name!r} reads no signal of a store, so it has no indices and times; run it with "
+                "saved_plan.plan.collect()"
+            )
         return self.store[self.sources[0]]
 
     @property
@@ -219,7 +235,9 @@ class SavedPlan:
     def __getitem__(self, key: Any) -> SavedPlanPart:
         selection = self.source[key]
         if not hasattr(selection, "segments"):
-            raise OptionError(f"saved plan {self.name!r} gives ranges, not single values; write saved_plan[a:b]")
+            raise OptionError(
+                f"saved plan {self.name!r} cannot be indexed with one number; give a slice, such as saved_plan[a:b]"
+            )
         return SavedPlanPart(self, key)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> npt.NDArray[Any]:
@@ -281,7 +299,9 @@ class SavedPlanPart:
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> npt.NDArray[Any]:
         if copy is False:
-            raise OptionError("a saved plan is computed, so its values are always new; leave out copy=False")
+            raise OptionError(
+                "copy=False is refused: the values of a saved plan are computed for each call; leave it out"
+            )
         return self.values().astype(dtype or self.whole.dtype, copy=False)
 
     def __repr__(self) -> str:

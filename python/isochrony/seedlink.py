@@ -65,8 +65,8 @@ class Channel:
         )
         if found is None or int(found[2] or PORT) > 65_535:
             raise OptionError(
-                f"{address!r} is no SeedLink channel; give seedlink://HOST:PORT/NET.STA.LOC.CHA, one channel without "
-                "wildcards, as seedlink://geofon.gfz.de/GE.WLF..BHZ, and listen to others beside it"
+                f"{address!r} is not the address of a SeedLink channel; give seedlink://HOST:PORT/NET.STA.LOC.CHA for "
+                "one channel without wildcards, such as seedlink://geofon.gfz.de/GE.WLF..BHZ"
             )
         host, port, network, station, location, channel = found.groups()
         location = "" if location == "--" else location

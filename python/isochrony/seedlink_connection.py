@@ -51,7 +51,7 @@ class Connection:
     def _greet(self, channel: Channel, after: int | None) -> None:
         hello = self._ask("HELLO")
         if "SEEDLINK" not in hello.upper():
-            raise BrokenError(f"is no SeedLink server: it says {hello[:60]!r}")
+            raise BrokenError(f"is not at a SeedLink server: the server answers {hello[:60]!r} to HELLO")
         self._line()
         go_on = "" if after is None else f" {(after + 1) & 0xFFFFFF:06X}"
         for command in (
@@ -61,14 +61,14 @@ class Connection:
         ):
             answer = self._ask(command)
             if answer != "OK":
-                raise BrokenError(f"answers {answer[:60]!r} to {command}")
+                raise BrokenError(f"is refused: the server answers {answer[:60]!r} to {command}")
         self._send("END")
 
     def _send(self, command: str) -> None:
         try:
             self._socket.sendall(f"{command}\r".encode())
         except OSError as error:
-            raise BrokenError(f"closed the connection: {error}") from error
+            raise BrokenError(f"is interrupted: the server closed the connection ({error})") from error
 
     def _ask(self, command: str) -> str:
         self._send(command)
@@ -78,7 +78,7 @@ class Connection:
         until = time.monotonic() + _ANSWER
         while b"\n" not in self._bytes:
             if len(self._bytes) > _LINE or time.monotonic() > until:
-                raise BrokenError("does not answer as a SeedLink server does")
+                raise BrokenError("is not at a SeedLink server: the server sends no line as answer")
             self._more()
         line, _, rest = self._bytes.partition(b"\n")
         self._bytes = bytearray(rest)
@@ -92,9 +92,9 @@ class Connection:
         except TimeoutError:
             return False
         except OSError as error:
-            raise BrokenError(f"closed the connection: {error}") from error
+            raise BrokenError(f"is interrupted: the server closed the connection ({error})") from error
         if not piece:
-            raise BrokenError("closed the connection")
+            raise BrokenError("is interrupted: the server closed the connection")
         self._bytes += piece
         self._heard = time.monotonic()
         return True
@@ -113,15 +113,15 @@ class Connection:
                 except ValueError:
                     sequence = -1
                 if sequence < 0:
-                    raise BrokenError(f"sent {head!r} where a packet should begin")
+                    raise BrokenError(f"has broken data: the server sent {head!r} where a packet should begin")
                 del self._bytes[: _HEAD + _RECORD]
                 return sequence, record
             if self._bytes.startswith(b"END"):
-                raise BrokenError("ended the connection")
+                raise BrokenError("has no more data: the server ended the connection")
             if not self._more():
                 now = time.monotonic()
                 if now - self._heard > _GONE:
-                    raise BrokenError(f"said nothing for {_GONE:.0f} s")
+                    raise BrokenError(f"is silent: the server sent nothing for {_GONE:.0f} s")
                 if now - max(self._heard, self._asked) > _QUIET:
                     self._asked = now
                     self._send("INFO ID")
@@ -161,7 +161,9 @@ def _connect(made: socket.socket, address: Any, seconds: float, stop: threading.
         while not ready.select(_LOOK):
             _wanted(stop)
             if time.monotonic() > until:
-                raise TimeoutError(f"{address[0]}, port {address[1]}, accepted no connection within {seconds:.0f} s")
+                raise TimeoutError(
+                    f"host {address[0]}, port {address[1]}, accepted no connection within {seconds:.0f} s"
+                )
     failed = made.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
     if failed:
         raise OSError(failed, os.strerror(failed))
@@ -170,4 +172,4 @@ def _connect(made: socket.socket, address: Any, seconds: float, stop: threading.
 
 def _wanted(stop: threading.Event) -> None:
     if stop.is_set():
-        raise BrokenError("was closed because the plan that read it ended")
+        raise BrokenError("was closed, because the plan that read it ended")

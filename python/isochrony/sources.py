@@ -80,11 +80,11 @@ def scan(
     flag("scan counts", counts)
     is_array = isinstance(source, np.ndarray)
     if clock is not None and not (is_array or isinstance(source, Signal | Selection)):
-        raise PlanError("scan takes clock= for a signal of a store or an array; leave it out")
+        raise PlanError("scan takes clock= only for a signal of a store or an array; leave out clock=")
     if clock is not None and not isinstance(clock, Signal):
         raise OptionError(f'scan(clock={clock!r}) is refused; give the signal itself, as store["name"]')
     if io is not None and not isinstance(source, Signal | Selection):
-        raise PlanError("scan takes io= for a signal of a store; leave it out")
+        raise PlanError("scan takes io= only for a signal of a store; leave out io=")
     for name, given, kind, legal in (
         ("io", io, str, 'the name of a strategy, such as "mmap"'),
         ("unit", unit, str, 'text, such as "kPa"'),
@@ -93,7 +93,9 @@ def scan(
             raise OptionError(f"scan({name}={given!r}) is refused; give {legal}, or leave it out")
     if isinstance(source, Signal | Selection | Listener | Followed):
         if rate is not None or unit or start is not None:
-            raise PlanError("scan of a signal takes rate, unit and times from there; leave out rate=, unit= and start=")
+            raise PlanError(
+                "scan of a signal uses the signal's own rate, unit and times; leave out rate=, unit= and start="
+            )
         if isinstance(source, Listener | Followed):
             plan = Plan(source._native.scan(samples))
         else:
@@ -107,7 +109,7 @@ def scan(
         index = 0 if start is None else _index(clock, start)
         return Plan(NativePlan.array(source, clock.rate, unit, samples, clock=clock, index=index))
     if rate is None:
-        raise PlanError("scan of an array needs rate=, in Hz, or clock=, a signal that knows it")
+        raise PlanError("scan of an array needs rate= in Hz, such as rate=100, or clock=, a signal that has a rate")
     return Plan(NativePlan.array(source, rate, unit, samples, start=start))
 
 

@@ -128,7 +128,10 @@ class SpectrumSteps(GeneratedOperators):
         """
         hz = self._native.frequencies
         if hz is None:
-            raise PlanError("frequencies are those of spectra; put fft(), power() or welch(...) before it")
+            raise PlanError(
+                "this plan gives no spectra, so it has no frequencies; put fft(), power() or welch(...) before "
+                ".frequencies"
+            )
         return np.array(hz)
 
     def _windows(self, step: str, nfft: int, hop: int | None) -> Self:

@@ -94,7 +94,9 @@ def _open_source(source: Any, opened: Opened) -> None:
     elif isinstance(source, socket.socket):
         opened.add(("socket", "descriptor", _duplicate("src", source.fileno())))
     elif isinstance(source, io.TextIOBase):
-        raise UsageError("src gives text, and N-buffering takes bytes; open it in binary mode, or give src.buffer")
+        raise UsageError(
+            "src gives text, but N-buffering takes bytes; open the file in binary mode, or give src.buffer"
+        )
     elif isinstance(source, io.IOBase) and not _serves("src", source):
         raise UsageError(f"src {_name(source)} is open for writing only; open it for reading")
     elif (samples := _samples(source)) is not None:
@@ -119,13 +121,13 @@ def _duplicate(what: str, descriptor: int) -> int:
     try:
         return os.dup(descriptor)
     except (OSError, OverflowError):
-        raise UsageError(f"{what}: descriptor {descriptor} is not open; give one that is, or a path") from None
+        raise UsageError(f"{what}: descriptor {descriptor} is not open; give an open descriptor or a path") from None
 
 
 def _serves(what: str, stream: io.IOBase) -> bool:
     """Whether a file is open for what it is given for; streams of other kinds need not know."""
     if stream.closed:
-        raise UsageError(f"{what} {_name(stream)} is closed; open it anew, and leave it open")
+        raise UsageError(f"{what} {_name(stream)} is closed; open it again, and close it only after the run")
     if isinstance(stream, io.FileIO | io.BufferedReader | io.BufferedWriter | io.BufferedRandom):
         return stream.readable() if what == "src" else stream.writable()
     return True
@@ -149,7 +151,7 @@ def _memory(source: Any) -> np.ndarray[Any, np.dtype[np.uint8]]:
     if isinstance(source, np.ndarray):
         # Also of types that other libraries have no name for: of the other byte order, times, several fields.
         if source.dtype.hasobject:
-            raise UsageError(f"src of dtype {source.dtype} is refused; give samples, such as numbers")
+            raise UsageError(f"src of dtype {source.dtype} is refused; give an array of numbers")
         source = source.reshape(-1).view("u1") if source.flags.c_contiguous and source.size else source
     try:
         view = memoryview(source)
@@ -159,7 +161,9 @@ def _memory(source: Any) -> np.ndarray[Any, np.dtype[np.uint8]]:
             "a socket, a signal, an object with read, or a list of those"
         ) from None
     if not view.c_contiguous:
-        raise UsageError("src has gaps in memory; give a contiguous array, for instance numpy.ascontiguousarray(src)")
+        raise UsageError(
+            "src is not contiguous in memory; give a contiguous array, for instance numpy.ascontiguousarray(src)"
+        )
     return np.frombuffer(view.cast("B") if view.nbytes else b"", dtype=np.uint8)
 
 
@@ -206,8 +210,8 @@ class Writer:
         """Says so if the beginning of a sample is left."""
         if self._rest:
             raise UsageError(
-                f"output ends within a sample: {len(self._rest)} of its {self._dtype.itemsize} bytes were written; "
-                "write whole samples, or give a dst that takes bytes"
+                f"the output ends within a sample: of the last sample only {len(self._rest)} of {self._dtype.itemsize} "
+                "bytes were written; return whole samples from process=, or give a file as dst"
             )
 
 
@@ -227,7 +231,7 @@ def open_destination(destination: Any, opened: Opened, sources: Opened) -> None:
     elif isinstance(destination, socket.socket):
         opened.add(("socket", "descriptor", _duplicate("dst", destination.fileno())))
     elif isinstance(destination, io.TextIOBase):
-        raise UsageError("dst takes text, and output is bytes; open it in binary mode, or give dst.buffer")
+        raise UsageError("dst takes text, but the output is bytes; open the file in binary mode, or give dst.buffer")
     elif isinstance(destination, io.IOBase) and not _serves("dst", destination):
         raise UsageError(f"dst {_name(destination)} is open for reading only; open it for writing")
     elif isinstance(destination, Signal):
@@ -262,7 +266,7 @@ def _raw(destination: io.RawIOBase) -> Callable[[bytes], int]:
     def write(data: bytes) -> int:
         count = destination.write(data)
         if count is None:  # of other writers it means all
-            raise BlockingIOError(11, "it takes nothing now and does not wait; give a destination that waits")
+            raise BlockingIOError(11, "dst is non-blocking and takes nothing now; give a blocking destination")
         return count
 
     return write
@@ -272,4 +276,6 @@ def _refuse_the_same(descriptor: int, path: str, sources: Opened) -> None:
     about = os.fstat(descriptor)
     for name, kind, source in sources.streams:
         if kind == "descriptor" and stat.S_ISREG(about.st_mode) and os.path.samestat(about, os.fstat(source)):
-            raise UsageError(f"dst {path} is the same file as src {name}; write to another file, and rename it")
+            raise UsageError(
+                f"dst {path} is the same file as src {name}; write to another file, and rename that file afterwards"
+            )

@@ -103,7 +103,7 @@ class Output:
         if len(values) != stop - start:
             raise StoreValueError(
                 f"output[{start}:{stop}] of {self.name!r} takes {stop - start} samples, got {len(values)}; "
-                "give as many, or write another part"
+                f"give {stop - start} samples, or write to another slice"
             )
         return values
 

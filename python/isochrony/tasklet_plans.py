@@ -75,8 +75,8 @@ def writes_once(tasklets: Iterable[Tasklet]) -> None:
         for to, step in known(one.work).sinks:
             if to in writers:
                 raise OptionError(
-                    f"tasklet {one.name!r} is refused: its plan's step {step} writes to what that of tasklet "
-                    f"{writers[to]!r} writes to, and one would overwrite or break up what the other wrote; declare "
-                    "outputs= and leave the sink away, or let one tasklet do it"
+                    f"tasklets {writers[to]!r} and {one.name!r} both write to the output of {step}, so one would "
+                    "overwrite the other; leave out the sink of the plans and declare outputs=, or write it in one "
+                    "tasklet"
                 )
             writers[to] = one.name

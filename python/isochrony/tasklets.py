@@ -92,7 +92,9 @@ class Tasklet:
         if on_workers is not None:
             choice("on_workers", on_workers, _PLACES)
         if not callable(work) and not isinstance(work, Chain):
-            raise OptionError(f"Tasklet({work!r}) is refused; give a function of inputs and outputs, or a plan")
+            raise OptionError(
+                f"Tasklet({work!r}) is refused; give a function with arguments (inputs, outputs), or a plan"
+            )
         self.inputs = _selections("inputs", inputs)
         self.outputs = _selections("outputs", outputs)
         self.work = work
@@ -101,10 +103,14 @@ class Tasklet:
         if isinstance(work, Chain):
             if not self.inputs:
                 raise OptionError(
-                    "Tasklet(plan) needs inputs=: a selection of each signal that the plan scans, such as [signal[:]]"
+                    "Tasklet(plan) needs inputs=; give a selection of each signal that the plan scans, such as "
+                    "inputs=[signal[:]]"
                 )
             if len(self.outputs) > 1:
-                raise OptionError(f"Tasklet(plan) is refused with {len(self.outputs)} outputs; a plan has one, or none")
+                raise OptionError(
+                    f"Tasklet(plan) is refused with {len(self.outputs)} outputs; give one output, or none if the plan "
+                    "has a sink"
+                )
             # Or nobody would wait for who writes it.
             check_scans(work._native, self.inputs)
             self.function_name = known(work).shown
@@ -369,7 +375,7 @@ def _listed(which: str, given: Any) -> list[Any]:
 def _selections(which: str, given: Any) -> list[Selection]:
     # The usual type first: there are thousands.
     if type(given) is not list and isinstance(given, Selection | Signal):
-        raise OptionError(f"{which}={given!r} is refused; put it in a list, as a range: {which}=[signal[0:4096]]")
+        raise OptionError(f"{which}={given!r} is refused; put it in a list, such as {which}=[signal[0:4096]]")
     several = _listed(which, given)
     for one in several:
         if type(one) is not Selection:

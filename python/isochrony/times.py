@@ -100,7 +100,7 @@ def _split(ns: int | Fraction) -> tuple[int, int]:
     """
     if not -(1 << 95) < ns < 1 << 95:
         bits = math.floor(max(ns, -ns)).bit_length() - 1
-        raise TimeError(f"2**{bits} ns are outside the range of times that can be stored; give less than 1e19 s")
+        raise TimeError(f"a time or duration of 2**{bits} ns or more is out of range; give less than 1e19 s")
     if isinstance(ns, int):
         return ns, 0
     units = round(ns * 2**32)
@@ -115,11 +115,11 @@ def _timedelta_ns(value: dt.timedelta) -> int:
 
 def _datetime64_ns(value: np.datetime64 | np.timedelta64) -> int | Fraction:
     if np.isnat(value):
-        raise TimeError("NaT is no time; drop missing times first")
+        raise TimeError("NaT is not a time; drop missing times first")
     unit, step = np.datetime_data(value.dtype)
     if unit in ("Y", "M", "generic"):
         if isinstance(value, np.timedelta64):
-            raise TimeError(f"a timedelta64 in {unit!r} has no fixed length; give seconds or days")
+            raise TimeError(f"a timedelta64 in unit {unit!r} has no fixed length; give one in seconds or days")
         value, unit, step = value.astype("datetime64[D]"), "D", 1
     return int(value.astype(np.int64)) * step * _UNIT_NS[unit]
 
@@ -141,7 +141,7 @@ def civil(time: object) -> tuple[int, int]:
         return _split(_datetime64_ns(time))
     if isinstance(time, dt.datetime):
         if time != time:  # NaT is a datetime to Python
-            raise TimeError("NaT is no time; drop missing times first")
+            raise TimeError("NaT is not a time; drop missing times first")
         since = time - (_EPOCH if time.tzinfo is None else _EPOCH_UTC)
         # A pandas Timestamp carries nanoseconds beside datetime's fields, and keeps them in a difference, which
         # is then a Timedelta; one that overflows nanoseconds counts in coarser units.
@@ -176,7 +176,7 @@ def duration(value: object) -> tuple[int, int]:
         return _split(_datetime64_ns(value))
     if isinstance(value, dt.timedelta):
         if value != value:
-            raise TimeError("NaT is no duration; drop missing values first")
+            raise TimeError("NaT is not a duration; drop missing values first")
         return _timedelta_ns(value), 0
     seconds = _number(value)
     if seconds is None:
@@ -261,8 +261,8 @@ def ratio(value: object) -> tuple[int, int]:
     exact = _pair(value)
     if not exact or max(abs(exact.numerator), exact.denominator) >= 2**63:
         raise TimeError(
-            f"ratio {value!r} is refused; give a number other than zero, a Fraction or a pair of whole numbers such as "
-            "(1, 4096)"
+            f"ratio {value!r} is refused; give a number other than zero, a Fraction, or a pair of whole numbers such "
+            "as (1, 4096)"
         )
     return exact.numerator, exact.denominator
 
@@ -312,7 +312,7 @@ def indices(values: Any) -> tuple[npt.NDArray[np.int64], tuple[int, ...]]:
             f"got {_kind(values, array)} where indices are expected; give whole numbers, or times to index_of()"
         )
     if array.dtype == np.uint64 and array.size and int(array.max()) >= 2**63:
-        raise StoreIndexError(f"index {array.max()} is beyond 64 bits; indices count samples from 0")
+        raise StoreIndexError(f"index {array.max()} is beyond 64 bits; give an index below 2**63")
     return np.ascontiguousarray(array.ravel(), "i8"), array.shape
 
 

@@ -303,7 +303,7 @@ def test_an_existing_file_is_not_replaced_unasked(
         (["scan", "{store}/stn/pressure", "--window", "1s", "--out", "x.txt"], "write a .csv or a .parquet"),
         (["plot", "{store}/stn/pressure", "--out", "x.txt"], "write a .png, .svg, .pdf file"),
         (["plot", "{store}/stn/pressure", "--from", "noon", "--out", "x.png"], "noon"),
-        (["export", "{store}/stn/pressure", "--out", "x.txt"], "write one of .csv"),
+        (["export", "{store}/stn/pressure", "--out", "x.txt"], "one of .csv"),
         (["seal", "{store}", "--codec", "zip"], "zip"),
     ],
 )

@@ -160,7 +160,7 @@ def test_a_folder_that_is_no_store_is_named(tmp_path: Path, capsys: pytest.Captu
 def test_the_demo_does_not_touch_a_folder_of_something_else(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "thesis.tex").write_text("years of work")
     assert main(["demo", "--dir", str(tmp_path)]) == 2
-    assert "holds files that no demo made" in capsys.readouterr().err
+    assert "has files that are not from a demo" in capsys.readouterr().err
     assert (tmp_path / "thesis.tex").read_text() == "years of work"
 
 

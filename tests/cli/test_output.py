@@ -74,7 +74,7 @@ def test_a_stream_to_nowhere_names_it(line: str, store: Path) -> None:
     for nowhere, said in ((">&-", "; it is closed: redirect it"), ("> /dev/full", "; free some space")):
         done = shell(f"{line} < STORE/zarr.json {nowhere}", store)
         assert done.returncode == 3
-        assert done.stderr.startswith("isochrony: writing output 0 (descriptor 1) after 0 bytes: ")
+        assert done.stderr.startswith("isochrony: cannot write output 0 (descriptor 1) after 0 bytes: ")
         assert said in done.stderr
         assert done.stderr.count("\n") == 1
 

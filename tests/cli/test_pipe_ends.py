@@ -33,7 +33,7 @@ def test_a_broken_archive(broken: str) -> None:
     said = done.stderr.decode()
     assert done.returncode == 3, said
     assert 0 < len(done.stdout) < len(DATA)
-    assert said.startswith("isochrony: processing: gunzip: ")
+    assert said.startswith("isochrony: processing failed: gunzip: ")
     assert said.endswith(part(len(done.stdout), "descriptor 1") + "\n")
     if broken == "cut off":
         assert done.stdout == DATA[: len(done.stdout)]

@@ -140,7 +140,7 @@ def test_another_store_may_take_the_place_of_the_one_named(store: Path, capsys: 
     [
         ("{", [], Exit.USAGE, "no JSON"),
         (b"\x93NUMPY", [], Exit.USAGE, "UTF-8"),
-        ('{"isochrony_plan": 2}', [], Exit.USAGE, "save it again"),
+        ('{"isochrony_plan": 2}', [], Exit.USAGE, "save the plan again"),
         (None, [], Exit.USAGE, "plan.json"),
         ("{}", ["--out", "x.txt"], Exit.USAGE, ".csv"),
         ("{}", ["--store", "nowhere"], Exit.USAGE, "nowhere"),

@@ -122,7 +122,7 @@ def test_stations_that_never_recorded_together_are_not_compared(
     [
         (["--dtype", "<i2"], "give --layout, --dtype and --rate, or a --preset"),
         (["--preset", "nope"], "nope"),
-        ([], "headerless samples need --layout"),
+        ([], "samples without headers, give --layout"),
     ],
 )
 def test_raw_recordings_need_a_description(

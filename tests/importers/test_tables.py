@@ -187,7 +187,7 @@ def test_csv_units_and_sample_numbers_stand_in_the_titles(tmp_path: Path) -> Non
 
 def test_csv_whose_sample_numbers_jump_without_times_is_refused(tmp_path: Path) -> None:
     path = write(tmp_path / "a.csv", "index,v\n0,1\n1,2\n5,3\n")
-    with pytest.raises(BadSourceError, match="row 4: its index jumps"):
+    with pytest.raises(BadSourceError, match="row 4: column 'index' jumps"):
         blocks(csv, path, rate=Fraction(100))
 
 

@@ -307,7 +307,7 @@ fn a_control_serves_one_run_at_a_time() {
     assert!(
         PlanError::ControlInUse
             .to_string()
-            .contains("a control of its own")
+            .contains("create a new Control")
     );
     // The first run is as if nobody had asked, and the control serves again.
     assert_eq!(collected(&plan, Some(&control), true), first);

@@ -190,7 +190,7 @@ fn every_refusal_says_what_where_and_how_to_mend() {
                 },
             ),
             "no_recording",
-            &["stn/mic", "no signal", "put it back"],
+            &["stn/mic", "no signal", "restore stn/mic"],
         ),
         (
             PlanError::recording(

@@ -233,7 +233,7 @@ fn what_is_not_fed_back_ends_the_run_with_an_error_that_names_it() {
     let error = plan.unwrap().run().unwrap_err();
     assert_eq!(error.code(), "loop_starved");
     let text = error.to_string();
-    for part in ["delayed", "502 to 1000", "feed back one window"] {
+    for part in ["delayed", "502 to 1000", "return one window"] {
         assert!(text.contains(part), "{text} lacks {part:?}");
     }
 }

@@ -340,6 +340,7 @@ fn parameters_are_changed_in_one_thread_only() {
     let error = windows().run_with(&options).unwrap_err();
     assert_eq!(
         error.to_string(),
-        "workers=2: control changes parameters of a run in one thread only; leave out control, or set workers=1"
+        "workers=2 cannot be combined with control=, which changes parameters only in a run with one thread; set workers=1, \
+         or leave out control="
     );
 }

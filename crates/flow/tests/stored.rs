@@ -203,7 +203,7 @@ fn saved_plans_find_their_signal_again() {
     let error =
         Plan::from_json(&gone, &catalog, &|map| StoredRecording::resolve(map, None)).unwrap_err();
     assert_eq!(error.code(), "no_recording");
-    for part in ["stn/q", "put it back"] {
+    for part in ["stn/q", "restore stn/q"] {
         assert!(error.to_string().contains(part), "{error}");
     }
 }

@@ -43,14 +43,14 @@ pub enum IoError {
         known: String,
     },
     /// A calibration with these options is impossible.
-    #[error("cannot calibrate with {option} {got}; {legal}")]
+    #[error("cannot calibrate with {option} {got}: {legal}")]
     RefusedCalibration {
         option: &'static str,
         got: String,
         legal: &'static str,
     },
     /// The stored profile of this machine is unusable.
-    #[error("the machine's profile {} cannot be used: {reason}; make it again with `isochrony calibrate`, or remove it", path.display())]
+    #[error("the machine's profile {} cannot be used: {reason}; measure again with `isochrony calibrate`, or delete that file", path.display())]
     BadProfile { path: PathBuf, reason: String },
     /// Memory for samples.
     #[error(transparent)]

@@ -18,7 +18,7 @@ pub enum LiveError {
     },
     /// An address that other machines can reach.
     #[error(
-        "{address} accepts samples from any machine that reaches it; listen at 127.0.0.1, or allow it with anyone=True (ListenOptions::anyone)"
+        "{address} would accept samples from any machine in the network; listen at 127.0.0.1, or allow other machines with anyone=True (ListenOptions::anyone)"
     )]
     Exposed {
         /// Where it would listen.
@@ -48,7 +48,7 @@ pub enum LiveError {
     },
     /// A second run reads one feed.
     #[error(
-        "a plan is already reading {address}, and each sample arrives only once; branch that plan, or listen at another port"
+        "a plan is already reading {address}, and each sample arrives only once; use several branches of that plan, or listen at another port"
     )]
     Busy {
         /// Where it listens.
@@ -56,14 +56,16 @@ pub enum LiveError {
     },
     /// A range of a feed was requested.
     #[error(
-        "{address} is a live feed, so a range of it cannot be read; remove the range, or use limit"
+        "{address} is a live feed, so a range of its indices cannot be read; leave out the range, or end the plan with limit(n)"
     )]
     Range {
         /// Where it listens.
         address: String,
     },
     /// No timebase is left in this process.
-    #[error("no timebase is left for the feed: {why}; listen in a new process")]
+    #[error(
+        "the feed needs a new timebase, and this process cannot create more: {why}; listen in a new process"
+    )]
     Timebase {
         /// The reason.
         why: isochrony_time::TimeError,

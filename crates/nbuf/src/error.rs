@@ -74,7 +74,7 @@ pub enum NbufError {
         why: io::Error,
     },
     /// The processor failed or panicked.
-    #[error("processing{}: {why}", place(*offset, *length, why))]
+    #[error("processing failed{}: {why}", place(*offset, *length, why))]
     Process {
         /// Offset in the stream of the failed record, or of the block.
         offset: u64,
@@ -85,7 +85,7 @@ pub enum NbufError {
         why: Cause,
     },
     /// An output cannot be written.
-    #[error("writing output {output} ({name}) after {written} bytes: {why}")]
+    #[error("cannot write output {output} ({name}) after {written} bytes: {why}")]
     Write {
         /// Number of the output.
         output: usize,
@@ -98,7 +98,7 @@ pub enum NbufError {
         why: io::Error,
     },
     /// A worker thread cannot be started.
-    #[error("starting worker {worker}: {why}; ask for fewer workers")]
+    #[error("worker thread {worker} cannot be started: {why}; set a smaller workers=")]
     Thread {
         /// Number of the worker.
         worker: usize,
@@ -107,7 +107,9 @@ pub enum NbufError {
         why: io::Error,
     },
     /// The caller interrupted it.
-    #[error("interrupted; what was written is a part of the output")]
+    #[error(
+        "the run was interrupted, so the output is incomplete; run it again for the whole output"
+    )]
     Interrupted,
 }
 
@@ -345,7 +347,7 @@ mod tests {
                         offset: 10,
                     }),
                 },
-                &["processing: unzstd: the stream ends at byte 10 without"],
+                &["processing failed: unzstd: the stream ends at byte 10 without"],
             ),
             (
                 NbufError::Write {
@@ -361,9 +363,9 @@ mod tests {
                     worker: 4,
                     why: full(),
                 },
-                &["worker 4", "fewer workers"],
+                &["worker 4", "smaller workers="],
             ),
-            (NbufError::Interrupted, &["interrupted", "part"]),
+            (NbufError::Interrupted, &["interrupted", "incomplete"]),
         ];
         let mut codes: Vec<_> = examples.iter().map(|(error, _)| error.code()).collect();
         for (error, words) in &examples {

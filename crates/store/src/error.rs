@@ -206,14 +206,14 @@ pub enum StoreError {
         known: String,
     },
     /// A calibration that cannot be made so.
-    #[error("cannot calibrate with {option} {got}; {legal}")]
+    #[error("cannot calibrate with {option} {got}: {legal}")]
     RefusedCalibration {
         option: &'static str,
         got: String,
         legal: &'static str,
     },
     /// What is kept of this machine's costs cannot be used.
-    #[error("the machine's profile {} cannot be used: {reason}; make it again with `isochrony calibrate`, or remove it", path.display())]
+    #[error("the machine's profile {} cannot be used: {reason}; measure again with `isochrony calibrate`, or delete that file", path.display())]
     BadProfile {
         path: PathBuf,
         /// What is wrong with it.

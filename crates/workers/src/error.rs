@@ -71,7 +71,7 @@ pub enum CallError {
     #[error("{}: {}", .0.class, .0.message)]
     Raised(RemoteException),
     /// The execution was stopped.
-    #[error("it was stopped with the run")]
+    #[error("the call was cancelled, since the run was stopped")]
     Stopped,
     /// A signal handler of the host language raised this.
     #[error("{0}")]
@@ -94,8 +94,8 @@ pub enum CallError {
     },
     /// A process ended before it was ready.
     #[error(
-        "a worker process {end} before it was ready; what it printed says why; give on_workers=\"inline\" to call \
-         {function} in this process"
+        "a worker process {end} before it was ready; see its output above, or give on_workers=\"inline\" to call {function} \
+         in this process"
     )]
     DiedAtStart {
         /// Name of the function.
@@ -105,8 +105,8 @@ pub enum CallError {
     },
     /// A process ended, and with it the state that a function keeps between calls.
     #[error(
-        "the worker process of {function} {end}, and what {function} remembered is lost{}; run the plan again, or give \
-         on_workers=\"inline\" to call it in this process",
+        "the worker process of {function} {end}, so the state that {function} keeps between calls is lost{}; run the \
+         plan again, or give on_workers=\"inline\" to call it in this process",
         kill_hint(.end)
     )]
     StateLost {
@@ -154,8 +154,8 @@ pub enum CallError {
     },
     /// No memory to share.
     #[error(
-        "{bytes} bytes of shared memory for a worker process of {function} cannot be had ({error}); run with fewer workers, \
-         or cut smaller {units}"
+        "{bytes} bytes of shared memory for a worker process of {function} cannot be allocated ({error}); run with fewer \
+         workers, or make the {units} smaller"
     )]
     OutOfMemory {
         /// Name of the function.

@@ -76,7 +76,7 @@ def _prepare(folder: Path) -> None:
         raise UsageError(f"{folder} is a file; name a folder with --dir")
     if folder.is_dir() and any(folder.iterdir()):
         if not any((folder / name).exists() for name in (_MARK, "truth.json")):
-            raise UsageError(f"{folder} holds files that no demo made; name another with --dir")
+            raise UsageError(f"{folder} has files that are not from a demo; name another folder with --dir")
         for name in _MADE:
             if (folder / name).exists():
                 shutil.rmtree(folder / name)

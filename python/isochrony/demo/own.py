@@ -93,7 +93,7 @@ def run_own(source: Path, folder: Path, how: Recordings | None = None) -> int:
         print_refused(in_option_words(summary)["problems"], sys.stdout)
     if not found:
         raise UsageError(
-            f"nothing below {source} could be imported; headerless samples need "
+            f"no file below {source} could be imported; if the files are samples without headers, give "
             "--layout TEMPLATE --dtype '<i2' --rate HZ, or a --preset"
         )
     store = open_(store_path)
@@ -121,7 +121,9 @@ def _import(writer: Any, source: Path, how: Recordings, progress: ImportProgress
     if not how.raw:
         given["layout"] = None
     elif how.preset is None and None in (how.layout, how.dtype, how.rate):
-        raise UsageError("raw recordings do not describe themselves: give --layout, --dtype and --rate, or a --preset")
+        raise UsageError(
+            "raw recordings have no header that states their format; give --layout, --dtype and --rate, or a --preset"
+        )
     return import_recordings(writer, source, progress, given)
 
 
@@ -142,7 +144,7 @@ def _prepare(source: Path, folder: Path) -> Path:
     store_path = folder / "own.iso"
     if store_path.exists():
         if not (store_path / ".isochrony").is_dir():
-            raise UsageError(f"{store_path} is not a store; name another folder with --dir")
+            raise UsageError(f"{store_path} exists and is not a store; name another folder with --dir")
         shutil.rmtree(store_path)
     folder.mkdir(parents=True, exist_ok=True)
     return store_path

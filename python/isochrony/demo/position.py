@@ -128,9 +128,9 @@ def locate(heard: Sequence[Heard], pipes: Sequence[Pipe] = PIPES) -> Position:
         UsageError: too few stations, an error that is not above 0, or no pipe from which all can be reached.
     """
     if len({one.junction for one in heard}) < 2:
-        raise UsageError(f"{len(heard)} arrivals tell no place; give those of two stations at least")
+        raise UsageError(f"{len(heard)} arrivals do not determine a position; give arrivals at two or more stations")
     if not all(one.error_s > 0 and math.isfinite(one.error_s) for one in heard):
-        raise UsageError("an arrival's error_s must be finite and above 0")
+        raise UsageError("the error_s of an arrival is not finite and above 0; give its standard error in seconds")
     pieces = [piece for pipe in pipes for piece in _pieces(pipe, heard, pipes)]
     if not pieces:
         names = ", ".join(sorted({one.junction for one in heard}))

@@ -86,8 +86,8 @@ def _columns(table: _Table, kinds: Kinds, signal: str, options: Options) -> dict
     names = [name for name in names if name not in counts]
     if counts and table.time is None and (row := kinds.jump(_INDEX)) is not None:
         raise BadSourceError(
-            f"row {row}: its index jumps, and without a time column a gap cannot be placed; give its stretches files "
-            "of their own"
+            f"row {row}: column 'index' jumps, and a file without a time column cannot have gaps; add a time column, "
+            "or split the file at this row and import each part by itself with start=TIME of its first sample"
         )
     if len(names) > 1 or not counts:
         titles = {name: _title(name) for name in names}

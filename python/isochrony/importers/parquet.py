@@ -154,8 +154,9 @@ class _Table:
             if self._time is None and (steps != 1).any():
                 at = int(np.flatnonzero(steps != 1)[0])
                 raise BadSourceError(
-                    f"row {row + at + (last is None)}: its index jumps from {numbers[at]} to {numbers[at + 1]}, and "
-                    "without a time column a gap cannot be placed; export its stretches to files of their own"
+                    f"row {row + at + (last is None)}: column 'index' jumps from {numbers[at]} to {numbers[at + 1]}, "
+                    "and a file without a time column cannot have gaps; add a time column, or split the file at this "
+                    "row and import each part by itself with start=TIME of its first sample"
                 )
             row += table.num_rows
             last = int(numbers[-1]) if len(numbers) else last

@@ -80,7 +80,9 @@ pub struct FrameHeader {
 #[non_exhaustive]
 pub enum FrameError {
     /// Too few bytes, or too many.
-    #[error("the frame header announces {expected} bytes, {got} arrived")]
+    #[error(
+        "the frame header announces {expected} bytes, but the frame has {got}; send each frame whole"
+    )]
     Length {
         /// Bytes that the header announces, or a header's length.
         expected: usize,
@@ -89,14 +91,14 @@ pub enum FrameError {
     },
     /// Not a frame, or of an unknown version.
     #[error(
-        "not a frame: it starts with the bytes {got:02x?}, not with \"ISOF\" and version 1 or 2"
+        "not a frame: the data starts with the bytes {got:02x?}, not with \"ISOF\" and version 1 or 2; check the sender"
     )]
     Magic {
         /// The first bytes.
         got: [u8; 5],
     },
     /// An illegal dtype, flag, index or description.
-    #[error("illegal {field}={got} in a frame")]
+    #[error("the frame has an illegal field {field}={got}; correct the sender")]
     Field {
         /// Name of the field.
         field: &'static str,
@@ -104,7 +106,9 @@ pub enum FrameError {
         got: u64,
     },
     /// The bytes were changed on the way.
-    #[error("frame checksum mismatch: {expected:08x} in the header, {got:08x} computed")]
+    #[error(
+        "the frame was damaged on its way: its header states checksum {expected:08x}, its bytes give {got:08x}; send it again"
+    )]
     Checksum {
         /// The checksum that the frame states.
         expected: u32,

@@ -120,7 +120,7 @@ fn outputs_that_panic_or_fail_keep_earlier_output_and_do_not_hang() {
                 .expect_err("it panics or fails");
                 let text = failure.error.to_string();
                 assert!(
-                    text.contains("writing output 0 (writer)") && text.contains("rotten"),
+                    text.contains("cannot write output 0 (writer)") && text.contains("rotten"),
                     "{text}"
                 );
                 assert!(!failure.report.complete);

@@ -20,12 +20,12 @@ pub enum TaskletError {
     },
     /// Two tasklets have one name.
     #[error(
-        "two tasklets are called {name:?}; give each a name of its own, by which a run can be resumed"
+        "two tasklets have the name {name:?}; give each a different name=, since a resumed run recognizes tasklets by name"
     )]
     DuplicateName { name: String },
     /// A tasklet shall run after an unknown one.
     #[error(
-        "tasklet {name:?} is to run after {after:?}, which was not added; add it, or correct the name"
+        "tasklet {name:?} has after={after:?}, but no tasklet of that name was added; add tasklet {after:?}, or correct after="
     )]
     UnknownTasklet { name: String, after: String },
     /// Two tasklets write one sample.
@@ -40,14 +40,14 @@ pub enum TaskletError {
         end: i64,
     },
     /// Tasklets wait for one another.
-    #[error("tasklets wait for one another: {path}; take one of these dependencies away")]
+    #[error("tasklets wait for one another: {path}; remove one of these dependencies")]
     Cycle {
         /// Names in a circle, each with why it waits for the next.
         path: String,
     },
     /// No tasklet writes an input without samples.
     #[error(
-        "tasklet {name:?} reads samples {start}..{end} of {signal}, which are not there and which no tasklet writes; add the tasklet that does, or read within what is written"
+        "tasklet {name:?} reads samples {start}..{end} of {signal}, but these do not exist and no tasklet writes them; add a tasklet that writes them, or choose an input range that exists"
     )]
     NobodyWrites {
         name: String,
@@ -57,7 +57,7 @@ pub enum TaskletError {
     },
     /// This order exceeds the scratch budget.
     #[error(
-        "scratch={budget} bytes are too few: at tasklet {name:?} {needed} bytes of scratch are in use, even one tasklet at a time{order}; give scratch={needed} or more, or smaller tasklets"
+        "scratch={budget} bytes are too few: when tasklet {name:?} runs, {needed} bytes of scratch are in use, even with one tasklet at a time{order}; give scratch={needed} or more, or make the tasklets smaller"
     )]
     ScratchTooSmall {
         budget: u64,
@@ -68,7 +68,7 @@ pub enum TaskletError {
     },
     /// An output already has samples.
     #[error(
-        "tasklet {name:?} would overwrite {signal}: {start}..{end} already has samples (first at index {at}); mark the range invalid, write elsewhere, or continue the earlier run with resume{}", elsewhere(journal.as_deref())
+        "tasklet {name:?} would overwrite {signal}: {start}..{end} already has samples (first at index {at}); mark the range invalid with mark_invalid({start}, {end}), choose another output, or continue the earlier run with resume=True{}", elsewhere(journal.as_deref())
     )]
     OutputOccupied {
         name: String,
@@ -81,7 +81,7 @@ pub enum TaskletError {
     },
     /// A tasklet ended without writing all its outputs.
     #[error(
-        "tasklet {name:?} ended without writing samples {start}..{end} of {signal}, which it declares as an output; write them, or declare less"
+        "tasklet {name:?} ended without writing samples {start}..{end} of {signal}, which it declares as an output; write all of them, or declare a smaller output range"
     )]
     MissingOutput {
         name: String,
@@ -91,7 +91,7 @@ pub enum TaskletError {
     },
     /// A tasklet wrote something undeclared.
     #[error(
-        "tasklet {name:?} writes {got}, but its output {output} is {expected}; write what is declared"
+        "tasklet {name:?} writes {got}, but its output {output} is {expected}; write what is declared, or declare another output"
     )]
     WrongOutput {
         name: String,
@@ -108,7 +108,7 @@ pub enum TaskletError {
     },
     /// At least one tasklet failed; the report tells of each.
     #[error(
-        "tasklet {name:?} failed: {why}{}; {}mend it and run again{}", others(*failed, *not_run), kept(*resumable), with_resume(*resumable)
+        "tasklet {name:?} failed: {why}{}; {}correct the cause and run again{}", others(*failed, *not_run), kept(*resumable), with_resume(*resumable)
     )]
     Failed {
         name: String,
@@ -129,20 +129,20 @@ pub enum TaskletError {
         resumable: bool,
     },
     /// The journal cannot be read or written.
-    #[error("cannot {action} the journal {}: {source}; without it a run cannot be resumed: free some space or choose another place by journal", path.display())]
+    #[error("cannot {action} the journal {}: {source}; a run without a journal cannot be resumed: free some space, or give journal= another path", path.display())]
     Journal {
         action: &'static str,
         path: PathBuf,
         source: io::Error,
     },
     /// Another run writes the journal.
-    #[error("the journal {} is being written by another run of tasklets with these outputs; wait for it, or give this one a journal of its own", path.display())]
+    #[error("the journal {} is in use by another run of tasklets with the same outputs; wait for that run to end, or give this run another path with journal=", path.display())]
     JournalInUse { path: PathBuf },
     /// The journal's file holds something else.
-    #[error("{} is refused as a journal: it holds something else, which a journal would take the place of; give journal a new file", path.display())]
+    #[error("{} exists and is not a journal, so it is not overwritten; give journal= the path of a new file", path.display())]
     NotAJournal { path: PathBuf },
     /// The system refuses a thread.
-    #[error("starting worker {worker}: {source}; ask for fewer workers")]
+    #[error("worker thread {worker} cannot be started: {source}; set a smaller workers=")]
     Thread { worker: usize, source: io::Error },
     /// An error of a store.
     #[error(transparent)]
@@ -169,9 +169,9 @@ fn elsewhere(journal: Option<&Path>) -> String {
 
 fn kept(resumable: bool) -> &'static str {
     if resumable {
-        "what was finished is noted: "
+        "finished tasklets are recorded in the journal: "
     } else {
-        "nothing was noted, since no tasklet writes to a store and no journal was given: "
+        "no finished tasklet was recorded, since none writes to a store and no journal= was given: "
     }
 }
 

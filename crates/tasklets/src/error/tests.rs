@@ -19,7 +19,7 @@ fn examples() -> Vec<(TaskletError, &'static [&'static str])> {
         ),
         (
             TaskletError::DuplicateName { name: name() },
-            &["\"t\"", "give each a name"],
+            &["\"t\"", "give each a different name="],
         ),
         (
             TaskletError::UnknownTasklet {
@@ -56,7 +56,7 @@ fn examples() -> Vec<(TaskletError, &'static [&'static str])> {
                 start: 3,
                 end: 7,
             },
-            &["\"t\"", "3..7 of stn/x", "add the tasklet"],
+            &["\"t\"", "3..7 of stn/x", "add a tasklet"],
         ),
         (
             TaskletError::ScratchTooSmall {
@@ -81,7 +81,7 @@ fn examples() -> Vec<(TaskletError, &'static [&'static str])> {
                 "stn/x: 3..7",
                 "first at index 5",
                 "mark the range invalid",
-                "resume and journal=/a/1.journal",
+                "resume=True and journal=/a/1.journal",
             ],
         ),
         (
@@ -91,7 +91,11 @@ fn examples() -> Vec<(TaskletError, &'static [&'static str])> {
                 start: 3,
                 end: 7,
             },
-            &["\"t\"", "3..7 of stn/x", "write them, or declare less"],
+            &[
+                "\"t\"",
+                "3..7 of stn/x",
+                "write all of them, or declare a smaller",
+            ],
         ),
         (
             TaskletError::WrongOutput {
@@ -151,20 +155,20 @@ fn examples() -> Vec<(TaskletError, &'static [&'static str])> {
             TaskletError::JournalInUse {
                 path: "/a/journal".into(),
             },
-            &["/a/journal", "wait for it"],
+            &["/a/journal", "wait for that run"],
         ),
         (
             TaskletError::NotAJournal {
                 path: "/a/journal".into(),
             },
-            &["/a/journal", "give journal a new file"],
+            &["/a/journal", "give journal= the path of a new file"],
         ),
         (
             TaskletError::Thread {
                 worker: 3,
                 source: io(),
             },
-            &["worker 3", "no luck", "ask for fewer"],
+            &["worker 3", "no luck", "set a smaller workers="],
         ),
         (
             TaskletError::Store(StoreError::NoSuchEvent {
@@ -238,9 +242,11 @@ fn resume_is_spoken_of_only_where_something_was_noted() {
         [failed.to_string(), interrupted.to_string()]
     };
     for said in said(true) {
-        assert!(said.contains("is noted") && said.ends_with("run again with resume"));
+        assert!(
+            said.contains("recorded in the journal") && said.ends_with("run again with resume")
+        );
     }
     for said in said(false) {
-        assert!(said.contains("nothing was noted") && !said.contains("resume"));
+        assert!(said.contains("no finished tasklet was recorded") && !said.contains("resume"));
     }
 }

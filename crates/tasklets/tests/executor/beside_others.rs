@@ -82,7 +82,7 @@ fn another_journal_that_claims_an_output_is_named_and_can_be_gone_on_with() {
     let refused = run(&executor(with(1, 0), both()), true).unwrap_err();
     assert_eq!(refused.error.code(), "output_occupied");
     let said = refused.to_string();
-    let (_, path) = said.split_once("resume and journal=").expect(&said);
+    let (_, path) = said.split_once("resume=True and journal=").expect(&said);
     let mut options = with(1, 0);
     options.journal = Some(path.split_once(", since").unwrap().0.into());
     let report = run(&executor(options, both()), true).unwrap();

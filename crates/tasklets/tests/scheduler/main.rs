@@ -180,7 +180,7 @@ fn a_budget_that_cannot_be_met_is_refused_before_the_run() {
     assert_eq!(error.code(), "scratch_too_small");
     assert_eq!(
         error.to_string(),
-        "scratch=599 bytes are too few: at tasklet \"fft 1 0\" 600 bytes of scratch are in use, even one tasklet at a time; give scratch=600 or more, or smaller tasklets"
+        "scratch=599 bytes are too few: when tasklet \"fft 1 0\" runs, 600 bytes of scratch are in use, even with one tasklet at a time; give scratch=600 or more, or make the tasklets smaller"
     );
     let given = order(&fft_adder(3), OrderPolicy::Given, 1000)
         .unwrap_err()

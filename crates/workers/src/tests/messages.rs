@@ -27,7 +27,10 @@ fn every_error_has_its_message() {
     let error = || std::io::Error::other("out of luck");
     let messages = [
         (CallError::Raised(exception), "ValueError: too short"),
-        (CallError::Stopped, "it was stopped with the run"),
+        (
+            CallError::Stopped,
+            "the call was cancelled, since the run was stopped",
+        ),
         (CallError::Signal("Ctrl-C".into()), "Ctrl-C"),
         (
             CallError::NoCommand {
@@ -47,7 +50,7 @@ fn every_error_has_its_message() {
                 function: function(),
                 end: end(),
             },
-            "a worker process ended with exit status 3 before it was ready; what it printed says why; give \
+            "a worker process ended with exit status 3 before it was ready; see its output above, or give \
              on_workers=\"inline\" to call <lambda> in this process",
         ),
         (
@@ -55,8 +58,8 @@ fn every_error_has_its_message() {
                 function: function(),
                 end: end(),
             },
-            "the worker process of <lambda> ended with exit status 3, and what <lambda> remembered is lost; run the plan \
-             again, or give on_workers=\"inline\" to call it in this process",
+            "the worker process of <lambda> ended with exit status 3, so the state that <lambda> keeps between calls is \
+             lost; run the plan again, or give on_workers=\"inline\" to call it in this process",
         ),
         (
             CallError::DiedTwice {
@@ -90,8 +93,8 @@ fn every_error_has_its_message() {
                 error: error(),
                 units: "windows",
             },
-            "4096 bytes of shared memory for a worker process of <lambda> cannot be had (out of luck); run with fewer \
-             workers, or cut smaller windows",
+            "4096 bytes of shared memory for a worker process of <lambda> cannot be allocated (out of luck); run with \
+             fewer workers, or make the windows smaller",
         ),
         (
             CallError::Unreachable {

@@ -23,7 +23,9 @@ pub enum OpErrorKind {
     #[error(transparent)]
     Expression(#[from] isochrony_expr::ExprError),
     /// An item that does not fit the type of its port.
-    #[error("got {got}, but the type of the input is {expected}; correct the operator before it")]
+    #[error(
+        "got {got}, but the type of the input is {expected}; correct the operator before this one, which emits {got}"
+    )]
     WrongItem {
         /// What the port's type asks for.
         expected: &'static str,
@@ -66,7 +68,7 @@ pub enum OpErrorKind {
     /// One input of a fan-in ran ahead of another until the queues were full.
     #[error(
         "fan_in_starved: {ahead} is {skew} samples ahead of {behind}, and {queued} queued bytes reached the limit of {cap}; \
-         raise memory=, or let neither branch buffer so many items"
+         raise memory=, or shorten the windows and delays of the branch that is behind"
     )]
     FanInStarved {
         /// The edge whose queue is full.
@@ -82,7 +84,8 @@ pub enum OpErrorKind {
     },
     /// What was fed back is not the loop's next item.
     #[error(
-        "index {got} was fed back, but {expected} is next; feed back one window, or sample, for each of the input"
+        "the feedback loop returned index {got}, but index {expected} is next; return one window, or sample, for each that \
+         enters the loop"
     )]
     LoopSkipped {
         /// First index of what must be fed back next.
@@ -92,8 +95,8 @@ pub enum OpErrorKind {
     },
     /// All sources ended while a loop waited for feedback.
     #[error(
-        "indices {} to {} wait for feedback, but all sources have ended; feed back one window, or sample, for each of the \
-         input", waiting.start, waiting.end
+        "indices {} to {} wait for the feedback loop, but all sources have ended; return one window, or sample, for each that \
+         enters the loop", waiting.start, waiting.end
     )]
     LoopStarved {
         /// Indices of the waiting items.
@@ -101,7 +104,7 @@ pub enum OpErrorKind {
     },
     /// More groups than allowed.
     #[error(
-        "{groups} groups would exceed most={most}; group by fewer or coarser keys, or raise most="
+        "{groups} groups are more than most={most} allows; group by fewer or coarser keys, or raise most="
     )]
     TooManyGroups {
         /// Groups, including the one too many.
@@ -125,7 +128,9 @@ pub enum OpErrorKind {
         unit: &'static str,
     },
     /// Columns do not match the port's fields.
-    #[error("rows: {0}; correct the operator that made them")]
+    #[error(
+        "the rows do not match the columns declared for them ({0}); correct the operator that emits these rows"
+    )]
     Arrow(#[from] arrow_schema::ArrowError),
     /// User code or a source failed.
     #[error("{0}")]
@@ -134,14 +139,14 @@ pub enum OpErrorKind {
     #[error("interrupted; run the plan again")]
     Interrupted,
     /// User code panicked.
-    #[error("panicked: {message}; correct the operator's code")]
+    #[error("the code of the operator panicked: {message}; correct that code")]
     Panicked {
         /// The panic's message.
         message: String,
     },
     /// No worker thread could be started.
     #[error(
-        "no thread could be started for the workers; set workers=1, or raise the limit of threads (ulimit -u)"
+        "the system refuses to start threads for the workers; set workers=1, or raise the limit of threads (ulimit -u)"
     )]
     NoThread,
 }

@@ -8,7 +8,8 @@ use isochrony_store::StoreError;
 pub enum PlanError {
     /// A control was given to more than one worker.
     #[error(
-        "workers={workers}: control changes parameters of a run in one thread only; leave out control, or set workers=1"
+        "workers={workers} cannot be combined with control=, which changes parameters only in a run with one thread; set \
+         workers=1, or leave out control="
     )]
     ControlNeedsOneWorker {
         /// Workers requested.
@@ -23,7 +24,7 @@ pub enum PlanError {
         known: String,
     },
     /// Wrong number of inputs.
-    #[error("{operator} takes {expected} input(s), got {got}; connect {expected}")]
+    #[error("{operator} takes {expected} input(s), but {got} are connected; connect {expected}")]
     Inputs {
         /// The operator.
         operator: &'static str,
@@ -156,7 +157,7 @@ pub enum PlanError {
         known: String,
     },
     /// A predicate that is not one bool per window.
-    #[error("filter takes one bool per window, got {expression}; {mend}")]
+    #[error("filter needs an expression that gives one bool per window, got {expression}; {mend}")]
     Predicate {
         /// The expression and its type.
         expression: String,
@@ -174,13 +175,15 @@ pub enum PlanError {
         mend: &'static str,
     },
     /// JSON that is no saved plan.
-    #[error("the plan cannot be read: {why}; save it again with this version")]
+    #[error("the plan cannot be read: {why}; save the plan again with this version of Isochrony")]
     Unreadable {
         /// What is wrong where.
         why: String,
     },
     /// A user's operator refuses its inputs, or declares no valid outputs.
-    #[error("{operator} cannot be part of this plan: {why}; correct it, or connect other inputs")]
+    #[error(
+        "{operator} cannot be part of this plan: {why}; correct {operator}, or connect other inputs to it"
+    )]
     Refused {
         /// The operator, as it prints.
         operator: String,
@@ -189,7 +192,8 @@ pub enum PlanError {
     },
     /// A recording of a saved plan that does not exist.
     #[error(
-        "the plan reads {recording}, which cannot be opened: {why}; put it back, or name another store"
+        "the plan reads {recording}, which cannot be opened: {why}; restore {recording}, or read the plan with a store that has \
+         it"
     )]
     NoRecording {
         /// Name of the recording.
@@ -242,11 +246,14 @@ pub enum PlanError {
         adjustable: String,
     },
     /// A control that is used by two executions at the same time.
-    #[error("this control is used by a run that has not ended; give each run a control of its own")]
+    #[error(
+        "this control is in use by a run that has not ended; create a new Control for each run that is active at the same time"
+    )]
     ControlInUse,
     /// A change of an operator that is not being executed.
     #[error(
-        "this {operator} is not part of the running plan; name the plan that ends in it, as it was built"
+        "control.set() got a plan that ends with {operator}, but this {operator} is not part of the running plan; give the plan \
+         object from which the running plan was built"
     )]
     NotRunning {
         /// The operator.
@@ -297,7 +304,7 @@ pub enum PlanError {
         closed: usize,
     },
     /// An output that the operator does not have.
-    #[error("{operator} has {have} output(s), so there is no output {got}; choose 0 to {}", have - 1)]
+    #[error("{operator} has no output {got}, only {have} output(s); choose an output from 0 to {}", have - 1)]
     NoSuchOutput {
         /// The operator.
         operator: &'static str,
