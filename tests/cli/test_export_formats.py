@@ -64,7 +64,7 @@ def test_a_gap_is_a_file_each_or_an_error_that_says_so(store: Path, capsys: pyte
     assert main(["export", f"{store}/odd/gap", "--format", "wav"]) == 2
     said = capsys.readouterr().err
     assert (
-        "odd/gap has a gap of 50 samples at index 100, which wav files cannot store; write one file for each gap-free part with --split"
+        "odd/gap has a gap of 50 samples at index 100, which wav files cannot store; write one file for each gap-free part"
         in said
     )
     assert main(["export", f"{store}/odd/gap", "--format", "wav", "--split"]) == 0
@@ -78,7 +78,7 @@ def test_runs_without_a_gap_are_told_apart_too(store: Path, capsys: pytest.Captu
     iso.import_files(store, ["x.npy", "y.npy"], rate=8000, signal="both")
     assert main(["export", f"{store}/both", "--format", "wav"]) == 2
     assert (
-        "both has a new run at index 100, which wav files cannot store; write one file for each gap-free part with --split"
+        "both has a new run at index 100, which wav files cannot store; write one file for each gap-free part"
         in capsys.readouterr().err
     )
 
