@@ -4,12 +4,14 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use isochrony_segment::SigSeg;
+use serde_json::{Map, Value};
 
 use super::segment_cutter::SegmentCutter;
 use super::snapshot::align_to_grain;
+use crate::plan::sent::{SentObject, SentObjects};
 use crate::{
-    Break, IndexedSnapshot, OpError, PortType, Portion, PortionOverlap, RangePortion, Recording,
-    Snapshot, Source, SourceEvent,
+    Break, IndexedSnapshot, OpError, PlanError, PortType, Portion, PortionOverlap, RangePortion,
+    Recording, Snapshot, Source, SourceEvent,
 };
 
 /// Segments in memory, in index order and of one stream and dtype. Missing indices between them are gaps.
@@ -60,6 +62,11 @@ impl Recording for Segments {
 
     fn is_splittable(&self) -> bool {
         true
+    }
+
+    fn sent(&self, objects: &mut SentObjects) -> Result<Map<String, Value>, PlanError> {
+        let samples = objects.add(SentObject::Samples(self.segments.clone()));
+        Ok(Map::from_iter([("samples".into(), samples)]))
     }
 
     fn within(&self) -> Option<Range<i64>> {

@@ -23,6 +23,8 @@ use crate::time::Time;
 /// Across a gap or a clock step that is an error which names it: iterate over `segments`, or ask for
 /// `values(fill=...)`.
 ///
+/// It can be pickled as its signal can.
+///
 /// Raises:
 ///     isochrony.GapError: an array was asked for across a gap or a clock step.
 #[pyclass(frozen, module = "isochrony")]

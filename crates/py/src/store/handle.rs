@@ -12,6 +12,7 @@ use isochrony_store::Signal;
 use pyo3::prelude::*;
 
 use crate::errors::Result;
+use crate::store::pickling::SnapshotCache;
 
 /// Shared by its Python objects.
 pub(crate) struct OpenStore {
@@ -21,12 +22,13 @@ pub(crate) struct OpenStore {
     shown: AtomicU64,
     /// Key in [`OPENINGS`].
     number: u64,
+    pub(crate) snapshots: SnapshotCache,
 }
 
 /// Open stores by number. A signal unpickled in the process that pickled it (as Dask does) belongs to the same opening,
 /// and shows uncommitted changes.
 static OPENINGS: Mutex<Option<HashMap<u64, Weak<OpenStore>>>> = Mutex::new(None);
-static NEXT_NUMBER: AtomicU64 = AtomicU64::new(0);
+static NEXT_NUMBER: AtomicU64 = AtomicU64::new(1);
 
 impl OpenStore {
     pub(crate) fn new(store: isochrony_store::Store) -> Arc<Self> {
@@ -37,6 +39,7 @@ impl OpenStore {
             epoch: AtomicU64::new(0),
             shown: AtomicU64::new(shown),
             number,
+            snapshots: SnapshotCache::default(),
         });
         openings(|all| all.insert(number, Arc::downgrade(&shared)));
         shared
@@ -45,6 +48,18 @@ impl OpenStore {
     pub(crate) fn find(number: u64) -> Option<Arc<Self>> {
         let found = openings(|all| all.get(&number).and_then(Weak::upgrade));
         found.filter(|shared| !shared.store.is_closed())
+    }
+
+    /// All of this process.
+    pub(crate) fn all() -> Vec<Arc<Self>> {
+        // Dropped by the caller: the last reference to one takes it out of the table.
+        openings(|all| all.values().filter_map(Weak::upgrade).collect())
+    }
+
+    /// The opening through which a signal is seen, if it has not been dropped.
+    pub(crate) fn showing(signal: &Signal) -> Option<Arc<Self>> {
+        let mut all = Self::all().into_iter();
+        all.find(|shared| shared.store.shows(signal))
     }
 
     pub(crate) fn number(&self) -> u64 {
@@ -97,6 +112,17 @@ impl Follower {
             seen: Mutex::new(CachedSignal { signal, epoch }),
             live,
         }
+    }
+
+    /// Takes in what was committed; whether there was anything.
+    pub(crate) fn refresh(&self) -> Result<bool> {
+        let is_new = self.shared.refresh()?;
+        if self.live {
+            return Ok(is_new);
+        }
+        // One that was unpickled may be behind a store that has nothing new.
+        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        Ok(seen.signal.refresh()? || is_new)
     }
 
     /// The newest state; of a closed store, the last one seen.
