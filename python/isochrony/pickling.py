@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import pickle
 import sys
+from types import FrameType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from .functions import shown
@@ -52,8 +53,8 @@ def _portable(kind: str, one: Any) -> Any:
         first = next(iter(str(error).splitlines()), "")
         raise PlanError(
             f"a plan that calls {shown(one)} cannot be pickled ({type(error).__name__}: {first}); define it with def "
-            "at the top of a module that the other process can import, or pickle the plan with cloudpickle, which sends "
-            "functions by value"
+            "at the top of a module that the other process can import, or pickle the plan with cloudpickle, which "
+            "sends functions by value"
         ) from error
     return one
 
@@ -67,9 +68,9 @@ class _Nowhere:
 
 def _is_pickled_by_value() -> bool:
     """Whether it is not `pickle` that pickles, but a library that sends functions by value."""
-    frame = sys._getframe(1)
+    frame: FrameType | None = sys._getframe(1)
     while frame is not None:
         if frame.f_globals.get("__name__", "").partition(".")[0] in ("cloudpickle", "dill"):
             return True
-        frame = frame.f_back  # type: ignore[assignment]
+        frame = frame.f_back
     return False
