@@ -22,7 +22,6 @@ VENV := .venv
 BIN := $(VENV)/bin
 LOCK := requirements/dev.txt
 PIP := $(BIN)/python -m pip --disable-pip-version-check
-ZIG_VERSION := 0.15.2
 FUZZ_SECONDS ?= 60
 TEST_PROCESSES ?= 2
 SOAK_SECONDS ?= 3600
@@ -91,16 +90,13 @@ demo: build-release
 # --- packages -----------------------------------------------------------------
 
 # The wheel is built of the unpacked source distribution, so both are known to be whole. Its tag names the oldest glibc
-# with which it runs, which is about this machine's; with MANYLINUX=manylinux_2_28 Zig links it for that of 2018.
-MANYLINUX ?=
-WHEEL_FOR = $(if $(MANYLINUX),--zig --compatibility $(MANYLINUX))
+# with which it runs, which is about this machine's: build where the oldest one is.
 wheel: $(VENV)/.demo-env
-	$(if $(MANYLINUX),$(PIP) install -q --only-binary :all: ziglang==$(ZIG_VERSION))
 	rm -rf dist
 	$(BIN)/maturin sdist --out dist
 	mkdir dist/source && tar --extract --gzip --strip-components=1 --directory dist/source --file dist/isochrony-*.tar.gz
 	cd dist/source && CARGO_TARGET_DIR=$(abspath target) PATH="$(abspath $(BIN)):$$PATH" \
-	  maturin build --release --locked $(WHEEL_FOR) --out ..
+	  maturin build --release --locked --out ..
 	rm -rf dist/source
 	$(BIN)/python tools/try_wheel.py dist/*
 
