@@ -43,10 +43,13 @@ struct Encoded {
     bytes: Py<PyBytes>,
 }
 
-/// Stores that were opened for what was unpickled in this process.
-static READERS: Mutex<Option<HashMap<(u32, PathBuf), Weak<OpenStore>>>> = Mutex::new(None);
+/// Stores by process and path.
+type Readers = HashMap<(u32, PathBuf), Weak<OpenStore>>;
 
-fn readers<T>(with: impl FnOnce(&mut HashMap<(u32, PathBuf), Weak<OpenStore>>) -> T) -> T {
+/// Stores that were opened for what was unpickled in this process.
+static READERS: Mutex<Option<Readers>> = Mutex::new(None);
+
+fn readers<T>(with: impl FnOnce(&mut Readers) -> T) -> T {
     let mut all = READERS.lock().unwrap_or_else(PoisonError::into_inner);
     with(all.get_or_insert_default())
 }

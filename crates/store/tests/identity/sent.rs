@@ -89,7 +89,7 @@ fn what_is_appended_behind_the_end_never_matters() {
 #[test]
 fn the_same_samples_in_other_files_are_shown() {
     let (_folder, store) = on_disk();
-    let writer = recorded(&store);
+    recorded(&store);
     let before = store.signal("x").unwrap();
     let (bytes, expected, values) = (sent(&before), shown(&before), read(&before).unwrap());
     let same = || {
