@@ -127,6 +127,31 @@ def random_reads(store: iso.Store, flat: np.memmap, folder: Path, rounds: int) -
     compare("py/read/4096-at-random", ours_few, "zarr-python", by_zarr, rounds=min(rounds, 5), per=len(few))
 
 
+def conversion(store: iso.Store, flat: np.memmap, rounds: int) -> None:
+    """A signal as floats, against NumPy's conversion of an array that lies in memory already."""
+    part = store["s"][: 64 << 20]
+    counts = np.array(flat[: 64 << 20])
+    for dtype in ("f8", "f4"):
+        assert np.array_equal(part.values(dtype=dtype), counts.astype(dtype))
+        out = np.empty(len(counts), dtype)
+        name, size = f"py/values/int16-to-{out.dtype.name}", counts.nbytes
+
+        def ours(dtype: str = dtype) -> None:
+            part.values(dtype=dtype)
+
+        def astype(dtype: str = dtype) -> None:
+            counts.astype(dtype)
+
+        def ours_out(out: np.ndarray = out) -> None:
+            part.values(out=out)
+
+        def copyto(out: np.ndarray = out) -> None:
+            np.copyto(out, counts)
+
+        compare(name, ours, "NumPy astype of an array", astype, rounds=rounds, size=size, goal=0.91)
+        compare(f"{name}/out", ours_out, "NumPy copyto of an array", copyto, rounds=rounds, size=size, goal=0.91)
+
+
 def view(store: iso.Store, flat: np.memmap, rounds: int) -> None:
     signal = store["s"]
     shown = signal.view(pixels=2000)
@@ -168,6 +193,7 @@ def main() -> None:
         with iso.open(folder / "peers.iso") as store:
             random_reads(store, flat, folder, rounds)
             scan(store, flat, folder, rounds)
+            conversion(store, flat, rounds)
             view(store, flat, rounds)
     if arguments.out:
         arguments.out.write_text(json.dumps(RESULTS, indent=1))

@@ -122,12 +122,14 @@ def test_a_control_changes_the_plan_of_a_loop() -> None:
     assert len(first) == 500
 
 
-def test_calibrated_counts_stay_counts_as_in_collect(store: iso.Store) -> None:
+def test_calibrated_counts_are_values_as_in_collect(store: iso.Store) -> None:
     signal = store.create("p", dtype="i2", rate=100, unit="kPa", scale=0.5, offset=1)
     signal.append(np.arange(1000, dtype="i2"))
     plan = iso.scan(signal, 300)
-    assert [block.values.dtype for block in plan] == [np.dtype("i2")] * 4
-    np.testing.assert_array_equal(np.concatenate([block.values for block in plan]), plan.collect())
+    for counts, dtype in ((False, "f8"), (True, "i2")):
+        blocks = list(plan.blocks(counts=counts))
+        assert [block.values.dtype for block in blocks] == [np.dtype(dtype)] * 4
+        np.testing.assert_array_equal(np.concatenate([block.values for block in blocks]), plan.collect(counts=counts))
 
 
 def test_groups_have_no_indices(store: iso.Store) -> None:

@@ -92,7 +92,7 @@ def test_reading_gathering_sealing_and_verifying_stop_soon(tmp_path: Path) -> No
         span = (w.time_of(0), w.time_of(n))
         calls = {
             "values": lambda: w.values(),
-            "filled": lambda: w[:].filled_counts(0),
+            "filled": lambda: w[:].values(0, counts=True),
             "gather": lambda: store.gather("x", span, rate=1000),
             "linear": lambda: store.gather("x", span, rate=999, method="linear"),
             "verify": lambda: [_native.verify(folder + "/x.iso") for _ in range(500)],

@@ -12,7 +12,7 @@ import isochrony as iso
 def test_every_public_name_loads_and_is_listed() -> None:
     for name in iso.__all__:
         assert getattr(iso, name) is not None
-    assert set(iso.__all__) <= set(dir(iso))
+    assert set(iso.__all__) <= set(dir(iso)) <= {*iso.__all__, "__version__"}
     assert list(iso.__all__) == sorted(iso.__all__)
 
 

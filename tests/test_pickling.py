@@ -182,6 +182,8 @@ def test_plans_give_the_same_elsewhere(store: iso.Store, elsewhere: Callable[...
         windows.filter(iso.py(pickled.loud)),
         array.rewindow(4).map(lambda s: s - s.mean()),
         array.apply(pickled.Doubled, by=3.0),
+        iso.scan(np.arange(9.0), rate=10, start="2010-03-01").rewindow(3).stats("mean", "max"),
+        iso.scan(np.arange(950.0), clock=signal).rewindow(50).stats("max"),
         iso.generate(pickled.ramp, dtype="f8", rate=10, unit="V", start="2010-03-01"),
         iso.scan(signal).map(lambda a, b: a + b, iso.scan(signal[0:200])),
         windows.count(),

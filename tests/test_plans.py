@@ -197,7 +197,8 @@ def test_calibrated_samples_are_seen_in_their_unit(store: iso.Store) -> None:
     signal = pressure(store, dtype="i2", scale=0.5, offset=1)
     plan = iso.scan(signal).rewindow(100)
     np.testing.assert_allclose(plan.map(lambda s: s.max()).collect()[0], [50.5])
-    np.testing.assert_array_equal(plan.collect()[0], np.arange(100))
+    np.testing.assert_array_equal(plan.collect()[0], np.arange(100) * 0.5 + 1)
+    np.testing.assert_array_equal(plan.collect(counts=True)[0], np.arange(100))
 
 
 def test_a_part_gives_the_signals_own_windows(store: iso.Store) -> None:

@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 
 import isochrony as iso
-from isochrony.results import _exact_rate
 from made import START
 
 
@@ -123,13 +122,6 @@ def test_segments_have_the_exact_rate(store: iso.Store, rate: str) -> None:
     signal.append(np.arange(50.0))
     (whole,) = iso.scan(signal).collect(as_="segments")
     assert whole.rate.fraction == Fraction(rate)
-
-
-def test_a_description_without_the_rate_is_no_reason_for_the_nearest_float() -> None:
-    plan = iso.scan(np.arange(3.0), rate="30000/1001")
-    assert _exact_rate(plan, iso.Port("samples", "float64", rate=30000 / 1001)) == Fraction(30000, 1001)
-    with pytest.raises(ValueError, match=r"does not end with its rate, 30\.0 Hz"):
-        _exact_rate(plan, iso.Port("samples", "float64", rate=30.0))
 
 
 def test_xarray_has_coordinates_and_units(store: iso.Store) -> None:

@@ -114,8 +114,8 @@ def test_inputs_are_as_selections_are(tmp_path: Path) -> None:
         found = []
         for one in inputs:
             about = [one.name, one.unit, one.ranges, one.sample_count, len(one)]
-            arrays = [one.values(), one.values(fill=-1), one.filled_counts(7), one.mask()]
-            for segment in one:
+            arrays = [one.values(), one.values(fill=-1), one.values(1, counts=True), one.mask()]
+            for segment in one.segments:
                 about += [segment.start, segment.end, float(segment.rate), segment.unit]
                 # One that was created without a start has none.
                 about += [segment.time, segment.time and (segment.time.run, segment.time.in_gap)]

@@ -16,7 +16,15 @@ import os
 import sys
 from typing import TYPE_CHECKING, Any
 
-from .errors import BadSourceError, IsochronyError, MissingExtraError, UsageError
+from .errors import (
+    BadSourceError,
+    IsochronyError,
+    IsochronyWarning,
+    MissingExtraError,
+    NoMatchWarning,
+    UncommittedWarning,
+    UsageError,
+)
 
 if _extension := os.environ.get("ISOCHRONY_NATIVE"):
     # An extension module that has the native half, and operators of other crates.
@@ -78,7 +86,7 @@ if TYPE_CHECKING:
     from .table import Table
     from .tapers import adds_up, taper_factors
     from .tasklets import Executor, Output, Tasklet
-    from .times import Rate
+    from .times import Rate, now
 
 __all__ = [
     "BadSourceError",
@@ -95,10 +103,12 @@ __all__ = [
     "Graph",
     "ImportRefusedError",
     "IsochronyError",
+    "IsochronyWarning",
     "Listener",
     "MissingExtraError",
     "NBufferError",
     "NBufferReport",
+    "NoMatchWarning",
     "Operator",
     "OptionError",
     "Output",
@@ -122,6 +132,7 @@ __all__ = [
     "Time",
     "TimeError",
     "Timebase",
+    "UncommittedWarning",
     "UsageError",
     "adds_up",
     "backup",
@@ -133,6 +144,7 @@ __all__ = [
     "jit",
     "listen",
     "nbuffer",
+    "now",
     "open",
     "prefetch",
     "py",
@@ -169,7 +181,7 @@ _HOMES = {
     ".table": ("Table",),
     ".tapers": ("adds_up", "taper_factors"),
     ".tasklets": ("Executor", "Output", "Tasklet"),
-    ".times": ("Rate",),
+    ".times": ("Rate", "now"),
 }  # fmt: skip
 _LAZY = {name: home for home, names in _HOMES.items() for name in names}
 
@@ -185,5 +197,5 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    """Every public name, loaded or not."""
-    return sorted({*globals(), *_LAZY})
+    """The public names, loaded or not."""
+    return [*__all__, "__version__"]

@@ -149,7 +149,9 @@ class GeneratedOperators(Chain):
             degrees=_options.whole("ca_cfar degrees=", degrees, "degrees of freedom", 1),
         )
 
-    def calibrate(self, gain: float = 1.0, offset: float = 0.0, unit: str | None = None) -> Self:
+    def calibrate(
+        self, gain: float = 1.0, offset: float = 0.0, unit: str | None = None, *, counts: bool = False
+    ) -> Self:
         """Set the calibration of samples: values become `value * gain + offset`, in a unit.
 
         Inputs:
@@ -162,10 +164,11 @@ class GeneratedOperators(Chain):
             gain: Factor by which values are multiplied; not 0.
             offset: Added after that, in the new unit.
             unit (the name of a unit): Unit of the result. Left out: the unit stays as it is.
+            counts: Start from the samples as stored, whatever calibration they have.
 
         Conventions:
-            Nothing is computed or rounded: counts stay counts. Operators compute with values; `collect` gives the
-            counts, and a stored signal has them with their calibration.
+            Nothing is computed or rounded here: samples keep their dtype, and a stored signal has them with their
+            calibration. Operators, `collect` and files of columns have values in the new unit.
 
         Raises:
             OptionError: an argument of the wrong type, or a number that is not finite.
@@ -173,14 +176,17 @@ class GeneratedOperators(Chain):
 
         >>> import numpy as np, isochrony as iso
         >>> volts = iso.scan(np.array([0, 100, 200], "i2"), rate=100).calibrate(0.01, unit="V")
-        >>> volts.calibrate(250, -50, "kPa").map(lambda s: s + 0.0).collect()
+        >>> volts.calibrate(250, -50, "kPa").collect()
         array([-50., 200., 450.])
+        >>> volts.calibrate(2, unit="m", counts=True).collect()
+        array([  0., 200., 400.])
         """
         return self._then(
             "calibrate",
             gain=_options.finite("calibrate gain=", gain, ""),
             offset=_options.finite("calibrate offset=", offset, ""),
             unit=None if unit is None else _options.text("calibrate unit=", unit, "the name of a unit"),
+            counts=_options.flag("counts", counts),
         )
 
     def cfar(
@@ -1197,7 +1203,7 @@ class GeneratedOperators(Chain):
 
         >>> import numpy as np, isochrony as iso
         >>> cold = iso.scan(np.array([-10.0, 0.0]), rate=1, unit="degC")
-        >>> cold.to_unit("degF").map(lambda s: s + 0.0).collect().round(9)
+        >>> cold.to_unit("degF").collect().round(9)
         array([14., 32.])
         """
         return self._then("to_unit", unit=_options.text("to_unit unit=", unit, "the name of a unit"))

@@ -6,16 +6,19 @@ the parent makes samples of it when the function has returned.
 
 from __future__ import annotations
 
+import math
+import operator
 from collections.abc import Callable, Iterator
-from typing import Any, Never
+from typing import Any, Never, NoReturn, SupportsIndex
 
 import numpy as np
 import numpy.typing as npt
 
 from ._native import Segment, Time
-from .native_errors import GapError, TaskletValueError
+from .native_errors import GapError, StoreTypeError, TaskletValueError
 from .tasklet_output import Output
 from .times import Rate
+from .values import How, fill_gap, read_values
 
 __all__ = ["Input", "packed", "run"]
 
@@ -23,9 +26,9 @@ __all__ = ["Input", "packed", "run"]
 class Input:
     """What stands for a `Selection` in a worker process: its samples, and what is to be known of them.
 
-    It has `segments`, `counts`, `values`, `filled_counts`, `mask`, `ranges`, `sample_count`, `name` and `unit` as that
-    has, and `numpy.asarray` gives the same array. What else that has needs its store, which is open elsewhere: so it is
-    no `Selection`, and cannot be scanned.
+    It has `segments`, `counts`, `values`, `mask`, `ranges`, `sample_count`, `name` and `unit` as that has;
+    `input[i]` is the same value and `numpy.asarray` the same array. What else that has needs its store, which is open
+    elsewhere: so it is no `Selection`, and cannot be scanned.
     """
 
     def __init__(self, about: dict[str, Any], shared: Any) -> None:
@@ -33,6 +36,7 @@ class Input:
         self.unit: str = about["unit"]
         self.ranges: list[tuple[int, int]] = [(start, end) for start, end in about["ranges"]]
         self._dtype = np.dtype(about["dtype"])
+        self._is_uncalibrated = (about["scale"], about["offset"]) == (1.0, 0.0)
         self._segments = [self._segment(about, shared, *segment) for segment in about["segments"]]
 
     def _segment(
@@ -61,49 +65,82 @@ class Input:
         covered = sum(end - start for start, end in self.ranges)
         if len(self._segments) > 1 or covered != self.sample_count:
             between = f"{covered - self.sample_count} samples are missing" if covered > self.sample_count else "a step"
-            raise GapError(
-                f"the input {self.name}[{self.ranges[0][0]}:{self.ranges[-1][1]}] covers a gap or a clock step "
-                f"({between}); iterate over its segments, or ask for values(fill=...)"
-            )
+            self._refuse_gap(between)
         if not self._segments:
             return Segment(np.empty(0, self._dtype), name=self.name, unit=self.unit)
         return self._segments[0]
+
+    def _refuse_gap(self, between: str) -> NoReturn:
+        raise GapError(
+            f"the input {self.name}[{self.ranges[0][0]}:{self.ranges[-1][1]}] covers a gap or a clock step "
+            f"({between}); iterate over its segments, or ask for values(fill=...)"
+        )
 
     @property
     def counts(self) -> npt.NDArray[Any]:
         """The raw samples of a gap-free selection."""
         return self._whole().counts
 
-    def _filled(self, dtype: npt.DTypeLike, fill: Any, of: Callable[[Segment], Any]) -> npt.NDArray[Any]:
-        whole = np.full(len(self), fill, dtype)
+    def _parts(self) -> Iterator[tuple[slice, int, list[Segment]]]:
+        """Of each range: its positions, its first index, and its segments."""
         offset = 0
         for start, end in self.ranges:
-            for one in self._segments:
-                if start <= one.start and one.end <= end:
-                    whole[offset + one.start - start : offset + one.end - start] = of(one)
+            within = [one for one in self._segments if start <= one.start and one.end <= end]
+            yield slice(offset, offset + end - start), start, within
             offset += end - start
-        return whole
 
-    def values(self, fill: float = np.nan) -> npt.NDArray[Any]:
-        """One value in the signal's unit per selected index, `fill` in gaps."""
-        if self._dtype.kind == "c":
-            return self._filled("c16", complex(fill, fill), Segment.values)
-        return self._filled("f8", fill, Segment.values)
+    def _read(self, out: npt.NDArray[Any], how: How, value: npt.NDArray[Any] | None, counts: bool) -> None:
+        """As `_native.Selection._read`."""
+        for positions, start, segments in self._parts():
+            part, filled = out[positions], 0
+            for one in [*segments, None]:
+                begin = len(part) if one is None else one.start - start
+                if one is not None:
+                    part[begin : begin + len(one)] = one.counts if counts else one.values()
+                if begin > filled and not fill_gap(part, slice(filled, begin), how, value):
+                    self._refuse_gap(f"{begin - filled} samples are missing at index {start + filled}")
+                filled = begin if one is None else begin + len(one)
 
-    def filled_counts(self, fill: Any) -> npt.NDArray[Any]:
-        """One raw sample per selected index, `fill` in gaps."""
-        fill = np.array(fill, self._dtype).astype(self._dtype, casting="same_kind")
-        return self._filled(self._dtype, fill, lambda one: one.counts)
+    def values(
+        self,
+        fill: Any = math.nan,
+        *,
+        dtype: npt.DTypeLike | None = None,
+        out: npt.NDArray[Any] | None = None,
+        counts: bool = False,
+    ) -> npt.NDArray[Any]:
+        """One value per selected index, as `Selection.values` gives them."""
+        about = (self._dtype.name, self._is_uncalibrated)
+        return read_values(self, *about, fill=fill, dtype=dtype, out=out, counts=counts)
 
     def mask(self) -> npt.NDArray[Any]:
         """True where a selected index has a sample."""
-        return self._filled("?", False, lambda _: True)
+        mask = np.zeros(len(self), bool)
+        for positions, start, segments in self._parts():
+            for one in segments:
+                mask[positions][one.start - start : one.end - start] = True
+        return mask
 
     def __len__(self) -> int:
         return sum(end - start for start, end in self.ranges)
 
-    def __iter__(self) -> Iterator[Segment]:
-        return iter(self._segments)
+    def __iter__(self) -> Never:
+        raise StoreTypeError(
+            "iterating over an input is refused, since it could mean values or segments: iterate over input.segments, "
+            "or over input.values()"
+        )
+
+    def __getitem__(self, position: SupportsIndex) -> Any:
+        """The value at a position of `values()`, as of a `Selection`."""
+        at = range(len(self))[operator.index(position)]
+        for start, end in self.ranges:
+            if at < end - start:
+                for one in self._segments:
+                    if one.start <= start + at < one.end:
+                        return one.values()[start + at - one.start]
+                self._refuse_gap(f"there is no sample at index {start + at}")
+            at -= end - start
+        raise AssertionError("the ranges are as long as the input")
 
     def __array__(self, dtype: npt.DTypeLike | None = None, copy: bool | None = None) -> npt.NDArray[Any]:
         # The segment's own answer to both.

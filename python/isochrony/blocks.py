@@ -95,10 +95,9 @@ class _Handover:
 class _BlockSink(Operator):
     """The last operator: puts blocks into the queue of a loop."""
 
-    counts = True
-
-    def __init__(self, to: _Handover) -> None:
+    def __init__(self, to: _Handover, counts: bool) -> None:
         self._to = to
+        self.counts = counts
         # Kinds alone, since any number of breaks may come before a block that passes a filter.
         self._breaks: dict[str, None] = {}
 
@@ -113,7 +112,7 @@ class _BlockSink(Operator):
         self._breaks[why.kind] = None
 
 
-def blocks_of(plan: Plan, options: RunOptions) -> Iterator[Block]:
+def blocks_of(plan: Plan, options: RunOptions, *, counts: bool) -> Iterator[Block]:
     """Execute a plan block by block, as `Plan.blocks` describes.
 
     Raises:
@@ -121,10 +120,10 @@ def blocks_of(plan: Plan, options: RunOptions) -> Iterator[Block]:
     """
     if plan.kind == "count":
         raise PlanError("the result of count() is one number and has no blocks; call collect()")
-    return _blocks(plan._native, options)
+    return _blocks(plan._native, options, counts)
 
 
-def _blocks(native: NativePlan, options: RunOptions) -> Iterator[Block]:
+def _blocks(native: NativePlan, options: RunOptions, counts: bool) -> Iterator[Block]:
     outer = _OUTER.get()
     if any(one is native for one in outer) or len(outer) >= _MAX_DEPTH:
         raise PlanError(
@@ -134,7 +133,7 @@ def _blocks(native: NativePlan, options: RunOptions) -> Iterator[Block]:
     handover = _Handover()
     context = copy_context()
     context.run(_OUTER.set, (*outer, native))
-    fed = native.operator(Factory(_BlockSink, {"to": handover}), "blocks")
+    fed = native.operator(Factory(_BlockSink, {"to": handover, "counts": counts}), "blocks")
     # Hold no reference to the generator, or it would never be collected.
     thread = threading.Thread(target=context.run, args=(_run, fed, options, handover), name="isochrony-blocks")
     thread.start()

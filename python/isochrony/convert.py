@@ -189,7 +189,7 @@ def to_obspy(
     Parameters:
         source: what to convert; it must know civil time.
         masked: one trace a run with its gaps masked, instead of one a gap-free segment.
-        counts: raw samples instead of values in the unit.
+        counts: samples as stored, instead of values in the unit (docs/counts.md).
 
     Returns:
         Traces that start exactly when their first sample was taken (to ObsPy's nanosecond), at the nominal sampling
@@ -225,7 +225,7 @@ def _by_run(selection: Selection, counts: bool) -> Iterable[tuple[Time, npt.NDAr
         segments = part.segments
         if not segments:
             continue
-        whole = part.filled_counts(0) if counts else part.values(fill=0.0)
+        whole = part.values(fill=0, counts=counts)
         begin, end = segments[0].start - first, segments[-1].end - first
         data = np.ma.MaskedArray(whole[begin:end], mask=~part.mask()[begin:end])
         yield _start(selection, segments[0]), data if np.ma.is_masked(data) else data.data

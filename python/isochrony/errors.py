@@ -1,4 +1,4 @@
-"""The errors of the Python layer, and the root of all Isochrony errors.
+"""The errors and warnings of the Python layer, and the root of all Isochrony errors.
 
 Every error of ours, native ones included, inherits `IsochronyError` and the
 nearest built-in exception, so ``except iso.IsochronyError`` catches all of them
@@ -9,7 +9,15 @@ stable snake_case name for programs.
 
 from __future__ import annotations
 
-__all__ = ["BadSourceError", "IsochronyError", "MissingExtraError", "UsageError"]
+__all__ = [
+    "BadSourceError",
+    "IsochronyError",
+    "IsochronyWarning",
+    "MissingExtraError",
+    "NoMatchWarning",
+    "UncommittedWarning",
+    "UsageError",
+]
 
 
 class IsochronyError(Exception):
@@ -38,3 +46,15 @@ class MissingExtraError(IsochronyError, ImportError):
     """An optional library is not installed; the message names the extra that brings it."""
 
     code = "missing_extra"
+
+
+class IsochronyWarning(UserWarning):
+    """Root of every warning that Isochrony gives; Python's `warnings` module turns them into errors, or off."""
+
+
+class NoMatchWarning(IsochronyWarning):
+    """A pattern that no signal fits; the message names one that some do."""
+
+
+class UncommittedWarning(IsochronyWarning):
+    """Samples that were appended and are lost, since nobody committed them or closed their store."""

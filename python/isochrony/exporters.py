@@ -4,13 +4,15 @@ Formats that carry times (CSV, Parquet, miniSEED) take a stretch with gaps as it
 the gap is simply not there. Formats that do not (WAV, FLAC, NumPy) would silently
 close it up, so they take one gap-free stretch per file.
 
-Samples are written as stored (`.counts`), except in CSV and Parquet, which give
-them in the signal's unit.
+CSV, Parquet and NumPy get values in the signal's unit, or counts on request. WAV,
+FLAC and miniSEED are formats of counts, without a place for a unit or a scale: they
+get the samples as stored.
 """
 
 from __future__ import annotations
 
 import csv
+import functools
 import io
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
@@ -24,35 +26,60 @@ from .errors import UsageError
 from .extras import require
 from .writing import OutputFile, check_output, writing
 
-__all__ = ["SUFFIXES", "export", "write_npy"]
+__all__ = ["FORMATS", "export", "format_of", "write_npy"]
 
 _STEP = 1 << 18
+# Bytes of samples whose size a WAV header can state.
+_LONGEST_WAV = (1 << 32) - 4096
 
 Samples = npt.NDArray[np.generic]
 
 
-def export(signal: Any, stretch: Any, out: Path, *, split: bool = False, replace: bool = False) -> list[Path]:
-    """Write a stretch of a signal to a file chosen by its suffix.
+def format_of(out: Path, stated: str | None) -> str:
+    """The format of an output file: the stated one, else by its suffix.
+
+    Raises:
+        UsageError: no such format.
+    """
+    found = out.suffix.lower().removeprefix(".") if stated is None else stated
+    if found not in _WRITERS:
+        how = "" if stated is None else f"{stated!r} is no format; "
+        suffixes = ", ".join(f".{one}" for one in FORMATS)
+        raise UsageError(f"{out}: {how}write one of {suffixes}, or name the format with format=")
+    return found
+
+
+def export(
+    signal: Any,
+    stretch: Any,
+    out: Path,
+    *,
+    format: str | None = None,  # noqa: A002  (the word of the command line)
+    split: bool = False,
+    replace: bool = False,
+    counts: bool = False,
+) -> list[Path]:
+    """Write a stretch of a signal to a file.
 
     Parameters:
         signal: from an open store; gives times, rate and unit.
         stretch: the signal itself or a selection of it.
-        out: file to write, with a suffix of `SUFFIXES`.
+        out: file to write.
+        format: one of `FORMATS`; default: by the suffix of `out`.
         split: write one file per gap-free stretch, numbered from 1.
         replace: files that exist are replaced; else nothing is written where one of them does.
+        counts: samples as stored, instead of values, where the format can have both.
 
     Returns:
         The files written.
 
     Raises:
-        UsageError: an unknown suffix, an empty stretch, samples or a rate that the format
+        UsageError: an unknown format, an empty stretch, samples or a rate that the format
             cannot hold, a gap in a format without times, a file that exists, or one inside a store.
         OSError: a file cannot be written, such as on a full disk; what was there stays.
     """
-    suffix = out.suffix.lower()
-    writer = _WRITERS.get(suffix)
-    if writer is None:
-        raise UsageError(f"{out}: write one of {', '.join(SUFFIXES)}")
+    kind = format_of(out, format)
+    writer = _WRITERS[kind]
     segments = list(stretch.segments)
     if not segments:
         raise UsageError(f"{signal.name} has no samples there; widen --from and --to")
@@ -62,16 +89,17 @@ def export(signal: Any, stretch: Any, out: Path, *, split: bool = False, replace
             check_output(name, replace=replace)
         for name, segment in zip(names, segments, strict=True):
             with writing(name, replace=replace) as file:
-                writer(signal, [segment], file)
+                writer(signal, [segment], file, counts)
         return names
-    if suffix in _WITHOUT_TIMES and len(segments) > 1:
-        gap = stretch.gaps[0]
+    if kind in _WITHOUT_TIMES and len(segments) > 1:
+        first = segments[0].end
+        what = f"a gap of {segments[1].start - first} samples" if segments[1].start > first else "a new run"
         raise UsageError(
-            f"{signal.name} has a gap of {gap.length} samples at index {gap.start}, which "
-            f"{suffix} cannot tell; use --split, or narrow --from and --to"
+            f"{signal.name} has {what} at index {first}, which {kind} cannot tell; use --split, or narrow --from and "
+            "--to"
         )
     with writing(out, replace=replace) as file:
-        writer(signal, segments, file)
+        writer(signal, segments, file, counts)
     return [out]
 
 
@@ -83,18 +111,18 @@ def _pieces(segments: list[Any]) -> Iterator[tuple[int, Any]]:
             yield start, segment.subseg(start, min(start + _STEP, segment.end))
 
 
-def _table_pieces(signal: Any, segments: list[Any]) -> Iterator[tuple[dict[str, Any], Samples]]:
-    """Index and time of bounded pieces, and their values."""
+def _table_pieces(signal: Any, segments: list[Any], counts: bool) -> Iterator[tuple[dict[str, Any], Samples]]:
+    """Index and time of bounded pieces, and their values or counts."""
     civil = knows_civil_time(signal)
     for first, piece in _pieces(segments):
-        values = np.asarray(piece)
+        values = piece.counts if counts else np.asarray(piece)
         columns: dict[str, Any] = {"index": np.arange(first, first + len(values))}
         if civil:
             columns["time"] = signal.select(slice(first, first + len(values))).times()
         yield columns, values
 
 
-def _write_parquet(signal: Any, segments: list[Any], file: OutputFile) -> None:
+def _write_parquet(signal: Any, segments: list[Any], file: OutputFile, counts: bool) -> None:
     """Columns as `sink_parquet` writes them: a complex number is a list of its two parts."""
     pyarrow = require("pyarrow", "writing Parquet")
     parquet = require("pyarrow.parquet", "writing Parquet")
@@ -102,12 +130,15 @@ def _write_parquet(signal: Any, segments: list[Any], file: OutputFile) -> None:
     about = {"isochrony.signal": signal.name, "isochrony.rate": str(signal.rate.fraction)}
     if signal.unit:
         about["isochrony.unit"] = signal.unit
+    if counts:
+        about |= {"isochrony.scale": str(signal.scale), "isochrony.offset": str(signal.offset)}
+    unit = {"unit": signal.unit} if signal.unit and not counts else None
     writer = None
     try:
-        for columns, values in _table_pieces(signal, segments):
+        for columns, values in _table_pieces(signal, segments, counts):
             array = _arrow_array(pyarrow, values)
             fields = [pyarrow.field(key, pyarrow.array(column).type) for key, column in columns.items()]
-            fields.append(pyarrow.field(name, array.type, metadata={"unit": signal.unit} if signal.unit else None))
+            fields.append(pyarrow.field(name, array.type, metadata=unit))
             arrays = [pyarrow.array(column) for column in columns.values()]
             table = pyarrow.table([*arrays, array], schema=pyarrow.schema(fields, metadata=about))
             writer = writer or parquet.ParquetWriter(file, table.schema)
@@ -124,11 +155,11 @@ def _arrow_array(pyarrow: Any, values: Samples) -> Any:
     return pyarrow.FixedSizeListArray.from_arrays(pyarrow.array(parts), 2)
 
 
-def _write_csv(signal: Any, segments: list[Any], file: OutputFile) -> None:
+def _write_csv(signal: Any, segments: list[Any], file: OutputFile, counts: bool) -> None:
     """A column per row; the title of the values' is the signal's name and unit, by which they come back."""
-    title = f"{signal.name} [{signal.unit}]" if signal.unit else signal.name
+    title = f"{signal.name} [{signal.unit}]" if signal.unit and not counts else signal.name
     text = io.TextIOWrapper(file, "utf-8", newline="")
-    for number, (columns, values) in enumerate(_table_pieces(signal, segments)):
+    for number, (columns, values) in enumerate(_table_pieces(signal, segments, counts)):
         if values.dtype.kind == "c":
             raise UsageError("CSV cannot hold complex samples; write .parquet or .npy, which can")
         if number == 0:
@@ -141,10 +172,11 @@ def _write_csv(signal: Any, segments: list[Any], file: OutputFile) -> None:
     text.detach()
 
 
-def _write_npy(signal: Any, segments: list[Any], file: OutputFile) -> None:  # noqa: ARG001
+def _write_npy(signal: Any, segments: list[Any], file: OutputFile, counts: bool) -> None:  # noqa: ARG001
+    array: Callable[[Any], Samples] = (lambda piece: piece.counts) if counts else np.asarray
     count = sum(len(segment) for segment in segments)
-    dtype = np.asarray(segments[0].counts).dtype
-    write_npy(file, dtype, (count,), (np.asarray(piece.counts) for _, piece in _pieces(segments)))
+    dtype = array(segments[0].subseg(segments[0].start, segments[0].start)).dtype
+    write_npy(file, dtype, (count,), (array(piece) for _, piece in _pieces(segments)))
 
 
 def write_npy(file: OutputFile, dtype: np.dtype[Any], shape: tuple[int, ...], pieces: Iterable[Samples]) -> None:
@@ -189,32 +221,38 @@ class _Callbacks:
 _SUBTYPES = {"i1": "PCM_U8", "i2": "PCM_16", "i4": "PCM_32", "f4": "FLOAT", "f8": "DOUBLE"}
 
 
-def _write_audio(signal: Any, segments: list[Any], file: OutputFile) -> None:
+def _write_audio(signal: Any, segments: list[Any], file: OutputFile, counts: bool, *, kind: str) -> None:  # noqa: ARG001
     soundfile = require("soundfile", "writing WAV and FLAC")
     dtype = np.asarray(segments[0].counts).dtype
     subtype = _SUBTYPES.get(dtype.str[1:])
-    suffix = file.path.suffix.lower()
     exact = signal.rate.fraction
     if exact.denominator != 1:
         raise UsageError(
-            f"{signal.name} has {exact} Hz ({float(exact):.9g}), and {suffix} states whole Hz only, so its times "
+            f"{signal.name} has {exact} Hz ({float(exact):.9g}), and {kind} states whole Hz only, so its times "
             "would be wrong; write .mseed, .parquet or .csv, which keep them, or resample the signal first"
         )
     rate = int(exact)
-    flac = suffix == ".flac"
-    if flac and subtype in ("PCM_U8", "PCM_32", "FLOAT", "DOUBLE"):
+    if kind == "flac" and subtype in ("PCM_U8", "PCM_32", "FLOAT", "DOUBLE"):
         subtype = {"PCM_U8": "PCM_S8"}.get(subtype)
     if subtype is None:
-        raise UsageError(f"{suffix} cannot hold {dtype} samples; write .npy or .parquet, which can")
-    kind = suffix[1:].upper()
-    with soundfile.SoundFile(_Callbacks(file), "w", samplerate=rate, channels=1, subtype=subtype, format=kind) as sound:
+        raise UsageError(f"{kind} cannot hold {dtype} samples; write .npy or .parquet, which can")
+    if not 0 < rate < 1 << 31:
+        raise UsageError(f"{kind} cannot hold {rate} Hz; write .npy or .parquet, which can")
+    if kind == "wav" and sum(map(len, segments)) * dtype.itemsize > _LONGEST_WAV:
+        raise UsageError(
+            f"{signal.name} has {sum(map(len, segments)) * dtype.itemsize} bytes there, and wav holds 4 GiB; narrow "
+            "--from and --to"
+        )
+    with soundfile.SoundFile(
+        _Callbacks(file), "w", samplerate=rate, channels=1, subtype=subtype, format=kind.upper()
+    ) as sound:
         for _, piece in _pieces(segments):
             values = np.asarray(piece.counts)
             # libsndfile takes 8-bit samples as the upper half of 16-bit ones.
             sound.write(values.astype("i2") << 8 if dtype.itemsize == 1 else values)
 
 
-def _write_mseed(signal: Any, segments: list[Any], file: OutputFile) -> None:
+def _write_mseed(signal: Any, segments: list[Any], file: OutputFile, counts: bool) -> None:  # noqa: ARG001
     pymseed = require("pymseed", "writing miniSEED")
     dtype = np.asarray(segments[0].counts).dtype
     kinds = {"i1": "i", "i2": "i", "i4": "i", "f4": "f", "f8": "d"}
@@ -250,13 +288,13 @@ def _source_id(signal: Any) -> str:
 _BANDS = ((1000, "F"), (250, "C"), (80, "H"), (10, "B"), (1.5, "M"), (0.5, "L"), (0.0, "V"))
 
 
-_WITHOUT_TIMES = (".npy", ".wav", ".flac")
-_WRITERS: dict[str, Callable[[Any, list[Any], OutputFile], None]] = {
-    ".csv": _write_csv,
-    ".parquet": _write_parquet,
-    ".npy": _write_npy,
-    ".wav": _write_audio,
-    ".flac": _write_audio,
-    ".mseed": _write_mseed,
+_WITHOUT_TIMES = ("npy", "wav", "flac")
+_WRITERS: dict[str, Callable[[Any, list[Any], OutputFile, bool], None]] = {
+    "csv": _write_csv,
+    "parquet": _write_parquet,
+    "npy": _write_npy,
+    "wav": functools.partial(_write_audio, kind="wav"),
+    "flac": functools.partial(_write_audio, kind="flac"),
+    "mseed": _write_mseed,
 }
-SUFFIXES = tuple(_WRITERS)
+FORMATS = tuple(_WRITERS)

@@ -9,7 +9,7 @@ from typing import Literal, Self
 
 from .chain import Chain
 from .extras import require
-from .options import choice, whole
+from .options import choice, flag, whole
 
 __all__ = ["FileSteps"]
 
@@ -39,14 +39,15 @@ class FileSteps(Chain):
         *,
         compression: Literal["zstd", "snappy", "gzip", "lz4", "brotli", "none"] = "zstd",
         row_group_size: int = 1 << 20,
+        counts: bool = False,
         keep_partial: bool = False,
     ) -> Self:
         """Keep what comes out in a Parquet file, and pass it on: ``plan.sink_parquet("bursts.parquet").run()``.
 
         Rows are columns as they are. Samples become ``index``, ``time`` where civil time is known, and a column called
         as the signal (the last part of its name); windows ``start``, ``end``, ``time`` and ``value``, or ``values``
-        where they have several; ranges ``start``, ``end``, ``time``. Times are ``timestamp[ns, UTC]``. Samples are
-        written as stored, as `collect` gives them. Gaps are indices, and times, that are not there.
+        where they have several; ranges ``start``, ``end``, ``time``. Times are ``timestamp[ns, UTC]``. Values
+        are in their unit, as `collect` gives them. Gaps are indices, and times, that are not there.
 
         The schema's metadata has ``isochrony.signal``, ``isochrony.rate`` (exact, in Hz), ``isochrony.timebase``,
         ``isochrony.unit``, of counts ``isochrony.scale`` and ``isochrony.offset``, of windows ``isochrony.window`` and
@@ -59,6 +60,7 @@ class FileSteps(Chain):
             path: of the file; one that exists is replaced at the end.
             compression: of the columns.
             row_group_size: rows that are written together, from 1; fewer where they take 64 MiB.
+            counts: samples as stored, instead of values; the metadata has scale and offset (docs/counts.md).
             keep_partial: leave what a run that fails has written; see above.
 
         Raises:
@@ -73,7 +75,7 @@ class FileSteps(Chain):
         """
         choice("sink_parquet compression", compression, _PARQUET)
         require("pyarrow.parquet", "writing Parquet")
-        return self._table_file("sink_parquet", path, compression, row_group_size, keep_partial)
+        return self._table_file("sink_parquet", path, compression, row_group_size, counts, keep_partial)
 
     def sink_ipc(
         self,
@@ -81,6 +83,7 @@ class FileSteps(Chain):
         *,
         compression: Literal["none", "zstd", "lz4"] = "none",
         row_group_size: int = 1 << 20,
+        counts: bool = False,
         keep_partial: bool = False,
     ) -> Self:
         """Keep what comes out in an Arrow IPC file (Feather), and pass it on.
@@ -95,6 +98,7 @@ class FileSteps(Chain):
             path: of the file; one that exists is replaced at the end.
             compression: of the columns.
             row_group_size: rows that are written together, from 1; fewer where they take 64 MiB.
+            counts: samples as stored, instead of values; the metadata has scale and offset (docs/counts.md).
             keep_partial: leave what a run that fails has written; see above.
 
         Raises:
@@ -109,16 +113,23 @@ class FileSteps(Chain):
         """
         choice("sink_ipc compression", compression, _IPC)
         require("pyarrow.ipc", "writing Arrow files")
-        return self._table_file("sink_ipc", path, compression, row_group_size, keep_partial)
+        return self._table_file("sink_ipc", path, compression, row_group_size, counts, keep_partial)
 
     def _table_file(
-        self, step: str, path: str | os.PathLike[str], compression: str, row_group_size: int, keep_partial: bool
+        self,
+        step: str,
+        path: str | os.PathLike[str],
+        compression: str,
+        row_group_size: int,
+        counts: bool,
+        keep_partial: bool,
     ) -> Self:
         """A file of columns: what Parquet and IPC have in common."""
         options = {
             "path": _absolute(path),
             "compression": compression,
             "row_group_size": whole(f"{step} row_group_size=", row_group_size, "rows"),
+            "counts": flag(f"{step} counts", counts),
             "keep_partial": bool(keep_partial),
         }
         return type(self)(self._native.table_file(step, json.dumps(options)))
@@ -134,7 +145,8 @@ class FileSteps(Chain):
         r"""Keep real samples in a WAV file, and pass them on: ``plan.sink_wav("clicks.wav").run()``.
 
         Longer than 4 GiB it is RF64. The file says the signal's name and the civil time of its first sample (INAM,
-        ICRD). Integers keep their values between integer formats, and are divided by their type's full scale for
+        ICRD). WAV has no place for a unit, so counts of a calibrated signal are written as stored (docs/counts.md).
+        Integers keep their values between integer formats, and are divided by their type's full scale for
         floats; floats are relative to a full scale of 1. What does not fit ends the run: nothing is clipped.
 
         Returns:

@@ -217,7 +217,7 @@ class Operator:
     """
 
     meet: ClassVar[Literal["index", "time"]] = "index"
-    counts: ClassVar[bool] = False
+    counts: bool = False
     lag: int = 0
 
     def outputs(self, *inputs: Port) -> Port | Sequence[Port]:

@@ -28,7 +28,7 @@ from .live import LiveSteps
 from .meeting import MeetingSteps, alone, takes_plans
 from .native_errors import OptionError, PlanError
 from .operators import Block, OperatorSteps
-from .options import whole
+from .options import flag, whole
 from .report import RunResult
 from .resampling import ResamplingSteps
 from .results import Form
@@ -153,7 +153,7 @@ class Plan(
                 groups, which have none); what it returns is
                 dropped, what it raises ends the run. Calls of two functions on two branches alternate block by block
                 in one thread; with `workers` each gets a portion's blocks before the other does, in the plan's order.
-            counts: give it the counts as they are stored.
+            counts: give it samples as stored, instead of values.
 
         Raises:
             OptionError: it is not a function.
@@ -258,15 +258,15 @@ class Plan(
         return self._then("limit", count=whole("limit", count, "windows or samples"))
 
     @takes_run_options
-    def collect(self, *, as_: Form = "numpy", **options: Unpack[RunKeywords]) -> Any:
+    def collect(self, *, as_: Form = "numpy", counts: bool = False, **options: Unpack[RunKeywords]) -> Any:
         """Run the plan and gather what comes out.
 
         Returns:
             ``"numpy"``: samples as an array, shape (n,); windows or what was computed of them as an array, shape
             (windows, values); ranges as an array of starts and ends, shape (n, 2), int64; rows as a `Table`; a count as
-            an integer. Values are those stored: calibrated counts stay counts until an expression uses them.
+            an integer. Values are in their unit, float64 where a calibration makes them of counts.
 
-            The other forms say where each value lies, and have values in their unit. Gaps, and what a filter removed,
+            The other forms say where each value lies. Gaps, and what a filter removed,
             are indices and times that are not there. Times are datetime64[ns], UTC; where the signal has no civil time,
             neither column nor coordinate "time" exists. Where its clock was set back, times decrease or occur twice.
             Index and time take 16 bytes for each sample beside its value; ``"segments"`` takes none.
@@ -283,6 +283,7 @@ class Plan(
 
         Parameters:
             as_: form of the result: "numpy", "table", "xarray" or "segments".
+            counts: samples as stored, of the signal's dtype, instead of values (docs/counts.md).
             {run_options}
 
         Raises:
@@ -314,10 +315,10 @@ class Plan(
         >>> array["index"].values, array.attrs["units"]
         (array([ 0,  1, 10, 11]), 'V')
         """
-        return collect(self, as_=as_, **options)[0]
+        return collect(self, as_=as_, counts=counts, **options)[0]
 
     @takes_run_options
-    def blocks(self, **options: Unpack[RunKeywords]) -> Iterator[Block]:
+    def blocks(self, *, counts: bool = False, **options: Unpack[RunKeywords]) -> Iterator[Block]:
         """Run the plan and iterate over its result block by block, in bounded memory: ``for block in plan.blocks()``.
 
         Parameters are those of `collect`, without `as_`; ``for block in plan`` gives none. The plan is executed in a
@@ -344,7 +345,7 @@ class Plan(
         >>> [len(block.values) for block in iso.scan(np.arange(5), 2, rate=100).blocks(workers=2)]
         [2, 2, 1]
         """
-        return blocks_of(self, RunOptions.of(**options))
+        return blocks_of(self, RunOptions.of(**options), counts=flag("blocks counts", counts))
 
     def __iter__(self) -> Iterator[Block]:
         """Run the plan and iterate over its result: ``for block in plan``, as `blocks` without parameters.
@@ -363,7 +364,7 @@ class Plan(
         raise PlanError('"in" is refused of a plan: call collect(), and search the result')
 
     def __array__(self, *_: object, **__: object) -> NoReturn:
-        # Without it pandas.DataFrame(plan) would execute the plan and make a frame of blocks.
+        # Collecting here would execute the plan each time that a library looks at it.
         raise PlanError("a plan is no array: call collect(), and convert the result")
 
     @takes_run_options

@@ -214,7 +214,7 @@ def plot(
     key = _key(stretch)
     trace = trace_of(signal, key, pixels)
     if len(trace.time_ns) == 0:
-        raise UsageError(f"{signal.name} has no samples there; choose another stretch")
+        raise UsageError(f"{signal.name} has no samples in that range; choose another")
     civil = knows_civil_time(signal)
     origin = int(trace.time_ns[0])
     length = max(float(trace.time_ns[-1] - origin) * 1e-9, 1.0 / float(signal.rate))
@@ -244,7 +244,10 @@ def _key(stretch: tuple[Any, ...]) -> Any:
     from . import span
 
     if len(stretch) > 2:
-        raise UsageError(f"name a stretch by one value or by its two ends, not by {len(stretch)}")
+        raise UsageError(
+            f"got {len(stretch)} values where a range is expected; give one (a slice, a time or a period) or two "
+            f"(start and end)"
+        )
     if len(stretch) < 2:
         return stretch[0] if stretch else None
     if all(isinstance(end, int | np.integer) for end in stretch):

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 from bisect import bisect_left
-from fractions import Fraction
 from itertools import takewhile
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -36,10 +35,11 @@ _POSITION_COLUMNS = {"start": "i", "end": "i", "time": "M"}
 
 
 class _Observer(Operator):
-    """Records values in their unit, and where they are not contiguous."""
+    """Records values, and where they are not contiguous."""
 
     def __init__(self, of: LabelledResult) -> None:
         self._of = of
+        self.counts = of.counts
         self._rows = 0
         self._end: int | None = None
 
@@ -65,14 +65,15 @@ class LabelledResult:
     Parameters:
         plan: whose result is wanted.
         form: "table", "xarray" or "segments".
+        counts: samples as stored instead of values in their unit.
 
     Raises:
         PlanError: the plan gives a count, or "segments" of what is not samples; or a field has the name of a dimension
             of the `Dataset`.
     """
 
-    def __init__(self, plan: Plan, form: str) -> None:
-        self._plan, self._form = plan, form
+    def __init__(self, plan: Plan, form: str, *, counts: bool = False) -> None:
+        self._plan, self._form, self.counts = plan, form, counts
         self.port: Port | None = None
         #: Values of each contiguous range, in blocks, and the number of the row at which it begins.
         self.ranges: list[list[Column]] = []
@@ -141,7 +142,7 @@ class LabelledResult:
         from ._native import Segment, Time
 
         assert self.port is not None
-        rate, name, unit = _exact_rate(self._plan, self.port), self.port.name or "", self.port.unit
+        rate, name, unit = self._plan._native.rate, self.port.name or "", self.port.unit
         ranges, self.ranges = self.ranges, []
         segments = []
         for number, parts in enumerate(ranges):
@@ -194,17 +195,3 @@ def _check_dimensions(plan: Plan) -> None:
                 f'collect(as_="xarray") is refused: field {name!r} has the name of a dimension of the Dataset; rename '
                 'it, or give as_="table"'
             )
-
-
-def _exact_rate(plan: Plan, port: Port) -> Fraction:
-    """The rate as a ratio: `port` has the nearest float, and only its description has the ratio.
-
-    Raises:
-        ValueError: the description has another form than "... of NAME at RATE Hz in UNIT".
-    """
-    text = plan._native.port
-    stated = text.removesuffix(f" in {port.unit}" if port.unit else "").removesuffix(" Hz").rpartition(" at ")[2]
-    rate = Fraction(stated)
-    if float(rate) != port.rate:
-        raise ValueError(f"the plan's description {text!r} does not end with its rate, {port.rate} Hz")
-    return rate

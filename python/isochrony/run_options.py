@@ -7,17 +7,16 @@ of ``isochrony run`` are made from the entries. A value acts where flow's ``RunO
 
 from __future__ import annotations
 
-import inspect
 import os
-import textwrap
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal, ParamSpec, Self, TypedDict, TypeVar, Unpack, get_type_hints
+from typing import Annotated, Any, Literal, ParamSpec, Self, TypedDict, TypeVar, Unpack
 
 import numpy as np
 
 from ._native import NativeControl
 from .control import Control
+from .keyword_options import Option, declared_options, listing_options
 from .native_errors import OptionError
 from .options import byte_count, flag, is_auto
 
@@ -28,30 +27,6 @@ MAX_WORKERS = 1024
 
 P = ParamSpec("P")
 R = TypeVar("R")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Option:
-    """The declaration of one option.
-
-    Attributes:
-        default: its value where it is not given; that of the field in Rust, or None where Rust's is taken.
-        check: gives the value that goes to Rust, of the option's name and what was given, or raises `OptionError`.
-        help: what it is, in one clause.
-        details: what else a user needs to know, for docstrings.
-        metavar: what stands for its value in the help of the command line; None: there is no flag for it, unless its
-            default is True or False.
-        parse: makes a value of the flag's text; what it refuses goes to `check` as text.
-        is_setting: it goes to Rust as a plain value.
-    """
-
-    default: Any
-    check: Callable[[str, Any], Any]
-    help: str
-    details: str = ""
-    metavar: str | None = None
-    parse: Callable[[str], Any] = str
-    is_setting: bool = True
 
 
 def worker_count(name: str, workers: object) -> int:
@@ -137,7 +112,8 @@ class RunKeywords(TypedDict, total=False):
         Option(
             default=None,
             check=_memory,
-            help='most bytes in queues and blocks, such as "256MB" (default: 1GiB); the process takes more than that',
+            help='limit on the memory of queues and blocks, such as "256MB" (default: 1GiB); the process as a '
+            "whole takes more",
             details="""It holds for all threads together. Not counted are the result (with `as_=`, index and time of
                 each sample too), samples that are mapped, which are the page cache's, buffers that others are read into
                 (of each worker and signal up to 8 pieces: of 512 KiB by `io="read"` and `"io_uring"`, of 2 MiB by
@@ -157,10 +133,8 @@ class RunKeywords(TypedDict, total=False):
     ]
 
 
-_HINTS: dict[str, Any] = get_type_hints(RunKeywords, include_extras=True)
-
 #: The declarations, by name.
-OPTIONS: dict[str, Option] = {name: hint.__metadata__[0] for name, hint in _HINTS.items()}
+OPTIONS: dict[str, Option] = declared_options(RunKeywords)
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,34 +178,4 @@ def takes_run_options(function: Callable[P, R]) -> Callable[P, R]:
 
     A line ``{run_options}`` of its docstring becomes the list with their help.
     """
-    signature = inspect.signature(function)
-    own = [one for one in signature.parameters.values() if one.kind is not inspect.Parameter.VAR_KEYWORD]
-    keywords = [
-        inspect.Parameter(
-            name, inspect.Parameter.KEYWORD_ONLY, default=option.default, annotation=_HINTS[name].__origin__
-        )
-        for name, option in OPTIONS.items()
-    ]
-    function.__signature__ = signature.replace(parameters=[*own, *keywords])  # type: ignore[attr-defined]
-    if function.__doc__:
-        lines = function.__doc__.splitlines()
-        listed = (_listed(line) if line.strip() == "{run_options}" else [line] for line in lines)
-        function.__doc__ = "\n".join(line for some in listed for line in some)
-    return function
-
-
-def _listed(placeholder: str) -> list[str]:
-    """Lines for all options, indented as their placeholder is."""
-    indent = placeholder[: len(placeholder) - len(placeholder.lstrip())]
-    lines = []
-    for name, option in OPTIONS.items():
-        text = f"{name}: {option.help}. {option.details}"
-        lines += textwrap.wrap(
-            " ".join(text.split()),
-            width=120,
-            initial_indent=indent,
-            subsequent_indent=f"{indent}    ",
-            break_on_hyphens=False,
-            break_long_words=False,
-        )
-    return lines
+    return listing_options(function, RunKeywords, OPTIONS, "{run_options}")

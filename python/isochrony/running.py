@@ -12,7 +12,7 @@ import numpy.typing as npt
 from .chain import Chain
 from .failures import expected
 from .native_errors import PlanError
-from .options import choice
+from .options import choice, flag
 from .progress import ImportProgress
 from .report import OperatorReport, ProcessReport, Report, RunResult, TaskReport, WorkerReport
 from .results import FORMS, Form, LabelledResult
@@ -27,11 +27,13 @@ __all__ = ["collect", "collect_reported", "run", "run_progress", "run_reported"]
 
 
 @takes_run_options
-def collect(*plans: Plan | Sequence[Plan], as_: Form = "numpy", **options: Unpack[RunKeywords]) -> tuple[Any, ...]:
+def collect(
+    *plans: Plan | Sequence[Plan], as_: Form = "numpy", counts: bool = False, **options: Unpack[RunKeywords]
+) -> tuple[Any, ...]:
     """Run several plans as one and gather what comes out of each: what they have in common is read and computed once.
 
-    Parameters and errors are those of `Plan.collect`; `as_` holds for all plans. A list of plans may be given instead:
-    ``iso.collect([a, b])``.
+    Parameters and errors are those of `Plan.collect`; `as_` and `counts` hold for all plans. A list of plans may
+    be given instead: ``iso.collect([a, b])``.
 
     Returns:
         A tuple with what `Plan.collect` gives for each plan.
@@ -44,11 +46,12 @@ def collect(*plans: Plan | Sequence[Plan], as_: Form = "numpy", **options: Unpac
            [5.]]))
     """
     choice("collect as_", as_, FORMS)
+    flag("collect counts", counts)
     checked, listed = RunOptions.of(**options), _listed(plans)
     if as_ == "numpy":
-        return collect_reported(listed, checked)[0]
+        return collect_reported(listed, checked, counts=counts)[0]
     _natives(listed)
-    labelled = [LabelledResult(plan, as_) for plan in listed]
+    labelled = [LabelledResult(plan, as_, counts=counts) for plan in listed]
     first, *others = (one.native() for one in labelled)
     with run_progress(checked) as progress:
         gathered, _ = first.collect(others, checked, progress)
@@ -67,20 +70,26 @@ def run(*plans: Plan | Sequence[Plan], **options: Unpack[RunKeywords]) -> RunRes
     return run_reported(_listed(plans), RunOptions.of(**options))
 
 
+def _in_unit(native: NativePlan) -> NativePlan:
+    """The plan with values in their unit where it gives counts of them."""
+    return native.traced("map", "expression", lambda samples: samples) if native.gives_counts else native
+
+
 def run_reported(plans: tuple[Plan, ...], options: RunOptions) -> RunResult:
     """As `run`, with options that were checked."""
-    first, others = _natives(plans)
+    first, *others = _natives(plans)
     with run_progress(options) as progress:
         return _result(first.run(others, options, progress))
 
 
 def collect_reported(
-    plans: tuple[Plan, ...], options: RunOptions
+    plans: tuple[Plan, ...], options: RunOptions, *, counts: bool = False
 ) -> tuple[tuple[Any, ...], tuple[npt.NDArray[np.int64] | None, ...], RunResult]:
     """As `collect`, and where the rows of each array lie (index of the first and how many are next to one another), and
     the report.
     """
-    first, others = _natives(plans)
+    natives = _natives(plans)
+    first, *others = natives if counts else map(_in_unit, natives)
     with run_progress(options) as progress:
         gathered, report = first.collect(others, options, progress)
     results = (Table._of(one) if plan.kind == "rows" else one for plan, (one, _) in zip(plans, gathered, strict=True))
@@ -107,12 +116,12 @@ def _listed(plans: tuple[Plan | Sequence[Plan], ...]) -> tuple[Plan, ...]:
     return tuple(plans[0]) if is_list else plans  # type: ignore[arg-type, return-value]
 
 
-def _natives(plans: tuple[Plan, ...]) -> tuple[NativePlan, list[NativePlan]]:
+def _natives(plans: tuple[Plan, ...]) -> list[NativePlan]:
     if not plans or not all(isinstance(plan, Chain) for plan in plans):
         names = dict.fromkeys(type(plan).__name__ for plan in plans)
         hint = ": write collect(plan), not collect(*plan), which executes the plan" if "Block" in names else ""
         raise PlanError(f"got {', '.join(names) or 'nothing'} to run; give plans{hint}")
-    return plans[0]._native, [plan._native for plan in plans[1:]]
+    return [plan._native for plan in plans]
 
 
 @contextmanager

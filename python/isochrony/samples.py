@@ -8,21 +8,23 @@ import numpy as np
 import numpy.typing as npt
 
 from .native_errors import StoreTypeError, StoreValueError
+from .values import cast
 
 __all__ = ["as_samples", "as_stretches"]
 
 
-def as_samples(samples: Any, dtype: str, signal: str) -> npt.NDArray[Any]:
-    """A 1-D array of exactly that dtype, converted only where that loses nothing.
+def as_samples(samples: Any, dtype: str, signal: str, is_cast: bool = False) -> npt.NDArray[Any]:
+    """A 1-D array of exactly that dtype, converted only where that loses nothing, or where a cast is asked for.
 
     Parameters:
         samples: array, or a sequence of numbers.
         dtype: name of the signal's dtype.
         signal: the signal's name, for the message.
+        is_cast: round to the dtype, as `values.cast` does.
 
     Raises:
         StoreTypeError: another dtype, whose conversion could lose something.
-        StoreValueError: not 1-D, or masked samples.
+        StoreValueError: not 1-D, masked samples, or with `is_cast` one that does not fit.
     """
     if isinstance(samples, np.ma.MaskedArray) and np.ma.is_masked(samples):
         raise StoreValueError(
@@ -39,9 +41,11 @@ def as_samples(samples: Any, dtype: str, signal: str) -> npt.NDArray[Any]:
         return array
     if np.can_cast(array.dtype, wanted, "safe") or _list_fits(samples, array, wanted):
         return array.astype(wanted)
+    if is_cast and array.dtype.kind in "biufc":
+        return cast(array, wanted, f"samples for {signal!r}")
     raise StoreTypeError(
-        f"signal {signal!r} holds {wanted} samples, got {array.dtype}, which may lose something; "
-        f"convert them first: samples.astype({wanted.name!r})"
+        f"signal {signal!r} holds {wanted} samples, got {array.dtype}, which may lose something; convert them first: "
+        f"samples.astype({wanted.name!r}), or append(samples, cast=True), which refuses what does not fit"
     )
 
 
@@ -56,11 +60,15 @@ def as_stretches(rows: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
         StoreValueError: another shape, or a length of zero or less.
     """
     if rows.dtype.kind not in "iu":
-        raise StoreTypeError(f"stretches must be whole numbers, got {rows.dtype}; give first indices and lengths")
+        raise StoreTypeError(
+            f"ranges must be whole numbers, got dtype {rows.dtype}; give rows of first index and number of samples"
+        )
     if rows.ndim != 2 or rows.shape[1] != 2:
-        raise StoreValueError(f"stretches must have shape (n, 2), got {rows.shape}; give first indices and lengths")
+        raise StoreValueError(
+            f"ranges must have shape (n, 2), got {rows.shape}; give rows of first index and number of samples"
+        )
     if len(rows) and rows[:, 1].min() < 1:
-        raise StoreValueError(f"a stretch has {rows[:, 1].min()} samples; leave out those without any")
+        raise StoreValueError(f"a range has {rows[:, 1].min()} samples; leave out ranges of less than one")
     return np.ascontiguousarray(rows, "i8").ravel()
 
 

@@ -204,7 +204,7 @@ class SavedPlan:
     @property
     def dtype(self) -> np.dtype[Any]:
         """Of its values."""
-        row = self.plan._native.row(True)
+        row = self.plan._native.row(False)
         return np.dtype(row[0] if row else "float64")
 
     @property

@@ -174,7 +174,9 @@ class SeedLink:
         try:
             connection = Connection(self._channel, self._after, stop)
         except BrokenError as error:
-            raise BadSourceError(f"{self._channel} {error}; check the address, and whether the server runs") from error
+            raise BadSourceError(
+                f"{self._channel} {error}; check the address, and whether a SeedLink server runs there"
+            ) from error
         arguments = (connection, pusher, stop, failures_of_this_run())
         self._thread = threading.Thread(target=self._serve, args=arguments, name="isochrony-seedlink", daemon=True)
         self._thread.start()
@@ -245,7 +247,9 @@ def first_record(channel: Channel, timeout: float) -> tuple[np.dtype[Any], float
     try:
         connection = Connection(channel, None, threading.Event())
     except BrokenError as error:
-        raise BadSourceError(f"{channel} {error}; check the address, and whether the server runs") from error
+        raise BadSourceError(
+            f"{channel} {error}; check the address, and whether a SeedLink server runs there"
+        ) from error
     until = time.monotonic() + timeout
     try:
         while time.monotonic() < until:

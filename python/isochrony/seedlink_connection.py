@@ -170,4 +170,4 @@ def _connect(made: socket.socket, address: Any, seconds: float, stop: threading.
 
 def _wanted(stop: threading.Event) -> None:
     if stop.is_set():
-        raise BrokenError("is not wanted any more")
+        raise BrokenError("was closed because the plan that read it ended")

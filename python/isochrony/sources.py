@@ -12,8 +12,9 @@ from .following import Followed
 from .functions import importable, once, shown
 from .live import Listener
 from .native_errors import OptionError, PlanError
-from .options import sample_dtype, whole
+from .options import flag, index, sample_dtype, whole
 from .plan import Plan
+from .times import rate as rate_as_ratio
 
 if TYPE_CHECKING:
     from ._native import Selection, Signal
@@ -27,7 +28,9 @@ def scan(
     *,
     rate: Any = None,
     unit: str = "",
+    start: Any = None,
     clock: Signal | None = None,
+    counts: bool = False,
     io: str | None = None,
 ) -> Plan:
     """A plan over a signal, over a part of it, over a feed, or over an array.
@@ -39,11 +42,14 @@ def scan(
         source: ``store["name"]``, ``signal[a:b]``, what `listen` or `follow` gives, or a 1-D array, which is not
             copied: leave it alone while the plan runs. A signal is read as it is when the plan runs.
         segment: samples of an item where the plan has no windows, from 1; default 131,072.
-        rate: sample rate of an array in Hz, exact as everywhere.
+        rate: sample rate of an array in Hz, exact as everywhere; with `clock` that of the signal.
         unit: unit of an array's values.
+        start: of an array: civil time of its first sample, at which arrays of equal start and rate meet; with `clock`
+            the index in that signal, or a time, of which the nearest sample is taken; default: index 0.
         clock: another signal that was sampled by the same clock, index for index, as the channels of one converter
             are: plans of both can be zipped and synced then, without `align`. Times are that signal's. A saved plan
-            looks for it in the store of `source`.
+            looks for it in the store of `source`. Of an array: the signal that it was computed of.
+        counts: compute with the samples as stored, instead of values in the signal's unit (docs/counts.md).
         io: how samples of a stored signal come from the disk; the results are the same. Default: what is
             predicted best on this machine if it was calibrated (``isochrony calibrate``), else ``"mmap"``.
             ``"read"`` copies them into a buffer that is used again; ``"mmap"`` maps the files; ``"readahead"`` maps
@@ -63,16 +69,18 @@ def scan(
     >>> iso.scan(np.array([3.0, 5.0]), rate=100, unit="kPa").map(lambda s: 2 * s).collect()
     array([ 6., 10.])
     >>> store = iso.open(tempfile.mkdtemp() + "/a.iso", "x")
-    >>> signal = store.create("p", dtype="f8", rate=100)
-    >>> _ = signal.append(np.arange(4.0)), store.commit()
-    >>> iso.scan(signal[1:3]).collect()
-    array([1., 2.])
+    >>> signal = store.create("p", dtype="i2", rate=100, scale=0.5)
+    >>> _ = signal.append(np.arange(4, dtype="i2")), store.commit()
+    >>> iso.scan(signal[1:3]).collect(), iso.scan(signal[1:3], counts=True).collect()
+    (array([0.5, 1. ]), array([1, 2], dtype=int16))
     """
     from ._native import NativePlan, Selection, Signal
 
     samples = None if segment is None else whole("scan segment=", segment, "samples")
-    if clock is not None and not isinstance(source, Signal | Selection):
-        raise PlanError("scan takes clock= for a signal of a store; leave it out")
+    flag("scan counts", counts)
+    is_array = isinstance(source, np.ndarray)
+    if clock is not None and not (is_array or isinstance(source, Signal | Selection)):
+        raise PlanError("scan takes clock= for a signal of a store or an array; leave it out")
     if clock is not None and not isinstance(clock, Signal):
         raise OptionError(f'scan(clock={clock!r}) is refused; give the signal itself, as store["name"]')
     if io is not None and not isinstance(source, Signal | Selection):
@@ -84,16 +92,31 @@ def scan(
         if given is not None and not isinstance(given, kind):
             raise OptionError(f"scan({name}={given!r}) is refused; give {legal}, or leave it out")
     if isinstance(source, Signal | Selection | Listener | Followed):
-        if rate is not None or unit:
-            raise PlanError("scan of a signal takes its rate and unit from there; leave out rate= and unit=")
+        if rate is not None or unit or start is not None:
+            raise PlanError("scan of a signal takes rate, unit and times from there; leave out rate=, unit= and start=")
         if isinstance(source, Listener | Followed):
-            return Plan(source._native.scan(samples))
-        return Plan(NativePlan.scan(source, samples, clock, io))
-    if not isinstance(source, np.ndarray):
+            plan = Plan(source._native.scan(samples))
+        else:
+            plan = Plan(NativePlan.scan(source, samples, clock, io))
+        return plan.calibrate(unit="", counts=True) if counts else plan
+    if not is_array:
         raise PlanError(f"scan got {type(source).__name__}; give a signal, a selection of one, or an array with rate=")
+    if clock is not None:
+        if rate is not None and rate_as_ratio(rate) != rate_as_ratio(clock.rate):
+            raise PlanError(f"scan got rate={rate!r} and a clock of {clock.rate} Hz; leave out rate=")
+        index = 0 if start is None else _index(clock, start)
+        return Plan(NativePlan.array(source, clock.rate, unit, samples, clock=clock, index=index))
     if rate is None:
-        raise PlanError("scan of an array needs rate=, in Hz; or give a signal, which knows it")
-    return Plan(NativePlan.array(source, rate, unit, samples))
+        raise PlanError("scan of an array needs rate=, in Hz, or clock=, a signal that knows it")
+    return Plan(NativePlan.array(source, rate, unit, samples, start=start))
+
+
+def _index(clock: Signal, start: Any) -> int:
+    """The index of a signal that an index or a time names."""
+    if isinstance(start, int | np.integer):
+        return index("scan start=", start, "samples")
+    found: int = clock.index_of(start, round="nearest")
+    return found
 
 
 def generate(

@@ -206,8 +206,8 @@ class Writer:
         """Says so if the beginning of a sample is left."""
         if self._rest:
             raise UsageError(
-                f"output ends with {len(self._rest)} bytes of a sample of {self._dtype.itemsize}; "
-                "write whole samples, or give another dst"
+                f"output ends within a sample: {len(self._rest)} of its {self._dtype.itemsize} bytes were written; "
+                "write whole samples, or give a dst that takes bytes"
             )
 
 

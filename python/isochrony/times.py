@@ -11,16 +11,32 @@ from __future__ import annotations
 import datetime as dt
 import math
 import numbers
+import time as system_clock
 from decimal import Decimal
 from fractions import Fraction
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import numpy.typing as npt
 
 from .native_errors import StoreIndexError, StoreTypeError, TimeArgumentError, TimeError
 
-__all__ = ["Rate", "civil", "duration", "exact_number", "indices", "instants", "number", "rate", "ratio", "to_datetime"]
+if TYPE_CHECKING:
+    from ._native import Time
+
+__all__ = [
+    "Rate",
+    "civil",
+    "duration",
+    "exact_number",
+    "indices",
+    "instants",
+    "now",
+    "number",
+    "rate",
+    "ratio",
+    "to_datetime",
+]
 
 _NS = 1_000_000_000
 _EPOCH = dt.datetime(1970, 1, 1)
@@ -84,7 +100,7 @@ def _split(ns: int | Fraction) -> tuple[int, int]:
     """
     if not -(1 << 95) < ns < 1 << 95:
         bits = math.floor(max(ns, -ns)).bit_length() - 1
-        raise TimeError(f"2**{bits} ns are beyond all times that can be told; give less than 1e19 s")
+        raise TimeError(f"2**{bits} ns are outside the range of times that can be stored; give less than 1e19 s")
     if isinstance(ns, int):
         return ns, 0
     units = round(ns * 2**32)
@@ -223,7 +239,8 @@ def _value(value: object) -> Fraction:
     exact = _number(value)
     if exact is None:
         raise TimeArgumentError(
-            f"got {value!r} where a value of a timebase is expected; give a finite number; for times use isochrony.span"
+            f"got {value!r} where a time in the unit of a timebase is expected; give a finite number, "
+            "or for calendar times, isochrony.span(start, end)"
         )
     return exact
 
@@ -352,3 +369,15 @@ def to_datetime(ns: int) -> dt.datetime:
         return _EPOCH_UTC + dt.timedelta(microseconds=ns // 1_000)
     except OverflowError:
         raise TimeError(f"{ns} ns since 1970 is outside the years 1 to 9999 of datetime") from None
+
+
+def now() -> Time:
+    """The time of the system's clock, UTC, to the nanosecond that the clock gives: ``signal.append(x, at=iso.now())``.
+
+    >>> import isochrony as iso
+    >>> iso.now() > iso.Time("2024")
+    True
+    """
+    from ._native import Time
+
+    return Time.from_ns(system_clock.time_ns())

@@ -63,7 +63,7 @@ def full_disk(monkeypatch: pytest.MonkeyPatch) -> None:
         file.write(b"half of it")
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    monkeypatch.setitem(exporters._WRITERS, ".csv", write)
+    monkeypatch.setitem(exporters._WRITERS, "csv", write)
 
 
 @pytest.mark.usefixtures("full_disk")

@@ -17,7 +17,7 @@ import pytest
 import soundfile
 
 import isochrony as iso
-from isochrony.importers import Options, find_sources, formats, import_files
+from isochrony.importers import find_sources, formats, import_files
 
 SAMPLES = (np.sin(np.arange(4000) / 9) * 9000).astype("i2")
 
@@ -86,8 +86,7 @@ def test_a_damaged_file_never_stops_the_rest(name: str, partial: bool, tmp_path:
         (source / f"{stem}{seed}.{suffix}").write_bytes(damaged(good, seed))
     (source / f"good.{suffix}").write_bytes(good)
     with iso.open(tmp_path / "s.iso", mode="x") as store:
-        options = Options(rate=Fraction(100), partial=partial)
-        summary = import_files(store, source, options=options)
+        summary = import_files(store, source, rate=Fraction(100), partial=partial)
         assert max(signal.sample_count for signal in store.values()) >= len(SAMPLES)
     assert summary["files"] + len(summary["problems"]) + summary["duplicates"] >= 37
     for path, reason in summary["problems"]:

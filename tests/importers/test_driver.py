@@ -62,7 +62,7 @@ class FakeSession:
 
     def finish(self) -> dict[str, Any]:
         self.finished += 1
-        return {"problems": list(self.refused.items())}
+        return {"problems": list(self.refused.items()), "kept": [False] * len(self.refused)}
 
 
 class FakeStore:
@@ -73,6 +73,9 @@ class FakeStore:
     def ingest(self, **options: Any) -> FakeSession:
         self.options = options
         return self.session
+
+    def keys(self) -> list[str]:
+        return []
 
 
 def read_fake(path: Path, signal: str, options: Options) -> Iterator[Block | Omission]:
@@ -161,7 +164,7 @@ def test_signals_are_named_by_the_path_below_the_folder(tmp_path: Path) -> None:
     write(tmp_path / "x" / "y", z="10")
     assert run(tmp_path).blocks[0][0] == "x/y/z"
     assert run(tmp_path / "x" / "y" / "z.fake").blocks[0][0] == "z"
-    assert run(tmp_path, options=Options(signal="mine")).blocks[0][0] == "mine"
+    assert run(tmp_path, signal="mine").blocks[0][0] == "mine"
 
 
 def test_a_layout_names_signal_and_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -293,14 +296,15 @@ def test_every_format_says_what_it_reads() -> None:
 def test_the_sessions_options_are_those_of_the_user(tmp_path: Path) -> None:
     write(tmp_path, a="10")
     store = FakeStore(FakeSession())
-    import_files(store, tmp_path, options=Options(rate=Fraction(5)), gap_slip=0.1, alpha=0.9, max_gap=9.0)
+    import_files(store, tmp_path, rate=Fraction(5), gap_slip=0.1, alpha=0.9, max_gap=9.0)
     kept = {"gap_slip": 0.1, "alpha": 0.9, "initial_rate": None, "max_gap": 9.0, "value_jump": None}
     assert store.options == kept
 
 
-def test_a_path_is_no_open_store(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match=r"got str where an open store .* iso\.open"):
-        import_files(str(tmp_path / "x.iso"), tmp_path)
+def test_a_store_is_its_path_or_open(tmp_path: Path) -> None:
+    write(tmp_path, a="10")
+    with pytest.raises(UsageError, match=r"got int where a store is expected; give its path, or what iso\.open"):
+        import_files(5, tmp_path)  # type: ignore[arg-type]
 
 
 def test_what_is_left_out_of_a_file_is_reported_and_the_file_is_done(tmp_path: Path) -> None:

@@ -14,12 +14,12 @@ import pytest
 import soundfile
 
 import isochrony as iso
-from isochrony.importers import Options, csv, import_files
+from isochrony.importers import csv, import_files
 
 
 def imported(store: Path, source: Path, **options: Any) -> Any:
     with iso.open(store, mode="a") as opened:
-        return import_files(opened, source, options=Options(**options))
+        return import_files(opened, source, **options)
 
 
 def touch(path: Path) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 import isochrony as iso
 from isochrony.cli import main
-from isochrony.importers import Options, import_files
+from isochrony.importers import import_files
 
 LAYOUT = "{station}_{epoch}.raw"
 DAY = 86_400
@@ -40,9 +40,8 @@ def importers(folder: Path, path: Path) -> None:
     for raw in list(folder.iterdir()):
         np.save(raw.with_suffix(".npy"), np.frombuffer(raw.read_bytes(), "<i2"))
         raw.unlink()
-    options = Options(rate=Fraction(100))
     with iso.open(path, mode="x") as store:
-        import_files(store, folder, options=options, layout="{station}_{epoch}.npy", initial_rate=TRUE)
+        import_files(store, folder, rate=Fraction(100), layout="{station}_{epoch}.npy", initial_rate=TRUE)
 
 
 @pytest.mark.parametrize("bring_in", [native, command, importers])

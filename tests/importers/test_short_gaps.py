@@ -18,7 +18,7 @@ from obspy import Trace, UTCDateTime
 
 import isochrony as iso
 from isochrony.errors import IsochronyError
-from isochrony.importers import Options, import_files
+from isochrony.importers import import_files
 
 START = 1_267_401_600_000_000_000
 RATES = (1, 10, 100, 1000, 10_000)
@@ -121,7 +121,7 @@ def bring_in(store: iso.Store, folder: Path, kind: str) -> dict[Case, str]:
             only.mkdir()
             for path in folder.glob(f"R{rate}B*.npy"):
                 path.rename(only / path.name)
-            import_files(store, only, options=Options(rate=Fraction(rate)), layout=layout)
+            import_files(store, only, rate=Fraction(rate), layout=layout)
     elif kind == "wav":
         import_files(store, folder, layout=layout)
     else:

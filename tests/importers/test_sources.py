@@ -11,7 +11,7 @@ import soundfile
 
 import isochrony as iso
 from isochrony.errors import BadSourceError, UsageError
-from isochrony.importers import Options, find_sources, import_files
+from isochrony.importers import find_sources, import_files
 from isochrony.importers.sources import printable_path
 
 
@@ -79,10 +79,10 @@ def test_a_name_that_is_no_utf8_ends_no_import(folder: Path, tmp_path: Path) -> 
     Path(os.fsdecode(odd)).write_bytes((folder / "a.npy").read_bytes())
     Path(os.fsdecode(os.fsencode(folder) + b"/\xff.txt")).write_text("nothing")
     with iso.open(tmp_path / "a.iso", mode="x") as store:
-        summary = import_files(store, folder, options=Options(rate=100))  # type: ignore[arg-type]
+        summary = import_files(store, folder, rate=100)
         assert sorted(store) == ["a", "caf%E9", "deep/b"]
         assert [Path(path).name for path, _ in summary["problems"]] == ["%FF.txt"]
-        assert import_files(store, folder, options=Options(rate=100))["skipped"] == 3  # type: ignore[arg-type]
+        assert import_files(store, folder, rate=100)["skipped"] == 3
 
 
 def test_a_layout_without_time_names_signals(tmp_path: Path) -> None:

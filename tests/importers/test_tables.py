@@ -16,7 +16,8 @@ START = 1_267_401_600_000_000_000
 
 
 def blocks(module: object, path: Path, **options: object) -> list[Block]:
-    return list(module.read(path, "s", Options(**options)))  # type: ignore[attr-defined]
+    parts = module.read(path, "s", Options(**options))  # type: ignore[attr-defined]
+    return [part for part in parts if isinstance(part, Block)]
 
 
 def write(path: Path, text: str) -> Path:
@@ -119,7 +120,7 @@ def test_the_station_table_is_refused_with_its_reason(recordings: Path) -> None:
         ("time,v\n2010-03-01T00:00:00,a\n2010-03-01T00:00:01,b\n", "column 'v' holds string"),
         ("time,v\n2010-03-01T00:00:00,1\n2010-03-01T00:00:01,2..5\n", r"column 'v' .* \(row 3: '2\.\.5'\); correct it"),
         ("time,v\n2010-03-01T00:00:00,1\n2010-03-01T00:00:01,0x1F\n", r"not numbers \(row 3: '0x1F'\)"),
-        ("time,v\n2010-03-01T00:00:00,1\n2010-03-01T00:00:01,\n", "column 'v' is empty in row 3"),
+        ("time,v\n2010-03-01T00:00:00,true\n2010-03-01T00:00:01,\n", "column 'v' is empty in row 3"),
         ("time,v,v\n2010-03-01T00:00:00,1,2\n", "same name"),
         ("time\n2010-03-01T00:00:00\n2010-03-01T00:00:01\n", "no numeric column"),
     ],
@@ -240,7 +241,8 @@ def test_parquet_digits_of_the_calendar_are_a_time(tmp_path: Path) -> None:
     times = [20100301 * 10**4 + 100 * (k // 60) + k % 60 for k in range(200)]
     pq.write_table(pa.table({"time": times, "p": np.zeros(200)}), path)
     (block,) = blocks(parquet, path)
-    assert (block.start, block.rate) == (Stamp(START, 60 * 10**9), Fraction(1, 60))
+    # Full minutes, and no more is known.
+    assert (block.start, block.rate) == (Stamp(START - 30 * 10**9, 60 * 10**9), Fraction(1, 60))
 
 
 @pytest.mark.parametrize(
@@ -305,6 +307,11 @@ def test_parquet_missing_values(tmp_path: Path) -> None:
     pq.write_table(pa.table({"time": times, "p": pa.array([1.0, None, 3.0])}), path)
     assert np.isnan(blocks(parquet, path)[0].samples[1])
     pq.write_table(pa.table({"time": times, "p": pa.array([1, None, 3])}), path)
+    assert np.array_equal(blocks(parquet, path)[0].samples, [1, np.nan, 3], equal_nan=True)
+    pq.write_table(pa.table({"time": times, "p": pa.array([1, None, 2**53 + 1])}), path)
+    with pytest.raises(BadSourceError, match=r"column 'p' has missing values, .* does not hold exactly"):
+        blocks(parquet, path)
+    pq.write_table(pa.table({"time": times, "p": pa.array([True, None, False])}), path)
     with pytest.raises(BadSourceError, match="column 'p' is empty in row 2"):
         blocks(parquet, path)
 

@@ -1,6 +1,6 @@
 //! Conversions between stored and usable samples: byte order and calibration.
 
-use isochrony_segment::{Calibration, Sample};
+use isochrony_segment::{Calibration, Complex32, Complex64, Sample};
 
 use crate::DspError;
 use crate::isa::{Isa, Kernel, Level};
@@ -83,6 +83,101 @@ pub fn calibrate<T: Sample>(
         out,
     });
     Ok(())
+}
+
+/// A number that a value in a unit is read as: double or single precision, real or complex.
+pub trait ValueType: Sample {
+    /// What calibration gives: f64 for real numbers, complex of f64 for complex ones.
+    type Exact: Sample;
+
+    /// The value, rounded to this type.
+    fn rounded(value: Self::Exact) -> Self;
+
+    /// The point at a share from 0 to 1 of the straight line between two values.
+    fn between(before: Self, after: Self, share: f64) -> Self;
+}
+
+macro_rules! value_type {
+    ($($type:ty, $exact:ty, |$x:ident| $rounded:expr, |$widened:ident| $exactly:expr;)*) => {$(
+        impl ValueType for $type {
+            type Exact = $exact;
+
+            #[inline(always)]
+            fn rounded($x: $exact) -> Self {
+                $rounded
+            }
+
+            #[inline(always)]
+            fn between(before: Self, after: Self, share: f64) -> Self {
+                let exactly = |$widened: Self| $exactly;
+                let (before, after): ($exact, $exact) = (exactly(before), exactly(after));
+                Self::rounded(before + (after - before) * share)
+            }
+        }
+    )*};
+}
+
+value_type! {
+    f64, f64, |x| x, |x| x;
+    f32, f64, |x| x as f32, |x| f64::from(x);
+    Complex64, Complex64, |x| x, |x| x;
+    Complex32, Complex64, |x| Complex32::new(x.re as f32, x.im as f32), |x| x.to_physical();
+}
+
+/// Converts counts to values of any [`ValueType`]: those of [`calibrate`], rounded once more. Where the calibration is
+/// the identity, counts are only converted, so that the sign of a zero stays.
+///
+/// # Errors
+/// [`DspError::OutputLength`] if the lengths differ.
+///
+/// # Panics
+/// Counts and values are not both real or both complex.
+pub fn values<T: Sample, V: ValueType>(
+    counts: &[T],
+    calibration: &Calibration,
+    out: &mut [V],
+) -> Result<(), DspError> {
+    if counts.len() != out.len() {
+        return Err(DspError::OutputLength {
+            operator: "values",
+            expected: counts.len(),
+            got: out.len(),
+        });
+    }
+    assert_eq!(
+        T::DTYPE.is_complex(),
+        V::DTYPE.is_complex(),
+        "real and complex numbers"
+    );
+    Isa::best().run(Values {
+        counts,
+        calibration,
+        out,
+    });
+    Ok(())
+}
+
+struct Values<'a, T, V> {
+    counts: &'a [T],
+    calibration: &'a Calibration,
+    out: &'a mut [V],
+}
+
+impl<T: Sample, V: ValueType> Kernel for Values<'_, T, V> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<L: Level>(self, _level: L) {
+        // Both are f64 or both are complex: a cast between equal types, which costs nothing.
+        let rounded = |value: T::Physical| V::rounded(bytemuck::cast(value));
+        let pairs = self.out.iter_mut().zip(self.counts);
+        if self.calibration.is_identity() {
+            pairs.for_each(|(value, count)| *value = rounded(count.to_physical()));
+            return;
+        }
+        let (scale, offset) = (self.calibration.scale(), self.calibration.offset());
+        pairs.for_each(|(value, count)| *value = rounded(count.calibrate(scale, offset)));
+    }
 }
 
 struct Calibrate<'a, T: Sample> {

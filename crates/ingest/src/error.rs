@@ -271,6 +271,18 @@ pub enum IngestError {
         /// The source's.
         got: String,
     },
+    /// A source without times for a signal that has them, or the other way round.
+    #[error(
+        "signal {signal:?} {}; import it into a signal of another name{}",
+        if *signal_is_timed { "has civil time, and the source states none" } else { "has no civil time, and the source states one" },
+        if *signal_is_timed { ", or give the time of its first sample with start=" } else { "" }
+    )]
+    MixedTime {
+        /// The signal.
+        signal: String,
+        /// Whether the signal has civil time.
+        signal_is_timed: bool,
+    },
     /// A block without samples.
     #[error("a block without samples was fed; leave it out")]
     EmptyBlock,
@@ -339,6 +351,7 @@ impl IngestError {
             Self::LinkNotFollowed { .. } => "link_not_followed",
             Self::NotAFile { .. } => "not_a_file",
             Self::Mismatch { .. } => "mismatch",
+            Self::MixedTime { .. } => "mixed_time",
             Self::EmptyBlock => "empty_block",
             Self::InvalidOption { .. } => "invalid_option",
             Self::Cancelled => "cancelled",

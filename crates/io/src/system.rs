@@ -165,6 +165,10 @@ pub fn write_back(file: &File, bytes: std::ops::Range<u64>) {
         | libc::SYNC_FILE_RANGE_WAIT_AFTER;
     let end = bytes.end.min(i64::MAX.cast_unsigned());
     let start = bytes.start.min(end);
+    if start == end {
+        // To the system call, no bytes mean all up to the end of the file.
+        return;
+    }
     // SAFETY: the descriptor is open while `file` is borrowed; the call touches no memory of ours. Its errors are reported by the
     // sync that follows.
     unsafe {

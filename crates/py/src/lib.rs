@@ -111,9 +111,10 @@ pub mod _native {
     #[pymodule_export]
     use crate::workers::end_with;
 
-    /// Runs end before the interpreter does.
+    /// Runs end before the interpreter does; before that, changes that were not committed are warned of.
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
-        crate::interpreter::close_at_exit(module)
+        crate::interpreter::close_at_exit(module)?;
+        crate::store::uncommitted::warn_before_exit(module)
     }
 }

@@ -306,6 +306,11 @@ impl Backend {
         either!(self, "look up a signal", x => x.is_compact(id))
     }
 
+    /// Whether a signal has the array `crc`, as of the last checkpoint.
+    pub(crate) fn has_checksums(&self, id: SignalId) -> Result<bool, StoreError> {
+        either!(self, "look up a signal", x => x.has_checksums(id))
+    }
+
     pub(crate) fn sequence(&self) -> Result<u64, StoreError> {
         if let Some(pinned) = self.pinned() {
             self.check_open("read the sequence number")?;

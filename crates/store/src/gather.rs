@@ -12,7 +12,7 @@ use isochrony_time::{Fixed, GridSpan, Prefer, Rate, RunId};
 
 use crate::error::StoreError;
 use crate::interrupt;
-use crate::selection::{Stretch, to_physical};
+use crate::selection::{Stretch, write_values};
 use crate::signal::{Signal, overflow};
 use crate::store::Store;
 
@@ -224,7 +224,7 @@ impl Block {
             let range = start..within.end.min(start.saturating_add(BLOCK));
             let segment: SigSeg = signal.read(range.clone())?;
             self.values.resize((range.end - range.start) as usize, 0.0);
-            to_physical(&segment, &mut self.values)?;
+            write_values(&segment, &mut self.values)?;
             self.range = range;
         }
         Ok(self.values[(index - self.range.start) as usize])

@@ -74,7 +74,7 @@ pub use options::{CreateOptions, Mode};
 pub use readers::{Readers, SignalReader, Tasks};
 pub use scratch::Scratch;
 pub use seal::{BloscCompressor, Codec, Sealed};
-pub use selection::{Hole, Selection, Stretch, Values};
+pub use selection::{Fill, Hole, Selection, Stretch, Values};
 pub use signal::{GapTimes, Run, Signal};
 pub use snapshot::{SignalSnapshot, StoreSnapshot};
 pub use span::{Overlap, Span};

@@ -83,7 +83,7 @@ impl Shared {
         }
     }
 
-    /// Builds views anew of which a writer that was killed, or on a full disk, could not write the record.
+    /// Rebuilds views whose record is missing, because the writer was killed or the disk was full.
     pub(crate) fn restore_views(&self) {
         let Ok(engine) = self.backend.engine("build views") else {
             return;

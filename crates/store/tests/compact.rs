@@ -141,7 +141,7 @@ fn few_files_and_little_room(signals: usize, count: i64, codec: Option<&str>) {
         all / of_each,
         lengths / of_each
     );
-    assert!(files <= 20 * of_each, "{raw}: {files}");
+    assert!(files <= 14 * of_each, "{raw}: {files}");
     assert!(
         blocks / of_each <= raw * 3 / 2 + (16 << 10),
         "{raw}: {blocks}"

@@ -6,8 +6,10 @@ mod crash;
 use std::path::Path;
 
 use crash::{Work, difference, open, read_back};
+use isochrony_segment::DType;
 use isochrony_store::media::sim::{Dice, Faults, SimMedia};
-use isochrony_store::{Mode, Store, StoreError, VerifyOptions};
+use isochrony_store::{CreateOptions, Mode, Store, StoreError, VerifyOptions};
+use isochrony_time::Rate;
 
 /// Lives, each of which ends at each of its changes; `ISOCHRONY_CRASH_LIVES` says another number.
 const LIVES: u64 = 5;
@@ -139,4 +141,42 @@ fn a_life_that_ends_at_any_change_leaves_a_sound_store() {
         }
     }
     println!("{points} ends");
+}
+
+/// A medium with a closed store: a signal with rows of views, and some samples behind them.
+fn medium_with_views() -> SimMedia {
+    let media = medium(1);
+    let store = Store::open_on(Path::new(ROOT), Mode::Create, media.media()).unwrap();
+    let options = CreateOptions::new(DType::I16, Rate::from_hz(2000).unwrap());
+    let samples: Vec<i16> = (0..200_000).map(|number| (number % 997) as i16).collect();
+    let writer = store.create("s", &options).unwrap();
+    writer.append(&samples).unwrap();
+    store.commit(true).unwrap();
+    store.close().unwrap();
+    media
+}
+
+/// The record of views names whole shards, of which samples behind its rows are a part.
+#[test]
+fn a_record_of_views_stays_valid_whenever_a_life_ends_that_takes_away_samples_behind_all_rows() {
+    fn take_away(media: &SimMedia) -> Result<(), StoreError> {
+        let store = Store::open_on(Path::new(ROOT), Mode::ReadWrite, media.media())?;
+        store.writer("s")?.mark_invalid(199_900..199_950)?;
+        store.commit(true).map(drop)
+    }
+    let whole = medium_with_views();
+    let first = whole.changes();
+    take_away(&whole).unwrap();
+    let last = whole.changes();
+    for at in first..=last {
+        for end in [LifeEnd::Kill, LifeEnd::PowerCut] {
+            let media = ended(&medium_with_views(), end, at, |media| {
+                let _ = take_away(media);
+            });
+            let store = Store::open_on(Path::new(ROOT), Mode::ReadWrite, media.media()).unwrap();
+            // Before rows are built again, if they were no longer believed.
+            let report = store.verify(&DEEP).unwrap();
+            assert_eq!(report.findings, [], "{end:?} at {at}");
+        }
+    }
 }

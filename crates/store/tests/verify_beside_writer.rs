@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use isochrony_segment::DType;
-use isochrony_store::{Codec, CreateOptions, Mode, Store, VerifyOptions, verify};
+use isochrony_store::{Codec, CreateOptions, Mode, Store, VerifyOptions, repair, verify};
 use isochrony_time::{Rate, civil};
 
 const DEEP: VerifyOptions = VerifyOptions {
@@ -139,4 +139,51 @@ fn damage_is_found_beside_a_writer_that_changes_the_signal() {
         assert_eq!(codes.len(), 2, "{report:#?}");
     });
     store.close().expect("closed");
+}
+
+/// Samples of one inner chunk, at this rate and type.
+const CHUNK: usize = 65_536;
+
+/// A checkpoint makes the checksums of a short signal's first full chunk, and describes them once all that it writes is
+/// durable, which takes as long as the disk does, or fails.
+#[test]
+fn checksums_that_a_checkpoint_has_not_described_yet_are_no_damage() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("a.iso");
+    let store = Store::open(&path, Mode::Create).expect("created");
+    let writer = store.create("s", &options()).expect("a signal");
+    writer.append(&[1i16; 100]).expect("appended");
+    store.commit(true).expect("committed");
+    store.checkpoint().expect("checkpointed");
+    writer.append(&[1i16; CHUNK]).expect("appended");
+    store.commit(true).expect("committed");
+    let checksums = path.join("s/crc/c");
+    std::fs::create_dir_all(&checksums).expect("made");
+    std::fs::write(checksums.join("0"), []).expect("written");
+    assert_eq!(verify(&path, &DEEP).expect("verified").findings, []);
+    store.checkpoint().expect("checkpointed");
+    assert_eq!(verify(&path, &DEEP).expect("verified").findings, []);
+    store.close().expect("closed");
+    assert_eq!(verify(&path, &DEEP).expect("verified").findings, []);
+}
+
+#[test]
+fn checksums_of_a_short_signal_that_are_lost_are_found_and_written_anew() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("a.iso");
+    let store = Store::open(&path, Mode::Create).expect("created");
+    let writer = store.create("s", &options()).expect("a signal");
+    writer.append(&[1i16; CHUNK + 100]).expect("appended");
+    store.commit(true).expect("committed");
+    store.close().expect("closed");
+    std::fs::remove_dir_all(path.join("s/crc")).expect("removed");
+    let found = verify(&path, &VerifyOptions::default()).expect("verified");
+    let found: Vec<_> = (found.findings.iter())
+        .map(|finding| (finding.code, finding.path.clone()))
+        .collect();
+    assert_eq!(found, [("missing_metadata", path.join("s/crc/zarr.json"))]);
+    let (_, after) = repair(&path, &DEEP).expect("repaired");
+    assert_eq!(after.findings, []);
+    let report = verify(&path, &DEEP).expect("verified");
+    assert_eq!((report.findings, report.unchecked), (vec![], 0));
 }

@@ -6,6 +6,8 @@
 //! of June or December, is read as the first second of the next day, as POSIX has
 //! it; no other minute has a 61st second.
 
+use std::borrow::Cow;
+
 use crate::{Fixed, TimeError};
 
 /// Nanoseconds in a second.
@@ -88,7 +90,8 @@ pub fn from_parts(
 /// Accepts dates `2010-03-01`, `20100301`, `2010-060` (day of year), signed
 /// years, `T` or a space before the time, times down to hours, `:`-less times,
 /// a fraction after `.` or `,`, and `Z`, `+01:00`, `+0100`, `+01` or nothing
-/// (UTC) at the end.
+/// (UTC) at the end. A year `2010` and a month `2010-03` are the beginning of
+/// their first day.
 ///
 /// ```
 /// use isochrony_time::civil;
@@ -101,11 +104,36 @@ pub fn from_parts(
 /// # Errors
 /// [`TimeError::BadCivil`] naming what is wrong.
 pub fn parse(text: &str) -> Result<Fixed, TimeError> {
-    parse_with_resolution(text).map(|(time, _)| time)
+    parse_with_resolution(&complete_date(text)).map(|(time, _)| time)
+}
+
+/// A year or a month as the date of its first day; any other text as it is.
+///
+/// ```
+/// use isochrony_time::civil::complete_date;
+/// assert_eq!(complete_date("2010-03"), "2010-03-01");
+/// assert_eq!(complete_date("2010-03-01T12"), "2010-03-01T12");
+/// ```
+#[must_use]
+pub fn complete_date(text: &str) -> Cow<'_, str> {
+    let trimmed = text.trim();
+    let unsigned = trimmed
+        .strip_prefix(['+', '-', '\u{2212}'])
+        .unwrap_or(trimmed);
+    let is_number =
+        |text: &str, digits| text.len() == digits && text.bytes().all(|byte| byte.is_ascii_digit());
+    match unsigned.split_once('-') {
+        None if is_number(unsigned, 4) => Cow::Owned(format!("{trimmed}-01-01")),
+        Some((year, month)) if is_number(year, 4) && is_number(month, 2) => {
+            Cow::Owned(format!("{trimmed}-01"))
+        }
+        _ => Cow::Borrowed(text),
+    }
 }
 
 /// As [`parse`], with the resolution that the digits state, in nanoseconds:
 /// `...:07` says one second, `...:07.000128` one microsecond, a date one day.
+/// A year or a month alone is refused: in a file it is likelier another number.
 ///
 /// # Errors
 /// [`TimeError::BadCivil`].

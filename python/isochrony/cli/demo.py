@@ -49,7 +49,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--preset", metavar="NAME", help="a known layout with its dtype and rate, such as censam (raw)")
     parser.add_argument("--dtype", metavar="TYPE", help="type of raw samples in NumPy's spelling, such as '<i2'")
-    parser.add_argument("--rate", metavar="HZ", help="nominal rate of files that know none")
+    parser.add_argument("--rate", metavar="HZ", help="nominal sample rate of files that do not state one")
     parser.add_argument("--unit", metavar="U", help="unit of the samples, such as mbar")
 
 

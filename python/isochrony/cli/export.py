@@ -5,7 +5,8 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from ..exporters import SUFFIXES, export
+from ..errors import UsageError
+from ..exporters import FORMATS, export, format_of
 from ..progress import bytes_text
 from ..writing import check_output
 from .exits import Exit
@@ -19,38 +20,55 @@ INTERRUPTED = "no unfinished file is left"
 EXAMPLES = """examples:
   isochrony export water.iso/stn_10/pressure --out pressure.parquet
   isochrony export event.iso/YA/FJS/00/HHZ --out fjs.mseed
+  isochrony export sound.iso/take --format wav
   isochrony export sound.iso/take --from 2024-05-01T06:00 --to 2024-05-01T06:05 --out dawn.flac
 
 .csv and .parquet carry a time per sample and leave gaps out; .mseed writes one record
 stream per gap-free stretch; .wav, .flac and .npy have no way to say that samples are
 missing, so a stretch with a gap is refused unless --split writes one file per
 gap-free stretch.
+
+.csv, .parquet and .npy have values in the signal's unit, or the samples as stored with
+--counts. .wav, .flac and .mseed are formats of counts, without a place for a unit: they
+always have the samples as stored.
 """
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of the command."""
     parser.add_argument("target", metavar="STORE/SIGNAL", help="signal to write")
-    parser.add_argument("--out", type=Path, required=True, metavar="F", help=f"file to write: {', '.join(SUFFIXES)}")
+    suffixes = ", ".join(f".{one}" for one in FORMATS)
+    parser.add_argument(
+        "--out", type=Path, metavar="F", help=f"file to write: {suffixes} (default: SIGNAL's last part, by --format)"
+    )
+    parser.add_argument("--format", metavar="NAME", choices=FORMATS, help="format (default: by the suffix of --out)")
     parser.add_argument(
         "--from", dest="start", metavar="T", help="time (UTC) of the first sample to write, such as 2010-03-01T12:00:00"
     )
     parser.add_argument(
-        "--to", dest="end", metavar="T", help="time (UTC) before which to end, such as 2010-03-01T12:05:00"
+        "--to", dest="end", metavar="T", help="end before this time (UTC) of the recording, such as 2010-03-01T12:05:00"
     )
+    parser.add_argument("--counts", action="store_true", help="write samples as stored, instead of values in the unit")
     parser.add_argument("--split", action="store_true", help="one file per gap-free stretch: F-1, F-2, ...")
     parser.add_argument("--force", action="store_true", help="replace output files that exist")
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Export and name what was written."""
-    if not arguments.split:
-        check_output(arguments.out, replace=arguments.force)
+    if arguments.out is None and arguments.format is None:
+        raise UsageError(f"name the file with --out, or its format with --format: {', '.join(FORMATS)}")
     target = parse_target(arguments.target)
+    if arguments.out is not None:
+        # Before anything is opened.
+        format_of(arguments.out, arguments.format)
     with open_store(target.store) as store:
         signal = single_signal(store, target.signal)
+        out = arguments.out or Path(f"{signal.name.rpartition('/')[2]}.{arguments.format}")
+        if not arguments.split:
+            check_output(out, replace=arguments.force)
         stretch = selection(signal, arguments.start, arguments.end)
-        written = export(signal, stretch, arguments.out, split=arguments.split, replace=arguments.force)
+        options = {"split": arguments.split, "replace": arguments.force, "counts": arguments.counts}
+        written = export(signal, stretch, out, format=arguments.format, **options)
     for path in written:
         print(f"{path}  {bytes_text(path.stat().st_size)}")
     return Exit.OK

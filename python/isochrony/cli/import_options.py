@@ -1,27 +1,27 @@
-"""The options of ``isochrony import``: what they are, and which of them go together."""
+"""The options of ``isochrony import``, made from the declarations of `importers.keywords`."""
 
 from __future__ import annotations
 
 import argparse
 from collections.abc import Callable
-from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from ..errors import UsageError
-from ..importers import Stamp, formats
-from ..importers.columns import parse_time
+from ..errors import IsochronyError
+from ..importers import formats
+from ..importers.columns import TIME_UNITS
+from ..importers.keywords import OPTIONS
 from ..importers.mseed_samples import ENCODINGS
-from ..importers.rational import parse_rate
 
-__all__ = ["EXAMPLES", "HELP", "add_arguments", "check", "rate_pair"]
+__all__ = ["EXAMPLES", "HELP", "add_arguments"]
 
 HELP = "bring recordings into a store, creating it if it is missing"
 EXAMPLES = """examples:
   isochrony import recordings water.iso --dtype '<i2' --rate 2000 --unit mbar \\
       --layout '{station}/{sensor}/{station}_{epoch}.raw'
   isochrony import archive.mseed event.iso
-  isochrony import field-tapes sound.iso --start 2024-05-01T06:00:00Z
+  isochrony import take1.wav take2.wav sound.iso --start 2024-05-01T06:00:00Z --full-scale 1
+  isochrony import 'day*/*.csv' log.iso --zone Europe/Berlin
   isochrony import /data/live water.iso --preset censam --follow
 
 layouts:
@@ -32,10 +32,20 @@ layouts:
   characters, * anything. A time is as fine as its last digit: a file named to the
   second begins somewhere in that second, and the rate is found all the same.
 
-Raw recordings have no header: --layout, --dtype or --preset says that the files are
-raw, and --layout, --dtype and --rate are needed then, or a --preset. With --format,
---layout names the signals and times of files of another format; without a field of
-time it names the signals only.
+Raw recordings have no header: --dtype or --preset says that the files are raw, and
+--layout, --dtype and --rate are needed then, or a --preset. Else --layout names the
+signals and times of files of other formats; without a field of time it names the
+signals only.
+
+SRC may be several files, folders and patterns. A signal is named by the path below
+the folder that is named, or that holds all of them, without its suffix. Files without
+a time that share a signal (--signal) are a run each, in the order of their import:
+nobody knows how one follows on the other.
+
+Times without a zone are UTC, unless --zone says otherwise. Numbers in a time column
+count what its name or --time-unit says, small ones from --start. An empty cell is a
+missing value, NaN, and its column is of floats. Tables with semicolons may have decimal
+commas.
 
 Running it again imports only what is new, also of files that have grown, and so goes
 on with an import that was interrupted. Files that cannot be taken are reported with
@@ -50,140 +60,51 @@ they kept still from one look to the next. What was taken is committed at once. 
 ends it with the summary; the store is closed clean, and the same command goes on later.
 """
 
-_FOR_RAW = ("preset", "dtype")
-_NOT_FOR_RAW = ("start", "signal", "time_column", "encoding")
-_TABLES = ("csv", "parquet")
+_GROUPS = {
+    "clock and gaps": ("gap_slip", "alpha", "initial_rate", "max_gap", "value_jump"),
+    "how to import": ("partial", "follow"),
+}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of the command."""
-    parser.usage = f"{parser.prog} SRC STORE [options]"
-    parser.add_argument("src", metavar="SRC", type=_path, help="folder or file of recordings")
+    parser.usage = f"{parser.prog} SRC ... STORE [options]"
+    parser.add_argument("src", metavar="SRC", nargs="+", type=_path, help="folder, file or pattern of recordings")
     parser.add_argument("store", metavar="STORE", type=_path, help="store to import into, such as water.iso")
     what = parser.add_argument_group("what the files are")
+    groups = {name: parser.add_argument_group(title) for title, names in _GROUPS.items() for name in names[:1]}
+    for names in _GROUPS.values():
+        groups |= dict.fromkeys(names, groups[names[0]])
+    choices = {
+        "format": ["raw", *(one.name for one in formats())],
+        "time_unit": list(TIME_UNITS),
+        "encoding": list(ENCODINGS),
+    }
     kinds = "; ".join(f"{one.name}: {one.summary}" for one in formats())
-    what.add_argument(
-        "--format",
-        choices=["raw", *(one.name for one in formats())],
-        metavar="NAME",
-        help=f"format of all files (default: each by its content). raw: headerless samples; {kinds}",
-    )
-    what.add_argument("--layout", metavar="TEMPLATE", help="what the paths below SRC mean; see below")
-    what.add_argument("--preset", metavar="NAME", help="a known layout with its dtype and rate, such as censam")
-    what.add_argument("--dtype", metavar="TYPE", help="type of raw samples in NumPy's spelling, such as '<i2'")
-    what.add_argument(
-        "--rate",
-        metavar="HZ",
-        type=_argument(parse_rate),
-        help="nominal sample rate where files do not state it, such as 2000 or 44100000/1001",
-    )
-    what.add_argument("--unit", metavar="U", help="unit of the samples, such as mbar")
-    what.add_argument(
-        "--start",
-        metavar="TIME",
-        type=_argument(_start),
-        help="time (UTC) of the first sample of files that state none, such as 2010-03-01T12:00:00",
-    )
-    what.add_argument("--signal", metavar="NAME", help="name of the signal (default: from the path or the file)")
-    what.add_argument("--time-column", metavar="NAME", help="time column of tables (default: found)")
-    what.add_argument(
-        "--encoding",
-        metavar="NAME",
-        choices=list(ENCODINGS),
-        help="encoding of miniSEED records that do not state it (default: Steim 1 or 2, found from the samples)",
-    )
-    clock = parser.add_argument_group("clock and gaps")
-    clock.add_argument(
-        "--gap-slip",
-        metavar="S",
-        type=_argument(_positive),
-        help="seconds that a stamp may differ from the expected time before it is a gap or a clock step (default: "
-        "estimated from the stamps)",
-    )
-    clock.add_argument(
-        "--alpha",
-        metavar="A",
-        type=_argument(_weight),
-        help="weight of the past in the running rate estimate, above 0, at most 1 (default: 0.95, about 20 files)",
-    )
-    clock.add_argument(
-        "--initial-rate",
-        metavar="HZ",
-        type=_argument(parse_rate),
-        help="a better guess of the true rate than the nominal one, such as an earlier recording's, for gaps that "
-        "come before the stamps have told it",
-    )
-    clock.add_argument(
-        "--max-gap",
-        metavar="S",
-        type=_argument(_positive),
-        help="seconds; a longer gap keeps its duration, but takes few indices instead of one per missing sample "
-        "(default: 30 days)",
-    )
-    clock.add_argument(
-        "--value-jump",
-        metavar="V",
-        type=_argument(_positive),
-        help="note a larger difference between the values on both sides of a file border as an event",
-    )
-    how = parser.add_argument_group("how to import")
-    how.add_argument(
-        "--partial",
-        action="store_true",
-        help="take the whole samples of truncated files instead of refusing them",
-    )
-    how.add_argument("--follow", action="store_true", help="go on watching SRC until Ctrl-C; see below")
-    how.add_argument("--json", action="store_true", help="print the summary as JSON, instead of text")
+    for name, option in OPTIONS.items():
+        group = groups.get(name, what)
+        flag = f"--{name.replace('_', '-')}"
+        help_text = " ".join(option.help.replace("%", "%%").split())
+        if name == "format":
+            help_text += f". raw: headerless samples; {kinds}"
+        if option.metavar is None:
+            group.add_argument(flag, action="store_true", default=None, help=help_text)
+        elif name in choices:
+            group.add_argument(flag, metavar=option.metavar, choices=choices[name], help=help_text)
+        else:
+            group.add_argument(flag, metavar=option.metavar, type=_argument(name, option.check), help=help_text)
+    groups["partial"].add_argument("--json", action="store_true", help="print the summary as JSON, instead of text")
 
 
-def check(arguments: argparse.Namespace) -> bool:
-    """Whether the files are raw. Options that would be ignored are errors: nothing is ignored in silence.
-
-    Raises:
-        UsageError: options that do not go together, or that are missing.
-    """
-    given = {name for name, value in vars(arguments).items() if value is not None}
-    implied = [name for name in ("layout", *_FOR_RAW) if name in given]
-    raw = arguments.format == "raw" or (arguments.format is None and bool(implied))
-    if not raw:
-        for name in _FOR_RAW:
-            if name in given:
-                raise UsageError(f"{_option(name)} is for raw recordings; leave it out, or use --format raw")
-        if "encoding" in given and arguments.format not in (None, "mseed"):
-            raise UsageError("--encoding is for miniSEED; leave it out, or use --format mseed")
-        if "time_column" in given and arguments.format not in (None, *_TABLES):
-            raise UsageError(f"--time-column is for tables; leave it out, or use --format {' or '.join(_TABLES)}")
-        return False
-    because = "" if arguments.format else f", as {_option(implied[0])} says that these are"
-    other = "" if arguments.format else ", or name the format of the files with --format"
-    for name in _NOT_FOR_RAW:
-        if name in given:
-            raise UsageError(f"{_option(name)} does not apply to raw recordings{because}; leave it out{other}")
-    missing = [] if "preset" in given else [name for name in ("layout", "dtype", "rate") if name not in given]
-    if missing:
-        options = ", ".join(map(_option, missing))
-        other = "" if arguments.format else "; if the files have a format of their own, name it with --format"
-        raise UsageError(f"raw recordings do not describe themselves: give {options}, or a --preset{other}")
-    return True
-
-
-def rate_pair(rate: Fraction | None) -> tuple[int, int] | None:
-    """A rate as the native layer takes it."""
-    return None if rate is None else (rate.numerator, rate.denominator)
-
-
-def _option(name: str) -> str:
-    return "--" + name.replace("_", "-")
-
-
-def _argument(parse: Callable[[str], Any]) -> Callable[[str], Any]:
-    """A parser for argparse, which reports its message as a usage error."""
+def _argument(name: str, check: Callable[[str, Any], Any]) -> Callable[[str], Any]:
+    """A parser for argparse, which reports the message of a check as a usage error."""
 
     def parsed(text: str) -> Any:
         try:
-            return parse(text)
-        except UsageError as error:
-            raise argparse.ArgumentTypeError(str(error)) from error
+            return check(name, text)
+        except IsochronyError as error:
+            # argparse names the option itself.
+            raise argparse.ArgumentTypeError(str(error).removeprefix(f"{name} ")) from error
 
     return parsed
 
@@ -192,30 +113,3 @@ def _path(text: str) -> Path:
     if not text:
         raise argparse.ArgumentTypeError("the path is empty; name a file or a folder")
     return Path(text)
-
-
-def _start(text: str) -> Stamp:
-    ns, _ = parse_time(text)
-    # Whoever types 06:00:00 or 06:00:00.5 means that instant, not somewhere in its last digit.
-    return Stamp(ns, 1)
-
-
-def _number(text: str) -> float:
-    try:
-        return float(text)
-    except ValueError:
-        return float("nan")
-
-
-def _positive(text: str) -> float:
-    value = _number(text)
-    if not 0 < value < float("inf"):
-        raise UsageError(f"{text!r} is not a number above 0")
-    return value
-
-
-def _weight(text: str) -> float:
-    value = _number(text)
-    if not 0 < value <= 1:
-        raise UsageError(f"{text!r} is not a number above 0 and at most 1")
-    return value

@@ -58,6 +58,8 @@ def run(arguments: argparse.Namespace) -> int:
     if saved:
         gap = "\n" if found else ""
         print(gap + render(("saved plan", "what it does"), [(one["name"], one["plan"]) for one in saved]))
+    if not (found or saved or damaged or lost):
+        print(f"{target.store} holds no signals yet; bring some in with: isochrony import SRC {target.store}")
     for one in lost:
         print(f"isochrony: {printable(one.error)}", file=sys.stderr)
     print_damaged(target.store, damaged, len(found))
@@ -69,7 +71,7 @@ def _saved_plans(store: Any) -> dict[str, str]:
     try:
         plans: dict[str, str] = store.saved_plans.texts()
     except StoreError as error:
-        if error.code != "damaged_file":
+        if error.code not in ("damaged_file", "unexpected_file"):
             raise
         print(f"isochrony: saved plans are not shown: {printable(str(error))}", file=sys.stderr)
         return {}

@@ -51,9 +51,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--order",
         default="both",
         choices=["none", "output", "execution", "both"],
-        help="which order of the input is kept (default: both)",
+        help="keep the order of the input in the output, in the execution, in both or in none of them (default: both)",
     )
-    parser.add_argument("--eager", action="store_true", help="process what has come at once, without filling buffers")
+    parser.add_argument(
+        "--eager", action="store_true", help="process data as soon as they arrive, without waiting for full blocks"
+    )
     parser.add_argument(
         "--json", action="store_true", help="print results, and what each worker did, as JSON, instead of text"
     )

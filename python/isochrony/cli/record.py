@@ -9,14 +9,13 @@ import time
 from pathlib import Path
 
 from ..errors import IsochronyError, UsageError
+from ..importers.destination import check_destination, open_destination
 from ..importers.rational import parse_rate
 from ..live import Listener, listen
 from ..progress import bytes_text, duration_text
 from ..sources import scan
 from .exits import Exit
-from .import_ import check_store
 from .tables import print_json
-from .target import open_for_import
 
 __all__ = ["EXAMPLES", "HELP", "INTERRUPTED", "add_arguments", "run"]
 
@@ -67,16 +66,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--channel", metavar="N", type=int, default=0, help="channel of an audio device, from 0 (default: 0)"
     )
     how = parser.add_argument_group("how it is taken")
-    how.add_argument("--silence", metavar="S", type=float, help="end after so many seconds in which nothing arrives")
+    how.add_argument("--silence", metavar="S", type=float, help="end after S seconds without data")
     how.add_argument(
         "--reorder",
         metavar="S",
         type=float,
         default=0.05,
-        help="seconds that early frames wait for late ones (default: 0.05)",
+        help="seconds to wait for frames that arrive out of order (default: 0.05)",
     )
     how.add_argument(
-        "--anyone", action="store_true", help="take samples from other machines, too; senders are not authenticated"
+        "--anyone", action="store_true", help="accept samples from other machines, too; senders are not authenticated"
     )
     parser.add_argument(
         "--json",
@@ -87,7 +86,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Record until the feed or the user ends it, then say what was lost."""
-    check_store(arguments.store)
+    check_destination(arguments.store)
     listener = listen(
         arguments.address,
         dtype=_dtype(arguments.dtype),
@@ -100,7 +99,7 @@ def run(arguments: argparse.Namespace) -> int:
         anyone=arguments.anyone,
     )
     begun = time.monotonic()
-    with open_for_import(arguments.store) as store:
+    with open_destination(arguments.store) as store:
         plan = scan(listener).sink(store, arguments.signal, append=True)
         print(f"listening at {listener.address}; Ctrl-C ends it", file=sys.stderr, flush=True)
         try:

@@ -12,6 +12,7 @@ import numpy as np
 
 from ..errors import UsageError
 from ..exporters import write_npy
+from ..native_errors import PlanError
 from ..plan import Plan
 from ..report import RunResult
 from ..run_options import RunOptions
@@ -60,7 +61,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="allow this function only; may be given several times",
     )
     parser.add_argument("--explain", action="store_true", help="show the plan and how it would run, and read nothing")
-    parser.add_argument("--out", type=Path, metavar="F", help="write what comes out to F.csv, F.parquet or F.npy")
+    parser.add_argument("--out", type=Path, metavar="F", help="write the result to F.csv, F.parquet or F.npy")
+    parser.add_argument("--counts", action="store_true", help="give samples as stored, instead of values in their unit")
     parser.add_argument("--report", type=Path, metavar="F", help="write the report to a JSON file")
     parser.add_argument("--force", action="store_true", help="replace the files of --out and --report if they exist")
     add_run_options(parser)
@@ -82,13 +84,22 @@ def run(arguments: argparse.Namespace) -> int:
     if not arguments.plan.exists():
         raise UsageError(f"{arguments.plan} does not exist; name a file with a plan as JSON")
     saved = arguments.plan.read_bytes()
-    allowed = arguments.allow_functions or arguments.allow_function or False
     if arguments.store is None:
-        return _run(arguments, options, Plan.from_json(saved, allow_functions=allowed))
+        return _run(arguments, options, _plan(arguments, saved))
     if not is_store(arguments.store):
         raise UsageError(f"--store {arguments.store} is not an Isochrony store; check the path")
     with open_store(arguments.store, "r+" if _writes(saved) else "r") as store:
-        return _run(arguments, options, Plan.from_json(saved, store=store, allow_functions=allowed))
+        return _run(arguments, options, _plan(arguments, saved, store))
+
+
+def _plan(arguments: argparse.Namespace, saved: bytes, store: Any = None) -> Plan:
+    """The plan of the file, which what is wrong with it names."""
+    allowed = arguments.allow_functions or arguments.allow_function or False
+    try:
+        return Plan.from_json(saved, store=store, allow_functions=allowed)
+    except PlanError as error:
+        error.args = (f"{arguments.plan}: {error}", *error.args[1:])
+        raise
 
 
 def _writes(saved: bytes) -> bool:
@@ -106,7 +117,7 @@ def _run(arguments: argparse.Namespace, options: RunOptions, plan: Plan) -> int:
     result: Any = None
     columns: dict[str, Any] | None = None
     if arguments.out is not None or plan.kind in ("count", "ranges", "rows"):
-        (result,), (parts,), done = collect_reported((plan,), options)
+        (result,), (parts,), done = collect_reported((plan,), options, counts=arguments.counts)
         columns = _columns(plan, result, parts)
     else:
         done = run_reported((plan,), options)

@@ -58,7 +58,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--from", dest="start", metavar="T", help="time (UTC) of the first sample to scan, such as 2010-03-01T12:00:00"
     )
     parser.add_argument(
-        "--to", dest="end", metavar="T", help="time (UTC) before which to end, such as 2010-03-01T12:05:00"
+        "--to", dest="end", metavar="T", help="end before this time (UTC) of the recording, such as 2010-03-01T12:05:00"
     )
     parser.add_argument("--out", type=Path, metavar="F", help="write F.csv or F.parquet instead of the screen")
     parser.add_argument("--force", action="store_true", help="replace the output file if it exists")
@@ -82,7 +82,8 @@ def window_samples(text: str, rate_hz: float) -> int:
     count = Fraction(number) if not unit else Fraction(number) * _SECONDS[unit] * rate
     if not 1 <= round(count) < 1 << 63 or (not unit and count.denominator != 1):
         raise UsageError(
-            f"window {text!r} is {float(count):g} samples at {rate_hz:g} Hz; need a whole number from 1 to 2^63"
+            f"window {text!r} is {float(count):g} samples at {rate_hz:g} Hz; give a duration of a whole number of "
+            "samples"
         )
     return round(count)
 
@@ -125,10 +126,16 @@ def span_ends(signal: Any, start: str | None, end: str | None) -> tuple[Any, ...
     """Civil times that bound ``--from`` and ``--to``; nothing where neither is given.
 
     Raises:
-        UsageError: an open end that the signal cannot give: it lies on the wrong side of the other one.
+        UsageError: a text that is no time, or an open end that the signal cannot give: it lies on the wrong side of the
+            other one.
     """
-    from .. import Time
+    from .. import Time, TimeError
 
+    for option, given in (("--from", start), ("--to", end)):
+        try:
+            _ = given is None or Time(given)
+        except TimeError as error:
+            raise UsageError(f"{option}: {error}") from error
     if start is None and end is None:
         return ()
     if start is not None and end is not None:

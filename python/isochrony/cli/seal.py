@@ -35,7 +35,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="CODEC",
         help="zstd, zstd:LEVEL, blosc or blosc:COMPRESSOR[:LEVEL] (default: zstd)",
     )
-    parser.add_argument("--undo", action="store_true", help="write the samples plain again, so that they can grow")
+    parser.add_argument(
+        "--undo", action="store_true", help="write the samples uncompressed again, so that the signal can grow"
+    )
     parser.add_argument(
         "--json", action="store_true", help="print each signal's bytes before and after as JSON, instead of text"
     )

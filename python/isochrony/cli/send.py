@@ -37,19 +37,36 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--from", dest="start", metavar="T", help="time (UTC) of the first sample to send, such as 2010-03-01T12:00:00"
     )
     parser.add_argument(
-        "--to", dest="end", metavar="T", help="time (UTC) before which to end, such as 2010-03-01T12:05:00"
+        "--to", dest="end", metavar="T", help="end before this time (UTC) of the recording, such as 2010-03-01T12:05:00"
     )
     parser.add_argument(
         "--speed",
         metavar="X",
         type=float,
         default=1.0,
-        help="times as fast as it was recorded (default: 1); 0: as fast as possible",
+        help="speed relative to the recording, such as 10 for ten times as fast (default: 1); 0: as fast as possible",
     )
-    parser.add_argument("--frame", metavar="N", type=int, help="most samples of a frame (default: what fits a packet)")
+    parser.add_argument(
+        "--frame",
+        metavar="N",
+        type=int,
+        help="largest number of samples in a frame (default: as many as a network packet holds)",
+    )
     faults = parser.add_argument_group("faults on the way, to try out what listens (udp://)")
-    faults.add_argument("--loss", metavar="P", type=float, default=0.0, help="probability that a frame is dropped")
-    faults.add_argument("--twice", metavar="P", type=float, default=0.0, help="probability that a frame is sent twice")
+    faults.add_argument(
+        "--loss",
+        metavar="P",
+        type=float,
+        default=0.0,
+        help="probability, from 0 to 1, that a frame is dropped on purpose, to try a receiver (default: 0)",
+    )
+    faults.add_argument(
+        "--twice",
+        metavar="P",
+        type=float,
+        default=0.0,
+        help="probability, from 0 to 1, that a frame is sent twice on purpose (default: 0)",
+    )
     faults.add_argument(
         "--jitter",
         metavar="S",
@@ -63,7 +80,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Send, with a progress line on a terminal."""
     if not 0 <= arguments.speed < float("inf"):
-        raise UsageError(f"--speed {arguments.speed:g}: give a number above 0, or 0 for as fast as it goes")
+        raise UsageError(f"--speed {arguments.speed:g}: give a number above 0, or 0 for as fast as possible")
     target = parse_target(arguments.target)
     with open_store(target.store) as store:
         signal = single_signal(store, target.signal)

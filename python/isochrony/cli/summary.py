@@ -51,7 +51,7 @@ def print_summary(summary: Mapping[str, Any]) -> None:
             f"{one['samples']:,}",
             one["gaps"],
             one["runs"],
-            rate_text(one["rate"], one["rate_uncertainty"]),
+            rate_text(one["rate"], one["rate_uncertainty"]) or f"{one['nominal_rate']:.9g}",
             short_time(one["start"]),
             short_time(one["end"]),
         )
@@ -63,6 +63,7 @@ def print_summary(summary: Mapping[str, Any]) -> None:
     problems, kept = summary["problems"], summary["kept"]
     for is_kept, label in ((True, "kept"), (False, "refused")):
         print_refused([one for one, k in zip(problems, kept, strict=True) if k == is_kept], sys.stderr, label)
+    print_refused(summary["remarks"], sys.stderr, "note")
 
 
 def print_refused(problems: Sequence[tuple[str, str]], stream: TextIO, label: str = "refused") -> None:

@@ -6,17 +6,14 @@ that is a store ends the store's name; what follows names a signal or a pattern.
 
 from __future__ import annotations
 
-import json
-import shutil
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from ..errors import UsageError
+from ..importers.destination import is_store
 
-__all__ = ["Target", "is_store", "names_of", "open_for_import", "open_store", "parse_target", "single_signal"]
+__all__ = ["Target", "is_store", "names_of", "open_store", "parse_target", "single_signal"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,10 +22,6 @@ class Target:
 
     store: Path
     signal: str
-
-
-# Bytes of a zarr.json beyond which none of ours is.
-_LONGEST_DESCRIPTION = 64 << 20
 
 
 def parse_target(text: str) -> Target:
@@ -47,49 +40,11 @@ def parse_target(text: str) -> Target:
     raise UsageError(f"{text}: no such store; check the path, or list its folder")
 
 
-def is_store(folder: Path) -> bool:
-    """Whether a folder is a store."""
-    try:
-        # What its projection says is anybody's; the engine's folder is enough.
-        if (folder / ".isochrony" / "MANIFEST").exists():
-            return True
-    except OSError as error:
-        raise OSError(error.errno, error.strerror, str(folder)) from error
-    try:
-        described = folder / "zarr.json"
-        # A store without its MANIFEST is one to repair.
-        if not described.is_file() or described.stat().st_size > _LONGEST_DESCRIPTION:
-            return False
-        kind = json.loads(described.read_text(encoding="utf-8"))["attributes"]["isochrony"]["kind"]
-    except (OSError, ValueError, KeyError, TypeError, RecursionError):
-        return False
-    return bool(kind == "store")
-
-
 def open_store(path: Path, mode: str = "r") -> Any:
     """Open a store; a module of its own so that commands import nothing they do not need."""
     from .. import open as open_
 
     return open_(path, mode=mode)
-
-
-@contextmanager
-def open_for_import(path: Path) -> Iterator[Any]:
-    """A store to import into, made if missing; one that this call made and that got no signal is removed again.
-
-    So what is refused as a whole, be it for an option or for all of its files, changes nothing.
-    """
-    made = not path.exists()
-    empty = False
-    try:
-        with open_store(path, "a") as store:
-            try:
-                yield store
-            finally:
-                empty = made and len(store) == 0
-    finally:
-        if empty:
-            shutil.rmtree(path)
 
 
 def names_of(store: Any, pattern: str) -> list[str]:

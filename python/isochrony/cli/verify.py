@@ -10,7 +10,7 @@ from ..progress import bytes_text
 from .exits import Exit
 from .tables import print_json
 from .target import parse_target
-from .words import as_options
+from .words import as_finding, as_options
 
 __all__ = ["EXAMPLES", "HELP", "add_arguments", "run"]
 
@@ -52,7 +52,7 @@ def run(arguments: argparse.Namespace) -> int:
     report: Any = verify(target.store, signal=target.signal or None, repair=arguments.repair, deep=not arguments.quick)
     if target.signal and not report["signals"] and not report["damage"]:
         raise UsageError(f"{target.store} has no signal {target.signal!r}; see: isochrony info {target.store}")
-    damage = [{**one, "what": as_options(one["what"]), "mend": as_options(one["mend"])} for one in report["damage"]]
+    damage = [{**one, "what": as_finding(one["what"]), "mend": as_options(one["mend"])} for one in report["damage"]]
     status = _STATUS[report["verdict"]]
     if arguments.json:
         print_json({**report, "damage": damage, "exit_code": int(status)})

@@ -12,7 +12,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-__all__ = ["as_options", "in_option_words"]
+__all__ = ["as_finding", "as_options", "in_option_words"]
 
 # Advice that names what only a program can do, and what somebody at a command line can.
 _ADVICE = {
@@ -28,14 +28,23 @@ _ADVICE = {
     "unseal it first": "unseal it first, with: isochrony seal STORE/SIGNAL --undo",
     "choose with overlap when reading": "isochrony gaps shows the run",
     "partial = true": "--partial",
+    "create it with a start, or append with stamps": "state one when it is imported, with --start TIME",
+    "iterate over its segments, or ask for values with a fill": "narrow what is asked for; isochrony gaps shows it",
+    "iterate over its segments": "narrow what is asked for; isochrony info shows its runs",
+    "open it, remove it, or pass overwrite": "choose another name",
+    "name the recordings to import": "name the recordings first, then the store",
     "allow them with allow_functions=True, or with a list of these names": (
         "allow them with --allow-functions, or each with --allow-function MODULE:NAME"
     ),
 }
 
+# How errors of a store refer to the command that finds all damage, or repairs it.
+_SEE_VERIFY = re.compile(r" \(`isochrony verify` names [^)]*\)|,? or run `isochrony verify` to see what is lost")
+_MOVE_AWAY = ". Move it away and restore what was there from a copy of the store"
+
 _KEYWORDS = (
-    "alpha|anyone|channel|dtype|encoding|follow|format|framing|gap_slip|initial_rate|jitter|layout|loss|max_gap|partial|preset"
-    "|rate|reorder|signal|silence|speed|start|time_column|twice|unit|value_jump"
+    "alpha|anyone|channel|columns|dtype|encoding|follow|format|framing|full_scale|gap_slip|ignore_times|initial_rate|jitter|layout"
+    "|loss|max_gap|partial|preset|rate|reorder|signal|silence|speed|start|time_column|time_unit|twice|unit|value_jump|zone"
 )
 # Not inside a path or a quotation: folders may be named rate=100.
 _KEYWORD = re.compile(rf"(?<![\w/\"'.-])({_KEYWORDS})=(True\b)?(?=(\S?))")
@@ -61,6 +70,21 @@ def as_options(text: str) -> str:
     return _KEYWORD.sub(option, text)
 
 
+def as_finding(text: str) -> str:
+    """A message that `isochrony verify` itself shows: without advice to run it, or that its remedy repeats.
+
+    >>> as_finding("x is torn; restore it (`isochrony verify` names it), or run `isochrony verify --repair` first")
+    'x is torn; restore it, or run this with --repair first'
+    """
+    text = _SEE_VERIFY.sub("", as_options(text)).removesuffix(_MOVE_AWAY)
+    text = text.replace("unless `isochrony verify` says that `--repair` mends it", "unless `--repair` mends it")
+    return text.replace("run `isochrony verify --repair`", "run this with --repair").replace(
+        "`isochrony verify --repair`", "`--repair`"
+    )
+
+
 def in_option_words(summary: Mapping[str, Any]) -> dict[str, Any]:
-    """A summary of an import whose problems speak the command line's words."""
-    return {**summary, "problems": [(path, as_options(reason)) for path, reason in summary["problems"]]}
+    """A summary of an import whose texts speak the command line's words."""
+    told = {name: [(path, as_options(text)) for path, text in summary[name]] for name in ("problems", "remarks")}
+    results = [{**one, "reason": one["reason"] and as_options(one["reason"])} for one in summary["results"]]
+    return {**summary, **told, "results": results}

@@ -20,10 +20,11 @@ from ..cli.describe import describe
 from ..cli.exits import Exit
 from ..cli.summary import best_rate_text, print_refused
 from ..cli.tables import render, short_time
-from ..cli.target import open_for_import
 from ..cli.words import in_option_words
 from ..errors import UsageError
-from ..importers import Options, find_sources, import_files
+from ..importers import find_sources
+from ..importers.destination import open_destination
+from ..importers.files import import_recordings
 from ..plots import clock_text
 from ..progress import ImportProgress, bytes_text, duration_text
 from .arrivals import find_events
@@ -76,7 +77,7 @@ def run_own(source: Path, folder: Path, how: Recordings | None = None) -> int:
 
     try:
         # Where nothing was imported, no store is left.
-        with open_for_import(store_path) as writer, ImportProgress("importing") as progress:
+        with open_destination(store_path) as writer, ImportProgress("importing") as progress:
             summary = _import(writer, source, how, progress)
             found = len(writer)
     finally:
@@ -116,20 +117,12 @@ def run_own(source: Path, folder: Path, how: Recordings | None = None) -> int:
 
 
 def _import(writer: Any, source: Path, how: Recordings, progress: ImportProgress) -> Any:
+    given = {name: getattr(how, name) for name in ("layout", "preset", "dtype", "rate", "unit")}
     if not how.raw:
-        options = Options(rate=how.rate, unit=how.unit)
-        return import_files(writer, source, options=options, progress=progress)
-    if how.preset is None and None in (how.layout, how.dtype, how.rate):
+        given["layout"] = None
+    elif how.preset is None and None in (how.layout, how.dtype, how.rate):
         raise UsageError("raw recordings do not describe themselves: give --layout, --dtype and --rate, or a --preset")
-    return writer.import_raw(
-        source,
-        layout=how.layout,
-        preset=how.preset,
-        dtype=how.dtype,
-        rate=None if how.rate is None else (how.rate.numerator, how.rate.denominator),
-        unit=how.unit,
-        progress=progress,
-    )
+    return import_recordings(writer, source, progress, given)
 
 
 def _say_what_is_there(source: Path, sources: Sequence[Any], how: Recordings) -> None:

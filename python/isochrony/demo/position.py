@@ -134,7 +134,7 @@ def locate(heard: Sequence[Heard], pipes: Sequence[Pipe] = PIPES) -> Position:
     pieces = [piece for pipe in pipes for piece in _pieces(pipe, heard, pipes)]
     if not pieces:
         names = ", ".join(sorted({one.junction for one in heard}))
-        raise UsageError(f"no pipe leads to all of {names}; give a network that joins them")
+        raise UsageError(f"{names} are not all connected by pipes; give a network that connects them")
     best = min(pieces, key=lambda piece: piece.misfit(piece.best()))
     place = Place(best.stretch.pipe, best.best())
     misfit = best.misfit(place.at_m)

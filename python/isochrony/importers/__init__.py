@@ -1,14 +1,13 @@
 """Importers: one small module per file format, and one driver for all of them.
 
 `import_files` brings files of any known format into a store; raw recordings
-(headerless samples named by a layout template) take the native path,
-`Store.import_raw`.
+(headerless samples named by a layout template) it hands to `Store.import_raw`.
 """
 
 from __future__ import annotations
 
-from .block import BLOCK_SAMPLES, Block, Omission, Options, Stamp
-from .driver import import_files
+from .block import BLOCK_SAMPLES, Block, Omission, Options, Remark, Stamp
+from .files import import_files
 from .registry import Format, format_named, format_of, formats
 from .sources import Source, find_sources
 
@@ -18,6 +17,7 @@ __all__ = [
     "Format",
     "Omission",
     "Options",
+    "Remark",
     "Source",
     "Stamp",
     "find_sources",

@@ -1,7 +1,9 @@
 """WAV and FLAC (and what else libsndfile reads) at any depth and channel count.
 
 Integer samples keep their counts: 24-bit files become int32 of 24-bit values, not
-of left-justified ones, and 8-bit files int8. Channels of one file become signals
+of left-justified ones, and 8-bit files int8. Their values are counts too, unless
+``full_scale`` says what the largest stand for: a count of 16 bits is then a 32768th
+of it, and samples that are floats already are multiplied by it. Channels of one file become signals
 ``name/ch1``, ``name/ch2``; a mono file is the signal ``name``.
 
 An audio file rarely knows when it was recorded. A Broadcast Wave file does (its
@@ -31,15 +33,15 @@ from .registry import Format
 
 __all__ = ["FORMAT", "read"]
 
-# libsndfile's subtype -> (type to read, bits to shift right, type to store).
-_DEPTHS: dict[str, tuple[str, int, str]] = {
-    "PCM_S8": ("int16", 8, "i1"),
-    "PCM_U8": ("int16", 8, "i1"),
-    "PCM_16": ("int16", 0, "i2"),
-    "PCM_24": ("int32", 8, "i4"),
-    "PCM_32": ("int32", 0, "i4"),
-    "FLOAT": ("float32", 0, "f4"),
-    "DOUBLE": ("float64", 0, "f8"),
+# libsndfile's subtype -> (type to read, bits to shift right, type to store, counts at full scale).
+_DEPTHS: dict[str, tuple[str, int, str, int]] = {
+    "PCM_S8": ("int16", 8, "i1", 1 << 7),
+    "PCM_U8": ("int16", 8, "i1", 1 << 7),
+    "PCM_16": ("int16", 0, "i2", 1 << 15),
+    "PCM_24": ("int32", 8, "i4", 1 << 23),
+    "PCM_32": ("int32", 0, "i4", 1 << 31),
+    "FLOAT": ("float32", 0, "f4", 1),
+    "DOUBLE": ("float64", 0, "f8", 1),
 }
 _PARTIAL_FRAMES = 4096
 _UNKNOWN_LENGTH = (0, 0xFFFFFFFF)
@@ -85,7 +87,8 @@ def _blocks(file: Any, riff: _Riff, signal: str, options: Options) -> Iterator[B
     if file.frames <= 0:
         raise BadSourceError("holds no samples; fetch it again, or leave it out")
     rate = Fraction(file.samplerate)
-    dtype, shift, stored = _DEPTHS.get(file.subtype, ("int16", 0, "i2"))
+    dtype, shift, stored, full_count = _DEPTHS.get(file.subtype, ("int16", 0, "i2", 1 << 15))
+    scale = 1.0 if options.full_scale is None else options.full_scale / full_count
     start = options.start or _bext_start(riff.bext, file.samplerate)
     attrs = {"audio_format": file.format, "audio_subtype": file.subtype}
     done = 0
@@ -99,6 +102,7 @@ def _blocks(file: Any, riff: _Riff, signal: str, options: Options) -> Iterator[B
                 # Later stretches follow on the first.
                 start=start if done == 0 else None,
                 unit=options.unit,
+                scale=scale,
                 attrs=attrs,
             )
         done += len(frames)
@@ -198,4 +202,5 @@ FORMAT = Format(
     read=read,
     recognises=recognises,
     extra="audio",
+    unused=("rate", "encoding", "time_column", "columns", "time_unit", "zone", "ignore_times"),
 )

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import tzinfo
 from fractions import Fraction
 from types import MappingProxyType
 
@@ -18,7 +19,18 @@ import numpy.typing as npt
 
 from ..errors import BadSourceError
 
-__all__ = ["BLOCK_SAMPLES", "SAMPLE_DTYPES", "Block", "Omission", "Options", "Samples", "Stamp", "storable"]
+__all__ = [
+    "BLOCK_SAMPLES",
+    "SAMPLE_DTYPES",
+    "Block",
+    "Omission",
+    "Options",
+    "Part",
+    "Remark",
+    "Samples",
+    "Stamp",
+    "storable",
+]
 
 # Importers cut long files into blocks of about this many samples, so that memory
 # stays bounded whatever the size of a file.
@@ -86,17 +98,36 @@ class Omission:
 
 
 @dataclass(frozen=True, slots=True)
+class Remark:
+    """What a user should know of a file that is imported; the summary of the import shows it.
+
+    Attributes:
+        text: one clause, the same for all files that it holds for.
+    """
+
+    text: str
+
+
+Part = Block | Omission | Remark
+
+
+@dataclass(frozen=True, slots=True)
 class Options:
-    """What the user says about files that do not say it themselves.
+    """What the user says about files that do not say it themselves; see `ImportKeywords`.
 
     Attributes:
         rate: sample rate in Hz for formats that carry none (NumPy, tables without a
             time column).
         unit: unit of the samples.
+        full_scale: value of audio at full scale; None: values are counts.
         start: civil time of the first sample of a file.
         signal: signal name; default: the file's path below the imported folder,
             without its suffix.
         time_column: which column of a table is the time; default: found by name or type.
+        columns: which columns of values of a table are imported; default: all.
+        time_unit: what numbers in the time column count, such as ``ms``.
+        zone: time zone of texts in it that state none; default: UTC.
+        ignore_times: rows of a table are evenly spaced at `rate`, whatever their times.
         partial: take the whole samples of a truncated file instead of refusing it.
         encoding: of the samples of miniSEED records that do not state it, such as ``int32``; default: Steim 1 or 2,
             whichever the samples agree with.
@@ -104,9 +135,14 @@ class Options:
 
     rate: Fraction | None = None
     unit: str | None = None
+    full_scale: float | None = None
     start: Stamp | None = None
     signal: str | None = None
     time_column: str | None = None
+    columns: tuple[str, ...] | None = None
+    time_unit: str | None = None
+    zone: tzinfo | None = None
+    ignore_times: bool = False
     partial: bool = False
     encoding: str | None = None
 

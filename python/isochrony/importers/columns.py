@@ -3,14 +3,17 @@
 A number is a time of the calendar if its digits are one (``201003010000``), else it counts since 1970 in the unit that
 the column's name states (``time_us``, ``t (ms)``), or that its digits tell, nine at least. In a column with a unit,
 numbers too small to be times since 1970 count from the start of the file: they are elapsed times.
+
+Texts are ISO 8601, or have the day first with points (``01.05.2024 12:00``): nobody writes the month first with these.
 """
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta, tzinfo
 from fractions import Fraction
 
 import numpy as np
@@ -20,11 +23,15 @@ from ..errors import BadSourceError, UsageError
 from .block import Samples
 
 __all__ = [
+    "LACKS_ZONE",
+    "TIME_UNITS",
     "Batch",
     "calendar_digits",
     "epoch_unit_ns",
+    "is_calendar_time",
     "is_elapsed",
     "is_time_name",
+    "lacks_zone",
     "parse_time",
     "parse_times",
     "time_unit_ns",
@@ -32,7 +39,8 @@ __all__ = [
 
 Times = npt.NDArray[np.int64]
 
-_UNIT_NS = {
+#: Units of numbers in a time column, in ns.
+TIME_UNITS = {
     "ns": 1,
     "us": 1_000,
     "ms": 1_000_000,
@@ -68,9 +76,12 @@ _CALENDAR_RESOLUTION_NS = {
 _EPOCH_DIGITS = range(9, 20)
 # Smaller numbers of a column that states its unit are no times since 1970: they end in March 1973.
 _ELAPSED_NS = 100_000_000 * 1_000_000_000
-_ISO = re.compile(r"\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d(\.(\d+))?)?)?(Z|[+-]\d\d(:?\d\d)?)?")
+_ISO = re.compile(r"\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d([.,](\d+))?)?)?(Z|[+-]\d\d(:?\d\d)?)?")
+_DAY_FIRST = re.compile(r"(\d\d?)\.(\d\d?)\.(\d{4})(.*)")
 _WIDEST_ZONE_MINUTES = 14 * 60
 _HOW = "write ISO 8601 (2010-03-01T00:30:00.25) or an epoch number"
+#: The remark on a file with such times.
+LACKS_ZONE = "its times state no zone and were taken as UTC; if they are local ones, import it with zone="
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +118,7 @@ def time_unit_ns(name: str) -> int | None:
     found = [*_TIME_UNIT.finditer(name.strip())]
     if not found or found[-1].end() != len(name.strip()):
         return None
-    return _UNIT_NS[_UNIT_OF_WORD[found[-1]["unit"].lower()]]
+    return TIME_UNITS[_UNIT_OF_WORD[found[-1]["unit"].lower()]]
 
 
 def is_elapsed(ns: int, unit_ns: int | None) -> bool:
@@ -115,16 +126,37 @@ def is_elapsed(ns: int, unit_ns: int | None) -> bool:
     return unit_ns is not None and abs(ns) < _ELAPSED_NS
 
 
-def parse_times(texts: list[str], first_row: int = 1, unit_ns: int | None = None) -> tuple[Times, int]:
+def is_calendar_time(text: str) -> bool:
+    """Whether a text is a date, with or without a time of day, rather than a number."""
+    return _calendar_text(text.strip()) is not None
+
+
+def lacks_zone(text: str) -> bool:
+    """Whether a text is a date that states no time zone."""
+    match = _calendar_text(text.strip())
+    return match is not None and match[5] is None
+
+
+def _calendar_text(text: str) -> re.Match[str] | None:
+    if (day_first := _DAY_FIRST.fullmatch(text)) is not None:
+        day, month, year, rest = day_first.groups()
+        text = f"{year}-{month:0>2}-{day:0>2}{rest}"
+    return _ISO.fullmatch(text)
+
+
+def parse_times(
+    texts: list[str], first_row: int = 1, unit_ns: int | None = None, zone: tzinfo | None = None
+) -> tuple[Times, int]:
     """Times and their resolution, both in ns, from ISO 8601, digits of the calendar or numbers as text.
 
-    Without a unit numbers count s, ms, us or ns since 1970 by their number of digits. Times without a zone are UTC.
-    The resolution is that of the longest text.
+    Without a unit numbers count s, ms, us or ns since 1970 by their number of digits. The resolution is that of the
+    longest text.
 
     Parameters:
         texts: one per row.
         first_row: number of the first, for messages.
         unit_ns: unit of numbers in ns.
+        zone: of texts that state none; None: UTC.
 
     Raises:
         BadSourceError: a text that is no time; the message names its row.
@@ -133,11 +165,14 @@ def parse_times(texts: list[str], first_row: int = 1, unit_ns: int | None = None
     finest = 86_400_000_000_000
     for i, raw in enumerate(texts):
         try:
-            times[i], resolution = _time(raw.strip(), unit_ns)
+            times[i], resolution = _time(raw.strip(), unit_ns, zone)
         except (ValueError, OverflowError) as error:
             advice = _HOW
             if unit_ns is None and _NUMBER.fullmatch(raw.strip()):
-                advice += ", or say in the column's name what numbers count, such as 'time (s)'"
+                advice += (
+                    "; where it counts from the file's start, state the unit with time_unit=, or say in the column's "
+                    "name what it counts, such as 'time (s)'"
+                )
             raise BadSourceError(f"row {first_row + i}: {raw!r} is not a time{_why(error)}; {advice}") from error
         finest = min(finest, resolution)
     return times, finest
@@ -155,11 +190,11 @@ def parse_time(text: str) -> tuple[int, int]:
         raise UsageError(f"{text!r} is not a time{_why(error)}; {_HOW}") from error
 
 
-def _time(text: str, unit_ns: int | None = None) -> tuple[int, int]:
+def _time(text: str, unit_ns: int | None = None, zone: tzinfo | None = None) -> tuple[int, int]:
     if (number := _NUMBER.fullmatch(text)) is not None:
         found = (unit_ns is None and calendar_digits(text)) or _number(text, number, unit_ns)
-    elif (match := _ISO.fullmatch(text)) is not None:
-        found = _iso(text, match)
+    elif (match := _calendar_text(text)) is not None:
+        found = _iso(match, zone)
     else:
         raise ValueError
     if abs(found[0]) >= 1 << 63:
@@ -214,12 +249,27 @@ def _number(text: str, parts: re.Match[str], unit_ns: int | None) -> tuple[int, 
     return exact.numerator // exact.denominator, max(int(resolution), 1)
 
 
-def _iso(text: str, match: re.Match[str]) -> tuple[int, int]:
+@functools.lru_cache(maxsize=4096)
+def _local_offset_ns(minute: int, zone: tzinfo) -> int:
+    """What to take from a local time, by the minute of its calendar, for UTC.
+
+    Raises:
+        ValueError: it comes twice or never there, where the clocks change.
+    """
+    local = datetime(1970, 1, 1) + timedelta(minutes=minute)
+    before, after = (local.replace(tzinfo=zone, fold=fold).utcoffset() for fold in (0, 1))
+    if before is None or before != after:
+        raise ValueError(f"its clock comes twice or never to that time in {zone}: write it with its offset")
+    return int(before / timedelta(microseconds=1)) * 1_000
+
+
+def _iso(match: re.Match[str], default_zone: tzinfo | None) -> tuple[int, int]:
+    text = match[0]
     time, seconds, fraction, zone = match.group(1, 2, 4, 5)
     plain = text[: len(text) - len(zone)] if zone else text
     digits = (fraction or "")[:9]
     # In ns at once, NumPy would wrap round beyond its range without a word.
-    whole, _, _ = plain.replace(" ", "T").partition(".")
+    whole, _, _ = plain.replace(" ", "T").replace(",", ".").partition(".")
     ns = int(np.datetime64(whole, "s").astype(np.int64)) * 1_000_000_000 + int(digits.ljust(9, "0"))
     if zone and zone != "Z":
         hours, minutes = int(zone[1:3]), int(zone[3:].lstrip(":") or 0)
@@ -227,6 +277,8 @@ def _iso(text: str, match: re.Match[str]) -> tuple[int, int]:
             raise ValueError("its zone is not between -14:00 and +14:00")
         offset = (hours * 60 + minutes) * 60_000_000_000
         ns -= offset if zone[0] == "+" else -offset
+    elif not zone and default_zone is not None:
+        ns -= _local_offset_ns(ns // 60_000_000_000, default_zone)
     if time is None:
         return ns, 86_400_000_000_000
     if seconds is None:

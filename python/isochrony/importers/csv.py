@@ -5,6 +5,10 @@ name says so, else the first that holds ISO 8601 times; ``rate`` replaces it. A 
 numbers beside it counts samples and is no signal: that is how `isochrony export` writes a signal, which comes back
 under its own name. A table without time column or rate, such as a list of stations, is refused: it is no recording.
 
+Fields are separated by the character among comma, semicolon, tab and bar that cuts all rows into equally many. Where
+that is no comma, numbers may have decimal commas. An empty cell is a missing value, NaN, and its column is of floats; a
+column without any value is left out.
+
 A file is read twice: the type of a column is that of all its rows. A last row without a line end may be cut in the
 middle of a number; it is left out until it has one.
 """
@@ -18,29 +22,28 @@ import threading
 from collections import OrderedDict
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 from ..errors import BadSourceError
 from ..extras import require
-from .block import Block, Omission, Options
-from .columns import Batch, is_elapsed, is_time_name, parse_times, time_unit_ns
+from .block import Omission, Options, Part, Remark
+from .columns import TIME_UNITS, Batch, is_elapsed, parse_times, time_unit_ns
 from .csv_columns import MISSING, Kinds, convert
+from .csv_look import SAMPLE_BYTES, TableLook
 from .registry import Format
 from .stretches import Column, blocks_of, default_columns
 from .table import values_of
 
 __all__ = ["FORMAT", "read"]
 
-_SAMPLE_BYTES = 65_536
 # Arrow reads 32 of them ahead.
 _BATCH_BYTES = 1 << 19
 _INDEX = "index"
 _TITLE = re.compile(r"(?P<name>.*\S)\s*\[(?P<unit>[^\[\]]*)\]")
-_LINE_ENDS = b"\r\n"
 
 
-def read(path: Path, signal: str, options: Options) -> Iterator[Block | Omission]:
-    """Blocks of the numeric columns, and whether the last row is left out.
+def read(path: Path, signal: str, options: Options) -> Iterator[Part]:
+    """Blocks of the numeric columns, remarks, and whether the last row is left out.
 
     Raises:
         BadSourceError: not a table, no time column and no rate, text where numbers are
@@ -48,17 +51,22 @@ def read(path: Path, signal: str, options: Options) -> Iterator[Block | Omission
     """
     pyarrow = require("pyarrow", "reading CSV")
     require("pyarrow.csv", "reading CSV")
-    look = _Look(path)
+    look = TableLook(path)
     time = look.time_column(options)
     if time is None and options.rate is None:
         raise BadSourceError(look.why_no_recording())
+    remarks = list(look.remarks(time, options))
     # Not needed any more, and much larger than the text that it was read from.
     look.body = []
     status = path.stat()
     end = status.st_size if options.partial else look.end
-    table = _Table(pyarrow, path, look, time, end)
+    table = _Table(pyarrow, path, look, time, end, options)
     kinds = _CACHE.kinds(table, status.st_size, status.st_mtime_ns)
     columns = _columns(table, kinds, signal, options)
+    yield from remarks
+    for name in table.value_names:
+        if not kinds.of(name):
+            yield Remark(f"its column {name!r} has no values and was left out")
     yield from blocks_of(table.batches(kinds, list(columns)), signal, options, columns)
     if end < look.whole_end:
         yield Omission(
@@ -69,7 +77,9 @@ def read(path: Path, signal: str, options: Options) -> Iterator[Block | Omission
 
 def _columns(table: _Table, kinds: Kinds, signal: str, options: Options) -> dict[str, Column]:
     """What becomes of the value columns."""
-    names = table.value_names
+    names = [name for name in table.value_names if kinds.of(name)]
+    if not names:
+        raise BadSourceError("has no numeric column beside the time")
     counts = [name for name in names if name == _INDEX and len(names) > 1 and kinds.rises(name)]
     names = [name for name in names if name not in counts]
     if counts and table.time is None and (row := kinds.jump(_INDEX)) is not None:
@@ -93,136 +103,6 @@ def _title(name: str) -> tuple[str, str | None]:
     """Name and unit of a column title like ``pressure [mbar]``."""
     match = _TITLE.fullmatch(name)
     return (name, None) if match is None else (match["name"], match["unit"].strip() or None)
-
-
-class _Look:
-    """What the ends of a file tell: delimiter, header, kinds of columns, where the last whole row ends."""
-
-    def __init__(self, path: Path) -> None:
-        with path.open("rb") as file:
-            raw = file.read(_SAMPLE_BYTES)
-            self.whole_end = file.seek(0, io.SEEK_END)
-            self.end = _last_line_end(file, self.whole_end)
-        if not raw.strip():
-            raise BadSourceError("is empty; fetch it again, or leave it out")
-        if b"\0" in raw:
-            raise BadSourceError("is not text; leave it out, or give it the suffix of its format")
-        self.encoding = _encoding(raw)
-        text = raw.decode(self.encoding.replace("utf8", "utf-8-sig"), "replace")
-        lines = text.splitlines()
-        if len(raw) == _SAMPLE_BYTES:
-            lines = lines[:-1] or lines
-        remarks = [line for line in lines if line.startswith("#")]
-        self.skipped = next((at for at, line in enumerate(lines) if not line.startswith("#")), len(lines))
-        lines = lines[self.skipped :]
-        if not lines:
-            raise BadSourceError("holds nothing but remarks; leave it out")
-        try:
-            self.delimiter = csv.Sniffer().sniff("\n".join(lines[:50]), ",;\t|").delimiter
-        except csv.Error:
-            self.delimiter = ","
-        rows = [row for row in csv.reader(lines, delimiter=self.delimiter) if row]
-        first = rows[0]
-        below = rows[1] if len(rows) > 1 else []
-        self.rows = len(rows)
-        self.whole = len(raw) < _SAMPLE_BYTES
-        # A header is a row without numbers or times above one that has some.
-        self.header = any(map(is_time_name, first)) or (
-            not any(_is_value(cell) for cell in first) and any(_is_value(cell) for cell in below)
-        )
-        titles = first
-        if not self.header and remarks[: self.skipped]:
-            titles = self._remarked_titles(remarks[self.skipped - 1], len(first)) or first
-        self.names = (
-            [name.strip() or f"column{i + 1}" for i, name in enumerate(titles)]
-            if self.header or titles is not first
-            else [f"column{i + 1}" for i in range(len(first))]
-        )
-        self.titled = self.header or titles is not first
-        if len(set(self.names)) < len(self.names):
-            raise BadSourceError("has two columns of the same name; rename one of them in the first row")
-        self.body = rows[1:] if self.header else rows
-
-    def _remarked_titles(self, remark: str, count: int) -> list[str] | None:
-        """Titles in the last remark above the rows, as `numpy.savetxt` writes them."""
-        titles = next(csv.reader([remark.lstrip("# ")], delimiter=self.delimiter), [])
-        return titles if len(titles) == count and not any(map(_is_value, titles)) else None
-
-    @property
-    def first_row(self) -> int:
-        """Number of the first row with values."""
-        return self.skipped + (2 if self.header else 1)
-
-    def time_column(self, options: Options) -> str | None:
-        """Name of the time column; None if there is none."""
-        if options.time_column is not None:
-            if options.time_column not in self.names:
-                raise BadSourceError(f"has no column {options.time_column!r}; it has {', '.join(self.names)}")
-            return options.time_column
-        if self.titled:
-            for name in self.names:
-                if is_time_name(name):
-                    return name
-        for name, cell in zip(self.names, self.body[0] if self.body else [], strict=False):
-            if "-" in cell and _is_time(cell):
-                return name
-        return None
-
-    def why_no_recording(self) -> str:
-        """A sentence about a table that is no recording."""
-        count = len(self.body)
-        rows = f"{count} rows" if self.whole else f"more than {count} rows"
-        text = [
-            name
-            for i, name in enumerate(self.names)
-            if any(i < len(row) and not _is_value(row[i]) for row in self.body)
-        ]
-        words = f", with text in {text[0]}" if text else ""
-        return (
-            f"is a table of {rows} and {len(self.names)} columns without a time column{words}, "
-            "not a recording; name its time column 'time', or give rate=HZ if rows are samples"
-        )
-
-
-def _encoding(raw: bytes) -> str:
-    """UTF-8, or Latin 1 where that is none: so are the degree and micro signs of older programs."""
-    try:
-        # A character may be cut at the end of the sample.
-        raw[: len(raw) - 3 if len(raw) == _SAMPLE_BYTES else None].decode()
-    except UnicodeDecodeError as error:
-        return "utf8" if error.start >= len(raw) - 4 else "latin1"
-    return "utf8"
-
-
-def _last_line_end(file: BinaryIO, size: int) -> int:
-    """Where the last line that has an end ends; the size of the file if only blanks follow it."""
-    at, is_blank = size, True
-    while at > 0:
-        first = max(at - _SAMPLE_BYTES, 0)
-        file.seek(first)
-        stretch = file.read(at - first)
-        place = max(stretch.rfind(end) for end in (b"\n", b"\r"))
-        if place >= 0:
-            return first + place + 1 if stretch[place + 1 :].strip() or not is_blank else size
-        is_blank = is_blank and not stretch.strip()
-        at = first
-    return 0
-
-
-def _is_value(cell: str) -> bool:
-    try:
-        float(cell)
-    except ValueError:
-        return cell.strip().lower() in ("true", "false") or _is_time(cell)
-    return True
-
-
-def _is_time(cell: str) -> bool:
-    try:
-        parse_times([cell])
-    except (BadSourceError, ValueError):
-        return False
-    return True
 
 
 class _Head(io.RawIOBase):
@@ -250,14 +130,22 @@ class _Head(io.RawIOBase):
 class _Table:
     """A file of delimited text as batches of columns."""
 
-    def __init__(self, pyarrow: Any, path: Path, look: _Look, time: str | None, end: int) -> None:
+    def __init__(self, pyarrow: Any, path: Path, look: TableLook, time: str | None, end: int, options: Options) -> None:
         self.pyarrow = pyarrow
         self.path = path
         self.end = end
         self._look = look
         self.time = time
         self.value_names = [name for name in look.names if name != time]
+        if options.columns is not None:
+            missing = [name for name in options.columns if name not in self.value_names]
+            if missing:
+                raise BadSourceError(f"has no column {missing[0]!r} of values; it has {', '.join(self.value_names)}")
+            self.value_names = list(options.columns)
         self._unit_ns = time_unit_ns(time) if time is not None and look.titled else None
+        if options.time_unit is not None:
+            self._unit_ns = TIME_UNITS[options.time_unit]
+        self._zone = options.zone
 
     def kinds(self) -> Kinds:
         """Types of the value columns, by all rows."""
@@ -275,7 +163,7 @@ class _Table:
                 texts = table.column(self._look.names.index(self.time)).to_pylist()
                 if None in texts:
                     raise BadSourceError(f"row {row + texts.index(None)}: the time is empty")
-                times, finest = parse_times(texts, row, self._unit_ns)
+                times, finest = parse_times(texts, row, self._unit_ns, self._zone)
                 if elapsed is None and len(times):
                     elapsed = is_elapsed(int(times[0]), self._unit_ns)
                 # Writers drop trailing zeros: the finest seen so far counts.
@@ -284,8 +172,6 @@ class _Table:
             for name in names:
                 texts = table.column(self._look.names.index(name))
                 kind = kinds.of(name)
-                if not kind:
-                    raise BadSourceError(f"column {name!r} is empty; drop it")
                 try:
                     column = convert(self.pyarrow, texts, kind)
                 except self.pyarrow.ArrowInvalid as error:
@@ -301,7 +187,7 @@ class _Table:
         types = {name: self.pyarrow.string() for name in look.names}
         row = look.first_row
         try:
-            with _Head(self.path, self.end) as head, io.BufferedReader(head, _SAMPLE_BYTES) as file:
+            with _Head(self.path, self.end) as head, io.BufferedReader(head, SAMPLE_BYTES) as file:
                 reader = pyarrow_csv.open_csv(
                     file,
                     read_options=pyarrow_csv.ReadOptions(
@@ -316,7 +202,7 @@ class _Table:
                     ),
                 )
                 for table in reader:
-                    yield row, table
+                    yield row, self._with_points(table) if look.has_commas else table
                     row += table.num_rows
         except self.pyarrow.ArrowInvalid as error:
             if "Empty CSV file" in str(error):
@@ -325,6 +211,12 @@ class _Table:
             raise BadSourceError(
                 f"cannot be read as CSV ({' '.join(str(error).split())}); mend that row, or leave the file out"
             ) from error
+
+    def _with_points(self, table: Any) -> Any:
+        """Texts with decimal points instead of commas."""
+        compute = require("pyarrow.compute", "reading tables")
+        columns = [compute.replace_substring(column, ",", ".") for column in table.columns]
+        return self.pyarrow.RecordBatch.from_arrays(columns, names=table.schema.names)
 
     def _check_fields(self, cause: Exception) -> None:
         """Name the first row with too many or too few fields, of which Arrow gives the text, but not the number.
@@ -384,4 +276,5 @@ FORMAT = Format(
     suffixes=(".csv", ".tsv", ".txt"),
     read=read,
     extra="table",
+    unused=("full_scale", "encoding"),
 )

@@ -3,7 +3,7 @@
 A column is of whole numbers if all of its values are, of booleans likewise, else of floats, also where the first value
 with a point comes after a million without. No number is changed by that: whole numbers that neither 64 bits nor a
 double can hold are refused with their row. Missing values are the texts of `MISSING`, also with
-blanks around them.
+blanks around them; a column of whole numbers that has any is one of floats, which have NaN for them.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def _converts(pyarrow: Any, texts: Any, kind: str) -> bool:
 class ColumnKind:
     """The type of one column so far."""
 
-    __slots__ = ("_large", "_last", "jump", "kind", "name", "rises")
+    __slots__ = ("_large", "_last", "has_missing", "jump", "kind", "name", "rises")
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -66,6 +66,7 @@ class ColumnKind:
         self.kind = ""
         # Whole numbers that a double does not hold: the row of the first one, and its text.
         self._large: tuple[int, str] | None = None
+        self.has_missing = False
         # For a column of sample numbers.
         self.rises = True
         self.jump: int | None = None
@@ -77,6 +78,7 @@ class ColumnKind:
         Raises:
             BadSourceError: a text that is no number, or a number that no type holds.
         """
+        self.has_missing = self.has_missing or texts.null_count > 0
         if texts.null_count == len(texts):
             return
         for kind in _WIDER[self.kind]:
@@ -87,6 +89,7 @@ class ColumnKind:
             break
         else:
             raise self._mixed(pyarrow, texts, row)
+        self.has_missing = self.has_missing or values.null_count > 0
         if kind == "bool" or (kind == "int64" and values.null_count == len(values)):
             self.kind = kind if kind == "bool" else self.kind
             return
@@ -96,12 +99,25 @@ class ColumnKind:
         self.kind = kind
         if kind == "double":
             self.rises = False
-            if self._large is not None:
-                at, text = self._large
-                raise BadSourceError(
-                    f"column {self.name!r} has a number that a 64-bit float does not hold exactly beside numbers with "
-                    f"a point (row {at}: {text}); round it, or drop the column"
-                )
+            self._refuse_large("numbers with a point")
+
+    def finish(self) -> None:
+        """No more rows come.
+
+        Raises:
+            BadSourceError: whole numbers beside missing values that no float holds.
+        """
+        if self.kind == "int64" and self.has_missing:
+            self._refuse_large("missing values")
+            self.kind = "double"
+
+    def _refuse_large(self, beside: str) -> None:
+        if self._large is not None:
+            at, text = self._large
+            raise BadSourceError(
+                f"column {self.name!r} has a number that a 64-bit float does not hold exactly beside {beside} "
+                f"(row {at}: {text}); round it, or leave the column out: name those to import with columns="
+            )
 
     def _mixed(self, pyarrow: Any, texts: Any, row: int) -> BadSourceError:
         """The error of a column with a value that is none of its type, which names the first such value."""
@@ -115,8 +131,8 @@ class ColumnKind:
             low, high = (middle, high) if _converts(pyarrow, texts.slice(0, middle), kind) else (low, middle)
         what = "holds booleans, and another value" if of_booleans else "holds string, not numbers"
         return BadSourceError(
-            f"column {self.name!r} {what} (row {row + low}: {texts[low].as_py()!r}); correct it, drop the column, or "
-            "name the time column with time_column="
+            f"column {self.name!r} {what} (row {row + low}: {texts[low].as_py()!r}); correct it, or leave the column "
+            "out: name those to import with columns="
         )
 
     def _look_for_large(self, texts: Any, values: Any, row: int) -> None:
@@ -167,6 +183,8 @@ class Kinds:
         for row, table in batches:
             for name, column in self._columns.items():
                 column.take(pyarrow, table.column(places[name]), row)
+        for column in self._columns.values():
+            column.finish()
 
     def of(self, name: str) -> str:
         """Type of a column: ``int64``, ``bool``, ``double``, or empty for a column without values."""

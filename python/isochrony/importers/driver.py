@@ -17,20 +17,20 @@ Rules that hold whatever the format:
 
 from __future__ import annotations
 
-import os
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
-from fractions import Fraction
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, Protocol
 
 from ..errors import BadSourceError, IsochronyError, UsageError
 from ..interrupts import unbroken
-from .block import Block, Omission, Options, Stamp
+from .block import Block, Options, Part, Remark, Stamp
 from .sources import Match, Source, find_sources, printable_path
+from .summary import ImportSummary
+from .without_effect import SignalNames, stored_otherwise, unused_options
 
-__all__ = ["Source", "find_sources", "import_files"]
+__all__ = ["Progress", "feed_files"]
 
 _HELD_BYTES = 32 << 20
 # What a block costs beside its samples.
@@ -39,6 +39,7 @@ _BLOCK_BYTES = 1024
 _OMISSIONS_TOLD = 5
 _PROGRESS_EVERY_S = 0.1
 _FOLLOW_EVERY_S = 1.0
+_SESSION_OPTIONS = ("gap_slip", "alpha", "initial_rate", "max_gap", "value_jump")
 
 Progress = Callable[[int, int, int, int], None]
 Summary = Mapping[str, Any]
@@ -56,70 +57,47 @@ class Session(Protocol):
     def finish(self) -> Summary: ...
 
 
-def import_files(
+def feed_files(
     store: Any,
-    src: str | os.PathLike[str],
-    *,
-    format: str | None = None,  # noqa: A002  (the word of the command line)
-    options: Options | None = None,
-    layout: str | None = None,
-    gap_slip: float | None = None,
-    alpha: float | None = None,
-    initial_rate: Fraction | float | None = None,
-    max_gap: float | None = None,
-    value_jump: float | None = None,
-    follow: bool = False,
+    files: Sequence[Path],
+    given: Mapping[str, Any],
     progress: Progress | None = None,
-) -> Summary:
-    """Import a file, or every file below a folder, into a store opened for writing.
+) -> ImportSummary:
+    """Import files, and every file below folders, into a store opened for writing.
 
     Parameters:
         store: from ``iso.open(path, mode="a")``.
-        src: file or folder.
-        format: name of a format for all files; default: each by its content or suffix.
-        options: what the files do not say themselves (`Options`).
-        layout: template of paths below `src`, which then names signals and times.
-        gap_slip: seconds that a stamp may be off before it is a gap or a step.
-        alpha: weight of the running rate estimate, 0 to 1.
-        initial_rate: Hz, a better guess of the true rates than what the files state.
-        max_gap: seconds beyond which a gap takes no index of its own length.
-        value_jump: difference in the signal's unit between blocks that follow on, above which an event notes it.
-        follow: go on watching the folder until interrupted.
+        files: files and folders, at least one.
+        given: a checked value for each of `keywords.OPTIONS`.
         progress: called with bytes done, bytes in all, files done, files in all.
 
-    Returns:
-        The session's summary: ``signals``, ``files``, ``skipped``, ``bytes``, ``seconds``,
-        ``problems`` (path and reason), and ``kept``: for each problem, whether samples of that
-        file are in the store all the same.
-
     Raises:
-        UsageError: `src` does not exist, or the format is unknown.
+        UsageError: one of `files` does not exist, they hold none, or the format is unknown.
         IsochronyError: the store cannot be written; what was committed stays.
     """
-    if not hasattr(store, "ingest"):
+    options = Options(**{one.name: given[one.name] for one in fields(Options)})
+    match = _layout(given["layout"]) if given["layout"] else None
+    session: Session = store.ingest(**{name: given[name] for name in _SESSION_OPTIONS})
+
+    def find(before: Mapping[Path, Source] | None = None) -> list[Source]:
+        return find_sources(files, given["format"], match, before)
+
+    sources = find()
+    if not sources and not given["follow"]:
         raise UsageError(
-            f"got {type(store).__name__} where an open store is expected; give iso.open(PATH, mode='a') first, then "
-            "what to import"
+            f"{', '.join(map(printable_path, files))} holds no files; name the folder that holds the recordings"
         )
-    options = options or Options()
-    match = _layout(layout) if layout else None
-    session: Session = store.ingest(
-        gap_slip=gap_slip, alpha=alpha, initial_rate=initial_rate, max_gap=max_gap, value_jump=value_jump
-    )
-    sources = find_sources(Path(src), format, match)
-    if not sources and not follow:
-        raise UsageError(f"{printable_path(src)} holds no files; name the folder that holds the recordings")
-    feed = _Feed(session, options, progress)
+    feed = _Feed(store, session, options, progress, SignalNames(store))
     try:
         feed.all(sources)
-        if follow:
+        if given["follow"]:
             session.commit()
-            _follow(Path(src), format, match, feed, sources)
+            _follow(find, feed, sources)
     except KeyboardInterrupt:
         if feed.within:
             # Part of a long file: the last commit has no file without its provenance, and stays.
             raise
-        if not follow:
+        if not given["follow"]:
             feed.finish()
             raise
     return feed.finish()
@@ -142,9 +120,11 @@ def _layout(template: str) -> Match:
 class _Feed:
     """Feeds sources to a session, and counts."""
 
+    store: Any
     session: Session
     options: Options
     progress: Progress | None
+    names: SignalNames
     bytes_done: int = 0
     bytes_total: int = 0
     files_done: int = 0
@@ -156,14 +136,29 @@ class _Feed:
     leapt: set[str] = field(default_factory=set)
     # What of the sources was left out when they were read last.
     left_out: dict[str, str] = field(default_factory=dict)
+    # What became of each source, by how provenance names it; and texts about those that are imported.
+    results: dict[str, dict[str, Any]] = field(default_factory=dict)
+    remarks: dict[tuple[str, str], None] = field(default_factory=dict)
 
     def all(self, sources: Iterable[Source]) -> None:
         """Import sources in order of time."""
         fresh = []
         for source in sources:
+            key = _key(source)
+            self.results[key] = {
+                "path": printable_path(source.path),
+                "status": "imported",
+                "signals": [],
+                "samples": 0,
+                "reason": None,
+            }
             if source.problem is not None:
-                self.session.reject(printable_path(source.path), source.problem)
-            elif not self.session.known(_key(source), source.size, source.mtime_ns):
+                self.session.reject(key, source.problem)
+            elif self._is_known(source):
+                self.results[key]["status"] = "known"
+                for text in stored_otherwise(self.store, self.names, source, self.options):
+                    self._remark(source, text)
+            else:
                 fresh.append(source)
         self.bytes_total += sum(source.size for source in fresh)
         self.files_total += len(fresh)
@@ -172,6 +167,16 @@ class _Feed:
             self.files_done += 1
             self.bytes_done += source.size
             self._tell()
+
+    def _is_known(self, source: Source) -> bool:
+        """Whether a source was imported before, into the signal that is named now if one is."""
+        key, named = _key(source), self.options.signal
+        if named is not None and not _names_signals(source) and not self.names.hold(named, key):
+            return False
+        return self.session.known(key, source.size, source.mtime_ns)
+
+    def _remark(self, source: Source, text: str) -> None:
+        self.remarks[_key(source), text] = None
 
     def _begins(self, source: Source) -> tuple[int, int]:
         """Sort key: files with a time by it; the sort is stable, so others keep their order."""
@@ -185,7 +190,7 @@ class _Feed:
             return (1, 0)
         return (1, 0) if first is None or first.start is None else (0, first.start.ns)
 
-    def _read(self, source: Source) -> Iterator[Block | Omission]:
+    def _read(self, source: Source) -> Iterator[Part]:
         assert source.format is not None
         options = self.options
         if source.stamp is not None:
@@ -203,9 +208,9 @@ class _Feed:
                 f"cannot be read as {source.format.name} ({said}); fetch it again, or leave it out"
             ) from error
 
-    def _hold(self, source: Source) -> list[Block | Omission] | None:
+    def _hold(self, source: Source) -> list[Part] | None:
         """All parts of a file; None if they are too many to hold, after reading them all the same."""
-        parts: list[Block | Omission] | None = []
+        parts: list[Part] | None = []
         size = 0
         for part in self._read(source):
             if parts is None:
@@ -235,7 +240,7 @@ class _Feed:
         except (IsochronyError, ValueError, TypeError) as error:
             self.session.reject(_key(source), " ".join(str(error).split()))
 
-    def _parts(self, source: Source, parts: Iterable[Block | Omission]) -> None:
+    def _parts(self, source: Source, parts: Iterable[Part]) -> None:
         self.within = True
         left_out: list[str] = []
         count = 0
@@ -243,6 +248,9 @@ class _Feed:
             for part in parts:
                 if isinstance(part, Block):
                     self._block(source, part)
+                    continue
+                if isinstance(part, Remark):
+                    self._remark(source, part.text)
                     continue
                 count += 1
                 if count <= _OMISSIONS_TOLD:
@@ -252,18 +260,36 @@ class _Feed:
             self.within = isinstance(error, KeyboardInterrupt)
             raise
         self.within = False
+        for text in unused_options(source, self.options):
+            self._remark(source, text)
         self.left_out.pop(_key(source), None)
         if count:
             more = f"; and {count - _OMISSIONS_TOLD} more" if count > _OMISSIONS_TOLD else ""
             self.left_out[_key(source)] = f"the rest is imported, but not: {'; '.join(left_out)}{more}"
 
-    def finish(self) -> Summary:
+    def finish(self) -> ImportSummary:
         """End the import. A file that grew while it was followed is reported once, as it was last."""
         for source, reason in self.left_out.items():
             self.session.report(source, reason)
-        return self.session.finish()
+        summary = ImportSummary(self.session.finish())
+        problems = []
+        for (key, reason), kept in zip(summary["problems"], summary["kept"], strict=True):
+            result = self.results.get(key)
+            if result is not None:
+                # A file may have several problems; what is refused is in no signal.
+                status = "kept" if kept and result["status"] != "refused" else "refused"
+                reasons = reason if result["reason"] is None else f"{result['reason']}; {reason}"
+                result.update(status=status, reason=reasons)
+            problems.append((key if result is None else result["path"], reason))
+        for result in self.results.values():
+            if result["status"] == "refused":
+                result.update(signals=[], samples=0)
+        remarks = [(self.results[key]["path"], text) for key, text in self.remarks]
+        summary.update(problems=problems, remarks=remarks, results=list(self.results.values()))
+        return summary
 
     def _block(self, source: Source, block: Block) -> None:
+        key = _key(source)
         self.session.block(
             block.signal,
             block.samples,
@@ -273,10 +299,14 @@ class _Feed:
             unit=block.unit,
             scale=block.scale,
             offset=block.offset,
-            source=_key(source),
+            source=key,
             attrs=dict(block.attrs),
             leap=block.start is not None and block.signal in self.leapt,
         )
+        result = self.results[key]
+        result["samples"] += len(block.samples)
+        if block.signal not in result["signals"]:
+            result["signals"].append(block.signal)
         if block.start is not None:
             self.leapt.discard(block.signal)
         if block.leap:
@@ -290,18 +320,25 @@ class _Feed:
 
 
 def _key(source: Source) -> str:
-    """How provenance names a file."""
+    """How provenance names a file; a link, which is not imported, is named itself."""
+    if source.problem is not None:
+        return printable_path(source.path.parent.resolve() / source.path.name)
     return printable_path(source.path.resolve())
 
 
-def _follow(src: Path, format_name: str | None, match: Match | None, feed: _Feed, sources: list[Source]) -> None:
+def _names_signals(source: Source) -> bool:
+    """Whether files of the source's format name their signals themselves, whatever the user says."""
+    return source.format is not None and "signal" in source.format.unused
+
+
+def _follow(find: Callable[[Mapping[Path, Source]], list[Source]], feed: _Feed, sources: list[Source]) -> None:
     """Import files that appear or change, once they have kept still from one look to the next."""
     done = {(source.path, source.size, source.mtime_ns) for source in sources}
     before: set[tuple[Path, int, int]] = set()
     while True:
         time.sleep(_FOLLOW_EVERY_S)
         # Thousands of files are looked at each second: only those that changed are worth opening.
-        now = find_sources(src, format_name, match, {source.path: source for source in sources})
+        now = find({source.path: source for source in sources})
         sources = now
         seen = {(source.path, source.size, source.mtime_ns) for source in now}
         still = (seen & before) - done

@@ -145,4 +145,5 @@ FORMAT = Format(
     read=read,
     recognises=recognises,
     extra="seismic",
+    unused=("rate", "full_scale", "start", "signal", "time_column", "columns", "time_unit", "zone", "ignore_times"),
 )

@@ -37,8 +37,13 @@ def read(path: Path, signal: str, options: Options) -> Iterator[Block]:
         array = np.load(path, mmap_mode="r", allow_pickle=False)
     except (ValueError, OSError, EOFError, OverflowError, MemoryError) as error:
         raise BadSourceError(f"cannot be read as .npy ({error}); save it again with numpy.save") from error
-    if array.ndim not in (1, 2) or array.size == 0:
-        raise BadSourceError(f"has shape {array.shape}; expected (samples,) or (samples, channels)")
+    if array.ndim not in (1, 2):
+        raise BadSourceError(
+            f"has shape {array.shape}, not (samples,) or (samples, channels); save its channels as columns, or leave "
+            "it out"
+        )
+    if array.size == 0:
+        raise BadSourceError(f"holds no samples (its shape is {array.shape}); save it again, or leave it out")
     columns = array.reshape(len(array), -1)
     channels = columns.shape[1]
     step = max(BLOCK_SAMPLES // channels, 1)
@@ -60,4 +65,5 @@ FORMAT = Format(
     suffixes=(".npy",),
     read=read,
     recognises=recognises,
+    unused=("full_scale", "encoding", "time_column", "columns", "time_unit", "zone", "ignore_times"),
 )

@@ -2,7 +2,9 @@
 
 The time column is the first of a timestamp type, else the one whose name says so
 (numbers count in the unit that the name states, else s, ms, us or ns since 1970 by the
-digits of the first one, which must be 9 at least). Times without a zone are UTC. A file that `isochrony export` or
+digits of the first one, which must be 9 at least). Times without a zone are UTC, unless
+`zone` says otherwise. A column of whole numbers with missing values is read as floats,
+which have NaN for them. A file that `isochrony export` or
 `sink_parquet` wrote comes back as one signal, with its name, rate and unit: they stand
 in the schema's metadata.
 
@@ -23,14 +25,17 @@ import numpy as np
 
 from ..errors import BadSourceError, UsageError
 from ..extras import require
-from .block import Block, Options, Samples
+from .block import Block, Options, Part, Remark, Samples
 from .columns import (
+    LACKS_ZONE,
+    TIME_UNITS,
     Batch,
     Times,
     calendar_digits,
     epoch_unit_ns,
     is_elapsed,
     is_time_name,
+    lacks_zone,
     parse_times,
     time_unit_ns,
 )
@@ -48,7 +53,6 @@ _BATCH_BYTES = 8 << 20
 _TIME_BYTES = 64
 # Most characters of a value that an error shows.
 _SHOWN = 60
-_UNIT_NS = {"s": 1_000_000_000, "ms": 1_000_000, "us": 1_000, "ns": 1}
 _INDEX = "index"
 _MOST_NS = (1 << 63) - 1
 # Smaller numbers do not say their unit: they have fewer than nine digits.
@@ -60,8 +64,8 @@ def recognises(head: bytes) -> bool:
     return head[:4] == b"PAR1"
 
 
-def read(path: Path, signal: str, options: Options) -> Iterator[Block]:
-    """Blocks of the numeric columns.
+def read(path: Path, signal: str, options: Options) -> Iterator[Part]:
+    """Blocks of the numeric columns, and remarks.
 
     Raises:
         BadSourceError: not Parquet, no time column and no rate, columns that are not
@@ -86,8 +90,11 @@ def read(path: Path, signal: str, options: Options) -> Iterator[Block]:
             options = replace(options, rate=table.known.rate)
         columns = table.columns(signal, options)
         known = table.known
-        for block in blocks_of(table.batches(list(columns)), signal, options, columns):
-            yield replace(block, scale=known.scale, offset=known.offset) if known.signal is not None else block
+        for part in blocks_of(table.batches(list(columns)), signal, options, columns):
+            is_ours = known.signal is not None
+            yield replace(part, scale=known.scale, offset=known.offset) if is_ours and isinstance(part, Block) else part
+        if table.lacks_zone and known.signal is None:
+            yield Remark(LACKS_ZONE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,13 +133,25 @@ class _Table:
         self._schema = file.schema_arrow
         self._time = _time_column(pyarrow, self._schema, options)
         self._unit_ns = None if self._time is None else time_unit_ns(self._time)
+        if options.time_unit is not None:
+            self._unit_ns = TIME_UNITS[options.time_unit]
+        self._zone = options.zone
+        # Whether times were taken as UTC for want of a zone.
+        self.lacks_zone = False
         # What the first number of a time column without a unit says of all: digits of the calendar, or the unit.
         self._calendar: bool | None = None
         self._epoch_unit_ns: int | None = None
         names = [str(name) for name in self._schema.names if name != self._time]
         if len(names) > 1 and _INDEX in names and self._is_count():
             names.remove(_INDEX)
+        if options.columns is not None:
+            missing = [name for name in options.columns if name not in names]
+            if missing:
+                raise BadSourceError(f"has no column {missing[0]!r} of values; it has {', '.join(names)}")
+            names = list(options.columns)
         self._names = names
+        # Columns of whole numbers that have missing values.
+        self._with_missing: frozenset[str] = frozenset()
         # Tables of windows or rows have the metadata too, but are several signals.
         self.known = known if len(names) == 1 else _Known()
 
@@ -191,7 +210,9 @@ class _Table:
         try:
             return max(int(kind.bit_width) // 8, 1)
         except ValueError:
-            raise BadSourceError(f"column {name!r} holds {kind}, not numbers; drop it") from None
+            raise BadSourceError(
+                f"column {name!r} holds {kind}, not numbers; name the columns to import with columns="
+            ) from None
 
     def _refuse_text(self, name: str) -> None:
         """Refuse a column of values that is text, with its first value that is no number."""
@@ -209,8 +230,8 @@ class _Table:
         kind = self._schema.field(name).type.value_type
         where = "" if first is None else f" (row {first[0]}: {_shown(first[1])})"
         raise BadSourceError(
-            f"column {name!r} holds {kind}, not numbers{where}; correct it, drop the column, or name the time column "
-            "with time_column="
+            f"column {name!r} holds {kind}, not numbers{where}; correct it, or leave the column out: name those to "
+            "import with columns="
         )
 
     def batches(self, names: list[str]) -> Iterator[Batch]:
@@ -218,6 +239,7 @@ class _Table:
         for name in names:
             if _is_text(self._pyarrow.types, self._schema.field(name).type):
                 self._refuse_text(name)
+        self._with_missing = frozenset(name for name in names if self._has_missing_integers(name))
         row = 1
         resolution = None
         elapsed = None
@@ -232,8 +254,32 @@ class _Table:
             yield Batch(times, resolution or 1, values, row, bool(elapsed))
             row += table.num_rows
 
+    def _has_missing_integers(self, name: str) -> bool:
+        """Whether a column of whole numbers has missing values, in any row."""
+        if not self._pyarrow.types.is_integer(self._schema.field(name).type):
+            return False
+        metadata = self._file.metadata
+        for group in range(metadata.num_row_groups):
+            row_group = metadata.row_group(group)
+            found = (row_group.column(place) for place in range(row_group.num_columns))
+            statistics = next((one.statistics for one in found if one.path_in_schema == name), None)
+            if statistics is None or not statistics.has_null_count:
+                return any(table.column(0).null_count for table in self._read([name]))
+            if statistics.null_count:
+                return True
+        return False
+
     def _values(self, column: Any, name: str, row: int) -> Samples:
         kind = column.type
+        if name in self._with_missing:
+            try:
+                column = column.cast(self._pyarrow.float64())
+            except self._pyarrow.ArrowInvalid as error:
+                raise BadSourceError(
+                    f"column {name!r} has missing values, and beside them a whole number that a 64-bit float does not "
+                    f"hold exactly ({_one_line(error)}); fill them, or leave the column out: name those to import with "
+                    "columns="
+                ) from error
         if (
             self.known.signal is not None
             and self._pyarrow.types.is_fixed_size_list(kind)
@@ -254,7 +300,9 @@ class _Table:
             raise BadSourceError(f"row {row + at}: the time is empty")
         kind = column.type
         if types.is_timestamp(kind):
-            unit = _UNIT_NS[kind.unit]
+            if kind.tz is None:
+                column = self._in_utc(column, row)
+            unit = TIME_UNITS[kind.unit]
             return _scaled(column.cast(self._pyarrow.int64()).to_numpy(), unit, row), unit
         if _is_text(types, kind):
             distinct = column.dictionary.to_pylist()
@@ -262,7 +310,9 @@ class _Table:
             if long is not None or types.is_binary(kind.value_type) or types.is_large_binary(kind.value_type):
                 found = kind.value_type if long is None else _shown(long)
                 raise BadSourceError(f"its time column holds {found}; use timestamps or epoch numbers")
-            return parse_times(column.dictionary_decode().to_pylist(), row, self._unit_ns)
+            texts = column.dictionary_decode().to_pylist()
+            self.lacks_zone |= self._zone is None and bool(texts) and lacks_zone(texts[0])
+            return parse_times(texts, row, self._unit_ns, self._zone)
         if types.is_integer(kind):
             values = column.to_numpy()
             if self._unit_ns is None and len(values) and self._calendar is None:
@@ -274,6 +324,23 @@ class _Table:
         if types.is_floating(kind):
             return self._float_times(column.to_numpy().astype("f8"), row)
         raise BadSourceError(f"its time column holds {kind}; use timestamps or epoch numbers")
+
+    def _in_utc(self, column: Any, row: int) -> Any:
+        """Times of a type without a zone."""
+        if self._zone is None:
+            self.lacks_zone = True
+            return column
+        compute = require("pyarrow.compute", "reading tables")
+        offset = self._zone.utcoffset(None)
+        if offset is not None:
+            return compute.subtract(column, self._pyarrow.scalar(offset, self._pyarrow.duration(column.type.unit)))
+        try:
+            return compute.assume_timezone(column, str(self._zone))
+        except self._pyarrow.ArrowInvalid as error:
+            raise BadSourceError(
+                f"rows {row} to {row + len(column) - 1}: a time there comes twice or never in {self._zone}, where the "
+                f"clocks change ({_one_line(error)}); write times in UTC"
+            ) from error
 
     def _unit_of(self, values: Any, row: int) -> int:
         """The unit of the column's numbers, by its name or by the first of them."""
@@ -361,4 +428,5 @@ FORMAT = Format(
     read=read,
     recognises=recognises,
     extra="table",
+    unused=("full_scale", "encoding"),
 )

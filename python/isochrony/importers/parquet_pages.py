@@ -123,7 +123,7 @@ class _Compact:
                 return value
             shift += 7
             if shift > 63:
-                raise ValueError("no integer")
+                raise ValueError("an integer has more than 64 bits")
 
     def _zigzag(self) -> int:
         value = self._varint()
@@ -136,7 +136,7 @@ class _Compact:
 
     def _skip(self, kind: int, depth: int) -> None:
         if depth > _DEEPEST:
-            raise ValueError("nested too deep")
+            raise ValueError(f"values are nested deeper than {_DEEPEST}")
         if kind in _BOOLEANS:
             return
         if kind == _BYTE:
@@ -163,4 +163,4 @@ class _Compact:
                 self._skip(kinds >> 4, depth + 1)
                 self._skip(kinds & 15, depth + 1)
         else:
-            raise ValueError(f"no type {kind}")
+            raise ValueError(f"there is no type {kind}")

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..errors import UsageError
-from .block import Block, Omission, Options
+from .block import Options, Part
 
 __all__ = ["Format", "format_named", "format_of", "formats"]
 
@@ -30,21 +30,24 @@ class Format:
         name: as given to ``format``.
         summary: one line for people.
         suffixes: of file names, lower case, with the dot.
-        read: yields the blocks of a file, in the order of the file, and an `Omission`
-            for each part that is not imported while the rest is. It is given the path,
+        read: yields the blocks of a file, in the order of the file, an `Omission`
+            for each part that is not imported while the rest is, and a `Remark` on
+            what the user should know of the file. It is given the path,
             the default signal name and the options; it reads lazily and raises
             `BadSourceError` for a file that it cannot take.
         recognises: whether the first bytes of a file are of this format. Default: never,
             the suffix alone decides.
         extra: the extra that installs what `read` needs.
+        unused: options that do not apply to files of the format; one that is given is told of in the summary.
     """
 
     name: str
     summary: str
     suffixes: tuple[str, ...]
-    read: Callable[[Path, str, Options], Iterator[Block | Omission]]
+    read: Callable[[Path, str, Options], Iterator[Part]]
     recognises: Callable[[bytes], bool] = lambda _head: False
     extra: str | None = None
+    unused: tuple[str, ...] = ()
 
 
 @functools.cache
@@ -74,7 +77,7 @@ def format_named(name: str) -> Format:
             "raw samples have no header that this function could read: import them with store.import_raw(), which "
             f"takes their layout, dtype and rate; the formats here are {known}"
         )
-    raise UsageError(f"unknown format {name!r}; known are {known}, and raw by store.import_raw()")
+    raise UsageError(f"unknown format {name!r}; known are {known}, and raw")
 
 
 def format_of(path: Path) -> Format | None:

@@ -1,4 +1,4 @@
-"""Finds the files of a folder that are to be imported, and what stands in the way of those that are not.
+"""Finds the files that are to be imported, and what stands in the way of those that are not.
 
 Every file that is not imported is told with its reason, whatever its name is made of: nothing is left out in silence
 but hidden files, stores, and links to what lies in the same folder and is imported under its own name.
@@ -6,18 +6,21 @@ but hidden files, stores, and links to what lies in the same folder and is impor
 
 from __future__ import annotations
 
+import glob
 import os
 import re
 import stat
-from collections.abc import Callable, Mapping
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from ..errors import IsochronyError, UsageError
 from .block import Stamp
 from .registry import Format, format_named, format_of, formats
 
-__all__ = ["Match", "Source", "find_sources", "printable_path"]
+__all__ = ["Match", "Source", "expand", "find_sources", "printable_path"]
 
 # A layout template's answer for a path: signal and stamp. It raises `IsochronyError` where the path does not fit.
 Match = Callable[[str], tuple[str, Stamp | None]]
@@ -69,16 +72,43 @@ def printable_path(path: str | os.PathLike[str]) -> str:
         return re.sub(r"\\x(..)", lambda found: f"%{found[1].upper()}", raw.decode(errors="backslashreplace"))
 
 
+def expand(files: str | os.PathLike[str] | Iterable[str | os.PathLike[str]]) -> list[Path]:
+    """The paths that a path, a pattern such as ``day*/*.wav``, or several of them name, each once.
+
+    Files of a pattern come in natural order (``take2`` before ``take10``), others as they are given.
+
+    Raises:
+        UsageError: no path, or a pattern that no file matches.
+    """
+    several: list[Any] = list(files) if isinstance(files, Iterable) and not isinstance(files, str) else [files]
+    found: dict[Path, Path] = {}
+    for one in several:
+        if not isinstance(one, str | os.PathLike) or not os.fspath(one):
+            raise UsageError(f"got {one!r} where a path is expected; name a file, a folder, a pattern or several")
+        text = os.fspath(one)
+        paths = [text]
+        if glob.has_magic(text) and not os.path.lexists(text):
+            # `Path.glob` takes relative patterns only.
+            paths = sorted(glob.glob(text, recursive=True), key=_natural)  # noqa: PTH207
+            if not paths:
+                raise UsageError(f"nothing matches {printable_path(text)}; check the pattern, or name a folder")
+        for path in map(Path, paths):
+            found.setdefault(_absolute(path), path)
+    if not found:
+        raise UsageError("no path was given; name a file, a folder, a pattern or several")
+    return list(found.values())
+
+
 def find_sources(
-    src: Path,
+    src: Path | Sequence[Path],
     format_name: str | None = None,
     match: Match | None = None,
     before: Mapping[Path, Source] | None = None,
 ) -> list[Source]:
-    """The files below a folder (or the one file), hidden ones and stores left out, in natural order.
+    """Files, and those below folders, hidden ones and stores left out; those of a folder in natural order.
 
     Parameters:
-        src: an existing folder or file.
+        src: an existing folder or file, or several.
         format_name: treat every file as this format; default: each by its content or suffix.
         match: a layout template; a file that it does not match has a problem.
         before: what an earlier look found, by path; files that are as they were then are not opened again.
@@ -86,13 +116,43 @@ def find_sources(
     Raises:
         UsageError: `src` does not exist or the format is unknown.
     """
-    if not src.exists():
-        raise UsageError(f"{printable_path(src)} does not exist; name a folder or a file of recordings")
+    paths = [src] if isinstance(src, Path) else src
+    for path in paths:
+        if not path.exists():
+            raise UsageError(f"{printable_path(path)} does not exist; name a folder or a file of recordings")
     forced = format_named(format_name) if format_name else None
-    walk = _Walk(src)
-    root = src if src.is_dir() else src.parent
-    found = [_source(path, root, forced, match, (before or {}).get(path)) for path in walk.files]
-    return found + walk.problems
+    root = Path(os.path.commonpath([_absolute(path if path.is_dir() else path.parent) for path in paths]))
+    found: dict[Path, Source] = {}
+    problems: list[Source] = []
+    for path in paths:
+        walk = _Walk(path)
+        found |= {one: _source(one, root, forced, match, (before or {}).get(one)) for one in walk.files}
+        problems += walk.problems
+    return _told_apart(list(found.values()), root) + problems
+
+
+def _told_apart(sources: list[Source], root: Path) -> list[Source]:
+    """Sources of which those that differ in the suffix only keep it in their signals' names."""
+    suffixes: dict[str, set[str]] = defaultdict(set)
+    for source in sources:
+        if not source.named and source.problem is None:
+            suffixes[source.signal].add(source.path.suffix)
+    return [
+        replace(source, signal=_relative(source.path, root))
+        if not source.named and len(suffixes[source.signal]) > 1
+        else source
+        for source in sources
+    ]
+
+
+def _relative(path: Path, root: Path) -> str:
+    """Where a file lies below the folder that signals are named from."""
+    return printable_path(_absolute(path).relative_to(root).as_posix())
+
+
+def _absolute(path: Path) -> Path:
+    """A path from the root on; links stay what they are, since names follow what the user named."""
+    return Path(os.path.abspath(path))  # noqa: PTH100
 
 
 class _Walk:
@@ -154,8 +214,8 @@ def _natural(text: str) -> list[tuple[int, int | str]]:
 
 
 def _source(path: Path, root: Path, forced: Format | None, match: Match | None, before: Source | None) -> Source:
-    relative = path.relative_to(root)
-    signal = printable_path(relative.with_suffix("").as_posix())
+    relative = _relative(path, root)
+    signal = printable_path(_absolute(path).relative_to(root).with_suffix("").as_posix())
     try:
         status = path.stat()
         if before is not None and (before.size, before.mtime_ns) == (status.st_size, status.st_mtime_ns):
@@ -180,7 +240,7 @@ def _source(path: Path, root: Path, forced: Format | None, match: Match | None, 
         )
     if match is not None:
         try:
-            name, stamp = match(printable_path(relative.as_posix()))
+            name, stamp = match(relative)
         except IsochronyError as error:
             return replace(found, problem=" ".join(str(error).split()))
         found = replace(found, signal=name or root.resolve().name, stamp=stamp, named=True)

@@ -5,6 +5,11 @@ resolution of its digits and a quarter of a sample period. Every row's time coun
 stretch with its own stamp and never enters the rate; a row that lies half a sample beside the line of its block starts
 a new block with its own stamp; a stretch of another rate is refused with its row. Where breaks are about as many as
 rows, or as all else, the table is no recording and is refused.
+
+Times as coarse as the samples do not say where in their last digit the first sample lies. Where they are those of
+samples that lie on whole digits, row by row, they are taken as they are written: minutes 12:00, 12:01, ... are full
+minutes, and the first of ten rows of one second is at the full second. A stamp whose middle the clock takes is then
+centred on that time.
 """
 
 from __future__ import annotations
@@ -17,7 +22,7 @@ from itertools import pairwise
 import numpy as np
 
 from ..errors import BadSourceError
-from .block import Block, Options, Stamp
+from .block import Block, Options, Remark, Stamp
 from .columns import Batch, Times
 from .table_rate import BREAKS_SHARE, FEW, rate_of, spread_of
 
@@ -28,6 +33,8 @@ _OFF = 0.25
 # Rates that differ by more are not one signal's; those of clocks that drift differ by less.
 _SAME_RATE = Fraction(1, 1000)
 _INT64_SAFE = 1 << 62
+# The clock takes the middle of stamps from this width on, finer ones as they are written (`COARSE_NS` in crates/time).
+_COARSE_NS = 50_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,13 +81,13 @@ class _Stretch:
 
 def blocks_of(
     batches: Iterator[Batch], signal: str, options: Options, columns: Mapping[str, Column] | None = None
-) -> Iterator[Block]:
-    """Blocks of all value columns, in the order of the rows.
+) -> Iterator[Block | Remark]:
+    """Blocks of all value columns, in the order of the rows, and remarks on their times.
 
     Parameters:
         batches: the table, in order.
         signal: name of the signals, or of their folder.
-        options: `rate` and `start` for tables that do not know them.
+        options: `rate` and `start` for tables that do not know them; `ignore_times`.
         columns: what becomes of each value column; default: `default_columns`.
 
     Raises:
@@ -91,11 +98,15 @@ def blocks_of(
     table = _Table(options)
     for batch in batches:
         if not batch.values:
-            raise BadSourceError("has no numeric column beside the time")
+            raise BadSourceError(
+                "has no numeric column beside the time; check its delimiter and decimal sign, or leave it out"
+            )
         count = len(next(iter(batch.values.values())))
         if count == 0:
             continue
-        if batch.times is None:
+        if table.rows == 0 and batch.times is not None and not batch.elapsed and options.start is not None:
+            yield Remark("has times of its own, and the stated start was not used")
+        if batch.times is None or options.ignore_times:
             yield from emit.untimed(batch, count, is_first=table.rows == 0)
             table.rows += count
             continue
@@ -103,6 +114,11 @@ def blocks_of(
             yield from emit.timed(stretch, table.rate, is_excursion=is_excursion)
     for stretch, is_excursion in table.last():
         yield from emit.timed(stretch, table.rate, is_excursion=is_excursion)
+    if emit.ambiguous_s is not None:
+        yield Remark(
+            f"its times have steps of {emit.ambiguous_s:.6g} s, as coarse as its samples, and drift against them: "
+            "samples are placed in the middle of what the digits allow"
+        )
     if table.rows == 0:
         raise BadSourceError("holds no rows; leave it out")
 
@@ -112,6 +128,7 @@ class _Table:
 
     def __init__(self, options: Options) -> None:
         self._rate = options.rate
+        self._rate_is_known = options.rate is not None
         self._start_is_known = options.start is not None
         self.rows = 0
         self._breaks = 0
@@ -140,7 +157,7 @@ class _Table:
         edges = sorted({0, *cuts, len(times)})
         for first, end in pairwise(edges):
             stretch = _Stretch(batch, first, end, self.rows + first, first in cuts)
-            _check_rate(stretch, self._rate)
+            _check_rate(stretch, self._rate, rate_is_known=self._rate_is_known)
             yield from self._push(stretch)
         self.rows += len(times)
         self._previous = int(times[-1])
@@ -166,7 +183,7 @@ class _Table:
         if self._breaks > max(FEW, BREAKS_SHARE * rows):
             raise BadSourceError(
                 f"its times are not regular: {self._breaks} breaks in {rows} rows at {float(self.rate):.6g} Hz, the "
-                f"last at row {batch.first_row + cuts[-1]}; resample it, or state the true rate with rate=HZ"
+                f"last at row {batch.first_row + cuts[-1]}; {_advice(self._rate_is_known)}"
             )
 
     def _push(self, stretch: _Stretch) -> Iterator[tuple[_Stretch, bool]]:
@@ -191,29 +208,34 @@ class _Emitter:
         self._signal = signal
         self._options = options
         self._columns = columns
+        # Step of times, in s, that do not say where in it a sample lies.
+        self.ambiguous_s: float | None = None
 
     def untimed(self, batch: Batch, count: int, *, is_first: bool) -> Iterator[Block]:
-        """Rows of a table without a time column."""
+        """Rows of a table without a time column, or one whose times are ignored but for the first."""
         rate = self._options.rate
         if rate is None:
             raise BadSourceError(
                 "has no time column; name one 'time', 'timestamp', 'date', 'utc' or 't', also with a unit, as "
                 "'time_ms', or give the sample rate with rate=HZ"
             )
-        yield from self._rows(batch, slice(0, count), rate, self._options.start if is_first else None)
+        start = self._options.start if is_first else None
+        if is_first and batch.times is not None and not batch.elapsed:
+            start = Stamp(int(batch.times[0]), batch.resolution_ns)
+        yield from self._rows(batch, slice(0, count), rate, start)
 
     def timed(self, stretch: _Stretch, rate: Fraction, *, is_excursion: bool) -> Iterator[Block]:
         """A stretch, with a stamp wherever a row leaves the line of the one before."""
-        for first, end in _pieces(stretch, rate):
-            start = self._stamp(stretch.batch, first, end)
+        for first, end in _pieces(stretch, rate, rate_is_known=self._options.rate is not None):
+            start = self._stamp(stretch.batch, first, end, rate)
             if is_excursion and end - first > 1:
                 # Two stamps that agree are no wrong one.
                 middle = (first + end) // 2
                 yield from self._rows(stretch.batch, slice(first, middle), rate, start)
-                first, start = middle, self._stamp(stretch.batch, middle, end)
+                first, start = middle, self._stamp(stretch.batch, middle, end, rate)
             yield from self._rows(stretch.batch, slice(first, end), rate, start)
 
-    def _stamp(self, batch: Batch, first: int, end: int) -> Stamp | None:
+    def _stamp(self, batch: Batch, first: int, end: int, rate: Fraction) -> Stamp | None:
         """The time of a row; where the rows of its block jitter by more than their digits, as fine as those agree."""
         assert batch.times is not None
         base = 0
@@ -223,10 +245,20 @@ class _Emitter:
             if start is None:
                 return None
             base, resolution = start.ns, max(resolution, start.resolution_ns)
-        early, late = spread_of(batch.times[first:end])
+        times = batch.times[first:end]
+        time = base + int(times[0])
+        early, late = spread_of(times)
         if late - early > 2 * resolution:
-            return Stamp(base + int(batch.times[first]) + early, late - early)
-        return Stamp(base + int(batch.times[first]), resolution)
+            return Stamp(time + early, late - early)
+        if resolution < _COARSE_NS and resolution * rate <= 1_000_000_000:
+            return Stamp(time, resolution)
+        offset = _on_whole_digits(times, batch.resolution_ns, rate)
+        if offset is None:
+            if 2 * resolution * rate > 1_000_000_000:
+                self.ambiguous_s = resolution / 1e9
+            return Stamp(time, resolution)
+        width = min(resolution, int(1_000_000_000 / rate))
+        return Stamp(time + offset - (width // 2 if width >= _COARSE_NS else 0), width)
 
     def _rows(self, batch: Batch, rows: slice, rate: Fraction, start: Stamp | None) -> Iterator[Block]:
         columns = self._columns or default_columns(list(batch.values), self._signal, self._options.unit)
@@ -242,6 +274,21 @@ class _Emitter:
             )
 
 
+def _on_whole_digits(times: Times, resolution: int, rate: Fraction) -> int | None:
+    """How long after its digit the first row lies if some row lies on each full digit; None if the times are not those.
+
+    One of sample period and digit is a whole number of the other, and cutting off what is below the digit gives every
+    row's time.
+    """
+    digits = 1_000_000_000 / rate / resolution
+    if digits.denominator != 1 and digits.numerator != 1:
+        return None
+    off = _beside_line(times, rate)
+    # The first sample lies at or after each of these, and less than a digit after it.
+    offset = int(off.max())
+    return offset if offset - int(off.min()) < resolution else None
+
+
 def _cuts(times: Times, resolution: int, rate: Fraction, previous: int | None) -> list[int]:
     """Rows at which a new stretch begins, including 0 where the batch does not follow on."""
     period = 1e9 / float(rate)
@@ -252,7 +299,7 @@ def _cuts(times: Times, resolution: int, rate: Fraction, previous: int | None) -
     return cuts
 
 
-def _check_rate(stretch: _Stretch, rate: Fraction) -> None:
+def _check_rate(stretch: _Stretch, rate: Fraction, *, rate_is_known: bool) -> None:
     """Refuse a stretch whose times go on at another rate."""
     steps = stretch.end - stretch.first - 1
     if steps < 2:
@@ -262,6 +309,11 @@ def _check_rate(stretch: _Stretch, rate: Fraction) -> None:
     off = abs(span - steps * period)
     if off > max(_SAME_RATE * span, period + 2 * stretch.batch.resolution_ns):
         found = float(steps * 10**9 / Fraction(span)) if span > 0 else 0.0
+        if rate_is_known:
+            raise BadSourceError(
+                f"its times from row {stretch.batch.first_row + stretch.first} on have {found:.6g} Hz, not the stated "
+                f"{float(rate):.6g} Hz; leave the rate out, or take its rows as evenly spaced with ignore_times=True"
+            )
         if stretch.row == 0 and stretch.end < len(stretch.batch.times if stretch.batch.times is not None else ()):
             # The rate is that of most rows, which are behind these.
             raise BadSourceError(
@@ -274,7 +326,7 @@ def _check_rate(stretch: _Stretch, rate: Fraction) -> None:
         )
 
 
-def _pieces(stretch: _Stretch, rate: Fraction) -> Iterator[tuple[int, int]]:
+def _pieces(stretch: _Stretch, rate: Fraction, *, rate_is_known: bool) -> Iterator[tuple[int, int]]:
     """Rows of a stretch in pieces, each on the line that its first row and the rate give, within half a sample."""
     times = stretch.batch.times
     assert times is not None
@@ -289,11 +341,17 @@ def _pieces(stretch: _Stretch, rate: Fraction) -> Iterator[tuple[int, int]]:
         if count > max(FEW, BREAKS_SHARE * (stretch.end - stretch.first)):
             raise BadSourceError(
                 f"its times are not regular: row {stretch.batch.first_row + first} and those before leave the line of "
-                f"{float(rate):.6g} Hz {count} times; resample it, or state the true rate with rate=HZ"
+                f"{float(rate):.6g} Hz {count} times; {_advice(rate_is_known)}"
             )
-        _check_line(stretch.batch, first, end, rate)
+        _check_line(stretch.batch, first, end, rate, rate_is_known=rate_is_known)
         yield first, end
         first = end
+
+
+def _advice(rate_is_known: bool) -> str:
+    """What to do with a table whose times are not regular."""
+    how = "ignore_times=True" if rate_is_known else "rate=HZ and ignore_times=True"
+    return f"resample it, or take its rows as evenly spaced with {how}"
 
 
 def _beside_line(times: Times, rate: Fraction) -> Times:
@@ -309,7 +367,7 @@ def _beside_line(times: Times, rate: Fraction) -> Times:
     return off
 
 
-def _check_line(batch: Batch, first: int, end: int, rate: Fraction) -> None:
+def _check_line(batch: Batch, first: int, end: int, rate: Fraction, *, rate_is_known: bool) -> None:
     """Refuse a stretch whose times bend away from its own average by more than its digits and jitter explain."""
     times = batch.times
     assert times is not None
@@ -324,5 +382,5 @@ def _check_line(batch: Batch, first: int, end: int, rate: Fraction) -> None:
         raise BadSourceError(
             f"its times are not regular: row {batch.first_row + first + worst} is "
             f"{abs(local[worst] - line[worst]) / 1e9:.6g} s off at {float(rate):.6g} Hz; "
-            "resample it, or state the true rate with rate=HZ"
+            f"{_advice(rate_is_known)}"
         )

@@ -14,26 +14,28 @@ __all__ = ["values_of"]
 def values_of(column: Any, name: str, first_row: int) -> Samples:
     """One value column (Arrow array) as NumPy.
 
-    Missing values are NaN in float columns; whole numbers have no such value, and
-    inventing one would be inventing data.
+    Missing values are NaN; a column of whole numbers that has any is given as floats.
 
     Raises:
-        BadSourceError: not numeric, or a missing value in a column of whole numbers.
+        BadSourceError: not numeric, or a missing value in a column of booleans.
     """
     pyarrow = require("pyarrow", "reading tables")
     kind = column.type
     if pyarrow.types.is_null(kind):
-        raise BadSourceError(f"column {name!r} is empty; drop it")
+        raise BadSourceError(f"column {name!r} is empty; name those to import with columns=")
     is_number = pyarrow.types.is_integer(kind) or pyarrow.types.is_floating(kind)
     if not (is_number or pyarrow.types.is_boolean(kind)):
         at, value = _not_a_number(column)
         raise BadSourceError(
-            f"column {name!r} holds {kind}, not numbers (row {first_row + at}: {value!r}); correct it, drop the "
-            "column, or name the time column with time_column="
+            f"column {name!r} holds {kind}, not numbers (row {first_row + at}: {value!r}); correct it, or leave the "
+            "column out: name those to import with columns="
         )
     if column.null_count and not pyarrow.types.is_floating(kind):
         row = first_row + column.is_null().to_pylist().index(True)
-        raise BadSourceError(f"column {name!r} is empty in row {row}; fill it or drop the row")
+        raise BadSourceError(
+            f"column {name!r} is empty in row {row}; fill it, or leave the column out: name those to "
+            "import with columns="
+        )
     return storable(column.to_numpy(zero_copy_only=False), f"column {name!r}")
 
 

@@ -55,7 +55,8 @@ def rate_of(batch: Batch) -> Fraction:
     if few or 2 * breaks >= len(steps) or breaks > allowed:
         raise BadSourceError(
             f"its times are not regular (steps from {steps.min() / 1e9:.6g} s to "
-            f"{steps.max() / 1e9:.6g} s); resample it, or state the true rate with rate=HZ"
+            f"{steps.max() / 1e9:.6g} s); resample it, or take its rows as evenly spaced with rate=HZ and "
+            "ignore_times=True"
         )
     longest = int(np.argmax(ends - starts))
     first, last = int(starts[longest]), int(ends[longest])

@@ -1,7 +1,7 @@
 //! Byte order and calibration against the obvious loops.
 
-use isochrony_dsp::convert::{calibrate, swap_bytes};
-use isochrony_segment::Calibration;
+use isochrony_dsp::convert::{ValueType, calibrate, swap_bytes, values};
+use isochrony_segment::{Calibration, Complex32, Complex64};
 use proptest::prelude::*;
 
 proptest! {
@@ -32,6 +32,47 @@ proptest! {
             prop_assert_eq!(*value, scaled + offset);
         }
     }
+
+    #[test]
+    fn values_are_calibrated_in_double_precision_and_rounded_once(
+        counts in prop::collection::vec(any::<i32>(), 0..500), scale in 1e-9f64..1e9, offset in -1e9f64..1e9,
+    ) {
+        let calibration = Calibration::new(scale, offset, "V").unwrap();
+        let mut single = vec![0f32; counts.len()];
+        values(&counts, &calibration, &mut single).unwrap();
+        for (value, count) in single.iter().zip(&counts) {
+            prop_assert_eq!(*value, (f64::from(*count) * scale + offset) as f32);
+        }
+    }
+}
+
+#[test]
+fn uncalibrated_values_are_the_counts() {
+    let none = Calibration::default();
+    let mut out = [0f64; 3];
+    values(&[-0.0f32, 1.5, f32::NAN], &none, &mut out).unwrap();
+    assert!(out[0].is_sign_negative() && out[1] == 1.5 && out[2].is_nan());
+    let mut out = [Complex32::default(); 1];
+    values(&[Complex64::new(1.5, -0.0)], &none, &mut out).unwrap();
+    assert_eq!(out[0], Complex32::new(1.5, -0.0));
+    assert!(out[0].im.is_sign_negative());
+    assert_eq!(f32::between(1.0, 3.0, 0.25), 1.5);
+    assert_eq!(
+        Complex64::between(Complex64::new(0.0, 2.0), Complex64::new(4.0, 0.0), 0.5),
+        Complex64::new(2.0, 1.0)
+    );
+    let error = values(&[1i16], &none, &mut [0f64; 2]).unwrap_err();
+    assert_eq!(error.code(), "output_length");
+}
+
+#[test]
+#[should_panic(expected = "real and complex")]
+fn real_counts_are_no_complex_values() {
+    let _ = values(
+        &[1i16],
+        &Calibration::default(),
+        &mut [Complex64::default()],
+    );
 }
 
 #[test]

@@ -98,7 +98,7 @@ impl fmt::Display for Report {
         writeln!(
             f,
             "{:<16}{:>12}{:>16}{:>8}{:>10}",
-            "operator", "items", "samples", "gaps", "useful"
+            "operator", "items", "samples", "gaps", "time"
         )?;
         for one in &self.operators {
             let share = 100.0 * one.useful.as_secs_f64() / seconds.max(1e-9);
@@ -140,8 +140,8 @@ impl fmt::Display for Report {
         }
         write!(
             f,
-            "{seconds:.3} s, {} bursts, peak {} bytes",
-            self.bursts, self.peak_bytes
+            "{seconds:.3} s, at most {} bytes in blocks and queues",
+            self.peak_bytes
         )
     }
 }

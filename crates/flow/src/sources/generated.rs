@@ -109,9 +109,10 @@ impl GeneratedRecording {
 }
 
 #[derive(Debug, Clone, Copy)]
-struct NominalClock {
-    start: Fixed,
-    rate: Rate,
+pub(crate) struct NominalClock {
+    /// Civil time of index 0, in nanoseconds.
+    pub(crate) start: Fixed,
+    pub(crate) rate: Rate,
 }
 
 impl Clock for NominalClock {

@@ -1,24 +1,48 @@
 //! Segments in memory as a recording.
 
+use std::fmt;
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, RwLock};
 
 use isochrony_segment::SigSeg;
-use serde_json::{Map, Value};
+use isochrony_store::Signal;
+use isochrony_time::Fixed;
+use serde_json::{Map, Value, json};
 
+use super::generated::NominalClock;
 use super::segment_cutter::SegmentCutter;
 use super::snapshot::align_to_grain;
+use super::stored::clock::StoredClock;
 use crate::plan::sent::{SentObject, SentObjects};
 use crate::{
-    Break, IndexedSnapshot, OpError, PlanError, PortType, Portion, PortionOverlap, RangePortion,
-    Recording, Snapshot, Source, SourceEvent,
+    Break, Clock, IndexedSnapshot, OpError, PlanError, PortType, Portion, PortionOverlap,
+    RangePortion, Recording, Snapshot, Source, SourceEvent,
 };
 
 /// Segments in memory, in index order and of one stream and dtype. Missing indices between them are gaps.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct Segments {
     segments: Arc<[SigSeg]>,
     port: PortType,
+    /// None without civil time.
+    clock: Option<Arc<dyn Clock>>,
+    times: Times,
+}
+
+/// Where civil times come from.
+#[derive(Clone)]
+enum Times {
+    Unknown,
+    /// Index 0 is at this time.
+    Start(Fixed),
+    /// Equal indices are equal times.
+    Of(Signal),
+}
+
+impl fmt::Debug for Segments {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Segments({}, {})", self.port, self.segments.len())
+    }
 }
 
 impl Segments {
@@ -36,7 +60,31 @@ impl Segments {
             dtype: first.dtype(),
             stream: first.stream_id(),
         };
-        alike.then_some(Self { segments, port })
+        alike.then_some(Self {
+            segments,
+            port,
+            clock: None,
+            times: Times::Unknown,
+        })
+    }
+
+    /// Sets the civil time of index 0, in nanoseconds; the rest follows at the stream's rate.
+    #[must_use]
+    pub fn starting(mut self, start: Fixed) -> Self {
+        let rate = self.port.stream().map(|stream| stream.rate);
+        self.clock = rate.map(|rate| Arc::new(NominalClock { start, rate }) as Arc<dyn Clock>);
+        self.times = Times::Start(start);
+        self
+    }
+
+    /// Takes times from a stored signal: equal indices are equal times. The stream must have that signal's timebase.
+    #[must_use]
+    pub fn with_clock_of(mut self, signal: &Signal) -> Self {
+        if !signal.state().fit.is_empty() {
+            self.clock = Some(Arc::new(StoredClock(RwLock::new(signal.clone()))));
+        }
+        self.times = Times::Of(signal.clone());
+        self
     }
 }
 
@@ -52,7 +100,12 @@ impl Recording for Segments {
             range: range.unwrap_or(i64::MIN..i64::MAX),
             cut: SegmentCutter::new(segment),
             anchor: 0,
+            clock: self.clock.clone(),
         }))
+    }
+
+    fn clock(&self) -> Option<Arc<dyn Clock>> {
+        self.clock.clone()
     }
 
     fn snapshot(&self, range: Option<Range<i64>>) -> Result<Option<Arc<dyn Snapshot>>, OpError> {
@@ -66,7 +119,18 @@ impl Recording for Segments {
 
     fn sent(&self, objects: &mut SentObjects) -> Result<Map<String, Value>, PlanError> {
         let samples = objects.add(SentObject::Samples(self.segments.clone()));
-        Ok(Map::from_iter([("samples".into(), samples)]))
+        let mut form = Map::from_iter([("samples".into(), samples)]);
+        match &self.times {
+            Times::Unknown => {}
+            Times::Start(start) => {
+                form.insert("start".into(), json!(start.to_bits().to_string()));
+            }
+            Times::Of(signal) => {
+                let signal = objects.add(SentObject::Signal(signal.clone()));
+                form.insert("clock".into(), signal);
+            }
+        }
+        Ok(form)
     }
 
     fn within(&self) -> Option<Range<i64>> {
@@ -80,6 +144,7 @@ struct SegmentPass {
     range: Range<i64>,
     cut: SegmentCutter,
     anchor: i64,
+    clock: Option<Arc<dyn Clock>>,
 }
 
 impl SegmentPass {
@@ -119,6 +184,11 @@ impl Source for SegmentPass {
             if from < to { from.abs_diff(to) } else { 0 }
         };
         Some(self.segments.iter().map(within).sum())
+    }
+
+    fn time_of(&self, index: i64) -> Option<String> {
+        let stamp = self.clock.as_ref()?.stamp(index)?;
+        Some(isochrony_time::civil::format(stamp.civil))
     }
 }
 

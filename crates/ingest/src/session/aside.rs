@@ -52,6 +52,11 @@ enum Verdict {
 }
 
 impl Aside {
+    /// Whether the last of these blocks come from a source.
+    pub(super) fn is_of(&self, source: u64) -> bool {
+        self.blocks.last().is_some_and(|held| held.source == source)
+    }
+
     fn add(&mut self, held: Held, duration: Fixed, slack: Fixed) {
         self.end = plus(
             held.stamp.map_or(self.end, |stamp| middle(&stamp)),

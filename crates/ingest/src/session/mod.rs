@@ -34,7 +34,7 @@ use comparison::SourceComparison;
 pub use describe::{Block, SessionOptions, Spec};
 pub(crate) use place::{Next, Placed, Sequence};
 pub(crate) use provenance::{Before, Known};
-use sources::{Source, Whole};
+use sources::{Part, Source, Whole};
 pub use summary::{SignalSummary, Summary};
 use target::{Held, Target};
 
@@ -189,10 +189,17 @@ impl Session {
         // A copy of a block says nothing of its stamp.
         self.release(block.signal, block.stamp.as_ref().filter(|_| !copy))?;
         let target = self.targets.get(block.signal);
-        if block.stamp.is_none() && target.is_some_and(|target| target.aside.is_some()) {
+        let joins = |target: &Target| {
+            target
+                .aside
+                .as_ref()
+                .is_some_and(|aside| aside.is_of(source))
+        };
+        if block.stamp.is_none() && target.is_some_and(joins) {
             let held = Held::new(source, block.bytes, None);
             return self.joins_aside(block.signal, held);
         }
+        self.separate(source, block)?;
         if block.stamp.is_none() {
             self.put(
                 source,
@@ -224,6 +231,38 @@ impl Session {
         }
         if let Some(target) = self.targets.get_mut(block.signal) {
             target.hold(Held::new(source, block.bytes, block.stamp));
+        }
+        Ok(())
+    }
+
+    /// Keeps samples of different sources apart where no stamp says how they follow on each other: a source without
+    /// times begins a run, and a signal has civil time in all of its runs or in none.
+    fn separate(&mut self, source: u64, block: &Block<'_>) -> Result<(), IngestError> {
+        let part = self
+            .sources
+            .get(&source)
+            .and_then(|source| source.parts.get(block.signal));
+        let stored = part.map(Part::end);
+        let Some(target) = self.targets.get_mut(block.signal) else {
+            return Ok(());
+        };
+        if target.fed_by == Some(source) {
+            return Ok(());
+        }
+        let signal = target.signal()?;
+        let end = signal.end_index();
+        if end == 0 || stored == Some(end) {
+            return Ok(());
+        }
+        let signal_is_timed = !signal.state().fit.is_empty();
+        if block.stamp.is_none() && !signal_is_timed {
+            return target.begin_run();
+        }
+        if block.stamp.is_some() != signal_is_timed && stored.is_none() {
+            return Err(IngestError::MixedTime {
+                signal: block.signal.into(),
+                signal_is_timed,
+            });
         }
         Ok(())
     }

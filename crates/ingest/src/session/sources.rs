@@ -78,6 +78,11 @@ impl Part {
         }
     }
 
+    /// Index behind the last of its samples.
+    pub(super) fn end(&self) -> i64 {
+        self.end
+    }
+
     /// Counts samples that are stored from an earlier import of the source.
     pub(super) fn count(&mut self, samples: i64, end: i64) {
         self.samples += samples;

@@ -1,6 +1,6 @@
 //! What an import did, as data.
 
-use isochrony_time::{Fixed, MeanRate};
+use isochrony_time::{Fixed, MeanRate, Rate};
 
 use crate::{Problem, Problems};
 
@@ -48,6 +48,8 @@ pub struct SignalSummary {
     pub runs: u64,
     /// Mean rate, with uncertainty, of the run that knows it best; `None` without stamps.
     pub rate: Option<MeanRate>,
+    /// Rate that it was created with.
+    pub nominal_rate: Rate,
     /// Unit of its values, empty if unknown.
     pub unit: String,
     /// Civil time of the earliest sample and of the end of the latest, UTC ns since 1970.

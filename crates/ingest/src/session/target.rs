@@ -178,6 +178,13 @@ impl Target {
         }))
     }
 
+    /// Begins a run for samples whose time nobody knows.
+    pub(super) fn begin_run(&mut self) -> Result<(), IngestError> {
+        self.writer.begin_run()?;
+        self.edge = None;
+        Ok(())
+    }
+
     pub(crate) fn hold(&mut self, held: Held) {
         self.held = Some(held);
     }
@@ -305,6 +312,7 @@ impl Target {
             gaps: signal.gaps().len() as u64,
             runs: signal.state().runs.len() as u64,
             rate: signal.true_rate()?,
+            nominal_rate: signal.rate(),
             unit: signal.unit().into(),
             civil: spans.flatten(),
         })

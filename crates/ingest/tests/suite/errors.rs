@@ -215,6 +215,18 @@ fn samples() -> Vec<(IngestError, &'static str, &'static [&'static str])> {
             &["\"s/p\" has unit kPa, the source has bar", "another name"],
         ),
         (
+            IngestError::MixedTime {
+                signal: "s/p".into(),
+                signal_is_timed: true,
+            },
+            "mixed_time",
+            &[
+                "\"s/p\" has civil time, and the source states none",
+                "another name",
+                "start=",
+            ],
+        ),
+        (
             IngestError::EmptyBlock,
             "empty_block",
             &["without samples", "leave it out"],

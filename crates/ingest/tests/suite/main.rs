@@ -9,3 +9,4 @@ mod layout;
 mod overlaps;
 mod session_overlaps;
 mod sessions;
+mod untimed;

@@ -212,7 +212,7 @@ fn rejects_blocks_that_are_not_of_their_signal_and_goes_on() {
             signal: "x",
             spec: &close,
             bytes,
-            stamp: None,
+            stamp: stamp(2 * SECOND),
             source: "late",
         })
         .unwrap();

@@ -24,7 +24,7 @@ pub(crate) struct ReturnedArray<'py> {
     array: Bound<'py, PyUntypedArray>,
 }
 
-fn dtype_of(number: i32) -> Option<DType> {
+pub(super) fn dtype_of(number: i32) -> Option<DType> {
     use npyffi::NPY_TYPES as T;
     let is = |kind: T| number == kind as i32;
     let long = if size_of::<std::ffi::c_long>() == 8 {

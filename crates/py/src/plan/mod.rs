@@ -4,7 +4,8 @@
 //! here. Runs use the calling thread ([`running`]).
 
 use isochrony_flow::{
-    Plan, PortType, SEGMENT_SAMPLES, Segments, SharedFactory, SharedRecording, StoredRecording,
+    BatchEncoder, Plan, PortType, SEGMENT_SAMPLES, Segments, SharedFactory, SharedRecording,
+    StoredRecording,
 };
 use isochrony_segment::{Calibration, SigSeg, Stream};
 use isochrony_store::{StoreError, Strategy};
@@ -23,7 +24,7 @@ use crate::memory;
 use crate::signal::Signal;
 use crate::signal::selection::Selection;
 use crate::store::Store;
-use crate::time::RateArg;
+use crate::time::{RateArg, TimeArg};
 
 mod class_operator;
 mod columns;
@@ -179,21 +180,40 @@ impl NativePlan {
         Ok(Plan::scan_part(SharedRecording::new(stored), None, segment).into())
     }
 
-    /// Reads an array, without a copy where it is contiguous.
+    /// Reads an array, without a copy where it is contiguous. Its first sample has index 0 and a civil time, or an index
+    /// of a signal that was sampled by the same clock.
     #[staticmethod]
-    #[pyo3(signature = (array, rate, unit, segment=None))]
+    #[pyo3(signature = (array, rate, unit, segment=None, start=None, clock=None, index=0))]
+    #[allow(clippy::too_many_arguments)] // Called by `isochrony.scan` alone.
     fn array(
+        py: Python<'_>,
         array: &Bound<'_, PyAny>,
         rate: RateArg,
         unit: &str,
         segment: Option<u64>,
+        start: Option<TimeArg>,
+        clock: Option<&Bound<'_, Signal>>,
+        index: i64,
     ) -> Result<Self> {
         let (buffer, dtype) = memory::adopt(array, false)?;
-        let stream = Stream::new("array", TimebaseId(0), rate.0)
+        let clock = clock.map(|clock| clock.get().get(py)).transpose()?;
+        let start = start.map(|start| start.0.value);
+        let timebase = match (&clock, start) {
+            (Some(clock), _) => clock.timebase(),
+            // As of `generate`: arrays with the same start share a grid.
+            (None, Some(start)) => TimebaseId::grid(start, rate.0)?,
+            (None, None) => TimebaseId::CIVIL,
+        };
+        let stream = Stream::new("array", timebase, rate.0)
             .with_calibration(Calibration::identity(unit))
             .intern();
-        let samples = SigSeg::new(buffer, 0, dtype, stream)?;
-        let Some(recording) = Segments::new([samples]) else {
+        let samples = SigSeg::new(buffer, index, dtype, stream)?;
+        let recording = Segments::new([samples]).map(|segments| match (&clock, start) {
+            (Some(clock), _) => segments.with_clock_of(clock),
+            (None, Some(start)) => segments.starting(start),
+            (None, None) => segments,
+        });
+        let Some(recording) = recording else {
             return Err(PackageError::new(
                 "PlanError",
                 "input_type",
@@ -318,6 +338,19 @@ impl NativePlan {
     fn row(&self, counts: bool) -> Option<(&'static str, usize)> {
         let (dtype, width) = function::seen(&self.plan.port(), counts)?;
         Some((dtype.name(), width))
+    }
+
+    /// Sample rate of the results in Hz, numerator and denominator; None where they have none.
+    #[getter]
+    fn rate(&self) -> Option<(u64, u64)> {
+        let rate = self.plan.port().stream()?.rate;
+        Some((rate.num(), rate.den()))
+    }
+
+    /// Whether the results are counts, of which a calibration makes values.
+    #[getter]
+    fn gives_counts(&self) -> bool {
+        BatchEncoder::gives_counts(&self.plan.port())
     }
 
     /// Names and types of the fields of rows; None where there are none.

@@ -1,11 +1,12 @@
 //! Plans in pickles: what they are sent with, as Python objects.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use isochrony_flow::{PlanError, Segments, SentObject, SharedRecording, StoredRecording};
 use isochrony_segment::SigSeg;
 use isochrony_store::Signal as StoreSignal;
+use isochrony_time::{Fixed, TimebaseId};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList};
 use serde_json::{Map, Value};
@@ -60,19 +61,62 @@ impl ReceivedObjects {
     ) -> Option<std::result::Result<SharedRecording, PlanError>> {
         match (form.get("snapshot"), form.get("samples")) {
             (None, None) => None,
-            (None, samples) => Some(self.samples(samples)),
+            (None, samples) => Some(self.samples(samples, form)),
             (snapshot, _) => Some(self.stored(snapshot, form)),
         }
     }
 
-    fn samples(&self, place: Option<&Value>) -> std::result::Result<SharedRecording, PlanError> {
+    fn signal(
+        &self,
+        place: Option<&Value>,
+    ) -> std::result::Result<(&StoreSignal, &Path, u64), PlanError> {
+        match self.get(place)? {
+            ReceivedObject::Signal {
+                signal,
+                store,
+                commit,
+            } => Ok((signal, store, *commit)),
+            _ => Err(unreadable("a signal")),
+        }
+    }
+
+    fn samples(
+        &self,
+        place: Option<&Value>,
+        form: &Map<String, Value>,
+    ) -> std::result::Result<SharedRecording, PlanError> {
         let ReceivedObject::Samples(segments) = self.get(place)? else {
             return Err(unreadable("samples"));
         };
-        let recording = Segments::new(segments.iter().cloned());
-        Ok(SharedRecording::new(
-            recording.ok_or_else(|| unreadable("samples in order"))?,
-        ))
+        let start = match form.get("start").map(Value::as_str) {
+            None => None,
+            Some(bits) => {
+                let bits = bits.and_then(|bits| bits.parse().ok());
+                Some(Fixed::from_bits(bits.ok_or_else(|| unreadable("a time"))?))
+            }
+        };
+        let placed = |segment: &SigSeg| {
+            let Some(start) = start else {
+                return Ok(segment.clone());
+            };
+            // The number of its grid means something in one process only.
+            let mut stream = segment.stream().clone();
+            stream.timebase =
+                TimebaseId::grid(start, stream.rate).map_err(|_| unreadable("a time"))?;
+            let relabelled = segment.clone().relabelled(segment.start(), stream.intern());
+            relabelled.map_err(|_| unreadable("samples"))
+        };
+        let segments = segments.iter().map(placed);
+        let segments = segments.collect::<std::result::Result<Vec<_>, PlanError>>()?;
+        let mut recording =
+            Segments::new(segments).ok_or_else(|| unreadable("samples in order"))?;
+        if let Some(start) = start {
+            recording = recording.starting(start);
+        }
+        if let place @ Some(_) = form.get("clock") {
+            recording = recording.with_clock_of(self.signal(place)?.0);
+        }
+        Ok(SharedRecording::new(recording))
     }
 
     fn stored(
@@ -80,18 +124,10 @@ impl ReceivedObjects {
         place: Option<&Value>,
         form: &Map<String, Value>,
     ) -> std::result::Result<SharedRecording, PlanError> {
-        let signal = |place| match self.get(place)? {
-            ReceivedObject::Signal {
-                signal,
-                store,
-                commit,
-            } => Ok((signal, store, *commit)),
-            _ => Err(unreadable("a signal")),
-        };
-        let (own, store, commit) = signal(place)?;
+        let (own, store, commit) = self.signal(place)?;
         let other = match form.get("clock") {
             None => None,
-            place => Some(signal(place)?.0),
+            place => Some(self.signal(place)?.0),
         };
         StoredRecording::received(form, own.clone(), commit, other, store)
     }

@@ -74,7 +74,12 @@ impl Sink for TableTarget {
     ) -> std::result::Result<Box<dyn SinkWriter>, OpError> {
         let clock = reads.zip(port.stream());
         let clock = clock.and_then(|(recording, stream)| recording.clock_of(stream));
-        let batches = BatchEncoder::new(port, clock);
+        // Plans that were saved without the option write counts.
+        let counts = self.saved.get("counts").and_then(Value::as_bool);
+        let batches = match counts.unwrap_or(true) {
+            true => BatchEncoder::new(port, clock),
+            false => BatchEncoder::of_values(port, clock),
+        };
         let empty = RecordBatch::new_empty(batches.schema().clone());
         let options = serde_json::to_string(&self.saved);
         let options = options.map_err(|why| OpErrorKind::Failed(Cause::from(why)))?;

@@ -52,7 +52,7 @@ impl Signal {
         samples: &Bound<'_, PyAny>,
     ) -> Result<()> {
         let writer = self.writer("fill a gap")?;
-        let buffer = self.samples(py, samples)?;
+        let buffer = self.samples(py, samples, false)?;
         interruptible(py, buffer.len() as u64, || {
             Ok(writer.fill_bytes(index.0, buffer.bytes())?)
         })

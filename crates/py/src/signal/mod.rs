@@ -3,6 +3,7 @@
 pub(crate) mod conversion;
 pub(crate) mod counts;
 pub(crate) mod events;
+pub(crate) mod extent;
 pub(crate) mod filling;
 pub(crate) mod foreign;
 pub(crate) mod gaps;
@@ -18,6 +19,7 @@ pub(crate) mod segment;
 pub(crate) mod segment_pickling;
 pub(crate) mod selection;
 pub(crate) mod stamps;
+pub(crate) mod values;
 pub(crate) mod view;
 pub(crate) mod writer;
 pub(crate) mod writing;

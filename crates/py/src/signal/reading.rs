@@ -201,14 +201,6 @@ impl Signal {
         self.pick(py, key, self::overlap(overlap)?)
     }
 
-    /// All values in the signal's unit, `fill` in gaps; see `Selection.values`.
-    #[pyo3(signature = (fill=f64::NAN))]
-    fn values<'py>(slf: &Bound<'py, Self>, fill: f64) -> Result<Bound<'py, PyAny>> {
-        let py = slf.py();
-        let all = slf.get().pick(py, None, Default::default())?;
-        Ok(Bound::new(py, all)?.call_method1("values", (fill,))?)
-    }
-
     /// Takes in what another process committed; whether there was anything.
     fn refresh(&self, py: Python<'_>) -> Result<bool> {
         crate::interpreter::detach(py, || self.follower.refresh())

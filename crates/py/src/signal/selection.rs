@@ -2,14 +2,12 @@
 
 use std::sync::Arc;
 
-use isochrony_segment::{Sample, SigSeg, dispatch};
-use isochrony_store::{Scratch, StoreError, Values};
-use numpy::PyArray1;
+use isochrony_segment::SigSeg;
+use isochrony_store::{Scratch, StoreError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use crate::errors::{PackageError, Result};
-use crate::interrupt::interruptible;
 use crate::signal::gaps::Gaps;
 use crate::signal::key_range::KeyRange;
 use crate::signal::segment::{Segment, array_as_requested, values};
@@ -21,7 +19,7 @@ use crate::time::Time;
 /// `numpy.asarray(selection)` gives the samples of a gap-free selection in the signal's unit, shape (n,): read-only
 /// and without a copy where the signal is uncalibrated and the samples lie in one buffer, else float64 (complex128).
 /// Across a gap or a clock step that is an error which names it: iterate over `segments`, or ask for
-/// `values(fill=...)`.
+/// `values(fill=...)`. `selection[i]` is the value at position i of `values()`; iterate over `segments`.
 ///
 /// It can be pickled as its signal can.
 ///
@@ -84,7 +82,7 @@ pub(crate) fn time_of_first(
 impl Selection {
     /// The gap-free segments, in the order of the selection; none spans a gap or a clock step. No samples are copied.
     #[getter]
-    fn segments(&self, py: Python<'_>) -> Result<Vec<Segment>> {
+    pub(crate) fn segments(&self, py: Python<'_>) -> Result<Vec<Segment>> {
         crate::interpreter::detach(py, || {
             let segments = self.selection.segments();
             segments.map(|seg| self.placed(seg?)).collect()
@@ -133,59 +131,6 @@ impl Selection {
         crate::signal::segment::counts(py, &self.selection.as_segment()?)
     }
 
-    /// One value in the signal's unit per selected index, `fill` in gaps.
-    ///
-    /// Parameters:
-    ///     fill: value for indices without samples; also both parts of a complex one.
-    ///
-    /// Returns:
-    ///     A new 1-D array, float64 (complex128 for a complex signal), gaps included. Time between runs takes no space.
-    ///
-    /// Raises:
-    ///     isochrony.StoreMemoryError: more than can be allocated.
-    ///     KeyboardInterrupt: within a tenth of a second of Ctrl-C.
-    #[pyo3(signature = (fill=f64::NAN))]
-    fn values<'py>(&self, py: Python<'py>, fill: f64) -> Result<Bound<'py, PyAny>> {
-        let bytes = self.selection.len().unsigned_abs().saturating_mul(8);
-        let values = interruptible(py, bytes, || Ok(self.selection.values(fill)?))?;
-        Ok(match values {
-            Values::Real(values) => PyArray1::from_vec(py, values).into_any(),
-            Values::Complex(values) => PyArray1::from_vec(py, values).into_any(),
-        })
-    }
-
-    /// One raw sample per selected index, `fill` in gaps.
-    ///
-    /// Parameters:
-    ///     fill: sample for indices without one, of the signal's dtype.
-    ///
-    /// Returns:
-    ///     A new 1-D array of the signal's dtype.
-    fn filled_counts<'py>(
-        &self,
-        py: Python<'py>,
-        fill: &Bound<'py, PyAny>,
-    ) -> Result<Bound<'py, PyAny>> {
-        let dtype = self.signal().dtype();
-        // NumPy refuses a fill that does not fit, so nothing wraps silently.
-        let numpy = py.import("numpy")?;
-        let one = numpy.call_method1("asarray", (fill,))?;
-        let options = PyDict::new(py);
-        options.set_item("casting", "same_kind")?;
-        let one = numpy
-            .call_method1("array", ((one,), dtype.name()))?
-            .call_method("astype", (dtype.name(),), Some(&options))?;
-        let (fill, _) = crate::memory::adopt(&one, true)?;
-        dispatch!(dtype, T => {
-            let fill = fill.samples::<T>().and_then(|one| one.first()).copied().unwrap_or_default();
-            let bytes = self.selection.len().unsigned_abs().saturating_mul(T::DTYPE.size() as u64);
-            let samples = interruptible(py, bytes, || Ok(self.selection.counts::<T>(fill)?))?;
-            let mut memory = isochrony_segment::BufferMut::zeroed_samples::<T>(samples.len())?;
-            memory.samples_mut::<T>().copy_from_slice(&samples);
-            Ok(crate::memory::own(py, memory, T::DTYPE, None)?)
-        })
-    }
-
     /// True where a selected index has a sample: a new 1-D array of bool, as long as `values()`.
     fn mask<'py>(&self, py: Python<'py>) -> Result<Bound<'py, PyAny>> {
         let length = usize::try_from(self.selection.len()).unwrap_or(0);
@@ -218,7 +163,7 @@ impl Selection {
     ///
     /// Raises:
     ///     isochrony.StoreError: the signal knows no civil time.
-    fn times<'py>(&self, py: Python<'py>) -> Result<Bound<'py, PyAny>> {
+    pub(crate) fn times<'py>(&self, py: Python<'py>) -> Result<Bound<'py, PyAny>> {
         let parts = self.selection.parts().iter().map(|part| &part.range);
         crate::signal::conversion::civil_times(py, parts, |start, out| {
             Ok(self.signal().civil_grid_ns(start, 1, out)?)
@@ -231,15 +176,6 @@ impl Selection {
         indices: &Bound<'py, PyAny>,
     ) -> Result<Option<Bound<'py, PyAny>>> {
         crate::signal::conversion::times_if_known(py, self.signal(), indices)
-    }
-
-    /// Civil time of the first selected index; None for an empty selection.
-    #[getter]
-    fn start_time(&self) -> Result<Option<Time>> {
-        let first = self.selection.parts().first();
-        first
-            .map(|part| crate::signal::conversion::time_of(self.signal(), part.range.start))
-            .transpose()
     }
 
     /// An `xarray.DataArray` of the selection; see `Signal.to_xarray`.
@@ -258,12 +194,6 @@ impl Selection {
         options: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<Bound<'py, PyAny>> {
         forward(slf.as_any(), "to_obspy", options)
-    }
-
-    fn __iter__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        let segments = self.segments(py).map_err(PyErr::from)?;
-        let list = segments.into_pyobject(py)?;
-        Ok(list.try_iter()?.into_any())
     }
 
     fn __len__(&self) -> usize {

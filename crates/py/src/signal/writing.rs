@@ -51,11 +51,12 @@ impl Signal {
         &self,
         py: Python<'_>,
         samples: &Bound<'_, PyAny>,
+        cast: bool,
     ) -> Result<isochrony_segment::Buffer> {
         let signal = self.get(py)?;
         let array = py.import("isochrony.samples")?.call_method1(
             "as_samples",
-            (samples, signal.dtype().name(), signal.name()),
+            (samples, signal.dtype().name(), signal.name(), cast),
         )?;
         Ok(memory::adopt(&array, false)?.0)
     }
@@ -119,7 +120,7 @@ pub(crate) fn stamp(
     let resolution = match resolution {
         Some(resolution) => duration_arg(resolution)?,
         None => match at.cast::<PyString>() {
-            Ok(text) => civil::parse_with_resolution(text.to_cow()?.as_ref())?
+            Ok(text) => civil::parse_with_resolution(&civil::complete_date(&text.to_cow()?))?
                 .1
                 .min(microsecond),
             Err(_) if at.hasattr("nanosecond")? || at.hasattr("ns")? => Fixed::ONE,
@@ -142,16 +143,18 @@ impl Signal {
     ///         microsecond at the coarsest.
     ///     leap: the source says that a leap second came since the last stamp: a time that repeats by a second then
     ///         begins a run for that reason, and counts as no backward step.
+    ///     cast: take other dtypes, too, rounded to the nearest, ties to even. What the signal's dtype cannot hold (NaN in
+    ///         integers, numbers out of range, imaginary parts) is an error, and nothing is appended.
     ///
     /// Returns:
     ///     Where the samples went, and what the stamp meant.
     ///
     /// Raises:
-    ///     isochrony.StoreError: another dtype (also TypeError), a store open for reading (PermissionError), a full disk
-    ///         (OSError).
+    ///     isochrony.StoreError: another dtype (also TypeError), a number that does not fit (ValueError, with its place), a
+    ///         store open for reading (PermissionError), a full disk (OSError).
     ///     KeyboardInterrupt: within a tenth of a second of Ctrl-C. The samples are then appended as a whole (it came
     ///         too late) or not at all: `end_index` tells. The store goes on as if the call had not been made.
-    #[pyo3(signature = (samples, *, at=None, resolution=None, leap=false))]
+    #[pyo3(signature = (samples, *, at=None, resolution=None, leap=false, cast=false))]
     fn append(
         &self,
         py: Python<'_>,
@@ -159,6 +162,7 @@ impl Signal {
         at: Option<&Bound<'_, PyAny>>,
         resolution: Option<&Bound<'_, PyAny>>,
         leap: bool,
+        cast: bool,
     ) -> Result<Appended> {
         let writer = self.writer("append")?;
         let stamp = at.map(|at| stamp(at, resolution, leap)).transpose()?;
@@ -166,7 +170,7 @@ impl Signal {
             let name = if leap { "leap" } else { "resolution" };
             return Err(option(name, "given without at", "both, or neither").into());
         }
-        let buffer = self.samples(py, samples)?;
+        let buffer = self.samples(py, samples, cast)?;
         let appended = interruptible(py, buffer.len() as u64, || {
             Ok(match &stamp {
                 None => writer.append_bytes(buffer.bytes())?,
@@ -282,7 +286,7 @@ impl Signal {
     ) -> Result<Backfilled> {
         let writer = self.writer("backfill")?;
         let stamp = stamp(at, resolution, false)?;
-        let buffer = self.samples(py, samples)?;
+        let buffer = self.samples(py, samples, false)?;
         interruptible(py, buffer.len() as u64, || {
             if let Some(range) = writer.matches(buffer.bytes(), &stamp)? {
                 return Ok(Backfilled {
@@ -339,7 +343,7 @@ impl Signal {
         samples: &Bound<'_, PyAny>,
     ) -> Result<()> {
         let writer = self.writer("write samples")?;
-        let buffer = self.samples(py, samples)?;
+        let buffer = self.samples(py, samples, false)?;
         Ok(crate::interpreter::detach(py, || {
             writer.write_bytes(index.0, buffer.bytes())
         })?)

@@ -5,12 +5,13 @@
 //! touches no file.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use isochrony_store::Signal;
 use pyo3::prelude::*;
 
+use super::uncommitted;
 use crate::errors::Result;
 use crate::store::pickling::SnapshotCache;
 
@@ -23,6 +24,9 @@ pub(crate) struct OpenStore {
     /// Key in [`OPENINGS`].
     number: u64,
     pub(crate) snapshots: SnapshotCache,
+    /// The process that opened it: a forked child's changes are refused, so it has none to lose.
+    process: u32,
+    warned: AtomicBool,
 }
 
 /// Open stores by number. A signal unpickled in the process that pickled it (as Dask does) belongs to the same opening,
@@ -40,6 +44,8 @@ impl OpenStore {
             shown: AtomicU64::new(shown),
             number,
             snapshots: SnapshotCache::default(),
+            process: std::process::id(),
+            warned: AtomicBool::new(false),
         });
         openings(|all| all.insert(number, Arc::downgrade(&shared)));
         shared
@@ -60,6 +66,16 @@ impl OpenStore {
     pub(crate) fn showing(signal: &Signal) -> Option<Arc<Self>> {
         let mut all = Self::all().into_iter();
         all.find(|shared| shared.store.shows(signal))
+    }
+
+    /// Warns of changes that nobody will commit, once.
+    pub(crate) fn warn_of_uncommitted(&self, py: Python<'_>) {
+        if self.process == std::process::id()
+            && let Some(message) = uncommitted::message(&self.store)
+            && !self.warned.swap(true, Ordering::Relaxed)
+        {
+            uncommitted::warn(py, &message);
+        }
     }
 
     pub(crate) fn number(&self) -> u64 {
@@ -83,6 +99,10 @@ impl OpenStore {
 
 impl Drop for OpenStore {
     fn drop(&mut self) {
+        // At exit those that were still open have been warned of.
+        if self.store.has_pending() && !crate::interpreter::is_closing() {
+            crate::interpreter::attach(|py| self.warn_of_uncommitted(py));
+        }
         openings(|all| all.remove(&self.number));
     }
 }

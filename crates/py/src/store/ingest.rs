@@ -205,8 +205,8 @@ impl Ingest {
     /// Commits what is pending, and ends the import.
     ///
     /// Returns:
-    ///     The summary: a dict with "signals" (each with name, samples, gaps, runs, rate, rate_uncertainty, unit, start,
-    ///     end), "files", "skipped", "duplicates", "bytes", "seconds", "cancelled", "problems" (path and reason) and
+    ///     The summary: a dict with "signals" (each with name, samples, added, gaps, runs, rate, rate_uncertainty,
+    ///     nominal_rate, unit, start, end), "files", "skipped", "duplicates", "bytes", "seconds", "cancelled", "problems" (path and reason) and
     ///     "kept" (for each problem, whether samples of that file are in the store all the same).
     fn finish<'py>(&self, py: Python<'py>) -> Result<Bound<'py, PyDict>> {
         let summary = crate::interpreter::detach(py, || -> Result<Summary> {
@@ -232,6 +232,7 @@ pub(crate) fn describe<'py>(py: Python<'py>, summary: &Summary) -> PyResult<Boun
             "rate_uncertainty",
             one.rate.map(|rate| rate.hz * rate.uncertainty_ppm * 1e-6),
         )?;
+        entry.set_item("nominal_rate", one.nominal_rate.to_f64())?;
         entry.set_item("unit", &one.unit)?;
         entry.set_item("start", one.civil.map(|(start, _)| text(start)))?;
         entry.set_item("end", one.civil.map(|(_, end)| text(end)))?;

@@ -11,6 +11,7 @@ pub(crate) mod opening;
 pub(crate) mod pickling;
 pub(crate) mod raw;
 pub(crate) mod saved_plans;
+pub(crate) mod uncommitted;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -29,7 +30,8 @@ use crate::time::{RateArg, TimeArg};
 ///
 /// A mapping from names to signals, sorted by name. `store[name]` also finds saved plans; `in`, `get`, `keys` and iteration
 /// know signals only. As a context manager it commits and closes at the end; after an exception it closes as last
-/// committed. One process writes; any number read meanwhile and `refresh()` to follow.
+/// committed. One that is dropped, or still open when the program ends, loses what was not committed, and warns of it with
+/// `isochrony.UncommittedWarning`. One process writes; any number read meanwhile and `refresh()` to follow.
 ///
 /// A store that is open for reading can be pickled, also into other processes: there it shows the same signals with the
 /// same ends until `refresh()`. A writer is refused.
@@ -130,13 +132,21 @@ impl Store {
         Ok(Some(Bound::new(py, self.signal(py, name)?)?.into_any()))
     }
 
-    /// Signals whose name fits a pattern: `*` and `?` and `[a-z]` inside a component, `**` for any number of them.
+    /// Signals whose name fits a pattern: `*` and `?` and `[a-z]` inside a component, `**` for any number of them. So
+    /// `find("**")` gives all, and `find("*")` those with no `/` in their names.
+    ///
+    /// Warns with `isochrony.NoMatchWarning`, which says what fits, if nothing does and the store has signals.
     ///
     /// Raises:
     ///     isochrony.StoreError: not a pattern.
-    fn find(&self, py: Python<'_>, pattern: &str) -> Result<Vec<Signal>> {
-        let names = self.shared.store.find(pattern)?;
-        names.iter().map(|name| self.signal(py, name)).collect()
+    fn find(slf: &Bound<'_, Self>, pattern: &str) -> Result<Vec<Signal>> {
+        let (py, this) = (slf.py(), slf.get());
+        let names = this.shared.store.find(pattern)?;
+        if names.is_empty() && !this.shared.store.names()?.is_empty() {
+            py.import("isochrony.hints")?
+                .call_method1("warn_of_no_match", (slf, pattern))?;
+        }
+        names.iter().map(|name| this.signal(py, name)).collect()
     }
 
     fn __getitem__<'py>(slf: &Bound<'py, Self>, name: &str) -> Result<Bound<'py, PyAny>> {

@@ -22,8 +22,10 @@ pub(crate) use arguments::{PreferArg, RateArg, RoundArg, TimeArg, duration_arg, 
 /// A civil time: UTC nanoseconds since 1970 (POSIX: every day has 86,400 s), exact to 2^-32 ns.
 ///
 /// Made from anything that names a time: an ISO 8601 string, `datetime` (without a zone it is UTC),
-/// `numpy.datetime64`, a pandas `Timestamp`, an ObsPy `UTCDateTime` or another `Time`. Plain numbers are
-/// refused, since they could be seconds, nanoseconds or an index: say `Time.from_ns(...)`.
+/// `numpy.datetime64`, a pandas `Timestamp`, an ObsPy `UTCDateTime` or another `Time`. What a string leaves out is its
+/// least value: `"2024"`, `"2024-03"`, `"2024-03-01"` and `"2024-03-01T12"` are the first instants of that year, month,
+/// day and hour. Plain numbers are refused, since they could be seconds, nanoseconds or an index: say
+/// `Time.from_ns(...)`. `isochrony.now()` is the system's time.
 ///
 /// Times compare by instant alone. `t - u` is a `fractions.Fraction` of seconds, exact; `t + d` takes seconds
 /// (int, float, Fraction, Decimal), `timedelta` or `timedelta64`.

@@ -105,7 +105,7 @@ impl Shared {
         due.settle(self, Site::CheckpointVolume)?;
         for home in homes.drain(..) {
             let id = home.slot.lock().id;
-            if self.moved_home(home) {
+            if !self.moved_home(home) {
                 core.unpublished.insert(id);
             }
         }
@@ -174,7 +174,7 @@ impl Shared {
         Ok(())
     }
 
-    /// All of one signal is durable outside the log. Whether arrays came into being that nothing describes yet.
+    /// All of one signal is durable outside the log. Whether all of its arrays are described.
     fn moved_home(&self, home: Home) -> bool {
         let mut slot = home.slot.lock();
         let was_compact = slot.base.small.is_some();
@@ -191,13 +191,14 @@ impl Shared {
         slot.base.small = home.small;
         slot.gaps_unpublished = false;
         let is_compact = slot.base.small.is_some();
-        if !is_compact || slot.crc_rows > 0 {
+        let mut is_described = !was_compact || is_compact;
+        if slot.base.has_checksums(slot.crc_rows) {
             // A commit that published before could not tell of checksums that were not at home yet.
             let crc = layout::zarr::crc_array(slot.crc_rows);
             let tmp = layout::tmp_folder(&self.root);
-            let _ = slot.project(&*self.media, &tmp, "crc", &crc);
+            is_described &= slot.project(&*self.media, &tmp, "crc", &crc);
         }
-        was_compact && !is_compact
+        is_described
     }
 
     /// Writes committed checksums into the array `crc`; gives its rows.

@@ -27,6 +27,7 @@ pub(crate) mod manifest;
 mod marks;
 pub(crate) mod open;
 pub(crate) mod parts;
+mod pending;
 mod place;
 mod proofs;
 mod publish;
@@ -240,24 +241,6 @@ impl Engine {
         self.shared.core().sequence
     }
 
-    /// Whether anything waits for a commit.
-    #[must_use]
-    pub fn has_pending(&self) -> bool {
-        let shared = &*self.shared;
-        !shared.core().structural.is_empty()
-            || shared
-                .active()
-                .iter()
-                .filter_map(|id| shared.slot(*id))
-                .any(|slot| slot.lock().is_pending())
-    }
-
-    /// Whether changes of one signal wait for a commit.
-    #[must_use]
-    pub fn has_pending_in(&self, id: SignalId) -> bool {
-        (self.shared.slot(id)).is_some_and(|slot| slot.lock().is_pending())
-    }
-
     /// Forgets all pending changes.
     ///
     /// # Errors
@@ -367,6 +350,13 @@ impl Engine {
         let slot = self.shared.existing(id)?;
         let slot = slot.lock();
         Ok(slot.base.small.is_some())
+    }
+
+    /// Whether a signal has the array `crc`, as of the last checkpoint.
+    pub(crate) fn has_checksums(&self, id: SignalId) -> Result<bool, StoreError> {
+        let slot = self.shared.existing(id)?;
+        let slot = slot.lock();
+        Ok(slot.base.has_checksums(slot.crc_rows))
     }
 
     /// A fresh name for a file or folder under construction (for `Op::ReplaceShard`, `Op::ReplaceData`), and its path.

@@ -38,6 +38,16 @@ impl Base {
             small: Some(SmallTables::default()),
         }
     }
+
+    /// Inner chunks of `data` that are full.
+    pub(crate) fn full_chunks(&self) -> u64 {
+        self.end.max(0).cast_unsigned() / self.meta.chunk_samples.max(1)
+    }
+
+    /// Whether it has the array `crc`, of which the last checkpoint left `rows`: a compact signal gets it with its first row.
+    pub(crate) fn has_checksums(&self, rows: u64) -> bool {
+        self.small.is_none() || rows > 0
+    }
 }
 
 /// Files and folders of a signal that may be lost in a power cut, relative to the signal's folder.

@@ -65,7 +65,7 @@ impl Shared {
                 done &= self.project_table(slot, name, false);
             }
         }
-        if !is_compact || slot.crc_rows > 0 {
+        if slot.base.has_checksums(slot.crc_rows) {
             // Checksums come home with checkpoints only.
             let crc = zarr::crc_array(slot.crc_rows);
             done &= slot.project(media, &tmp, "crc", &crc);

@@ -198,7 +198,9 @@ impl SlotInner {
         for shard in shards {
             let within = used.saturating_sub(shard.saturating_mul(flat.shard_bytes()));
             let path = self.data_shard(root, shard);
-            if within == 0 || media.stat(&path).at("look at", &path)?.is_none() {
+            let key = (self.id, shard, self.shard_header(shard).version);
+            let is_open = handles.open.get(key).is_some();
+            if within == 0 || !is_open && media.stat(&path).at("look at", &path)?.is_none() {
                 continue;
             }
             let open = match self.open_shard(media, handles, root, shard, false) {

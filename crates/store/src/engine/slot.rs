@@ -82,7 +82,7 @@ pub(crate) struct PendingChanges {
 
 impl Slot {
     pub(crate) fn new(id: SignalId, folder: PathBuf, base: Base) -> Self {
-        let (crc_rows, sums) = (full_chunks(&base), base.checksums());
+        let (crc_rows, sums) = (base.full_chunks(), base.checksums());
         let inner = SlotInner {
             id,
             folder,
@@ -407,10 +407,10 @@ impl SlotInner {
 
     /// Inner chunks of `data` that are full, as of the last commit.
     pub(crate) fn full_chunks(&self) -> u64 {
-        full_chunks(&self.base)
+        self.base.full_chunks()
     }
 
-    /// Bytes of the samples up to the committed end, gaps among them.
+    /// Bytes of the samples up to the committed end, including those of gaps.
     pub(crate) fn sample_bytes(&self) -> u64 {
         let samples = self.base.end.max(0).cast_unsigned();
         samples.saturating_mul(self.base.meta.dtype.size() as u64)
@@ -419,10 +419,6 @@ impl SlotInner {
     pub(crate) fn flat(&self) -> Flat {
         Flat::data(&self.base.meta)
     }
-}
-
-fn full_chunks(base: &Base) -> u64 {
-    base.end.max(0).cast_unsigned() / base.meta.chunk_samples.max(1)
 }
 
 /// Syncs a folder; one that was removed since needs no sync.

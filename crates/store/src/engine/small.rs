@@ -21,8 +21,8 @@ use crate::state::{EVENTS, GAPS, RUNS, SignalState, TABLES, Table};
 /// Most bytes of the tables of a compact signal: numbers as int64, and text.
 pub(crate) const MOST_BYTES: usize = 2 << 10;
 
-/// A signal of this many bytes of samples is not compact. Its arrays take 0.2 MB of files, which is less than half as
-/// much again as the samples from 0.4 MB on.
+/// A signal of this many bytes of samples is not compact. Its arrays take 0.2 MB of files: a fifth of the samples then,
+/// where at 0.4 MB they would be half of them.
 const MOST_SAMPLE_BYTES: u64 = 1 << 20;
 
 /// Nor is one of this many full chunks: less than 1 MiB only where chunks are shorter than any that a new signal gets.

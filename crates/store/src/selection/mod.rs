@@ -16,8 +16,8 @@ use crate::signal::{GapTimes, Signal};
 use crate::span::{Overlap, Resolved};
 use crate::state::Gap;
 
-pub use values::Values;
-pub(crate) use values::to_physical;
+pub(crate) use values::write_values;
+pub use values::{Fill, Values};
 
 /// Indices of one run. `range` may cover gaps in a part, never in a stretch.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]

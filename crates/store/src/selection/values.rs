@@ -1,19 +1,43 @@
-//! Values of a selection in one array, with a fill where samples are missing.
+//! Samples of a selection in one array, and what stands where samples are missing.
 
-use bytemuck::Pod;
+use std::ops::Range;
+
+use isochrony_dsp::convert::{ValueType, values};
 use isochrony_segment::{Complex64, Sample, SegmentError, SigSeg, dispatch};
 
-use super::{Selection, stretches};
+use super::{Selection, Stretch, stretches};
 use crate::error::StoreError;
 use crate::interrupt;
+use crate::state::Gap;
 
-/// Calibrated values: real, or complex for a complex signal.
+/// Values in the signal's unit: real, or complex for a complex signal.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Values {
     /// One number per index.
     Real(Vec<f64>),
     /// One complex number per index.
     Complex(Vec<Complex64>),
+}
+
+/// What an array has at indices without samples.
+///
+/// Only gaps are filled: a NaN that was recorded is a sample. Nothing is carried across a clock step, nor taken from
+/// outside the selection.
+#[derive(Debug, Clone, Copy)]
+pub enum Fill<T> {
+    /// This value.
+    Value(T),
+    /// Nothing: a gap is an error.
+    Refuse,
+    /// The sample before the gap; where the run or the selection begins with the gap this value, or an error.
+    Forward(Option<T>),
+    /// A straight line from the sample before the gap to the one behind it.
+    Interpolate {
+        /// Value of a gap at either end of the run or the selection.
+        edge: T,
+        /// The point at a share of the way between two samples, such as [`ValueType::between`].
+        between: fn(T, T, f64) -> T,
+    },
 }
 
 impl Selection {
@@ -24,9 +48,10 @@ impl Selection {
     /// [`StoreError::TooLarge`] if the memory cannot be had, [`StoreError::Io`].
     pub fn values(&self, fill: f64) -> Result<Values, StoreError> {
         Ok(if self.signal().dtype().is_complex() {
-            Values::Complex(self.filled(Complex64::new(fill, fill), to_physical)?)
+            let fill = Fill::Value(Complex64::new(fill, fill));
+            Values::Complex(self.collected(|out| self.values_into(fill, out))?)
         } else {
-            Values::Real(self.filled(fill, to_physical)?)
+            Values::Real(self.collected(|out| self.values_into(Fill::Value(fill), out))?)
         })
     }
 
@@ -35,65 +60,172 @@ impl Selection {
     /// # Errors
     /// [`StoreError::Segment`] if `T` is not the signal's type, and as [`values`](Self::values).
     pub fn counts<T: Sample>(&self, fill: T) -> Result<Vec<T>, StoreError> {
-        self.filled(fill, |segment, out| segment.copy_to(out))
+        self.collected(|out| self.counts_into(Fill::Value(fill), out))
     }
 
-    fn filled<T: Copy>(
+    /// Writes one value in the signal's unit per index of the parts to `out`, whose length is [`len`](Self::len).
+    ///
+    /// ```
+    /// # use isochrony_store::{CreateOptions, Fill, Mode, Store};
+    /// # let folder = tempfile::tempdir()?;
+    /// # let store = Store::open(folder.path().join("a.iso"), Mode::Create)?;
+    /// # let options = CreateOptions::new(isochrony_segment::DType::I16, isochrony_time::Rate::from_hz(100)?);
+    /// let writer = store.create("p", &options)?;
+    /// writer.append(&[1i16, 3])?;
+    /// writer.append_gap(2)?;
+    /// writer.append(&[9i16])?;
+    /// let mut out = [0f32; 5];
+    /// writer.signal()?.select(0..5)?.values_into(Fill::Forward(None), &mut out)?;
+    /// assert_eq!(out, [1.0, 3.0, 3.0, 3.0, 9.0]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`StoreError::GapInSelection`] where `fill` leaves a gap unfilled; [`StoreError::Segment`] of another length, or
+    /// of real values of complex samples and the reverse; [`StoreError::Io`].
+    pub fn values_into<V: ValueType>(
         &self,
-        fill: T,
-        copy: impl Fn(&SigSeg, &mut [T]) -> Result<(), SegmentError>,
+        fill: Fill<V>,
+        out: &mut [V],
+    ) -> Result<(), StoreError> {
+        let dtype = self.signal().dtype();
+        if dtype.is_complex() != V::DTYPE.is_complex() {
+            return Err(SegmentError::DTypeMismatch {
+                expected: V::DTYPE,
+                got: dtype,
+            }
+            .into());
+        }
+        self.read_into(fill, out, write_values)
+    }
+
+    /// Writes one raw sample per index of the parts to `out`, whose length is [`len`](Self::len).
+    ///
+    /// # Errors
+    /// As [`values_into`](Self::values_into); also if `T` is not the signal's type.
+    pub fn counts_into<T: Sample>(&self, fill: Fill<T>, out: &mut [T]) -> Result<(), StoreError> {
+        self.read_into(fill, out, |segment, out| segment.copy_to(out))
+    }
+
+    fn collected<T: Sample>(
+        &self,
+        read: impl FnOnce(&mut [T]) -> Result<(), StoreError>,
     ) -> Result<Vec<T>, StoreError> {
-        let too_large = || StoreError::TooLarge {
-            what: "one array for this selection",
-            bytes: u128::from(self.len().unsigned_abs()) * size_of::<T>() as u128,
-            limit: isize::MAX as u128,
-        };
-        let length = usize::try_from(self.len()).map_err(|_| too_large())?;
-        let mut out: Vec<T> = Vec::new();
-        out.try_reserve_exact(length).map_err(|_| too_large())?;
+        let length = usize::try_from(self.len()).unwrap_or(usize::MAX);
+        let mut out =
+            bytemuck::allocation::try_zeroed_vec(length).map_err(|()| StoreError::TooLarge {
+                what: "one array for this selection",
+                bytes: u128::from(self.len().unsigned_abs()) * size_of::<T>() as u128,
+                limit: isize::MAX as u128,
+            })?;
+        read(&mut out)?;
+        Ok(out)
+    }
+
+    fn read_into<T: Copy>(
+        &self,
+        fill: Fill<T>,
+        out: &mut [T],
+        write: impl Fn(&SigSeg, &mut [T]) -> Result<(), SegmentError>,
+    ) -> Result<(), StoreError> {
+        if usize::try_from(self.len()) != Ok(out.len()) {
+            return Err(SegmentError::OutOfRange {
+                stream: self.signal().name().into(),
+                start: 0,
+                end: i64::try_from(out.len()).unwrap_or(i64::MAX),
+                have_start: 0,
+                have_end: self.len(),
+            }
+            .into());
+        }
+        if let Fill::Refuse = fill
+            && let Some(gap) = self.gaps().next()
+        {
+            return Err(self.names_gap(gap));
+        }
+        let mut rest = out;
         for part in self.parts() {
-            let base = out.len();
-            let offset = |index: i64| base + (index - part.range.start) as usize;
+            let length = (part.range.end - part.range.start) as usize;
+            let (out, after) = std::mem::take(&mut rest).split_at_mut(length);
+            let offset = |index: i64| (index - part.range.start) as usize;
+            let mut filled = 0;
             for stretch in stretches(self.signal(), part) {
-                pad(&mut out, offset(stretch.range.start), fill)?;
                 let mut at = stretch.range.start;
-                // In pieces that stay in the cache between making room and filling it.
                 while at < stretch.range.end {
                     interrupt::look("read samples")?;
                     let stop = stretch.range.end.min(at.saturating_add(PIECE));
-                    out.resize(offset(stop), fill);
-                    copy(&self.signal().read(at..stop)?, &mut out[offset(at)..])?;
+                    let piece = self.signal().read(at..stop)?;
+                    write(&piece, &mut out[offset(at)..offset(stop)])?;
                     at = stop;
                 }
+                self.fill_gap(part, fill, out, filled..offset(stretch.range.start))?;
+                filled = offset(stretch.range.end);
             }
-            pad(&mut out, offset(part.range.end), fill)?;
+            self.fill_gap(part, fill, out, filled..length)?;
+            rest = after;
         }
-        Ok(out)
+        Ok(())
+    }
+
+    /// Fills positions of a part's array that have no samples; those on both sides have them, or lie outside.
+    fn fill_gap<T: Copy>(
+        &self,
+        part: &Stretch,
+        fill: Fill<T>,
+        out: &mut [T],
+        gap: Range<usize>,
+    ) -> Result<(), StoreError> {
+        if gap.is_empty() {
+            return Ok(());
+        }
+        let before = gap.start.checked_sub(1).map(|at| out[at]);
+        let behind = out.get(gap.end).copied();
+        let value = match (fill, before, behind) {
+            (Fill::Value(value), ..) => Some(value),
+            (Fill::Forward(edge), ..) => before.or(edge),
+            (Fill::Refuse, ..) => None,
+            (Fill::Interpolate { between, .. }, Some(before), Some(behind)) => {
+                let steps = (gap.len() + 1) as f64;
+                let mut step = 0.0;
+                for piece in out[gap].chunks_mut(PIECE as usize) {
+                    interrupt::look("read samples")?;
+                    for value in piece {
+                        step += 1.0;
+                        *value = between(before, behind, step / steps);
+                    }
+                }
+                return Ok(());
+            }
+            (Fill::Interpolate { edge, .. }, ..) => Some(edge),
+        };
+        let Some(value) = value else {
+            return Err(self.names_gap(Gap {
+                start: part.range.start + gap.start as i64,
+                length: gap.len() as i64,
+            }));
+        };
+        for piece in out[gap].chunks_mut(PIECE as usize) {
+            interrupt::look("read samples")?;
+            piece.fill(value);
+        }
+        Ok(())
     }
 }
 
-/// Samples at a time.
+/// Samples at a time: small beside what a page fault or a check for interrupts costs, and soon done.
 const PIECE: i64 = 1 << 18;
 
-/// Fills up to `length`.
-fn pad<T: Copy>(out: &mut Vec<T>, length: usize, fill: T) -> Result<(), StoreError> {
-    while out.len() < length {
-        interrupt::look("read samples")?;
-        out.resize(length.min(out.len() + PIECE as usize), fill);
-    }
-    Ok(())
-}
-
-/// Calibrated values of a segment; `T` is f64, or complex for complex samples.
-pub(crate) fn to_physical<T: Pod>(segment: &SigSeg, out: &mut [T]) -> Result<(), SegmentError> {
+/// Values of a segment in its unit; real ones of real samples, complex ones of complex samples.
+pub(crate) fn write_values<V: ValueType>(
+    segment: &SigSeg,
+    out: &mut [V],
+) -> Result<(), SegmentError> {
     let calibration = &segment.stream().calibration;
-    dispatch!(segment.dtype(), S => {
-        let out: &mut [<S as Sample>::Physical] = bytemuck::cast_slice_mut(out);
-        let mut rest = out;
-        segment.visit::<S>(|samples| {
-            let (part, after) = std::mem::take(&mut rest).split_at_mut(samples.len());
-            calibration.apply(samples, part);
-            rest = after;
-        })
-    })
+    let mut rest = out;
+    dispatch!(segment.dtype(), S => segment.visit::<S>(|samples| {
+        let (part, after) = std::mem::take(&mut rest).split_at_mut(samples.len());
+        // The lengths are equal.
+        let _ = values(samples, calibration, part);
+        rest = after;
+    }))
 }

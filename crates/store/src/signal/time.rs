@@ -60,7 +60,10 @@ impl Signal {
     }
 
     /// Civil time at which sample `index` ends: its own plus one period of its clock.
-    pub(crate) fn end_of_sample(&self, index: i64) -> Result<Fixed, StoreError> {
+    ///
+    /// # Errors
+    /// As [`time_of`](Self::time_of).
+    pub fn end_of_sample(&self, index: i64) -> Result<Fixed, StoreError> {
         let start = self.time_of(index)?.value;
         let period = self.state.meta.expected_rate().duration_ns(1)?;
         start

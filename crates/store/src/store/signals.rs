@@ -4,6 +4,7 @@ use std::sync::PoisonError;
 
 use super::Store;
 use crate::append::SignalWriter;
+use crate::engine::Engine;
 use crate::error::StoreError;
 use crate::names::{Pattern, check_name, nearest};
 use crate::op::{Op, SignalId};
@@ -145,13 +146,26 @@ impl Store {
         Scratch::new(&self.shared, options)
     }
 
+    /// Names of the signals of which changes wait for a commit, and how many samples each has more than at the last one.
+    #[must_use]
+    pub fn pending_signals(&self) -> Vec<(String, i64)> {
+        let engine = self.shared.backend.engine("look for changes");
+        engine.map_or_else(|_| Vec::new(), Engine::pending_signals)
+    }
+
     pub(crate) fn id_of(&self, name: &str) -> Result<SignalId, StoreError> {
         if let Some(id) = self.shared.backend.find(name)? {
             return Ok(id);
         }
         let names = self.names()?;
-        let hint = nearest(name, names.iter().map(String::as_str))
-            .map_or_else(String::new, |near| format!(": did you mean {near:?}?"));
+        let near = nearest(name, names.iter().map(String::as_str));
+        let hint = match near {
+            _ if name.contains(['*', '?', '[']) => {
+                ": that is a pattern, and find() takes those".to_owned()
+            }
+            Some(near) => format!(": did you mean {near:?}?"),
+            None => String::new(),
+        };
         Err(StoreError::NoSuchSignal {
             name: name.into(),
             hint,

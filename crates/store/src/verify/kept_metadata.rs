@@ -1,6 +1,7 @@
-//! Keeps a damaged `zarr.json` of a store's root: a repair moves it to `.isochrony/zarr.json.damaged`.
+//! Keeps what a repair replaces: a damaged `zarr.json` of a store's root as `.isochrony/zarr.json.damaged`, any other that
+//! cannot be metadata as `.isochrony/zarr.json.replaced`.
 //!
-//! The store's attributes cannot be read from it, but a person may still recover some.
+//! A person may still recover attributes from it. Those of the store count as lost, since the repair could not read them.
 
 use std::path::{Path, PathBuf};
 
@@ -9,32 +10,51 @@ use crate::error::StoreError;
 use crate::layout::engine_folder;
 use crate::media::{Media, Refusal, Site};
 
-const NAME: &str = "zarr.json.damaged";
+const DAMAGED: &str = "zarr.json.damaged";
+const REPLACED: &str = "zarr.json.replaced";
 
-/// The path of the `number`th file that is kept.
-fn place(root: &Path, number: u64) -> PathBuf {
+/// The path of the `number`th file that is kept under this name.
+fn place(root: &Path, name: &str, number: u64) -> PathBuf {
     let name = match number {
-        0 => NAME.into(),
-        _ => format!("{NAME}.{number}"),
+        0 => name.into(),
+        _ => format!("{name}.{number}"),
     };
     engine_folder(root).join(name)
 }
 
-/// How many were kept.
-pub(super) fn count(media: &dyn Media, root: &Path) -> u64 {
-    let is_there = |number: &u64| match media.stat(&place(root, *number)) {
-        Ok(found) => found.is_some(),
-        // What was kept may be a link or a pipe.
-        Err(error) => Refusal::of(&error).is_some(),
-    };
-    (0..).take_while(is_there).count() as u64
+/// How many damaged files of the root were kept.
+pub(super) fn count(media: &dyn Media, root: &Path) -> Result<u64, StoreError> {
+    count_of(media, root, DAMAGED)
 }
 
-/// Moves the damaged file away. That it is there tells the next repair of the loss, if this one is interrupted.
-pub(super) fn keep(media: &dyn Media, root: &Path) -> Result<(), StoreError> {
-    let from = root.join("zarr.json");
-    let to = place(root, count(media, root));
-    media.rename(&from, &to).at("move", &from)?;
+/// The first number that is free. What cannot be looked at may be there, and must not be written over.
+fn count_of(media: &dyn Media, root: &Path, name: &str) -> Result<u64, StoreError> {
+    let mut number = 0;
+    loop {
+        let path = place(root, name, number);
+        match media.stat(&path) {
+            Ok(None) => return Ok(number),
+            Ok(Some(_)) => {}
+            // What was kept may be a link or a pipe.
+            Err(error) if is_refused(&error, &path) => {}
+            Err(error) => return Err(error).at("look at", &path),
+        }
+        number += 1;
+    }
+}
+
+fn is_refused(error: &std::io::Error, path: &Path) -> bool {
+    matches!(Refusal::of(error), Some(Refusal::Kind { path: at, .. }) if at == path)
+}
+
+/// Moves a file away. That one of the root is there tells the next repair of the loss, if this one is interrupted.
+pub(super) fn keep(media: &dyn Media, root: &Path, path: &Path) -> Result<(), StoreError> {
+    let name = match path == root.join("zarr.json") {
+        true => DAMAGED,
+        false => REPLACED,
+    };
+    let to = place(root, name, count_of(media, root, name)?);
+    media.rename(path, &to).at("move", path)?;
     let folder = engine_folder(root);
     media
         .sync_folder(&folder, Site::StoreFolder)

@@ -100,7 +100,10 @@ fn civil(signal: &Signal, range: &Range<i64>) -> Option<(Fixed, Fixed)> {
 /// Losses that were reported before: all that events tell of, or, if a repair was not finished, those that it began with.
 pub(super) fn reported(store: &Store) -> Result<Reported, StoreError> {
     let media = store.shared().backend.media();
-    Ok(note::read(&*media, store.path())?.unwrap_or_else(|| known(store)))
+    match note::read(&*media, store.path())? {
+        Some(noted) => Ok(noted),
+        None => known(store),
+    }
 }
 
 /// Whether a finding is a lost commit of which it is not known what it changed: no event can tell of it.
@@ -109,9 +112,13 @@ pub(super) fn is_unnamed(finding: &Finding) -> bool {
 }
 
 /// Which losses events of a store tell of.
-pub(super) fn known(store: &Store) -> Reported {
+///
+/// # Errors
+/// What the system says of the files that repairs kept.
+pub(super) fn known(store: &Store) -> Result<Reported, StoreError> {
+    let media = store.shared().backend.media();
     let mut known = Reported {
-        kept_metadata: kept_metadata::count(&*store.shared().backend.media(), store.path()),
+        kept_metadata: kept_metadata::count(&*media, store.path())?,
         ..Reported::default()
     };
     for signal in signals(store) {
@@ -123,11 +130,14 @@ pub(super) fn known(store: &Store) -> Reported {
                 .map(|event| (id, event.id)),
         );
     }
-    known
+    Ok(known)
 }
 
 /// Losses that are not reported yet: those that events tell of now and did not before.
-pub(super) fn since(store: &Store, known: &Reported) -> Vec<Loss> {
+///
+/// # Errors
+/// As [`known`].
+pub(super) fn since(store: &Store, known: &Reported) -> Result<Vec<Loss>, StoreError> {
     let mut losses = Vec::new();
     if known.lacks_commit {
         losses.push(Loss {
@@ -139,7 +149,7 @@ pub(super) fn since(store: &Store, known: &Reported) -> Vec<Loss> {
         });
     }
     let media = store.shared().backend.media();
-    if kept_metadata::count(&*media, store.path()) > known.kept_metadata {
+    if kept_metadata::count(&*media, store.path())? > known.kept_metadata {
         losses.push(Loss {
             signal: String::new(),
             range: 0..0,
@@ -165,7 +175,7 @@ pub(super) fn since(store: &Store, known: &Reported) -> Vec<Loss> {
             });
         }
     }
-    losses
+    Ok(losses)
 }
 
 fn signals(store: &Store) -> impl Iterator<Item = Signal> + '_ {

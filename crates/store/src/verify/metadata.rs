@@ -153,8 +153,7 @@ pub(super) fn expected(subject: &Subject<'_>) -> Result<Vec<ExpectedMetadata>, S
         let found = subject.media.stat(&subject.folder.join(file));
         !matches!(found, Ok(None))
     };
-    // A compact signal gets checksums with the first checkpoint that finds a full chunk.
-    if !is_compact || lies_there("crc/c/0") || lies_there("crc/zarr.json") {
+    if subject.backend.has_checksums(state.id)? {
         files.push(ExpectedMetadata::new(
             "crc",
             zarr::crc_array((state.end / chunk).max(0).cast_unsigned()),
@@ -257,8 +256,15 @@ pub(super) fn judge(
 ) -> Result<(), StoreError> {
     let path = description.path(subject);
     let settled = subject.round.writer == Writer::Closed;
-    let read = subject.media.read(&path, limits::METADATA);
-    let Some(bytes) = read.at("read", &path)? else {
+    let read = match subject.media.read(&path, limits::METADATA) {
+        Err(error) if cannot_be_metadata(&error, &path) => {
+            let what = format!("{} cannot be read: {error}", path.display());
+            subject.add("missing_metadata", path, None, what, REBUILD, true);
+            return Ok(());
+        }
+        read => read.at("read", &path)?,
+    };
+    let Some(bytes) = read else {
         // What came since the last checkpoint may not have been published yet.
         let due = match subject.round.writer {
             Writer::Closed => true,
@@ -419,7 +425,7 @@ fn group(media: &dyn Media, path: &Path, expected: &Value) -> Option<Finding> {
         Err(error) => {
             let what = format!("{} cannot be read: {error}", path.display());
             // Of a file that cannot be read now the contents may be right: nothing is written over it.
-            let repairable = is_no_metadata(&error, path);
+            let repairable = cannot_be_metadata(&error, path);
             let found = of_group("missing_metadata", path, what);
             return Some(Finding {
                 mend: if repairable { REBUILD } else { READ_AGAIN }.into(),
@@ -431,9 +437,9 @@ fn group(media: &dyn Media, path: &Path, expected: &Value) -> Option<Finding> {
     Some(of_group(code, path, what))
 }
 
-/// Whether what stands at `path` is no metadata, whatever it holds: a link, a pipe, or a file longer than any. A repair
+/// Whether `path` cannot be a metadata file: a link, a pipe, or longer than the limit. A repair keeps it elsewhere and
 /// puts a new file in its place. A folder stays, since somebody's files may be in it.
-fn is_no_metadata(error: &std::io::Error, path: &Path) -> bool {
+pub(super) fn cannot_be_metadata(error: &std::io::Error, path: &Path) -> bool {
     match Refusal::of(error) {
         Some(Refusal::TooLong { .. }) => true,
         Some(Refusal::Kind { path: at, found }) => at == path && !found.starts_with("a folder"),
@@ -458,7 +464,7 @@ fn of_group(code: &'static str, path: &Path, what: String) -> Finding {
 fn attributes_lost(media: &dyn Media, path: &Path) -> Option<Finding> {
     let why = match media.read(path, limits::METADATA) {
         Ok(Some(bytes)) if zarr::attributes_of(&bytes).is_none() => "it is cut or changed".into(),
-        Err(error) if is_no_metadata(&error, path) => error.to_string(),
+        Err(error) if cannot_be_metadata(&error, path) => error.to_string(),
         Ok(_) | Err(_) => return None,
     };
     let what = format!(
@@ -478,7 +484,7 @@ pub(super) fn mended_group(
     path: &Path,
 ) -> Result<Value, StoreError> {
     let found = match media.read(path, limits::METADATA) {
-        Err(error) if is_no_metadata(&error, path) => None,
+        Err(error) if cannot_be_metadata(&error, path) => None,
         found => found.at("read", path)?,
     };
     let user = found

@@ -21,7 +21,7 @@ use crate::layout::flat::Flat;
 use crate::layout::mark::{MarkSlots, WriteMark};
 use crate::layout::shard::{HeaderBlock, ShardHeader};
 use crate::layout::{tmp_folder, zarr};
-use crate::media::{Access, Media, Site};
+use crate::media::{Access, Media, Site, limits};
 use crate::op::{Op, SignalId};
 use crate::options::Mode;
 use crate::signal::Signal;
@@ -126,7 +126,7 @@ fn give_up_lost(
     note::replace(&*media, path, &known)?;
     // On a full disk nothing becomes a gap, and the next repair begins as this one did.
     let store = Store::open_giving_up_lost(path, around)?;
-    let (lost, reported) = (lost::since(&store, &known), lost::known(&store));
+    let (lost, reported) = (lost::since(&store, &known)?, lost::known(&store)?);
     let mut after = match rest_of_repair(&store, &before, options) {
         Ok(after) => after,
         Err(error) => {
@@ -269,7 +269,7 @@ impl Store {
         }
         self.commit(true)?;
         // From here on what was given up is a gap, and told whatever happens.
-        let lost = lost::since(self, &known);
+        let lost = lost::since(self, &known)?;
         let mut after = match self.complete(&before, options) {
             Ok(report) => report,
             Err(error) if lost.is_empty() => return Err(error),
@@ -324,7 +324,7 @@ impl Store {
         let Some(name) = &finding.signal else {
             let media = shared.backend.media();
             if finding.code == metadata::ATTRIBUTES_LOST {
-                kept_metadata::keep(&*media, self.path())?;
+                kept_metadata::keep(&*media, self.path(), &finding.path)?;
             }
             let group = metadata::mended_group(self, &*media, &finding.path)?;
             return self.write_metadata(&finding.path, &group);
@@ -378,6 +378,10 @@ impl Store {
         if let Some(folder) = path.parent() {
             let made = media.make_folders(self.path(), folder);
             made.at("create", folder)?;
+        }
+        let found = media.read(path, limits::METADATA);
+        if found.is_err_and(|error| metadata::cannot_be_metadata(&error, path)) {
+            kept_metadata::keep(&*media, self.path(), path)?;
         }
         let tmp = tmp_folder(self.path()).join("zarr-repair");
         // Attributes of the store are nowhere else: a power cut must not take them.

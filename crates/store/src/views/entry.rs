@@ -25,9 +25,9 @@ pub(super) struct Entry {
     pub(super) builder: Option<Builder>,
     /// What changed below the builder's end and is not committed.
     pub(super) touched: Vec<(i64, i64)>,
-    /// Whether a pending operation takes samples away or replaces them, which may change [`Identity`] also where no row
-    /// changes: it counts whole shards.
-    pub(super) may_change_identity: bool,
+    /// Ranges that pending operations take away or replace. [`Identity`] counts whole shards, so it may change also where no
+    /// row does.
+    pub(super) taken: Vec<(i64, i64)>,
     /// Bytes of samples fed since the last sync.
     pub(super) fed: usize,
     pub(super) published: Instant,
@@ -48,6 +48,10 @@ impl Entry {
         if self.builder.is_none() {
             let samples = StoredSamples::new(backend, state)?;
             let (built, stale) = self.record.trusted(boot);
+            if self.record.boot != boot {
+                self.files.remove_unsynced(built, stale, &samples)?;
+            }
+            self.files.remove_short_levels(built)?;
             let mut builder = Builder::open(
                 state.meta.dtype,
                 built,
@@ -121,20 +125,22 @@ impl Entry {
         self.refresh(backend, state)
     }
 
-    /// Says durably which rows the coming commit makes wrong.
-    pub(super) fn before_commit(&mut self, boot: &str) -> Result<(), StoreError> {
+    /// Says durably which rows the coming commit makes wrong, and that it may change [`Identity`].
+    pub(super) fn before_commit(&mut self) -> Result<(), StoreError> {
         let built = self
             .builder
             .as_ref()
             .map_or(0, Builder::built)
             .max(self.record.built);
         let mut record = self.record.clone();
-        if record.boot != boot {
-            (record.built, record.pending) = (record.synced, record.stale.clone());
-            record.boot = boot.to_owned();
+        for &range in self.touched.iter().filter(|range| range.0 < built) {
+            record.add_stale(range);
         }
-        for &(start, end) in self.touched.iter().filter(|range| range.0 < built) {
-            record.add_stale((start, end));
+        if self.record.built > 0 {
+            // Behind all rows, too: a record with another identity is believed only if it names ranges.
+            for &range in &self.taken {
+                record.add_stale(range);
+            }
         }
         if record.stale != self.record.stale || record.pending != self.record.pending {
             record.save(&self.files, true)?;
@@ -150,20 +156,19 @@ impl Entry {
         boot: &str,
         publish: bool,
     ) -> Result<(), StoreError> {
-        if !self.touched.is_empty() {
+        let may_change_identity = self.record.built > 0 && !self.taken.is_empty();
+        if !self.touched.is_empty() || may_change_identity {
             // Again, even where a view was asked for meanwhile: what takes a shard's place is seen only now.
             self.renew(backend, state, boot)?;
             self.touched.clear();
         }
+        self.taken.clear();
         if self.fed >= SYNC_EVERY {
             return self.sync(state, boot);
         }
         let due = publish && self.published.elapsed() >= PUBLISH_EVERY;
         if due || !self.record.pending.is_empty() {
             self.publish(state, boot)?;
-        }
-        if std::mem::take(&mut self.may_change_identity) {
-            self.note_samples(state)?;
         }
         Ok(())
     }
@@ -193,16 +198,6 @@ impl Entry {
             self.files.project(record.built)?;
             record.save(&self.files, false)?;
             self.record = record;
-        }
-        Ok(())
-    }
-
-    /// Says of which samples the rows are, where samples behind them changed.
-    pub(super) fn note_samples(&mut self, state: &SignalState) -> Result<(), StoreError> {
-        let now = Identity::new(state, self.record.built);
-        if self.record.built > 0 && self.record.of.is_some_and(|of| of != now) {
-            self.record.of = Some(now);
-            self.record.save(&self.files, true)?;
         }
         Ok(())
     }

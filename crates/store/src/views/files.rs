@@ -22,7 +22,6 @@ use super::{EXTREMA, LEVELS, MOMENTS, Rows, RowsMut, bucket, extreme_dtype, rows
 use crate::StoreError;
 use crate::engine::io::IoContext;
 use crate::layout::flat::{FileRange, Flat};
-use crate::layout::shard::HeaderBlock;
 use crate::layout::zarr;
 use crate::media::{Access, Kind, Media, Site, limits};
 
@@ -30,9 +29,11 @@ use crate::media::{Access, Kind, Media, Site, limits};
 pub(crate) const FOLDER: &str = "views";
 
 /// Rows of an inner chunk.
-pub(super) const CHUNK_ROWS: u64 = 1024;
+const CHUNK_ROWS: u64 = 1024;
 /// Inner chunks of a shard: half a million rows, some 20 MB at most.
-pub(super) const SHARD_CHUNKS: u64 = 512;
+const SHARD_CHUNKS: u64 = 512;
+/// Rows of a shard.
+pub(super) const SHARD_ROWS: u64 = CHUNK_ROWS * SHARD_CHUNKS;
 
 /// The two arrays of a level.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -102,9 +103,9 @@ pub(crate) struct Files {
     pub(super) folder: PathBuf,
     pub(super) dtype: DType,
     /// Shards written to since the last sync, below `folder`.
-    unsynced: BTreeSet<PathBuf>,
+    pub(super) unsynced: BTreeSet<PathBuf>,
     /// Folders with new names since the last sync, below `folder`.
-    new_folders: BTreeSet<PathBuf>,
+    pub(super) new_folders: BTreeSet<PathBuf>,
 }
 
 impl Files {
@@ -218,13 +219,7 @@ impl Files {
             }
             .at("open", &path)?;
             let length = file.len().at("open", &path)?;
-            // A power cut may have torn the head of a shard of which no row was synced: its rows are written again, the
-            // first of them first.
-            let mut is_new = length < flat.payload_start;
-            if !is_new && span.offset == flat.payload_start {
-                is_new = self.header_block(&*file, &path, array)? == HeaderBlock::Damaged;
-            }
-            if is_new {
+            if length < flat.payload_start {
                 let header = self.header(array, level, span.shard);
                 file.write_at(0, &flat.head(&header)).at("write", &path)?;
             } else {
@@ -331,6 +326,16 @@ impl Files {
         crate::engine::io::replace_file(self.media(), &tmp, path, bytes, None)
     }
 
+    /// Numbers of the shards of an array that have files.
+    pub(super) fn shards(&self, array: Array, level: usize) -> Result<Vec<u64>, StoreError> {
+        let folder = self.folder.join(array.folder(self.dtype, level)).join("c");
+        let names = match self.media.list(&folder) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+            names => names.at("list", &folder)?,
+        };
+        Ok(names.iter().filter_map(|name| name.parse().ok()).collect())
+    }
+
     /// Removes all files of all levels and the record.
     pub(crate) fn remove(&mut self) -> Result<(), StoreError> {
         self.unsynced.clear();
@@ -354,17 +359,12 @@ impl Rows for Files {
     }
 
     fn present(&self, level: usize, rows: Range<u64>) -> Result<Vec<Range<u64>>, StoreError> {
-        let length = CHUNK_ROWS * SHARD_CHUNKS;
+        let length = SHARD_ROWS;
         let shards = rows.start / length..rows.end.div_ceil(length);
         // By shard: rows in the longer of its two files.
         let mut found = BTreeMap::<u64, u64>::new();
         for array in Array::BOTH {
-            let folder = self.folder.join(array.folder(self.dtype, level)).join("c");
-            let names = match self.media.list(&folder) {
-                Err(error) if error.kind() == std::io::ErrorKind::NotFound => continue,
-                names => names.at("list", &folder)?,
-            };
-            for shard in names.iter().filter_map(|name| name.parse().ok()) {
+            for shard in self.shards(array, level)? {
                 if !shards.contains(&shard) {
                     continue;
                 }

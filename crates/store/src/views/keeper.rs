@@ -79,7 +79,7 @@ impl Keeper {
             record,
             builder: None,
             touched: Vec::new(),
-            may_change_identity: false,
+            taken: Vec::new(),
             fed: 0,
             published: Instant::now(),
             failed: false,
@@ -164,7 +164,10 @@ impl Keeper {
             .map_or(0, Builder::next)
             .max(entry.record.built);
         self.activate(backend, id, entry);
-        entry.may_change_identity = true;
+        // A gap behind the end takes nothing away.
+        if range.start < backend.state(id)?.end {
+            add(&mut entry.taken, (range.start, range.end));
+        }
         if range.start < known {
             if let Some(builder) = &mut entry.builder {
                 builder.invalidate(range.clone());
@@ -185,8 +188,8 @@ impl Keeper {
                 continue;
             };
             let entry = &mut *lock(&entry);
-            if !entry.touched.is_empty() {
-                entry.before_commit(&self.boot)?;
+            if !entry.touched.is_empty() || !entry.taken.is_empty() {
+                entry.before_commit()?;
             }
         }
         Ok(())
@@ -241,6 +244,7 @@ impl Keeper {
             };
             let entry = &mut *lock(&entry);
             let touched = std::mem::take(&mut entry.touched);
+            entry.taken.clear();
             // The record may not say yet which rows of committed samples there are: they are built again.
             entry.failed |= entry.is_behind();
             if entry.builder.take().is_some() {
@@ -263,8 +267,6 @@ impl Keeper {
                 entry.builder(backend, &state, &self.boot)?;
                 entry.refresh(backend, &state)?;
                 entry.sync(&state, &self.boot)?;
-            } else if entry.touched.is_empty() {
-                entry.note_samples(&state)?;
             }
         }
         Ok(())

@@ -21,6 +21,7 @@ mod decimated;
 mod entry;
 pub(crate) mod files;
 pub(crate) mod keeper;
+mod leftovers;
 mod level;
 mod levels;
 mod reading;
@@ -58,8 +59,8 @@ pub const FACTOR: u64 = 8;
 /// Levels. The highest has buckets of 4.4e12 16-bit samples.
 pub const LEVELS: usize = 12;
 
-/// A level is stored once it has this many rows. A level takes 48 kB of files besides its rows: less than half as much
-/// again as the samples below it.
+/// A level is stored once it has this many rows. Its files take 48 kB besides the rows: less than a fifth of the samples
+/// that so many rows of the first level cover.
 pub const MIN_ROWS: u64 = 256;
 
 /// Numbers in a row of the array `extrema`.

@@ -92,7 +92,7 @@ impl Keeper {
         entry.files.moved(&backend.signal_path(id)?);
         if !entry.touched.is_empty() {
             // Rows are about to show what is not committed and may never be.
-            entry.before_commit(&self.boot)?;
+            entry.before_commit()?;
             entry.renew(backend, &state, &self.boot)?;
         }
         let built = match &entry.builder {

@@ -11,7 +11,8 @@ use crate::layout::zarr;
 use crate::media::{Media, Site, limits};
 use crate::state::SignalState;
 
-const VERSION: u64 = 1;
+/// Version 1 stored levels from 128 rows on. Programs that know no other take a record of version 2 for none and build anew.
+const VERSION: u64 = 2;
 /// More ranges than these are kept as the one that contains them.
 const MOST_STALE: usize = 64;
 
@@ -109,7 +110,7 @@ impl Record {
     pub(crate) fn parse(bytes: &[u8]) -> Option<Self> {
         let value: Value = serde_json::from_slice(bytes).ok()?;
         let own = value.get("attributes")?.get("isochrony")?;
-        if own.get("kind")? != "views" || own.get("version")? != VERSION {
+        if own.get("kind")? != "views" || !(1..=VERSION).contains(&own.get("version")?.as_u64()?) {
             return None;
         }
         let pair = |pair: &Value| Some((pair.get(0)?.as_i64()?, pair.get(1)?.as_i64()?));

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use uuid::Uuid;
 
-use super::files::{Array, CHUNK_ROWS, Files, SHARD_CHUNKS};
+use super::files::{Array, Files, SHARD_ROWS};
 use super::{LEVELS, bucket, rows_stored};
 use crate::StoreError;
 use crate::engine::io::IoContext;
@@ -33,21 +33,6 @@ impl Files {
         }
     }
 
-    /// The header of a shard file.
-    pub(super) fn header_block(
-        &self,
-        file: &dyn MediaFile,
-        path: &Path,
-        array: Array,
-    ) -> Result<HeaderBlock, StoreError> {
-        let Some(at) = array.flat(self.dtype).header_at() else {
-            return Ok(HeaderBlock::None);
-        };
-        let mut bytes = [0; HEADER_LEN as usize];
-        let count = file.read_at(at, &mut bytes).at("read", path)?;
-        Ok(HeaderBlock::decode(&bytes[..count]))
-    }
-
     /// Refuses a file that says that it is another shard.
     pub(super) fn check(
         &self,
@@ -57,8 +42,13 @@ impl Files {
         level: usize,
         shard: u64,
     ) -> Result<(), StoreError> {
+        let Some(at) = array.flat(self.dtype).header_at() else {
+            return Ok(());
+        };
+        let mut bytes = [0; HEADER_LEN as usize];
+        let count = file.read_at(at, &mut bytes).at("read", path)?;
         let expected = self.header(array, level, shard);
-        let got = match self.header_block(file, path, array)? {
+        let got = match HeaderBlock::decode(&bytes[..count]) {
             HeaderBlock::None => return Ok(()),
             HeaderBlock::Header(found) if found == expected => return Ok(()),
             HeaderBlock::Header(found) => found.to_string(),
@@ -78,7 +68,7 @@ impl Files {
         built: i64,
         empty: impl Fn(Range<i64>) -> bool,
     ) -> Result<Option<String>, StoreError> {
-        let length = CHUNK_ROWS * SHARD_CHUNKS;
+        let length = SHARD_ROWS;
         for level in 0..LEVELS {
             let rows = rows_stored(self.dtype, level, built);
             let bucket = bucket(self.dtype, level);
@@ -90,8 +80,8 @@ impl Files {
                 for array in Array::BOTH {
                     let path = self.folder.join(self.shard(array, level, shard));
                     let found = self.media.stat(&path).at("look at", &path)?;
-                    let start = array.flat(self.dtype).payload_start;
-                    if !matches!(found, Some(Kind::File(length)) if length > start) {
+                    let flat = array.flat(self.dtype);
+                    if !matches!(found, Some(Kind::File(length)) if length > flat.payload_start) {
                         return Ok(Some(format!("{} is missing or too short", path.display())));
                     }
                     let file = self.media.open(&path, Access::Read).at("read", &path)?;
@@ -101,6 +91,14 @@ impl Files {
                             return Ok(Some(format!("{path} is {got}, expected {expected}")));
                         }
                         other => other?,
+                    }
+                    let index = flat.index();
+                    let mut found = vec![0; index.len()];
+                    file.read_at(0, &mut found).at("read", &path)?;
+                    if found != index {
+                        // Other programs go by it.
+                        let path = path.display();
+                        return Ok(Some(format!("{path} does not begin with its index")));
                     }
                 }
             }

@@ -1,6 +1,7 @@
 //! A file that is missing, another signal's, or another version's is an error wherever a sample should be in it.
 
 use std::fs;
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 use isochrony_store::views::Measure;
@@ -255,36 +256,141 @@ fn rows_of_earlier_versions_which_say_nothing_are_read_and_continued() {
 }
 
 #[test]
-fn torn_headers_of_rows_that_were_never_synced_are_written_anew() {
-    let (_folder, path) = two_long_signals();
+fn levels_of_too_few_rows_which_earlier_versions_stored_are_removed() {
+    let (_folder, store) = on_disk();
+    let writer = store.create("x", &options(1)).unwrap();
+    // 183 rows of buckets of 32,768 samples.
+    writer.append(&samples(1, 6_000_000)).unwrap();
+    store.commit(true).unwrap();
+    store.close().unwrap();
+    let path = store.path().to_path_buf();
     let record = path.join("x/views/zarr.json");
     let text = fs::read_to_string(&record).unwrap();
     let mut json: serde_json::Value = serde_json::from_str(&text).unwrap();
-    for name in ["built", "synced"] {
-        json["attributes"]["isochrony"][name] = 0.into();
-    }
+    assert_eq!(json["attributes"]["isochrony"]["version"], 2);
+    json["attributes"]["isochrony"]["version"] = 1.into();
     fs::write(&record, json.to_string()).unwrap();
+    let level = path.join("x/views/32768");
+    assert!(!level.exists());
+    for array in ["extrema", "moments"] {
+        let shards = level.join(array).join("c/0");
+        fs::create_dir_all(&shards).unwrap();
+        fs::write(shards.join("0"), [7; 100]).unwrap();
+    }
+    extremes_of_x(&path, Mode::Read).unwrap();
+    append_to_x(&path);
+    assert!(!level.exists());
+    let text = fs::read_to_string(&record).unwrap();
+    let json: serde_json::Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(json["attributes"]["isochrony"]["version"], 2);
+    assert_eq!(findings(&path), []);
+    extremes_of_x(&path, Mode::Read).unwrap();
+}
+
+/// Changes the head of every shard of views of `x` for which `is_torn` says so of its path.
+fn change_heads(path: &Path, is_torn: impl Fn(&Path) -> bool, change: impl Fn(&mut [u8], usize)) {
     let mut changed = 0;
     for bucket in fs::read_dir(path.join("x/views")).unwrap() {
         for array in ["extrema", "moments"] {
-            let shard = bucket.as_ref().unwrap().path().join(array).join("c/0/0");
-            let Ok(mut bytes) = fs::read(&shard) else {
-                continue;
-            };
-            let header = bytes[..65_536].windows(8).position(|at| at == b"ISOSHARD");
-            let header = header.unwrap();
-            bytes[header + 32..header + 64].fill(0);
-            fs::write(&shard, bytes).unwrap();
-            changed += 1;
+            let shards = bucket.as_ref().unwrap().path().join(array).join("c");
+            for shard in fs::read_dir(shards).into_iter().flatten() {
+                let shard = shard.unwrap().path().join("0");
+                if !is_torn(&shard) {
+                    continue;
+                }
+                let mut head = vec![0; 65_536];
+                let file = fs::File::options()
+                    .read(true)
+                    .write(true)
+                    .open(&shard)
+                    .unwrap();
+                file.read_exact_at(&mut head, 0).unwrap();
+                let header = head.windows(8).position(|at| at == b"ISOSHARD");
+                change(&mut head, header.unwrap());
+                file.write_all_at(&head, 0).unwrap();
+                changed += 1;
+            }
         }
     }
-    assert!(changed >= 4, "{changed}");
-    let store = Store::open(&path, Mode::ReadWrite).unwrap();
+    assert!(changed >= 2, "{changed}");
+}
+
+/// Makes the record of views of `x` one that another run of the system left.
+fn forget_unsynced(path: &Path, synced: i64) {
+    let record = path.join("x/views/zarr.json");
+    let text = fs::read_to_string(&record).unwrap();
+    let mut json: serde_json::Value = serde_json::from_str(&text).unwrap();
+    let own = &mut json["attributes"]["isochrony"];
+    for name in ["built", "synced"] {
+        own[name] = synced.into();
+    }
+    own["boot"] = "another".into();
+    fs::write(&record, json.to_string()).unwrap();
+}
+
+/// What a power cut leaves of the head of a shard, of which any page may be lost.
+const TORN: [fn(&mut [u8], usize); 3] = [
+    |head, header| head[header + 32..header + 64].fill(0),
+    |head, _| head.fill(0),
+    |head, _| head[..4096].fill(0),
+];
+
+fn append_to_x(path: &Path) {
+    let store = Store::open(path, Mode::ReadWrite).unwrap();
     let writer = store.writer("x").unwrap();
     writer.append(&samples(1, 100_000)).unwrap();
     store.commit(true).unwrap();
     store.checkpoint().unwrap();
     store.close().unwrap();
+}
+
+#[test]
+fn torn_heads_of_rows_that_were_never_synced_are_written_anew() {
+    for torn in TORN {
+        let (_folder, path) = two_long_signals();
+        let shard = path.join("x/views/512/extrema/c/0/0");
+        let before = fs::read(&shard).unwrap();
+        forget_unsynced(&path, 0);
+        change_heads(&path, |_| true, torn);
+        append_to_x(&path);
+        // Index and header: verification of earlier versions looked at neither.
+        assert_eq!(fs::read(&shard).unwrap()[..65_536], before[..65_536]);
+        assert_eq!(findings(&path), []);
+        extremes_of_x(&path, Mode::Read).unwrap();
+    }
+}
+
+#[test]
+fn torn_heads_of_rows_behind_a_long_gap_are_written_anew() {
+    // Rows of a shard of the finest level begin at multiples of this sample.
+    const SHARD: i64 = 524_288 * 512;
+    for synced in [0, SHARD / 2, SHARD + SHARD / 4] {
+        for torn in TORN {
+            let (folder, store) = on_disk();
+            let writer = store.create("x", &options(1)).unwrap();
+            writer.append(&samples(1, 200_000)).unwrap();
+            writer.append_gap(SHARD + SHARD / 2).unwrap();
+            writer.append(&samples(1, 200_000)).unwrap();
+            store.commit(true).unwrap();
+            store.close().unwrap();
+            let path = store.path().to_path_buf();
+            // Its rows behind the gap were written after the last sync, and so was its file.
+            forget_unsynced(&path, synced);
+            change_heads(&path, |shard| shard.ends_with("c/1/0"), torn);
+            append_to_x(&path);
+            assert_eq!(findings(&path), [], "{synced}");
+            drop(folder);
+        }
+    }
+}
+
+#[test]
+fn a_damaged_index_of_synced_rows_is_found_and_written_anew() {
+    let (_folder, path) = two_long_signals();
+    change_heads(&path, |_| true, |head, _| head[..4096].fill(0));
+    assert_eq!(findings(&path), [("stale_views", path.join("x/views"))]);
+    let (_, after) = isochrony_store::repair(&path, &VerifyOptions::default()).unwrap();
+    assert_eq!(after.findings, []);
     assert_eq!(findings(&path), []);
     extremes_of_x(&path, Mode::Read).unwrap();
 }

@@ -20,6 +20,7 @@ pub(crate) struct Medium {
     hook: Arc<Mutex<Option<Hook>>>,
     refuses_replacements: Arc<AtomicBool>,
     unreadable: Arc<Mutex<Option<PathBuf>>>,
+    unseen: Arc<Mutex<Option<PathBuf>>>,
 }
 
 /// Something that happens once, when a file is opened whose path ends so.
@@ -57,6 +58,7 @@ impl Medium {
             hook: Arc::default(),
             refuses_replacements: Arc::default(),
             unreadable: Arc::default(),
+            unseen: Arc::default(),
         }
     }
 
@@ -98,6 +100,11 @@ impl Medium {
     /// From now on opening this file to read it fails as on a disk with a bad sector; no file if `None`.
     pub(crate) fn set_unreadable(&self, path: Option<PathBuf>) {
         *self.unreadable.lock().unwrap() = path;
+    }
+
+    /// From now on nobody learns whether this file is there; no file if `None`.
+    pub(crate) fn set_unseen(&self, path: Option<PathBuf>) {
+        *self.unseen.lock().unwrap() = path;
     }
 
     pub(crate) fn make_room(&self) {
@@ -152,6 +159,7 @@ impl Media for Medium {
             hook: self.hook.clone(),
             refuses_replacements: self.refuses_replacements.clone(),
             unreadable: self.unreadable.clone(),
+            unseen: self.unseen.clone(),
             ..*self
         })
     }
@@ -178,6 +186,9 @@ impl Media for Medium {
     }
 
     fn stat(&self, path: &Path) -> io::Result<Option<Kind>> {
+        if self.unseen.lock().unwrap().as_deref() == Some(path) {
+            return Err(io::Error::from_raw_os_error(5));
+        }
         self.disk.stat(path)
     }
 

@@ -142,3 +142,32 @@ fn a_root_that_a_bad_sector_hides_is_an_error_and_is_never_written_over() {
         assert_eq!(store.attributes().unwrap(), attributes);
     }
 }
+
+#[test]
+fn a_damaged_root_that_an_earlier_repair_kept_is_never_written_over() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.iso");
+    let medium = Arc::new(Medium::new());
+    create(&path, &medium, 500).close().unwrap();
+    let (root, kept) = (
+        path.join("zarr.json"),
+        path.join(".isochrony/zarr.json.damaged"),
+    );
+    let repair = || repair_on(&path, &VerifyOptions::default(), medium.clone());
+    fs::write(&root, "{ first").unwrap();
+    repair().unwrap();
+    fs::write(&root, "{ second").unwrap();
+    medium.set_unseen(Some(kept.clone()));
+    assert_eq!(repair().unwrap_err().code(), "io");
+    medium.set_unseen(None);
+    assert_eq!(fs::read(&kept).unwrap(), b"{ first");
+    assert_eq!(fs::read(&root).unwrap(), b"{ second");
+    let (_, after) = repair().unwrap();
+    let lost: Vec<&str> = after.lost.iter().map(|loss| &*loss.reason).collect();
+    assert_eq!((after.findings, lost), (vec![], vec!["damaged_metadata"]));
+    assert_eq!(fs::read(&kept).unwrap(), b"{ first");
+    assert_eq!(
+        fs::read(kept.with_extension("damaged.1")).unwrap(),
+        b"{ second"
+    );
+}

@@ -5,6 +5,7 @@ mod names;
 mod ranges;
 mod samples;
 mod stamps;
+mod values;
 
 use isochrony_segment::DType;
 use isochrony_store::{

@@ -194,3 +194,52 @@ fn the_group_of_events_is_described_also_once_every_event_was_removed() {
     store.close_committed();
     assert_eq!(case.verify().findings, []);
 }
+
+#[test]
+fn what_a_repair_replaces_since_it_cannot_be_metadata_is_kept() {
+    const LIMIT: u64 = 64 << 20;
+    let case = case();
+    let outside = case.path.with_extension("elsewhere");
+    fs::write(&outside, "{}").expect("written");
+    let kept = |number: usize| {
+        let name = match number {
+            0 => "zarr.json.replaced".into(),
+            _ => format!("zarr.json.replaced.{number}"),
+        };
+        case.path.join(".isochrony").join(name)
+    };
+    let files = [
+        "n/zarr.json",
+        "n/s/zarr.json",
+        "n/s/data/zarr.json",
+        "n/s/crc/zarr.json",
+    ];
+    for (number, file) in files.iter().enumerate() {
+        let path = case.path.join(file);
+        let text = fs::read_to_string(&path).expect("read");
+        for is_link in [true, false] {
+            if is_link {
+                fs::remove_file(&path).expect("removed");
+                std::os::unix::fs::symlink(&outside, &path).expect("linked");
+            } else {
+                let file = fs::File::options().write(true).open(&path).expect("opens");
+                file.set_len(LIMIT + 1).expect("longer");
+            }
+            let finding = case.only();
+            assert_eq!(
+                (finding.code, finding.path.as_path(), finding.repairable),
+                ("missing_metadata", path.as_path(), true)
+            );
+            let (_, after) = repair(&case.path, &DEEP).expect("repaired");
+            assert_eq!((after.findings, after.lost), (vec![], vec![]), "{file}");
+            assert_eq!(fs::read_to_string(&path).expect("read"), text, "{file}");
+            let kept = kept(2 * number + usize::from(!is_link));
+            let about = fs::symlink_metadata(&kept).expect("kept");
+            match is_link {
+                true => assert_eq!(fs::read_link(&kept).expect("a link"), outside),
+                false => assert_eq!(about.len(), LIMIT + 1),
+            }
+        }
+    }
+    assert_eq!(fs::read_to_string(&outside).expect("read"), "{}");
+}

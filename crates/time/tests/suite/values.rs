@@ -177,7 +177,11 @@ fn digits_state_a_resolution() {
 fn refuses_civil_times_that_do_not_exist() {
     for text in [
         "",
-        "2010",
+        "201003",
+        "2010-3",
+        "2010-13",
+        "2010Z",
+        "2010-W09",
         "2010-13-01",
         "2010-02-29",
         "2010-366",
@@ -201,6 +205,24 @@ fn refuses_civil_times_that_do_not_exist() {
             matches!(civil::parse(text), Err(TimeError::BadCivil { .. })),
             "{text:?}"
         );
+    }
+}
+
+#[test]
+fn a_year_or_a_month_is_its_first_instant_but_no_stamp_of_a_file() {
+    for (text, whole) in [
+        ("2010", "2010-01-01"),
+        (" 2010 ", "2010-01-01"),
+        ("2010-12", "2010-12-01"),
+        ("-0044-03", "-0044-03-01"),
+        ("+2010", "2010-01-01"),
+    ] {
+        assert_eq!(
+            civil::parse(text).unwrap(),
+            civil::parse(whole).unwrap(),
+            "{text:?}"
+        );
+        assert!(civil::parse_with_resolution(text).is_err(), "{text:?}");
     }
 }
 

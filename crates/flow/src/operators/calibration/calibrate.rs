@@ -20,8 +20,8 @@ operator! {
     /// The same samples, shape (n,), of the same dtype, with another scale, offset and unit. No edges, no delay.
     ///
     /// # Conventions
-    /// Nothing is computed or rounded: counts stay counts. Operators compute with values; `collect` gives the counts,
-    /// and a stored signal has them with their calibration.
+    /// Nothing is computed or rounded here: samples keep their dtype, and a stored signal has them with their
+    /// calibration. Operators, `collect` and files of columns have values in the new unit.
     ///
     /// # Errors
     /// The input is not samples; a gain of 0, or one by which a count is not a finite number of units.
@@ -30,8 +30,10 @@ operator! {
     /// ```python
     /// >>> import numpy as np, isochrony as iso
     /// >>> volts = iso.scan(np.array([0, 100, 200], "i2"), rate=100).calibrate(0.01, unit="V")
-    /// >>> volts.calibrate(250, -50, "kPa").map(lambda s: s + 0.0).collect()
+    /// >>> volts.calibrate(250, -50, "kPa").collect()
     /// array([-50., 200., 450.])
+    /// >>> volts.calibrate(2, unit="m", counts=True).collect()
+    /// array([  0., 200., 400.])
     /// ```
     pub struct Calibrate = "calibrate" (Inputs::Exactly(1)) {
         /// Factor by which values are multiplied; not 0.
@@ -40,6 +42,8 @@ operator! {
         offset: f64 = "number" { default: || json!(0.0), positional: true },
         /// Unit of the result. Left out: the unit stays as it is.
         unit: Option<String> = "text" { unit: Of("the name of a unit"), default: || json!(null), positional: true },
+        /// Start from the samples as stored, whatever calibration they have.
+        counts: bool = "bool" { default: || json!(false) },
     }
     state {
         stream: Option<StreamId>,
@@ -67,7 +71,7 @@ operator! {
     /// ```python
     /// >>> import numpy as np, isochrony as iso
     /// >>> cold = iso.scan(np.array([-10.0, 0.0]), rate=1, unit="degC")
-    /// >>> cold.to_unit("degF").map(lambda s: s + 0.0).collect().round(9)
+    /// >>> cold.to_unit("degF").collect().round(9)
     /// array([14., 32.])
     /// ```
     pub struct ToUnit = "to_unit" (Inputs::Exactly(1)) {
@@ -79,18 +83,23 @@ operator! {
     }
 }
 
-/// The port's type with values times `gain`, plus `offset`.
+/// The port's type with values times `gain`, plus `offset`; with counts times `gain` if `counts`.
 fn bind_calibrated(
     operator: &'static str,
     port: &PortType,
     (gain, offset): (f64, f64),
     unit: &str,
+    counts: bool,
 ) -> Result<(OperatorProperties, StreamId), PlanError> {
     let &PortType::Samples { dtype, stream } = port else {
         let mend = "put it before rewindow(...)";
         return Err(wrong_input(operator, "samples", port, mend));
     };
-    let own = &stream.get().calibration;
+    let none = Calibration::default();
+    let own = match counts {
+        true => &none,
+        false => &stream.get().calibration,
+    };
     let calibration = Calibration::new(own.scale() * gain, own.offset() * gain + offset, unit);
     let calibration = calibration.map_err(|_| PlanError::Parameter {
         operator,
@@ -125,8 +134,13 @@ impl Operator for Calibrate {
             .stream()
             .map_or("", |stream| stream.calibration.unit());
         let unit = self.unit.as_deref().unwrap_or(own);
-        let (properties, stream) =
-            bind_calibrated("calibrate", &inputs[0], (self.gain, self.offset), unit)?;
+        let (properties, stream) = bind_calibrated(
+            "calibrate",
+            &inputs[0],
+            (self.gain, self.offset),
+            unit,
+            self.counts,
+        )?;
         self.stream = Some(stream);
         Ok(properties.light())
     }
@@ -157,7 +171,7 @@ impl Operator for ToUnit {
         })?;
         let by = conversion(&from, &to);
         let by = by.ok_or_else(|| parameter_error(format!("a unit of what {own:?} measures")))?;
-        let (properties, stream) = bind_calibrated("to_unit", &inputs[0], by, &self.unit)?;
+        let (properties, stream) = bind_calibrated("to_unit", &inputs[0], by, &self.unit, false)?;
         self.stream = Some(stream);
         Ok(properties)
     }

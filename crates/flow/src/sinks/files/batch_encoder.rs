@@ -17,7 +17,7 @@ use std::sync::Arc;
 use arrow_array::{ArrayRef, RecordBatch};
 use arrow_buffer::MutableBuffer;
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
-use isochrony_segment::{SigSeg, Stream};
+use isochrony_segment::{Buffer, Sample, SigSeg, Stream, dispatch};
 
 use crate::operators::rows::{integer, times};
 use crate::operators::wrong_input;
@@ -32,6 +32,8 @@ pub struct BatchEncoder {
     schema: SchemaRef,
     port: PortType,
     clock: Option<Arc<dyn Clock>>,
+    /// Converts counts to values.
+    calibrates: bool,
 }
 
 impl BatchEncoder {
@@ -105,7 +107,23 @@ impl BatchEncoder {
             schema: Arc::new(Schema::new_with_metadata(fields, metadata)),
             port: *port,
             clock,
+            calibrates: false,
         }
+    }
+
+    /// As [`new`](Self::new), with counts converted to values in their unit.
+    #[must_use]
+    pub fn of_values(port: &PortType, clock: Option<Arc<dyn Clock>>) -> Self {
+        Self {
+            calibrates: Self::gives_counts(port),
+            ..Self::new(&in_unit(port), clock)
+        }
+    }
+
+    /// Whether a port's items are counts, of which a calibration makes values.
+    #[must_use]
+    pub fn gives_counts(port: &PortType) -> bool {
+        counts(port, port.stream())
     }
 
     /// The columns and their metadata.
@@ -149,6 +167,10 @@ impl BatchEncoder {
 
     fn samples(&self, samples: &SigSeg) -> Result<Vec<ArrayRef>, OpError> {
         let mut columns = self.indices(samples.range().collect(), None)?;
+        let samples = &match self.calibrates {
+            true => samples.to_physical()?,
+            false => samples.clone(),
+        };
         let mut values =
             MutableBuffer::with_capacity(samples.len() as usize * samples.dtype().size());
         for buffer in samples.buffers() {
@@ -168,13 +190,22 @@ impl BatchEncoder {
         let PortType::Frames { dtype, width, .. } = self.port else {
             return Err(wrong());
         };
-        if (frames.dtype(), frames.width()) != (dtype, width) {
+        let mut samples = SigSeg::new(
+            frames.buffer().clone(),
+            0,
+            frames.dtype(),
+            frames.stream_id(),
+        )?;
+        if self.calibrates {
+            samples = samples.to_physical()?;
+        }
+        if (samples.dtype(), frames.width()) != (dtype, width) {
             // A shorter last window does not fit into a column of fixed-size lists.
             return Err(wrong());
         }
         let (row, stride) = (width * dtype.size(), frames.stride() * dtype.size());
         let mut values = MutableBuffer::with_capacity(frames.count() as usize * row);
-        let bytes = frames.buffer().bytes();
+        let bytes = samples.buffers().next().map_or(&[][..], Buffer::bytes);
         if row == stride {
             values.extend_from_slice(bytes);
         } else {
@@ -203,6 +234,18 @@ fn wrong() -> OpError {
 fn counts(port: &PortType, stream: Option<&Stream>) -> bool {
     let stored = matches!(port, PortType::Samples { .. } | PortType::Frames { .. });
     stored && stream.is_some_and(|stream| !stream.calibration.is_identity())
+}
+
+/// The type of a port's items once they are values.
+fn in_unit(port: &PortType) -> PortType {
+    let mut port = *port;
+    if let PortType::Samples { dtype, stream } | PortType::Frames { dtype, stream, .. } = &mut port
+        && !stream.get().calibration.is_identity()
+    {
+        *dtype = dispatch!(*dtype, T => <<T as Sample>::Physical as Sample>::DTYPE);
+        *stream = stream.physical();
+    }
+    port
 }
 
 fn metadata(port: &PortType, stream: &Stream) -> HashMap<String, String> {

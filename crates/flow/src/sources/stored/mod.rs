@@ -13,7 +13,7 @@
 //! This file and `snapshot` import each other: a recording makes the snapshot, which opens passes with the
 //! recording's options.
 
-mod clock;
+pub(crate) mod clock;
 mod pass;
 mod prefetch;
 mod saved;

@@ -278,6 +278,13 @@ impl Reader {
         Ok(self.lock().known(id)?.base.small.is_some())
     }
 
+    /// Whether a signal has the array `crc`, as of the last checkpoint seen.
+    pub(crate) fn has_checksums(&self, id: SignalId) -> Result<bool, StoreError> {
+        let mut view = self.lock();
+        let base = &view.known(id)?.base;
+        Ok(base.has_checksums(base.full_chunks()))
+    }
+
     /// Sequence number of the last commit seen.
     #[must_use]
     pub fn sequence(&self) -> u64 {

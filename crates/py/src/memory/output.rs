@@ -1,0 +1,55 @@
+//! NumPy arrays that native code writes results to.
+
+use isochrony_segment::{DType, Sample};
+use numpy::npyffi;
+use numpy::{PyArrayDescrMethods, PyUntypedArray, PyUntypedArrayMethods};
+use pyo3::prelude::*;
+
+use super::returned::dtype_of;
+
+/// A 1-D array that may be written, contiguous, aligned and in native byte order.
+pub(crate) struct OutputArray<'py> {
+    array: Bound<'py, PyUntypedArray>,
+    dtype: DType,
+}
+
+impl<'py> OutputArray<'py> {
+    /// None for any other object; `isochrony.values` says to users what is wrong with it.
+    pub(crate) fn new(array: &Bound<'py, PyAny>) -> Option<Self> {
+        const NEEDED: i32 = npyffi::NPY_ARRAY_C_CONTIGUOUS
+            | npyffi::NPY_ARRAY_ALIGNED
+            | npyffi::NPY_ARRAY_WRITEABLE;
+        let array = array.cast::<PyUntypedArray>().ok()?.clone();
+        let descr = array.dtype();
+        let dtype = dtype_of(descr.num())?;
+        // SAFETY: reads a field of the array's C struct, valid while `array` lives.
+        let flags = unsafe { (*array.as_array_ptr()).fields.flags };
+        let usable = flags & NEEDED == NEEDED
+            && descr.is_native_byteorder() != Some(false)
+            && array.ndim() == 1;
+        usable.then_some(Self { array, dtype })
+    }
+
+    pub(crate) fn dtype(&self) -> DType {
+        self.dtype
+    }
+
+    /// The elements, if they are of type `T`.
+    pub(crate) fn samples_mut<T: Sample>(&mut self) -> Option<&mut [T]> {
+        if T::DTYPE != self.dtype {
+            return None;
+        }
+        let len = self.array.len();
+        if len == 0 {
+            return Some(&mut []);
+        }
+        // SAFETY: `new` found a C-contiguous, aligned, writable 1-D array of T in native byte order, so `len` elements
+        // lie at `data`, which is not null; any bytes are a T. The array is referenced as long as `self` lives, so NumPy
+        // neither frees nor resizes its memory. That nobody uses it meanwhile is the documented duty of the caller, as
+        // for every function with `out=`.
+        Some(unsafe {
+            let data = (*self.array.as_array_ptr()).fields.data.cast::<T>();
+            std::slice::from_raw_parts_mut(data, len)
+        })
+    }
+}

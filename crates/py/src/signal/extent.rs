@@ -1,0 +1,173 @@
+//! Where signals and selections begin and end in time, and one value by its position.
+
+use isochrony_segment::SigSeg;
+use isochrony_store::{Selection as StoreSelection, StoreError};
+use pyo3::prelude::*;
+
+use crate::errors::{PackageError, Result};
+use crate::signal::Signal;
+use crate::signal::index::{as_index, is_index};
+use crate::signal::segment::Segment;
+use crate::signal::selection::Selection;
+use crate::time::{Time, seconds};
+
+/// Earliest and latest civil time of the selected indices, gaps included; None where no civil time is known.
+fn extent(selection: &StoreSelection) -> Result<Option<(Time, Time)>> {
+    let signal = selection.signal();
+    let mut extent: Option<(Time, Time)> = None;
+    for part in selection.parts() {
+        let range = &part.range;
+        let start = match signal.time_of(range.start) {
+            Err(StoreError::NoCivilTime { .. }) => continue,
+            _ => crate::signal::conversion::time_of(signal, range.start)?,
+        };
+        let mut end = crate::signal::conversion::time_of(signal, range.end - 1)?;
+        end.value = signal.end_of_sample(range.end - 1)?;
+        end.gap = false;
+        extent = Some(match extent {
+            None => (start, end),
+            Some((first, last)) => (
+                if start.value < first.value {
+                    start
+                } else {
+                    first
+                },
+                if end.value > last.value { end } else { last },
+            ),
+        });
+    }
+    Ok(extent)
+}
+
+fn duration<'py>(py: Python<'py>, selection: &StoreSelection) -> Result<Bound<'py, PyAny>> {
+    let bits = match extent(selection)? {
+        Some((start, end)) => end.value.to_bits() - start.value.to_bits(),
+        None => selection
+            .signal()
+            .rate()
+            .duration_ns(selection.len())?
+            .to_bits(),
+    };
+    Ok(seconds(py, bits)?)
+}
+
+/// Refuses iteration, by which some mean values and some segments.
+fn not_iterable(what: &str) -> PackageError {
+    let message = format!(
+        "iterating over a {what} is refused, since it could mean values or segments: iterate over {what}.segments, or \
+         over isochrony.scan({what}), which reads block by block; {what}.values() is one array"
+    );
+    PackageError::new("StoreTypeError", "not_iterable", message)
+}
+
+#[pymethods]
+impl Selection {
+    /// Earliest civil time of the selected indices, gaps included; None where none is known, or nothing is selected.
+    #[getter]
+    fn start_time(&self) -> Result<Option<Time>> {
+        Ok(extent(&self.selection)?.map(|(start, _)| start))
+    }
+
+    /// Civil time at which the latest of the selected samples ends; None where `start_time` is.
+    #[getter]
+    fn end_time(&self) -> Result<Option<Time>> {
+        Ok(extent(&self.selection)?.map(|(_, end)| end))
+    }
+
+    /// Seconds from `start_time` to `end_time`, gaps included, a `fractions.Fraction`; where civil time is unknown, those
+    /// that the selected indices take at the nominal rate.
+    #[getter]
+    fn duration<'py>(&self, py: Python<'py>) -> Result<Bound<'py, PyAny>> {
+        duration(py, &self.selection)
+    }
+
+    /// The value at a position of `values()`, which counts from 0 at the first selected index; negative: from the end.
+    fn __getitem__<'py>(
+        &self,
+        py: Python<'py>,
+        key: &Bound<'py, PyAny>,
+    ) -> Result<Bound<'py, PyAny>> {
+        if !is_index(key) {
+            let got = key.get_type().name()?;
+            let message = format!(
+                "got {got} where a position in a selection is expected; cut the signal instead, \
+                 selection.signal[a:b], or the array, selection.values()[a:b]"
+            );
+            return Err(PackageError::new("StoreTypeError", "bad_key", message).into());
+        }
+        let segment = at_position(&self.selection, as_index(key)?)?;
+        Ok(crate::signal::segment::values(py, &segment)?.get_item(0)?)
+    }
+
+    fn __iter__(&self) -> Result<Py<PyAny>> {
+        Err(not_iterable("selection").into())
+    }
+}
+
+/// The one-sample segment at a position of `values()`.
+fn at_position(selection: &StoreSelection, position: i64) -> Result<SigSeg> {
+    let length = selection.len();
+    let mut at = position + if position < 0 { length } else { 0 };
+    if at < 0 {
+        at = length;
+    }
+    for part in selection.parts() {
+        let here = part.range.end - part.range.start;
+        if at < here {
+            let index = part.range.start + at;
+            return Ok(selection.signal().select(index..index + 1)?.as_segment()?);
+        }
+        at -= here;
+    }
+    let message = format!(
+        "position {position} is outside the selection of {length} indices of signal {:?}; give one from {} to {}",
+        selection.signal().name(),
+        -length,
+        length - 1
+    );
+    Err(PackageError::new("StoreIndexError", "out_of_bounds", message).into())
+}
+
+#[pymethods]
+impl Signal {
+    /// Earliest civil time of the signal; None where none is known, or there are no samples.
+    #[getter]
+    fn start_time(&self, py: Python<'_>) -> Result<Option<Time>> {
+        self.pick(py, None, Default::default())?.start_time()
+    }
+
+    /// Civil time at which the latest sample ends; None where `start_time` is.
+    #[getter]
+    fn end_time(&self, py: Python<'_>) -> Result<Option<Time>> {
+        self.pick(py, None, Default::default())?.end_time()
+    }
+
+    /// Seconds from `start_time` to `end_time`, gaps included, a `fractions.Fraction`; where civil time is unknown, those
+    /// that the indices take at the nominal rate.
+    ///
+    /// >>> import isochrony as iso, numpy as np, tempfile
+    /// >>> store = iso.open(tempfile.mkdtemp() + "/a.iso", "x")
+    /// >>> signal = store.create("p", dtype="i2", rate=100, start="2026-01-01")
+    /// >>> _ = signal.append(np.zeros(250, "i2"))
+    /// >>> signal.start_time, signal.end_time, signal.duration
+    /// (Time('2026-01-01T00:00:00Z'), Time('2026-01-01T00:00:02.500Z'), Fraction(5, 2))
+    #[getter]
+    fn duration<'py>(&self, py: Python<'py>) -> Result<Bound<'py, PyAny>> {
+        self.pick(py, None, Default::default())?.duration(py)
+    }
+
+    /// The gap-free segments, in index order; none spans a gap or a clock step. No samples are copied.
+    #[getter]
+    fn segments(&self, py: Python<'_>) -> Result<Vec<Segment>> {
+        self.pick(py, None, Default::default())?.segments(py)
+    }
+
+    /// Civil times of all indices, gaps included, in step with `values()`; see `Selection.times`.
+    fn times<'py>(&self, py: Python<'py>) -> Result<Bound<'py, PyAny>> {
+        self.pick(py, None, Default::default())?.times(py)
+    }
+
+    fn __iter__(&self) -> Result<Py<PyAny>> {
+        Err(not_iterable("signal").into())
+    }
+}

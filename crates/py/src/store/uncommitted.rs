@@ -1,0 +1,88 @@
+//! The warning of changes that are lost: their store was dropped, or the program ended, without a commit.
+//!
+//! `close` and the end of a `with` block commit, or forget as they were asked to; an exception inside of the block is
+//! told already. So only stores that were never closed are warned of, once each.
+
+use std::ffi::CString;
+
+use isochrony_store::Store;
+use pyo3::prelude::*;
+
+use super::handle::OpenStore;
+
+/// Most names in a message.
+const MAX_NAMES: usize = 3;
+
+/// What is lost if the store is dropped now; None if nothing is.
+pub(crate) fn message(store: &Store) -> Option<String> {
+    if store.is_closed() || !store.is_writable() || !store.has_pending() {
+        return None;
+    }
+    let signals = store.pending_signals();
+    let samples: i64 = signals.iter().map(|(_, samples)| samples).sum();
+    let what = match (samples, signals.len()) {
+        (0, 0) => "changes".to_owned(),
+        (0, n) => format!("changes of {}", count(n as i64, "signal")),
+        (samples, n) => format!(
+            "{} of {}",
+            count(samples, "sample"),
+            count(n as i64, "signal")
+        ),
+    };
+    let mut names: Vec<&str> = signals
+        .iter()
+        .map(|(name, _)| name.as_str())
+        .take(MAX_NAMES)
+        .collect();
+    if signals.len() > MAX_NAMES {
+        names.push("...");
+    }
+    let names = match names.is_empty() {
+        true => String::new(),
+        false => format!(" ({})", names.join(", ")),
+    };
+    Some(format!(
+        "{}: {what}{names} were not committed and are lost; call store.commit() or store.close(), or open the store in \
+         a with block",
+        store.path().display()
+    ))
+}
+
+fn count(n: i64, what: &str) -> String {
+    let plural = if n == 1 { "" } else { "s" };
+    format!("{n} {what}{plural}")
+}
+
+/// Emits the warning. What is being raised stays so, and a filter that turns warnings into errors has it printed, since
+/// nobody could catch it.
+pub(crate) fn warn(py: Python<'_>, message: &str) {
+    let raised = PyErr::take(py);
+    let emit = || -> PyResult<()> {
+        let category = py
+            .import("isochrony.errors")?
+            .getattr("UncommittedWarning")?;
+        let message = CString::new(message.replace('\0', "?"))?;
+        PyErr::warn(py, &category, &message, 1)
+    };
+    if let Err(error) = emit() {
+        error.write_unraisable(py, None);
+    }
+    if let Some(raised) = raised {
+        raised.restore(py);
+    }
+}
+
+/// Called at exit, while Python code can still run: warns of stores that are still open.
+#[pyfunction]
+fn warn_at_exit(py: Python<'_>) {
+    for store in OpenStore::all() {
+        store.warn_of_uncommitted(py);
+    }
+}
+
+/// Registers the function. Behind that of `interpreter`, since the last registered is called first.
+pub(crate) fn warn_before_exit(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    let warn = pyo3::wrap_pyfunction!(warn_at_exit, module)?;
+    let register = module.py().import("atexit")?.getattr("register")?;
+    register.call1((warn,)).map(drop)
+}

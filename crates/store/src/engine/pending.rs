@@ -1,0 +1,58 @@
+//! What waits for the next commit.
+
+use super::Engine;
+use super::slot::SlotInner;
+use crate::op::SignalId;
+use crate::state::SignalState;
+
+impl Engine {
+    /// Whether anything waits for a commit.
+    #[must_use]
+    pub fn has_pending(&self) -> bool {
+        let shared = &*self.shared;
+        !shared.core().structural.is_empty()
+            || shared
+                .active()
+                .iter()
+                .filter_map(|id| shared.slot(*id))
+                .any(|slot| slot.lock().is_pending())
+    }
+
+    /// Names of the signals of which changes wait for a commit, and how many samples each has more than at the last one.
+    #[must_use]
+    pub fn pending_signals(&self) -> Vec<(String, i64)> {
+        let shared = &*self.shared;
+        let active = shared.active();
+        let slots = active.iter().filter_map(|id| shared.slot(*id));
+        let pending = slots.filter_map(|slot| slot.lock().pending_samples());
+        pending.collect()
+    }
+
+    /// Whether changes of one signal wait for a commit.
+    #[must_use]
+    pub fn has_pending_in(&self, id: SignalId) -> bool {
+        (self.shared.slot(id)).is_some_and(|slot| slot.lock().is_pending())
+    }
+}
+
+impl SlotInner {
+    /// Name of the signal and samples that wait for a commit; None if nothing does, or if the signal is removed.
+    pub(crate) fn pending_samples(&self) -> Option<(String, i64)> {
+        let state = self
+            .state
+            .as_ref()
+            .filter(|_| self.is_pending() && !self.removed)?;
+        let samples = |state: &SignalState| state.end - state.gaps.missing_within(0..state.end);
+        let before = self
+            .committed
+            .as_deref()
+            .filter(|_| !self.created)
+            .map(samples);
+        let new = match (before, self.created) {
+            (Some(before), _) => samples(state) - before,
+            (None, true) => samples(state),
+            (None, false) => 0,
+        };
+        Some((state.name.to_string(), new.max(0)))
+    }
+}

@@ -1,0 +1,186 @@
+"""What the ends of a file of delimited text tell: delimiter, decimal commas, header, time column, last whole row."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import BinaryIO
+
+from ..errors import BadSourceError
+from .block import Options, Remark
+from .columns import LACKS_ZONE, is_calendar_time, is_time_name, lacks_zone, parse_times
+
+__all__ = ["SAMPLE_BYTES", "TableLook"]
+
+SAMPLE_BYTES = 65_536
+_POINT = re.compile(r"[+-]?\d*\.\d+([eE][+-]?\d+)?")
+_COMMA = re.compile(r"[+-]?\d+,\d+([eE][+-]?\d+)?")
+
+
+class TableLook:
+    """What the ends of a file tell: delimiter, header, kinds of columns, where the last whole row ends."""
+
+    def __init__(self, path: Path) -> None:
+        with path.open("rb") as file:
+            raw = file.read(SAMPLE_BYTES)
+            self.whole_end = file.seek(0, io.SEEK_END)
+            self.end = _last_line_end(file, self.whole_end)
+        if not raw.strip():
+            raise BadSourceError("is empty; fetch it again, or leave it out")
+        if b"\0" in raw:
+            raise BadSourceError("is not text; leave it out, or give it the suffix of its format")
+        self.encoding = _encoding(raw)
+        text = raw.decode(self.encoding.replace("utf8", "utf-8-sig"), "replace")
+        lines = text.splitlines()
+        if len(raw) == SAMPLE_BYTES:
+            lines = lines[:-1] or lines
+        remarks = [line for line in lines if line.startswith("#")]
+        self.skipped = next((at for at, line in enumerate(lines) if not line.startswith("#")), len(lines))
+        lines = lines[self.skipped :]
+        if not lines:
+            raise BadSourceError("holds nothing but comment lines; leave it out")
+        self.delimiter = _delimiter(lines[:50])
+        rows = [row for row in csv.reader(lines, delimiter=self.delimiter) if row]
+        first = rows[0]
+        below = rows[1] if len(rows) > 1 else []
+        self.rows = len(rows)
+        self.whole = len(raw) < SAMPLE_BYTES
+        self.has_commas = self.delimiter != "," and _have_decimal_commas(rows)
+        if self.has_commas:
+            rows = [
+                [cell.replace(",", ".") if _COMMA.fullmatch(cell.strip()) else cell for cell in row] for row in rows
+            ]
+        # A header is a row without numbers or times above one that has some.
+        self.header = any(map(is_time_name, first)) or (
+            not any(_is_value(cell) for cell in first) and any(_is_value(cell) for cell in below)
+        )
+        titles = first
+        if not self.header and remarks[: self.skipped]:
+            titles = self._remarked_titles(remarks[self.skipped - 1], len(first)) or first
+        self.names = (
+            [name.strip() or f"column{i + 1}" for i, name in enumerate(titles)]
+            if self.header or titles is not first
+            else [f"column{i + 1}" for i in range(len(first))]
+        )
+        self.titled = self.header or titles is not first
+        if len(set(self.names)) < len(self.names):
+            raise BadSourceError("has two columns of the same name; rename one of them in the first row")
+        self.body = rows[1:] if self.header else rows
+
+    def _remarked_titles(self, remark: str, count: int) -> list[str] | None:
+        """Titles in the last remark above the rows, as `numpy.savetxt` writes them."""
+        titles = next(csv.reader([remark.lstrip("# ")], delimiter=self.delimiter), [])
+        return titles if len(titles) == count and not any(map(_is_value, titles)) else None
+
+    @property
+    def first_row(self) -> int:
+        """Number of the first row with values."""
+        return self.skipped + (2 if self.header else 1)
+
+    def time_column(self, options: Options) -> str | None:
+        """Name of the time column; None if there is none."""
+        if options.time_column is not None:
+            if options.time_column not in self.names:
+                raise BadSourceError(f"has no column {options.time_column!r}; it has {', '.join(self.names)}")
+            return options.time_column
+        if self.titled:
+            for name in self.names:
+                if is_time_name(name):
+                    return name
+        for name, cell in zip(self.names, self.body[0] if self.body else [], strict=False):
+            if is_calendar_time(cell) and _is_time(cell):
+                return name
+        return None
+
+    def remarks(self, time: str | None, options: Options) -> Iterator[Remark]:
+        """What was assumed of a table whose time column is `time`."""
+        if self.has_commas:
+            yield Remark("its numbers were read with decimal commas")
+        if time is None or options.zone is not None or not self.body:
+            return
+        place = self.names.index(time)
+        if place < len(self.body[0]) and lacks_zone(self.body[0][place]) and "utc" not in time.lower():
+            yield Remark(LACKS_ZONE)
+
+    def why_no_recording(self) -> str:
+        """A sentence about a table that is no recording."""
+        count = len(self.body)
+        rows = f"{count} rows" if self.whole else f"more than {count} rows"
+        text = [
+            name
+            for i, name in enumerate(self.names)
+            if any(i < len(row) and not _is_value(row[i]) for row in self.body)
+        ]
+        words = f", with text in {text[0]}" if text else ""
+        return (
+            f"is a table of {rows} and {len(self.names)} columns without a time column{words}, "
+            "not a recording; name its time column 'time', or give rate=HZ if rows are samples"
+        )
+
+
+def _delimiter(lines: list[str]) -> str:
+    """What separates fields: the character that cuts most lines into one number of fields, of at least two."""
+    best, most = ",", 0.0
+    # Where several do, a comma is that of decimals.
+    for one in ";\t|,":
+        counts = Counter(len(row) for row in csv.reader(lines, delimiter=one) if row)
+        fields, agreeing = counts.most_common(1)[0] if counts else (0, 0)
+        if fields > 1 and agreeing / counts.total() > most:
+            best, most = one, agreeing / counts.total()
+    return best
+
+
+def _have_decimal_commas(rows: list[list[str]]) -> bool:
+    """Whether cells are numbers with decimal commas, and none with points."""
+    commas = False
+    for row in rows:
+        for cell in row:
+            if _POINT.fullmatch(cell.strip()):
+                return False
+            commas = commas or _COMMA.fullmatch(cell.strip()) is not None
+    return commas
+
+
+def _encoding(raw: bytes) -> str:
+    """UTF-8, or Latin 1 where that is none: so are the degree and micro signs of older programs."""
+    try:
+        # A character may be cut at the end of the sample.
+        raw[: len(raw) - 3 if len(raw) == SAMPLE_BYTES else None].decode()
+    except UnicodeDecodeError as error:
+        return "utf8" if error.start >= len(raw) - 4 else "latin1"
+    return "utf8"
+
+
+def _last_line_end(file: BinaryIO, size: int) -> int:
+    """Where the last line that has an end ends; the size of the file if only blanks follow it."""
+    at, is_blank = size, True
+    while at > 0:
+        first = max(at - SAMPLE_BYTES, 0)
+        file.seek(first)
+        stretch = file.read(at - first)
+        place = max(stretch.rfind(end) for end in (b"\n", b"\r"))
+        if place >= 0:
+            return first + place + 1 if stretch[place + 1 :].strip() or not is_blank else size
+        is_blank = is_blank and not stretch.strip()
+        at = first
+    return 0
+
+
+def _is_value(cell: str) -> bool:
+    try:
+        float(cell)
+    except ValueError:
+        return cell.strip().lower() in ("true", "false") or _is_time(cell)
+    return True
+
+
+def _is_time(cell: str) -> bool:
+    try:
+        parse_times([cell])
+    except (BadSourceError, ValueError):
+        return False
+    return True

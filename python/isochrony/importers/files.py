@@ -1,0 +1,185 @@
+"""`import_files`: files of any format, raw ones too, into a store, by path and keywords."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import warnings
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Unpack
+
+from ..errors import UsageError
+from .destination import check_destination, is_store, open_destination
+from .driver import Progress, feed_files
+from .keywords import ImportKeywords, checked, takes_import_options
+from .registry import formats
+from .sources import expand, printable_path
+from .summary import ImportSummary
+
+if TYPE_CHECKING:
+    from .._native import Store
+
+__all__ = ["import_files", "import_recordings"]
+
+Paths = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
+
+_FOR_RAW = ("preset", "dtype")
+_TABLES = ("csv", "parquet")
+_FOR_TABLES = ("time_column", "columns", "time_unit", "zone", "ignore_times")
+_FOR_FORMATS = ("start", "signal", "full_scale", "encoding", *_FOR_TABLES)
+# What `Store.import_raw` takes.
+_TAKEN_BY_RAW = (
+    "layout", "preset", "dtype", "rate", "unit", "gap_slip", "alpha", "initial_rate", "max_gap", "value_jump",
+    "partial", "follow",
+)  # fmt: skip
+_SHOWN = 3
+
+
+@takes_import_options
+def import_files(
+    store: Store | str | os.PathLike[str],
+    files: Paths,
+    *,
+    progress: Progress | None = None,
+    **options: Unpack[ImportKeywords],
+) -> ImportSummary:
+    """Import recordings: a file, several, a folder with all below it, or a pattern such as ``day*/*.wav``.
+
+    A bad file never stops the others: it is refused with its reason, in the summary and as a warning. Importing again
+    imports only what is new, also of files that have grown.
+
+    A signal is named by the file's path below the folder that is named, or below the deepest folder that holds all the
+    files, without its suffix; ``signal=``, ``layout=`` or the file itself may name it otherwise. Files that differ in
+    their suffix only are signals of their full names. A file without a time that belongs to a signal with samples of
+    another file is a run of its own there, since nobody knows how it follows on.
+
+    Parameters:
+        store: open for writing, or the path of one, which is made if it is missing.
+        files: path or pattern, or several; hidden files and stores are left out.
+        progress: called at most ten times a second with bytes done, bytes in all, files done, files in all.
+        {import_options}
+
+    Returns:
+        What became of every file and signal; it prints as a few lines.
+
+    Raises:
+        UsageError: a path that does not exist, nothing to import, or options that do not go together.
+        OptionError: an option that has none of its legal values.
+        IsochronyError: the store cannot be written; what was committed stays.
+
+    >>> import numpy as np, isochrony as iso, tempfile, pathlib
+    >>> folder = pathlib.Path(tempfile.mkdtemp())
+    >>> np.save(folder / "a.npy", np.arange(500, dtype="i2"))
+    >>> summary = iso.import_files(folder / "s.iso", folder / "*.npy", rate=100, start="2024-05-01T12:00:00Z")
+    >>> [(one["status"], one["signals"]) for one in summary["results"]]
+    [('imported', ['a'])]
+    """
+    summary = import_recordings(store, files, progress, options)
+    if summary["problems"]:
+        some = "; ".join(f"{path}: {reason}" for path, reason in summary["problems"][:_SHOWN])
+        more = len(summary["problems"]) - _SHOWN
+        warnings.warn(
+            f"{len(summary['problems'])} of the files were not imported, or not as a whole: {some}"
+            + (f"; and {more} more, in the summary's problems" if more > 0 else ""),
+            stacklevel=2,
+        )
+    return summary
+
+
+def import_recordings(
+    store: Store | str | os.PathLike[str], files: Paths, progress: Progress | None, options: Mapping[str, Any]
+) -> ImportSummary:
+    """As `import_files`, without a warning: the caller shows the summary."""
+    given = checked(options)
+    is_raw = _check_together(given)
+    paths = expand(files)
+    for path in paths:
+        if is_store(path):
+            raise UsageError(
+                f"{printable_path(path)} is an Isochrony store, not recordings; name the recordings to import"
+            )
+    if is_raw:
+        _check_folder(paths)
+    with contextlib.ExitStack() as stack:
+        opened: Any = store
+        if isinstance(store, str | os.PathLike):
+            _check_not_empty(paths, follow=given["follow"])
+            check_destination(Path(store))
+            opened = stack.enter_context(open_destination(store))
+        if not hasattr(opened, "ingest"):
+            raise UsageError(
+                f"got {type(store).__name__} where a store is expected; give its path, or what "
+                "iso.open(PATH, mode='a') gives"
+            )
+        if not is_raw:
+            return feed_files(opened, paths, given, progress)
+        raw = opened.import_raw(paths[0], progress=progress, **{name: given[name] for name in _TAKEN_BY_RAW})
+        results = [
+            {"path": path, "status": "kept" if kept else "refused", "signals": [], "samples": 0, "reason": reason}
+            for (path, reason), kept in zip(raw["problems"], raw["kept"], strict=True)
+        ]
+        return ImportSummary(raw, remarks=[], results=results)
+
+
+def _check_folder(paths: list[Path]) -> None:
+    """Refuse other sources of raw recordings than one folder."""
+    if len(paths) > 1:
+        raise UsageError(f"raw recordings are imported by folder, got {len(paths)} paths; name the one that holds them")
+    if not paths[0].is_dir() and paths[0].exists():
+        parent = printable_path(paths[0].absolute().parent)
+        raise UsageError(f"{printable_path(paths[0])} is a file; raw recordings are imported by folder: name {parent}")
+
+
+def _check_not_empty(paths: list[Path], *, follow: bool) -> None:
+    """Refuse folders without files before a store is made.
+
+    Raises:
+        UsageError: a path that does not exist, or no file.
+    """
+    for path in paths:
+        if not path.exists():
+            raise UsageError(f"{printable_path(path)} does not exist; name a folder or a file of recordings")
+    if not follow and not any(not path.is_dir() or any(names for _, _, names in os.walk(path)) for path in paths):
+        shown = ", ".join(map(printable_path, paths[:_SHOWN]))
+        raise UsageError(f"{shown} holds no files; name the folder that holds the recordings")
+
+
+def _check_together(given: Mapping[str, Any]) -> bool:
+    """Whether the files are raw. Options that would be ignored are errors.
+
+    Raises:
+        UsageError: options that do not go together, or that are missing.
+    """
+    stated = {name for name, value in given.items() if value is not None and value is not False}
+    name_of_format = given["format"]
+    implied = [name for name in _FOR_RAW if name in stated]
+    if name_of_format == "raw" or (name_of_format is None and implied):
+        return _check_raw(given, stated, implied)
+    if name_of_format is not None and name_of_format not in {one.name for one in formats()}:
+        known = ", ".join(["raw", *(one.name for one in formats())])
+        raise UsageError(f"unknown format {name_of_format!r}; known are {known}")
+    for name in implied:
+        raise UsageError(f"{name}= is for raw recordings; leave it out, or use format=raw")
+    if "encoding" in stated and name_of_format not in (None, "mseed"):
+        raise UsageError("encoding= is for miniSEED; leave it out, or use format=mseed")
+    for name in _FOR_TABLES:
+        if name in stated and name_of_format not in (None, *_TABLES):
+            raise UsageError(f"{name}= is for tables; leave it out, or use format={' or '.join(_TABLES)}")
+    if "ignore_times" in stated and "rate" not in stated:
+        raise UsageError("ignore_times= needs the rate at which rows follow on each other; give rate=HZ")
+    return False
+
+
+def _check_raw(given: Mapping[str, Any], stated: set[str], implied: list[str]) -> bool:
+    because = "" if given["format"] else f", as {implied[0]}= says that these are"
+    other = "" if given["format"] else ", or name the format of the files with format="
+    for name in _FOR_FORMATS:
+        if name in stated:
+            raise UsageError(f"{name}= does not apply to raw recordings{because}; leave it out{other}")
+    missing = [] if "preset" in stated else [name for name in ("layout", "dtype", "rate") if name not in stated]
+    if missing:
+        options = ", ".join(f"{name}=" for name in missing)
+        other = "" if given["format"] else "; if the files have a format of their own, name it with format="
+        raise UsageError(f"raw recordings do not describe themselves: give {options}, or a preset={other}")
+    return True

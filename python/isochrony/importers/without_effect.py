@@ -1,0 +1,85 @@
+"""Options of an import that have no effect on a file: nothing that a user states is ignored in silence."""
+
+from __future__ import annotations
+
+import bisect
+from collections.abc import Iterator
+from fractions import Fraction
+from typing import Any
+
+from .block import Options
+from .sources import Source
+
+__all__ = ["SignalNames", "stored_otherwise", "unused_options"]
+
+# Rates that differ by less are the same clock's, as in the session.
+_SAME_RATE = Fraction(1, 1000)
+
+
+class SignalNames:
+    """The names of the signals of a store, as they were when first asked for."""
+
+    def __init__(self, store: Any) -> None:
+        self._store = store
+        self._names: list[str] | None = None
+        self._files: dict[str, frozenset[str]] = {}
+
+    def hold(self, name: str, key: str) -> bool:
+        """Whether signals of that name, or below it, have samples of a file, by how provenance names it."""
+        if name not in self._files:
+            events = (event for one in self.of(name) for event in self._store[one].events.find(kind="import"))
+            self._files[name] = frozenset(
+                f"{fields['folder']}/{file[0]}"
+                for event in events
+                for fields in [event.fields]
+                for file in fields["files"]
+            )
+        return key in self._files[name]
+
+    def of(self, name: str) -> list[str]:
+        """Signals of that name, or below it."""
+        if self._names is None:
+            self._names = sorted(self._store.keys())
+        first = bisect.bisect_left(self._names, f"{name}/")
+        # The character behind the slash.
+        end = bisect.bisect_left(self._names, f"{name}0")
+        at = bisect.bisect_left(self._names, name)
+        exact = self._names[at : at + 1]
+        return [one for one in exact if one == name] + self._names[first:end]
+
+
+def unused_options(source: Source, options: Options) -> Iterator[str]:
+    """A remark for each option that does not apply to files of the source's format."""
+    assert source.format is not None
+    for option in source.format.unused:
+        if getattr(options, option) not in (None, False):
+            yield f"{option}= does not apply to {source.format.name} files and was not used"
+
+
+def stored_otherwise(store: Any, names: SignalNames, source: Source, options: Options) -> Iterator[str]:
+    """A remark for each option that would make of a source that is known something else than what is stored of it."""
+    assert source.format is not None
+    if options.rate is None and options.unit is None and options.start is None:
+        return
+    for name in names.of(options.signal or source.signal):
+        for option, stored, differs in _compared(store[name], options):
+            if differs and option not in source.format.unused:
+                yield (
+                    f"is stored already in signal {name!r}, with {stored}, and {option}= does not change that; "
+                    "import it as another signal with signal=, or delete that signal first"
+                )
+
+
+def _compared(signal: Any, options: Options) -> Iterator[tuple[str, str, bool]]:
+    """What a stored signal has, and whether it differs, for each option that is given."""
+    if options.rate is not None:
+        stored = signal.rate.fraction
+        yield "rate", f"{float(stored):.9g} Hz", abs(options.rate / stored - 1) > _SAME_RATE
+    if options.unit is not None:
+        unit = signal.unit
+        yield "unit", f"unit {unit}" if unit else "no unit", options.unit != unit
+    if options.start is not None:
+        half_ns = 500_000_000 / float(signal.rate)
+        starts = [run.start_time for run in signal.runs() if run.start_time is not None]
+        is_near = any(abs(start.ns - options.start.ns) <= half_ns for start in starts)
+        yield "start", f"start {min(starts).isoformat()}" if starts else "no civil time", not is_near
