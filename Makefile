@@ -4,6 +4,7 @@
 #
 #   make demo    build for speed, make an hour of recordings, import, find, draw
 #   make test    every test, Rust and Python
+#   make wheel   a wheel and a source distribution into dist/, tried in an empty environment of each Python at hand
 #   make lint    formatting, lints and types of both
 #   make generate  methods of plans and the operator reference, from the operators' declarations
 #   make bench   measured ratios against bare loops and peers
@@ -42,7 +43,7 @@ TEST_PROFILE := tested
 # the same: with it dependencies have the features that the extension asks for, and are compiled once for both.
 CARGO_TEST := cargo test --locked --workspace --profile $(TEST_PROFILE)
 
-.PHONY: help demo test lint generate bench fuzz soak attack fmt lock clean
+.PHONY: help demo wheel test-wheel test lint generate bench fuzz soak attack fmt lock clean
 .PHONY: build-release build-test build-example test-rust test-python lint-rust lint-python
 
 help:
@@ -85,6 +86,26 @@ build-example:
 
 demo: build-release
 	$(BIN)/isochrony demo --dir $(DEMO_DIR)
+
+# --- packages -----------------------------------------------------------------
+
+# The wheel is built of the unpacked source distribution, so both are known to be whole. Its tag names the oldest glibc
+# with which it runs, which is about this machine's: build where the oldest one is.
+wheel: $(VENV)/.demo-env
+	rm -rf dist
+	$(BIN)/maturin sdist --out dist
+	mkdir dist/source && tar --extract --gzip --strip-components=1 --directory dist/source --file dist/isochrony-*.tar.gz
+	cd dist/source && CARGO_TARGET_DIR=$(abspath target) PATH="$(abspath $(BIN)):$$PATH" \
+	  maturin build --release --locked --out ..
+	rm -rf dist/source
+	$(BIN)/python tools/try_wheel.py dist/*
+
+# The same of what the tests were built of, for this machine's glibc, which costs no compiling.
+test-wheel: build-test
+	rm -rf target/wheels
+	$(BIN)/maturin sdist --out target/wheels
+	$(BIN)/maturin build --locked --profile $(TEST_PROFILE) --out target/wheels
+	$(BIN)/python tools/try_wheel.py target/wheels/*
 
 # --- tests --------------------------------------------------------------------
 
@@ -156,4 +177,4 @@ lock: | $(BIN)/python
 	  --upgrade requirements/dev.in -o $(LOCK)
 
 clean:
-	rm -rf $(VENV) demo .mypy_cache .ruff_cache .pytest_cache
+	rm -rf $(VENV) demo dist .mypy_cache .ruff_cache .pytest_cache

@@ -19,6 +19,11 @@ def test_the_extras_are_those_of_the_package() -> None:
     assert names == EXTRAS
 
 
+def test_the_readme_says_what_each_extra_brings() -> None:
+    rows = re.findall(r"^\| `(\w+)` \| ([\w, ]+) \|", (PROJECT.parent / "README.md").read_text(), re.M)
+    assert {extra: tuple(brought.split(", ")) for extra, brought in rows if extra != "all"} == EXTRAS
+
+
 @pytest.mark.parametrize("extra", sorted(EXTRAS))
 def test_a_missing_library_names_its_extra(extra: str, monkeypatch: pytest.MonkeyPatch) -> None:
     for package in EXTRAS[extra]:

@@ -114,6 +114,11 @@ class Chain:
             ) from error
         return cls(NativePlan.from_json(text, store, *_allowed(allow_functions)))
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        from .pickling import reduced
+
+        return reduced(self)
+
     def __eq__(self, other: object) -> bool:
         return self._native == other._native if isinstance(other, Chain) else NotImplemented
 

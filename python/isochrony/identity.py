@@ -223,6 +223,9 @@ def _object(kind: str, value: Any, met: _Met) -> bytes:
         # They show how many samples they have, which runs change.
         shown = [str(getattr(value, one, "")) for one in ("name", "ranges", "uuid")]
         return _hashed(kind, *(one.encode() for one in shown))
+    if kind == "isochrony.Event":
+        # Its pickle says which process made it.
+        return _hashed(kind, *(met.digest(getattr(value, one)) for one in ("id", "kind", "start", "end", "fields")))
     if isinstance(value, Table):
         return _hashed(kind, met.digest(dict(value.items())), met.digest(value.units))
     if isinstance(value, _LOCKS):

@@ -60,6 +60,10 @@ class Plan(
     Each method adds an operator and gives a new plan; the old one can be used again, so plans branch and are
     combined. Where a method says "float32 for float32", values of calibrated samples are float64.
 
+    A plan can be pickled, also into other processes. There it reads each signal as a run would have read it when the
+    plan was pickled, whatever is appended meanwhile. Arrays go with it; functions must be importable there (a lambda
+    travels by cloudpickle only). A plan that writes or that listens to a feed is refused.
+
     >>> import numpy as np, isochrony as iso
     >>> loud = iso.scan(np.arange(12) % 5, rate=100).rewindow(4).filter(lambda s: s.std() > 1.5)
     >>> loud.map(lambda s: s - s.mean()).collect()

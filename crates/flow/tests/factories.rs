@@ -240,6 +240,13 @@ fn saved_factory_operators_are_made_by_the_catalog() {
     for part in ["each", "a function of this process", "expression"] {
         assert!(error.to_string().contains(part), "{error}");
     }
+    let Err(error) = plan.each(|_| Ok(())).unwrap().to_sent() else {
+        panic!("a closure was sent")
+    };
+    assert_eq!(error.code(), "not_picklable");
+    for part in ["each", "an object of this process", "build the plan"] {
+        assert!(error.to_string().contains(part), "{error}");
+    }
 }
 
 #[test]

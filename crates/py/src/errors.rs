@@ -244,7 +244,7 @@ fn store_class(code: &str) -> &'static str {
         }
         "out_of_bounds" => "StoreIndexError",
         "gap_in_selection" | "clock_step_in_selection" => "GapError",
-        "dtype_mismatch" => "StoreTypeError",
+        "dtype_mismatch" | "not_picklable" => "StoreTypeError",
         "too_large" | "no_memory_for_file" => "StoreMemoryError",
         "io"
         | "disk_full"

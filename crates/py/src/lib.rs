@@ -56,7 +56,7 @@ pub mod _native {
     #[pymodule_export]
     use crate::signal::counts::Counts;
     #[pymodule_export]
-    use crate::signal::events::{Event, Events};
+    use crate::signal::events::{_unpickled_event, Event, Events};
     #[pymodule_export]
     use crate::signal::filling::prefetch;
     #[pymodule_export]
@@ -69,6 +69,8 @@ pub mod _native {
     use crate::signal::runs::Run;
     #[pymodule_export]
     use crate::signal::segment::Segment;
+    #[pymodule_export]
+    use crate::signal::segment_pickling::_unpickled_segment;
     #[pymodule_export]
     use crate::signal::selection::Selection;
     #[pymodule_export]
@@ -87,7 +89,9 @@ pub mod _native {
         save_machine_profile,
     };
     #[pymodule_export]
-    use crate::store::opening::{_reopen, open};
+    use crate::store::opening::open;
+    #[pymodule_export]
+    use crate::store::pickling::{_unpickled_selection, _unpickled_signal, _unpickled_store};
     #[pymodule_export]
     use crate::table::NativeTable;
     #[pymodule_export]

@@ -2,8 +2,8 @@
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, PoisonError, RwLock};
 
 use isochrony_segment::{Buffer, BufferKind};
 
@@ -17,6 +17,7 @@ use crate::layout::flat::Flat;
 use crate::lease::Copies;
 use crate::media::{Media, MediaFile};
 use crate::op::SignalId;
+use crate::snapshot::PinnedStore;
 use crate::state::SignalState;
 
 enum Access {
@@ -33,6 +34,8 @@ pub(crate) struct Backend {
     pub(crate) held: Held,
     /// Where copies of those go that lie in its files.
     pub(crate) copies: Copies,
+    /// What is shown instead of the newest commit, until a refresh.
+    pinned: RwLock<Option<Arc<PinnedStore>>>,
 }
 
 macro_rules! either {
@@ -61,7 +64,21 @@ impl Backend {
             closed: AtomicBool::new(false),
             held: Held::default(),
             copies: Copies::default(),
+            pinned: RwLock::default(),
         }
+    }
+
+    /// Shows the signals of a snapshot until a refresh.
+    pub(crate) fn pin(&self, pinned: PinnedStore) {
+        *self.pinned.write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(pinned));
+    }
+
+    fn pinned(&self) -> Option<Arc<PinnedStore>> {
+        if let Access::Writer(_) = &self.access {
+            return None;
+        }
+        let pinned = self.pinned.read().unwrap_or_else(PoisonError::into_inner);
+        pinned.clone()
     }
 
     pub(crate) fn path(&self) -> &Path {
@@ -125,14 +142,29 @@ impl Backend {
     }
 
     pub(crate) fn catalogue(&self) -> Result<Vec<(SignalId, String)>, StoreError> {
+        if let Some(pinned) = self.pinned() {
+            self.check_open("list signals")?;
+            return Ok(pinned.catalogue());
+        }
         Ok(either!(self, "list signals", x => x.catalogue()))
     }
 
     pub(crate) fn find(&self, name: &str) -> Result<Option<SignalId>, StoreError> {
+        if let Some(pinned) = self.pinned() {
+            self.check_open("look up a signal")?;
+            return Ok(pinned.find(name));
+        }
         Ok(either!(self, "look up a signal", x => x.find(name)))
     }
 
     pub(crate) fn state(&self, id: SignalId) -> Result<Arc<SignalState>, StoreError> {
+        let newest = || self.newest_state(id);
+        let pinned = self.pinned().and_then(|pinned| pinned.state(id, newest));
+        pinned.unwrap_or_else(newest)
+    }
+
+    /// As [`state`](Self::state), whatever snapshot is shown.
+    pub(crate) fn newest_state(&self, id: SignalId) -> Result<Arc<SignalState>, StoreError> {
         let state = either!(self, "read a signal", x => x.state(id));
         self.explain("read a signal", state)
     }
@@ -280,6 +312,15 @@ impl Backend {
     }
 
     pub(crate) fn sequence(&self) -> Result<u64, StoreError> {
+        if let Some(pinned) = self.pinned() {
+            self.check_open("read the sequence number")?;
+            return Ok(pinned.sequence);
+        }
+        self.newest_sequence()
+    }
+
+    /// As [`sequence`](Self::sequence), whatever snapshot is shown.
+    pub(crate) fn newest_sequence(&self) -> Result<u64, StoreError> {
         Ok(either!(self, "read the sequence number", x => x.sequence()))
     }
 
@@ -298,15 +339,34 @@ impl Backend {
         self.check_open("refresh")?;
         match &self.access {
             Access::Writer(_) => Ok(false),
-            Access::Reader(reader) => self.explain("refresh", reader.refresh()),
+            Access::Reader(reader) => {
+                let refreshed = self.explain("refresh", reader.refresh())?;
+                let mut pinned = self.pinned.write().unwrap_or_else(PoisonError::into_inner);
+                let was_behind =
+                    (pinned.take()).is_some_and(|pinned| pinned.sequence != reader.sequence());
+                Ok(refreshed || was_behind)
+            }
         }
     }
 
     /// As [`refresh`](Self::refresh), but only if a cheap look says that there may be something.
     pub(crate) fn refresh_if_moved(&self) -> Result<(), StoreError> {
         match &self.access {
-            Access::Reader(reader) if reader.may_have_moved() => self.refresh().map(drop),
+            Access::Reader(reader) if self.pinned().is_some() || reader.may_have_moved() => {
+                self.refresh().map(drop)
+            }
             _ => self.check_open("refresh"),
+        }
+    }
+
+    /// Takes in what was committed, if a cheap look says that there may be something, and goes on to show what is pinned.
+    pub(crate) fn take_in_commits(&self) -> Result<(), StoreError> {
+        self.check_open("read a snapshot")?;
+        match &self.access {
+            Access::Reader(reader) if reader.may_have_moved() => {
+                self.explain("read a snapshot", reader.refresh()).map(drop)
+            }
+            _ => Ok(()),
         }
     }
 

@@ -39,6 +39,16 @@ pub(crate) fn check(state: &SignalState) -> Result<(), StoreError> {
     stamps::check_ends(state)
 }
 
+/// The same of a state whose stamps are not there.
+///
+/// # Errors
+/// [`StoreError::DamagedTable`].
+pub(crate) fn check_without_stamps(state: &SignalState) -> Result<(), StoreError> {
+    gaps(state)?;
+    runs(state)?;
+    fit(state)
+}
+
 /// Looks for what [`check`] does not: samples of a signal without any run, and pieces of the fit that lie further from any
 /// of their stamps than they state.
 pub(crate) fn contradiction(state: &SignalState) -> Option<Contradiction> {

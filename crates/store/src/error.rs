@@ -1,6 +1,7 @@
 //! What can go wrong with a store: what happened, where, and how to mend it.
 
 mod code;
+mod snapshot;
 
 use std::path::PathBuf;
 
@@ -8,6 +9,8 @@ use isochrony_segment::{DType, SegmentError};
 use isochrony_time::TimeError;
 
 use crate::io_hint::io_hint;
+
+pub use snapshot::SnapshotError;
 
 /// An error of this crate. Paths are as given, ranges half open, in samples.
 #[allow(missing_docs)] // Fields whose names and messages tell all that there is to say.
@@ -457,6 +460,9 @@ pub enum StoreError {
     #[error("the store at {} was left unfinished by a crash; open it once with mode \"r+\" on a machine that may write to it", path.display())]
     NeedsRecovery { path: PathBuf },
 
+    /// An error of snapshots that are sent to other processes.
+    #[error(transparent)]
+    Snapshot(#[from] SnapshotError),
     /// An error of time arithmetic.
     #[error(transparent)]
     Time(#[from] TimeError),

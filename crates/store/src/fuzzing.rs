@@ -10,6 +10,7 @@ use crate::layout::zarr;
 use crate::meta::SignalMeta;
 use crate::op::{Op, SignalId};
 use crate::options::CreateOptions;
+use crate::snapshot::{SignalSnapshot, StoreSnapshot};
 use crate::state::{GAPS, GapTable, SignalState, Table};
 use crate::verify::metadata::compare;
 use crate::views::record::Record;
@@ -132,4 +133,16 @@ pub fn metadata(data: &[u8]) {
         let _ = compare(data, &zarr::signal_group(SignalId(1), &meta, None));
         let _ = compare(data, &zarr::data_array(&meta, 1000));
     }
+}
+
+/// Reads bytes as a snapshot of a store and of a signal; one of a signal that is accepted encodes to the same.
+pub fn snapshot(data: &[u8]) {
+    let _ = StoreSnapshot::from_bytes(data);
+    let Ok(snapshot) = SignalSnapshot::from_bytes(data) else {
+        return;
+    };
+    let bytes = snapshot.to_bytes().expect("what was decoded is encoded");
+    let again = SignalSnapshot::from_bytes(&bytes).expect("what was encoded is decoded");
+    // NaN is unlike itself: compare what is printed.
+    assert_eq!(format!("{snapshot:?}"), format!("{again:?}"));
 }

@@ -105,6 +105,31 @@ impl DataVersion {
             && self.content.get(&shard) == other.content.get(&shard)
     }
 
+    /// Whether that is so for each of the first `shards` shards.
+    pub(crate) fn has_content_of_first(&self, other: &Self, shards: u64) -> bool {
+        self.content_of_all == other.content_of_all
+            && self
+                .content
+                .range(..shards)
+                .eq(other.content.range(..shards))
+    }
+
+    /// The first of `shards` shards whose samples are no longer in the files of `now`, a later version of the same data:
+    /// some were replaced or taken away, and the file is another one.
+    pub(crate) fn first_replaced(&self, now: &Self, shards: u64) -> Option<u64> {
+        let is_replaced = |shard: &u64| {
+            !self.has_content_of(now, *shard) && self.file(*shard) != now.file(*shard)
+        };
+        if self.content_of_all != now.content_of_all {
+            return (0..shards).find(is_replaced);
+        }
+        let listed = |version: &Self| {
+            let mut shards = version.content.range(..shards).map(|(shard, _)| *shard);
+            shards.find(is_replaced)
+        };
+        [listed(self), listed(now)].into_iter().flatten().min()
+    }
+
     /// A checksum of what changes when valid samples of the first `shards` shards are replaced or taken away.
     pub(crate) fn content_of_first(&self, shards: u64) -> u32 {
         let listed = self.content.range(..shards);
@@ -303,6 +328,30 @@ mod tests {
         assert!(loaded.is_retired(0, &(0..10)));
         loaded.take_away(20..30, 100);
         assert!(loaded.is_retired(0, &(0..10)));
+    }
+
+    #[test]
+    fn samples_are_gone_once_they_were_changed_and_their_file_is_another() {
+        let before = DataVersion::default();
+        let mut after = before.clone();
+        after.take_away(250..260, 100);
+        // Marked invalid, and still in the file.
+        assert_eq!(before.first_replaced(&after, 4), None);
+        assert!(!before.has_content_of_first(&after, 4) && before.has_content_of_first(&after, 2));
+        after.replace_shard(2, "new-1");
+        assert_eq!(before.first_replaced(&after, 4), Some(2));
+        assert_eq!(before.first_replaced(&after, 2), None);
+        // Another file of the same samples.
+        let mut sealed = after.clone();
+        sealed.replace_array("new-2");
+        assert_eq!(after.first_replaced(&sealed, 4), None);
+        assert_eq!(before.first_replaced(&sealed, 4), Some(2));
+        // All shards are changed, without a list.
+        let mut absurd = before.clone();
+        absurd.take_away(0..i64::MAX, 1);
+        assert_eq!(before.first_replaced(&absurd, 4), None);
+        absurd.replace_shard(1, "new-3");
+        assert_eq!(before.first_replaced(&absurd, 4), Some(1));
     }
 
     #[test]

@@ -97,10 +97,16 @@ impl TimebaseId {
         timebase_of(Entry::Grid(start, rate))
     }
 
+    /// Whether its number means something in this process only: that of no signal.
+    #[must_use]
+    pub fn is_of_process(self) -> bool {
+        self.0 & MARK == MARK
+    }
+
     /// The timebase that this one comes of, and the ratio: itself and one, unless it was resampled.
     #[must_use]
     pub fn origin(self) -> (Self, Ratio) {
-        if self.0 & MARK != MARK {
+        if !self.is_of_process() {
             return (self, Ratio::ONE);
         }
         let at = (self.0 & !MARK) >> PLACE;

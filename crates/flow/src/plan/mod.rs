@@ -16,6 +16,7 @@
 //! | `index_order` | which plans may give the same index twice |
 //! | `workspace`, `partial_result` | memory that follows from a parameter; results of tasks |
 //! | `saved` | plans as JSON |
+//! | `sent` | plans for another process: JSON, and objects beside it |
 //! | `error` | all errors of plans |
 
 pub(crate) mod catalog;
@@ -34,6 +35,7 @@ pub(crate) mod port_type;
 pub(crate) mod reference;
 pub(crate) mod rows;
 pub(crate) mod saved;
+pub(crate) mod sent;
 pub(crate) mod workspace;
 
 use std::fmt;

@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
+use super::sent::SentObjects;
 use crate::{Operator, PlanError, PortType, RunOptions, SharedRecording};
 
 /// Which threads may execute an operator when there are several workers, and why, for `explain`.
@@ -65,6 +66,29 @@ pub trait OperatorFactory: Send + Sync {
             operator: self.label(),
             what: "a function of this process",
             mend: "write it as an expression or as an operator of its own",
+        })
+    }
+
+    /// Parameters in a plan that is sent to another process; what is no JSON goes into `objects`.
+    ///
+    /// # Errors
+    /// [`PlanError::NotSendable`] if it writes, or exists in this process only.
+    fn sent(&self, objects: &mut SentObjects) -> Result<Map<String, Value>, PlanError> {
+        let _ = objects;
+        let (what, mend) = match self.is_writer() {
+            true => (
+                "a writer of this process",
+                "send the plan before it, and write what that gives in one process",
+            ),
+            false => (
+                "an object of this process",
+                "build the plan in the process that runs it",
+            ),
+        };
+        Err(PlanError::NotSendable {
+            operator: self.label(),
+            what,
+            mend,
         })
     }
 

@@ -2,13 +2,33 @@
 
 use serde_json::{Map, Value, json};
 
-use super::graph::Graph;
+use super::graph::{Graph, GraphNode};
 use super::node::{Op, Plan, SEGMENT_SAMPLES};
 use crate::{Catalog, PlanError, PortType, SharedRecording};
 
 /// Finds the recording of a saved scan.
 pub type RecordingResolver<'a> =
     dyn Fn(&Map<String, Value>) -> Result<SharedRecording, PlanError> + 'a;
+
+impl GraphNode {
+    /// The node as JSON; `form`: of its recording, or its parameters.
+    pub(super) fn saved(&self, form: &Map<String, Value>) -> Value {
+        match &self.op {
+            Op::Scan { range, segment, .. } => {
+                let range = range.as_ref().map(|r| [r.start, r.end]);
+                json!({"op": "scan", "of": form, "range": range, "segment": segment})
+            }
+            op => json!({"op": op.name(), "params": form, "inputs": self.inputs}),
+        }
+    }
+}
+
+impl Graph {
+    /// A plan of these nodes as JSON.
+    pub(super) fn saved(&self, nodes: Vec<Value>) -> Value {
+        json!({"isochrony_plan": 1, "nodes": nodes, "output": self.outputs[0]})
+    }
+}
 
 impl Plan {
     /// The plan as JSON, nodes in topological order.
@@ -19,33 +39,20 @@ impl Plan {
         let graph = Graph::new(self);
         let nodes = graph.nodes.iter().map(|node| {
             Ok(match &node.op {
-                Op::Scan {
-                    recording,
-                    range,
-                    segment,
-                } => {
+                Op::Scan { recording, .. } => {
                     let saved = recording.0.saved().ok_or_else(|| PlanError::NotSaveable {
                         operator: format!("scan of {}", recording.0.port()),
                         what: "samples in memory",
                         mend: "store them as a signal and scan that",
                     })?;
-                    let range = range.as_ref().map(|r| [r.start, r.end]);
-                    json!({"op": "scan", "of": saved, "range": range, "segment": segment})
+                    node.saved(&saved)
                 }
-                Op::Apply {
-                    declaration,
-                    params,
-                } => {
-                    json!({"op": declaration.name, "params": params, "inputs": node.inputs})
-                }
-                Op::Factory(kept) => {
-                    let params = kept.0.saved()?;
-                    json!({"op": kept.0.name(), "params": params, "inputs": node.inputs})
-                }
+                Op::Apply { params, .. } => node.saved(params),
+                Op::Factory(kept) => node.saved(&kept.0.saved()?),
             })
         });
         let nodes = nodes.collect::<Result<Vec<_>, PlanError>>()?;
-        Ok(json!({"isochrony_plan": 1, "nodes": nodes, "output": graph.outputs[0]}))
+        Ok(graph.saved(nodes))
     }
 
     /// `resolve` finds the recording of a scan.

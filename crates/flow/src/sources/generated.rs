@@ -12,14 +12,18 @@ use isochrony_time::{Fixed, Rate, Stamp};
 use serde_json::{Map, Value};
 
 use super::segment_cutter::SegmentCutter;
+use crate::plan::sent::SentObjects;
 use crate::{
-    Cause, Clock, OpError, OpErrorKind, PortType, Recording, Resource, Source, SourceEvent,
+    Cause, Clock, OpError, OpErrorKind, PlanError, PortType, Recording, Resource, Source,
+    SourceEvent,
 };
 
 /// Returns the next segment of a pass; None at the end.
 pub type SegmentGenerator = Box<dyn FnMut() -> Result<Option<SigSeg>, OpError> + Send>;
 /// Begins a pass.
 pub type GeneratorFactory = Arc<dyn Fn() -> Result<SegmentGenerator, OpError> + Send + Sync>;
+type SentForm =
+    Arc<dyn Fn(&mut SentObjects) -> Result<Map<String, Value>, PlanError> + Send + Sync>;
 
 /// Samples that a function generates.
 ///
@@ -49,6 +53,7 @@ pub struct GeneratedRecording {
     begin: GeneratorFactory,
     clock: Option<Arc<NominalClock>>,
     saved: Option<Map<String, Value>>,
+    sent: Option<SentForm>,
     needs: Resource,
 }
 
@@ -65,6 +70,7 @@ impl GeneratedRecording {
             begin: Arc::new(begin),
             clock: None,
             saved: None,
+            sent: None,
             needs: Resource::Cpu,
         }
     }
@@ -81,6 +87,16 @@ impl GeneratedRecording {
     #[must_use]
     pub fn saved_as(mut self, saved: Map<String, Value>) -> Self {
         self.saved = Some(saved);
+        self
+    }
+
+    /// Sets its form in a plan that is sent to another process.
+    #[must_use]
+    pub fn sent_as(
+        mut self,
+        sent: impl Fn(&mut SentObjects) -> Result<Map<String, Value>, PlanError> + Send + Sync + 'static,
+    ) -> Self {
+        self.sent = Some(Arc::new(sent));
         self
     }
 
@@ -137,6 +153,17 @@ impl Recording for GeneratedRecording {
 
     fn saved(&self) -> Option<Map<String, Value>> {
         self.saved.clone()
+    }
+
+    fn sent(&self, objects: &mut SentObjects) -> Result<Map<String, Value>, PlanError> {
+        match &self.sent {
+            Some(sent) => sent(objects),
+            None => Err(PlanError::NotSendable {
+                operator: format!("scan({})", self.stream.get().name),
+                what: "a function of this process",
+                mend: "build the plan in the process that runs it",
+            }),
+        }
     }
 
     fn clock(&self) -> Option<Arc<dyn Clock>> {

@@ -22,7 +22,10 @@ use isochrony_store::Signal;
 use serde_json::{Map, Value};
 
 use crate::plan::rows::on_grid;
-use crate::{Clock, OpError, OuterGaps, PortType, Resource, SignalDescription, Snapshot, Source};
+use crate::plan::sent::SentObjects;
+use crate::{
+    Clock, OpError, OuterGaps, PlanError, PortType, Resource, SignalDescription, Snapshot, Source,
+};
 
 /// Something that can be scanned.
 pub trait Recording: Send + Sync {
@@ -101,6 +104,25 @@ pub trait Recording: Send + Sync {
         None
     }
 
+    /// Its form in a plan that is sent to another process; what is no JSON goes into `objects`.
+    ///
+    /// # Errors
+    /// [`PlanError::NotSendable`] if it exists in this process only.
+    fn sent(&self, objects: &mut SentObjects) -> Result<Map<String, Value>, PlanError> {
+        let _ = objects;
+        let name = self.port().stream().map_or("", |stream| &stream.name);
+        Err(PlanError::NotSendable {
+            operator: format!("scan({name})"),
+            what: "a feed of this process",
+            mend: "record the feed in a signal and scan that, or build the plan in the process that runs it",
+        })
+    }
+
+    /// Commit and end of the snapshot that it reads; None: it reads what there is when a pass begins.
+    fn pinned(&self) -> Option<(u64, i64)> {
+        None
+    }
+
     /// What reading it occupies, beside a disk.
     fn needs(&self) -> Resource {
         Resource::Cpu
@@ -156,16 +178,18 @@ impl SharedRecording {
     /// Equal recordings share it; for a hash table.
     pub(crate) fn key(&self) -> String {
         let own = || format!("{:p}", Arc::as_ptr(&self.0));
+        let pinned = self.0.pinned();
         self.0
             .saved()
-            .map_or_else(own, |saved| format!("{saved:?}"))
+            .map_or_else(own, |saved| format!("{saved:?} {pinned:?}"))
     }
 }
 
 impl PartialEq for SharedRecording {
     fn eq(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
-            || matches!((self.0.saved(), other.0.saved()), (Some(a), Some(b)) if a == b)
+            || self.0.pinned() == other.0.pinned()
+                && matches!((self.0.saved(), other.0.saved()), (Some(a), Some(b)) if a == b)
     }
 }
 

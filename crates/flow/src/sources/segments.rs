@@ -7,14 +7,16 @@ use std::sync::{Arc, RwLock};
 use isochrony_segment::SigSeg;
 use isochrony_store::Signal;
 use isochrony_time::Fixed;
+use serde_json::{Map, Value, json};
 
 use super::generated::NominalClock;
 use super::segment_cutter::SegmentCutter;
 use super::snapshot::align_to_grain;
 use super::stored::clock::StoredClock;
+use crate::plan::sent::{SentObject, SentObjects};
 use crate::{
-    Break, Clock, IndexedSnapshot, OpError, PortType, Portion, PortionOverlap, RangePortion,
-    Recording, Snapshot, Source, SourceEvent,
+    Break, Clock, IndexedSnapshot, OpError, PlanError, PortType, Portion, PortionOverlap,
+    RangePortion, Recording, Snapshot, Source, SourceEvent,
 };
 
 /// Segments in memory, in index order and of one stream and dtype. Missing indices between them are gaps.
@@ -24,6 +26,17 @@ pub struct Segments {
     port: PortType,
     /// None without civil time.
     clock: Option<Arc<dyn Clock>>,
+    times: Times,
+}
+
+/// Where civil times come from.
+#[derive(Clone)]
+enum Times {
+    Unknown,
+    /// Index 0 is at this time.
+    Start(Fixed),
+    /// Equal indices are equal times.
+    Of(Signal),
 }
 
 impl fmt::Debug for Segments {
@@ -51,6 +64,7 @@ impl Segments {
             segments,
             port,
             clock: None,
+            times: Times::Unknown,
         })
     }
 
@@ -59,6 +73,7 @@ impl Segments {
     pub fn starting(mut self, start: Fixed) -> Self {
         let rate = self.port.stream().map(|stream| stream.rate);
         self.clock = rate.map(|rate| Arc::new(NominalClock { start, rate }) as Arc<dyn Clock>);
+        self.times = Times::Start(start);
         self
     }
 
@@ -68,6 +83,7 @@ impl Segments {
         if !signal.state().fit.is_empty() {
             self.clock = Some(Arc::new(StoredClock(RwLock::new(signal.clone()))));
         }
+        self.times = Times::Of(signal.clone());
         self
     }
 }
@@ -99,6 +115,22 @@ impl Recording for Segments {
 
     fn is_splittable(&self) -> bool {
         true
+    }
+
+    fn sent(&self, objects: &mut SentObjects) -> Result<Map<String, Value>, PlanError> {
+        let samples = objects.add(SentObject::Samples(self.segments.clone()));
+        let mut form = Map::from_iter([("samples".into(), samples)]);
+        match &self.times {
+            Times::Unknown => {}
+            Times::Start(start) => {
+                form.insert("start".into(), json!(start.to_bits().to_string()));
+            }
+            Times::Of(signal) => {
+                let signal = objects.add(SentObject::Signal(signal.clone()));
+                form.insert("clock".into(), signal);
+            }
+        }
+        Ok(form)
     }
 
     fn within(&self) -> Option<Range<i64>> {

@@ -1,8 +1,7 @@
 //! Python functions that plans call. One that can be imported is saved by module and name.
 
-use isochrony_flow::PlanError;
-use isochrony_flow::PortType;
 use isochrony_flow::operators::dtype_in_unit;
+use isochrony_flow::{PlanError, PortType, SentObject, SentObjects};
 use isochrony_segment::{Calibration, DType, StreamId};
 use pyo3::prelude::*;
 use serde_json::{Map, Value, json};
@@ -32,17 +31,42 @@ impl Function {
             })
     }
 
+    /// Its form in a plan that is sent, with the function beside it.
+    pub(super) fn sent(&self, objects: &mut SentObjects) -> Result<Value, PlanError> {
+        let object = self.object.get().map_err(|error| PlanError::Unreadable {
+            why: error.to_string(),
+        })?;
+        let object = objects.add(SentObject::Embedded(object));
+        Ok(json!({"object": object, "shown": self.shown, "import": self.import}))
+    }
+
+    /// Reads [`sent`](Self::sent).
+    fn received(form: &Map<String, Value>, imports: &Imports) -> Result<Self, PlanError> {
+        let text = |key: &str| form.get(key).and_then(Value::as_str).map(str::to_owned);
+        Ok(Self {
+            object: imports
+                .kept
+                .keep(imports.received.object(form.get("object"))?),
+            shown: text("shown").unwrap_or_default(),
+            import: text("import"),
+        })
+    }
+
     /// Imports a saved function, if allowed.
     pub(super) fn import(saved: &Map<String, Value>, imports: &Imports) -> Result<Self, PlanError> {
         Self::import_named(saved, "function", imports)
     }
 
-    /// The same for another key. No other code imports what a saved plan names.
+    /// The same for another key. No other code imports what a saved plan names. Of a plan that was sent the function is
+    /// the one that came with it.
     pub(super) fn import_named(
         saved: &Map<String, Value>,
         key: &str,
         imports: &Imports,
     ) -> Result<Self, PlanError> {
+        if let Some(Value::Object(form)) = saved.get(key) {
+            return Self::received(form, imports);
+        }
         let name = saved.get(key).and_then(Value::as_str).unwrap_or("");
         if !imports.allowed.contains(name) {
             let why = format!("function {name:?} is not allowed; allow it with allow_functions=");

@@ -49,17 +49,18 @@ impl Generator {
         let stream = Stream::new(function.shown.clone(), timebase, rate)
             .with_calibration(Calibration::identity(unit.as_str()))
             .intern();
-        let saved = function.saved("generate").ok().map(|name| {
-            let mut saved = Map::new();
-            saved.insert("generate".into(), name);
-            saved.insert("dtype".into(), json!(dtype.name()));
-            saved.insert("rate".into(), json!(rate.to_string()));
-            saved.insert("unit".into(), json!(unit));
+        let form = move |function: Value| {
+            let mut form = Map::new();
+            form.insert("generate".into(), function);
+            form.insert("dtype".into(), json!(dtype.name()));
+            form.insert("rate".into(), json!(rate.to_string()));
+            form.insert("unit".into(), json!(unit));
             let start = start.map(|start| start.to_bits().to_string());
-            saved.insert("start".into(), json!(start));
-            saved
-        });
-        let factory = function.object;
+            form.insert("start".into(), json!(start));
+            form
+        };
+        let saved = function.saved("generate").ok().map(&form);
+        let factory = function.object.clone();
         let mut generated = GeneratedRecording::new(dtype, stream, move || {
             let factory = factory.get()?;
             let nesting = Nesting::current().inside(&factory);
@@ -82,6 +83,7 @@ impl Generator {
         if let Some(saved) = saved {
             generated = generated.saved_as(saved);
         }
+        let generated = generated.sent_as(move |objects| function.sent(objects).map(&form));
         SharedRecording::new(generated.in_interpreter())
     }
 
@@ -92,7 +94,8 @@ impl Generator {
         let text = |key: &str| saved.get(key).and_then(Value::as_str).unwrap_or("");
         let unreadable = |why: String| PlanError::Unreadable { why };
         let mut named = Map::new();
-        named.insert("function".into(), json!(text("generate")));
+        let function = saved.get("generate").cloned().unwrap_or_default();
+        named.insert("function".into(), function);
         let rate = Rate::from_decimal_str(text("rate"));
         let start = match saved.get("start").and_then(Value::as_str) {
             Some(bits) => Some(Fixed::from_bits(

@@ -1,8 +1,11 @@
 //! Which functions a saved plan may import.
 
+use std::sync::Arc;
+
 use serde_json::Value;
 
 use super::owner::ObjectKeeper;
+use super::sent::ReceivedObjects;
 use crate::errors::{PackageError, Result};
 
 /// Functions that a saved plan may import. Importing a module runs its code, and anybody may have written the plan, so
@@ -61,11 +64,15 @@ impl AllowedFunctions {
 pub(super) struct Imports {
     pub(super) allowed: AllowedFunctions,
     pub(super) kept: ObjectKeeper,
+    /// What came with a plan that was sent.
+    pub(super) received: Arc<ReceivedObjects>,
 }
 
 impl Imports {
     pub(super) fn new(allowed: AllowedFunctions) -> Self {
-        let kept = ObjectKeeper::default();
-        Self { allowed, kept }
+        Self {
+            allowed,
+            ..Self::default()
+        }
     }
 }

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use isochrony_flow::operators::{forward_where, in_unit};
 use isochrony_flow::{
     Cause, Frames, Item, Next, OpError, OpErrorKind, Operator, OperatorFactory, OperatorProperties,
-    Out, Parallelism, PlanError, Port, PortType, RunOptions, SharedFactory, SharedRecording,
+    Out, Parallelism, PlanError, Port, PortType, RunOptions, SentObjects, SharedFactory,
+    SharedRecording,
 };
 use isochrony_segment::{Bool8, DType, StreamId};
 use pyo3::prelude::*;
@@ -97,6 +98,22 @@ impl JitOperator {
         })
     }
 
+    /// Its parameters; `function`: the form of the function.
+    fn form(&self, function: Value) -> Map<String, Value> {
+        let mut saved = Map::new();
+        saved.insert("function".into(), function);
+        saved.insert(
+            "as".into(),
+            json!(if self.filter { "filter" } else { "map" }),
+        );
+        if !self.filter {
+            saved.insert("dtype".into(), json!(self.dtype.name()));
+            saved.insert("width".into(), json!(self.width));
+        }
+        saved.insert("counts".into(), json!(self.counts));
+        saved
+    }
+
     fn run(
         &self,
         frames: &Frames,
@@ -154,18 +171,14 @@ impl OperatorFactory for JitOperator {
     }
 
     fn saved(&self) -> std::result::Result<Map<String, Value>, PlanError> {
-        let mut saved = Map::new();
-        saved.insert("function".into(), self.function.saved("jit")?);
-        saved.insert(
-            "as".into(),
-            json!(if self.filter { "filter" } else { "map" }),
-        );
-        if !self.filter {
-            saved.insert("dtype".into(), json!(self.dtype.name()));
-            saved.insert("width".into(), json!(self.width));
-        }
-        saved.insert("counts".into(), json!(self.counts));
-        Ok(saved)
+        Ok(self.form(self.function.saved("jit")?))
+    }
+
+    fn sent(
+        &self,
+        objects: &mut SentObjects,
+    ) -> std::result::Result<Map<String, Value>, PlanError> {
+        Ok(self.form(self.function.sent(objects)?))
     }
 }
 

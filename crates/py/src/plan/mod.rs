@@ -48,6 +48,7 @@ mod run;
 mod run_options;
 mod running;
 mod saved;
+mod sent;
 mod table_file;
 
 pub(crate) use control::NativeControl;

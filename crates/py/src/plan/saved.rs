@@ -72,7 +72,8 @@ fn catalog(store: Option<&Arc<OpenStore>>, imports: &Imports) -> Catalog {
         })
 }
 
-/// Reads a plan, over the stores that it names or over an open one. `imports` keeps what it refers to.
+/// Reads a plan, over the stores that it names or over an open one. `imports` keeps what it refers to, and has what came with
+/// one that was sent.
 pub(super) fn read_plan(
     text: &str,
     store: Option<&Arc<OpenStore>>,
@@ -81,6 +82,9 @@ pub(super) fn read_plan(
     let saved = parse(text)?;
     imports.allowed.check(&saved)?;
     let resolve = |map: &Map<String, Value>| {
+        if let Some(received) = imports.received.recording(map) {
+            return received;
+        }
         if map.contains_key("generate") {
             return generate::Generator::from_saved(map, imports);
         }

@@ -3,7 +3,7 @@
 use isochrony_store::{EventRow, Signal as StoreSignal};
 use pyo3::exceptions::PyIndexError;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyList};
+use pyo3::types::{PyBytes, PyDict, PyList};
 
 use crate::errors::Result;
 use crate::integer::IntegerArg;
@@ -11,9 +11,10 @@ use crate::signal::Signal;
 use crate::signal::conversion::time_of;
 use crate::signal::index::{as_index, is_index};
 use crate::signal::key::resolve_key;
+use crate::store::pickling::{Opening, decoded, encoded};
 use crate::time::{Time, TimeArg};
 
-/// Something that happened in a signal: import provenance, a discontinuity, an annotation of yours.
+/// Something that happened in a signal: import provenance, a discontinuity, an annotation of yours. It can be pickled.
 #[pyclass(frozen, module = "isochrony")]
 pub(crate) struct Event {
     row: EventRow,
@@ -61,6 +62,22 @@ impl Event {
         crate::json::loads(py, &self.row.fields)
     }
 
+    fn __reduce__<'py>(&self, py: Python<'py>) -> Result<(Bound<'py, PyAny>, PickledEvent<'py>)> {
+        let (snapshot, opening) = encoded(py, &self.signal)?;
+        let EventRow {
+            id,
+            start,
+            end,
+            kind,
+            fields,
+        } = self.row.clone();
+        let row = (id, start, end, kind, fields);
+        let make = py
+            .import("isochrony._native")?
+            .getattr("_unpickled_event")?;
+        Ok((make, (snapshot, opening, row)))
+    }
+
     fn __repr__(&self) -> String {
         let EventRow {
             id,
@@ -71,6 +88,30 @@ impl Event {
         } = &self.row;
         format!("<Event {id} {kind} {start}..{end} {fields}>")
     }
+}
+
+/// Id, start, end, kind and fields of an event.
+type Row = (u64, i64, i64, String, String);
+/// Arguments of [`_unpickled_event`].
+type PickledEvent<'py> = (Bound<'py, PyBytes>, Opening, Row);
+
+/// A pickled event, in its signal as it was shown.
+#[pyfunction]
+pub(crate) fn _unpickled_event(
+    snapshot: &Bound<'_, PyBytes>,
+    opening: Opening,
+    row: Row,
+) -> Result<Event> {
+    let (_, signal) = decoded(snapshot, opening)?;
+    let (id, start, end, kind, fields) = row;
+    let row = EventRow {
+        id,
+        start,
+        end,
+        kind,
+        fields,
+    };
+    Ok(Event { row, signal })
 }
 
 /// The events of a signal, a sequence by start index.

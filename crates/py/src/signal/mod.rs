@@ -16,6 +16,7 @@ pub(crate) mod options;
 pub(crate) mod reading;
 pub(crate) mod runs;
 pub(crate) mod segment;
+pub(crate) mod segment_pickling;
 pub(crate) mod selection;
 pub(crate) mod stamps;
 pub(crate) mod values;

@@ -16,9 +16,6 @@ use crate::store::handle::{Follower, OpenStore};
 use crate::time::range::Range;
 use crate::time::{TimeArg, rate_object};
 
-/// Path, name, commit; process, opening, whether changes waited for a commit.
-type PickledSignal = (String, String, u64, (u32, u64, bool));
-
 /// A signal of a store: samples on an index axis, with gaps, runs, events and a relation to civil time.
 ///
 /// Indices count from 0 in the order of storing and include gaps. `signal[a:b]` with indices or times, or
@@ -27,7 +24,11 @@ type PickledSignal = (String, String, u64, (u32, u64, bool));
 /// value in the signal's unit.
 ///
 /// A signal follows its store: what this process appends shows at once, what another process commits shows after
-/// `refresh()`. It pickles as path, name and commit.
+/// `refresh()`.
+///
+/// It can be pickled, also into other processes: there it is read-only and shows the same end, gaps and times until
+/// `refresh()`, whatever is appended meanwhile. If samples below that end were replaced, or the store is gone, unpickling is
+/// refused. Stamps and events are those that the store has by then. Commit before you pickle a signal that you write.
 #[pyclass(frozen, module = "isochrony")]
 pub(crate) struct Signal {
     pub(crate) follower: Follower,
@@ -202,7 +203,7 @@ impl Signal {
 
     /// Takes in what another process committed; whether there was anything.
     fn refresh(&self, py: Python<'_>) -> Result<bool> {
-        crate::interpreter::detach(py, || self.follower.shared.refresh())
+        crate::interpreter::detach(py, || self.follower.refresh())
     }
 
     fn __getitem__<'py>(
@@ -243,20 +244,6 @@ impl Signal {
 
     fn __hash__(&self, py: Python<'_>) -> Result<u64> {
         Ok(self.get(py)?.id().0)
-    }
-
-    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> Result<(Bound<'py, PyAny>, PickledSignal)> {
-        let py = slf.py();
-        let this = slf.get();
-        let shared = &this.follower.shared;
-        let store = &shared.store;
-        let path = std::path::absolute(store.path()).unwrap_or_else(|_| store.path().to_owned());
-        let reopen = py.import("isochrony._native")?.getattr("_reopen")?;
-        let name = this.get(py)?.name().to_owned();
-        let path = path.to_string_lossy().into_owned();
-        let pending = store.has_pending_in(&this.get(py)?);
-        let opening = (std::process::id(), shared.number(), pending);
-        Ok((reopen, (path, name, store.sequence()?, opening)))
     }
 
     fn __repr__(&self, py: Python<'_>) -> Result<String> {

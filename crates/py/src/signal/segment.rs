@@ -15,7 +15,7 @@ use crate::time::{RateArg, Time, rate_object};
 /// Taking a part of a segment and joining adjacent ones copy no samples. `numpy.asarray(segment)` gives values in
 /// the segment's unit: without a copy where the calibration is the identity (scale 1, offset 0) and the samples lie in
 /// one buffer, otherwise as float64 (complex128 for complex samples). `counts` is always raw. Views are read-only and
-/// keep their memory alive by themselves.
+/// keep their memory alive by themselves. A segment is pickled with its samples.
 ///
 /// Parameters:
 ///     samples: 1-D array of bool, int8 to int64, uint8, uint16, float32, float64, complex64 or complex128. Its memory

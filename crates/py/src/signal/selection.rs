@@ -21,6 +21,8 @@ use crate::time::Time;
 /// Across a gap or a clock step that is an error which names it: iterate over `segments`, or ask for
 /// `values(fill=...)`. `selection[i]` is the value at position i of `values()`; iterate over `segments`.
 ///
+/// It can be pickled as its signal can.
+///
 /// Raises:
 ///     isochrony.GapError: an array was asked for across a gap or a clock step.
 #[pyclass(frozen, module = "isochrony")]

@@ -13,6 +13,7 @@ use pyo3::prelude::*;
 
 use super::uncommitted;
 use crate::errors::Result;
+use crate::store::pickling::SnapshotCache;
 
 /// Shared by its Python objects.
 pub(crate) struct OpenStore {
@@ -22,6 +23,7 @@ pub(crate) struct OpenStore {
     shown: AtomicU64,
     /// Key in [`OPENINGS`].
     number: u64,
+    pub(crate) snapshots: SnapshotCache,
     /// The process that opened it: a forked child's changes are refused, so it has none to lose.
     process: u32,
     warned: AtomicBool,
@@ -30,7 +32,7 @@ pub(crate) struct OpenStore {
 /// Open stores by number. A signal unpickled in the process that pickled it (as Dask does) belongs to the same opening,
 /// and shows uncommitted changes.
 static OPENINGS: Mutex<Option<HashMap<u64, Weak<OpenStore>>>> = Mutex::new(None);
-static NEXT_NUMBER: AtomicU64 = AtomicU64::new(0);
+static NEXT_NUMBER: AtomicU64 = AtomicU64::new(1);
 
 impl OpenStore {
     pub(crate) fn new(store: isochrony_store::Store) -> Arc<Self> {
@@ -41,6 +43,7 @@ impl OpenStore {
             epoch: AtomicU64::new(0),
             shown: AtomicU64::new(shown),
             number,
+            snapshots: SnapshotCache::default(),
             process: std::process::id(),
             warned: AtomicBool::new(false),
         });
@@ -53,9 +56,16 @@ impl OpenStore {
         found.filter(|shared| !shared.store.is_closed())
     }
 
-    /// Those that are open now.
+    /// All of this process.
     pub(crate) fn all() -> Vec<Arc<Self>> {
+        // Dropped by the caller: the last reference to one takes it out of the table.
         openings(|all| all.values().filter_map(Weak::upgrade).collect())
+    }
+
+    /// The opening through which a signal is seen, if it has not been dropped.
+    pub(crate) fn showing(signal: &Signal) -> Option<Arc<Self>> {
+        let mut all = Self::all().into_iter();
+        all.find(|shared| shared.store.shows(signal))
     }
 
     /// Warns of changes that nobody will commit, once.
@@ -122,6 +132,17 @@ impl Follower {
             seen: Mutex::new(CachedSignal { signal, epoch }),
             live,
         }
+    }
+
+    /// Takes in what was committed; whether there was anything.
+    pub(crate) fn refresh(&self) -> Result<bool> {
+        let is_new = self.shared.refresh()?;
+        if self.live {
+            return Ok(is_new);
+        }
+        // One that was unpickled may be behind a store that has nothing new.
+        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        Ok(seen.signal.refresh()? || is_new)
     }
 
     /// The newest state; of a closed store, the last one seen.

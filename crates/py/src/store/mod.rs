@@ -8,6 +8,7 @@ pub(crate) mod handle;
 pub(crate) mod ingest;
 pub(crate) mod machine;
 pub(crate) mod opening;
+pub(crate) mod pickling;
 pub(crate) mod raw;
 pub(crate) mod saved_plans;
 pub(crate) mod uncommitted;
@@ -17,9 +18,9 @@ use std::sync::Arc;
 
 use isochrony_store::Mode;
 use pyo3::prelude::*;
-use pyo3::types::{PyList, PyTuple};
+use pyo3::types::PyList;
 
-use crate::errors::{PackageError, Result};
+use crate::errors::Result;
 use crate::signal::Signal;
 use crate::signal::options::SignalOptions;
 use crate::store::handle::OpenStore;
@@ -31,6 +32,9 @@ use crate::time::{RateArg, TimeArg};
 /// know signals only. As a context manager it commits and closes at the end; after an exception it closes as last
 /// committed. One that is dropped, or still open when the program ends, loses what was not committed, and warns of it with
 /// `isochrony.UncommittedWarning`. One process writes; any number read meanwhile and `refresh()` to follow.
+///
+/// A store that is open for reading can be pickled, also into other processes: there it shows the same signals with the
+/// same ends until `refresh()`. A writer is refused.
 #[pyclass(frozen, mapping, module = "isochrony")]
 pub(crate) struct Store {
     pub(crate) shared: Arc<OpenStore>,
@@ -336,12 +340,6 @@ impl Store {
             ),
             Err(_) => format!("<Store {path} closed>"),
         }
-    }
-
-    /// Refused: a store cannot be pickled, but its signals can.
-    fn __reduce__<'py>(&self) -> Result<Bound<'py, PyTuple>> {
-        let message = "a store cannot be pickled: it holds files and a lock; pickle its signals, or open it again by path";
-        Err(PackageError::new("StoreTypeError", "not_picklable", message.into()).into())
     }
 }
 

@@ -68,6 +68,7 @@ impl StoreError {
             Self::Occupied { .. } => "occupied",
             Self::InTheWay { .. } => "in_the_way",
             Self::NeedsRecovery { .. } => "needs_recovery",
+            Self::Snapshot(error) => error.code(),
             Self::Time(error) => error.code(),
             Self::Segment(error) => error.code(),
         }

@@ -287,6 +287,12 @@ fn examples() -> Vec<StoreError> {
             have: 9,
             free: 7,
         },
+        StoreError::Snapshot(SnapshotError::Moved {
+            signal: "name".into(),
+            sequence: 7,
+            end: 7,
+            change: "what".into(),
+        }),
     ]
 }
 
@@ -356,6 +362,7 @@ fn position(error: &StoreError) -> usize {
         StoreError::Time(_) => 60,
         StoreError::Segment(_) => 61,
         StoreError::NoMemoryForFile { .. } => 62,
+        StoreError::Snapshot(_) => 63,
     }
 }
 

@@ -9,6 +9,7 @@ mod values;
 use std::ops::Range;
 
 use isochrony_segment::SigSeg;
+use isochrony_time::Fixed;
 
 use crate::error::StoreError;
 use crate::signal::{GapTimes, Signal};
@@ -61,6 +62,24 @@ impl Selection {
         })
     }
 
+    /// Those of a range of civil time that were found before, as [`parts`](Self::parts) gives them.
+    ///
+    /// # Errors
+    /// [`StoreError::OutOfBounds`].
+    pub fn of_parts(
+        signal: Signal,
+        civil: Range<Fixed>,
+        parts: impl IntoIterator<Item = Range<i64>>,
+    ) -> Result<Self, StoreError> {
+        let parts = parts.into_iter().map(|range| by_index(&signal, &range));
+        let parts: Vec<Vec<Stretch>> = parts.collect::<Result<_, _>>()?;
+        Ok(Self {
+            signal,
+            parts: parts.concat(),
+            span: Resolved::Civil(civil),
+        })
+    }
+
     /// The signal, as it was when the selection was made.
     #[must_use]
     pub fn signal(&self) -> &Signal {
@@ -73,6 +92,15 @@ impl Selection {
         match &self.span {
             Resolved::Index(range) => Some(range.clone()),
             Resolved::Civil(_) => None,
+        }
+    }
+
+    /// The range of civil time that was asked for; `None` if it was asked for by index.
+    #[must_use]
+    pub fn civil_range(&self) -> Option<Range<Fixed>> {
+        match &self.span {
+            Resolved::Index(_) => None,
+            Resolved::Civil(range) => Some(range.clone()),
         }
     }
 

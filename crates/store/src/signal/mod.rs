@@ -37,10 +37,13 @@ pub struct Signal {
 impl Signal {
     pub(crate) fn load(shared: &Arc<Shared>, id: SignalId) -> Result<Self, StoreError> {
         let state = shared.backend.state(id)?;
-        Self::new(shared, state)
+        Self::of_state(shared, state)
     }
 
-    fn new(shared: &Arc<Shared>, state: Arc<SignalState>) -> Result<Self, StoreError> {
+    pub(crate) fn of_state(
+        shared: &Arc<Shared>,
+        state: Arc<SignalState>,
+    ) -> Result<Self, StoreError> {
         let meta = &state.meta;
         let calibration = match meta.calibration {
             Some((scale, offset)) => Calibration::new(scale, offset, meta.unit.as_str())?,
@@ -97,7 +100,7 @@ impl Signal {
         let lease = self.lease.take();
         *self = Self {
             lease,
-            ..Self::new(&self.shared, state)?
+            ..Self::of_state(&self.shared, state)?
         };
         Ok(true)
     }

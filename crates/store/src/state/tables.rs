@@ -87,6 +87,17 @@ impl SignalState {
         })
     }
 
+    /// Gaps, runs and the fit: the tables that say where samples lie in time.
+    #[must_use]
+    pub(crate) fn tables_of_clock(&self) -> Vec<Table> {
+        self.tables_of(Changed {
+            gaps: true,
+            runs: true,
+            fit: true,
+            ..Changed::default()
+        })
+    }
+
     /// The tables that changed since [`mark_saved`](Self::mark_saved).
     #[must_use]
     pub fn changed_tables(&self) -> Vec<Table> {

@@ -6,6 +6,7 @@ mod damage;
 mod older_shards;
 mod processes;
 mod replayed_marks;
+mod sent;
 mod snapshots;
 mod tables;
 mod windows;

@@ -174,6 +174,16 @@ pub enum PlanError {
         /// What to do.
         mend: &'static str,
     },
+    /// Something that cannot leave this process.
+    #[error("{operator} uses {what}, which cannot be pickled; {mend}")]
+    NotSendable {
+        /// The operator.
+        operator: String,
+        /// The object.
+        what: &'static str,
+        /// What to do.
+        mend: &'static str,
+    },
     /// JSON that is no saved plan.
     #[error("the plan cannot be read: {why}; save the plan again with this version of Isochrony")]
     Unreadable {
@@ -351,6 +361,7 @@ impl PlanError {
             Self::UnknownField { .. } => "unknown_field",
             Self::Predicate { .. } => "predicate",
             Self::NotSaveable { .. } => "not_saveable",
+            Self::NotSendable { .. } => "not_picklable",
             Self::Unreadable { .. } => "unreadable_plan",
             Self::Refused { .. } => "operator_refused",
             Self::NoRecording { .. } => "no_recording",

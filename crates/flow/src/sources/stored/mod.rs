@@ -8,12 +8,15 @@
 //! in pieces of some MiB, which are cut into segments. The anchor of a contiguous range is the first sample after the
 //! last gap or clock step, whatever range is read: windows do not depend on where a scan starts.
 //!
+//! In a plan that was sent from another process it is *pinned*: passes read the snapshot that was sent.
+//!
 //! This file and `snapshot` import each other: a recording makes the snapshot, which opens passes with the
 //! recording's options.
 
 pub(crate) mod clock;
 mod pass;
 mod prefetch;
+mod saved;
 mod snapshot;
 
 use std::ops::Range;
@@ -22,14 +25,14 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use isochrony_segment::StreamId;
 use isochrony_store::machine::{choose, estimate};
-use isochrony_store::{Mode, Signal, SignalReader, Store, StoreError, Strategy, Stretch};
-use serde_json::{Map, Value, json};
+use isochrony_store::{Signal, SignalReader, StoreError, Strategy, Stretch};
+use serde_json::{Map, Value};
 
 use super::segment_cutter::SegmentCutter;
 use crate::plan::error::store_error;
+use crate::plan::sent::SentObjects;
 use crate::{
-    Clock, OpError, OuterGaps, PlanError, PortType, Recording, SharedRecording, SignalDescription,
-    Snapshot, Source,
+    Clock, OpError, OuterGaps, PlanError, PortType, Recording, SignalDescription, Snapshot, Source,
 };
 use clock::{StoredClock, clock_difference};
 use pass::{PreviousEnd, StoredPass};
@@ -59,6 +62,8 @@ pub struct StoredRecording {
     clocked_by: Option<Signal>,
     /// None: the strategy of the lowest estimated cost.
     io: Option<Strategy>,
+    /// Commit and end of the snapshot that `signal` is, if that is read; None: the newest commit is.
+    pinned: Option<(u64, i64)>,
 }
 
 impl StoredRecording {
@@ -72,6 +77,7 @@ impl StoredRecording {
             ranges: None,
             clocked_by: None,
             io: None,
+            pinned: None,
         }
     }
 
@@ -156,18 +162,27 @@ impl StoredRecording {
             let mut newest = clock.0.write().unwrap_or_else(PoisonError::into_inner);
             match &self.clocked_by {
                 None => *newest = signal.clone(),
-                Some(_) => {
+                Some(_) if self.pinned.is_none() => {
                     newest.refresh().map_err(store_error)?;
                 }
+                Some(_) => {}
             }
         }
         Ok(())
     }
 
-    /// The newest commit, and the parts to read, in read order.
-    fn now(&self, range: Option<Range<i64>>) -> Result<(Signal, Vec<Stretch>), OpError> {
+    /// The signal at the commit to read: the newest, unless it is pinned.
+    fn signal_to_read(&self) -> Result<Signal, StoreError> {
         let mut signal = self.signal.clone();
-        signal.refresh().map_err(store_error)?;
+        if self.pinned.is_none() {
+            signal.refresh()?;
+        }
+        Ok(signal)
+    }
+
+    /// The signal at the commit to read, and the parts to read, in read order.
+    fn now(&self, range: Option<Range<i64>>) -> Result<(Signal, Vec<Stretch>), OpError> {
+        let signal = self.signal_to_read().map_err(store_error)?;
         let parts = self.parts(&signal, range).map_err(store_error)?;
         self.read_as(&signal)?;
         Ok((signal, parts))
@@ -223,52 +238,6 @@ impl StoredRecording {
         let segment = SegmentCutter::new(segment).segment();
         let piece = (wanted / segment).max(1).saturating_mul(segment);
         (strategy, piece)
-    }
-
-    /// The recording that a saved plan names, in the store named there or in `store`.
-    ///
-    /// # Errors
-    /// [`PlanError::NoRecording`], [`PlanError::DamagedRecording`], [`PlanError::Unreadable`].
-    pub fn resolve(
-        saved: &Map<String, Value>,
-        store: Option<&Store>,
-    ) -> Result<SharedRecording, PlanError> {
-        let text = |key: &str| match saved.get(key) {
-            Some(Value::String(text)) => Ok(text.as_str()),
-            _ => Err(PlanError::Unreadable {
-                why: format!("a scan does not name its {key}"),
-            }),
-        };
-        let name = text("signal")?;
-        let no_recording = |why: StoreError| PlanError::recording(name, &why);
-        let ranges = saved.get("ranges").cloned().unwrap_or(Value::Null);
-        let ranges: Option<Vec<[i64; 2]>> =
-            serde_json::from_value(ranges).map_err(|why| PlanError::Unreadable {
-                why: format!("ranges of {name}: {why}"),
-            })?;
-        let opened;
-        let store = match store {
-            Some(store) => store,
-            None => {
-                opened = Store::open(text("store")?, Mode::Read).map_err(no_recording)?;
-                &opened
-            }
-        };
-        let mut stored = Self::new(store.path(), store.signal(name).map_err(no_recording)?);
-        if let Some(Value::String(other)) = saved.get("clock") {
-            stored = stored.with_clock_of(&store.signal(other).map_err(no_recording)?)?;
-        }
-        if let Some(io) = saved.get("io") {
-            let name = io.as_str().unwrap_or_default();
-            let strategy = Strategy::parse(name).map_err(|why| PlanError::Unreadable {
-                why: format!("\"io\" of {}: {why}", stored.signal.name()),
-            })?;
-            stored = stored.io(strategy);
-        }
-        Ok(SharedRecording::new(match ranges {
-            Some(ranges) => stored.ranges(ranges.into_iter().map(|[a, b]| a..b)),
-            None => stored,
-        }))
     }
 }
 
@@ -337,8 +306,9 @@ impl Recording for StoredRecording {
     }
 
     fn reads(&self, range: Option<Range<i64>>) -> Option<String> {
-        let mut signal = self.signal.clone();
-        let _ = signal.refresh();
+        let signal = self
+            .signal_to_read()
+            .unwrap_or_else(|_| self.signal.clone());
         let parts = self.parts(&signal, range).ok()?;
         let estimate = estimate(&signal, &parts);
         let strategy = (self.io).unwrap_or_else(|| estimate.choice());
@@ -363,8 +333,10 @@ impl Recording for StoredRecording {
     }
 
     fn outer_gaps(&self) -> OuterGaps {
-        let mut signal = self.signal.clone();
-        let _ = signal.refresh(); // If it fails, the last known gaps are used.
+        // If it cannot be refreshed, the last known gaps are used.
+        let signal = self
+            .signal_to_read()
+            .unwrap_or_else(|_| self.signal.clone());
         match self.ranges.as_deref() {
             None => OuterGaps::within(&signal, 0..signal.end_index()),
             Some([range]) => OuterGaps::within(&signal, range.clone()),
@@ -377,22 +349,14 @@ impl Recording for StoredRecording {
     }
 
     fn saved(&self) -> Option<Map<String, Value>> {
-        let mut saved = Map::new();
-        saved.insert("store".into(), json!(self.store.to_str()?));
-        saved.insert("signal".into(), json!(self.signal.name()));
-        if let Some(other) = &self.clocked_by {
-            saved.insert("clock".into(), json!(other.name()));
-        }
-        if let Some(io) = self.io {
-            saved.insert("io".into(), json!(io.name()));
-        }
-        if let Some(ranges) = &self.ranges {
-            let ranges: Vec<_> = ranges
-                .iter()
-                .map(|range| [range.start, range.end])
-                .collect();
-            saved.insert("ranges".into(), json!(ranges));
-        }
-        Some(saved)
+        self.saved_form()
+    }
+
+    fn sent(&self, objects: &mut SentObjects) -> Result<Map<String, Value>, PlanError> {
+        self.sent_form(objects)
+    }
+
+    fn pinned(&self) -> Option<(u64, i64)> {
+        self.pinned
     }
 }

@@ -1,7 +1,8 @@
 //! How the engine makes, prints and saves an operator that is a Python class.
 
 use isochrony_flow::{
-    Operator, OperatorFactory, Parallelism, PlanError, RunOptions, SharedFactory, SharedRecording,
+    Operator, OperatorFactory, Parallelism, PlanError, RunOptions, SentObjects, SharedFactory,
+    SharedRecording,
 };
 use pyo3::prelude::*;
 use serde_json::{Map, Value};
@@ -23,6 +24,11 @@ impl ClassOperator {
     ) -> Result<SharedFactory, PlanError> {
         let unreadable = |why: String| PlanError::Unreadable { why };
         let class = Function::import(saved, imports)?;
+        if saved.get("function").is_some_and(Value::is_object) {
+            // One that was sent is the factory itself, which has its parameters.
+            let params = saved.get("params").and_then(Value::as_object);
+            return Ok(SharedFactory::new(Self::new(class, params.cloned())));
+        }
         let params = saved.get("params").and_then(Value::as_object).cloned();
         let params = params.unwrap_or_default();
         let object = class.object.get();
@@ -84,5 +90,14 @@ impl OperatorFactory for ClassOperator {
         saved.insert("function".into(), self.factory.saved(Self::NAME)?);
         saved.insert("params".into(), Value::Object(params.clone()));
         Ok(saved)
+    }
+
+    fn sent(&self, objects: &mut SentObjects) -> Result<Map<String, Value>, PlanError> {
+        let mut sent = Map::new();
+        sent.insert("function".into(), self.factory.sent(objects)?);
+        if let Some(params) = &self.params {
+            sent.insert("params".into(), Value::Object(params.clone()));
+        }
+        Ok(sent)
     }
 }

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use isochrony_flow::{
-    Operator, OperatorFactory, Parallelism, PlanError, RunOptions, SharedFactory, SharedRecording,
+    Operator, OperatorFactory, Parallelism, PlanError, RunOptions, SentObjects, SharedFactory,
+    SharedRecording,
 };
 use isochrony_segment::DType;
 use isochrony_workers::{PortableFunction, RemoteFunction};
@@ -52,6 +53,42 @@ impl PythonOperator {
             call_context(run),
             is_stateless,
         ))
+    }
+
+    /// Its parameters; `function_form` gives those of a function.
+    fn form(
+        &self,
+        function_form: &mut dyn FnMut(&Function) -> Result<Value, PlanError>,
+    ) -> Result<Map<String, Value>, PlanError> {
+        let mut form = Map::new();
+        form.insert("function".into(), function_form(&self.function)?);
+        let how = match self.role {
+            FunctionRole::Filter => "filter",
+            FunctionRole::Map(..) => "map",
+            FunctionRole::Each => "each",
+            FunctionRole::MapRows(_) => "map_rows",
+        };
+        form.insert("as".into(), json!(how));
+        if let FunctionRole::MapRows(fields) = self.role {
+            form.insert("fields".into(), fields_to_json(fields));
+        }
+        for (key, function) in [("state", &self.state), ("on_break", &self.on_break)] {
+            if let Some(function) = function {
+                form.insert(key.into(), function_form(function)?);
+            }
+        }
+        if let FunctionRole::Map(dtype, width) = self.role {
+            form.insert("dtype".into(), json!(dtype.name()));
+            form.insert("width".into(), json!(width));
+        }
+        form.insert("counts".into(), json!(self.counts));
+        if self.on_workers != OnWorkers::Auto {
+            form.insert("on_workers".into(), json!(self.on_workers.name()));
+        }
+        if self.sequential {
+            form.insert("sequential".into(), json!(true));
+        }
+        Ok(form)
     }
 
     /// Reads one of a saved plan.
@@ -156,34 +193,10 @@ impl OperatorFactory for PythonOperator {
     }
 
     fn saved(&self) -> Result<Map<String, Value>, PlanError> {
-        let mut saved = Map::new();
-        saved.insert("function".into(), self.function.saved(self.name())?);
-        let how = match self.role {
-            FunctionRole::Filter => "filter",
-            FunctionRole::Map(..) => "map",
-            FunctionRole::Each => "each",
-            FunctionRole::MapRows(_) => "map_rows",
-        };
-        saved.insert("as".into(), json!(how));
-        if let FunctionRole::MapRows(fields) = self.role {
-            saved.insert("fields".into(), fields_to_json(fields));
-        }
-        for (key, function) in [("state", &self.state), ("on_break", &self.on_break)] {
-            if let Some(function) = function {
-                saved.insert(key.into(), function.saved(self.name())?);
-            }
-        }
-        if let FunctionRole::Map(dtype, width) = self.role {
-            saved.insert("dtype".into(), json!(dtype.name()));
-            saved.insert("width".into(), json!(width));
-        }
-        saved.insert("counts".into(), json!(self.counts));
-        if self.on_workers != OnWorkers::Auto {
-            saved.insert("on_workers".into(), json!(self.on_workers.name()));
-        }
-        if self.sequential {
-            saved.insert("sequential".into(), json!(true));
-        }
-        Ok(saved)
+        self.form(&mut |function| function.saved(self.name()))
+    }
+
+    fn sent(&self, objects: &mut SentObjects) -> Result<Map<String, Value>, PlanError> {
+        self.form(&mut |function| function.sent(objects))
     }
 }

@@ -1,0 +1,126 @@
+//! Stored signals in saved plans, which name the signal, and in plans that are sent, which carry a snapshot of it.
+
+use std::path::Path;
+
+use isochrony_store::{Mode, Signal, Store, StoreError, Strategy};
+use serde_json::{Map, Value, json};
+
+use super::StoredRecording;
+use crate::plan::sent::{SentObject, SentObjects};
+use crate::{PlanError, SharedRecording};
+
+impl StoredRecording {
+    pub(super) fn saved_form(&self) -> Option<Map<String, Value>> {
+        let mut saved = Map::new();
+        saved.insert("store".into(), json!(self.store.to_str()?));
+        saved.insert("signal".into(), json!(self.signal.name()));
+        if let Some(other) = &self.clocked_by {
+            saved.insert("clock".into(), json!(other.name()));
+        }
+        self.insert_options(&mut saved);
+        Some(saved)
+    }
+
+    /// The signal as an execution that began now would read it.
+    pub(super) fn sent_form(
+        &self,
+        objects: &mut SentObjects,
+    ) -> Result<Map<String, Value>, PlanError> {
+        let unavailable = |why: StoreError| PlanError::recording(self.signal.name(), &why);
+        let mut clocked_by = self.clocked_by.clone();
+        if let Some(other) = clocked_by.as_mut().filter(|_| self.pinned.is_none()) {
+            other.refresh().map_err(unavailable)?;
+        }
+        let signal = self.signal_to_read().map_err(unavailable)?;
+        let mut sent = Map::new();
+        sent.insert("snapshot".into(), objects.add(SentObject::Signal(signal)));
+        if let Some(other) = clocked_by {
+            sent.insert("clock".into(), objects.add(SentObject::Signal(other)));
+        }
+        self.insert_options(&mut sent);
+        Ok(sent)
+    }
+
+    fn insert_options(&self, form: &mut Map<String, Value>) {
+        if let Some(io) = self.io {
+            form.insert("io".into(), json!(io.name()));
+        }
+        if let Some(ranges) = &self.ranges {
+            let ranges = ranges.iter().map(|range| [range.start, range.end]);
+            form.insert("ranges".into(), json!(ranges.collect::<Vec<_>>()));
+        }
+    }
+
+    /// Strategy and ranges of a form.
+    fn with_options(mut self, form: &Map<String, Value>) -> Result<Self, PlanError> {
+        let name = self.signal.name().to_owned();
+        if let Some(io) = form.get("io") {
+            let io = io.as_str().unwrap_or_default();
+            let strategy = Strategy::parse(io).map_err(|why| PlanError::Unreadable {
+                why: format!("\"io\" of {name}: {why}"),
+            })?;
+            self = self.io(strategy);
+        }
+        let ranges = form.get("ranges").cloned().unwrap_or(Value::Null);
+        let ranges: Option<Vec<[i64; 2]>> =
+            serde_json::from_value(ranges).map_err(|why| PlanError::Unreadable {
+                why: format!("ranges of {name}: {why}"),
+            })?;
+        Ok(match ranges {
+            Some(ranges) => self.ranges(ranges.into_iter().map(|[a, b]| a..b)),
+            None => self,
+        })
+    }
+
+    /// The recording of a plan that was sent, which reads the snapshot and no later commit. `signal` and `clocked_by`:
+    /// the objects that the form names, opened in a store at `path`; `commit`: of the snapshot.
+    ///
+    /// # Errors
+    /// [`PlanError::Unreadable`], [`PlanError::OtherClock`].
+    pub fn received(
+        form: &Map<String, Value>,
+        signal: Signal,
+        commit: u64,
+        clocked_by: Option<&Signal>,
+        path: &Path,
+    ) -> Result<SharedRecording, PlanError> {
+        let pinned = Some((commit, signal.end_index()));
+        let mut stored = Self::new(path, signal);
+        if let Some(other) = clocked_by {
+            stored = stored.with_clock_of(other)?;
+        }
+        stored.pinned = pinned;
+        Ok(SharedRecording::new(stored.with_options(form)?))
+    }
+
+    /// The recording that a saved plan names, in the store named there or in `store`.
+    ///
+    /// # Errors
+    /// [`PlanError::NoRecording`], [`PlanError::DamagedRecording`], [`PlanError::Unreadable`].
+    pub fn resolve(
+        saved: &Map<String, Value>,
+        store: Option<&Store>,
+    ) -> Result<SharedRecording, PlanError> {
+        let text = |key: &str| match saved.get(key) {
+            Some(Value::String(text)) => Ok(text.as_str()),
+            _ => Err(PlanError::Unreadable {
+                why: format!("a scan does not name its {key}"),
+            }),
+        };
+        let name = text("signal")?;
+        let no_recording = |why: StoreError| PlanError::recording(name, &why);
+        let opened;
+        let store = match store {
+            Some(store) => store,
+            None => {
+                opened = Store::open(text("store")?, Mode::Read).map_err(no_recording)?;
+                &opened
+            }
+        };
+        let mut stored = Self::new(store.path(), store.signal(name).map_err(no_recording)?);
+        if let Some(Value::String(other)) = saved.get("clock") {
+            stored = stored.with_clock_of(&store.signal(other).map_err(no_recording)?)?;
+        }
+        Ok(SharedRecording::new(stored.with_options(saved)?))
+    }
+}

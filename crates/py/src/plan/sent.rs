@@ -1,0 +1,205 @@
+//! Plans in pickles: what they are sent with, as Python objects.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use isochrony_flow::{PlanError, Segments, SentObject, SharedRecording, StoredRecording};
+use isochrony_segment::SigSeg;
+use isochrony_store::Signal as StoreSignal;
+use isochrony_time::{Fixed, TimebaseId};
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyList};
+use serde_json::{Map, Value};
+
+use super::NativePlan;
+use super::imports::{AllowedFunctions, Imports};
+use super::saved;
+use crate::errors::Result;
+use crate::interpreter::{attach, detach};
+use crate::signal::segment::Segment;
+use crate::store::pickling::{Opening, decoded, encoded};
+
+/// What came with a plan that was sent.
+pub(super) enum ReceivedObject {
+    Signal {
+        signal: StoreSignal,
+        store: PathBuf,
+        commit: u64,
+    },
+    Samples(Vec<SigSeg>),
+    Python(Py<PyAny>),
+}
+
+/// All that came with a plan, which names it by places.
+#[derive(Default)]
+pub(super) struct ReceivedObjects(Vec<ReceivedObject>);
+
+impl ReceivedObjects {
+    fn get(&self, place: Option<&Value>) -> std::result::Result<&ReceivedObject, PlanError> {
+        let at = place
+            .and_then(Value::as_u64)
+            .and_then(|at| usize::try_from(at).ok());
+        at.and_then(|at| self.0.get(at))
+            .ok_or_else(|| unreadable("an object that it was sent with"))
+    }
+
+    /// A Python object.
+    pub(super) fn object(
+        &self,
+        place: Option<&Value>,
+    ) -> std::result::Result<Py<PyAny>, PlanError> {
+        match self.get(place)? {
+            ReceivedObject::Python(object) => Ok(attach(|py| object.clone_ref(py))),
+            _ => Err(unreadable("a function")),
+        }
+    }
+
+    /// The recording of a scan; None if its form names no object.
+    pub(super) fn recording(
+        &self,
+        form: &Map<String, Value>,
+    ) -> Option<std::result::Result<SharedRecording, PlanError>> {
+        match (form.get("snapshot"), form.get("samples")) {
+            (None, None) => None,
+            (None, samples) => Some(self.samples(samples, form)),
+            (snapshot, _) => Some(self.stored(snapshot, form)),
+        }
+    }
+
+    fn signal(
+        &self,
+        place: Option<&Value>,
+    ) -> std::result::Result<(&StoreSignal, &Path, u64), PlanError> {
+        match self.get(place)? {
+            ReceivedObject::Signal {
+                signal,
+                store,
+                commit,
+            } => Ok((signal, store, *commit)),
+            _ => Err(unreadable("a signal")),
+        }
+    }
+
+    fn samples(
+        &self,
+        place: Option<&Value>,
+        form: &Map<String, Value>,
+    ) -> std::result::Result<SharedRecording, PlanError> {
+        let ReceivedObject::Samples(segments) = self.get(place)? else {
+            return Err(unreadable("samples"));
+        };
+        let start = match form.get("start").map(Value::as_str) {
+            None => None,
+            Some(bits) => {
+                let bits = bits.and_then(|bits| bits.parse().ok());
+                Some(Fixed::from_bits(bits.ok_or_else(|| unreadable("a time"))?))
+            }
+        };
+        let placed = |segment: &SigSeg| {
+            let Some(start) = start else {
+                return Ok(segment.clone());
+            };
+            // The number of its grid means something in one process only.
+            let mut stream = segment.stream().clone();
+            stream.timebase =
+                TimebaseId::grid(start, stream.rate).map_err(|_| unreadable("a time"))?;
+            let relabelled = segment.clone().relabelled(segment.start(), stream.intern());
+            relabelled.map_err(|_| unreadable("samples"))
+        };
+        let segments = segments.iter().map(placed);
+        let segments = segments.collect::<std::result::Result<Vec<_>, PlanError>>()?;
+        let mut recording =
+            Segments::new(segments).ok_or_else(|| unreadable("samples in order"))?;
+        if let Some(start) = start {
+            recording = recording.starting(start);
+        }
+        if let place @ Some(_) = form.get("clock") {
+            recording = recording.with_clock_of(self.signal(place)?.0);
+        }
+        Ok(SharedRecording::new(recording))
+    }
+
+    fn stored(
+        &self,
+        place: Option<&Value>,
+        form: &Map<String, Value>,
+    ) -> std::result::Result<SharedRecording, PlanError> {
+        let (own, store, commit) = self.signal(place)?;
+        let other = match form.get("clock") {
+            None => None,
+            place => Some(self.signal(place)?.0),
+        };
+        StoredRecording::received(form, own.clone(), commit, other, store)
+    }
+}
+
+fn unreadable(what: &str) -> PlanError {
+    PlanError::Unreadable {
+        why: format!("it lacks {what}"),
+    }
+}
+
+/// How [`NativePlan::sent`] marks an object.
+const SIGNAL: &str = "signal";
+const SAMPLES: &str = "samples";
+const PYTHON: &str = "python";
+
+#[pymethods]
+impl NativePlan {
+    /// The plan for another process: JSON text, and pairs of kind and object for what it names.
+    fn sent<'py>(&self, py: Python<'py>) -> Result<(String, Bound<'py, PyList>)> {
+        let (form, objects) = self.plan.to_sent()?;
+        let list = PyList::empty(py);
+        for object in objects {
+            match object {
+                SentObject::Signal(signal) => list.append((SIGNAL, encoded(py, &signal)?))?,
+                SentObject::Samples(segments) => {
+                    let segments = segments.iter().cloned().map(Segment::from);
+                    list.append((SAMPLES, segments.collect::<Vec<_>>()))?;
+                }
+                SentObject::Embedded(object) => {
+                    if let Ok(object) = object.downcast::<Py<PyAny>>() {
+                        list.append((PYTHON, &*object))?;
+                    }
+                }
+                _ => {}
+            }
+        }
+        Ok((form.to_string(), list))
+    }
+
+    /// The plan that another process, or this one, sent.
+    #[staticmethod]
+    fn received(
+        py: Python<'_>,
+        text: &str,
+        objects: Vec<(String, Bound<'_, PyAny>)>,
+    ) -> Result<Self> {
+        let objects = objects
+            .into_iter()
+            .map(|(kind, object)| match kind.as_str() {
+                SIGNAL => {
+                    let (bytes, opening): (Bound<'_, PyBytes>, Opening) = object.extract()?;
+                    let (shared, signal) = decoded(&bytes, opening)?;
+                    Ok(ReceivedObject::Signal {
+                        signal,
+                        store: shared.store.path().to_owned(),
+                        commit: shared.store.sequence()?,
+                    })
+                }
+                SAMPLES => {
+                    let segments: Vec<Bound<'_, Segment>> = object.extract()?;
+                    let segments = segments.iter().map(|segment| segment.get().seg.clone());
+                    Ok(ReceivedObject::Samples(segments.collect()))
+                }
+                _ => Ok(ReceivedObject::Python(object.unbind())),
+            });
+        let objects = objects.collect::<Result<Vec<_>>>()?;
+        let imports = Imports {
+            received: Arc::new(ReceivedObjects(objects)),
+            ..Imports::new(AllowedFunctions::None)
+        };
+        let plan = detach(py, || saved::read_plan(text, None, &imports))?;
+        Ok(Self::owned(plan, imports.kept.owner(py, [])?))
+    }
+}

@@ -1,0 +1,377 @@
+//! Signals and stores as one process sees them, as bytes for another.
+//!
+//! A [`SignalSnapshot`] has what a handle of the signal shows besides samples: length, gaps, runs and the fit of the
+//! clock, with the store's path and commit. The samples stay in the store's files, and the other process opens it there.
+//! What is appended behind the snapshot's end never matters to it, also where the fit of the clock changes. If samples
+//! below the end were replaced, opening is refused ([`SnapshotError::Moved`]): a snapshot shows what it showed, or nothing.
+//!
+//! The encoding is a version and postcard. Stamps and events are those of the store when the snapshot is opened, up to
+//! its end: they may be many, and no time depends on them.
+
+mod pinned;
+mod store_snapshot;
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+use crate::consistency;
+use crate::error::{SnapshotError, StoreError};
+use crate::meta::SignalMeta;
+use crate::op::{Op, SignalId, TableRows};
+use crate::options::Mode;
+use crate::signal::Signal;
+use crate::state::{FIT, GAPS, RUNS, SignalState, TABLES, Table};
+use crate::store::Store;
+use crate::version::DataVersion;
+
+pub(crate) use pinned::PinnedStore;
+pub use store_snapshot::StoreSnapshot;
+
+/// First byte of an encoded snapshot.
+const VERSION: u8 = 1;
+
+/// Which store at which commit.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+struct Origin {
+    /// Absolute path, as bytes.
+    path: Vec<u8>,
+    uuid: u128,
+    sequence: u64,
+}
+
+impl Origin {
+    fn of(store: &crate::store::Shared) -> Result<Self, StoreError> {
+        Ok(Self {
+            path: store.backend.path().as_os_str().as_bytes().to_vec(),
+            uuid: store.backend.uuid()?.as_u128(),
+            sequence: store.backend.sequence()?,
+        })
+    }
+
+    fn path(&self) -> &Path {
+        Path::new(OsStr::from_bytes(&self.path))
+    }
+
+    /// Opens the store for reading; `what` was taken of it.
+    fn open(&self, what: impl Fn() -> String) -> Result<Store, StoreError> {
+        Store::open(self.path(), Mode::Read).map_err(|error| match error {
+            StoreError::NotAStore { path, reason } => SnapshotError::NoStore {
+                what: what(),
+                path,
+                reason,
+            }
+            .into(),
+            other => other,
+        })
+    }
+
+    /// Checks that a store is the one that a snapshot was taken of, and that it has reached its commit.
+    fn check(&self, store: &Store, what: impl Fn() -> String) -> Result<(), StoreError> {
+        let backend = &store.shared().backend;
+        let (uuid, expected) = (backend.uuid()?, Uuid::from_u128(self.uuid));
+        if uuid != expected {
+            return Err(SnapshotError::OtherStore {
+                what: what(),
+                path: store.path().into(),
+                got: uuid.to_string(),
+                expected: expected.to_string(),
+            }
+            .into());
+        }
+        backend.take_in_commits()?;
+        let got = backend.newest_sequence()?;
+        if got < self.sequence {
+            return Err(SnapshotError::OlderCommit {
+                what: what(),
+                path: store.path().into(),
+                got,
+                expected: self.sequence,
+            }
+            .into());
+        }
+        Ok(())
+    }
+}
+
+/// What a handle of a signal shows, besides samples, stamps and events.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+struct Shown {
+    id: SignalId,
+    name: String,
+    meta: SignalMeta,
+    end: i64,
+    tables: Vec<TableRows>,
+    data: DataVersion,
+}
+
+impl Shown {
+    fn of(state: &SignalState) -> Self {
+        let tables = state.tables_of_clock().into_iter().map(|table| TableRows {
+            table: TABLES
+                .iter()
+                .position(|name| *name == table.name)
+                .unwrap_or(0) as u8,
+            rows: table.rows,
+            text: Vec::new(),
+        });
+        Self {
+            id: state.id,
+            name: state.name.to_string(),
+            meta: (*state.meta).clone(),
+            end: state.end,
+            tables: tables.collect(),
+            data: (*state.data).clone(),
+        }
+    }
+
+    /// The signal, in messages.
+    fn subject(&self) -> String {
+        format!("signal {:?}", self.name)
+    }
+
+    /// Checks what was decoded.
+    fn check(&self) -> Result<(), StoreError> {
+        let is_sound = self.meta.is_plausible() && self.end >= 0;
+        let clock = |table: &TableRows| {
+            let name = TABLES.get(usize::from(table.table));
+            name.is_some_and(|name| [GAPS, RUNS, FIT].contains(name))
+        };
+        match is_sound && self.tables.iter().all(clock) {
+            true => consistency::check_without_stamps(&self.state()?),
+            false => Err(unreadable("it describes no possible signal")),
+        }
+    }
+
+    fn state(&self) -> Result<SignalState, StoreError> {
+        let table = |table: &TableRows| {
+            let name = TABLES.get(usize::from(table.table)).copied()?;
+            Some(Table {
+                name,
+                columns: Table::columns_of(name)?,
+                rows: table.rows.clone(),
+                text: Vec::new(),
+            })
+        };
+        let tables: Vec<Table> = self.tables.iter().filter_map(table).collect();
+        SignalState::from_tables(self.id, &self.name, self.meta.clone(), self.end, &tables)
+    }
+
+    /// The state for a handle where `now` is what the store has; `sequence`: of the snapshot, for errors.
+    fn over(&self, now: &SignalState, sequence: u64) -> Result<SignalState, StoreError> {
+        let moved = |change: String| SnapshotError::Moved {
+            signal: self.name.clone(),
+            sequence,
+            end: self.end,
+            change,
+        };
+        if now.end < self.end {
+            return Err(moved(format!("it ends at index {} now", now.end)).into());
+        }
+        let length = self.meta.shard_samples();
+        if now.meta.shard_samples() != length || now.meta.dtype != self.meta.dtype {
+            return Err(moved("its samples lie in other files now".into()).into());
+        }
+        let shards = self.end.unsigned_abs().div_ceil(length.unsigned_abs());
+        if let Some(shard) = self.data.first_replaced(&now.data, shards) {
+            let start = shard.cast_signed() * length;
+            let end = start.saturating_add(length).min(self.end);
+            return Err(moved(format!("some of its samples {start}..{end} were replaced")).into());
+        }
+        let mut state = self.state()?;
+        if self.data.has_content_of_first(&now.data, shards) {
+            // The same samples; where they lie may have changed, as by sealing.
+            state.data = now.data.clone();
+            Arc::make_mut(&mut state.meta)
+                .codec
+                .clone_from(&now.meta.codec);
+        } else {
+            state.data = Arc::new(self.data.clone());
+        }
+        if now.end == self.end {
+            state.points = now.points.clone();
+            state.events = now.events.clone();
+            return Ok(state);
+        }
+        let id = self.id;
+        for point in now.points.iter().filter(|point| point.index < self.end) {
+            state.apply(&Op::Point { id, point });
+        }
+        for event in now.events.iter().filter(|event| event.start < self.end) {
+            let event = (**event).clone();
+            state.apply(&Op::Event { id, event });
+        }
+        Ok(state)
+    }
+}
+
+/// A signal as a handle shows it, for another process.
+///
+/// ```
+/// use isochrony_store::{CreateOptions, Mode, SignalSnapshot, Store};
+/// use isochrony_segment::DType;
+/// use isochrony_time::Rate;
+///
+/// let folder = tempfile::tempdir()?;
+/// let store = Store::open(folder.path().join("water.iso"), Mode::Create)?;
+/// let writer = store.create("p", &CreateOptions::new(DType::I16, Rate::from_hz(100)?))?;
+/// writer.append(&[1i16, 2, 3])?;
+/// store.commit(true)?;
+/// let bytes = store.signal("p")?.snapshot()?.to_bytes()?;
+/// writer.append(&[4i16])?;
+/// store.commit(true)?;
+/// // In another process:
+/// let signal = SignalSnapshot::from_bytes(&bytes)?.open()?;
+/// assert_eq!(signal.end_index(), 3);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct SignalSnapshot {
+    origin: Origin,
+    /// Whether changes of the signal waited for a commit.
+    uncommitted: bool,
+    shown: Shown,
+}
+
+impl SignalSnapshot {
+    /// The snapshot as bytes.
+    ///
+    /// # Errors
+    /// [`SnapshotError::Unreadable`] if it cannot be encoded.
+    pub fn to_bytes(&self) -> Result<Vec<u8>, StoreError> {
+        encode(self)
+    }
+
+    /// Reads [`to_bytes`](Self::to_bytes).
+    ///
+    /// # Errors
+    /// [`SnapshotError::Unreadable`], [`StoreError::DamagedTable`].
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self, StoreError> {
+        let snapshot: Self = decode(bytes)?;
+        snapshot.shown.check()?;
+        Ok(snapshot)
+    }
+
+    /// The folder of the store.
+    #[must_use]
+    pub fn store_path(&self) -> &Path {
+        self.origin.path()
+    }
+
+    /// The commit that the store had reached.
+    #[must_use]
+    pub fn sequence(&self) -> u64 {
+        self.origin.sequence
+    }
+
+    /// Name of the signal.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.shown.name
+    }
+
+    /// Index after the last one, gaps included.
+    #[must_use]
+    pub fn end_index(&self) -> i64 {
+        self.shown.end
+    }
+
+    /// Opens the store for reading, for [`Store::signal_at`].
+    ///
+    /// # Errors
+    /// [`SnapshotError::NoStore`], and those of [`Store::open`].
+    pub fn open_store(&self) -> Result<Store, StoreError> {
+        self.origin.open(|| self.shown.subject())
+    }
+
+    /// Opens the store, and the signal in it.
+    ///
+    /// # Errors
+    /// As [`open_store`](Self::open_store) and [`Store::signal_at`].
+    pub fn open(&self) -> Result<Signal, StoreError> {
+        self.open_store()?.signal_at(self)
+    }
+}
+
+impl Signal {
+    /// What this handle shows, for another process, or for this one later.
+    ///
+    /// # Errors
+    /// [`SnapshotError::Scratch`], [`StoreError::Closed`].
+    pub fn snapshot(&self) -> Result<SignalSnapshot, StoreError> {
+        let shared = self.shared();
+        if shared.in_place {
+            let samples = self.sample_count();
+            return Err(SnapshotError::Scratch { samples }.into());
+        }
+        let engine = shared.backend.engine("look for changes");
+        Ok(SignalSnapshot {
+            origin: Origin::of(shared)?,
+            uncommitted: engine.is_ok_and(|engine| engine.has_pending_in(self.id())),
+            shown: Shown::of(self.state()),
+        })
+    }
+}
+
+impl Store {
+    /// The signal as a snapshot of this store shows it, whatever was appended since.
+    ///
+    /// # Errors
+    /// [`SnapshotError::OtherStore`], [`SnapshotError::OlderCommit`]; [`SnapshotError::Uncommitted`] unless this store is
+    /// the writer; [`SnapshotError::Moved`] if samples below its end were replaced, or the signal is gone.
+    pub fn signal_at(&self, snapshot: &SignalSnapshot) -> Result<Signal, StoreError> {
+        let SignalSnapshot { origin, shown, .. } = snapshot;
+        origin.check(self, || shown.subject())?;
+        if snapshot.uncommitted && !self.is_writable() {
+            return Err(SnapshotError::Uncommitted {
+                signal: shown.name.clone(),
+                path: self.path().into(),
+            }
+            .into());
+        }
+        let now = self.shared().backend.newest_state(shown.id);
+        let state = match now {
+            Err(StoreError::SignalRemoved { .. }) => Err(gone(shown, origin.sequence)),
+            now => shown.over(&*now?, origin.sequence),
+        };
+        Signal::of_state(self.shared(), Arc::new(state?))
+    }
+}
+
+/// That a signal is not in the store any more.
+fn gone(shown: &Shown, sequence: u64) -> StoreError {
+    SnapshotError::Moved {
+        signal: shown.name.clone(),
+        sequence,
+        end: shown.end,
+        change: "it was deleted, or another signal took its place".into(),
+    }
+    .into()
+}
+
+fn unreadable(reason: impl Into<String>) -> StoreError {
+    let reason = reason.into();
+    SnapshotError::Unreadable { reason }.into()
+}
+
+fn encode<T: Serialize>(value: &T) -> Result<Vec<u8>, StoreError> {
+    postcard::to_extend(value, vec![VERSION]).map_err(|error| unreadable(error.to_string()))
+}
+
+fn decode<T: for<'de> Deserialize<'de>>(bytes: &[u8]) -> Result<T, StoreError> {
+    match bytes.split_first() {
+        Some((&VERSION, body)) => match postcard::take_from_bytes(body) {
+            Ok((value, [])) => Ok(value),
+            Ok((_, rest)) => Err(unreadable(format!("{} bytes are left over", rest.len()))),
+            Err(error) => Err(unreadable(error.to_string())),
+        },
+        Some((version, _)) => Err(unreadable(format!(
+            "its version is {version}, and this version of Isochrony reads {VERSION}"
+        ))),
+        None => Err(unreadable("it is empty")),
+    }
+}

@@ -1,0 +1,64 @@
+//! The signals that a store opened from a snapshot shows until it is refreshed.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex};
+
+use super::{Shown, gone};
+use crate::error::StoreError;
+use crate::op::SignalId;
+use crate::state::SignalState;
+use crate::store::lock;
+
+/// Signals of a [`StoreSnapshot`](super::StoreSnapshot), each of which is compared with what the store has when it is
+/// first asked for.
+pub(crate) struct PinnedStore {
+    pub(crate) sequence: u64,
+    names: BTreeMap<String, SignalId>,
+    shown: HashMap<SignalId, Shown>,
+    states: Mutex<HashMap<SignalId, Arc<SignalState>>>,
+}
+
+impl PinnedStore {
+    pub(super) fn new(sequence: u64, signals: Vec<Shown>) -> Self {
+        let names = signals.iter().map(|shown| (shown.name.clone(), shown.id));
+        Self {
+            sequence,
+            names: names.collect(),
+            shown: signals.into_iter().map(|shown| (shown.id, shown)).collect(),
+            states: Mutex::default(),
+        }
+    }
+
+    /// All signals with their names in name order.
+    pub(crate) fn catalogue(&self) -> Vec<(SignalId, String)> {
+        let names = self.names.iter();
+        names.map(|(name, id)| (*id, name.clone())).collect()
+    }
+
+    /// The signal with this name.
+    pub(crate) fn find(&self, name: &str) -> Option<SignalId> {
+        self.names.get(name).copied()
+    }
+
+    /// The state of a signal, if it is one of the snapshot; `newest` gives the one that the store has.
+    pub(crate) fn state(
+        &self,
+        id: SignalId,
+        newest: impl FnOnce() -> Result<Arc<SignalState>, StoreError>,
+    ) -> Option<Result<Arc<SignalState>, StoreError>> {
+        let shown = self.shown.get(&id)?;
+        if let Some(state) = lock(&self.states).get(&id) {
+            return Some(Ok(state.clone()));
+        }
+        let opened = shown.check().and_then(|()| match newest() {
+            Err(StoreError::SignalRemoved { .. }) => Err(gone(shown, self.sequence)),
+            newest => shown.over(&*newest?, self.sequence).map(Arc::new),
+        });
+        let kept = |state: Arc<SignalState>| {
+            let mut states = lock(&self.states);
+            // Handles of one state are told apart from those of another by its address.
+            states.entry(id).or_insert(state).clone()
+        };
+        Some(opened.map(kept))
+    }
+}

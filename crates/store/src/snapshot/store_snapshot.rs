@@ -1,0 +1,97 @@
+//! A store as a reader sees it: all of its signals.
+
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+use super::{Origin, PinnedStore, Shown, decode, encode};
+use crate::error::{SnapshotError, StoreError};
+use crate::options::Mode;
+use crate::store::Store;
+
+/// It, in messages.
+const WHAT: &str = "a store";
+
+/// A store open for reading as it shows itself, for another process: the snapshots of all its signals.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct StoreSnapshot {
+    origin: Origin,
+    signals: Vec<Shown>,
+}
+
+impl StoreSnapshot {
+    /// The snapshot as bytes.
+    ///
+    /// # Errors
+    /// [`SnapshotError::Unreadable`] if it cannot be encoded.
+    pub fn to_bytes(&self) -> Result<Vec<u8>, StoreError> {
+        encode(self)
+    }
+
+    /// Reads [`to_bytes`](Self::to_bytes).
+    ///
+    /// # Errors
+    /// [`SnapshotError::Unreadable`].
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self, StoreError> {
+        decode(bytes)
+    }
+
+    /// The folder of the store.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        self.origin.path()
+    }
+
+    /// Opens the store for reading. It shows the signals of the snapshot until it is refreshed; each is compared with what
+    /// the store has when it is looked up.
+    ///
+    /// # Errors
+    /// Those of [`Store::open`], [`SnapshotError::OtherStore`], [`SnapshotError::OlderCommit`].
+    pub fn open(self) -> Result<Store, StoreError> {
+        let store = self.origin.open(|| WHAT.into())?;
+        self.origin.check(&store, || WHAT.into())?;
+        let Self { origin, signals } = self;
+        let pinned = PinnedStore::new(origin.sequence, signals);
+        store.shared().backend.pin(pinned);
+        Ok(store)
+    }
+}
+
+impl Store {
+    /// What this store, which is open for reading, shows, for another process. Loads what it has not loaded yet of its
+    /// signals.
+    ///
+    /// # Errors
+    /// [`SnapshotError::Writer`], [`StoreError::Closed`], damage.
+    pub fn snapshot(&self) -> Result<StoreSnapshot, StoreError> {
+        let mode = match self.mode() {
+            Mode::Read => None,
+            Mode::ReadWrite => Some("r+"),
+            Mode::Append => Some("a"),
+            Mode::Create => Some("x"),
+        };
+        if let Some(mode) = mode {
+            let path = self.path().into();
+            return Err(SnapshotError::Writer { path, mode }.into());
+        }
+        let shared = self.shared();
+        loop {
+            let origin = Origin::of(shared)?;
+            let catalogue = shared.backend.catalogue()?;
+            let mut signals = Vec::with_capacity(catalogue.len());
+            for (id, _) in catalogue {
+                match shared.backend.state(id) {
+                    Ok(state) => signals.push(Shown::of(&state)),
+                    // To load one may need a later commit, which may have removed it.
+                    Err(StoreError::SignalRemoved { .. })
+                        if shared.backend.sequence()? != origin.sequence => {}
+                    Err(error) => return Err(error),
+                }
+            }
+            // All of one commit.
+            if shared.backend.sequence()? == origin.sequence {
+                return Ok(StoreSnapshot { origin, signals });
+            }
+        }
+    }
+}
