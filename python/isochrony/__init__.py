@@ -16,7 +16,7 @@ import os
 import sys
 from typing import TYPE_CHECKING, Any
 
-from .errors import BadSourceError, IsochronyError, MissingExtraError, UsageError
+from .errors import BadSourceError, EmptyResultWarning, IsochronyError, MissingExtraError, UsageError
 
 if _extension := os.environ.get("ISOCHRONY_NATIVE"):
     # An extension module that has the native half, and operators of other crates.
@@ -86,6 +86,7 @@ __all__ = [
     "Break",
     "Control",
     "Emitter",
+    "EmptyResultWarning",
     "Executor",
     "Expr",
     "Followed",

@@ -9,7 +9,7 @@ stable snake_case name for programs.
 
 from __future__ import annotations
 
-__all__ = ["BadSourceError", "IsochronyError", "MissingExtraError", "UsageError"]
+__all__ = ["BadSourceError", "EmptyResultWarning", "IsochronyError", "MissingExtraError", "UsageError"]
 
 
 class IsochronyError(Exception):
@@ -32,6 +32,13 @@ class BadSourceError(IsochronyError, ValueError):
     """A file is not a recording that its importer can take; nothing of it was stored."""
 
     code = "bad_source"
+
+
+class EmptyResultWarning(UserWarning):
+    """A run gave nothing because no window fits into what was read, or because a selection has no samples.
+
+    What a filter or a detector does not find is no reason for it. The report of the run has the same text in `notes`.
+    """
 
 
 class MissingExtraError(IsochronyError, ImportError):

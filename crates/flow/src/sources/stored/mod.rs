@@ -12,6 +12,7 @@
 //! recording's options.
 
 mod clock;
+mod extremes;
 mod pass;
 mod prefetch;
 mod snapshot;
@@ -32,6 +33,7 @@ use crate::{
     Snapshot, Source,
 };
 use clock::{StoredClock, clock_difference};
+use extremes::ExtremesRecording;
 use pass::{PreviousEnd, StoredPass};
 use snapshot::StoredSnapshot;
 
@@ -207,6 +209,7 @@ impl StoredRecording {
             before,
             pending: None,
             announces_start: false,
+            selected_from: None,
         }
     }
 
@@ -351,6 +354,10 @@ impl Recording for StoredRecording {
 
     fn stored(&self) -> Option<(&Signal, Option<&[Range<i64>]>)> {
         Some((&self.signal, self.ranges.as_deref()))
+    }
+
+    fn extremes(&self) -> Option<SharedRecording> {
+        Some(SharedRecording::new(ExtremesRecording(self.clone())))
     }
 
     fn clock(&self) -> Option<Arc<dyn Clock>> {
