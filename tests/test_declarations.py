@@ -44,11 +44,14 @@ def legal(param: dict[str, Any]) -> Any:
 def call(name: str, given: dict[str, Any]) -> iso.Plan:
     """Calls a generated method with legal values of what must be given, and with others."""
     declaration = DECLARED[name]
+    lists = [param["choices"][0] for param in declaration["params"] if param["kind"] == "list"]
     required = {
-        param["name"]: legal(param) for param in declaration["params"] if param["required"] or param["explicit"]
+        param["name"]: legal(param)
+        for param in declaration["params"]
+        if param["kind"] != "list" and (param["required"] or param["explicit"])
     }
     method = getattr(SAMPLES, name)
-    plan: iso.Plan = method(*(SAMPLES for _ in others(declaration)), **required | given)
+    plan: iso.Plan = method(*(SAMPLES for _ in others(declaration)), *lists, **required | given)
     return plan
 
 

@@ -175,7 +175,7 @@ def test_what_does_not_fit_is_refused_when_the_step_is_added(build, says: str) -
 @pytest.mark.parametrize(
     "build",
     [
-        lambda scan: scan.stalta("1", 2),
+        lambda scan: scan.stalta([1], 2),
         lambda scan: scan.stalta(1, 2, method="fast"),
         lambda scan: scan.triggers(float("nan")),
         lambda scan: scan.cfar(0.01, memory=1.5),

@@ -201,14 +201,15 @@ def test_calibrated_samples_are_seen_in_their_unit(store: iso.Store) -> None:
     np.testing.assert_array_equal(plan.collect(counts=True)[0], np.arange(100))
 
 
-def test_a_part_gives_the_signals_own_windows(store: iso.Store) -> None:
+def test_windows_of_a_part_begin_at_its_first_sample_or_are_the_signals_own(store: iso.Store) -> None:
     signal = pressure(store)
     first = lambda plan: list(plan.map(lambda s: s.min()).collect()[:2, 0])  # noqa: E731
-    assert first(iso.scan(signal[150:1790]).rewindow(100)) == [200, 300]
-    assert first(iso.scan(signal[150:1790]).rewindow(100, anchor="range")) == [150, 250]
+    assert first(iso.scan(signal[150:1790]).rewindow(100)) == [150, 250]
+    assert first(iso.scan(signal[150:1790]).rewindow(100, anchor="run")) == [200, 300]
     assert iso.scan(signal[150:1790]).count().collect() == 1140
-    kept = iso.scan(signal[150:1790]).rewindow(100, tail="keep")
-    assert kept.count().collect() == iso.scan(signal[150:1790]).rewindow(100).count().collect() + 1
+    own = iso.scan(signal[150:1790]).rewindow(100, anchor="run")
+    kept = iso.scan(signal[150:1790]).rewindow(100, anchor="run", tail="keep")
+    assert kept.count().collect() == own.count().collect() + 1
 
 
 def test_plans_branch_meet_and_stop(store: iso.Store) -> None:

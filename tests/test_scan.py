@@ -1,5 +1,7 @@
 """Windowed statistics by `iso.scan`."""
 
+import warnings
+
 import duckdb
 import hypothesis.strategies as st
 import numpy as np
@@ -40,16 +42,72 @@ def test_windows_agree_with_numpy(tmp_path_factory: pytest.TempPathFactory, data
     np.testing.assert_array_equal(table["count"], expected[5])
 
 
-def test_a_part_gives_the_signals_own_windows(store: iso.Store) -> None:
+def test_a_part_gives_windows_from_its_first_sample_on_or_the_signals_own(store: iso.Store) -> None:
     signal = pressure(store)
     whole = iso.scan(signal).rewindow(100).stats("mean").collect()
-    part = iso.scan(signal[150:1790]).rewindow(100).stats("mean").collect()
+    part = iso.scan(signal[150:1790]).rewindow(100, anchor="run").stats("mean").collect()
     assert list(part["start"]) == [200, 300, 400, 500, 600, 700, 800, 900, 1500, 1600]
     assert set(part["start"]) <= set(whole["start"])
-    own = iso.scan(signal[150:1790]).rewindow(100, anchor="range").stats("mean").collect()
-    assert list(own["start"])[:2] == [150, 250]
-    kept = iso.scan(signal[150:1790]).rewindow(100, anchor="range", tail="keep").stats("count").collect()
+    own = iso.scan(signal[150:1790]).rewindow(100).stats("mean").collect()
+    assert list(own["start"]) == [150, 250, 350, 450, 550, 650, 750, 850, 1500, 1600]
+    kept = iso.scan(signal[150:1790]).rewindow(100, tail="keep").stats("count").collect()
     assert list(kept["count"]) == [100] * 8 + [50, 100, 100, 90]
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_selection_of_exactly_one_window_gives_that_window(store: iso.Store, workers: int) -> None:
+    signal = pressure(store)
+    samples = signal.values(fill=0)
+    for start in (0, 1, 137, 700):
+        np.testing.assert_array_equal(
+            iso.scan(signal[start : start + 100]).rewindow(100).collect(workers=workers), [samples[start : start + 100]]
+        )
+    # Of several selections that meet, from the first sample that all have.
+    a, b = iso.scan(signal[30:500]), iso.scan(signal[70:600])
+    both = a.map(lambda x, y: x + y, b).rewindow(100).stats("count").collect(workers=workers)
+    assert both["start"].tolist() == [70, 170, 270, 370]
+    # A range of indices moves into the scan and leaves windows where they are.
+    windows = iso.scan(signal).rewindow(100).between(150, 700)
+    assert windows.stats("count").collect(workers=workers)["start"].tolist() == [200, 300, 400, 500, 600]
+    part = iso.scan(signal).between(150, 700).rewindow(100).stats("count")
+    for optimise in (True, False):
+        assert part.collect(workers=workers, optimise=optimise)["start"].tolist() == [150, 250, 350, 450, 550]
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_windows_of_a_selection_are_the_same_however_it_is_cut(store: iso.Store, workers: int) -> None:
+    signal = pressure(store)
+    plan = iso.scan(signal[37:1790]).rewindow(64, 24).map(lambda s: s + 1)
+    np.testing.assert_array_equal(plan.collect(workers=workers), plan.collect(optimise=False))
+
+
+def test_an_empty_result_says_why(store: iso.Store) -> None:
+    signal = pressure(store)  # 1000 samples, a gap of 500, 500 samples
+    short = iso.scan(signal[10:60]).rewindow(100)
+    with pytest.warns(iso.EmptyResultWarning, match=r"rewindow\(window=100\) made no window: .* is 100 long") as caught:
+        assert short.collect().shape == (0, 100)
+    assert caught[0].filename == __file__
+    with pytest.warns(iso.EmptyResultWarning):
+        assert len(short.stats("mean").collect(workers=2)) == 0
+    with pytest.warns(iso.EmptyResultWarning):
+        assert len(short.collect(as_="table")) == 0
+    with pytest.warns(iso.EmptyResultWarning):
+        report = short.stats("mean").run().report
+    assert report.notes[0] in str(report)
+    with pytest.warns(iso.EmptyResultWarning, match="read nothing"):
+        assert len(iso.scan(signal[1100:1200]).collect()) == 0
+
+
+def test_legitimate_empty_results_are_silent(store: iso.Store) -> None:
+    signal = pressure(store)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        windows = iso.scan(signal).rewindow(100)
+        assert len(windows.filter(lambda s: s.max() > 1e9).collect()) == 0
+        assert len(iso.scan(signal).triggers(on=1e9).collect()) == 0
+        assert len(iso.scan(signal[10:10]).collect()) == 0
+        assert len(windows.limit(1).filter(lambda s: s.max() > 1e9).collect()) == 0
+        assert iso.scan(store.create("empty", dtype="f4", rate=1)).rewindow(5).count().collect() == 0
 
 
 def test_times_units_and_calibration(store: iso.Store) -> None:
@@ -79,11 +137,11 @@ def test_refuses_what_it_cannot_run(store: iso.Store) -> None:
     for bad in ((), ("min", "min"), ("median",)):
         with pytest.raises(iso.PlanError, match="stats"):
             plan.stats(*bad)
-    for window in (0, -1, 2.5, "60s", True):
+    for window in (0, -1, 2.5, True):
         with pytest.raises(iso.OptionError, match="rewindow"):
             iso.scan(signal).rewindow(window)
     with pytest.raises(iso.PlanError, match="rewindow"):
-        iso.scan(signal).stats("min")
+        iso.scan(signal).rewindow("a minute")
     with pytest.raises(iso.PlanError, match="signal"):
         iso.scan(np.zeros(3))
 

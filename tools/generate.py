@@ -35,6 +35,7 @@ BY_HAND = {
     "limit": "refuses 0, which saved plans may have",
     "map": "traces a lambda, or takes a Python function",
     "resample": "takes rate_hz, or up and down",
+    "rewindow": "takes window, or seconds",
     "rows": "traces lambdas by name",
     "select": "traces lambdas by name",
     "envelope": "is stream_envelope for samples",
@@ -57,6 +58,7 @@ from . import tapers as _tapers
 from .chain import Chain
 
 if TYPE_CHECKING:
+    from .options import Duration, Length
     from .plan import Plan
     from .tapers import Taper
 
@@ -76,6 +78,12 @@ Written by `make generate` from the operators' declarations; the first line of a
 `isochrony.Plan` that adds it. Samples have the shape (n,), windows (n, N), ranges (n, 2). *float32 for float32* holds
 without a calibration: values of calibrated samples are float64. *Edges* says what happens at the ends of each gap-free
 range, *delay* by how much results lag behind their input. `isochrony operators NAME` prints an entry.
+
+A *length* (a parameter in samples, in seconds, or in samples or windows) takes a number in its unit, or text with a
+unit of its own: `"125ms"`, `"2s"`, `"1min"`, `"3us"` (ns, us, ms, s, min, h) or `"512 samples"`; in Python also a
+`timedelta`, of NumPy or pandas, too. A time becomes the nearest whole number of samples at the rate of the operator's
+input, halves up, computed exactly from the decimals as written; what is then out of range, such as a window of 0
+samples, is an error. The plan states what came out: `rewindow("125ms")` of 2,000 Hz prints as `rewindow(window=250)`.
 """
 
 

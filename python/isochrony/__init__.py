@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from .errors import (
     BadSourceError,
+    EmptyResultWarning,
     IsochronyError,
     IsochronyWarning,
     MissingExtraError,
@@ -94,6 +95,7 @@ __all__ = [
     "Break",
     "Control",
     "Emitter",
+    "EmptyResultWarning",
     "Executor",
     "Expr",
     "Followed",

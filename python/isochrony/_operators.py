@@ -12,6 +12,7 @@ from . import tapers as _tapers
 from .chain import Chain
 
 if TYPE_CHECKING:
+    from .options import Duration, Length
     from .plan import Plan
     from .tapers import Taper
 
@@ -190,7 +191,12 @@ class GeneratedOperators(Chain):
         )
 
     def cfar(
-        self, pfa: float | None = None, *, deviations: float | None = None, memory: int = 1000, timeout: int = 1000
+        self,
+        pfa: float | None = None,
+        *,
+        deviations: float | None = None,
+        memory: Length = 1000,
+        timeout: Length = 1000,
     ) -> Self:
         """Compare each number with the noise before it: a level of 1 or more is a detection.
 
@@ -206,10 +212,10 @@ class GeneratedOperators(Chain):
             pfa (1e-15 to 0.1): Probability that noise is detected (false alarm). Give this or `deviations`.
             deviations (standard deviations, 1 to 1000): Standard deviations above the mean from which a number is
                 detected.
-            memory (samples or windows, 8 to 2^52 - 1): Time constant of the mean and deviation of the noise. This many
-                numbers are learned from first.
-            timeout (samples or windows, 1 to 2^52 - 1): Detections in a row after which they count as noise until a
-                number is not detected, so that a lasting step is followed.
+            memory (samples or windows or text, 8 to 2^52 - 1): Time constant of the mean and deviation of the noise.
+                This many numbers are learned from first.
+            timeout (samples or windows or text, 1 to 2^52 - 1): Detections in a row after which they count as noise
+                until a number is not detected, so that a lasting step is followed.
 
         Conventions:
             Noise is Gaussian; its mean and deviation are exponentially weighted. With `pfa` the distance is that of
@@ -219,7 +225,8 @@ class GeneratedOperators(Chain):
         Raises:
             OptionError: an argument of the wrong type, a number that is not finite, a count below its least value, or a
                 whole number above 2^63 - 1.
-            PlanError: another value out of range; both or neither of `pfa` and `deviations`; the input is not real.
+            PlanError: another value out of range; text that is no length; both or neither of `pfa` and `deviations`;
+                the input is not real.
 
         Source:
             L. Girod et al., "XStream: a signal-oriented data stream management system" (2008), section II-A.
@@ -237,8 +244,8 @@ class GeneratedOperators(Chain):
             deviations=None
             if deviations is None
             else _options.finite("cfar deviations=", deviations, "standard deviations"),
-            memory=_options.whole("cfar memory=", memory, "samples or windows", 8),
-            timeout=_options.whole("cfar timeout=", timeout, "samples or windows", 1),
+            memory=_options.length("cfar memory=", memory, "samples or windows", 8),
+            timeout=_options.length("cfar timeout=", timeout, "samples or windows", 1),
         )
 
     def combine_packets(
@@ -322,7 +329,7 @@ class GeneratedOperators(Chain):
     def delay(
         self,
         other: Plan,
-        max_lag: int,
+        max_lag: Length,
         *,
         method: Literal["xcorr", "gcc_phat"] = "xcorr",
         refine: Literal["parabola", "band_limited"] | None = None,
@@ -341,7 +348,7 @@ class GeneratedOperators(Chain):
 
         Parameters:
             other: windows of real samples, of the same length, hop and timebase.
-            max_lag (samples, 0 to 2^40): Largest delay, below the window's length.
+            max_lag (samples or text, 0 to 2^40): Largest delay, below the window's length.
             method ("xcorr" or "gcc_phat"): Correlation whose highest peak is the delay: coefficients of `xcorr`, or
                 `gcc_phat`.
             refine ("parabola" or "band_limited"): Interpolation of the peak between samples. Left out: a parabola for
@@ -358,8 +365,8 @@ class GeneratedOperators(Chain):
         Raises:
             OptionError: an argument of the wrong type, none of its choices, a number that is not finite, a count below
                 its least value, or a whole number above 2^63 - 1.
-            PlanError: another value out of range; the inputs are not such windows; a lag of a window's length or more;
-                a band out of range, or one given for "xcorr".
+            PlanError: another value out of range; text that is no length; the inputs are not such windows; a lag of a
+                window's length or more; a band out of range, or one given for "xcorr".
 
         >>> import numpy as np, isochrony as iso
         >>> t = np.arange(200)
@@ -373,7 +380,7 @@ class GeneratedOperators(Chain):
         return self._then(
             "delay",
             (other,),
-            max_lag=_options.whole("delay max_lag=", max_lag, "samples", 0),
+            max_lag=_options.length("delay max_lag=", max_lag, "samples", 0),
             method=_options.choice("method", method, ("xcorr", "gcc_phat")),
             refine=None if refine is None else _options.choice("refine", refine, ("parabola", "band_limited")),
             band_hz=[] if band_hz is None else _options.finite_or_list("delay band_hz=", band_hz, "Hz"),
@@ -489,7 +496,7 @@ class GeneratedOperators(Chain):
         )
 
     def gcc_phat(
-        self, other: Plan, max_lag: int, *, band_hz: npt.ArrayLike | None = None, regularise: float = 0.001
+        self, other: Plan, max_lag: Length, *, band_hz: npt.ArrayLike | None = None, regularise: float = 0.001
     ) -> Self:
         """Cross-correlate the phases of windows with those of another plan (GCC-PHAT).
 
@@ -502,7 +509,7 @@ class GeneratedOperators(Chain):
 
         Parameters:
             other: windows of real samples, of the same length, hop and timebase.
-            max_lag (samples, 0 to 2^40): Largest lag, below the window's length.
+            max_lag (samples or text, 0 to 2^40): Largest lag, below the window's length.
             band_hz (Hz, from 0): Lower and upper frequency of the band that has signal. Left out: all frequencies.
             regularise (of the largest, 0 to 1e6): Added to each frequency's cross-power before dividing by it, as a
                 share of the largest cross-power in the band. Frequencies with less than that count less, instead of
@@ -516,8 +523,8 @@ class GeneratedOperators(Chain):
         Raises:
             OptionError: an argument of the wrong type, a number that is not finite, a count below its least value, or a
                 whole number above 2^63 - 1.
-            PlanError: another value out of range; the inputs are not such windows; a lag of a window's length or more;
-                a band outside 0 Hz to half the rate.
+            PlanError: another value out of range; text that is no length; the inputs are not such windows; a lag of a
+                window's length or more; a band outside 0 Hz to half the rate.
 
         Source:
             C. H. Knapp and G. C. Carter, "The generalized correlation method for estimation of time delay" (1976).
@@ -531,7 +538,7 @@ class GeneratedOperators(Chain):
         return self._then(
             "gcc_phat",
             (other,),
-            max_lag=_options.whole("gcc_phat max_lag=", max_lag, "samples", 0),
+            max_lag=_options.length("gcc_phat max_lag=", max_lag, "samples", 0),
             band_hz=[] if band_hz is None else _options.finite_or_list("gcc_phat band_hz=", band_hz, "Hz"),
             regularise=_options.finite("gcc_phat regularise=", regularise, "of the largest"),
         )
@@ -640,7 +647,7 @@ class GeneratedOperators(Chain):
             initial=_options.choice("initial", initial, ("zero", "steady")),
         )
 
-    def join(self, other: Plan, *, tolerance: float | None = None, suffix: str = "_right") -> Self:
+    def join(self, other: Plan, *, tolerance: Duration | None = None, suffix: str = "_right") -> Self:
         """Join rows with those of another plan at the same time: where their ranges overlap, or the nearest.
 
         Inputs:
@@ -652,8 +659,8 @@ class GeneratedOperators(Chain):
 
         Parameters:
             other: rows or ranges. Rows of one timebase match by their indices, others by civil time.
-            tolerance (seconds, 0 to 1e12): Largest distance of two rows' starts; each row then matches at most one.
-                Left out: rows whose ranges overlap.
+            tolerance (seconds or text, 0 to 1e12): Largest distance of two rows' starts; each row then matches at most
+                one. Left out: rows whose ranges overlap.
             suffix: Appended to names of the other plan's fields that this one has, too.
 
         Conventions:
@@ -663,8 +670,8 @@ class GeneratedOperators(Chain):
 
         Raises:
             OptionError: an argument of the wrong type, or a number that is not finite.
-            PlanError: a value out of range; an input without `start` and `end`; inputs without a common time; two
-                fields of one name.
+            PlanError: a value out of range; text that is no length; an input without `start` and `end`; inputs without
+                a common time; two fields of one name.
 
         >>> import numpy as np, isochrony as iso
         >>> windows = iso.scan(np.arange(8), rate=100).rewindow(4)
@@ -677,7 +684,7 @@ class GeneratedOperators(Chain):
         return self._then(
             "join",
             (other,),
-            tolerance=None if tolerance is None else _options.seconds("join tolerance=", tolerance),
+            tolerance=None if tolerance is None else _options.length_in_seconds("join tolerance=", tolerance),
             suffix=_options.text("join suffix=", suffix, ""),
         )
 
@@ -834,7 +841,7 @@ class GeneratedOperators(Chain):
         """
         return self._then("quantile", at=_options.finite_or_list("quantile at=", at, ""))
 
-    def ranges(self, *, join: int = 0, before: int = 0, after: int = 0) -> Self:
+    def ranges(self, *, join: Length = 0, before: Length = 0, after: Length = 0) -> Self:
         """Merge windows that touch or overlap into ranges of indices.
 
         Inputs:
@@ -845,9 +852,9 @@ class GeneratedOperators(Chain):
             No edges; a range is known when the next one does not join it.
 
         Parameters:
-            join (samples, 0 to 2^46): Ranges with this many samples or fewer between them become one.
-            before (samples, 0 to 2^46): Samples by which each range starts earlier.
-            after (samples, 0 to 2^46): Samples by which each range ends later.
+            join (samples or text, 0 to 2^46): Ranges with this many samples or fewer between them become one.
+            before (samples or text, 0 to 2^46): Samples by which each range starts earlier.
+            after (samples or text, 0 to 2^46): Samples by which each range ends later.
 
         Conventions:
             Ranges never join across a gap or a clock step. Widened ranges may reach into a gap; none starts before
@@ -855,7 +862,7 @@ class GeneratedOperators(Chain):
 
         Raises:
             OptionError: an argument of the wrong type, a count below its least value, or a whole number above 2^63 - 1.
-            PlanError: another value out of range; the input is neither windows nor ranges.
+            PlanError: another value out of range; text that is no length; the input is neither windows nor ranges.
 
         >>> import numpy as np, isochrony as iso
         >>> loud = iso.scan(np.arange(12) % 6, rate=100).rewindow(2).filter(lambda s: s.max() > 1)
@@ -865,56 +872,9 @@ class GeneratedOperators(Chain):
         """
         return self._then(
             "ranges",
-            join=_options.whole("ranges join=", join, "samples", 0),
-            before=_options.whole("ranges before=", before, "samples", 0),
-            after=_options.whole("ranges after=", after, "samples", 0),
-        )
-
-    def rewindow(
-        self,
-        window: int,
-        hop: int | None = None,
-        *,
-        tail: Literal["drop", "keep"] = "drop",
-        anchor: Literal["run", "range"] = "run",
-    ) -> Self:
-        """Cut every gap-free range into windows of equal length.
-
-        Inputs:
-            Samples of any type, shape (n,).
-
-        Returns:
-            Windows, shape (n, window), of the samples' dtype, without a copy where memory allows. Edges: a window never
-            spans a gap or a clock step; a last, short one is treated as `tail` says. No delay beyond the window.
-
-        Parameters:
-            window (samples, 1 to 2^46): Samples per window.
-            hop (samples, 1 to 2^46): Samples from the start of one window to the next. Left out: `window`.
-            tail ("drop" or "keep"): Drops or keeps a last window that a break or the end leaves short.
-            anchor ("run" or "range"): "run": a scan of a part of a signal gives those of the signal's own windows that
-                lie wholly inside. "range": windows start at the first sample that is read.
-
-        Conventions:
-            Windows are counted from the first sample of the gap-free range, whatever range is read, unless `anchor`
-            says otherwise.
-
-        Raises:
-            OptionError: an argument of the wrong type, none of its choices, a count below its least value, or a whole
-                number above 2^63 - 1.
-            PlanError: another value out of range; the input is not samples.
-
-        >>> import numpy as np, isochrony as iso
-        >>> iso.scan(np.arange(7), rate=100).rewindow(3, hop=2).collect()
-        array([[0, 1, 2],
-               [2, 3, 4],
-               [4, 5, 6]])
-        """
-        return self._then(
-            "rewindow",
-            window=_options.whole("rewindow window=", window, "samples", 1),
-            hop=None if hop is None else _options.whole("rewindow hop=", hop, "samples", 1),
-            tail=_options.choice("tail", tail, ("drop", "keep")),
-            anchor=_options.choice("anchor", anchor, ("run", "range")),
+            join=_options.length("ranges join=", join, "samples", 0),
+            before=_options.length("ranges before=", before, "samples", 0),
+            after=_options.length("ranges after=", after, "samples", 0),
         )
 
     def rms(self) -> Self:
@@ -939,7 +899,7 @@ class GeneratedOperators(Chain):
         """
         return self._then("rms")
 
-    def running_mean(self, window: float) -> Self:
+    def running_mean(self, window: Duration) -> Self:
         """Compute the mean over a sliding window that ends at each sample.
 
         Inputs:
@@ -950,7 +910,7 @@ class GeneratedOperators(Chain):
             each gap-free range the window is shorter. Delay: the window ends at its sample.
 
         Parameters:
-            window (seconds, 0 to 1e9): Length of the window, to the nearest sample.
+            window (seconds or text, 0 to 1e9): Length of the window, to the nearest sample.
 
         Conventions:
             NaN and infinities reach as far as the window and no further; no rounding error of samples that have left it
@@ -958,15 +918,16 @@ class GeneratedOperators(Chain):
 
         Raises:
             OptionError: an argument of the wrong type, or a number that is not finite.
-            PlanError: a value out of range; a window shorter than half a sample; input that is not real.
+            PlanError: a value out of range; text that is no length; a window shorter than half a sample; input that is
+                not real.
 
         >>> import numpy as np, isochrony as iso
         >>> iso.scan(np.array([1.0, 3.0, 5.0, 1.0]), rate=100).running_mean(0.02).collect()
         array([1., 2., 4., 3.])
         """
-        return self._then("running_mean", window=_options.seconds("running_mean window=", window))
+        return self._then("running_mean", window=_options.length_in_seconds("running_mean window=", window))
 
-    def running_quantile(self, window: float, q: float) -> Self:
+    def running_quantile(self, window: Duration, q: float) -> Self:
         """Compute a quantile, such as the median, over a sliding window that ends at each sample.
 
         Inputs:
@@ -977,7 +938,7 @@ class GeneratedOperators(Chain):
             of each gap-free range the window is shorter. Delay: the window ends at its sample.
 
         Parameters:
-            window (seconds, 0 to 1e9): Length of the window, to the nearest sample.
+            window (seconds or text, 0 to 1e9): Length of the window, to the nearest sample.
             q (of the samples, 0 to 1): Quantile: 0 is the minimum, 0.5 the median, 1 the maximum.
 
         Conventions:
@@ -986,7 +947,8 @@ class GeneratedOperators(Chain):
 
         Raises:
             OptionError: an argument of the wrong type, or a number that is not finite.
-            PlanError: a value out of range; a window shorter than half a sample; input that is not real.
+            PlanError: a value out of range; text that is no length; a window shorter than half a sample; input that is
+                not real.
 
         >>> import numpy as np, isochrony as iso
         >>> spiky = iso.scan(np.array([1.0, 2.0, 90.0, 3.0, 2.0]), rate=100)
@@ -995,11 +957,11 @@ class GeneratedOperators(Chain):
         """
         return self._then(
             "running_quantile",
-            window=_options.seconds("running_quantile window=", window),
+            window=_options.length_in_seconds("running_quantile window=", window),
             q=_options.finite("running_quantile q=", q, "of the samples"),
         )
 
-    def running_rms(self, window: float) -> Self:
+    def running_rms(self, window: Duration) -> Self:
         """Compute the root mean square over a sliding window that ends at each sample.
 
         Inputs:
@@ -1010,7 +972,7 @@ class GeneratedOperators(Chain):
             start of each gap-free range the window is shorter. Delay: the window ends at its sample.
 
         Parameters:
-            window (seconds, 0 to 1e9): Length of the window, to the nearest sample.
+            window (seconds or text, 0 to 1e9): Length of the window, to the nearest sample.
 
         Conventions:
             NaN and infinities reach as far as the window and no further; no rounding error of samples that have left it
@@ -1018,13 +980,14 @@ class GeneratedOperators(Chain):
 
         Raises:
             OptionError: an argument of the wrong type, or a number that is not finite.
-            PlanError: a value out of range; a window shorter than half a sample; input that is not real.
+            PlanError: a value out of range; text that is no length; a window shorter than half a sample; input that is
+                not real.
 
         >>> import numpy as np, isochrony as iso
         >>> iso.scan(np.array([3.0, -3.0, 4.0, 4.0]), rate=100).running_rms(0.02).collect().round(2)
         array([3.  , 3.  , 3.54, 4.  ])
         """
-        return self._then("running_rms", window=_options.seconds("running_rms window=", window))
+        return self._then("running_rms", window=_options.length_in_seconds("running_rms window=", window))
 
     def spectral_score(
         self,
@@ -1080,7 +1043,7 @@ class GeneratedOperators(Chain):
             detrend=_options.choice("detrend", detrend, ("none", "constant", "linear")),
         )
 
-    def stalta(self, sta: float, lta: float, *, method: Literal["classic", "recursive"] = "classic") -> Self:
+    def stalta(self, sta: Duration, lta: Duration, *, method: Literal["classic", "recursive"] = "classic") -> Self:
         """Compute the ratio of short-term to long-term average power (STA/LTA), for triggering on onsets.
 
         Inputs:
@@ -1091,8 +1054,8 @@ class GeneratedOperators(Chain):
             each gap-free range. No delay: both windows end at each sample.
 
         Parameters:
-            sta (seconds, 0 to 1e9): Length of the short window, to the nearest sample.
-            lta (seconds, 0 to 1e9): Length of the long window, longer than `sta`.
+            sta (seconds or text, 0 to 1e9): Length of the short window, to the nearest sample.
+            lta (seconds or text, 0 to 1e9): Length of the long window, longer than `sta`.
             method ("classic" or "recursive"): "classic" takes plain means, "recursive" exponentially weighted ones with
                 these time constants.
 
@@ -1103,8 +1066,8 @@ class GeneratedOperators(Chain):
 
         Raises:
             OptionError: an argument of the wrong type, none of its choices, or a number that is not finite.
-            PlanError: a value out of range; `lta` not longer than `sta`; a window shorter than half a sample; input
-                that is not real.
+            PlanError: a value out of range; text that is no length; `lta` not longer than `sta`; a window shorter than
+                half a sample; input that is not real.
 
         Source:
             R. V. Allen, "Automatic earthquake recognition and timing from single traces" (1978).
@@ -1118,32 +1081,39 @@ class GeneratedOperators(Chain):
         """
         return self._then(
             "stalta",
-            sta=_options.seconds("stalta sta=", sta),
-            lta=_options.seconds("stalta lta=", lta),
+            sta=_options.length_in_seconds("stalta sta=", sta),
+            lta=_options.length_in_seconds("stalta lta=", lta),
             method=_options.choice("method", method, ("classic", "recursive")),
         )
 
-    def stats(self, *names: str) -> Self:
-        """Compute statistics of the finite samples of each window.
+    def stats(self, *names: str, per: Literal["all", "run"] = "all") -> Self:
+        """Compute statistics of the finite samples of each window, or of all samples.
 
         Inputs:
-            Windows, shape (n, N), real or complex.
+            Windows, shape (n, N), or samples, shape (n,), real or complex.
 
         Returns:
             Rows: `start`, `end` (int64), `time` where the signal knows civil time, then the statistics in the order of
             their names: int64 where exact (counts; minimum and maximum of integers without calibration), otherwise
-            float64; NaN for a window without finite samples. No edges, no delay.
+            float64; NaN where no sample is finite. Of windows one row each; no edges, no delay. Of samples one row at
+            the end, with the first index and the one after the last, or one row for each run; none where nothing is
+            read.
 
         Parameters:
             names ("min" or "max" or "count" or "mean" or "std" or "var" or "rms"): Names of statistics, each once.
+            per ("all" or "run"): Of samples: a row for "all" that is read, or for each "run", the samples between two
+                clock steps.
 
         Conventions:
             Values are in the signal's unit; for complex samples they are those of the magnitudes. "std" and "var" are
             those of the population. Sums of integers up to 32 bits are exact, floats are added in fixed lanes: the same
-            bits however the samples are cut and whatever the CPU.
+            bits however the samples are cut and whatever the CPU. Of samples other than integers up to 32 bits, sums
+            are added up task by task: the same bits for any number of workers.
 
         Raises:
-            PlanError: an unknown or repeated name, or none; input that is not windows.
+            OptionError: an argument of the wrong type, or none of its choices.
+            PlanError: an unknown or repeated name, or none; input that is neither windows nor samples; `per` of
+                windows.
 
         >>> import numpy as np, isochrony as iso
         >>> iso.scan(np.arange(6), rate=100).rewindow(3).stats("min", "mean").collect()
@@ -1151,8 +1121,12 @@ class GeneratedOperators(Chain):
              0    3    0     1
              3    6    3     4
         [2 rows]
+        >>> iso.scan(np.arange(6), rate=100).stats("min", "mean").collect()
+         start  end  min  mean
+             0    6    0   2.5
+        [1 rows]
         """
-        return self._then("stats", names=[*names])
+        return self._then("stats", names=[*names], per=_options.choice("per", per, ("all", "run")))
 
     def taper(self, taper: Taper = "hann", *, symmetric: bool = False) -> Self:
         """Multiply the samples of every window by a taper.
@@ -1208,7 +1182,9 @@ class GeneratedOperators(Chain):
         """
         return self._then("to_unit", unit=_options.text("to_unit unit=", unit, "the name of a unit"))
 
-    def triggers(self, on: float, off: float | None = None, *, min_length: float = 0.0, merge: float = 0.0) -> Self:
+    def triggers(
+        self, on: float, off: float | None = None, *, min_length: Duration = 0.0, merge: Duration = 0.0
+    ) -> Self:
         """Detect ranges with a two-threshold trigger: a range starts where the value reaches `on` and ends before it
         falls below `off`.
 
@@ -1223,8 +1199,8 @@ class GeneratedOperators(Chain):
         Parameters:
             on (of the numbers' unit; adjustable): Threshold at which a range starts.
             off (of the numbers' unit; adjustable): Threshold below which it ends. Left out: `on`.
-            min_length (seconds, 0 to 1e9): Drops ranges shorter than this.
-            merge (seconds, 0 to 1e9): Merges ranges with this much time or less between them.
+            min_length (seconds or text, 0 to 1e9): Drops ranges shorter than this.
+            merge (seconds or text, 0 to 1e9): Merges ranges with this much time or less between them.
 
         Conventions:
             ObsPy's `trigger_onset` names the last index of a range where this gives the index after it. NaN is below
@@ -1232,7 +1208,8 @@ class GeneratedOperators(Chain):
 
         Raises:
             OptionError: an argument of the wrong type, or a number that is not finite.
-            PlanError: a value out of range; `off` above `on`; a negative time; input that is not real.
+            PlanError: a value out of range; text that is no length; `off` above `on`; a negative time; input that is
+                not real.
 
         >>> import numpy as np, isochrony as iso
         >>> iso.scan(np.array([0, 4, 3, 2, 0, 5, 0]), rate=1).triggers(on=4, off=3).collect()
@@ -1243,8 +1220,8 @@ class GeneratedOperators(Chain):
             "triggers",
             on=_options.finite("triggers on=", on, "of the numbers' unit"),
             off=None if off is None else _options.finite("triggers off=", off, "of the numbers' unit"),
-            min_length=_options.seconds("triggers min_length=", min_length),
-            merge=_options.seconds("triggers merge=", merge),
+            min_length=_options.length_in_seconds("triggers min_length=", min_length),
+            merge=_options.length_in_seconds("triggers merge=", merge),
         )
 
     def trim_peak(self, extreme: Literal["max", "min", "abs"] = "max", *, count: int = 1, skip: int = 1) -> Self:
@@ -1292,8 +1269,8 @@ class GeneratedOperators(Chain):
 
     def welch(
         self,
-        nfft: int,
-        hop: int | None = None,
+        nfft: Length,
+        hop: Length | None = None,
         *,
         taper: Taper = "hann",
         scaling: Literal["density", "spectrum"] = "density",
@@ -1311,8 +1288,9 @@ class GeneratedOperators(Chain):
             samples after the last whole part are not used. No delay.
 
         Parameters:
-            nfft (samples, 1 to 2^40): Samples of a part, up to the window's.
-            hop (samples, 1 to 2^40): Samples from the start of one part to the next. Left out: half a part, rounded up.
+            nfft (samples or text, 1 to 2^40): Samples of a part, up to the window's.
+            hop (samples or text, 1 to 2^40): Samples from the start of one part to the next. Left out: half a part,
+                rounded up.
             taper: Taper by which parts are multiplied, as in `isochrony.taper_factors`, periodic.
             scaling ("density" or "spectrum"): "density", in the unit squared per Hz; "spectrum", in the unit squared,
                 in which a sine of amplitude A peaks at A²/2.
@@ -1327,8 +1305,8 @@ class GeneratedOperators(Chain):
         Raises:
             OptionError: an argument of the wrong type, none of its choices, a count below its least value, or a whole
                 number above 2^63 - 1.
-            PlanError: another value out of range; input that is not windows of samples; `nfft` above the window's
-                length; a taper's parameter out of range.
+            PlanError: another value out of range; text that is no length; input that is not windows of samples; `nfft`
+                above the window's length; a taper's parameter out of range.
 
         Source:
             P. D. Welch, "The use of fast Fourier transform for the estimation of power spectra" (1967).
@@ -1341,15 +1319,15 @@ class GeneratedOperators(Chain):
         """
         return self._then(
             "welch",
-            nfft=_options.whole("welch nfft=", nfft, "samples", 1),
-            hop=None if hop is None else _options.whole("welch hop=", hop, "samples", 1),
+            nfft=_options.length("welch nfft=", nfft, "samples", 1),
+            hop=None if hop is None else _options.length("welch hop=", hop, "samples", 1),
             taper=_tapers.taper_text(taper),
             scaling=_options.choice("scaling", scaling, ("density", "spectrum")),
             detrend=_options.choice("detrend", detrend, ("none", "constant", "linear")),
             average=_options.choice("average", average, ("mean", "median")),
         )
 
-    def xcorr(self, other: Plan, max_lag: int, *, normalise: Literal["none", "coeff"] = "none") -> Self:
+    def xcorr(self, other: Plan, max_lag: Length, *, normalise: Literal["none", "coeff"] = "none") -> Self:
         """Cross-correlate windows with those of another plan.
 
         Inputs:
@@ -1361,7 +1339,7 @@ class GeneratedOperators(Chain):
 
         Parameters:
             other: windows of real samples, of the same length, hop and timebase.
-            max_lag (samples, 0 to 2^40): Largest lag, below the window's length.
+            max_lag (samples or text, 0 to 2^40): Largest lag, below the window's length.
             normalise ("none" or "coeff"): "coeff" divides by the product of the windows' norms: results lie from -1 to
                 1, and are 0 where a window is zero.
 
@@ -1374,7 +1352,8 @@ class GeneratedOperators(Chain):
         Raises:
             OptionError: an argument of the wrong type, none of its choices, a count below its least value, or a whole
                 number above 2^63 - 1.
-            PlanError: another value out of range; the inputs are not such windows; a lag of a window's length or more.
+            PlanError: another value out of range; text that is no length; the inputs are not such windows; a lag of a
+                window's length or more.
 
         >>> import numpy as np, isochrony as iso
         >>> x, y = np.zeros((2, 8))
@@ -1386,7 +1365,7 @@ class GeneratedOperators(Chain):
         return self._then(
             "xcorr",
             (other,),
-            max_lag=_options.whole("xcorr max_lag=", max_lag, "samples", 0),
+            max_lag=_options.length("xcorr max_lag=", max_lag, "samples", 0),
             normalise=_options.choice("normalise", normalise, ("none", "coeff")),
         )
 

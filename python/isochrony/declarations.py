@@ -153,6 +153,8 @@ def legal_values(param: Mapping[str, Any]) -> str:
     unit: str = "" if param["unit"] == param["name"] else _WORDS.get(param["unit"], param["unit"])
     if param["choices"]:
         return " or ".join(f'"{choice}"' for choice in param["choices"])
+    if param.get("length"):
+        unit += " or text"
     low, high = (bound if bound is None else _shown(bound) for bound in param["range"] or (None, None))
     bounds = f"{low} to {high}" if low and high else f"from {low}" if low else f"up to {high}" if high else ""
     return ", ".join(filter(None, (unit, bounds)))
@@ -253,6 +255,8 @@ def _raised(declaration: Declaration) -> list[str]:
     reasons = []
     if any(param not in counts or param["range"][1] is not None for param in bounded):
         reasons.append(f"{'another' if counts else 'a'} value out of range")
+    if any(param.get("length") for param in params):
+        reasons.append("text that is no length")
     errors = declaration["sections"]["errors"].removesuffix(".")
     if errors not in ("", "None"):
         reasons.append(errors[0].lower() + errors[1:])
@@ -303,6 +307,8 @@ def _annotation(param: Mapping[str, Any]) -> str:
         "taper": "Taper",
     }
     text = kinds[param["kind"]]
+    if param.get("length"):
+        text = "Length" if param["kind"] == "integer" else "Duration"
     return text if _must_be_given(param) or _default(param) is not None else f"{text} | None"
 
 
@@ -319,14 +325,18 @@ def _conversion(operator: str, param: Mapping[str, Any]) -> Iterator[str]:
     asked = f'"{operator} {name}=", {name}'
     least = param["range"] and param["range"][0]
     kind = param["kind"]
-    if kind == "integer" and (least is None or least < 0):
+    if param.get("length") and kind == "integer":
+        yield f'_options.length({asked}, "{unit}", {math.ceil(least or 0)})'
+    elif param.get("length"):
+        yield f"_options.length_in_seconds({asked})"
+    elif kind == "integer" and (least is None or least < 0):
         yield f'_options.index({asked}, "{unit}")'
     elif kind == "integer":
         yield f'_options.whole({asked}, "{unit}", {math.ceil(least)})'
     elif kind == "integers":
         yield f'_options.whole_list({asked}, "{unit}", {"None" if least is None else math.ceil(least)})'
     elif kind == "number":
-        yield f"_options.seconds({asked})" if unit == "s" else f'_options.finite({asked}, "{unit}")'
+        yield f'_options.finite({asked}, "{unit}")'
     elif kind == "numbers":
         yield f'_options.finite_or_list({asked}, "{unit}")'
     elif kind == "taper":

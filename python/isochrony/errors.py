@@ -11,6 +11,7 @@ from __future__ import annotations
 
 __all__ = [
     "BadSourceError",
+    "EmptyResultWarning",
     "IsochronyError",
     "IsochronyWarning",
     "MissingExtraError",
@@ -50,6 +51,13 @@ class MissingExtraError(IsochronyError, ImportError):
 
 class IsochronyWarning(UserWarning):
     """Root of every warning that Isochrony gives; Python's `warnings` module turns them into errors, or off."""
+
+
+class EmptyResultWarning(IsochronyWarning):
+    """A run gave nothing because no window fits into what was read, or because a selection has no samples.
+
+    What a filter or a detector does not find is no reason for it. The report of the run has the same text in `notes`.
+    """
 
 
 class NoMatchWarning(IsochronyWarning):

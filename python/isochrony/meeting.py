@@ -11,10 +11,11 @@ import numpy.typing as npt
 
 from .chain import Chain
 from .native_errors import OptionError, PlanError
-from .options import whole
+from .options import length
 
 if TYPE_CHECKING:
     from ._native import NativePlan
+    from .options import Length
     from .plan import Plan
 
 __all__ = ["MeetingSteps", "alone", "takes_plans"]
@@ -108,7 +109,7 @@ class MeetingSteps(Chain):
         body: Callable[[Self, Self], Plan | tuple[Plan, Plan]],
         *,
         initial: npt.ArrayLike = 0.0,
-        delay: int = 1,
+        delay: Length = 1,
     ) -> Plan:
         """Feed results back: a loop.
 
@@ -122,8 +123,8 @@ class MeetingSteps(Chain):
                 value for each window that comes in: put filters after the loop.
             initial: first value fed back in every gap-free range: a number, or a window's values. Its dtype is that of
                 the feedback.
-            delay: windows (or samples) from 1. Windows go through the loop `delay` at a time, so that a long delay is
-                faster than a short one.
+            delay: windows (or samples) from 1, or a length such as "2s". Windows go through the loop `delay`
+                at a time, so that a long delay is faster than a short one.
 
         Raises:
             OptionError: an option without a legal value.
@@ -143,7 +144,7 @@ class MeetingSteps(Chain):
                [0.5       , 0.5       ],
                [0.66666667, 0.66666667]])
         """
-        windows = whole("feedback delay=", delay, "windows or samples")
+        windows = length("feedback delay=", delay, "windows or samples")
         values = np.asarray(initial)
         if values.ndim > 1 or values.size == 0 or values.dtype.kind not in "biuf":
             raise OptionError(f"feedback initial={initial!r} is refused; give a real number or a list of them")

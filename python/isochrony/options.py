@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 import operator
 import re
-from typing import Any
+from datetime import timedelta
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -20,6 +21,8 @@ __all__ = [
     "function_or_none",
     "index",
     "is_auto",
+    "length",
+    "length_in_seconds",
     "number",
     "sample_dtype",
     "seconds",
@@ -27,6 +30,11 @@ __all__ = [
     "whole",
     "whole_list",
 ]
+
+#: A length in samples: a whole number of samples, or a time, as text or timedelta.
+Length: TypeAlias = int | str | timedelta | np.timedelta64
+#: A length in seconds: a number of seconds, or text or timedelta.
+Duration: TypeAlias = float | str | timedelta | np.timedelta64
 
 
 def whole(step: str, value: object, unit: str, least: int = 1) -> int:
@@ -37,6 +45,43 @@ def whole(step: str, value: object, unit: str, least: int = 1) -> int:
         most = " to 2^63 - 1" if _is_beyond_64_bits(value) else ""
         raise OptionError(f"{given} is refused; give a whole number{_of(unit)}, from {least}{most}")
     return count
+
+
+def length(step: str, value: object, unit: str, least: int = 1) -> int | str:
+    """A whole number from `least`, or a length as text, which the engine reads, or `OptionError`."""
+    written = _written_length(step, value)
+    if written is not None:
+        return written
+    try:
+        return whole(step, value, unit, least)
+    except OptionError as error:
+        raise OptionError(f'{error}, or a length such as "125ms"') from None
+
+
+def length_in_seconds(step: str, value: object) -> float | str:
+    """Finite seconds, or a length as text, which the engine reads, or `OptionError`."""
+    written = _written_length(step, value)
+    if written is not None:
+        return written
+    try:
+        return seconds(step, value)
+    except OptionError as error:
+        raise OptionError(f'{error}, or a length such as "125ms" or "512 samples"') from None
+
+
+def _written_length(step: str, value: object) -> str | None:
+    """Text, and durations of the standard library, of NumPy and of pandas as text; None of anything else."""
+    if isinstance(value, str):
+        return str(value)
+    # Of pandas: its base class has no nanoseconds.
+    duration = value.to_timedelta64() if hasattr(value, "to_timedelta64") else value
+    if isinstance(duration, np.timedelta64):
+        if np.isnat(duration):
+            raise OptionError(f'{step}{value!r} is refused; give a length such as "125ms"')
+        return f"{duration.astype('timedelta64[ns]').astype(np.int64)}ns"
+    if isinstance(duration, timedelta):
+        return f"{duration // timedelta(microseconds=1)}us"
+    return None
 
 
 def whole_list(step: str, value: object, unit: str, least: int | None) -> list[int]:

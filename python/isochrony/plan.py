@@ -36,6 +36,7 @@ from .rows import RowSteps
 from .run_options import RunKeywords, RunOptions, takes_run_options
 from .running import collect, run
 from .spectra import SpectrumSteps
+from .windows import WindowSteps
 
 if TYPE_CHECKING:
     from ._native import Expr, Signal, Store
@@ -53,6 +54,7 @@ class Plan(
     LiveSteps,
     FileSteps,
     OperatorSteps,
+    WindowSteps,
     GeneratedOperators,
 ):
     """Operators over the samples of one or more signals; made by `isochrony.scan`.

@@ -88,6 +88,7 @@ class Report:
         tasks: theirs, scan by scan in the order of reading.
         places: of functions in a run on several cores: where each was called, and why there.
         processes: worker processes, by worker.
+        notes: why the result is empty, where nothing was read or no window fits: what `EmptyResultWarning` says.
         bursts: that the sources gave.
         elapsed_s: seconds from start to end.
         peak_bytes: most bytes in pooled blocks and queues at once.
@@ -99,6 +100,7 @@ class Report:
     tasks: tuple[TaskReport, ...]
     places: tuple[str, ...]
     processes: tuple[ProcessReport, ...]
+    notes: tuple[str, ...]
     bursts: int
     elapsed_s: float
     peak_bytes: int

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Unpack
@@ -10,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .chain import Chain
+from .errors import EmptyResultWarning
 from .failures import expected
 from .native_errors import PlanError
 from .options import choice, flag
@@ -54,7 +57,8 @@ def collect(
     labelled = [LabelledResult(plan, as_, counts=counts) for plan in listed]
     first, *others = (one.native() for one in labelled)
     with run_progress(checked) as progress:
-        gathered, _ = first.collect(others, checked, progress)
+        gathered, report = first.collect(others, checked, progress)
+    _warn(report["notes"])
     return tuple(one.result(collected) for one, (collected, _) in zip(labelled, gathered, strict=True))
 
 
@@ -106,8 +110,19 @@ def _result(report: dict[str, Any]) -> RunResult:
     )
     for name, row in rows:
         report[name] = tuple(row(**one) for one in report[name])
-    report["reads"], report["places"] = tuple(report["reads"]), tuple(report["places"])
+    for name in ("reads", "places", "notes"):
+        report[name] = tuple(report[name])
+    _warn(report["notes"])
     return RunResult(Report(**report))
+
+
+def _warn(notes: Sequence[str]) -> None:
+    """Warns of results that are empty for a reason that is no finding, where the user's code began the run."""
+    level, frame = 2, sys._getframe(1)
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").split(".")[0] == "isochrony":
+        level, frame = level + 1, frame.f_back
+    for note in notes:
+        warnings.warn(note, EmptyResultWarning, stacklevel=level)
 
 
 def _listed(plans: tuple[Plan | Sequence[Plan], ...]) -> tuple[Plan, ...]:

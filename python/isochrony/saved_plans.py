@@ -267,6 +267,9 @@ class SavedPlanPart:
         for node in self.whole.saved["nodes"]:
             if node["op"] == "scan" and "signal" in node["of"]:
                 node = {**node, "range": self._range(node["of"]["signal"], node["range"])}
+            if node["op"] == "rewindow":
+                # Parts of a saved plan have its windows, wherever they begin.
+                node = {**node, "params": {**node["params"], "anchor": "run"}}
             nodes.append(node)
         whole = self.whole
         saved = {**whole.saved, "nodes": nodes}

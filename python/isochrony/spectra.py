@@ -9,9 +9,10 @@ import numpy.typing as npt
 
 from ._operators import GeneratedOperators
 from .native_errors import PlanError
-from .options import whole
+from .options import length
 
 if TYPE_CHECKING:
+    from .options import Length
     from .tapers import Taper
 
 __all__ = ["SpectrumSteps"]
@@ -46,8 +47,8 @@ class SpectrumSteps(GeneratedOperators):
 
     def stft(
         self,
-        nfft: int,
-        hop: int | None = None,
+        nfft: Length,
+        hop: Length | None = None,
         *,
         taper: Taper = "hann",
         scaling: Literal["none", "spectrum", "psd"] = "spectrum",
@@ -64,8 +65,8 @@ class SpectrumSteps(GeneratedOperators):
             range. No delay beyond the window.
 
         Parameters:
-            nfft: samples of a window, from 1.
-            hop: samples from one window to the next, from 1; default: half a window, rounded up (SciPy's).
+            nfft: length of a window: samples, from 1, or text such as "125ms", as in `rewindow`.
+            hop: from one window to the next, the same; default: half a window, rounded up (SciPy's).
             taper, scaling, detrend: as in `fft`.
 
         Raises:
@@ -83,8 +84,8 @@ class SpectrumSteps(GeneratedOperators):
 
     def spectrogram(
         self,
-        nfft: int,
-        hop: int | None = None,
+        nfft: Length,
+        hop: Length | None = None,
         *,
         taper: Taper = "hann",
         scaling: Literal["density", "spectrum"] = "density",
@@ -101,8 +102,8 @@ class SpectrumSteps(GeneratedOperators):
             range. No delay beyond the window.
 
         Parameters:
-            nfft: samples of a window, from 1.
-            hop: samples from one window to the next, from 1; default: half a window, rounded up.
+            nfft: length of a window: samples, from 1, or text such as "125ms", as in `rewindow`.
+            hop: from one window to the next, the same; default: half a window, rounded up.
             taper, scaling, detrend: as in `power`. SciPy's default taper is ("tukey", 0.25), its overlap an eighth.
 
         Raises:
@@ -134,7 +135,9 @@ class SpectrumSteps(GeneratedOperators):
             )
         return np.array(hz)
 
-    def _windows(self, step: str, nfft: int, hop: int | None) -> Self:
-        window = whole(step, nfft, "samples")
-        every = window - window // 2 if hop is None else whole(f"{step} hop=", hop, "samples")
+    def _windows(self, step: str, nfft: Length, hop: Length | None) -> Self:
+        windows = self._then("rewindow", window=length(step, nfft, "samples"))
+        # Without one of its own, the hop is the window in samples.
+        window = windows.hop
+        every = window - window // 2 if hop is None else length(f"{step} hop=", hop, "samples")
         return self._then("rewindow", window=window, hop=every)

@@ -8,18 +8,18 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import isochrony as iso
 from isochrony.cli import main
 from isochrony.cli.completion import _commands
 from isochrony.cli.main import COMMANDS, build_parser
-from isochrony.cli.scan import parse_stats, window_samples
+from isochrony.cli.scan import parse_stats, window_length
 from isochrony.cli.summary import print_refused
 from isochrony.cli.tables import render, short_time
 from isochrony.cli.words import as_options
 from isochrony.errors import IsochronyError, MissingExtraError, UsageError
-from isochrony.times import Rate
 
 
 def test_every_command_has_help_with_examples(capsys: pytest.CaptureFixture[str]) -> None:
@@ -202,13 +202,14 @@ def test_rejects_a_rate_that_is_none(value: str, capsys: pytest.CaptureFixture[s
     ("text", "samples"), [("4096", 4096), ("250ms", 500), ("60s", 120_000), ("5min", 600_000), ("1h", 7_200_000)]
 )
 def test_windows_are_samples_or_durations(text: str, samples: int) -> None:
-    assert window_samples(text, 2000.0) == samples
+    plan = iso.scan(np.zeros(1), rate=2000).rewindow(window_length(text))
+    assert str(plan) == f"scan(array) -> rewindow(window={samples})"
 
 
 @pytest.mark.parametrize("text", ["", "0", "1.5", "ten", "0.0001s", "-5"])
 def test_rejects_windows_that_hold_no_sample(text: str) -> None:
-    with pytest.raises(UsageError, match="window"):
-        window_samples(text, 2000.0)
+    with pytest.raises(ValueError, match="window"):
+        iso.scan(np.zeros(1), rate=2000).rewindow(window_length(text))
 
 
 @pytest.mark.parametrize("text", ["", "median", "min,min", "min,,median"])
@@ -372,5 +373,5 @@ def test_other_shells_list_every_command_and_option(shell: str, capsys: pytest.C
 
 def test_a_window_in_seconds_is_a_decimal() -> None:
     for samples in range(1, 1000):
-        assert window_samples(f"{samples / 100}s", 100.0) == samples
-        assert window_samples(f"{samples / 100}s", Rate(100)) == samples
+        plan = iso.scan(np.zeros(1), rate=100).rewindow(window_length(f"{samples / 100}s"))
+        assert str(plan) == f"scan(array) -> rewindow(window={samples})"

@@ -43,6 +43,7 @@ pub use plan::declaration::{
 };
 pub use plan::error::{Cause, OpError, OpErrorKind, PlanError, RunError};
 pub use plan::item::{Break, Frames, Item, Ranges};
+pub use plan::length::{Argument, Length, NotALength};
 pub use plan::operator::{
     Alignment, Contract, Extent, Next, Operator, OperatorProperties, ParameterUpdate, Port,
     Resource, RowAxis,
@@ -68,7 +69,7 @@ pub use sources::segments::Segments;
 pub use sources::snapshot::{
     IndexedSnapshot, PlannedReads, Portion, PortionOpener, PortionOverlap, RangePortion, Snapshot,
 };
-pub use sources::source::{Source, SourceEvent};
+pub use sources::source::{RangeOrigin, Source, SourceEvent};
 pub use sources::stored::StoredRecording;
 pub use sources::{Recording, SharedRecording};
 

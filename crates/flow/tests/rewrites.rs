@@ -12,7 +12,7 @@ use std::cell::Cell;
 
 use arrow_array::cast::AsArray;
 use isochrony_expr::Expr;
-use isochrony_flow::{Plan, PlanOutput, RunOptions, Stat};
+use isochrony_flow::{Plan, PlanOutput, RunOptions, Stat, operators::Rewindow};
 use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
 use serde_json::json;
@@ -270,7 +270,8 @@ proptest! {
         let stretches = [5..5 + len, 5 + len + gap..700 + len + gap];
         let range = from..from + wanted;
         let live = recording(&stretches, cut);
-        let read = Plan::scan_part(live.clone(), Some(range.clone()), 64).rewindow_every(window, hop).unwrap();
+        let own = json!({"window": window, "hop": hop, "anchor": "run"});
+        let read = Plan::scan_part(live.clone(), Some(range.clone()), 64).then::<Rewindow>(own.as_object().unwrap().clone()).unwrap();
         let between = Plan::scan_part(live, None, 64).rewindow_every(window, hop).unwrap().between(range).unwrap();
         let between = run(&between, false);
         prop_assert_eq!(run(&read, true), between);

@@ -60,7 +60,7 @@ fn each_rewrite_is_made_where_it_can_be() {
         .unwrap();
     assert_eq!(
         runs_as(&range),
-        "rewindow(window=20) -> filter(predicate=s.std() > 3)"
+        "rewindow(window=20, anchor=\"run\") -> filter(predicate=s.std() > 3)"
     );
     let report = range.run().unwrap();
     assert_eq!(

@@ -29,18 +29,21 @@ proptest! {
         let (a, b) = ((cut.0 * end as f64) as i64, (cut.1 * end as f64) as i64);
         let range = if whole { 0..end } else { a.min(b)..a.max(b) };
         let scan = made.plan((!whole).then(|| range.clone()), segment);
-        let windows = scan.rewindow_every(window as u64, hop as u64).unwrap();
+        let declaration = *Catalog::standard().get("rewindow").unwrap();
+        let own = json!({"window": window, "hop": hop, "anchor": "run"});
+        let own = |scan: &Plan| scan.apply(&declaration, own.as_object().unwrap().clone(), &[]).unwrap();
         let expected = made.windows(&range, window, hop, true);
-        prop_assert_eq!(values(&windows.collect().unwrap()), &expected[..]);
-        // The same through a selection, and from the first sample that is read.
+        prop_assert_eq!(values(&own(&scan).collect().unwrap()), &expected[..]);
+        // From the first sample that is read.
+        let windows = scan.rewindow_every(window as u64, hop as u64).unwrap();
+        let from_first = made.windows(&range, window, hop, false);
+        prop_assert_eq!(values(&windows.collect().unwrap()), &from_first[..]);
+        // The same through a selection.
         let selection = made.signal().select(range.clone()).unwrap();
         let selected = Plan::scan(StoredRecording::selection(made.store.path(), &selection));
         let again = selected.rewindow_every(window as u64, hop as u64).unwrap();
-        prop_assert_eq!(values(&again.collect().unwrap()), expected);
-        let declaration = *Catalog::standard().get("rewindow").unwrap();
-        let params = json!({"window": window, "hop": hop, "anchor": "range"});
-        let ranged = selected.apply(&declaration, params.as_object().unwrap().clone(), &[]).unwrap();
-        prop_assert_eq!(values(&ranged.collect().unwrap()), made.windows(&range, window, hop, false));
+        prop_assert_eq!(values(&again.collect().unwrap()), &from_first[..]);
+        prop_assert_eq!(values(&own(&selected).collect().unwrap()), &expected[..]);
         // On several cores, in portions; ranges that touch, are apart, or go back.
         let at = |share: f64| (share * end as f64) as i64;
         let middle = at((cut.0 + cut.1) / 2.0);

@@ -63,6 +63,16 @@ impl Rate {
     }
 }
 
+impl From<u64> for SampleCount {
+    /// Whole samples.
+    fn from(count: u64) -> Self {
+        Self {
+            num: count.into(),
+            den: U256::from(1u8),
+        }
+    }
+}
+
 impl SampleCount {
     /// The same duration counted in steps of `hop` samples, such as windows.
     #[must_use]

@@ -9,12 +9,13 @@ import errno
 import importlib
 import os
 import sys
-from collections.abc import Iterable, Sequence
+import warnings
+from collections.abc import Iterable, Iterator, Sequence
 from types import ModuleType
 from typing import Any, NoReturn
 
 from .. import __version__
-from ..errors import IsochronyError, MissingExtraError, UsageError
+from ..errors import EmptyResultWarning, IsochronyError, MissingExtraError, UsageError
 from ..native_errors import PlanError
 from .exits import EPILOG, Exit
 from .formatter import Formatter
@@ -172,7 +173,8 @@ def _run(argv: Sequence[str] | None) -> int:
     try:
         arguments = build_parser().parse_args(argv)
         try:
-            status = int(arguments.run(arguments))
+            with _notes_on_results():
+                status = int(arguments.run(arguments))
         except KeyboardInterrupt as error:
             raise _InterruptedError(getattr(_module(arguments.command), "INTERRUPTED", "")) from error
     except SystemExit:
@@ -181,6 +183,23 @@ def _run(argv: Sequence[str] | None) -> int:
         raise
     sys.stdout.flush()
     return status
+
+
+@contextlib.contextmanager
+def _notes_on_results() -> Iterator[None]:
+    """Says why results are empty in one line each, as errors are said."""
+    show = warnings.showwarning
+
+    def say(message: Warning | str, category: type[Warning], *where: Any, **more: Any) -> None:
+        if issubclass(category, EmptyResultWarning):
+            _say(str(message))
+        else:
+            show(message, category, *where, **more)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("always", EmptyResultWarning)
+        warnings.showwarning = say
+        yield
 
 
 def _status(error: Exception) -> Exit:

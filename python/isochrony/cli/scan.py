@@ -5,10 +5,8 @@ from __future__ import annotations
 import argparse
 import csv
 import io
-import re
 import sys
 from collections.abc import Sequence
-from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -17,13 +15,12 @@ import numpy as np
 from ..errors import UsageError
 from ..extras import require
 from ..rows import STATS
-from ..times import Rate
 from ..writing import check_output, writing
 from .exits import Exit
 from .tables import listed, print_json, render
 from .target import open_store, parse_target, single_signal
 
-__all__ = ["EXAMPLES", "HELP", "INTERRUPTED", "add_arguments", "run", "window_samples"]
+__all__ = ["EXAMPLES", "HELP", "INTERRUPTED", "add_arguments", "run", "window_length"]
 
 HELP = "windowed min, max, mean and std over gap-free windows"
 INTERRUPTED = "nothing was written"
@@ -31,12 +28,10 @@ EXAMPLES = """examples:
   isochrony scan water.iso/stn_10/pressure --window 60s --stats min,max,mean,std
   isochrony scan water.iso/stn_10/pressure --window 4096 --stats std --out std.parquet
 
-A window never spans a gap or a clock step; the samples left over before one are in
-no window. Windows in seconds are whole samples at the nominal rate.
+A window never spans a gap or a clock step; the samples left over before one are in no
+window. Windows begin with the first sample scanned. Those in seconds are the nearest
+number of whole samples at the nominal rate.
 """
-
-_WINDOW = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|m|min|h|)")
-_SECONDS = {"ms": Fraction(1, 1000), "s": Fraction(1), "m": Fraction(60), "min": Fraction(60), "h": Fraction(3600)}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -65,27 +60,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print the columns as JSON, instead of a table or CSV")
 
 
-def window_samples(text: str, rate_hz: float) -> int:
-    """A window length in samples from ``4096``, ``250ms``, ``60s``, ``5min`` or ``1h``.
-
-    Raises:
-        UsageError: not a length, or shorter than one sample.
-    """
-    match = _WINDOW.fullmatch(text.strip())
-    if match is None:
-        raise UsageError(f"window {text!r} is no length; write 4096 (samples), 250ms, 60s, 5min or 1h")
-    number, unit = match.groups()
-    if len(number) > 40:
-        raise UsageError(f"window {text[:40]!r}... is no length; write it with 40 digits at most")
-    # As decimals: of floats, 0.07 s would be a hair more than 7 samples at 100 Hz.
-    rate = rate_hz.fraction if isinstance(rate_hz, Rate) else Fraction(str(rate_hz))
-    count = Fraction(number) if not unit else Fraction(number) * _SECONDS[unit] * rate
-    if not 1 <= round(count) < 1 << 63 or (not unit and count.denominator != 1):
-        raise UsageError(
-            f"window {text!r} is {float(count):g} samples at {rate_hz:g} Hz; give a duration of a whole number of "
-            "samples"
-        )
-    return round(count)
+def window_length(text: str) -> int | str:
+    """A window length of the command line as `Plan.rewindow` takes it: ``4096``, or text with a unit, as ``250ms``."""
+    text = text.strip()
+    return int(text) if text.isascii() and text.isdecimal() and len(text) <= 20 else text
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -102,8 +80,7 @@ def run(arguments: argparse.Namespace) -> int:
     with open_store(target.store) as store:
         signal = single_signal(store, target.signal)
         source = selection(signal, arguments.start, arguments.end)
-        count = window_samples(arguments.window, signal.rate)
-        table = scan(source).rewindow(count).stats(*wanted).collect()
+        table = scan(source).rewindow(window_length(arguments.window)).stats(*wanted).collect()
         columns = as_columns(table, wanted)
     write_columns(columns, arguments.out, as_json=arguments.json, replace=arguments.force)
     return Exit.OK

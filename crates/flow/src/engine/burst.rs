@@ -77,11 +77,11 @@ impl PlanExecutor {
                         *timed_samples += samples;
                     }
                 }
-                SourceEvent::RangeStart { anchor, why } => {
-                    let mark = Mark::RangeStart { anchor, why };
+                SourceEvent::RangeStart { origin, why } => {
+                    let mark = Mark::RangeStart { origin, why };
                     broadcast_mark(&mut slots[behind..], node, &mark, context)?;
                     drain_feedback(slots, context)?;
-                    source.begin_range(anchor, by_block);
+                    source.begin_range(origin.anchor, by_block);
                 }
                 SourceEvent::ProgressMark(index) => source.progress = source.progress.max(index),
                 SourceEvent::Rewind => {
@@ -217,9 +217,8 @@ impl PlanExecutor {
 fn begins_after(pulled: &SourceEvent, time: Option<f64>, axis: &TimeAxis) -> bool {
     let start = match pulled {
         SourceEvent::Item(item) => item.extent().map(|(start, _)| start),
-        SourceEvent::RangeStart { anchor: start, .. } | SourceEvent::ProgressMark(start) => {
-            Some(*start)
-        }
+        SourceEvent::RangeStart { origin, .. } => Some(origin.anchor),
+        SourceEvent::ProgressMark(start) => Some(*start),
         _ => None,
     };
     time.is_some_and(|time| start.is_some_and(|start| axis.time(start) > time))

@@ -121,6 +121,7 @@ impl PlanExecutor {
             tasks: Vec::new(),
             places: Vec::new(),
             processes: Vec::new(),
+            notes: Vec::new(),
         }
     }
 }

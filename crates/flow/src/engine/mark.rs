@@ -1,11 +1,14 @@
 //! Marks: notices that travel along edges in order with items.
 
-use crate::Break;
+use crate::{Break, RangeOrigin};
 
 #[derive(Debug, Clone)]
 pub(crate) enum Mark {
     /// `why`: the break before it, if any.
-    RangeStart { anchor: i64, why: Option<Break> },
+    RangeStart {
+        origin: RangeOrigin,
+        why: Option<Break>,
+    },
     /// Nothing that begins before this index follows.
     Progress(i64),
     /// What follows lies before what came, because ranges were asked for in that order.

@@ -90,6 +90,8 @@ pub struct Report {
     pub places: Vec<String>,
     /// Worker processes, by worker, in the order in which they ended.
     pub processes: Vec<ProcessReport>,
+    /// Why there is no result, if nothing was read or no window fits: what a user would ask.
+    pub notes: Vec<String>,
 }
 
 impl fmt::Display for Report {
@@ -135,7 +137,7 @@ impl fmt::Display for Report {
                 one.pid, one.blocks
             )?;
         }
-        for one in &self.places {
+        for one in self.places.iter().chain(&self.notes) {
             writeln!(f, "{one}")?;
         }
         write!(

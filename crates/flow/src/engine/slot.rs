@@ -8,7 +8,7 @@
 use isochrony_time::Ratio;
 
 use super::fan_in::FanIn;
-use crate::{Operator, Port};
+use crate::{Operator, Port, RangeOrigin};
 
 /// No single consumer: see [`NodeState::edges`].
 pub(crate) const NOT_CHAINED: u32 = u32::MAX;
@@ -48,8 +48,8 @@ pub(crate) struct NodeState {
     pub(crate) ratio: Ratio,
     /// Consumers of each output.
     pub(crate) edges: Vec<Vec<InputPort>>,
-    /// First sample of the current contiguous range.
-    pub(crate) anchor: i64,
+    /// Where the current contiguous range begins.
+    pub(crate) origin: RangeOrigin,
     pub(crate) gaps: u64,
     pub(crate) open_ports: usize,
     /// Input queues of a fan-in. Taken out (None) while the operator runs.
@@ -77,7 +77,7 @@ impl NodeState {
             in_step,
             ratio: Ratio::ONE,
             edges,
-            anchor: 0,
+            origin: RangeOrigin::default(),
             gaps: 0,
             open_ports: inputs,
             queues,

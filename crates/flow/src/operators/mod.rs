@@ -35,7 +35,8 @@ pub use fan_in::zip::one_grid;
 pub(crate) use general::compiled::CompiledExpr;
 pub use general::each::ForEach;
 pub use general::user_code::{dtype_in_unit, forward_where, in_unit};
-pub use windows::stats::Stat;
+pub use windows::stat::Stat;
+pub(crate) use windows::whole_stats::partial_of_view;
 
 use isochrony_dsp::DspError;
 

@@ -9,12 +9,14 @@
 //!   windows are only counted, so that intermediate values are never stored.
 //! - *Dead-operator elimination*: values whose rows are only counted are not computed.
 //! - *Range pushdown*: a range of indices moves into the scan.
+//! - *Stored views*: the least and greatest of all samples, and their number, come from the views of a stored signal.
 //!
 //! Equal sub-plans are one node already when the graph is built.
 //!
 //! A [`Rewriter`] revisits only the neighbours of a change, so n operators take O(n log n). The first rewrite of the
 //! list that applies is done first, at the earliest node.
 
+mod extremes;
 mod rewriter;
 
 use isochrony_expr::{Expr, Op as ExprOp};
@@ -24,18 +26,20 @@ use crate::plan::Op;
 use crate::plan::graph::{Graph, GraphNode};
 use crate::{PortType, operators};
 
+use extremes::read_extremes;
 use rewriter::{Expression, Rewriter, is_operator, is_stateless, param};
 
 /// Tried at a node; describes what it did.
 type Rewrite = fn(&mut Rewriter<'_>, usize) -> Option<String>;
 
 /// All rewrites by priority.
-const REWRITES: [Rewrite; 5] = [
+const REWRITES: [Rewrite; 6] = [
     fuse_filters,
     fuse_maps,
     fuse_map_into_filter,
     drop_unused_values,
     push_range,
+    read_extremes,
 ];
 
 /// Applies all rewrites and describes them in order.
@@ -169,18 +173,29 @@ fn drop_unused_values(rewriter: &mut Rewriter<'_>, second: usize) -> Option<Stri
     ))
 }
 
-/// Whether a range filter behind a node can move in front of it.
+/// Whether a range filter behind a node can move in front of it, if windows are counted from the run.
 fn commutes_with_range(node: &GraphNode) -> bool {
-    let own = |name: &str, value: &str| param(node, name) == Some(&json!(value));
     if is_operator::<operators::Rewindow>(node) {
-        // Windows on the run's own grid that lie in the range are the windows of the range.
-        return own("anchor", "run") && own("tail", "drop");
+        return param(node, "tail") == Some(&json!("drop"));
     }
     let each = is_operator::<operators::Map>(node)
         || is_operator::<operators::Filter>(node)
         || is_operator::<operators::Fft>(node)
         || is_operator::<operators::Power>(node);
     each && is_stateless(node)
+}
+
+/// Whether it is a scan of a whole recording.
+fn reads_all(op: &Op) -> bool {
+    match op {
+        Op::Scan {
+            recording, range, ..
+        } => {
+            let stored = recording.0.stored();
+            range.is_none() && stored.is_none_or(|(_, ranges)| ranges.is_none())
+        }
+        _ => false,
+    }
 }
 
 fn push_range(rewriter: &mut Rewriter<'_>, at: usize) -> Option<String> {
@@ -191,8 +206,21 @@ fn push_range(rewriter: &mut Rewriter<'_>, at: usize) -> Option<String> {
     let index = |name| param(node, name)?.as_i64();
     let wanted = index("start")?..index("end")?;
     let mut scan = rewriter.only_input(at)?;
+    let mut counted_from_scan = Vec::new();
     while commutes_with_range(&rewriter.graph().nodes[scan]) {
+        if param(&rewriter.graph().nodes[scan], "anchor") == Some(&json!("range")) {
+            counted_from_scan.push(scan);
+        }
         scan = rewriter.only_input(scan)?;
+    }
+    // Windows keep their places: what is read of a whole recording begins with each run.
+    if !counted_from_scan.is_empty() && !reads_all(&rewriter.graph().nodes[scan].op) {
+        return None;
+    }
+    for window in counted_from_scan {
+        if let Op::Apply { params, .. } = &mut rewriter.graph_mut().nodes[window].op {
+            params.insert("anchor".into(), json!("run"));
+        }
     }
     let Op::Scan { range, .. } = &mut rewriter.graph_mut().nodes[scan].op else {
         return None;

@@ -254,7 +254,8 @@ impl Graph {
         }
     }
 
-    fn label(&self, node: usize) -> String {
+    /// The node as a printed plan has it.
+    pub(crate) fn label(&self, node: usize) -> String {
         let name = self.nodes[node].op.name();
         let (declaration, params) = match &self.nodes[node].op {
             Op::Apply {

@@ -11,6 +11,7 @@
 //! | `operator` | the contract between an operator and the engine |
 //! | `declaration`, `catalog` | how an operator is declared, and all operators by name |
 //! | `operator_factory` | operators that depend on objects of this process |
+//! | `length` | lengths of parameters, in samples or as durations |
 //! | `item`, `port_type`, `rows` | what flows on an edge, and its type |
 //! | `graph` | the nodes in topological order, which the optimiser rewrites and the engine executes |
 //! | `index_order` | which plans may give the same index twice |
@@ -25,6 +26,7 @@ pub(crate) mod error;
 pub(crate) mod graph;
 mod index_order;
 pub(crate) mod item;
+pub(crate) mod length;
 mod node;
 pub(crate) mod operator;
 pub(crate) mod operator_factory;
@@ -116,8 +118,9 @@ impl Plan {
                 got: inputs.len(),
             });
         }
-        let params = declaration.check(params)?;
+        let mut params = declaration.check(params)?;
         let types: Vec<PortType> = inputs.iter().map(Self::port).collect();
+        declaration.resolve_lengths(&mut params, &types)?;
         let properties = (declaration.build)(&params)?.bind(&types)?;
         let op = Op::Apply {
             declaration: *declaration,

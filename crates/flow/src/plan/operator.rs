@@ -10,7 +10,7 @@
 //! [`Out`], the engine's side of a call, is named here although the engine uses this file: each is defined by the
 //! other.
 
-use crate::{Break, Item, OpError, Out, PlanError, PortType, Workspace};
+use crate::{Break, Item, OpError, Out, PlanError, PortType, RangeOrigin, Workspace};
 
 /// Number of an input or output.
 pub type Port = u16;
@@ -325,10 +325,16 @@ pub trait Operator: Send {
         Ok(())
     }
 
-    /// A contiguous range begins, counted from `anchor`, after the break `why`; None: the first of a scan. Called
-    /// after [`on_break`](Self::on_break), also for ranges none of whose items arrive here.
-    fn begins(&mut self, anchor: i64, why: Option<&Break>) {
-        let _ = (anchor, why);
+    /// A contiguous range begins after the break `why`; None: the first of a scan. Called after
+    /// [`on_break`](Self::on_break), also for ranges none of whose items arrive here.
+    fn begins(&mut self, origin: RangeOrigin, why: Option<&Break>) {
+        let _ = (origin, why);
+    }
+
+    /// The first index at or after `first`, where a contiguous range of the input begins to be read, at which the
+    /// output may begin; counted in indices of the input.
+    fn first_output(&self, first: i64) -> i64 {
+        first
     }
 
     /// The input has ended: emit the rest.

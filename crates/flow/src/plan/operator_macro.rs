@@ -101,9 +101,8 @@ macro_rules! operator {
             impl Builder {
                 $(
                     $(#[doc = $pdoc])*
-                    $vis fn $param(mut self, $param: impl Into<$type>) -> Self {
-                        let value: $type = $param.into();
-                        self.0.insert(stringify!($param).into(), $crate::json!(value));
+                    $vis fn $param(mut self, $param: impl $crate::Argument<$type>) -> Self {
+                        self.0.insert(stringify!($param).into(), $param.into_value());
                         self
                     }
                 )*

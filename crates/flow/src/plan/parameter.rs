@@ -4,6 +4,7 @@ use std::fmt;
 
 use serde_json::Value;
 
+use super::length::{EXAMPLES, Length};
 use crate::PlanError;
 
 /// The unit of a parameter.
@@ -12,9 +13,11 @@ pub enum Unit {
     /// A pure number, a text or a name.
     #[default]
     Unitless,
-    /// Samples.
+    /// Samples: a length, so that a duration may be given as text ([`Length`](crate::Length)).
     Samples,
-    /// Seconds as written in decimal: 0.07 is seven hundredths.
+    /// Samples of an input of samples, windows of one of windows: a length, too.
+    Items,
+    /// Seconds as written in decimal, 0.07 is seven hundredths: a length, too, of type [`Length`](crate::Length).
     Seconds,
     /// Hertz.
     Hertz,
@@ -24,11 +27,20 @@ pub enum Unit {
     Of(&'static str),
 }
 
+impl Unit {
+    /// Whether its parameters also take text with a unit of its own.
+    #[must_use]
+    pub const fn is_length(self) -> bool {
+        matches!(self, Self::Samples | Self::Items | Self::Seconds)
+    }
+}
+
 impl fmt::Display for Unit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Unitless => "",
             Self::Samples => "samples",
+            Self::Items => "samples or windows",
             Self::Seconds => "s",
             Self::Hertz => "Hz",
             Self::Decibels => "dB",
@@ -178,7 +190,7 @@ impl Param {
             Unit::Unitless => String::new(),
             unit => format!(" {unit}"),
         };
-        match (self.range, self.choices) {
+        let number = match (self.range, self.choices) {
             (Some((low, high)), []) if low <= -NO_BOUND && high >= NO_BOUND => {
                 self.article().into()
             }
@@ -191,6 +203,10 @@ impl Param {
             (Some((low, high)), []) => format!("{} from {low} to {high}{unit}", self.article()),
             (None, []) => self.article().into(),
             (_, choices) => format!("one of {}", choices.join(", ")),
+        };
+        match self.unit.is_length() {
+            true => format!("{number}, or {EXAMPLES}"),
+            false => number,
         }
     }
 
@@ -207,6 +223,13 @@ impl Param {
     /// [`PlanError::Parameter`].
     pub fn check(&self, operator: &'static str, value: &Value) -> Result<(), PlanError> {
         let fits = match self.kind {
+            _ if self.unit.is_length() && value.is_string() => {
+                let text = value.as_str().unwrap_or_default();
+                if text.parse::<Length>().is_ok() {
+                    return Ok(());
+                }
+                false
+            }
             "integer" => is_whole(value),
             "integers" => value
                 .as_array()

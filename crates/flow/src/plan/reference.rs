@@ -93,6 +93,7 @@ impl Param {
             "doc": lines.join(" ").trim(),
             "kind": self.kind,
             "unit": self.unit.to_string(),
+            "length": self.unit.is_length(),
             "range": self.range.map(|(low, high)| [bound(low), bound(high)]),
             "choices": self.choices,
             "required": self.default.is_none(),

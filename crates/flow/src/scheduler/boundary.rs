@@ -6,15 +6,15 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::{
     Break, Contract, Item, Next, OpError, OpErrorKind, Operator, OperatorFactory,
-    OperatorProperties, Out, PlanError, Port, PortType, SharedRecording,
+    OperatorProperties, Out, PlanError, Port, PortType, RangeOrigin, SharedRecording,
 };
 
 #[derive(Debug)]
 pub(super) enum ExitEvent {
     Item(Item),
-    /// A contiguous range begins at `anchor` after the break `why`; without a break it continues from an earlier task.
+    /// A contiguous range begins at `origin` after the break `why`; without a break it continues from an earlier task.
     RangeStart {
-        anchor: i64,
+        origin: RangeOrigin,
         why: Option<Break>,
     },
     /// Nothing that begins before this index follows.
@@ -85,7 +85,7 @@ impl Operator for OutputRecorder {
         upto
     }
 
-    fn begins(&mut self, anchor: i64, why: Option<&Break>) {
+    fn begins(&mut self, origin: RangeOrigin, why: Option<&Break>) {
         // The empty break at the end of a task only resets operators.
         let over = matches!(why, Some(Break::Dropped(range)) if range.is_empty());
         if !over {
@@ -93,7 +93,7 @@ impl Operator for OutputRecorder {
             self.0
                 .lock()
                 .events
-                .push(ExitEvent::RangeStart { anchor, why });
+                .push(ExitEvent::RangeStart { origin, why });
         }
     }
 }

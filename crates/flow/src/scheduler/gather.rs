@@ -21,8 +21,8 @@ use crate::engine::RunOptions;
 use crate::plan::Op;
 use crate::{
     Clock, Item, Next, OpError, OpErrorKind, Operator, OperatorFactory, OperatorProperties, Out,
-    OuterGaps, PlanError, Port, PortType, Recording, RunError, SharedRecording, SignalDescription,
-    Snapshot, Source, SourceEvent,
+    OuterGaps, PlanError, Port, PortType, RangeOrigin, Recording, RunError, SharedRecording,
+    SignalDescription, Snapshot, Source, SourceEvent,
 };
 
 #[derive(Clone)]
@@ -42,8 +42,8 @@ struct ExitQueue {
     state: ExitState,
     /// Events of a failed task delivered so far; a retry skips them.
     delivered: usize,
-    /// Anchor announced last.
-    announced: Option<i64>,
+    /// Announced last.
+    announced: Option<RangeOrigin>,
     /// The source was closed.
     abandoned: bool,
 }
@@ -55,12 +55,12 @@ impl ExitQueue {
         for event in events {
             match event {
                 // Only the last of consecutive ones counts.
-                ExitEvent::RangeStart { anchor, why: None } => continues_at = Some(anchor),
-                ExitEvent::RangeStart { anchor, why } => {
+                ExitEvent::RangeStart { origin, why: None } => continues_at = Some(origin),
+                ExitEvent::RangeStart { origin, why } => {
                     self.announce(continues_at.take());
-                    self.announced = Some(anchor);
+                    self.announced = Some(origin);
                     self.ready
-                        .push_back(SourceEvent::RangeStart { anchor, why });
+                        .push_back(SourceEvent::RangeStart { origin, why });
                 }
                 ExitEvent::Item(item) => {
                     self.announce(continues_at.take());
@@ -74,14 +74,14 @@ impl ExitQueue {
         self.announce(continues_at);
     }
 
-    fn announce(&mut self, continues_at: Option<i64>) {
-        let Some(anchor) = continues_at.filter(|&anchor| self.announced != Some(anchor)) else {
+    fn announce(&mut self, continues_at: Option<RangeOrigin>) {
+        let Some(origin) = continues_at.filter(|&origin| self.announced != Some(origin)) else {
             return;
         };
-        self.announced = Some(anchor);
+        self.announced = Some(origin);
         let why = None;
         self.ready
-            .push_back(SourceEvent::RangeStart { anchor, why });
+            .push_back(SourceEvent::RangeStart { origin, why });
     }
 }
 

@@ -46,6 +46,7 @@
 mod boundary;
 mod explain;
 mod gather;
+mod notes;
 mod output_estimate;
 mod overlap;
 mod parallel;

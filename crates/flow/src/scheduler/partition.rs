@@ -2,7 +2,7 @@
 //!
 //! One recording is cut by its snapshot ([`Snapshot::portion_after`]). Several that are read together are cut at
 //! equal indices: a fixed number of samples after the first sample of any, and wherever a part of any begins, since a
-//! task reads at most one part of each. A recording without samples at the start of a task gets the anchor of its
+//! task reads at most one part of each. A recording without samples at the start of a task gets the origin of its
 //! last contiguous range: operators behind a fan-in count from the latest anchor of all inputs.
 
 use std::collections::VecDeque;
@@ -41,7 +41,7 @@ impl Partitioner for RecordingPartitioner {
             range: portion.range.clone(),
             reads: vec![RangePortion {
                 portion: Some(portion),
-                anchor: None,
+                origin: None,
             }],
         })
     }

@@ -10,12 +10,13 @@ use isochrony_time::TimebaseId;
 
 use super::parallel::ParallelExecution;
 use crate::engine::{ReusableParts, RunOptions};
-use crate::operators::Collect;
+use crate::operators::{Between, Collect};
 use crate::plan::Op;
 use crate::plan::graph::{Graph, GraphNode};
 use crate::{
-    Contract, Item, Next, OpError, OpErrorKind, Operator, OperatorFactory, OperatorProperties, Out,
-    Plan, PlanError, PlanOutput, Port, PortType, Report, RunError, SharedRecording,
+    Contract, Declared, Item, Next, OpError, OpErrorKind, Operator, OperatorFactory,
+    OperatorProperties, Out, Plan, PlanError, PlanOutput, Port, PortType, Report, RunError,
+    SharedRecording,
 };
 
 /// A plan that is run over one range of its recordings after another.
@@ -132,7 +133,14 @@ impl PreparedGraph {
             (true, _) | (_, PortType::Count) => plan.clone(),
             _ => plan.then::<Collect>(serde_json::Map::new())?,
         };
-        let mut graph = super::run::prepare(std::slice::from_ref(&sink), options)?;
+        // Ranges that are set later move where windows begin, so that none may be pushed into the scan before.
+        let is_range = |node: &GraphNode| node.op.name() == Between::DECLARATION.name;
+        let has_range = Graph::new(&sink).nodes.iter().any(is_range);
+        let options = RunOptions {
+            optimise: options.optimise && !has_range,
+            ..*options
+        };
+        let mut graph = super::run::prepare(std::slice::from_ref(&sink), &options)?;
         let fills = match fills {
             true => Some(OutputBlock::append_sink(&mut graph)?),
             false => None,

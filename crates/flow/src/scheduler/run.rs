@@ -1,5 +1,6 @@
 //! [`Plan::collect`] and [`Plan::run`]: prepare a graph, then execute it with workers or in the caller's thread.
 
+use super::notes::notes;
 use super::parallel::{self, ParallelExecution};
 use super::task_contract::placements;
 use crate::engine::{PlanExecutor, ReusableParts, RunOptions};
@@ -36,7 +37,8 @@ pub(crate) fn run(
         let workers = options.workers;
         return Err(PlanError::ControlNeedsOneWorker { workers }.into());
     }
-    if let Some(ran) = parallel::run(graph, options)? {
+    if let Some(mut ran) = parallel::run(graph, options)? {
+        ran.report.notes = notes(graph, &ran.report);
         return Ok(ran);
     }
     let ran = PlanExecutor::with_reused(graph, options, reused).and_then(|mut executor| {
@@ -44,6 +46,7 @@ pub(crate) fn run(
         if options.workers > 1 {
             report.places = placements(graph, options, &[]);
         }
+        report.notes = notes(graph, &report);
         Ok((executor, report))
     });
     if let Some(control) = options.control {

@@ -13,7 +13,7 @@ use crate::plan::Op;
 use crate::plan::graph::Graph;
 use crate::{
     Break, Clock, OpError, PlannedReads, PortType, Portion, PortionOpener, PortionOverlap,
-    RangePortion, Recording, RunError, SharedRecording, Snapshot, Source, SourceEvent,
+    RangeOrigin, RangePortion, Recording, RunError, SharedRecording, Snapshot, Source, SourceEvent,
 };
 
 pub(super) struct ScanInput {
@@ -105,8 +105,8 @@ fn scan_error(node: usize, error: OpError) -> RunError {
 #[derive(Default)]
 pub(super) struct PortionReader {
     source: Option<Box<dyn Source>>,
-    /// Anchor to announce first, if the portion does not begin inside a contiguous range.
-    pending_anchor: Option<i64>,
+    /// To announce first, if the portion does not begin inside a contiguous range.
+    pending_origin: Option<RangeOrigin>,
     /// An event pulled and not given yet.
     lookahead: Option<SourceEvent>,
     /// How the last portion that had samples was read.
@@ -131,7 +131,7 @@ impl PortionReader {
     ) -> Self {
         Self {
             source,
-            pending_anchor: read.anchor,
+            pending_origin: read.origin,
             upto: range.end.saturating_add_unsigned(overlap.after),
             range,
             ..Self::default()
@@ -166,7 +166,7 @@ impl PortionReader {
                 None => SourceEvent::End,
             };
         }
-        let Some(anchor) = self.pending_anchor.take() else {
+        let Some(origin) = self.pending_origin.take() else {
             return Ok(pulled);
         };
         // A range that continues from before the portion announces itself.
@@ -174,7 +174,7 @@ impl PortionReader {
             return Ok(pulled);
         }
         self.lookahead = Some(pulled);
-        Ok(SourceEvent::RangeStart { anchor, why: None })
+        Ok(SourceEvent::RangeStart { origin, why: None })
     }
 }
 
@@ -226,12 +226,12 @@ impl Source for PortionSource {
         }
         match reader.pull()? {
             // A break behind the portion belongs to the next task.
-            SourceEvent::RangeStart { anchor, .. }
-                if reader.begun && anchor >= reader.range.end => {}
+            SourceEvent::RangeStart { origin, .. }
+                if reader.begun && origin.anchor >= reader.range.end => {}
             SourceEvent::End => {}
-            SourceEvent::RangeStart { anchor, why } => {
+            SourceEvent::RangeStart { origin, why } => {
                 reader.begun = true;
-                return Ok(SourceEvent::RangeStart { anchor, why });
+                return Ok(SourceEvent::RangeStart { origin, why });
             }
             SourceEvent::Item(item) => {
                 if let Some((start, next)) = item.extent() {
@@ -248,7 +248,7 @@ impl Source for PortionSource {
         // anchor lets other inputs of a fan-in finish the portion first.
         let end = reader.range.end;
         Ok(SourceEvent::RangeStart {
-            anchor: i64::MAX,
+            origin: RangeOrigin::at(i64::MAX),
             why: Some(Break::Dropped(end..end)),
         })
     }

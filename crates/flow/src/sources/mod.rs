@@ -99,6 +99,12 @@ pub trait Recording: Send + Sync {
         None
     }
 
+    /// A recording that gives partial results of `stats` for the least and greatest sample and for counts, with the same
+    /// bits, of less than all samples; None if there is none.
+    fn extremes(&self) -> Option<SharedRecording> {
+        None
+    }
+
     /// Its form in a saved plan; None if it exists in this process only.
     fn saved(&self) -> Option<Map<String, Value>> {
         None

@@ -2,7 +2,7 @@
 
 use isochrony_segment::SigSeg;
 
-use crate::{Break, OpError, SourceEvent};
+use crate::{Break, OpError, RangeOrigin, SourceEvent};
 
 /// The rest of the samples read last; segments are given out by reference.
 pub(crate) struct SegmentCutter {
@@ -28,8 +28,8 @@ impl SegmentCutter {
         self.rest.is_none()
     }
 
-    /// Takes samples; gives the `RangeStart` before them unless they continue the last ones. Indices between are a
-    /// gap.
+    /// Takes samples of the contiguous range that begins at `anchor`; gives the `RangeStart` before them unless they
+    /// continue the last ones. Indices between are a gap.
     pub(crate) fn enter(&mut self, samples: SigSeg, anchor: i64) -> Option<SourceEvent> {
         let from = samples.start();
         self.rest = Some(samples);
@@ -37,7 +37,11 @@ impl SegmentCutter {
             return None;
         }
         let why = self.end.map(|end| Break::Gap(end..from));
-        Some(SourceEvent::RangeStart { anchor, why })
+        let origin = RangeOrigin {
+            anchor,
+            first: from,
+        };
+        Some(SourceEvent::RangeStart { origin, why })
     }
 
     /// Takes samples whose `RangeStart` was given elsewhere.

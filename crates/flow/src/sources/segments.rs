@@ -16,7 +16,7 @@ use super::stored::clock::StoredClock;
 use crate::plan::sent::{SentObject, SentObjects};
 use crate::{
     Break, Clock, IndexedSnapshot, OpError, PlanError, PortType, Portion, PortionOverlap,
-    RangePortion, Recording, Snapshot, Source, SourceEvent,
+    RangeOrigin, RangePortion, Recording, Snapshot, Source, SourceEvent,
 };
 
 /// Segments in memory, in index order and of one stream and dtype. Missing indices between them are gaps.
@@ -261,7 +261,11 @@ impl IndexedSnapshot for MemorySnapshot {
         let begun = self
             .contiguous
             .partition_point(|one| one.start < range.start);
-        let anchor = self.anchors.get(begun.saturating_sub(1)).copied();
+        let begun = begun.saturating_sub(1);
+        let origin = self.anchors.get(begun).map(|&anchor| RangeOrigin {
+            anchor,
+            first: self.contiguous[begun].start,
+        });
         let before = part.checked_sub(1).map(|last| self.contiguous[last].end);
         let portion = self.contiguous.get(part).and_then(|whole| {
             let range = range.start.max(whole.start)..range.end.min(whole.end);
@@ -273,7 +277,7 @@ impl IndexedSnapshot for MemorySnapshot {
                 part,
             })
         });
-        RangePortion { portion, anchor }
+        RangePortion { portion, origin }
     }
 }
 
@@ -310,6 +314,7 @@ impl Snapshot for MemorySnapshot {
             // The overlap that is read before the portion continues in it.
             before: portion.before.map(|(end, _)| end.min(range.start)),
             start: range.start,
+            first: whole.start,
             source: Recording::open(&self.segments, Some(range), segment)?,
         }))
     }
@@ -327,26 +332,31 @@ impl Snapshot for MemorySnapshot {
     }
 }
 
-/// Announces the gap before its first range.
+/// A part of a contiguous range; announces the gap before it, and where the scan began to read the range.
 struct PortionPass {
     source: Box<dyn Source>,
     before: Option<i64>,
     start: i64,
+    /// First sample that the scan reads of the contiguous range.
+    first: i64,
 }
 
 impl Source for PortionPass {
     fn pull(&mut self) -> Result<SourceEvent, OpError> {
         let pulled = self.source.pull()?;
-        Ok(match (pulled, self.before.take()) {
-            (SourceEvent::RangeStart { anchor, why: None }, Some(before))
-                if before != self.start =>
-            {
+        let before = self.before.take();
+        Ok(match pulled {
+            SourceEvent::RangeStart { origin, why } => {
+                let before = before.filter(|&before| before != self.start);
                 SourceEvent::RangeStart {
-                    anchor,
-                    why: Some(Break::Gap(before..self.start)),
+                    origin: RangeOrigin {
+                        first: self.first,
+                        ..origin
+                    },
+                    why: why.or_else(|| before.map(|end| Break::Gap(end..self.start))),
                 }
             }
-            (pulled, _) => pulled,
+            other => other,
         })
     }
 }

@@ -6,7 +6,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use crate::{OpError, Source};
+use crate::{OpError, RangeOrigin, Source};
 
 /// What one task reads of a recording.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -131,8 +131,8 @@ pub trait IndexedSnapshot {
 pub struct RangePortion {
     /// What a task reads; None if there are no samples.
     pub portion: Option<Portion>,
-    /// First sample of the last contiguous range that begins before this range, else of the recording's first.
-    pub anchor: Option<i64>,
+    /// Origin of the last contiguous range that begins before this range, else of the recording's first.
+    pub origin: Option<RangeOrigin>,
 }
 
 /// Rounds an index up to a multiple of `grain` samples from `start`, that of a contiguous range, but not beyond its

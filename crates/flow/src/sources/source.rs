@@ -4,13 +4,34 @@ use isochrony_store::Reading;
 
 use crate::{Break, Item, OpError, RunError};
 
+/// Where a contiguous range begins. Windows, blocks and phases are counted from one of its two samples, never from
+/// where a task or a segment begins.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct RangeOrigin {
+    /// First sample of the contiguous range in the recording. May lie before the scanned range.
+    pub anchor: i64,
+    /// First sample of it that the scan reads: the same for all tasks of a scan.
+    pub first: i64,
+}
+
+impl RangeOrigin {
+    /// A contiguous range that is read from its first sample on.
+    #[must_use]
+    pub const fn at(index: i64) -> Self {
+        Self {
+            anchor: index,
+            first: index,
+        }
+    }
+}
+
 /// What a source gives next.
 #[derive(Debug)]
 pub enum SourceEvent {
     /// A contiguous range begins: no gap or clock step lies in it. Given before its first item.
     RangeStart {
-        /// First sample of the contiguous range, from which windows are counted. May lie before the scanned range.
-        anchor: i64,
+        /// Where it begins.
+        origin: RangeOrigin,
         /// What separates it from the range before; None for the first of a scan.
         why: Option<Break>,
     },

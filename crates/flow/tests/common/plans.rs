@@ -2,7 +2,7 @@
 
 use isochrony_expr::Expr;
 use isochrony_flow::operators::TrimPeak;
-use isochrony_flow::{Catalog, Plan, PlanError, Stat};
+use isochrony_flow::{Catalog, Plan, PlanError, PortType, Stat};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -188,6 +188,10 @@ pub(crate) fn plans(scan: Plan, steps: &[Step]) -> Vec<Plan> {
             Step::Windows(window, hop) => now.rewindow_every(*window, *hop),
             Step::Power => now.power(),
             Step::Fft => now.fft(),
+            // Sums of all samples depend on the tasks.
+            Step::Stats if matches!(now.port(), PortType::Samples { .. }) => {
+                now.stats([Stat::Min, Stat::Max, Stat::Count])
+            }
             Step::Stats => now.stats([Stat::Mean, Stat::Max]),
             Step::TrimPeak => now.then::<TrimPeak>(serde_json::Map::new()),
             Step::Limit(count) => now.limit(*count),

@@ -3,6 +3,7 @@
 use isochrony_flow::arrow::array::RecordBatch;
 use isochrony_flow::arrow::array::cast::AsArray;
 use isochrony_flow::arrow::array::types::{Float64Type, Int64Type};
+use isochrony_flow::operators::Rewindow;
 use isochrony_flow::{Catalog, Plan, SEGMENT_SAMPLES, Segments, SharedRecording, Stat, json};
 use isochrony_segment::{Calibration, Complex32, SigSeg, Stream, StreamId};
 use isochrony_time::{Rate, TimebaseId};
@@ -99,12 +100,15 @@ fn short_last_windows_are_kept_on_request() {
 }
 
 #[test]
-fn windows_of_a_part_are_those_of_the_stretch() {
+fn windows_of_a_part_begin_with_it_or_are_those_of_the_stretch() {
     // Windows of 10 begin at 100, 110, ...; a part from 103 to 134 holds those at 110 and 120.
     let whole = SharedRecording::new(Segments::new([seg(&[1; 50], 100)]).unwrap());
     let part = Plan::scan_part(whole, Some(103..134), 4);
-    let table = table(&part.rewindow(10).unwrap().stats([Stat::Count]).unwrap());
-    assert_eq!(ints(&table, "start"), [110, 120]);
+    let params = json!({"window": 10, "anchor": "run"});
+    let own = part.then::<Rewindow>(params.as_object().unwrap().clone());
+    let starts = |plan: &Plan| ints(&table(&plan.stats([Stat::Count]).unwrap()), "start");
+    assert_eq!(starts(&own.unwrap()), [110, 120]);
+    assert_eq!(starts(&part.rewindow(10).unwrap()), [103, 113, 123]);
 }
 
 #[test]
@@ -215,7 +219,11 @@ fn refuses_what_cannot_be_meant() {
             &["\"min\" twice", "once"],
         ),
         (
-            scan([seg(&[1], 0)]).stats([Stat::Min]).unwrap_err(),
+            scan([seg(&[1], 0)])
+                .count()
+                .unwrap()
+                .stats([Stat::Min])
+                .unwrap_err(),
             "input_type",
             &["windows", "rewindow"],
         ),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use isochrony_flow::arrow::array::Array;
 use isochrony_flow::{
-    Break, Cause, Clock, OpError, Plan, PortType, Recording, Source, SourceEvent, Stat,
+    Break, Cause, Clock, OpError, Plan, PortType, RangeOrigin, Recording, Source, SourceEvent, Stat,
 };
 use isochrony_segment::{SigSeg, Stream, StreamId};
 use isochrony_time::{Rate, RunId, TimebaseId};
@@ -54,7 +54,10 @@ impl Recording for Steps {
             old: RunId(0),
             new: RunId(1),
         };
-        let stretch = |anchor, why| SourceEvent::RangeStart { anchor, why };
+        let stretch = |index, why| SourceEvent::RangeStart {
+            origin: RangeOrigin::at(index),
+            why,
+        };
         Ok(Box::new(Script(vec![
             run(3, 5)?,
             stretch(3, Some(step)),

@@ -9,7 +9,7 @@ use super::fan_in_calls::enqueue;
 use super::out::Out;
 use crate::engine::context::{ExecutionContext, NodeError};
 use crate::engine::slot::{InputPort, NO_EXPECTED_INDEX, NOT_CHAINED, Slot, end_upstream};
-use crate::{Break, Item, Next, OpError, OpErrorKind, Port};
+use crate::{Break, Item, Next, OpError, OpErrorKind, Port, RangeOrigin};
 
 /// `later`: the slots behind `node`.
 pub(crate) fn fan_out(
@@ -285,7 +285,7 @@ fn note_jump(
     if slot.expected == NO_EXPECTED_INDEX {
         return Ok(());
     }
-    context.nodes[to.node as usize].anchor = start;
+    context.nodes[to.node as usize].origin = RangeOrigin::at(start);
     let mut out = Out::of(to.node, later, context);
     let told = slot.op.on_break(to.port, &Break::Removed, &mut out);
     slot.ended |= told.is_err();

@@ -86,8 +86,8 @@ fn call_operator(
         };
         let start = matched.first().and_then(|(_, item)| item.range());
         if let Some(start) = start.map(|range| range.start) {
-            while let Some((anchor, why)) = queues.next_start(start) {
-                announce_start(slot, later, node, anchor, why, context)?;
+            while let Some((origin, why)) = queues.next_start(start) {
+                announce_start(slot, later, node, origin, why, context)?;
             }
         }
         for (port, mut item) in matched {

@@ -10,7 +10,7 @@ use crate::engine::context::{ExecutionContext, NO_RANGE};
 use crate::engine::fan_in::{FEEDBACK_PORT, HeldBack};
 use crate::engine::mark::Mark;
 use crate::engine::slot::{InputPort, NO_EXPECTED_INDEX, Slot};
-use crate::{Break, OpError, OpErrorKind, Port};
+use crate::{Break, OpError, OpErrorKind, Port, RangeOrigin};
 
 /// Sends a mark along every edge of a node; `later` are the slots behind it.
 pub(crate) fn broadcast_mark(
@@ -90,12 +90,16 @@ fn deliver(
         return Ok(false);
     }
     match mark {
-        Mark::RangeStart { anchor, why } => {
-            begin_range(slot, later, to, *anchor, why.as_ref(), context)?;
+        Mark::RangeStart { origin, why } => {
+            begin_range(slot, later, to, *origin, why.as_ref(), context)?;
+            origin.first = slot.op.first_output(origin.first);
             let ratio = context.nodes[node].ratio;
             if !ratio.is_one() {
                 let of = |index: i64| ratio.first_from(index).unwrap_or(i64::MAX);
-                *anchor = of(*anchor);
+                *origin = RangeOrigin {
+                    anchor: of(origin.anchor),
+                    first: of(origin.first),
+                };
                 if let Some(Break::Gap(range) | Break::Dropped(range)) = why {
                     *range = of(range.start)..of(range.end);
                 }
@@ -199,8 +203,8 @@ fn announce_starts(
             .as_mut()?
             .next_start(upto)
     };
-    while let Some((anchor, why)) = next(context) {
-        announce_start(slot, later, node, anchor, why, context)?;
+    while let Some((origin, why)) = next(context) {
+        announce_start(slot, later, node, origin, why, context)?;
     }
     Ok(())
 }
@@ -343,7 +347,7 @@ pub(super) fn announce_start(
     slot: &mut Slot,
     later: &mut [Slot],
     node: u32,
-    anchor: i64,
+    origin: RangeOrigin,
     why: Option<Break>,
     context: &mut ExecutionContext,
 ) -> Result<(), OpError> {
@@ -351,18 +355,18 @@ pub(super) fn announce_start(
         slot,
         later,
         InputPort { node, port: 0 },
-        anchor,
+        origin,
         why.as_ref(),
         context,
     )?;
-    broadcast_mark(later, node, &Mark::RangeStart { anchor, why }, context)
+    broadcast_mark(later, node, &Mark::RangeStart { origin, why }, context)
 }
 
 fn begin_range(
     slot: &mut Slot,
     later: &mut [Slot],
     to: InputPort,
-    anchor: i64,
+    origin: RangeOrigin,
     why: Option<&Break>,
     context: &mut ExecutionContext,
 ) -> Result<(), OpError> {
@@ -377,8 +381,8 @@ fn begin_range(
             result?;
         }
     }
-    context.nodes[node].anchor = anchor;
+    context.nodes[node].origin = origin;
     slot.expected = NO_EXPECTED_INDEX;
-    slot.op.begins(anchor, why);
+    slot.op.begins(origin, why);
     Ok(())
 }

@@ -8,7 +8,7 @@ use crate::engine::context::ExecutionContext;
 use crate::engine::mark::Mark;
 use crate::engine::pool::Block;
 use crate::engine::slot::{Slot, end_upstream};
-use crate::{Break, Item, OpError, OpErrorKind, Port};
+use crate::{Break, Item, OpError, OpErrorKind, Port, RangeOrigin};
 
 /// Where an operator's output goes and its memory comes from while it processes an item.
 pub struct Out<'a> {
@@ -46,7 +46,8 @@ impl Out<'_> {
     /// As [`emit`](Self::emit).
     pub fn begin(&mut self, port: Port, anchor: i64) -> Result<(), OpError> {
         let why = Some(Break::Removed);
-        let what = Mark::RangeStart { anchor, why };
+        let origin = RangeOrigin::at(anchor);
+        let what = Mark::RangeStart { origin, why };
         send_mark(self.later, self.node, port, &what, self.context)
     }
 
@@ -101,9 +102,16 @@ impl Out<'_> {
         }
     }
 
-    /// First sample of the contiguous range of the current item: windows are counted from it.
+    /// First sample of the contiguous range of the current item, which may lie before what is read: blocks and phases
+    /// are counted from it.
     #[must_use]
     pub fn anchor(&self) -> i64 {
-        self.context.nodes[self.node as usize].anchor
+        self.context.nodes[self.node as usize].origin.anchor
+    }
+
+    /// First sample of the contiguous range that is read, in whatever tasks: windows are counted from it.
+    #[must_use]
+    pub fn first_read(&self) -> i64 {
+        self.context.nodes[self.node as usize].origin.first
     }
 }

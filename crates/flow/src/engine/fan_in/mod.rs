@@ -23,7 +23,7 @@ use std::sync::Arc;
 use smallvec::SmallVec;
 
 use super::mark::Mark;
-use crate::{Alignment, Break, Clock, Item, OpError, OpErrorKind, Port};
+use crate::{Alignment, Break, Clock, Item, OpError, OpErrorKind, Port, RangeOrigin};
 use bound_tree::{BoundTree, MIN_TREE_INPUTS};
 use item_split::unit_count;
 use range_starts::RangeStarts;
@@ -161,8 +161,8 @@ impl FanIn {
         match mark {
             Mark::Progress(upto) => queue.progress = queue.progress.max(queue.on_axis(*upto)),
             Mark::End => queue.ended = true,
-            Mark::RangeStart { anchor, why } => {
-                self.range_starts.announce(port, *anchor, why.clone())
+            Mark::RangeStart { origin, why } => {
+                self.range_starts.announce(port, *origin, why.clone())
             }
             // Handled by the caller.
             Mark::Rewind => {}
@@ -198,7 +198,7 @@ impl FanIn {
     }
 
     /// The next range that begins at or before an index, to be announced before its first item.
-    pub(crate) fn next_start(&mut self, index: i64) -> Option<(i64, Option<Break>)> {
+    pub(crate) fn next_start(&mut self, index: i64) -> Option<(RangeOrigin, Option<Break>)> {
         self.range_starts.next_start(index)
     }
 

@@ -7,10 +7,10 @@ use std::collections::VecDeque;
 
 use smallvec::SmallVec;
 
-use crate::{Break, Port};
+use crate::{Break, Port, RangeOrigin};
 
 struct RangeStart {
-    anchor: i64,
+    origin: RangeOrigin,
     why: Option<Break>,
     /// Inputs that have reported it.
     ports: SmallVec<[Port; 4]>,
@@ -39,16 +39,23 @@ pub(super) struct RangeStarts {
     starts: VecDeque<RangeStart>,
     /// Announced last: an input may report it late.
     last: Option<RangeStart>,
+    /// The latest first sample read of all inputs.
+    first: Option<i64>,
 }
 
 impl RangeStarts {
     /// The result does not depend on which input reports first.
-    pub(super) fn announce(&mut self, port: Port, anchor: i64, why: Option<Break>) {
+    pub(super) fn announce(&mut self, port: Port, origin: RangeOrigin, why: Option<Break>) {
+        let anchor = origin.anchor;
         let starts = &mut self.starts;
-        let last = self.last.as_mut().filter(|last| last.anchor == anchor);
-        match starts.binary_search_by_key(&anchor, |start| start.anchor) {
+        let last = self
+            .last
+            .as_mut()
+            .filter(|last| last.origin.anchor == anchor);
+        match starts.binary_search_by_key(&anchor, |start| start.origin.anchor) {
             Ok(at) => {
                 let start = &mut starts[at];
+                start.origin.first = start.origin.first.max(origin.first);
                 start.why = start.why.take().into_iter().chain(why).max_by_key(rank);
                 start.ports.push(port);
             }
@@ -60,7 +67,7 @@ impl RangeStarts {
                 }
                 _ => {
                     let ports = SmallVec::from_iter([port]);
-                    starts.insert(at, RangeStart { anchor, why, ports });
+                    starts.insert(at, RangeStart { origin, why, ports });
                 }
             },
         }
@@ -73,21 +80,23 @@ impl RangeStarts {
     pub(super) fn has_start_up_to(&self, index: i64) -> bool {
         self.starts
             .front()
-            .is_some_and(|start| start.anchor <= index)
+            .is_some_and(|start| start.origin.anchor <= index)
     }
 
     pub(super) fn first_start_after(&self, index: i64) -> Option<i64> {
-        let anchors = self.starts.iter().map(|start| start.anchor);
+        let anchors = self.starts.iter().map(|start| start.origin.anchor);
         anchors.into_iter().find(|&anchor| anchor > index)
     }
 
     /// Takes the next range that begins at or before an index.
-    pub(super) fn next_start(&mut self, index: i64) -> Option<(i64, Option<Break>)> {
+    pub(super) fn next_start(&mut self, index: i64) -> Option<(RangeOrigin, Option<Break>)> {
         if !self.has_start_up_to(index) {
             return None;
         }
-        let start = self.starts.pop_front()?;
-        let due = (start.anchor, start.why.clone());
+        let mut start = self.starts.pop_front()?;
+        start.origin.first = start.origin.first.max(self.first.unwrap_or(i64::MIN));
+        self.first = Some(start.origin.first);
+        let due = (start.origin, start.why.clone());
         self.last = Some(start);
         Some(due)
     }
@@ -106,24 +115,40 @@ mod tests {
     #[test]
     fn a_late_report_of_an_announced_range_adds_nothing() {
         let mut starts = RangeStarts::default();
-        starts.announce(0, 100, step());
+        starts.announce(0, RangeOrigin::at(100), step());
         assert_eq!(starts.next_start(99), None);
-        assert_eq!(starts.next_start(100), Some((100, step())));
-        starts.announce(1, 100, step());
+        assert_eq!(starts.next_start(100), Some((RangeOrigin::at(100), step())));
+        starts.announce(1, RangeOrigin::at(100), step());
         assert_eq!(starts.next_start(i64::MAX), None);
         // The same input again means another range.
-        starts.announce(0, 100, Some(Break::Removed));
-        assert_eq!(starts.next_start(100), Some((100, Some(Break::Removed))));
-        starts.announce(1, 100, Some(Break::Removed));
+        starts.announce(0, RangeOrigin::at(100), Some(Break::Removed));
+        assert_eq!(
+            starts.next_start(100),
+            Some((RangeOrigin::at(100), Some(Break::Removed)))
+        );
+        starts.announce(1, RangeOrigin::at(100), Some(Break::Removed));
         assert_eq!(starts.next_start(i64::MAX), None);
     }
 
     #[test]
     fn a_break_is_announced_after_a_range_without_one() {
         let mut starts = RangeStarts::default();
-        starts.announce(0, 100, None);
-        assert_eq!(starts.next_start(100), Some((100, None)));
-        starts.announce(1, 100, step());
-        assert_eq!(starts.next_start(100), Some((100, step())));
+        starts.announce(0, RangeOrigin::at(100), None);
+        assert_eq!(starts.next_start(100), Some((RangeOrigin::at(100), None)));
+        starts.announce(1, RangeOrigin::at(100), step());
+        assert_eq!(starts.next_start(100), Some((RangeOrigin::at(100), step())));
+    }
+
+    #[test]
+    fn the_first_sample_read_is_the_latest_of_all_inputs() {
+        let mut starts = RangeStarts::default();
+        let read_from = |anchor, first| RangeOrigin { anchor, first };
+        starts.announce(0, read_from(0, 500), None);
+        starts.announce(1, read_from(200, 200), None);
+        assert_eq!(starts.next_start(500), Some((read_from(0, 500), None)));
+        assert_eq!(starts.next_start(500), Some((read_from(200, 500), None)));
+        starts.announce(0, read_from(800, 800), step());
+        starts.announce(1, read_from(800, 900), None);
+        assert_eq!(starts.next_start(900), Some((read_from(800, 900), step())));
     }
 }

@@ -48,10 +48,10 @@ operator! {
         /// Standard deviations above the mean from which a number is detected.
         deviations: Option<f64> = "number" { unit: Of("standard deviations"), range: (1.0, 1000.0), default: || json!(null) },
         /// Time constant of the mean and deviation of the noise. This many numbers are learned from first.
-        memory: u64 = "integer" { unit: Of("samples or windows"), range: (8.0, 4503599627370495.0), default: || json!(1000) },
+        memory: u64 = "integer" { unit: Items, range: (8.0, 4503599627370495.0), default: || json!(1000) },
         /// Detections in a row after which they count as noise until a number is not detected, so that a lasting step
         /// is followed.
-        timeout: u64 = "integer" { unit: Of("samples or windows"), range: (1.0, 4503599627370495.0), default: || json!(1000) },
+        timeout: u64 = "integer" { unit: Items, range: (1.0, 4503599627370495.0), default: || json!(1000) },
     }
     state {
         numbers: NumberProcessor,

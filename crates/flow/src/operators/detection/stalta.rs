@@ -7,8 +7,8 @@ use crate::operators::filters::numbers::{NumberInput, NumberProcessor};
 use crate::operators::filters::stream_processor::ResultProperties;
 use crate::operators::kernel_error;
 use crate::{
-    Break, Contract, Inputs, Item, Next, OpError, Operator, OperatorProperties, Out, PlanError,
-    Port, PortType, json,
+    Break, Contract, Inputs, Item, Length, Next, OpError, Operator, OperatorProperties, Out,
+    PlanError, Port, PortType, json,
 };
 
 operator! {
@@ -43,9 +43,9 @@ operator! {
     /// ```
     pub struct StaLta = "stalta" (Inputs::Exactly(1)) {
         /// Length of the short window, to the nearest sample.
-        sta: f64 = "number" { unit: Seconds, range: (0.0, 1e9) },
+        sta: Length = "number" { unit: Seconds, range: (0.0, 1e9) },
         /// Length of the long window, longer than `sta`.
-        lta: f64 = "number" { unit: Seconds, range: (0.0, 1e9) },
+        lta: Length = "number" { unit: Seconds, range: (0.0, 1e9) },
         /// "classic" takes plain means, "recursive" exponentially weighted ones with these time constants.
         method: String = "text" { choices: &["classic", "recursive"], default: || json!("classic") },
     }
@@ -62,8 +62,8 @@ impl Operator for StaLta {
             return Err(PlanError::Parameter {
                 operator: "stalta",
                 parameter: "lta",
-                got: format!("{} s ({lta} numbers)", self.lta),
-                legal: format!("longer than sta={} s ({sta} numbers)", self.sta),
+                got: format!("{} ({lta} numbers)", self.lta),
+                legal: format!("longer than sta={} ({sta} numbers)", self.sta),
             });
         }
         let refuse = |error| kernel_error("stalta", error);

@@ -15,8 +15,8 @@ use crate::operators::filters::numbers::{NumberInput, frames_to_samples};
 use crate::operators::general::compiled::CompiledExpr;
 use crate::operators::kernel_error;
 use crate::{
-    Break, Contract, Inputs, Item, Next, OpError, OpErrorKind, Operator, OperatorProperties, Out,
-    ParameterUpdate, PlanError, Port, PortType, Ranges, json,
+    Break, Contract, Inputs, Item, Length, Next, OpError, OpErrorKind, Operator,
+    OperatorProperties, Out, ParameterUpdate, PlanError, Port, PortType, Ranges, json,
 };
 
 /// 16 KiB of doubles.
@@ -54,9 +54,9 @@ operator! {
         /// Threshold below which it ends. Left out: `on`.
         off: Option<f64> = "number" { unit: Of("of the numbers' unit"), range: (-1e300, 1e300), default: || json!(null), adjustable: true, positional: true },
         /// Drops ranges shorter than this.
-        min_length: f64 = "number" { unit: Seconds, range: (0.0, 1e9), default: || json!(0.0) },
+        min_length: Length = "number" { unit: Seconds, range: (0.0, 1e9), default: || json!(0.0) },
         /// Merges ranges with this much time or less between them.
-        merge: f64 = "number" { unit: Seconds, range: (0.0, 1e9), default: || json!(0.0) },
+        merge: Length = "number" { unit: Seconds, range: (0.0, 1e9), default: || json!(0.0) },
     }
     state {
         values: CompiledExpr,
@@ -122,7 +122,7 @@ impl Operator for Triggers {
         self.port = Some(port);
         self.tile = vec![0.0; TILE_VALUES];
         // In samples, for windows too, as integers: the minimum rounded up, the merge distance down.
-        let samples = |seconds| stream.get().rate.samples_in_seconds(seconds).ok();
+        let samples = |length: Length| length.count(stream.get().rate);
         let min_length = samples(self.min_length).and_then(SampleCount::ceil);
         let merge = samples(self.merge).and_then(SampleCount::floor);
         // Longer than any range.

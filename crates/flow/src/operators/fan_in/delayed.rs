@@ -25,7 +25,7 @@ operator! {
     /// The input is neither samples nor windows; `initial` of another length than what is fed back.
     pub struct Delayed = "delayed" (Inputs::Exactly(1)) {
         /// Delay of the loop.
-        by: u64 = "integer" { unit: Of("windows or samples"), range: (1.0, 1e9), default: || Value::from(1) },
+        by: u64 = "integer" { unit: Items, range: (1.0, 1e9), default: || Value::from(1) },
         /// First values: a number, or one for each value of a window.
         initial: Value = "numbers" { default: || Value::from(0.0) },
         /// Type of the values.

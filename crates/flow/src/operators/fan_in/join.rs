@@ -7,8 +7,8 @@ use crate::operators::rows::{Axis, Matcher, RowBuilder};
 use crate::operators::wrong_input;
 use crate::plan::rows::{Fields, Rows, clock_of};
 use crate::{
-    Alignment, Contract, Inputs, Item, Next, OpError, OpErrorKind, Operator, OperatorProperties,
-    Out, PlanError, Port, PortType, json,
+    Alignment, Contract, Inputs, Item, Length, Next, OpError, OpErrorKind, Operator,
+    OperatorProperties, Out, PlanError, Port, PortType, json,
 };
 
 operator! {
@@ -43,7 +43,7 @@ operator! {
     /// ```
     pub struct Join = "join" (Inputs::Exactly(2)) {
         /// Largest distance of two rows' starts; each row then matches at most one. Left out: rows whose ranges overlap.
-        tolerance: Option<f64> = "number" { unit: Seconds, range: (0.0, 1e12), default: || json!(null) },
+        tolerance: Option<Length> = "number" { unit: Seconds, range: (0.0, 1e12), default: || json!(null) },
         /// Appended to names of the other plan's fields that this one has, too.
         suffix: String = "text" { default: || json!("_right") },
     }
@@ -76,6 +76,19 @@ pub(crate) fn same_grid(a: StreamId, b: StreamId) -> bool {
 
 impl Operator for Join {
     fn bind(&mut self, inputs: &[PortType]) -> Result<OperatorProperties, PlanError> {
+        let tolerance = match self.tolerance {
+            None => None,
+            Some(Length::Seconds(seconds)) => Some(seconds),
+            // Their samples may be those of different rates.
+            Some(samples @ Length::Samples(_)) => {
+                return Err(PlanError::Parameter {
+                    operator: "join",
+                    parameter: "tolerance",
+                    got: samples.to_string(),
+                    legal: "a time, such as \"20ms\": rows of two plans may differ in rate".into(),
+                });
+            }
+        };
         let mut builders = [None, None];
         let mut sides = Vec::with_capacity(2);
         for (port, builder) in inputs.iter().zip(&mut builders) {
@@ -156,7 +169,7 @@ impl Operator for Join {
         }
         let fields = Fields::intern(all);
         self.bound = Some(BoundState {
-            matcher: Matcher::new(fields, [(left, a), (right, b)], self.tolerance),
+            matcher: Matcher::new(fields, [(left, a), (right, b)], tolerance),
             builders,
             open_inputs: 2,
         });

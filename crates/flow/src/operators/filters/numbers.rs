@@ -13,7 +13,7 @@ use super::sample_input::SampleInput;
 use super::stream_processor::{Kernels, ResultProperties, StreamKernel, StreamProcessor};
 use crate::operators::wrong_input;
 use crate::{
-    Frames, Item, Next, OpError, OpErrorKind, OperatorProperties, Out, PlanError, PortType,
+    Frames, Item, Length, Next, OpError, OpErrorKind, OperatorProperties, Out, PlanError, PortType,
     Workspace,
 };
 
@@ -108,10 +108,14 @@ impl NumberInput {
             .kernels(|| kernel.clone(), || kernel.clone())
     }
 
-    /// Converts seconds, exact as the decimal written, to the nearest count of numbers; an error if that is
-    /// zero or too large.
-    pub(crate) fn count(&self, parameter: &'static str, seconds: f64) -> Result<usize, PlanError> {
-        let count = self.rate.samples_in_seconds(seconds).ok();
+    /// Converts a length, exact as the decimal written, to the nearest count of numbers; an error if that is zero or
+    /// too large.
+    pub(crate) fn count(
+        &self,
+        parameter: &'static str,
+        length: Length,
+    ) -> Result<usize, PlanError> {
+        let count = length.count(self.rate);
         let count = count.and_then(|count| count.per(self.samples_per_number).round());
         if let Some(count) = count.filter(|count| (1..=MOST_SAMPLES as u64).contains(count)) {
             Workspace::check(self.operator, parameter, count, NUMBER_BYTES)?;
@@ -125,7 +129,7 @@ impl NumberInput {
         Err(PlanError::Parameter {
             operator: self.operator,
             parameter,
-            got: format!("{seconds} s"),
+            got: length.to_string(),
             legal: format!(
                 "from {} s (half a {what}) to {} s ({MOST_SAMPLES} of them)",
                 period / 2.0,

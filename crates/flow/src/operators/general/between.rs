@@ -31,9 +31,9 @@ operator! {
     /// ```
     pub struct Between = "between" (Inputs::Exactly(1)) {
         /// First index.
-        start: i64 = "integer" { unit: Samples, range: (-9.2e18, 9.2e18) },
+        start: i64 = "integer" { unit: Of("samples"), range: (-9.2e18, 9.2e18) },
         /// Index after the last.
-        end: i64 = "integer" { unit: Samples, range: (-9.2e18, 9.2e18) },
+        end: i64 = "integer" { unit: Of("samples"), range: (-9.2e18, 9.2e18) },
     }
     state {}
 }
@@ -55,6 +55,10 @@ impl Operator for Between {
                 "put it before what counts or gathers them",
             )),
         }
+    }
+
+    fn first_output(&self, first: i64) -> i64 {
+        first.max(self.start)
     }
 
     fn process(&mut self, _: Port, item: &mut Item, _: &mut Out<'_>) -> Result<Next, OpError> {

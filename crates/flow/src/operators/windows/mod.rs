@@ -9,6 +9,8 @@ pub(crate) mod trim_peak;
 // No operators: what several of them share.
 pub(crate) mod kernels;
 pub(crate) mod row_processor;
+pub(crate) mod stat;
+pub(crate) mod whole_stats;
 
 register! {
     features: Envelope, Haar, Quantile, Rms, ZeroCrossings;

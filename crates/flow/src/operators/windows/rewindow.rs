@@ -23,20 +23,11 @@ operator! {
     /// spans a gap or a clock step; a last, short one is treated as `tail` says. No delay beyond the window.
     ///
     /// # Conventions
-    /// Windows are counted from the first sample of the gap-free range, whatever range is read, unless `anchor` says
-    /// otherwise.
+    /// Windows are counted from the first sample that is read of each gap-free range, so a selection of exactly one
+    /// window gives that window; `anchor` has the alternative.
     ///
     /// # Errors
     /// The input is not samples.
-    ///
-    /// # Example
-    /// ```python
-    /// >>> import numpy as np, isochrony as iso
-    /// >>> iso.scan(np.arange(7), rate=100).rewindow(3, hop=2).collect()
-    /// array([[0, 1, 2],
-    ///        [2, 3, 4],
-    ///        [4, 5, 6]])
-    /// ```
     pub struct Rewindow = "rewindow" (Inputs::Exactly(1)) {
         /// Samples per window.
         window: u64 = "integer" { unit: Samples, range: (1.0, 70368744177664.0) },
@@ -44,9 +35,10 @@ operator! {
         hop: Option<u64> = "integer" { unit: Samples, range: (1.0, 70368744177664.0), default: || json!(null), positional: true },
         /// Drops or keeps a last window that a break or the end leaves short.
         tail: String = "text" { choices: &["drop", "keep"], default: || json!("drop") },
-        /// "run": a scan of a part of a signal gives those of the signal's own windows that lie wholly inside. "range":
-        /// windows start at the first sample that is read.
-        anchor: String = "text" { choices: &["run", "range"], default: || json!("run") },
+        /// Where windows begin to count. "range": at the first sample that is read. "run": at the first sample of the
+        /// gap-free range, read or not, so that a scan of a part of a signal gives those of the signal's own windows
+        /// that lie wholly inside.
+        anchor: String = "text" { choices: &["range", "run"], default: || json!("range") },
     }
     state {
         /// Start of the next window; None before the first item of a contiguous range.
@@ -152,11 +144,8 @@ impl Operator for Rewindow {
                     width,
                 };
                 let properties = OperatorProperties::new([frames]).light().contiguous();
-                Ok(match (&*self.anchor, &*self.tail) {
-                    ("range", _) => {
-                        properties.sequential_because("counts windows from where reading begins")
-                    }
-                    (_, "keep") => properties.sequential_because("keeps a short last window"),
+                Ok(match &*self.tail {
+                    "keep" => properties.sequential_because("keeps a short last window"),
                     _ => properties.contract(Contract::Lookahead { after: window - 1 }),
                 })
             }
@@ -190,13 +179,15 @@ impl Operator for Rewindow {
         let next = match self.next {
             Some(next) => next,
             None => {
-                // The first window of the contiguous range's grid inside the samples read.
-                let into = samples.start().abs_diff(out.anchor()) % hop;
-                let own = into == 0 || samples.start() < out.anchor();
-                let skip = if own || self.anchor == "range" {
-                    0
-                } else {
-                    hop - into
+                // The first window of the grid inside the samples that arrive, which in a task begin anywhere.
+                let grid = match &*self.anchor {
+                    "run" => out.anchor(),
+                    _ => out.first_read(),
+                };
+                let ahead = samples.start().abs_diff(grid);
+                let skip = match samples.start() < grid {
+                    true => 0,
+                    false => ahead.next_multiple_of(hop) - ahead,
                 };
                 samples.start().saturating_add_unsigned(skip)
             }

@@ -1,114 +1,42 @@
 //! Summary statistics of windows.
 
-use std::fmt;
-use std::str::FromStr;
-
 use arrow_array::ArrayRef;
 use arrow_schema::{DataType, Field};
 use isochrony_dsp::stats::{Extreme, Statistic, Summary, summaries, summary};
-use isochrony_segment::{Calibration, SigSeg, dispatch};
+use isochrony_segment::{Calibration, DType, Sample, SigSeg, Stream, dispatch};
 
+use super::stat::{Stat, parameter_error};
+use super::whole_stats::{WholeStats, is_exact, whole_stats};
 use crate::operator;
-use crate::operators::rows::{RowBuilder, float, flush_rows, integer};
+use crate::operators::rows::{RowBuilder, float, integer};
 use crate::operators::wrong_input;
 use crate::{
-    Contract, Frames, Inputs, Item, Next, OpError, OpErrorKind, Operator, OperatorProperties, Out,
-    PlanError, Port, PortType,
+    Break, Contract, Frames, Inputs, Item, Next, OpError, OpErrorKind, Operator,
+    OperatorProperties, Out, PartialResult, PlanError, Port, PortType, json,
 };
 
 const WINDOWS_PER_BLOCK: usize = 32;
 
-/// A statistic of the finite samples of a window, in the signal's unit; of magnitudes if complex.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-#[non_exhaustive]
-pub enum Stat {
-    /// Smallest sample.
-    Min,
-    /// Largest sample.
-    Max,
-    /// Number of finite samples.
-    Count,
-    /// Arithmetic mean.
-    Mean,
-    /// Population standard deviation, as NumPy's `std`.
-    Std,
-    /// Population variance.
-    Var,
-    /// Root of the mean square.
-    Rms,
-}
-
-impl Stat {
-    /// Every statistic.
-    pub const ALL: [Self; 7] = [
-        Self::Min,
-        Self::Max,
-        Self::Count,
-        Self::Mean,
-        Self::Std,
-        Self::Var,
-        Self::Rms,
-    ];
-    /// Their names, in the same order.
-    pub const NAMES: [&'static str; 7] = ["min", "max", "count", "mean", "std", "var", "rms"];
-
-    /// The name that [`FromStr`] reads.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        Self::NAMES[self as usize]
-    }
-
-    fn unit(self, unit: &str) -> String {
-        match self {
-            Self::Count => String::new(),
-            Self::Var if !unit.is_empty() => format!("({unit})^2"),
-            _ => unit.into(),
-        }
-    }
-}
-
-impl fmt::Display for Stat {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
-    }
-}
-
-impl FromStr for Stat {
-    type Err = PlanError;
-
-    fn from_str(text: &str) -> Result<Self, PlanError> {
-        let known = Self::ALL.into_iter().find(|stat| stat.name() == text);
-        known.ok_or_else(|| parameter_error(text))
-    }
-}
-
-fn parameter_error(got: &str) -> PlanError {
-    PlanError::Parameter {
-        operator: "stats",
-        parameter: "names",
-        got: got.into(),
-        legal: format!("one or more of {}, each once", Stat::NAMES.join(", ")),
-    }
-}
-
 operator! {
-    /// Computes statistics of the finite samples of each window.
+    /// Computes statistics of the finite samples of each window, or of all samples.
     ///
     /// # Inputs
-    /// Windows, shape (n, N), real or complex.
+    /// Windows, shape (n, N), or samples, shape (n,), real or complex.
     ///
     /// # Returns
     /// Rows: `start`, `end` (int64), `time` where the signal knows civil time, then the statistics in the order of
     /// their names: int64 where exact (counts; minimum and maximum of integers without calibration), otherwise float64;
-    /// NaN for a window without finite samples. No edges, no delay.
+    /// NaN where no sample is finite. Of windows one row each; no edges, no delay. Of samples one row at the end, with
+    /// the first index and the one after the last, or one row for each run; none where nothing is read.
     ///
     /// # Conventions
     /// Values are in the signal's unit; for complex samples they are those of the magnitudes. "std" and "var" are those
     /// of the population. Sums of integers up to 32 bits are exact, floats are added in fixed lanes: the same bits
-    /// however the samples are cut and whatever the CPU.
+    /// however the samples are cut and whatever the CPU. Of samples other than integers up to 32 bits, sums are added
+    /// up task by task: the same bits for any number of workers.
     ///
     /// # Errors
-    /// An unknown or repeated name, or none; input that is not windows.
+    /// An unknown or repeated name, or none; input that is neither windows nor samples; `per` of windows.
     ///
     /// # Example
     /// ```python
@@ -118,20 +46,30 @@ operator! {
     ///      0    3    0     1
     ///      3    6    3     4
     /// [2 rows]
+    /// >>> iso.scan(np.arange(6), rate=100).stats("min", "mean").collect()
+    ///  start  end  min  mean
+    ///      0    6    0   2.5
+    /// [1 rows]
     /// ```
     pub struct Stats = "stats" (Inputs::Exactly(1)) {
         /// Names of statistics, each once.
         names: Vec<String> = "list" { choices: &Stat::NAMES },
+        /// Of samples: a row for "all" that is read, or for each "run", the samples between two clock steps.
+        per: String = "text" { choices: &["all", "run"], default: || json!("all") },
     }
     state {
         bound: Option<BoundState>,
+        /// Totals of samples; None of windows.
+        whole: Option<Box<dyn WholeStats>>,
     }
 }
 
-struct BoundState {
-    rows: RowBuilder,
+pub(super) struct BoundState {
+    pub(super) rows: RowBuilder,
     columns: Vec<(Stat, Column)>,
     calibration: Calibration,
+    /// Rows of whole ranges, whose extremes may have been compared in any order: zeros lose their sign.
+    whole: bool,
 }
 
 /// Integers where they are exact.
@@ -157,10 +95,13 @@ impl Column {
 
 impl BoundState {
     /// Rounding is monotonic, so calibrating the extremes of counts gives exactly the extremes of calibrated counts.
-    fn push<E: Extreme + ToI64>(&mut self, counts: &Summary<E>) {
+    pub(super) fn push<E: Extreme + ToI64>(&mut self, counts: &Summary<E>) {
         let (mut low, mut high) = (counts.min.to_f64(), counts.max.to_f64());
         if counts.count == 0 {
             (low, high) = (f64::NAN, f64::NAN);
+        }
+        if self.whole {
+            (low, high) = (low + 0.0, high + 0.0);
         }
         let (mut mean, mut variance) = (counts.mean, counts.variance());
         if !self.calibration.is_identity() {
@@ -214,8 +155,7 @@ impl BoundState {
         self.rows.add(frames);
         let mut samples = SigSeg::empty(0, frames.dtype(), frames.stream_id());
         let mut dtype = frames.dtype();
-        // The magnitude of a calibrated complex number does not follow from that of its counts.
-        if dtype.is_complex() && !frames.stream_id().get().calibration.is_identity() {
+        if needs_physical(dtype, frames.stream_id().get()) {
             let counts = SigSeg::new(frames.buffer().clone(), 0, dtype, frames.stream_id())?;
             samples = counts.to_physical()?;
             dtype = samples.dtype();
@@ -240,14 +180,25 @@ impl BoundState {
 impl Operator for Stats {
     fn bind(&mut self, inputs: &[PortType]) -> Result<OperatorProperties, PlanError> {
         let port = &inputs[0];
-        let (&PortType::Frames { dtype, .. }, Some(stream)) = (port, port.stream()) else {
+        let (&(PortType::Frames { dtype, .. } | PortType::Samples { dtype, .. }), Some(stream)) =
+            (port, port.stream())
+        else {
             return Err(wrong_input(
                 "stats",
-                "windows",
+                "windows or samples",
                 port,
-                "put rewindow(...) before it",
+                "put it behind rewindow(...), or directly behind the samples",
             ));
         };
+        let is_whole = matches!(port, PortType::Samples { .. });
+        if self.per != "all" && !is_whole {
+            return Err(PlanError::Parameter {
+                operator: "stats",
+                parameter: "per",
+                got: format!("{:?} of windows", self.per),
+                legal: "left out of windows, each of which gives a row".into(),
+            });
+        }
         let mut stats = Vec::new();
         for name in &self.names {
             let stat: Stat = name.parse()?;
@@ -283,15 +234,39 @@ impl Operator for Stats {
             }
         });
         let (rows, output) = RowBuilder::bind("stats", port, fields)?;
+        let extremes = |stat: &Stat| matches!(stat, Stat::Min | Stat::Max | Stat::Count);
+        let exact = is_exact(dtype) || stats.iter().all(extremes);
+        if is_whole {
+            self.whole = Some(whole_stats(summarised(dtype, stream)));
+        }
         self.bound = Some(BoundState {
             rows,
             columns,
             calibration,
+            whole: is_whole,
         });
-        Ok(OperatorProperties::new([output]).contract(Contract::Stateless))
+        let properties = OperatorProperties::new([output]);
+        Ok(match is_whole {
+            // Float sums depend on their order.
+            true => properties
+                .contract(Contract::Reducible { exact })
+                .data_dependent(),
+            false => properties.contract(Contract::Stateless),
+        })
     }
 
     fn process(&mut self, _: Port, item: &mut Item, out: &mut Out<'_>) -> Result<Next, OpError> {
+        if let (Item::Partial(partial), Some(whole)) = (&*item, &mut self.whole) {
+            whole.combine(partial)?;
+            return Ok(Next::Consumed);
+        }
+        if let (Item::Samples(samples), Some(whole)) = (&*item, &mut self.whole) {
+            match needs_physical(samples.dtype(), samples.stream_id().get()) {
+                true => whole.push(&samples.to_physical()?)?,
+                false => whole.push(samples)?,
+            }
+            return Ok(Next::Consumed);
+        }
         let (Item::Frames(frames), Some(bound)) = (&*item, &mut self.bound) else {
             return Err(OpErrorKind::WrongItem {
                 expected: "frames",
@@ -306,7 +281,58 @@ impl Operator for Stats {
         Ok(Next::Consumed)
     }
 
-    flush_rows!();
+    fn on_break(&mut self, _: Port, why: &Break, out: &mut Out<'_>) -> Result<(), OpError> {
+        match (&mut self.whole, why) {
+            (Some(whole), Break::ClockStep { .. }) if self.per == "run" => whole.begin_part(),
+            (Some(_), _) | (None, Break::Removed) => {}
+            (None, _) => self.flush(out)?,
+        }
+        Ok(())
+    }
+
+    fn idle(&mut self, out: &mut Out<'_>) -> Result<(), OpError> {
+        self.flush(out)
+    }
+
+    fn finish(&mut self, _: Port, out: &mut Out<'_>) -> Result<(), OpError> {
+        if let (Some(whole), Some(bound)) = (&mut self.whole, &mut self.bound) {
+            whole.finish(bound);
+        }
+        self.flush(out)
+    }
+
+    fn progress(&mut self, _: Port, upto: i64) -> i64 {
+        match (&self.whole, &self.bound) {
+            // Rows come at the end, and begin with the first sample.
+            (Some(_), _) => i64::MIN,
+            (None, bound) => bound
+                .as_ref()
+                .map_or(upto, |bound| bound.rows.progress(upto)),
+        }
+    }
+
+    fn partial(&mut self) -> Option<PartialResult> {
+        self.whole.as_mut().map(|whole| whole.partial())
+    }
+
+    fn combine(&mut self, next: &PartialResult) -> Result<(), OpError> {
+        self.whole
+            .as_mut()
+            .map_or(Ok(()), |whole| whole.combine(next))
+    }
+}
+
+/// The magnitude of a calibrated complex number does not follow from that of its counts.
+fn needs_physical(dtype: DType, stream: &Stream) -> bool {
+    dtype.is_complex() && !stream.calibration.is_identity()
+}
+
+/// Type of the values that are summarised.
+fn summarised(dtype: DType, stream: &Stream) -> DType {
+    match needs_physical(dtype, stream) {
+        true => dispatch!(dtype, T => <<T as Sample>::Physical as Sample>::DTYPE),
+        false => dtype,
+    }
 }
 
 impl Stats {
@@ -319,7 +345,7 @@ impl Stats {
 }
 
 /// Converts an extreme to an integer, exactly if it is one.
-trait ToI64 {
+pub(super) trait ToI64 {
     fn to_i64(self) -> i64;
 }
 

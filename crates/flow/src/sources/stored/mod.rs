@@ -14,6 +14,7 @@
 //! recording's options.
 
 pub(crate) mod clock;
+mod extremes;
 mod pass;
 mod prefetch;
 mod saved;
@@ -35,6 +36,7 @@ use crate::{
     Clock, OpError, OuterGaps, PlanError, PortType, Recording, SignalDescription, Snapshot, Source,
 };
 use clock::{StoredClock, clock_difference};
+use extremes::ExtremesRecording;
 use pass::{PreviousEnd, StoredPass};
 use snapshot::StoredSnapshot;
 
@@ -222,6 +224,7 @@ impl StoredRecording {
             before,
             pending: None,
             announces_start: false,
+            selected_from: None,
         }
     }
 
@@ -321,6 +324,10 @@ impl Recording for StoredRecording {
 
     fn stored(&self) -> Option<(&Signal, Option<&[Range<i64>]>)> {
         Some((&self.signal, self.ranges.as_deref()))
+    }
+
+    fn extremes(&self) -> Option<SharedRecording> {
+        Some(SharedRecording::new(ExtremesRecording(self.clone())))
     }
 
     fn clock(&self) -> Option<Arc<dyn Clock>> {

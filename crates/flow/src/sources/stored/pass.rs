@@ -8,7 +8,7 @@ use isochrony_time::{RunId, civil};
 
 use crate::plan::error::store_error;
 use crate::sources::segment_cutter::SegmentCutter;
-use crate::{Break, OpError, Source, SourceEvent};
+use crate::{Break, OpError, RangeOrigin, Source, SourceEvent};
 
 /// End and run of the samples before.
 pub(crate) type PreviousEnd = Option<(i64, u32)>;
@@ -30,12 +30,16 @@ pub(crate) struct StoredPass {
     pub(super) pending: Option<SourceEvent>,
     /// The first range is announced even if it continues the samples before the pass.
     pub(super) announces_start: bool,
+    /// Where the selected part begins of which this pass reads a portion.
+    pub(super) selected_from: Option<i64>,
 }
 
 impl StoredPass {
-    pub(crate) fn announcing_start(self) -> Self {
+    /// A portion of the part of a selection that begins at an index.
+    pub(crate) fn as_portion_of(self, selected_from: i64) -> Self {
         Self {
             announces_start: true,
+            selected_from: Some(selected_from),
             ..self
         }
     }
@@ -63,12 +67,14 @@ impl StoredPass {
             let why = why.map(|before| self.between(before, range.start, run));
             let announced = std::mem::take(&mut self.announces_start) || !continues;
             let anchor = first_contiguous(&self.signal, range.start, run);
+            let first = self.selected_from.unwrap_or(range.start).max(anchor);
+            let origin = RangeOrigin { anchor, first };
             self.contiguous = range;
             // Selected ranges can be adjacent: that is no break.
             if !announced {
                 return None;
             }
-            let start = SourceEvent::RangeStart { anchor, why };
+            let start = SourceEvent::RangeStart { origin, why };
             if before.is_none_or(|(end, _)| self.contiguous.start >= end) {
                 return Some(start);
             }
@@ -141,6 +147,22 @@ pub(crate) fn first_contiguous(signal: &Signal, index: i64, run: u32) -> i64 {
     run.map_or(index, |run| run.start)
         .max(gap.map_or(0, |gap| gap.end()))
         .min(index)
+}
+
+/// `index`, or the end of the gap that it lies in.
+pub(super) fn first_sample(signal: &Signal, mut index: i64) -> i64 {
+    while let Some(gap) = signal.gaps().at(index) {
+        index = gap.end();
+    }
+    index
+}
+
+/// End of the last samples before `index`: `index`, or the start of the gap that ends there or that it lies in.
+pub(super) fn samples_end(signal: &Signal, mut index: i64) -> i64 {
+    while let Some(gap) = signal.gaps().at(index - 1) {
+        index = gap.start;
+    }
+    index
 }
 
 pub(crate) fn samples_in(signal: &Signal, parts: &[Stretch]) -> u64 {

@@ -50,9 +50,9 @@ impl PortionOpener for PrefetchingOpener {
             drop(self.readers.begin(task, &[]));
             return Ok(None);
         };
-        let (parts, before) = self.portions.around(portion, self.overlap);
-        let reader = self.readers.begin(task, &parts);
-        let pass = self.portions.pass(reader, parts, before, self.segment);
+        let around = self.portions.around(portion, self.overlap);
+        let reader = self.readers.begin(task, &around.0);
+        let pass = (self.portions).pass(reader, portion, around, self.segment);
         Ok(Some(Box::new(pass)))
     }
 }

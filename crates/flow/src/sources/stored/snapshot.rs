@@ -6,12 +6,14 @@ use std::sync::Arc;
 use isochrony_store::{Readers, Signal, SignalReader, StoreError, Stretch, Tasks};
 use isochrony_time::civil;
 
-use super::pass::{PreviousEnd, StoredPass, first_contiguous, samples_in};
+use super::pass::{
+    PreviousEnd, StoredPass, first_contiguous, first_sample, samples_end, samples_in,
+};
 use super::prefetch::PrefetchingOpener;
 use crate::sources::snapshot::align_to_grain;
 use crate::{
-    IndexedSnapshot, OpError, PlannedReads, Portion, PortionOpener, PortionOverlap, RangePortion,
-    Snapshot, Source, StoredRecording,
+    IndexedSnapshot, OpError, PlannedReads, Portion, PortionOpener, PortionOverlap, RangeOrigin,
+    RangePortion, Snapshot, Source, StoredRecording,
 };
 
 /// A stored signal at the commit at which an execution began.
@@ -40,20 +42,12 @@ impl StoredSnapshot {
         })
     }
 
-    /// `index`, or the end of the gap that it lies in.
-    fn first_sample(&self, mut index: i64) -> i64 {
-        while let Some(gap) = self.signal.gaps().at(index) {
-            index = gap.end();
-        }
-        index
+    fn first_sample(&self, index: i64) -> i64 {
+        first_sample(&self.signal, index)
     }
 
-    /// End of the last samples before `index`: `index`, or the start of the gap that ends there or that it lies in.
-    fn samples_end(&self, mut index: i64) -> i64 {
-        while let Some(gap) = self.signal.gaps().at(index - 1) {
-            index = gap.start;
-        }
-        index
+    fn samples_end(&self, index: i64) -> i64 {
+        samples_end(&self.signal, index)
     }
 
     /// End of the last samples before an index, and their part. Parts must be in index order.
@@ -123,14 +117,14 @@ impl StoredSnapshot {
     pub(crate) fn pass(
         &self,
         reader: SignalReader,
-        parts: Vec<Stretch>,
-        before: PreviousEnd,
+        portion: &Portion,
+        (parts, before): (Vec<Stretch>, PreviousEnd),
         segment: u64,
     ) -> StoredPass {
         let pass = self
             .stored
             .pass_with(reader, self.signal.clone(), parts, before, segment);
-        pass.announcing_start()
+        pass.as_portion_of(self.parts[portion.part].range.start)
     }
 }
 
@@ -162,11 +156,16 @@ impl IndexedSnapshot for StoredSnapshot {
     fn within(&self, range: &Range<i64>) -> RangePortion {
         let last = self.last_before(range.start);
         let first = self.sample_from(range.start);
-        let anchor = match (last, first) {
-            (Some((end, part)), _) => Some(first_contiguous(&self.signal, end - 1, part.run)),
+        let origin_of = |index: i64, part: &Stretch| {
+            let anchor = first_contiguous(&self.signal, index, part.run);
+            let first = part.range.start.max(anchor);
+            RangeOrigin { anchor, first }
+        };
+        let origin = match (last, first) {
+            (Some((end, part)), _) => Some(origin_of(end - 1, part)),
             (None, Some(first)) => {
                 let part = self.part_of(first);
-                part.map(|(_, part)| first_contiguous(&self.signal, first, part.run))
+                part.map(|(_, part)| origin_of(first, part))
             }
             (None, None) => None,
         };
@@ -179,7 +178,7 @@ impl IndexedSnapshot for StoredSnapshot {
                 part: at,
             })
         });
-        RangePortion { portion, anchor }
+        RangePortion { portion, origin }
     }
 }
 
@@ -221,7 +220,8 @@ impl Snapshot for StoredSnapshot {
         let pass = self
             .stored
             .pass_over(self.signal.clone(), parts, before, segment)?;
-        Ok(Box::new(pass.announcing_start()))
+        let selected_from = self.parts[portion.part].range.start;
+        Ok(Box::new(pass.as_portion_of(selected_from)))
     }
 
     fn portion_opener(

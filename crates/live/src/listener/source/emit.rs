@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use isochrony_flow::{Break, Item, OpError, SourceEvent};
+use isochrony_flow::{Break, Item, OpError, RangeOrigin, SourceEvent};
 use isochrony_time::RunId;
 
 use super::FeedSource;
@@ -117,9 +117,9 @@ impl FeedSource {
     }
 
     fn start_range(&mut self, why: Option<Break>) {
-        let anchor = self.next;
+        let origin = RangeOrigin::at(self.next);
         self.output
-            .push_back(SourceEvent::RangeStart { anchor, why });
+            .push_back(SourceEvent::RangeStart { origin, why });
     }
 
     /// Returns both runs at a clock step.

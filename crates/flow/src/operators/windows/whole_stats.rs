@@ -1,0 +1,210 @@
+//! Statistics of all samples that are read, or of each run: what `stats` gives of samples.
+
+use std::ops::Range;
+
+use isochrony_dsp::stats::{Accumulator, Extreme, Statistic, Summary};
+use isochrony_segment::{Bool8, Complex32, Complex64, DType, Sample, SigSeg, dispatch};
+use isochrony_store::views::View;
+
+use super::stats::{BoundState, ToI64};
+use crate::{OpError, OpErrorKind, PartialResult};
+
+/// What is known of some samples, and how it is added up.
+pub(super) trait Total: Statistic<Extreme: ToI64 + Sample> {
+    /// Whether the result does not depend on where samples were cut.
+    const EXACT: bool;
+
+    /// The total of `one` and of later samples.
+    fn join(one: &mut Running<Self>, later: &Running<Self>);
+}
+
+/// Samples of one part: those of earlier tasks, and those of the current.
+#[derive(Clone)]
+pub(super) struct Running<T: Statistic> {
+    before: Summary<T::Extreme>,
+    now: Accumulator<T>,
+}
+
+impl<T: Statistic> Running<T> {
+    fn new() -> Self {
+        Self {
+            before: Summary::EMPTY,
+            now: Accumulator::new(),
+        }
+    }
+
+    fn summary(&self) -> Summary<T::Extreme> {
+        self.before.merge(&self.now.finish())
+    }
+}
+
+macro_rules! total {
+    (exact: $($integer:ty)*; rounded: $($other:ty)*) => {
+        $(impl Total for $integer {
+            const EXACT: bool = true;
+
+            fn join(one: &mut Running<Self>, later: &Running<Self>) {
+                one.before = one.before.merge(&later.before);
+                one.now.append(&later.now);
+            }
+        })*
+        $(impl Total for $other {
+            const EXACT: bool = false;
+
+            fn join(one: &mut Running<Self>, later: &Running<Self>) {
+                *one = Running {
+                    before: one.summary().merge(&later.summary()),
+                    now: Accumulator::new(),
+                };
+            }
+        })*
+    };
+}
+
+total! {
+    exact: Bool8 i8 i16 i32 u8 u16;
+    rounded: i64 f32 f64 Complex32 Complex64
+}
+
+/// Whether sums of a dtype do not depend on where samples were cut.
+pub(super) fn is_exact(dtype: DType) -> bool {
+    dispatch!(dtype, T => T::EXACT)
+}
+
+/// Consecutive samples that make one row.
+#[derive(Clone)]
+struct Part<T: Statistic> {
+    range: Range<i64>,
+    running: Running<T>,
+    /// The part does not go on with the samples of the task before.
+    begins: bool,
+}
+
+/// Totals of samples of one dtype.
+pub(super) trait WholeStats: Send {
+    fn push(&mut self, samples: &SigSeg) -> Result<(), OpError>;
+
+    /// What follows makes another row.
+    fn begin_part(&mut self);
+
+    fn partial(&mut self) -> PartialResult;
+
+    fn combine(&mut self, next: &PartialResult) -> Result<(), OpError>;
+
+    /// Adds a row for each part, by start.
+    fn finish(&mut self, bound: &mut BoundState);
+}
+
+struct Parts<T: Statistic> {
+    parts: Vec<Part<T>>,
+    begins: bool,
+}
+
+/// Totals of a dtype.
+pub(super) fn whole_stats(dtype: DType) -> Box<dyn WholeStats> {
+    dispatch!(dtype, T => Box::new(Parts::<T> {
+        parts: Vec::new(),
+        begins: false,
+    }))
+}
+
+impl<T: Total> WholeStats for Parts<T> {
+    fn push(&mut self, samples: &SigSeg) -> Result<(), OpError> {
+        if samples.is_empty() {
+            return Ok(());
+        }
+        let begins = std::mem::take(&mut self.begins);
+        if begins || self.parts.is_empty() {
+            self.parts.push(Part {
+                range: samples.start()..samples.end(),
+                running: Running::new(),
+                begins,
+            });
+        }
+        let wrong = || {
+            OpError::from(OpErrorKind::WrongItem {
+                expected: "samples of their dtype",
+                got: "other",
+            })
+        };
+        let whole = samples.materialise()?;
+        let values = whole.as_contiguous::<T>().ok_or_else(wrong)?;
+        if let Some(part) = self.parts.last_mut() {
+            part.range = part.range.start.min(samples.start())..part.range.end.max(samples.end());
+            part.running.now.push(values);
+        }
+        Ok(())
+    }
+
+    fn begin_part(&mut self) {
+        self.begins = true;
+    }
+
+    fn partial(&mut self) -> PartialResult {
+        let parts = std::mem::take(&mut self.parts);
+        let bytes = std::mem::size_of_val(&parts[..]) as u64;
+        PartialResult::new((parts, std::mem::take(&mut self.begins)), bytes)
+    }
+
+    fn combine(&mut self, next: &PartialResult) -> Result<(), OpError> {
+        let (parts, ends) = next
+            .get::<(Vec<Part<T>>, bool)>()
+            .ok_or(OpErrorKind::WrongItem {
+                expected: "a partial result of stats",
+                got: "another partial result",
+            })?;
+        for part in parts {
+            let begins = std::mem::take(&mut self.begins) || part.begins;
+            match self.parts.last_mut().filter(|_| !begins) {
+                Some(last) => {
+                    let (start, end) = (part.range.start, part.range.end);
+                    last.range = last.range.start.min(start)..last.range.end.max(end);
+                    T::join(&mut last.running, &part.running);
+                }
+                None => self.parts.push(part.clone()),
+            }
+        }
+        self.begins |= *ends;
+        Ok(())
+    }
+
+    fn finish(&mut self, bound: &mut BoundState) {
+        self.parts.sort_by_key(|part| part.range.start);
+        for part in self.parts.drain(..) {
+            bound.add_whole(&part.range, &part.running.summary());
+        }
+    }
+}
+
+/// A partial result of the extremes and the count of a view's columns, of samples of a dtype; mean and moment are none.
+pub(crate) fn partial_of_view(
+    dtype: DType,
+    view: &View,
+    range: Range<i64>,
+) -> Result<PartialResult, OpError> {
+    dispatch!(dtype, T => {
+        let mut running = Running::<T>::new();
+        let least = view.min.samples::<<T as Statistic>::Extreme>();
+        let greatest = view.max.samples::<<T as Statistic>::Extreme>();
+        let (Some(least), Some(greatest)) = (least, greatest) else {
+            return Err(OpErrorKind::WrongItem {
+                expected: "extremes of the samples' dtype",
+                got: "other",
+            }.into());
+        };
+        for ((&min, &max), &count) in least.iter().zip(greatest).zip(&view.count) {
+            let column = Summary { min, max, count, ..Summary::EMPTY };
+            running.before = running.before.merge(&column);
+        }
+        let part = Part { range, running, begins: false };
+        let bytes = size_of_val(&part) as u64;
+        Ok(PartialResult::new((vec![part], false), bytes))
+    })
+}
+
+impl BoundState {
+    fn add_whole<E: Extreme + ToI64>(&mut self, range: &Range<i64>, summary: &Summary<E>) {
+        self.rows.add_range(range);
+        self.push(summary);
+    }
+}
