@@ -33,7 +33,8 @@ use super::segment_cutter::SegmentCutter;
 use crate::plan::error::store_error;
 use crate::plan::sent::SentObjects;
 use crate::{
-    Clock, OpError, OuterGaps, PlanError, PortType, Recording, SignalDescription, Snapshot, Source,
+    Clock, OpError, OuterGaps, PlanError, PortType, Recording, SharedRecording, SignalDescription,
+    Snapshot, Source,
 };
 use clock::{StoredClock, clock_difference};
 use extremes::ExtremesRecording;
