@@ -157,6 +157,14 @@ def test_fills_in_words(counted: iso.Signal) -> None:
     with pytest.raises(iso.GapError, match="2 samples at index 3"):
         counted.values(counts=True)
     np.testing.assert_array_equal(counted[5:].values(counts=True), np.arange(4))
+    for dtype in ("f4", "f8", "f2"):
+        as_float = counted.values(dtype=dtype, counts=True)
+        np.testing.assert_array_equal(as_float, np.array([-3, -2, -1, np.nan, np.nan, 0, 1, 2, 3], dtype))
+        assert as_float.dtype == np.dtype(dtype)
+    np.testing.assert_allclose(counted.values("interpolate", dtype="f8", counts=True)[3:5], [-2 / 3, -1 / 3])
+    np.testing.assert_array_equal(counted.values(7, dtype="i4", counts=True)[2:6], [-1, 7, 7, 0])
+    with pytest.raises(iso.OptionError, match="read as int16"):
+        counted.values(70_000, dtype="i4", counts=True)
     with pytest.raises(iso.OptionError, match=r"interpolate.*int16"):
         counted.values("interpolate", counts=True)
     for fill in ("bfill", [1, 2], object(), "nan"):

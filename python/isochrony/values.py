@@ -26,7 +26,7 @@ class Source(Protocol):
     def __len__(self) -> int: ...
 
     def _read(self, out: Array, how: How, value: Array | None, counts: bool) -> None:
-        """Write all indices to an array of float32, float64, a complex type or, of counts, the signal's dtype."""
+        """Write all indices to an array of a float or complex type, or of integer counts to one of their own type."""
 
 
 def read_values(
@@ -47,10 +47,10 @@ def read_values(
         is_uncalibrated: whether its counts are its values.
     """
     held = np.dtype(stored)
-    exact = held if counts else np.dtype("c16" if held.kind == "c" else "f8")
-    wanted = _wanted(source, exact, dtype, out)
-    whole_numbers = is_uncalibrated and held.kind in "biu" and wanted.kind in "biu"
-    if counts or whole_numbers:
+    exact = np.dtype("c16" if held.kind == "c" else "f8")
+    wanted = _wanted(source, held if counts else exact, dtype, out)
+    if held.kind in "biu" and wanted.kind in "biu" and (counts or is_uncalibrated):
+        # From integers to integers nothing is rounded on the way.
         read, counts = held, True
     else:
         read = wanted if wanted in _READ_AS[exact.kind] else exact

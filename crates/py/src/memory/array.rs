@@ -26,7 +26,7 @@ impl ArrayBase {
     }
 }
 
-fn type_number(dtype: DType) -> NPY_TYPES {
+pub(super) fn type_number(dtype: DType) -> NPY_TYPES {
     match dtype {
         DType::Bool => NPY_TYPES::NPY_BOOL,
         DType::I8 => NPY_TYPES::NPY_BYTE,

@@ -1,10 +1,13 @@
 //! NumPy arrays that native code writes results to.
 
+use std::ffi::c_int;
+
 use isochrony_segment::{DType, Sample};
-use numpy::npyffi;
+use numpy::npyffi::{self, NpyTypes, PY_ARRAY_API, npy_intp};
 use numpy::{PyArrayDescrMethods, PyUntypedArray, PyUntypedArrayMethods};
 use pyo3::prelude::*;
 
+use super::array::type_number;
 use super::returned::dtype_of;
 
 /// A 1-D array that may be written, contiguous, aligned and in native byte order.
@@ -28,6 +31,35 @@ impl<'py> OutputArray<'py> {
             && descr.is_native_byteorder() != Some(false)
             && array.ndim() == 1;
         usable.then_some(Self { array, dtype })
+    }
+
+    /// A new array, whose content is undefined until it is written. NumPy allocates it: it asks for large pages, and
+    /// keeps small blocks for the next array.
+    pub(crate) fn undefined(py: Python<'py>, len: usize, dtype: DType) -> PyResult<Self> {
+        let mut shape = [npy_intp::try_from(len)?];
+        // SAFETY: the interpreter is attached. The descriptor is of a built-in type and its reference is stolen by
+        // NewFromDescr, which reads one length, owns the memory that it allocates, and returns a new reference or null
+        // with an exception set.
+        let array = unsafe {
+            let array = PY_ARRAY_API.PyArray_NewFromDescr(
+                py,
+                npyffi::get_type_object(py, NpyTypes::PyArray_Type),
+                PY_ARRAY_API.PyArray_DescrFromType(py, type_number(dtype) as c_int),
+                1,
+                shape.as_mut_ptr(),
+                std::ptr::null_mut(),
+                std::ptr::null_mut(),
+                0,
+                std::ptr::null_mut(),
+            );
+            Bound::from_owned_ptr_or_err(py, array)?
+        };
+        let array = array.cast_into::<PyUntypedArray>()?;
+        Ok(Self { array, dtype })
+    }
+
+    pub(crate) fn into_any(self) -> Bound<'py, PyAny> {
+        self.array.into_any()
     }
 
     pub(crate) fn dtype(&self) -> DType {

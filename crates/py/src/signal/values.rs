@@ -1,10 +1,10 @@
 //! `Selection.values` and `Signal.values`: samples in one array.
 
 use isochrony_dsp::convert::ValueType;
-use isochrony_segment::{Buffer, Complex32, Complex64, DType, Sample, dispatch};
+use isochrony_segment::{Buffer, Complex32, Complex64, DType, Sample, SegmentError, dispatch};
 use isochrony_store::Fill;
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
+use pyo3::types::{PyDict, PyFloat};
 
 use crate::errors::{PackageError, Result};
 use crate::interrupt::interruptible;
@@ -23,36 +23,84 @@ impl<'py> FromPyObject<'_, 'py> for FillArg<'py> {
     }
 }
 
-/// Arguments of `isochrony.values.read_values` that were given.
-fn arguments<'py>(
-    py: Python<'py>,
+/// How many times faster samples are converted than the work is for which `interruptible` starts a thread.
+const FAST: u64 = 4;
+
+/// How values are asked for.
+struct Request<'a, 'py> {
     fill: FillArg<'py>,
-    dtype: Option<&Bound<'py, PyAny>>,
-    out: Option<&Bound<'py, PyAny>>,
+    dtype: Option<&'a Bound<'py, PyAny>>,
+    out: Option<&'a Bound<'py, PyAny>>,
     counts: bool,
-) -> PyResult<Bound<'py, PyDict>> {
-    let options = PyDict::new(py);
-    if let Some(fill) = fill.0 {
-        options.set_item("fill", fill)?;
-    }
-    options.set_item("dtype", dtype)?;
-    options.set_item("out", out)?;
-    options.set_item("counts", counts)?;
-    Ok(options)
 }
 
-fn read_values<'py>(
-    selection: &Bound<'py, Selection>,
-    options: &Bound<'py, PyDict>,
-) -> Result<Bound<'py, PyAny>> {
-    let signal = selection.get().signal();
-    let source = (
-        selection,
-        signal.dtype().name(),
-        signal.calibration().is_identity(),
-    );
-    let module = selection.py().import("isochrony.values")?;
-    Ok(module.getattr("read_values")?.call(source, Some(options))?)
+impl<'py> Request<'_, 'py> {
+    /// The number for gaps of what is asked for most: a new array of double precision. Then Python need not be called.
+    fn plain_fill(&self) -> Option<f64> {
+        if self.dtype.is_some() || self.out.is_some() || self.counts {
+            return None;
+        }
+        match &self.fill.0 {
+            None => Some(f64::NAN),
+            Some(fill) => Some(fill.cast_exact::<PyFloat>().ok()?.value()),
+        }
+    }
+
+    fn read(self, selection: &Bound<'py, Selection>) -> Result<Bound<'py, PyAny>> {
+        let (py, this) = (selection.py(), selection.get());
+        if let Some(fill) = self.plain_fill() {
+            return this.doubles(py, fill);
+        }
+        let signal = this.signal();
+        let options = PyDict::new(py);
+        if let Some(fill) = self.fill.0 {
+            options.set_item("fill", fill)?;
+        }
+        options.set_item("dtype", self.dtype)?;
+        options.set_item("out", self.out)?;
+        options.set_item("counts", self.counts)?;
+        let source = (
+            selection,
+            signal.dtype().name(),
+            signal.calibration().is_identity(),
+        );
+        let module = py.import("isochrony.values")?;
+        Ok(module
+            .getattr("read_values")?
+            .call(source, Some(&options))?)
+    }
+}
+
+impl Selection {
+    /// Values in double precision, with a number in gaps.
+    fn doubles<'py>(&self, py: Python<'py>, fill: f64) -> Result<Bound<'py, PyAny>> {
+        let selection = &self.selection;
+        let dtype = match self.signal().dtype().is_complex() {
+            true => DType::C128,
+            false => DType::F64,
+        };
+        let bytes = selection
+            .len()
+            .unsigned_abs()
+            .saturating_mul(dtype.size() as u64);
+        let length = usize::try_from(selection.len()).unwrap_or(usize::MAX);
+        let mut array = OutputArray::undefined(py, length, dtype).map_err(|_| {
+            isochrony_store::StoreError::TooLarge {
+                what: "one array for this selection",
+                bytes: bytes.into(),
+                limit: isize::MAX as u128,
+            }
+        })?;
+        if let Some(out) = array.samples_mut::<f64>() {
+            interruptible(py, bytes / FAST, || {
+                Ok(selection.values_into(Fill::Value(fill), out)?)
+            })?;
+        } else if let Some(out) = array.samples_mut::<Complex64>() {
+            let fill = Fill::Value(Complex64::new(fill, fill));
+            interruptible(py, bytes / FAST, || Ok(selection.values_into(fill, out)?))?;
+        }
+        Ok(array.into_any())
+    }
 }
 
 #[pymethods]
@@ -102,7 +150,13 @@ impl Selection {
         out: Option<&Bound<'py, PyAny>>,
         counts: bool,
     ) -> Result<Bound<'py, PyAny>> {
-        read_values(slf, &arguments(slf.py(), fill, dtype, out, counts)?)
+        let request = Request {
+            fill,
+            dtype,
+            out,
+            counts,
+        };
+        request.read(slf)
     }
 
     /// Writes values, or counts, to an array that `isochrony.values` has checked.
@@ -129,22 +183,22 @@ impl Selection {
             ($type:ty, $into:ident, $fill:expr) => {{
                 let fill = $fill;
                 let out = array.samples_mut::<$type>().unwrap_or_default();
-                interruptible(py, bytes, || Ok(self.selection.$into(fill, out)?))
+                interruptible(py, bytes / FAST, || Ok(self.selection.$into(fill, out)?))
             }};
         }
-        match (dtype, counts) {
-            (DType::F32, false) => read!(f32, values_into, of_numbers(how, value.as_ref())),
-            (DType::F64, false) => read!(f64, values_into, of_numbers(how, value.as_ref())),
-            (DType::C64, false) => read!(Complex32, values_into, of_numbers(how, value.as_ref())),
-            (DType::C128, false) => read!(Complex64, values_into, of_numbers(how, value.as_ref())),
-            (DType::F32, true) => read!(f32, counts_into, of_numbers(how, value.as_ref())),
-            (DType::F64, true) => read!(f64, counts_into, of_numbers(how, value.as_ref())),
-            (DType::C64, true) => read!(Complex32, counts_into, of_numbers(how, value.as_ref())),
-            (DType::C128, true) => read!(Complex64, counts_into, of_numbers(how, value.as_ref())),
-            (dtype, _) => {
-                dispatch!(dtype, T => read!(T, counts_into, of_any::<T>(how, value.as_ref())))
-            }
+        if counts && dtype == self.signal().dtype() && !is_float(dtype) {
+            return dispatch!(dtype, T => read!(T, counts_into, of_any(how, value.as_ref())));
         }
+        macro_rules! read_floats {
+            ($($name:ident => $type:ty),*) => {
+                match (dtype, counts) {
+                    $((DType::$name, false) => read!($type, values_into, of_numbers(how, value.as_ref())),
+                    (DType::$name, true) => read!($type, converted_counts_into, of_numbers(how, value.as_ref())),)*
+                    (got, _) => Err(SegmentError::DTypeMismatch { expected: DType::F64, got }.into()),
+                }
+            };
+        }
+        read_floats!(F32 => f32, F64 => f64, C64 => Complex32, C128 => Complex64)
     }
 }
 
@@ -163,9 +217,21 @@ impl Signal {
         counts: bool,
     ) -> Result<Bound<'py, PyAny>> {
         let py = slf.py();
-        let all = Bound::new(py, slf.get().pick(py, None, Default::default())?)?;
-        read_values(&all, &arguments(py, fill, dtype, out, counts)?)
+        let request = Request {
+            fill,
+            dtype,
+            out,
+            counts,
+        };
+        request.read(&Bound::new(
+            py,
+            slf.get().pick(py, None, Default::default())?,
+        )?)
     }
+}
+
+fn is_float(dtype: DType) -> bool {
+    matches!(dtype, DType::F32 | DType::F64 | DType::C64 | DType::C128)
 }
 
 /// The first element of a buffer.

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use isochrony_dsp::convert::{ValueType, values};
-use isochrony_segment::{Complex64, Sample, SegmentError, SigSeg, dispatch};
+use isochrony_segment::{Calibration, Complex64, Sample, SegmentError, SigSeg, dispatch};
 
 use super::{Selection, Stretch, stretches};
 use crate::error::StoreError;
@@ -88,15 +88,34 @@ impl Selection {
         fill: Fill<V>,
         out: &mut [V],
     ) -> Result<(), StoreError> {
-        let dtype = self.signal().dtype();
-        if dtype.is_complex() != V::DTYPE.is_complex() {
-            return Err(SegmentError::DTypeMismatch {
-                expected: V::DTYPE,
-                got: dtype,
-            }
-            .into());
-        }
+        self.check_kind::<V>()?;
         self.read_into(fill, out, write_values)
+    }
+
+    /// As [`values_into`](Self::values_into), of the counts: as if the signal were not calibrated.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn converted_counts_into<V: ValueType>(
+        &self,
+        fill: Fill<V>,
+        out: &mut [V],
+    ) -> Result<(), StoreError> {
+        self.check_kind::<V>()?;
+        let none = Calibration::default();
+        self.read_into(fill, out, |segment, out| convert(segment, &none, out))
+    }
+
+    /// Refuses real values of complex samples, and the reverse.
+    fn check_kind<V: ValueType>(&self) -> Result<(), SegmentError> {
+        let dtype = self.signal().dtype();
+        if dtype.is_complex() == V::DTYPE.is_complex() {
+            return Ok(());
+        }
+        Err(SegmentError::DTypeMismatch {
+            expected: V::DTYPE,
+            got: dtype,
+        })
     }
 
     /// Writes one raw sample per index of the parts to `out`, whose length is [`len`](Self::len).
@@ -220,7 +239,14 @@ pub(crate) fn write_values<V: ValueType>(
     segment: &SigSeg,
     out: &mut [V],
 ) -> Result<(), SegmentError> {
-    let calibration = &segment.stream().calibration;
+    convert(segment, &segment.stream().calibration, out)
+}
+
+fn convert<V: ValueType>(
+    segment: &SigSeg,
+    calibration: &Calibration,
+    out: &mut [V],
+) -> Result<(), SegmentError> {
     let mut rest = out;
     dispatch!(segment.dtype(), S => segment.visit::<S>(|samples| {
         let (part, after) = std::mem::take(&mut rest).split_at_mut(samples.len());
