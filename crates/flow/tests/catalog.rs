@@ -2,10 +2,10 @@
 
 use std::path::Path;
 
-use isochrony_flow::operators::{Iir, StaLta, Xcorr};
+use isochrony_flow::operators::{Iir, Rewindow, StaLta, Xcorr};
 use isochrony_flow::{
-    Catalog, Declared, Inputs, OperatorBuilder, Param, Plan, ResultTolerance, Segments, json,
-    operator,
+    Catalog, Declared, Inputs, Length, OperatorBuilder, Param, Plan, ResultTolerance, Segments,
+    json, operator,
 };
 use isochrony_segment::{SigSeg, Stream};
 use isochrony_time::{Rate, TimebaseId};
@@ -131,6 +131,28 @@ fn builders_take_further_inputs_and_miss_what_must_be_given() {
         .add(StaLta::builder().sta(-1.0).lta(1.0))
         .unwrap_err();
     assert_eq!(error.code(), "parameter");
+}
+
+#[test]
+fn builders_take_lengths_and_plans_state_samples() {
+    let length = |text: &str| text.parse::<Length>().unwrap();
+    let windows = Rewindow::builder()
+        .window(length("50ms"))
+        .hop(length("2 samples"));
+    let plan = scan().add(windows).unwrap();
+    assert_eq!(plan.to_string(), "scan(noise) -> rewindow(window=5, hop=2)");
+    let plan = scan()
+        .add(
+            StaLta::builder()
+                .sta(length("100ms"))
+                .lta(Length::Samples(30)),
+        )
+        .unwrap();
+    let written = "scan(noise) -> stalta(sta=0.1, lta=\"30 samples\")";
+    assert_eq!(plan.to_string(), written);
+    let none = scan().add(Rewindow::builder().window(length("1ms")));
+    let error = none.unwrap_err().to_string();
+    assert!(error.contains("which is 0 samples at 100 Hz"), "{error}");
 }
 
 #[test]

@@ -331,8 +331,7 @@ pub trait Operator: Send {
         let _ = (origin, why);
     }
 
-    /// The first index at or after `first`, where a contiguous range of the input begins to be read, at which the
-    /// output may begin; counted in indices of the input.
+    /// Index of the input at which the output may begin, of a contiguous range that is read from `first` on.
     fn first_output(&self, first: i64) -> i64 {
         first
     }

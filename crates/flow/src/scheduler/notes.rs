@@ -12,23 +12,22 @@ pub(super) fn notes(graph: &Graph, report: &Report) -> Vec<String> {
     if report.operators.len() != graph.nodes.len() || graph.nodes.iter().any(ends_early) {
         return Vec::new();
     }
+    // Items that consumers of a node were given; None without a consumer. In one pass: plans may be large.
+    let mut emitted: Vec<Option<u64>> = vec![None; graph.nodes.len()];
+    for (consumer, done) in graph.nodes.iter().zip(&report.operators) {
+        for &(from, _) in &consumer.inputs {
+            *emitted[from].get_or_insert(0) += done.items;
+        }
+    }
     let nodes = graph.nodes.iter().enumerate();
-    nodes
+    let silent = nodes.filter(|&(at, _)| emitted[at] == Some(0));
+    silent
         .filter_map(|(at, node)| note(graph, report, at, node))
         .collect()
 }
 
+/// Why a node emitted nothing.
 fn note(graph: &Graph, report: &Report, at: usize, node: &GraphNode) -> Option<String> {
-    let mut consumers = graph.nodes.iter().zip(&report.operators);
-    let mut emitted_to = consumers
-        .by_ref()
-        .filter(|(consumer, _)| consumer.inputs.iter().any(|&(from, _)| from == at))
-        .map(|(_, report)| report.items)
-        .peekable();
-    emitted_to.peek()?;
-    if emitted_to.any(|items| items > 0) {
-        return None;
-    }
     let given = report.operators[at].samples;
     match &node.op {
         Op::Scan {

@@ -2,7 +2,8 @@
 
 use std::ops::Range;
 
-use isochrony_flow::{Plan, PlanOutput, Segments, SharedRecording};
+use isochrony_flow::operators::Rewindow;
+use isochrony_flow::{Plan, PlanOutput, Segments, SharedRecording, json};
 use isochrony_segment::{SigSeg, Stream, StreamId};
 use isochrony_time::{Rate, TimebaseId};
 use proptest::prelude::*;
@@ -86,7 +87,8 @@ proptest! {
         let wanted = if whole { i64::MIN..i64::MAX } else { from..from + len };
         let live = SharedRecording::new(recording(&stretches));
         let range = (!whole).then_some(wanted.clone());
-        let plan = Plan::scan_part(live, range, segment).rewindow_every(window as u64, hop as u64).unwrap();
+        let own = json!({"window": window, "hop": hop, "anchor": "run"});
+        let plan = Plan::scan_part(live, range, segment).then::<Rewindow>(own.as_object().unwrap().clone()).unwrap();
         let gathered = plan.collect().unwrap();
         let array = gathered.array().unwrap();
         let expected = windows(&stretches, wanted, window, hop);
