@@ -96,11 +96,9 @@ impl StoredRecording {
                 why,
             });
         }
-        let timed = [other, &self.signal].map(|signal| !signal.state().fit.is_empty());
-        self.clock = match timed {
-            [true, _] => Some(Arc::new(StoredClock(RwLock::new(other.clone())))),
-            _ => self.clock,
-        };
+        if !other.state().fit.is_empty() {
+            self.clock = Some(Arc::new(StoredClock(RwLock::new(other.clone()))));
+        }
         self.clocked_by = Some(other.clone());
         Ok(self)
     }
@@ -218,7 +216,13 @@ impl StoredRecording {
         segment: u64,
     ) -> (Strategy, i64) {
         let strategy = (self.io).unwrap_or_else(|| choose(signal, parts));
-        let wanted = (strategy.piece_bytes() / signal.dtype().size() as u64) as i64;
+        // Decoded samples shall be in the processor's caches still when operators get them: one segment.
+        let bytes = if signal.is_sealed() {
+            0
+        } else {
+            strategy.piece_bytes()
+        };
+        let wanted = (bytes / signal.dtype().size() as u64) as i64;
         // Whole segments: cuts must not depend on the strategy.
         let segment = SegmentCutter::new(segment).segment();
         let piece = (wanted / segment).max(1).saturating_mul(segment);
@@ -233,19 +237,19 @@ impl StoredRecording {
         saved: &Map<String, Value>,
         store: Option<&Store>,
     ) -> Result<SharedRecording, PlanError> {
-        let text = |key: &str| match saved.get(key) {
-            Some(Value::String(text)) => Ok(text.as_str()),
-            _ => Err(PlanError::Unreadable {
+        let text = |key: &str| {
+            let text = saved.get(key).and_then(Value::as_str);
+            text.ok_or_else(|| PlanError::Unreadable {
                 why: format!("a scan does not name its {key}"),
-            }),
+            })
         };
         let name = text("signal")?;
         let no_recording = |why: StoreError| PlanError::recording(name, &why);
         let ranges = saved.get("ranges").cloned().unwrap_or(Value::Null);
-        let ranges: Option<Vec<[i64; 2]>> =
-            serde_json::from_value(ranges).map_err(|why| PlanError::Unreadable {
-                why: format!("ranges of {name}: {why}"),
-            })?;
+        let ranges = serde_json::from_value(ranges).map_err(|why| PlanError::Unreadable {
+            why: format!("ranges of {name}: {why}"),
+        });
+        let ranges: Option<Vec<[i64; 2]>> = ranges?;
         let opened;
         let store = match store {
             Some(store) => store,
@@ -319,6 +323,10 @@ impl Recording for StoredRecording {
 
     fn is_splittable(&self) -> bool {
         true
+    }
+
+    fn is_decoded(&self) -> bool {
+        self.signal.is_sealed()
     }
 
     fn within(&self) -> Option<Range<i64>> {
