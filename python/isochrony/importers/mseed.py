@@ -144,5 +144,6 @@ FORMAT = Format(
     suffixes=(".mseed", ".msd", ".ms", ".seed", ".mseed3"),
     read=read,
     recognises=recognises,
+    checks_parts=True,
     extra="seismic",
 )
