@@ -249,3 +249,20 @@ def test_a_file_whose_records_overlap_those_of_others_is_kept_and_reported(tmp_p
     # By civil time the recording is whole, and what lies beside it is there for who asks.
     whole = signal[iso.span(start, start + 90)]
     assert np.array_equal(np.concatenate([np.asarray(part) for part in whole.segments]), np.concatenate(written[::2]))
+
+
+@pytest.mark.parametrize("held", [1000, 32 << 20])
+def test_a_long_file_is_stored_while_it_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, held: int) -> None:
+    from isochrony.importers import driver, mseed
+
+    data = np.random.default_rng(1).integers(-3000, 3000, 20_000).astype("i4")
+    path = tmp_path / "one.mseed"
+    trace(data).write(str(path), format="MSEED", reclen=512)
+    reads = []
+    monkeypatch.setattr(driver, "_HELD_BYTES", held)
+    monkeypatch.setattr(mseed, "split", lambda file, size, split=mseed.split: reads.append(size) or split(file, size))
+    with iso.open(tmp_path / "a.iso", mode="x") as store:
+        assert not import_files(store, path)["problems"]
+        assert np.array_equal(store["XX/ABC/--/HHZ"].counts[:], data)
+    # Once to see when it begins, once for its samples.
+    assert len(reads) == 2

@@ -1,8 +1,11 @@
 //! Reading shards that cannot be mapped: sealed ones, and those that another program wrote.
 //!
-//! Inner chunks are decoded by `zarrs` and kept, up to 128 MiB for a store, in the order of their last use. A
-//! sealed signal is read as its own `data/zarr.json` says; a flat one by what its metadata says, because whoever
-//! replaced a shard of it had to keep to that.
+//! Inner chunks are decoded and kept, up to 128 MiB for a store, in the order of their last use. Those of sealed signals
+//! are decoded in place by their compressor's library; what other programs wrote, by `zarrs`. A sealed signal is read as
+//! its own `data/zarr.json` says; a flat one by what its metadata says, because whoever replaced a shard of it had to
+//! keep to that.
+//!
+//! Chunks are decoded without any lock: threads that scan a sealed signal decode different chunks at the same time.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -14,27 +17,28 @@ use zarrs::array::{
     Array, ArrayBytes, ArrayMetadata, ArrayShardedReadableExt, ArrayShardedReadableExtCache,
     CodecOptions,
 };
-use zarrs::storage::byte_range::{ByteRangeIterator, InvalidByteRangeError};
-use zarrs::storage::{Bytes, MaybeBytesIterator, ReadableStorageTraits, StorageError, StoreKey};
+use zarrs::storage::ReadableStorageTraits;
 
 use self::chunks::Chunks;
-use self::frames::Frames;
+use self::frames::{Decompressor, Frames};
 use self::shards::SealedShard;
+use self::storage::Folder;
 use crate::engine::candidate::ArrayFolder;
-use crate::engine::io::IoContext;
 use crate::engine::recent::{Recent, open_file_limit};
 use crate::error::StoreError;
-use crate::layout::shard::{HEADER_LEN, HeaderBlock, ShardHeader};
-use crate::layout::{self, zarr};
-use crate::media::{Media, MediaFile, limits};
+use crate::layout::zarr;
+use crate::media::{Media, limits};
 use crate::meta::SignalMeta;
 use crate::op::SignalId;
 use crate::seal::SHARD_CHUNKS;
+use crate::state::SignalState;
 use crate::version::FileVersion;
 
+mod blosc;
 mod chunks;
 mod frames;
 mod shards;
+mod storage;
 
 /// The array `data` of a signal, as somebody wants to read it.
 pub(crate) struct ArraySource<'a> {
@@ -43,125 +47,13 @@ pub(crate) struct ArraySource<'a> {
     pub(crate) version: FileVersion,
 }
 
-/// A folder of a [`Media`] as `zarrs` sees it; for reading only. `zarrs` takes a missing shard for one of fill values;
-/// nobody asks for shards without valid samples, so here it is an error.
-#[derive(Debug)]
-struct Folder {
-    media: Arc<dyn Media>,
-    place: ArrayFolder,
-    id: SignalId,
-    version: FileVersion,
-    is_sealed: bool,
-    /// Sealed shards that are open, of all signals. What replaces one has another version.
-    shards: Arc<Recent<SealedShard>>,
-    /// Why the last file could not be had.
-    fault: Mutex<Option<StoreError>>,
-}
-
-impl Folder {
-    /// Opens a shard and compares what it says of itself with what is wanted.
-    fn open(&self, number: u64, path: PathBuf) -> Result<Arc<dyn MediaFile>, StoreError> {
-        let wanted = ShardHeader {
-            signal: self.id.0,
-            shard: number,
-            version: self.version,
-        };
-        let header = |file: &dyn MediaFile| {
-            if !self.is_sealed {
-                return Ok(HeaderBlock::None);
-            }
-            let mut bytes = [0; HEADER_LEN as usize];
-            let count = file.read_at(0, &mut bytes)?;
-            Ok(HeaderBlock::decode(&bytes[..count]))
-        };
-        match self.place.open(&*self.media, &path, &wanted, header)? {
-            Some(file) => Ok(file),
-            None => Err(StoreError::MissingSamples {
-                path,
-                have: 0,
-                need: 1,
-            }),
-        }
-    }
-
-    /// A shard of a sealed array, which is opened and checked once.
-    fn sealed(&self, number: u64) -> Result<Arc<SealedShard>, StoreError> {
-        let key = (self.id, number, self.version);
-        if let Some(shard) = self.shards.get(key) {
-            return Ok(shard);
-        }
-        let path = layout::shard_file(&self.place.path, number);
-        let shard = SealedShard::open(self.open(number, path.clone())?)
-            .map_err(|reason| StoreError::Undecodable { path, reason })?;
-        let shard = Arc::new(shard);
-        self.shards.put(key, &shard);
-        Ok(shard)
-    }
-
-    /// The file of a shard and its length, as `zarrs` asks for it.
-    fn file(&self, key: &StoreKey) -> Result<(Arc<dyn MediaFile>, u64), StorageError> {
-        let number = key.as_str().rsplit('/').next();
-        let number = number.and_then(|number| number.parse().ok());
-        let number = number.unwrap_or(u64::MAX);
-        let found = if self.is_sealed {
-            self.sealed(number)
-                .map(|shard| (Arc::clone(&shard.file), shard.len))
-        } else {
-            let path = self.place.path.join(key.as_str());
-            self.open(number, path.clone()).and_then(|file| {
-                let len = file.len().at("look at", &path)?;
-                Ok((file, len))
-            })
-        };
-        found.map_err(|error| {
-            let message = error.to_string();
-            *lock(&self.fault) = Some(error);
-            StorageError::Other(message)
-        })
-    }
-}
-
-impl ReadableStorageTraits for Folder {
-    fn get_partial_many<'a>(
-        &'a self,
-        key: &StoreKey,
-        ranges: ByteRangeIterator<'a>,
-    ) -> Result<MaybeBytesIterator<'a>, StorageError> {
-        let (file, size) = self.file(key)?;
-        Ok(Some(Box::new(ranges.map(move |range| {
-            // A damaged index may ask for anything: nothing beyond the file is allocated.
-            let (start, end) = (range.start(size), range.end(size));
-            if start > end || end > size {
-                return Err(InvalidByteRangeError::new(range, size).into());
-            }
-            let len = usize::try_from(end - start).unwrap_or(usize::MAX);
-            let mut bytes = Vec::new();
-            (bytes.try_reserve_exact(len))
-                .map_err(|error| StorageError::Other(error.to_string()))?;
-            bytes.resize(len, 0);
-            let filled = file.read_at(start, &mut bytes)?;
-            if filled < bytes.len() {
-                return Err(InvalidByteRangeError::new(range, start + filled as u64).into());
-            }
-            Ok(Bytes::from(bytes))
-        }))))
-    }
-
-    fn size_key(&self, key: &StoreKey) -> Result<Option<u64>, StorageError> {
-        Ok(Some(self.file(key)?.1))
-    }
-
-    fn supports_get_partial(&self) -> bool {
-        true
-    }
-}
-
 /// One signal's `data`, with the shard indices read so far.
 struct Decoder {
     path: PathBuf,
     folder: Arc<Folder>,
     array: Array<dyn ReadableStorageTraits>,
     indices: ArrayShardedReadableExtCache,
+    sample_bytes: usize,
     chunk_bytes: usize,
     /// What chunks are compressed with; None if they are not.
     frames: Option<Frames>,
@@ -227,6 +119,7 @@ impl Decoder {
             folder,
             array,
             indices,
+            sample_bytes: meta.dtype.size(),
             chunk_bytes: usize::try_from(meta.chunk_samples)
                 .unwrap_or(usize::MAX)
                 .saturating_mul(meta.dtype.size()),
@@ -235,9 +128,14 @@ impl Decoder {
         })
     }
 
-    /// An inner chunk, padded with the fill value where the array ends within it.
-    fn chunk(&self, chunk: u64) -> Result<Buffer, StoreError> {
-        self.decode(chunk).map_err(|error| {
+    /// An inner chunk, padded with the fill value where the array ends within it. `room`: memory to use again.
+    fn chunk(
+        &self,
+        chunk: u64,
+        room: Option<Buffer>,
+        decompressor: &mut Decompressor,
+    ) -> Result<Buffer, StoreError> {
+        self.decode(chunk, room, decompressor).map_err(|error| {
             // Should somebody restore the file, it is opened anew.
             self.folder.shards.forget(self.folder.id);
             // What kept the file from being read says more than what `zarrs` makes of it.
@@ -245,7 +143,12 @@ impl Decoder {
         })
     }
 
-    fn decode(&self, chunk: u64) -> Result<Buffer, StoreError> {
+    fn decode(
+        &self,
+        chunk: u64,
+        room: Option<Buffer>,
+        decompressor: &mut Decompressor,
+    ) -> Result<Buffer, StoreError> {
         let refuse = |reason: String| StoreError::Undecodable {
             path: self.path.clone(),
             reason,
@@ -258,11 +161,15 @@ impl Decoder {
                 Some(range) => {
                     let length = range.end - range.start;
                     frames::check_length(length, self.chunk_bytes).map_err(failed)?;
-                    let encoded = shard.read(range).map_err(failed)?;
-                    let decoded = frames.decode(&encoded, self.chunk_bytes);
-                    if let Some(decoded) = decoded.map_err(failed)? {
-                        return Ok(decoded);
-                    }
+                    let (frame, context) = decompressor.parts();
+                    shard.read_into(range, frame).map_err(failed)?;
+                    frames.check(frame, self.chunk_bytes).map_err(failed)?;
+                    let mut content = match room.filter(|room| room.len() == self.chunk_bytes) {
+                        Some(room) => room,
+                        None => BufferMut::zeroed(self.chunk_bytes)?.freeze(),
+                    };
+                    let decoded = frames.decode(frame, content.make_mut()?, context);
+                    return decoded.map(|()| content).map_err(failed);
                 }
                 None if self.fills_zeros => {
                     return Ok(BufferMut::zeroed(self.chunk_bytes)?.freeze());
@@ -293,6 +200,8 @@ pub(crate) struct Decoders {
     open: Mutex<HashMap<SignalId, Arc<Decoder>>>,
     shards: Arc<Recent<SealedShard>>,
     chunks: Mutex<Chunks>,
+    /// Those that no thread uses now; there are as many as threads ever decoded at a time.
+    decompressors: Mutex<Vec<Decompressor>>,
 }
 
 impl Default for Decoders {
@@ -302,6 +211,7 @@ impl Default for Decoders {
             // Half as many as flat ones, which a store also has open.
             shards: Arc::new(Recent::new(open_file_limit() / 2)),
             chunks: Mutex::default(),
+            decompressors: Mutex::default(),
         }
     }
 }
@@ -328,7 +238,27 @@ impl Decoders {
         count: usize,
     ) -> Result<Buffer, StoreError> {
         let decoder = self.decoder(media, id, source, meta)?;
-        let size = meta.dtype.size();
+        self.samples(&decoder, start, count)
+    }
+
+    /// The same of a sealed signal whose array was read before, as a state shows it, without looking for its files.
+    /// `None` if there is none such, or it cannot be read: whoever looks for the files tells why.
+    pub(crate) fn read_again(
+        &self,
+        state: &SignalState,
+        start: i64,
+        count: usize,
+    ) -> Option<Buffer> {
+        if state.meta.codec.is_empty() {
+            return None;
+        }
+        let decoder = lock(&self.open).get(&state.id).cloned()?;
+        let same = decoder.folder.is_sealed && decoder.folder.version == state.data.array();
+        same.then(|| self.samples(&decoder, start, count).ok())?
+    }
+
+    fn samples(&self, decoder: &Decoder, start: i64, count: usize) -> Result<Buffer, StoreError> {
+        let size = decoder.sample_bytes;
         let (mut at, end) = (
             start.max(0).cast_unsigned() as usize * size,
             (start.max(0).cast_unsigned() as usize + count) * size,
@@ -336,7 +266,7 @@ impl Decoders {
         let whole = decoder.chunk_bytes;
         let chunk = (at / whole) as u64;
         if end <= (at / whole + 1) * whole {
-            let buffer = self.chunk(&decoder, id, chunk)?;
+            let buffer = self.chunk(decoder, chunk)?;
             let part = buffer.slice(at % whole..at % whole + (end - at));
             return part.ok_or(StoreError::Undecodable {
                 path: decoder.path.clone(),
@@ -348,7 +278,7 @@ impl Decoders {
         while at < end {
             let within = at % whole;
             let take = (whole - within).min(end - at);
-            let buffer = self.chunk(&decoder, id, (at / whole) as u64)?;
+            let buffer = self.chunk(decoder, (at / whole) as u64)?;
             out.bytes_mut()[filled..filled + take]
                 .copy_from_slice(&buffer.bytes()[within..within + take]);
             filled += take;
@@ -377,13 +307,20 @@ impl Decoders {
         Ok(decoder)
     }
 
-    fn chunk(&self, decoder: &Decoder, id: SignalId, chunk: u64) -> Result<Buffer, StoreError> {
-        let key = (id, decoder.folder.version, chunk);
-        if let Some(buffer) = lock(&self.chunks).get(key) {
-            return Ok(buffer);
-        }
+    fn chunk(&self, decoder: &Decoder, chunk: u64) -> Result<Buffer, StoreError> {
+        let key = (decoder.folder.id, decoder.folder.version, chunk);
+        let room = {
+            let mut chunks = lock(&self.chunks);
+            if let Some(buffer) = chunks.get(key) {
+                return Ok(buffer);
+            }
+            chunks.take_room(decoder.chunk_bytes)
+        };
         // Two readers may decode one chunk at the same time; neither waits for the other.
-        let buffer = decoder.chunk(chunk)?;
+        let mut decompressor = lock(&self.decompressors).pop().unwrap_or_default();
+        let decoded = decoder.chunk(chunk, room, &mut decompressor);
+        lock(&self.decompressors).push(decompressor);
+        let buffer = decoded?;
         lock(&self.chunks).put(key, buffer.clone());
         Ok(buffer)
     }

@@ -7,8 +7,8 @@ Rules that hold whatever the format:
   ``take10``).
 - A file is read to its end before any of it is stored, so a file that turns out to
   be damaged is refused whole, unless its format knows which parts are good. Up to
-  `_HELD_BYTES` of decoded samples are held in memory meanwhile; files with more are
-  read twice.
+  `_HELD_BYTES` of decoded samples are held in memory meanwhile; of files with more
+  the rest is stored as it is read if the format knows, others are read twice.
 - A file that was imported before and has not changed is skipped, which is also how
   an interrupted import resumes. Of one that has changed only what is new is stored.
 - A bad file is reported with its path and reason, and the rest is imported. Errors
@@ -17,6 +17,7 @@ Rules that hold whatever the format:
 
 from __future__ import annotations
 
+import itertools
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
@@ -134,6 +135,8 @@ class _Feed:
     within: bool = False
     # Signals whose last block had a leap second in it: their next stamp may lie in another file.
     leapt: set[str] = field(default_factory=set)
+    # Signals whose attributes the session has: they count when a signal is created.
+    described: set[str] = field(default_factory=set)
     # What of the sources was left out when they were read last.
     left_out: dict[str, str] = field(default_factory=dict)
     # What became of each source, by how provenance names it; and texts about those that are imported.
@@ -208,29 +211,38 @@ class _Feed:
                 f"cannot be read as {source.format.name} ({said}); fetch it again, or leave it out"
             ) from error
 
-    def _hold(self, source: Source) -> list[Part] | None:
-        """All parts of a file; None if they are too many to hold, after reading them all the same."""
-        parts: list[Part] | None = []
+    def _hold(self, parts: Iterator[Part]) -> tuple[list[Part], bool]:
+        """The first parts of a file, as many as may be held, and whether these are all."""
+        held: list[Part] = []
         size = 0
-        for part in self._read(source):
-            if parts is None:
-                self._tell()
-                continue
+        for part in parts:
+            held.append(part)
             size += _BLOCK_BYTES + (part.samples.nbytes if isinstance(part, Block) else 0)
             if size > _HELD_BYTES:
-                parts = None
-            else:
-                parts.append(part)
-        return parts
+                return held, False
+        return held, True
+
+    def _telling(self, parts: Iterable[Part]) -> Iterator[Part]:
+        for part in parts:
+            self._tell()
+            yield part
 
     def _one(self, source: Source) -> None:
+        assert source.format is not None
+        parts = self._read(source)
         try:
-            held = self._hold(source)
-            if held is None:
-                self._parts(source, self._read(source))
-            else:
+            held, is_all = self._hold(parts)
+            if is_all:
                 with unbroken():
                     self._parts(source, held)
+            elif source.format.checks_parts:
+                self._parts(source, itertools.chain(held, self._telling(parts)))
+            else:
+                held.clear()
+                # To its end: it may be damaged there.
+                for _ in self._telling(parts):
+                    pass
+                self._parts(source, self._read(source))
         except OSError as error:
             # Reading failed, or the store did: only the first is about this file.
             if isinstance(error, IsochronyError):
@@ -244,10 +256,12 @@ class _Feed:
         self.within = True
         left_out: list[str] = []
         count = 0
+        # Once for all blocks: finding links on the way to a file takes longer than storing a short one.
+        key = _key(source)
         try:
             for part in parts:
                 if isinstance(part, Block):
-                    self._block(source, part)
+                    self._block(key, part)
                     continue
                 if isinstance(part, Remark):
                     self._remark(source, part.text)
@@ -255,17 +269,19 @@ class _Feed:
                 count += 1
                 if count <= _OMISSIONS_TOLD:
                     left_out.append(part.reason)
-            self.session.done(_key(source), source.size, source.mtime_ns)
+            self.session.done(key, source.size, source.mtime_ns)
         except BaseException as error:
             self.within = isinstance(error, KeyboardInterrupt)
+            # A signal that this file would have created may be gone with it.
+            self.described.clear()
             raise
         self.within = False
         for text in unused_options(source, self.options):
             self._remark(source, text)
-        self.left_out.pop(_key(source), None)
+        self.left_out.pop(key, None)
         if count:
             more = f"; and {count - _OMISSIONS_TOLD} more" if count > _OMISSIONS_TOLD else ""
-            self.left_out[_key(source)] = f"the rest is imported, but not: {'; '.join(left_out)}{more}"
+            self.left_out[key] = f"the rest is imported, but not: {'; '.join(left_out)}{more}"
 
     def finish(self) -> ImportSummary:
         """End the import. A file that grew while it was followed is reported once, as it was last."""
@@ -288,8 +304,7 @@ class _Feed:
         summary.update(problems=problems, remarks=remarks, results=list(self.results.values()))
         return summary
 
-    def _block(self, source: Source, block: Block) -> None:
-        key = _key(source)
+    def _block(self, key: str, block: Block) -> None:
         self.session.block(
             block.signal,
             block.samples,
@@ -300,9 +315,10 @@ class _Feed:
             scale=block.scale,
             offset=block.offset,
             source=key,
-            attrs=dict(block.attrs),
+            attrs=None if block.signal in self.described else dict(block.attrs),
             leap=block.start is not None and block.signal in self.leapt,
         )
+        self.described.add(block.signal)
         result = self.results[key]
         result["samples"] += len(block.samples)
         if block.signal not in result["signals"]:

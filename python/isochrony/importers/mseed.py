@@ -144,6 +144,7 @@ FORMAT = Format(
     suffixes=(".mseed", ".msd", ".ms", ".seed", ".mseed3"),
     read=read,
     recognises=recognises,
+    checks_parts=True,
     extra="seismic",
     unused=("rate", "full_scale", "start", "signal", "time_column", "columns", "time_unit", "zone", "ignore_times"),
 )

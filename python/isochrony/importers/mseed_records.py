@@ -110,6 +110,13 @@ def is_data(head: bytes) -> bool:
 
 
 def _order(head: bytes) -> str | None:
+    """Byte order of a version 2 header; None if there is none."""
+    return _order_of(head[:FIXED_BYTES])
+
+
+# A header is looked at behind the record before it, at its own place, and when it is read.
+@functools.lru_cache(maxsize=8)
+def _order_of(head: bytes) -> str | None:
     """Byte order of a version 2 header; None if there is none: every field must be one that a header can have."""
     if len(head) < FIXED_BYTES or head[6] not in _QUALITY or head[7] not in b" \0":
         return None

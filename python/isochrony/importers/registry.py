@@ -37,6 +37,8 @@ class Format:
             `BadSourceError` for a file that it cannot take.
         recognises: whether the first bytes of a file are of this format. Default: never,
             the suffix alone decides.
+        checks_parts: whether each block is known to be good when it is yielded, so that a long file is stored while it
+            is read; others are read to their end first, and refused whole if they are damaged.
         extra: the extra that installs what `read` needs.
         unused: options that do not apply to files of the format; one that is given is told of in the summary.
     """
@@ -46,6 +48,7 @@ class Format:
     suffixes: tuple[str, ...]
     read: Callable[[Path, str, Options], Iterator[Part]]
     recognises: Callable[[bytes], bool] = lambda _head: False
+    checks_parts: bool = False
     extra: str | None = None
     unused: tuple[str, ...] = ()
 

@@ -1,6 +1,7 @@
 //! Short-time average over long-time average of a signal's power.
 
 use crate::DspError;
+use crate::isa::{Isa, Kernel, Level};
 use crate::running::{Real, SlidingSum, checked};
 
 /// Both windows, in samples: `lta` longer than `sta`.
@@ -85,12 +86,11 @@ impl ClassicStaLta {
             self.lta.add(power);
             *result = T::of(0.0);
         }
-        for (value, result) in values.iter().zip(&mut results[early..]) {
-            let power = value.double() * value.double();
-            let sta = self.sta.add(power);
-            let lta = self.lta.add(power);
-            *result = T::of(sta * self.scale / at_least(lta, self.least));
-        }
+        Isa::best().run_narrow(Ratios {
+            state: self,
+            values,
+            results: &mut results[early..],
+        });
     }
 
     /// What follows is the beginning of another stretch.
@@ -105,6 +105,79 @@ impl ClassicStaLta {
     pub fn bytes(&self) -> usize {
         self.sta.bytes() + self.lta.bytes()
     }
+}
+
+/// Values whose ratios are computed together.
+const LANES: usize = 4;
+/// Values after which averages are looked at, whether they are subnormal.
+const TILE: usize = 64;
+
+/// The ratios of full windows. Only the sums of blocks wait for the one before; the rest is done several at a time.
+struct Ratios<'a, T> {
+    state: &'a mut ClassicStaLta,
+    values: &'a [T],
+    results: &'a mut [T],
+}
+
+impl<T: Real> Kernel for Ratios<'_, T> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<L: Level>(self, _: L) {
+        let ClassicStaLta {
+            sta,
+            lta,
+            scale,
+            least,
+            ..
+        } = self.state;
+        let (mut values, mut results) = (self.values, self.results);
+        while !values.is_empty() {
+            let count = sta.room().min(lta.room()).min(values.len());
+            let (some, rest) = values.split_at(count);
+            let (ratios, later) = results.split_at_mut(count);
+            (values, results) = (rest, later);
+            let mut heads = [sta.head(), lta.head()];
+            let (short, long) = (sta.places(count), lta.places(count));
+            let whole = count / LANES * LANES;
+            for at in (0..whole).step_by(LANES) {
+                let some: [T; LANES] = array(&some[at..]);
+                let powers = some.map(|value| value.double() * value.double());
+                let mut sums = [array(&short[at + 1..]), array(&long[at + 1..])];
+                let mut both = [[0.0; LANES]; 2];
+                for lane in 0..LANES {
+                    heads = heads.map(|head| head + powers[lane]);
+                    (both[0][lane], both[1][lane]) = (heads[0], heads[1]);
+                }
+                for lane in 0..LANES {
+                    sums[0][lane] += both[0][lane];
+                    sums[1][lane] += both[1][lane];
+                }
+                short[at..at + LANES].copy_from_slice(&powers);
+                long[at..at + LANES].copy_from_slice(&powers);
+                for lane in 0..LANES {
+                    let ratio = sums[0][lane] * *scale / at_least(sums[1][lane], *least);
+                    ratios[at + lane] = T::of(ratio);
+                }
+            }
+            for at in whole..count {
+                let power = some[at].double() * some[at].double();
+                heads = heads.map(|head| head + power);
+                let sums = [heads[0] + short[at + 1], heads[1] + long[at + 1]];
+                (short[at], long[at]) = (power, power);
+                ratios[at] = T::of(sums[0] * *scale / at_least(sums[1], *least));
+            }
+            sta.advance(count, heads[0]);
+            lta.advance(count, heads[1]);
+        }
+    }
+}
+
+/// The first numbers of a slice.
+#[inline(always)]
+fn array<T: Copy>(numbers: &[T]) -> [T; LANES] {
+    let numbers = &numbers[..LANES];
+    std::array::from_fn(|lane| numbers[lane])
 }
 
 /// Ratio of exponentially weighted mean squares with time constants of `sta` and `lta` samples.
@@ -161,10 +234,36 @@ impl RecursiveStaLta {
             self.count += 1;
             *result = T::of(0.0);
         }
-        for (value, result) in values.iter().zip(&mut results[early..]) {
-            let [sta, lta] = self.average(value.double());
+        let results = results[early..].chunks_mut(TILE);
+        for (values, results) in values.chunks(TILE).zip(results) {
+            let before = self.averages;
+            if self.run_normal(values, results) {
+                continue;
+            }
+            self.averages = before;
+            for (value, result) in values.iter().zip(results) {
+                let [sta, lta] = self.average(value.double());
+                *result = T::of(sta / at_least(lta, f64::MIN_POSITIVE));
+            }
+        }
+    }
+
+    /// Computes ratios as long as no average is subnormal, which is seen at the end: a look at each before the next one
+    /// would take longer than the rest. False: these are none.
+    fn run_normal<T: Real>(&mut self, values: &[T], results: &mut [T]) -> bool {
+        let ([sta_gain, lta_gain], [mut sta, mut lta]) = (self.gains, self.averages);
+        let (sta_rest, lta_rest) = (1.0 - sta_gain, 1.0 - lta_gain);
+        let is_subnormal = |value: f64| value < f64::MIN_POSITIVE && value > 0.0;
+        let mut any_subnormal = false;
+        for (value, result) in values.iter().zip(results) {
+            let power = value.double() * value.double();
+            sta = sta_gain * power + sta_rest * sta;
+            lta = lta_gain * power + lta_rest * lta;
+            any_subnormal |= is_subnormal(sta) | is_subnormal(lta);
             *result = T::of(sta / at_least(lta, f64::MIN_POSITIVE));
         }
+        self.averages = [sta, lta];
+        !any_subnormal
     }
 
     #[inline(always)]

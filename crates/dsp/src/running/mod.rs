@@ -10,6 +10,7 @@
 
 mod heaps;
 mod quantile;
+mod sorted;
 mod statistics;
 mod sum;
 

@@ -1,5 +1,6 @@
 //! Quantiles of sliding windows.
 
+use super::sorted::Sorted;
 use super::{Ranked, Real, checked};
 use crate::DspError;
 
@@ -7,8 +8,9 @@ use crate::DspError;
 ///
 /// Input: a stream of numbers. Output: for each the quantile of it and the W - 1 before it; at the beginning, of those
 /// that there are. Between two samples in order it is interpolated linearly, as NumPy's `quantile` does by default; exact
-/// but for that rounding. Each takes O(log W) comparisons. The W quantiles whose windows have a NaN are NaN; infinities are
-/// in order with the rest; between an infinity and a number lies the infinity, between two of them NaN.
+/// but for that rounding. Each takes O(log W) comparisons, of short windows some vector instructions per 8 or 16 samples. The W
+/// quantiles whose windows have a NaN are NaN; infinities are in order with the rest; between an infinity and a number
+/// lies the infinity, between two of them NaN.
 ///
 /// ```
 /// use isochrony_dsp::running::RunningQuantile;
@@ -20,15 +22,137 @@ use crate::DspError;
 /// ```
 #[derive(Debug, Clone)]
 pub struct RunningQuantile {
+    place: Place,
+    order: Option<Order>,
+}
+
+/// The numbers of the window in order. Which of the two it is changes no result.
+#[derive(Debug, Clone)]
+enum Order {
+    Sorted(Sorted),
+    Heaps(Heaps),
+}
+
+/// Numbers in heaps, the oldest in slot `oldest` once the window is full.
+#[derive(Debug, Clone)]
+struct Heaps {
+    ranked: Ranked,
+    oldest: usize,
+}
+
+impl Heaps {
+    fn new(window: usize) -> Self {
+        Self {
+            ranked: Ranked::new(window),
+            oldest: 0,
+        }
+    }
+
+    /// With the numbers that have come.
+    fn of(numbers: &[f64], place: &Place) -> Self {
+        let mut heaps = Self::new(place.window);
+        for &number in numbers {
+            heaps.set(number, place.window);
+        }
+        heaps.ranked.divide(place.below);
+        heaps
+    }
+
+    #[inline(always)]
+    fn set(&mut self, number: f64, window: usize) {
+        self.ranked.set(self.oldest, number);
+        self.oldest += 1;
+        if self.oldest == window {
+            self.oldest = 0;
+        }
+    }
+
+    fn run<T: Real>(&mut self, place: &mut Place, values: &[T], results: &mut [T]) {
+        for (value, result) in values.iter().zip(results) {
+            self.set(value.double(), place.window);
+            if place.count() {
+                self.ranked.divide(place.below);
+            }
+            *result = T::of(match self.ranked.has_nan() {
+                true => f64::NAN,
+                false => {
+                    let below = self.ranked.below().unwrap_or(f64::NAN);
+                    place.between(below, self.ranked.above())
+                }
+            });
+        }
+    }
+
+    fn clear(&mut self) {
+        self.ranked.clear();
+        self.oldest = 0;
+    }
+}
+
+/// Where the quantile lies among the numbers that have come.
+#[derive(Debug, Clone)]
+pub(super) struct Place {
     window: usize,
     at: f64,
-    /// Samples of the window, the oldest in slot `oldest` once it is full.
-    ranked: Option<Ranked>,
-    count: usize,
-    oldest: usize,
-    /// Samples that are on the lower side while the window is full, and how far the quantile is from the last of them.
+    counted: usize,
+    /// Numbers that are on the lower side, and how far the quantile is from the last of them.
     below: usize,
     part: f64,
+}
+
+impl Place {
+    pub(super) fn window(&self) -> usize {
+        self.window
+    }
+
+    #[inline(always)]
+    pub(super) fn is_full(&self) -> bool {
+        self.counted == self.window
+    }
+
+    /// Numbers in the window.
+    #[inline(always)]
+    pub(super) fn counted(&self) -> usize {
+        self.counted
+    }
+
+    #[inline(always)]
+    pub(super) fn below(&self) -> usize {
+        self.below
+    }
+
+    /// Another number comes; whether the window has one more now.
+    #[inline(always)]
+    pub(super) fn count(&mut self) -> bool {
+        let grows = !self.is_full();
+        if grows {
+            self.counted += 1;
+            let place = self.at * (self.counted - 1) as f64;
+            self.below = place as usize + 1;
+            self.part = place - place.floor();
+        }
+        grows
+    }
+
+    /// The point between the last number below and the first above.
+    #[inline(always)]
+    pub(super) fn between(&self, a: f64, above: Option<f64>) -> f64 {
+        let part = self.part;
+        match above {
+            Some(b) if part > 0.0 && b != a => {
+                // As NumPy, from the nearer end.
+                let step = b - a;
+                if step.is_infinite() {
+                    a * (1.0 - part) + b * part
+                } else if part < 0.5 {
+                    a + step * part
+                } else {
+                    b - step * (1.0 - part)
+                }
+            }
+            _ => a,
+        }
+    }
 }
 
 impl RunningQuantile {
@@ -46,71 +170,52 @@ impl RunningQuantile {
             });
         }
         Ok(Self {
-            window: checked("running_quantile", "window", window, 1)?,
-            at,
-            ranked: None,
-            count: 0,
-            oldest: 0,
-            below: 0,
-            part: 0.0,
+            place: Place {
+                window: checked("running_quantile", "window", window, 1)?,
+                at,
+                counted: 0,
+                below: 0,
+                part: 0.0,
+            },
+            order: None,
         })
     }
 
     /// Computes the next quantiles, as many as values.
     pub fn run<T: Real>(&mut self, values: &[T], results: &mut [T]) {
-        let ranked = self.ranked.get_or_insert_with(|| Ranked::new(self.window));
-        for (value, result) in values.iter().zip(results) {
-            ranked.set(self.oldest, value.double());
-            self.oldest += 1;
-            if self.oldest == self.window {
-                self.oldest = 0;
+        let place = &mut self.place;
+        let order = self.order.get_or_insert_with(|| match place.window {
+            ..=Sorted::MOST_SINGLES => Order::Sorted(Sorted::new(place.window)),
+            _ => Order::Heaps(Heaps::new(place.window)),
+        });
+        let mut done = 0;
+        if let Order::Sorted(sorted) = order {
+            done = sorted.run(place, values, results);
+            if done < values.len() {
+                *order = Order::Heaps(Heaps::of(&sorted.numbers(place.counted), place));
             }
-            if self.count < self.window {
-                self.count += 1;
-                let place = self.at * (self.count - 1) as f64;
-                self.below = place as usize + 1;
-                self.part = place - place.floor();
-                ranked.divide(self.below);
-            }
-            *result = T::of(between(ranked, self.part));
+        }
+        if let Order::Heaps(heaps) = order {
+            heaps.run(place, &values[done..], &mut results[done..]);
         }
     }
 
     /// What follows is the beginning of another stretch.
     pub fn reset(&mut self) {
-        self.count = 0;
-        self.oldest = 0;
-        if let Some(ranked) = &mut self.ranked {
-            ranked.clear();
+        self.place.counted = 0;
+        match &mut self.order {
+            Some(Order::Sorted(sorted)) => sorted.clear(),
+            Some(Order::Heaps(heaps)) => heaps.clear(),
+            None => {}
         }
     }
 
     /// Bytes that it keeps.
     #[must_use]
     pub fn bytes(&self) -> usize {
-        Ranked::bytes(self.window)
-    }
-}
-
-/// The point at `part` of the way from the last below to the first above.
-#[inline(always)]
-fn between(ranked: &Ranked, part: f64) -> f64 {
-    if ranked.has_nan() {
-        return f64::NAN;
-    }
-    let a = ranked.below().unwrap_or(f64::NAN);
-    match ranked.above() {
-        Some(b) if part > 0.0 && b != a => {
-            // As NumPy, from the nearer end.
-            let step = b - a;
-            if step.is_infinite() {
-                a * (1.0 - part) + b * part
-            } else if part < 0.5 {
-                a + step * part
-            } else {
-                b - step * (1.0 - part)
-            }
+        match self.place.window {
+            window @ ..=Sorted::MOST_DOUBLES => Sorted::bytes(window).max(Ranked::bytes(window)),
+            window => Ranked::bytes(window),
         }
-        _ => a,
     }
 }

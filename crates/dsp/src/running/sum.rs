@@ -15,7 +15,7 @@
 #[derive(Debug, Clone)]
 pub struct SlidingSum {
     window: usize,
-    /// In `[..at]` the values of this block; in `[at..]` the sums from there to the end of the block before.
+    /// In `[..at]` the values of this block; in `[at..]` the sums from there to the end of the block before, and 0 behind.
     kept: Vec<f64>,
     at: usize,
     /// Sum of the values of this block.
@@ -45,7 +45,7 @@ impl SlidingSum {
     #[inline]
     pub fn prepare(&mut self) {
         if self.kept.is_empty() {
-            self.kept = vec![0.0; self.window];
+            self.kept = vec![0.0; self.window + 1];
         }
     }
 
@@ -58,9 +58,38 @@ impl SlidingSum {
         self.kept[self.at] = value;
         self.head += value;
         self.at += 1;
-        match self.kept.get(self.at) {
-            Some(tail) => self.head + tail,
-            None => self.turn(),
+        match self.at == self.window {
+            false => self.head + self.kept[self.at],
+            true => self.turn(),
+        }
+    }
+
+    /// Values until the block is full, at least one.
+    #[inline(always)]
+    pub(crate) fn room(&self) -> usize {
+        self.window - self.at
+    }
+
+    /// Sum of the values of this block.
+    #[inline(always)]
+    pub(crate) fn head(&self) -> f64 {
+        self.head
+    }
+
+    /// Places of the next `count` values, of which there is [`room`](Self::room) for, and one behind. Each holds, until its
+    /// value is put there, what is to be added to the sum of this block with the value before.
+    #[inline(always)]
+    pub(crate) fn places(&mut self, count: usize) -> &mut [f64] {
+        &mut self.kept[self.at..][..=count]
+    }
+
+    /// Takes in the values that were put into their places; `head` is the sum of this block with them.
+    #[inline(always)]
+    pub(crate) fn advance(&mut self, count: usize, head: f64) {
+        self.at += count;
+        self.head = head;
+        if self.at == self.window {
+            self.turn();
         }
     }
 
@@ -69,7 +98,7 @@ impl SlidingSum {
     fn turn(&mut self) -> f64 {
         // Four at a time, so that one addition in four waits for the one before.
         let mut tail = 0.0;
-        let mut fours = self.kept.rchunks_exact_mut(4);
+        let mut fours = self.kept[..self.window].rchunks_exact_mut(4);
         for four in &mut fours {
             let last = four[3];
             let two = four[2] + last;
@@ -97,6 +126,6 @@ impl SlidingSum {
     /// Bytes that it keeps.
     #[must_use]
     pub fn bytes(&self) -> usize {
-        self.window * size_of::<f64>()
+        (self.window + 1) * size_of::<f64>()
     }
 }

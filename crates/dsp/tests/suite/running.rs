@@ -71,6 +71,60 @@ proptest! {
         prop_assert_eq!(bits(&in_parts(&values, &[values.len()], |v, r| kernel.run(v, r))), bits(&got));
     }
 
+    /// Windows that are kept sorted as singles or as doubles, those in heaps, and numbers that make one change to another.
+    #[test]
+    fn quantiles_of_any_numbers_are_those_of_sorted_windows(
+        values in prop::collection::vec(prop_oneof![
+            8 => (-40i8..40).prop_map(f64::from),
+            8 => -1e3f64..1e3,
+            1 => prop::sample::select(vec![f64::NAN, f64::INFINITY, f64::NEG_INFINITY, -0.0, f64::MAX, 5e-324]),
+        ], 1..900),
+        doubles_from in 0usize..900, width in prop_oneof![1usize..40, 1usize..330], at in 0.0..=1.0f64,
+        cuts in prop::collection::vec(1usize..200, 1..5),
+    ) {
+        let values = values.iter().enumerate();
+        let values: Vec<f64> = values.map(|(k, &value)| if k < doubles_from { f64::from(value as f32) } else { value }).collect();
+        let mut kernel = RunningQuantile::new(width, at).unwrap();
+        let got = in_parts(&values, &cuts, |values, results| kernel.run(values, results));
+        for (k, &got) in got.iter().enumerate() {
+            let mut sorted = window(&values, k, width).to_vec();
+            sorted.sort_by(f64::total_cmp);
+            let place = at * (sorted.len() - 1) as f64;
+            let (low, high) = (sorted[place.floor() as usize], sorted[place.ceil() as usize]);
+            if sorted.iter().any(|value| value.is_nan()) {
+                prop_assert!(got.is_nan(), "{got} at {k}");
+            } else if low == high || place.fract() == 0.0 {
+                prop_assert!(got == low, "{got} {low} at {k}");
+            } else if low.is_infinite() || high.is_infinite() {
+                let want = low + high;
+                prop_assert!(got == want || got.is_nan() && want.is_nan(), "{got} {want} at {k}");
+            } else {
+                let want = low * (1.0 - place.fract()) + high * place.fract();
+                let size = low.abs().max(high.abs());
+                prop_assert!((got - want).abs() <= 8.0 * EPSILON * size, "{got} {want} at {k}");
+            }
+        }
+        kernel.reset();
+        prop_assert_eq!(bits(&in_parts(&values, &[values.len()], |v, r| kernel.run(v, r))), bits(&got));
+    }
+
+    #[test]
+    fn quantiles_of_singles_are_those_of_the_same_doubles(
+        values in prop::collection::vec(-1e3f32..1e3, 1..700), width in 1usize..300, at in 0.0..=1.0f64,
+    ) {
+        let doubles: Vec<f64> = values.iter().map(|&value| f64::from(value)).collect();
+        let (mut single, mut double) = (vec![0f32; values.len()], vec![0f64; values.len()]);
+        RunningQuantile::new(width, at).unwrap().run(&values, &mut single);
+        // Behind a number that no single is equal to, doubles are compared.
+        let mut kernel = RunningQuantile::new(width, at).unwrap();
+        kernel.run(&[0.1], &mut [0.0]);
+        kernel.reset();
+        kernel.run(&doubles, &mut double);
+        for (single, double) in single.iter().zip(&double) {
+            prop_assert_eq!(single.to_bits(), (*double as f32).to_bits());
+        }
+    }
+
     #[test]
     fn ranked_numbers_are_those_of_a_sorted_list(
         steps in prop::collection::vec((0usize..9, -5i8..5, 1usize..10), 1..200),

@@ -131,10 +131,11 @@ fn describe(plan: &SubgraphPlan, graph: &Graph) -> String {
         false => format!(", read with {before} before and {after} after them"),
     };
     let why = plan.reasons.join("; ");
-    let each = if plan.scans.len() > 1 {
-        " of each scan"
-    } else {
-        ""
+    let each = match (plan.scans.len() > 1, plan.decodes(graph)) {
+        (true, true) => " of each scan, decompressed there",
+        (true, false) => " of each scan",
+        (false, true) => ", decompressed there",
+        (false, false) => "",
     };
     match plan.task_size(graph, &RunOptions::default()) {
         None if plan.reduces() => {

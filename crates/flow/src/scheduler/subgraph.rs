@@ -90,6 +90,15 @@ impl SubgraphPlan {
         self.nodes.iter().any(|one| one.exposes_cuts(graph))
     }
 
+    /// Whether its scans decompress what they read: work for several cores, whatever follows.
+    pub(super) fn decodes(&self, graph: &Graph) -> bool {
+        let mut scans = self.nodes.iter().filter(|one| one.is_scan());
+        scans.any(|one| {
+            let recording = graph.nodes[one.node].op.recording();
+            recording.is_some_and(|recording| recording.0.is_decoded())
+        })
+    }
+
     /// Whether only partial results leave.
     pub(super) fn reduces(&self) -> bool {
         self.exits.iter().all(|exit| exit.reduces)

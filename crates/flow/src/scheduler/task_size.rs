@@ -58,11 +58,9 @@ impl SubgraphPlan {
 
     /// The size of a task; None if the subgraph is not worth replicating.
     pub(super) fn task_size(&self, graph: &Graph, options: &RunOptions<'_>) -> Option<TaskSize> {
-        let operators = self.nodes.iter().filter(|one| !one.is_scan());
-        if operators
-            .map(|one| &graph.nodes[one.node])
-            .all(|node| node.properties.light)
-        {
+        let mut operators = self.nodes.iter().filter(|one| !one.is_scan());
+        let is_light = operators.all(|one| graph.nodes[one.node].properties.light);
+        if is_light && !self.decodes(graph) {
             return None;
         }
         let samples = self

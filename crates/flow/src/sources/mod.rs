@@ -52,6 +52,12 @@ pub trait Recording: Send + Sync {
         false
     }
 
+    /// Whether reading it takes a core's time, since chunks are decompressed: worth doing in tasks for operators that are
+    /// not.
+    fn is_decoded(&self) -> bool {
+        false
+    }
+
     /// Whether a pass skips samples between others, as a selection of ranges does.
     fn skips_samples(&self) -> bool {
         false

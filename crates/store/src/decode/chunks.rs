@@ -1,14 +1,27 @@
-//! Decoded chunks of all signals, kept in the order of their last use.
+//! Decoded chunks of all signals that are kept for whoever reads them again.
+//!
+//! The last few are kept in any case: a chunk is read segment by segment. Memory of those that leave is used again, so a scan
+//! goes through a few chunks that stay in the processor's caches, and takes no new memory, of which each page costs a fault.
+//! Only a chunk that is decoded for the second time is kept for longer. It takes no place of one that was used lately: a scan
+//! over more than there is room for would else find nothing that an earlier one left.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 
 use isochrony_segment::Buffer;
 
 use crate::op::SignalId;
 use crate::version::FileVersion;
 
-/// Bytes of decoded chunks that are kept.
-const KEPT: usize = 128 << 20;
+/// Chunks that are kept in any case, for as many threads.
+const RECENT: usize = 16;
+/// Bytes of chunks that are kept for longer: with the recent ones, which have 1 MiB at most, 128 MiB.
+const KEPT: usize = 112 << 20;
+/// Decoded chunks after which one that was not used makes way for another.
+const STALE: u64 = 1024;
+/// Chunks of which it is remembered, at least, that they were decoded.
+const REMEMBERED: usize = 2048;
+/// Chunks that left and whose memory is kept for others: as many as a run may buffer.
+const SPARE: usize = 32;
 
 /// A chunk of one version of a signal's array.
 pub(super) type ChunkKey = (SignalId, FileVersion, u64);
@@ -16,39 +29,161 @@ pub(super) type ChunkKey = (SignalId, FileVersion, u64);
 /// Decoded chunks, with the time of their last use.
 #[derive(Default)]
 pub(super) struct Chunks {
+    /// Counts decoded chunks.
     clock: u64,
-    bytes: usize,
+    recent: VecDeque<(ChunkKey, Buffer)>,
     kept: HashMap<ChunkKey, (u64, Buffer)>,
+    kept_bytes: usize,
+    /// When chunks were decoded that left.
+    decoded: HashMap<ChunkKey, u64>,
+    /// Memory of chunks that left, which somebody may still look into.
+    spare: Vec<Buffer>,
 }
 
 impl Chunks {
     pub(super) fn get(&mut self, key: ChunkKey) -> Option<Buffer> {
-        self.clock += 1;
+        if let Some((_, buffer)) = self.recent.iter().rev().find(|(recent, _)| *recent == key) {
+            return Some(buffer.clone());
+        }
         let (used, buffer) = self.kept.get_mut(&key)?;
         *used = self.clock;
         Some(buffer.clone())
     }
 
     pub(super) fn put(&mut self, key: ChunkKey, buffer: Buffer) {
-        self.bytes += buffer.len();
-        if let Some((_, old)) = self.kept.insert(key, (self.clock, buffer)) {
-            self.bytes -= old.len();
-        }
-        // Chunks are large and thus few: looking at all of them costs nothing beside decoding one.
-        while self.bytes > KEPT && self.kept.len() > 1 {
-            let oldest = self
-                .kept
-                .iter()
-                .min_by_key(|(_, (used, _))| *used)
-                .map(|(key, _)| *key);
-            if let Some((_, old)) = oldest.and_then(|key| self.kept.remove(&key)) {
-                self.bytes -= old.len();
-            }
+        self.clock += 1;
+        self.recent.push_back((key, buffer));
+        if self.recent.len() > RECENT
+            && let Some((key, buffer)) = self.recent.pop_front()
+        {
+            self.leave(key, buffer);
         }
     }
 
+    /// Keeps a chunk that is recent no more, or its memory.
+    fn leave(&mut self, key: ChunkKey, buffer: Buffer) {
+        let is_first = self.decoded.insert(key, self.clock).is_none();
+        if self.decoded.len() > 2 * REMEMBERED {
+            let since = self.clock - REMEMBERED as u64;
+            self.decoded.retain(|_, at| *at > since);
+        }
+        if is_first || self.kept.contains_key(&key) || !self.make_room(buffer.len()) {
+            self.spare(buffer);
+            return;
+        }
+        self.kept_bytes += buffer.len();
+        self.kept.insert(key, (self.clock, buffer));
+    }
+
+    /// Whether there is room for so many bytes, with which that of stale chunks counts.
+    fn make_room(&mut self, bytes: usize) -> bool {
+        while self.kept_bytes + bytes > KEPT {
+            let stale = self.kept.iter().min_by_key(|(_, (used, _))| *used);
+            let stale = stale.filter(|(_, (used, _))| self.clock - used > STALE);
+            let Some((_, buffer)) = stale
+                .map(|(key, _)| *key)
+                .and_then(|key| self.kept.remove(&key))
+            else {
+                return false;
+            };
+            self.kept_bytes -= buffer.len();
+            self.spare(buffer);
+        }
+        true
+    }
+
+    fn spare(&mut self, buffer: Buffer) {
+        if self.spare.len() == SPARE {
+            self.spare.remove(0);
+        }
+        self.spare.push(buffer);
+    }
+
+    /// Memory of a chunk that left, into which nobody looks any more.
+    pub(super) fn take_room(&mut self, len: usize) -> Option<Buffer> {
+        let is_free = |buffer: &mut Buffer| buffer.len() == len && buffer.get_mut().is_some();
+        // The one that left last is in the processor's caches, if any is.
+        let at = self.spare.iter_mut().rposition(is_free)?;
+        Some(self.spare.remove(at))
+    }
+
     pub(super) fn forget(&mut self, id: SignalId) {
+        self.recent.retain(|((signal, ..), _)| *signal != id);
+        self.decoded.retain(|(signal, ..), _| *signal != id);
         self.kept.retain(|(signal, ..), _| *signal != id);
-        self.bytes = self.kept.values().map(|(_, buffer)| buffer.len()).sum();
+        self.kept_bytes = self.kept.values().map(|(_, buffer)| buffer.len()).sum();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use isochrony_segment::BufferMut;
+
+    use super::*;
+
+    const CHUNK: usize = 1 << 20;
+
+    fn key(signal: u64, chunk: u64) -> ChunkKey {
+        (SignalId(signal), FileVersion::default(), chunk)
+    }
+
+    /// Reads chunks as a scan does; how many of them were there.
+    fn scan(chunks: &mut Chunks, signal: u64, count: u64) -> usize {
+        let mut found = 0;
+        for chunk in 0..count {
+            let key = key(signal, chunk);
+            match chunks.get(key) {
+                Some(buffer) => {
+                    assert_eq!(buffer.bytes()[..8], chunk.to_ne_bytes());
+                    found += 1;
+                }
+                None => {
+                    let room = chunks.take_room(CHUNK);
+                    let mut buffer =
+                        room.unwrap_or_else(|| BufferMut::zeroed(CHUNK).unwrap().freeze());
+                    buffer.get_mut().unwrap()[..8].copy_from_slice(&chunk.to_ne_bytes());
+                    chunks.put(key, buffer);
+                }
+            }
+            assert!(chunks.kept_bytes + chunks.recent.len() * CHUNK <= 128 << 20);
+        }
+        found
+    }
+
+    #[test]
+    fn a_scan_takes_little_memory_and_later_ones_find_what_there_is_room_for() {
+        let mut chunks = Chunks::default();
+        assert_eq!(scan(&mut chunks, 1, 300), 0);
+        assert_eq!((chunks.kept.len(), chunks.spare.len()), (0, 1));
+        // Decoded again: kept, as far as there is room.
+        scan(&mut chunks, 1, 300);
+        assert_eq!(chunks.kept.len(), 112);
+        assert!(scan(&mut chunks, 1, 300) >= 112);
+        // What is used still is not lost to a scan of another signal, but to many.
+        scan(&mut chunks, 2, 300);
+        assert!(scan(&mut chunks, 1, 100) >= 84);
+        for _ in 0..6 {
+            scan(&mut chunks, 2, 300);
+        }
+        assert!(scan(&mut chunks, 2, 300) >= 80);
+        chunks.forget(SignalId(2));
+        assert_eq!(scan(&mut chunks, 2, 20), 0);
+    }
+
+    #[test]
+    fn memory_that_somebody_looks_into_is_not_used_again() {
+        let mut chunks = Chunks::default();
+        let held = BufferMut::zeroed(CHUNK).unwrap().freeze();
+        let view = held.slice(0..8).unwrap();
+        chunks.put(key(1, 0), held);
+        scan(&mut chunks, 2, 100);
+        assert_eq!(view.bytes(), [0; 8]);
+        let address = view.as_ptr();
+        drop(view);
+        let mut rooms = Vec::new();
+        while let Some(room) = chunks.take_room(CHUNK) {
+            rooms.push(room.as_ptr());
+        }
+        assert!(rooms.contains(&address));
     }
 }

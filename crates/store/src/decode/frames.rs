@@ -3,9 +3,10 @@
 //! A frame says how long its content is, and what decodes it allocates as much: a damaged one may claim gigabytes. A
 //! chunk of a sealed signal decodes to exactly the bytes of an inner chunk.
 
-use isochrony_segment::{Buffer, BufferMut};
 use serde_json::Value;
+use zstd_safe::DCtx;
 
+use super::blosc;
 use crate::layout::zarr;
 use crate::meta::SignalMeta;
 use crate::seal::SHARD_CHUNKS;
@@ -29,36 +30,59 @@ impl Frames {
         }
     }
 
-    /// The content of a frame, which must have `len` bytes. `None`: it has, but another decoder must decode it.
-    pub(super) fn decode(self, frame: &[u8], len: usize) -> Result<Option<Buffer>, String> {
-        match self {
-            Self::Zstd => {
-                let mut content = BufferMut::zeroed(len).map_err(|error| error.to_string())?;
-                let claimed = zstd_safe::get_frame_content_size(frame).ok().flatten();
-                if let Some(claimed) = claimed.filter(|claimed| *claimed != len as u64) {
-                    return Err(wrong(claimed, len));
-                }
-                let filled = zstd_safe::decompress(content.bytes_mut(), frame);
-                match filled.map_err(|code| zstd_safe::get_error_name(code).to_owned())? {
-                    filled if filled == len => Ok(Some(content.freeze())),
-                    filled => Err(wrong(filled as u64, len)),
-                }
-            }
+    /// Refuses a frame that claims another length than `len` for its content.
+    pub(super) fn check(self, frame: &[u8], len: usize) -> Result<(), String> {
+        let claimed = match self {
+            Self::Zstd => zstd_safe::get_frame_content_size(frame).ok().flatten(),
             Self::Blosc => {
                 let head = frame.get(..BLOSC_HEAD).ok_or("the frame is cut off")?;
                 let number = |at: usize| {
                     let bytes = [head[at], head[at + 1], head[at + 2], head[at + 3]];
                     u64::from(u32::from_le_bytes(bytes))
                 };
-                if number(4) != len as u64 {
-                    return Err(wrong(number(4), len));
-                }
                 if number(12) != frame.len() as u64 {
                     return Err("the frame is cut off".into());
                 }
-                Ok(None)
+                Some(number(4))
             }
+        };
+        match claimed.filter(|claimed| *claimed != len as u64) {
+            Some(claimed) => Err(wrong(claimed, len)),
+            None => Ok(()),
         }
+    }
+
+    /// Decompresses a frame that was checked to fill `content`.
+    pub(super) fn decode(
+        self,
+        frame: &[u8],
+        content: &mut [u8],
+        context: &mut DCtx<'static>,
+    ) -> Result<(), String> {
+        let filled = match self {
+            Self::Zstd => context
+                .decompress(content, frame)
+                .map_err(|code| zstd_safe::get_error_name(code).to_owned())?,
+            Self::Blosc => blosc::decompress(frame, content)?,
+        };
+        match filled == content.len() {
+            true => Ok(()),
+            false => Err(wrong(filled as u64, content.len())),
+        }
+    }
+}
+
+/// What one thread needs to decompress one chunk after another, so that nothing is allocated per chunk: the context of
+/// Zstandard, and memory for a compressed chunk.
+#[derive(Default)]
+pub(super) struct Decompressor {
+    frame: Vec<u8>,
+    context: DCtx<'static>,
+}
+
+impl Decompressor {
+    pub(super) fn parts(&mut self) -> (&mut Vec<u8>, &mut DCtx<'static>) {
+        (&mut self.frame, &mut self.context)
     }
 }
 
@@ -118,16 +142,26 @@ mod tests {
         let content: Vec<u8> = (0..4096u32).map(|x| (x / 7) as u8).collect();
         let mut frame = Vec::with_capacity(8192);
         zstd_safe::compress(&mut frame, &content, 3).unwrap();
-        let decoded = Frames::Zstd.decode(&frame, 4096).unwrap().unwrap();
-        assert_eq!(decoded.bytes(), content);
+        let mut decompressor = Decompressor::default();
+        let (_, context) = decompressor.parts();
+        let mut decoded = vec![7; 4096];
+        Frames::Zstd.check(&frame, 4096).unwrap();
+        Frames::Zstd.decode(&frame, &mut decoded, context).unwrap();
+        assert_eq!(decoded, content);
         for len in [4095, 4097, 1 << 20] {
-            assert!(Frames::Zstd.decode(&frame, len).is_err(), "{len}");
+            assert!(Frames::Zstd.check(&frame, len).is_err(), "{len}");
+        }
+        // What says nothing of its length is refused once it is known.
+        for len in [4095, 4097] {
+            let mut decoded = vec![0; len];
+            let refused = Frames::Zstd.decode(&frame, &mut decoded, context);
+            assert!(refused.is_err(), "{len}");
         }
         // A frame that claims 6 GiB: magic number, a single segment with eight bytes of size, one raw block.
         let mut claims = vec![0x28, 0xb5, 0x2f, 0xfd, 0xe0];
         claims.extend((6u64 << 30).to_le_bytes());
         claims.extend([1, 0, 0]);
-        let refused = Frames::Zstd.decode(&claims, 4096).unwrap_err();
+        let refused = Frames::Zstd.check(&claims, 4096).unwrap_err();
         assert!(
             refused.contains("claims 6442450944 bytes where a chunk has 4096"),
             "{refused}"
@@ -138,9 +172,9 @@ mod tests {
             blosc.extend(number.to_le_bytes());
         }
         blosc.extend([0; 4]);
-        let refused = Frames::Blosc.decode(&blosc, 4096).unwrap_err();
+        let refused = Frames::Blosc.check(&blosc, 4096).unwrap_err();
         assert!(refused.contains("claims 4294967295 bytes"), "{refused}");
-        assert!(Frames::Blosc.decode(&blosc[..10], 4096).is_err());
+        assert!(Frames::Blosc.check(&blosc[..10], 4096).is_err());
         assert!(check_length(6 << 30, 4096).is_err() && check_length(5000, 4096).is_ok());
     }
 }

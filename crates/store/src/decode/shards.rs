@@ -68,24 +68,29 @@ impl SealedShard {
         }
     }
 
-    /// Bytes of the shard. The caller has checked how many these are.
-    pub(super) fn read(&self, range: Range<u64>) -> Result<Vec<u8>, String> {
-        read(&*self.file, range)
+    /// Bytes of the shard, in place of what `bytes` holds. The caller has checked how many these are.
+    pub(super) fn read_into(&self, range: Range<u64>, bytes: &mut Vec<u8>) -> Result<(), String> {
+        read_into(&*self.file, range, bytes)
     }
 }
 
 fn read(file: &dyn MediaFile, range: Range<u64>) -> Result<Vec<u8>, String> {
-    let len = usize::try_from(range.end - range.start).unwrap_or(usize::MAX);
     let mut bytes = Vec::new();
+    read_into(file, range, &mut bytes)?;
+    Ok(bytes)
+}
+
+fn read_into(file: &dyn MediaFile, range: Range<u64>, bytes: &mut Vec<u8>) -> Result<(), String> {
+    let len = usize::try_from(range.end - range.start).unwrap_or(usize::MAX);
     bytes
-        .try_reserve_exact(len)
+        .try_reserve_exact(len.saturating_sub(bytes.len()))
         .map_err(|error| error.to_string())?;
     bytes.resize(len, 0);
     let count = file
-        .read_at(range.start, &mut bytes)
+        .read_at(range.start, bytes)
         .map_err(|error| error.to_string())?;
     match count == len {
-        true => Ok(bytes),
+        true => Ok(()),
         false => Err(format!(
             "its shard ends at {}, within it",
             range.start + count as u64

@@ -325,10 +325,16 @@ impl Signal {
         let id = self.id();
         let backend = &self.shared.backend;
         let mut segment: Option<SigSeg> = None;
-        let shard = backend.shard_samples(id)?.max(1);
+        let meta = &self.state.meta;
+        // What is mapped or decoded as a whole is not copied.
+        let whole = match meta.codec.is_empty() {
+            true => backend.shard_samples(id)?,
+            false => meta.chunk_samples.cast_signed(),
+        };
+        let whole = whole.max(1);
         let mut at = range.start;
         while at < range.end {
-            let border = (at / shard + 1).saturating_mul(shard);
+            let border = (at / whole + 1).saturating_mul(whole);
             let stop = border.min(range.end);
             let count = usize::try_from(stop - at).unwrap_or(usize::MAX);
             let read = || backend.read(&self.state, at, count);

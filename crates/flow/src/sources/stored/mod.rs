@@ -105,11 +105,9 @@ impl StoredRecording {
                 why,
             });
         }
-        let timed = [other, &self.signal].map(|signal| !signal.state().fit.is_empty());
-        self.clock = match timed {
-            [true, _] => Some(Arc::new(StoredClock(RwLock::new(other.clone())))),
-            _ => self.clock,
-        };
+        if !other.state().fit.is_empty() {
+            self.clock = Some(Arc::new(StoredClock(RwLock::new(other.clone()))));
+        }
         self.clocked_by = Some(other.clone());
         Ok(self)
     }
@@ -237,7 +235,13 @@ impl StoredRecording {
         segment: u64,
     ) -> (Strategy, i64) {
         let strategy = (self.io).unwrap_or_else(|| choose(signal, parts));
-        let wanted = (strategy.piece_bytes() / signal.dtype().size() as u64) as i64;
+        // Decoded samples shall be in the processor's caches still when operators get them: one segment.
+        let bytes = if signal.is_sealed() {
+            0
+        } else {
+            strategy.piece_bytes()
+        };
+        let wanted = (bytes / signal.dtype().size() as u64) as i64;
         // Whole segments: cuts must not depend on the strategy.
         let segment = SegmentCutter::new(segment).segment();
         let piece = (wanted / segment).max(1).saturating_mul(segment);
@@ -292,6 +296,10 @@ impl Recording for StoredRecording {
 
     fn is_splittable(&self) -> bool {
         true
+    }
+
+    fn is_decoded(&self) -> bool {
+        self.signal.is_sealed()
     }
 
     fn within(&self) -> Option<Range<i64>> {

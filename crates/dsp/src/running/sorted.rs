@@ -1,0 +1,267 @@
+//! Quantiles of windows of few numbers, which are kept sorted.
+//!
+//! One number comes and one goes, so each of the others moves by one place at most. All are written anew, several by one
+//! instruction and without a branch: up to some hundred numbers that takes less time than heaps do, which move few numbers
+//! but guess which ones. Numbers are compared as integers in the same order, in which -0 comes before 0.
+
+use super::Real;
+use super::quantile::Place;
+use crate::isa::{Isa, Kernel, Level};
+
+/// A number as an integer. The greatest stands for NaN, and for places that are empty still.
+pub(super) trait Key: Copy + Ord + Send {
+    /// Before all numbers.
+    const LEAST: Self;
+    /// Behind all numbers.
+    const GREATEST: Self;
+
+    /// Of a number that it can be of exactly, or NaN.
+    fn of(number: f64) -> Self;
+    /// The number; NaN for the greatest.
+    fn number(self) -> f64;
+}
+
+/// Implements [`Key`] by the bits of a number, of which those of negative ones are in the opposite order.
+macro_rules! key {
+    ($Key:ident, $Bits:ident, $Number:ident) => {
+        impl Key for $Key {
+            const LEAST: Self = Self::MIN;
+            const GREATEST: Self = Self::MAX;
+
+            #[inline(always)]
+            fn of(number: f64) -> Self {
+                let bits = (number as $Number).to_bits().cast_signed();
+                let key = bits ^ ((bits >> (Self::BITS - 1)).cast_unsigned() >> 1).cast_signed();
+                if number.is_nan() { Self::MAX } else { key }
+            }
+
+            #[inline(always)]
+            fn number(self) -> f64 {
+                let bits = self ^ ((self >> (Self::BITS - 1)).cast_unsigned() >> 1).cast_signed();
+                <$Number>::from_bits(bits as $Bits).into()
+            }
+        }
+    };
+}
+
+key!(i32, u32, f32);
+key!(i64, u64, f64);
+
+/// Whether a single has this number exactly.
+#[inline(always)]
+fn is_single(number: f64) -> bool {
+    f64::from(number as f32) == number || number.is_nan()
+}
+
+/// Keys that are written at a time, in a line of the processor's cache: what lies across two of them is read late after it
+/// was written.
+#[derive(Debug, Clone, Copy)]
+#[repr(C, align(64))]
+struct Line<K, const LANES: usize>([K; LANES]);
+
+/// The last so many numbers, sorted.
+#[derive(Debug, Clone)]
+pub(super) struct SortedWindow<K, const LANES: usize> {
+    /// Filled up with the greatest.
+    sorted: Vec<Line<K, LANES>>,
+    /// The numbers in the order of their coming, the oldest at `oldest`.
+    kept: Vec<K>,
+    oldest: usize,
+    /// How many of them are NaN.
+    nans: usize,
+}
+
+impl<K: Key, const LANES: usize> SortedWindow<K, LANES> {
+    pub(super) fn new(window: usize) -> Self {
+        Self {
+            sorted: vec![Line([K::GREATEST; LANES]); window.div_ceil(LANES)],
+            kept: vec![K::GREATEST; window],
+            oldest: 0,
+            nans: 0,
+        }
+    }
+
+    /// Bytes for a window of so many numbers.
+    pub(super) const fn bytes(window: usize) -> usize {
+        (window.next_multiple_of(LANES) + window) * size_of::<K>()
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.sorted.fill(Line([K::GREATEST; LANES]));
+        self.kept.fill(K::GREATEST);
+        self.oldest = 0;
+        self.nans = 0;
+    }
+
+    /// The same numbers as other keys, which can be of each of them.
+    fn converted<L: Key, const OTHER: usize>(&self) -> SortedWindow<L, OTHER> {
+        let mut converted = SortedWindow::new(self.kept.len());
+        let key = |key: &K| L::of(key.number());
+        let sorted = converted.sorted.iter_mut().flat_map(|line| &mut line.0);
+        for (to, from) in sorted.zip(self.sorted.iter().flat_map(|line| &line.0)) {
+            *to = key(from);
+        }
+        converted.kept = self.kept.iter().map(key).collect();
+        converted.oldest = self.oldest;
+        converted.nans = self.nans;
+        converted
+    }
+
+    /// The numbers in the order of their coming, of which there are so many.
+    fn numbers(&self, counted: usize) -> impl Iterator<Item = f64> {
+        let (later, earlier) = self.kept.split_at(self.oldest);
+        let places = earlier.iter().chain(later);
+        places
+            .skip(self.kept.len() - counted)
+            .map(|key| key.number())
+    }
+
+    /// The key at a place in order.
+    #[inline(always)]
+    fn at(&self, place: usize) -> K {
+        self.sorted[place / LANES].0[place % LANES]
+    }
+
+    /// Takes out `old`, which is one of the keys, and puts `new` in.
+    #[inline(always)]
+    fn replace(&mut self, old: K, new: K) {
+        let lines = &mut self.sorted[..];
+        let mut before = K::LEAST;
+        for at in 0..lines.len() {
+            let behind = lines.get(at + 1).map_or(K::GREATEST, |line| line.0[0]);
+            let line = lines[at].0;
+            // The keys as they stand without `old`.
+            let mut rest = [behind; LANES];
+            rest[..LANES - 1].copy_from_slice(&line[1..]);
+            for lane in 0..LANES {
+                rest[lane] = if line[lane] < old {
+                    line[lane]
+                } else {
+                    rest[lane]
+                };
+            }
+            let mut rest_before = [before; LANES];
+            rest_before[1..].copy_from_slice(&rest[..LANES - 1]);
+            before = rest[LANES - 1];
+            for lane in 0..LANES {
+                lines[at].0[lane] = rest[lane].min(new).max(rest_before[lane]);
+            }
+            // Nothing but the greatest follows. Without this way out the compiler takes several lines at a time, which
+            // has to gather their keys and takes ten times as long.
+            if before == K::GREATEST {
+                break;
+            }
+        }
+    }
+}
+
+struct Quantiles<'a, K, T, const LANES: usize> {
+    state: &'a mut SortedWindow<K, LANES>,
+    place: &'a mut Place,
+    values: &'a [T],
+    results: &'a mut [T],
+}
+
+impl<K: Key, T: Real, const LANES: usize> Kernel for Quantiles<'_, K, T, LANES> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<L: Level>(self, _: L) {
+        let (state, place) = (self.state, self.place);
+        for (value, result) in self.values.iter().zip(self.results) {
+            let new = K::of(value.double());
+            let old = std::mem::replace(&mut state.kept[state.oldest], new);
+            state.oldest += 1;
+            if state.oldest == state.kept.len() {
+                state.oldest = 0;
+            }
+            state.nans += usize::from(new == K::GREATEST);
+            state.nans -= usize::from(old == K::GREATEST && place.is_full());
+            place.count();
+            state.replace(old, new);
+            *result = T::of(match state.nans {
+                0 => {
+                    let below = place.below();
+                    let above = (below < place.counted()).then(|| state.at(below).number());
+                    place.between(state.at(below - 1).number(), above)
+                }
+                _ => f64::NAN,
+            });
+        }
+    }
+}
+
+/// A sorted window of singles, until a number comes that no single is equal to.
+#[derive(Debug, Clone)]
+pub(super) enum Sorted {
+    Singles(SortedWindow<i32, 16>),
+    Doubles(SortedWindow<i64, 8>),
+}
+
+impl Sorted {
+    /// Longest windows of singles and of doubles that are kept sorted: longer ones take less time in heaps.
+    pub(super) const MOST_SINGLES: usize = 288;
+    pub(super) const MOST_DOUBLES: usize = 160;
+    /// Numbers that are looked at together, whether singles do.
+    const BLOCK: usize = 1024;
+
+    /// Of a window of at most [`MOST_SINGLES`](Self::MOST_SINGLES).
+    pub(super) fn new(window: usize) -> Self {
+        Self::Singles(SortedWindow::new(window))
+    }
+
+    pub(super) const fn bytes(window: usize) -> usize {
+        SortedWindow::<i64, 8>::bytes(window)
+    }
+
+    pub(super) fn clear(&mut self) {
+        match self {
+            Self::Singles(state) => state.clear(),
+            Self::Doubles(state) => state.clear(),
+        }
+    }
+
+    /// The numbers of the window in the order of their coming, of which there are so many.
+    pub(super) fn numbers(&self, counted: usize) -> Vec<f64> {
+        match self {
+            Self::Singles(state) => state.numbers(counted).collect(),
+            Self::Doubles(state) => state.numbers(counted).collect(),
+        }
+    }
+
+    /// Computes the next quantiles; gives how many, fewer than values if heaps should take the rest.
+    pub(super) fn run<T: Real>(
+        &mut self,
+        place: &mut Place,
+        values: &[T],
+        results: &mut [T],
+    ) -> usize {
+        let isa = Isa::best();
+        let results = results.chunks_mut(Self::BLOCK);
+        for (at, (values, results)) in values.chunks(Self::BLOCK).zip(results).enumerate() {
+            if let Self::Singles(state) = self
+                && !values.iter().all(|value| is_single(value.double()))
+            {
+                if place.window() > Self::MOST_DOUBLES {
+                    return at * Self::BLOCK;
+                }
+                *self = Self::Doubles(state.converted());
+            }
+            match self {
+                Self::Singles(state) => isa.run(Quantiles {
+                    state,
+                    place,
+                    values,
+                    results,
+                }),
+                Self::Doubles(state) => isa.run(Quantiles {
+                    state,
+                    place,
+                    values,
+                    results,
+                }),
+            }
+        }
+        values.len()
+    }
+}

@@ -1,0 +1,132 @@
+//! The folder of an array as `zarrs` sees it, and the shards in it.
+
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+
+use zarrs::storage::byte_range::{ByteRangeIterator, InvalidByteRangeError};
+use zarrs::storage::{Bytes, MaybeBytesIterator, ReadableStorageTraits, StorageError, StoreKey};
+
+use super::lock;
+use super::shards::SealedShard;
+use crate::engine::candidate::ArrayFolder;
+use crate::engine::io::IoContext;
+use crate::engine::recent::Recent;
+use crate::error::StoreError;
+use crate::layout;
+use crate::layout::shard::{HEADER_LEN, HeaderBlock, ShardHeader};
+use crate::media::{Media, MediaFile};
+use crate::op::SignalId;
+use crate::version::FileVersion;
+
+/// A folder of a [`Media`] as `zarrs` sees it; for reading only. `zarrs` takes a missing shard for one of fill values;
+/// nobody asks for shards without valid samples, so here it is an error.
+#[derive(Debug)]
+pub(super) struct Folder {
+    pub(super) media: Arc<dyn Media>,
+    pub(super) place: ArrayFolder,
+    pub(super) id: SignalId,
+    pub(super) version: FileVersion,
+    pub(super) is_sealed: bool,
+    /// Sealed shards that are open, of all signals. What replaces one has another version.
+    pub(super) shards: Arc<Recent<SealedShard>>,
+    /// Why the last file could not be had.
+    pub(super) fault: Mutex<Option<StoreError>>,
+}
+
+impl Folder {
+    /// Opens a shard and compares what it says of itself with what is wanted.
+    fn open(&self, number: u64, path: PathBuf) -> Result<Arc<dyn MediaFile>, StoreError> {
+        let wanted = ShardHeader {
+            signal: self.id.0,
+            shard: number,
+            version: self.version,
+        };
+        let header = |file: &dyn MediaFile| {
+            if !self.is_sealed {
+                return Ok(HeaderBlock::None);
+            }
+            let mut bytes = [0; HEADER_LEN as usize];
+            let count = file.read_at(0, &mut bytes)?;
+            Ok(HeaderBlock::decode(&bytes[..count]))
+        };
+        match self.place.open(&*self.media, &path, &wanted, header)? {
+            Some(file) => Ok(file),
+            None => Err(StoreError::MissingSamples {
+                path,
+                have: 0,
+                need: 1,
+            }),
+        }
+    }
+
+    /// A shard of a sealed array, which is opened and checked once.
+    pub(super) fn sealed(&self, number: u64) -> Result<Arc<SealedShard>, StoreError> {
+        let key = (self.id, number, self.version);
+        if let Some(shard) = self.shards.get(key) {
+            return Ok(shard);
+        }
+        let path = layout::shard_file(&self.place.path, number);
+        let shard = SealedShard::open(self.open(number, path.clone())?)
+            .map_err(|reason| StoreError::Undecodable { path, reason })?;
+        let shard = Arc::new(shard);
+        self.shards.put(key, &shard);
+        Ok(shard)
+    }
+
+    /// The file of a shard and its length, as `zarrs` asks for it.
+    fn file(&self, key: &StoreKey) -> Result<(Arc<dyn MediaFile>, u64), StorageError> {
+        let number = key.as_str().rsplit('/').next();
+        let number = number.and_then(|number| number.parse().ok());
+        let number = number.unwrap_or(u64::MAX);
+        let found = if self.is_sealed {
+            self.sealed(number)
+                .map(|shard| (Arc::clone(&shard.file), shard.len))
+        } else {
+            let path = self.place.path.join(key.as_str());
+            self.open(number, path.clone()).and_then(|file| {
+                let len = file.len().at("look at", &path)?;
+                Ok((file, len))
+            })
+        };
+        found.map_err(|error| {
+            let message = error.to_string();
+            *lock(&self.fault) = Some(error);
+            StorageError::Other(message)
+        })
+    }
+}
+
+impl ReadableStorageTraits for Folder {
+    fn get_partial_many<'a>(
+        &'a self,
+        key: &StoreKey,
+        ranges: ByteRangeIterator<'a>,
+    ) -> Result<MaybeBytesIterator<'a>, StorageError> {
+        let (file, size) = self.file(key)?;
+        Ok(Some(Box::new(ranges.map(move |range| {
+            // A damaged index may ask for anything: nothing beyond the file is allocated.
+            let (start, end) = (range.start(size), range.end(size));
+            if start > end || end > size {
+                return Err(InvalidByteRangeError::new(range, size).into());
+            }
+            let len = usize::try_from(end - start).unwrap_or(usize::MAX);
+            let mut bytes = Vec::new();
+            (bytes.try_reserve_exact(len))
+                .map_err(|error| StorageError::Other(error.to_string()))?;
+            bytes.resize(len, 0);
+            let filled = file.read_at(start, &mut bytes)?;
+            if filled < bytes.len() {
+                return Err(InvalidByteRangeError::new(range, start + filled as u64).into());
+            }
+            Ok(Bytes::from(bytes))
+        }))))
+    }
+
+    fn size_key(&self, key: &StoreKey) -> Result<Option<u64>, StorageError> {
+        Ok(Some(self.file(key)?.1))
+    }
+
+    fn supports_get_partial(&self) -> bool {
+        true
+    }
+}
