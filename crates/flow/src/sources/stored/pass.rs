@@ -36,7 +36,7 @@ pub(crate) struct StoredPass {
 
 impl StoredPass {
     /// A portion of the part of a selection that begins at an index.
-    pub(crate) fn as_portion_of(self, selected_from: i64) -> Self {
+    pub(crate) fn for_portion_of(self, selected_from: i64) -> Self {
         Self {
             announces_start: true,
             selected_from: Some(selected_from),

@@ -124,7 +124,7 @@ impl StoredSnapshot {
         let pass = self
             .stored
             .pass_with(reader, self.signal.clone(), parts, before, segment);
-        pass.as_portion_of(self.parts[portion.part].range.start)
+        pass.for_portion_of(self.parts[portion.part].range.start)
     }
 }
 
@@ -221,7 +221,7 @@ impl Snapshot for StoredSnapshot {
             .stored
             .pass_over(self.signal.clone(), parts, before, segment)?;
         let selected_from = self.parts[portion.part].range.start;
-        Ok(Box::new(pass.as_portion_of(selected_from)))
+        Ok(Box::new(pass.for_portion_of(selected_from)))
     }
 
     fn portion_opener(
