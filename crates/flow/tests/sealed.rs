@@ -171,7 +171,7 @@ fn a_damaged_chunk_is_the_error_of_its_scan_and_of_no_other() {
         // What comes before is not affected, nor are other signals beside it.
         let [found, expected] = ["zstd", "plain"].map(|name| {
             let recording = StoredRecording::new(store.path(), store.signal(name).unwrap());
-            let before = Plan::scan(recording.ranges([0..5 * CHUNK]));
+            let before = Plan::scan(recording.ranges(std::iter::once(0..5 * CHUNK)));
             before.collect_with(&options(workers)).unwrap().0
         });
         assert_same(&found, &expected, "before the damage");
