@@ -196,7 +196,7 @@ fn plans_print_their_expressions_and_come_back_from_json() {
         )))
     };
     let s = Expr::input();
-    let plan = Plan::scan_part(stored(), Some(1..6), 100)
+    let plan = Plan::scan_part(stored(), Some(2..6), 100)
         .rewindow(2)
         .unwrap();
     let plan = plan
@@ -208,7 +208,7 @@ fn plans_print_their_expressions_and_come_back_from_json() {
         .unwrap();
     assert_eq!(
         plan.to_string(),
-        "scan(stn/p[1:6], segment=100) -> rewindow(window=2) -> filter(predicate=s.std() > 10) -> filter(predicate=s.mean() < 0) -> count"
+        "scan(stn/p[2:6], segment=100) -> rewindow(window=2) -> filter(predicate=s.std() > 10) -> filter(predicate=s.mean() < 0) -> count"
     );
     let saved = plan.to_json().unwrap();
     let again = Plan::from_json(&saved, &Catalog::standard(), &|_| Ok(stored())).unwrap();

@@ -240,12 +240,21 @@ fn saved_factory_operators_are_made_by_the_catalog() {
     for part in ["each", "a function of this process", "expression"] {
         assert!(error.to_string().contains(part), "{error}");
     }
-    let Err(error) = plan.each(|_| Ok(())).unwrap().to_sent() else {
-        panic!("a closure was sent")
-    };
-    assert_eq!(error.code(), "not_picklable");
-    for part in ["each", "an object of this process", "build the plan"] {
-        assert!(error.to_string().contains(part), "{error}");
+    let samples = SharedRecording::new(Segments::new([segment(0..10)]).unwrap());
+    let sendable = Plan::scan_part(samples, None, SEGMENT_SAMPLES);
+    assert!(sendable.to_sent().is_ok());
+    let refused = [
+        (sendable.each(|_| Ok(())).unwrap(), "each"),
+        (plan, "scan(stn/p)"),
+    ];
+    for (plan, step) in refused {
+        let Err(error) = plan.to_sent() else {
+            panic!("a closure was sent")
+        };
+        assert_eq!(error.code(), "not_picklable");
+        for part in [step, "of this process", "build the plan"] {
+            assert!(error.to_string().contains(part), "{error}");
+        }
     }
 }
 

@@ -43,7 +43,7 @@ pub enum IoError {
         known: String,
     },
     /// A calibration with these options is impossible.
-    #[error("cannot calibrate with {option} {got}: {legal}")]
+    #[error("cannot calibrate with {option} {got}; {legal}")]
     RefusedCalibration {
         option: &'static str,
         got: String,

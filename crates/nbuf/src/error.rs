@@ -363,7 +363,7 @@ mod tests {
                     worker: 4,
                     why: full(),
                 },
-                &["worker 4", "smaller workers="],
+                &["worker thread 4", "smaller workers="],
             ),
             (NbufError::Interrupted, &["interrupted", "incomplete"]),
         ];

@@ -209,7 +209,7 @@ pub enum StoreError {
         known: String,
     },
     /// A calibration that cannot be made so.
-    #[error("cannot calibrate with {option} {got}: {legal}")]
+    #[error("cannot calibrate with {option} {got}; {legal}")]
     RefusedCalibration {
         option: &'static str,
         got: String,

@@ -26,7 +26,7 @@ fn examples() -> Vec<(TaskletError, &'static [&'static str])> {
                 name: name(),
                 after: "u".into(),
             },
-            &["\"t\"", "\"u\"", "add it"],
+            &["\"t\"", "\"u\"", "add tasklet"],
         ),
         (
             TaskletError::TwoWriters {
