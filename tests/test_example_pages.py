@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+import sys
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -21,7 +23,10 @@ def page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.Fixtur
     """What the code blocks of a page define, run one after another in an empty folder."""
     path = PAGES / f"{request.param}.md"
     monkeypatch.chdir(tmp_path)
-    names: dict[str, Any] = {}
+    # A module, as a script is one: what it defines can be pickled.
+    module = ModuleType(f"page_{request.param}")
+    monkeypatch.setitem(sys.modules, module.__name__, module)
+    names = vars(module)
     blocks = re.findall(r"```python\n(.*?)```", path.read_text(encoding="utf-8"), re.S)
     for block in blocks:
         exec(compile(block, str(path), "exec"), names)

@@ -86,7 +86,9 @@ def test_has_help_text(name: str) -> None:
 def test_is_a_keyword_of_what_runs_plans(function: Any) -> None:
     parameters = inspect.signature(function).parameters
     keywords = {name: one.default for name, one in parameters.items() if one.kind is one.KEYWORD_ONLY}
-    own = {"as_": "numpy"} if function in (iso.collect, Plan.collect) else {}
+    own: dict[str, Any] = {} if function in (iso.run, Plan.run) else {"counts": False}
+    if function in (iso.collect, Plan.collect):
+        own["as_"] = "numpy"
     assert keywords == own | {name: option.default for name, option in OPTIONS.items()}
     assert "{run_options}" not in (function.__doc__ or "")
 

@@ -111,7 +111,7 @@ def test_an_unknown_strategy_names_those_that_there_are(store: iso.Store) -> Non
 
 
 def test_an_array_takes_no_strategy() -> None:
-    with pytest.raises(PlanError, match="io= for a signal of a store"):
+    with pytest.raises(PlanError, match="io= only for a signal of a store"):
         iso.scan(np.zeros(10), rate=1, io="mmap")
 
 

@@ -6,6 +6,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterator
+from multiprocessing import forkserver, resource_tracker
 from pathlib import Path
 from typing import Any
 
@@ -35,9 +36,11 @@ def pressure(tmp_path_factory: pytest.TempPathFactory) -> iso.Signal:
 
 
 def children() -> set[int]:
-    """Processes that this one started and that are still there, ended or not."""
+    """Processes that this one started and that are still there, ended or not, but for those of `multiprocessing`."""
     listed = Path(f"/proc/{os.getpid()}/task").glob("*/children")
-    return {int(pid) for one in listed for pid in one.read_text().split()}
+    # Other tests use pools. What these leave stays for as long as this process does.
+    others = {resource_tracker._resource_tracker._pid, forkserver._forkserver._forkserver_pid}  # type: ignore[attr-defined]
+    return {int(pid) for one in listed for pid in one.read_text().split()} - others
 
 
 def descriptors() -> list[str]:

@@ -59,7 +59,7 @@ def test_a_mistake_of_ours_is_one_line_too(
 def full_disk(monkeypatch: pytest.MonkeyPatch) -> None:
     """A disk that is full after the first bytes of an export, which the system tells without a file's name."""
 
-    def write(_signal: Any, _segments: Any, file: Any) -> None:
+    def write(_signal: Any, _segments: Any, file: Any, _counts: bool) -> None:
         file.write(b"half of it")
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 

@@ -132,7 +132,7 @@ def test_the_map_is_to_scale() -> None:
 
 
 def test_rejects_what_tells_no_place() -> None:
-    with pytest.raises(UsageError, match="two stations"):
+    with pytest.raises(UsageError, match="two or more stations"):
         locate([Heard("mill", 0.0, 1e-3), Heard("mill", 1.0, 1e-3)])
     with pytest.raises(UsageError, match="above 0"):
         locate([Heard("mill", 0.0, 0.0), Heard("bridge", 1.0, 1e-3)])
