@@ -149,7 +149,7 @@ pub fn values<T: Sample, V: ValueType>(
         V::DTYPE.is_complex(),
         "real and complex numbers"
     );
-    Isa::best().run(Values {
+    Isa::best().run(ValueKernel {
         counts,
         calibration,
         out,
@@ -157,13 +157,13 @@ pub fn values<T: Sample, V: ValueType>(
     Ok(())
 }
 
-struct Values<'a, T, V> {
+struct ValueKernel<'a, T, V> {
     counts: &'a [T],
     calibration: &'a Calibration,
     out: &'a mut [V],
 }
 
-impl<T: Sample, V: ValueType> Kernel for Values<'_, T, V> {
+impl<T: Sample, V: ValueType> Kernel for ValueKernel<'_, T, V> {
     type Output = ();
 
     #[inline(always)]

@@ -43,7 +43,7 @@ pub use plan::declaration::{
 };
 pub use plan::error::{Cause, OpError, OpErrorKind, PlanError, RunError};
 pub use plan::item::{Break, Frames, Item, Ranges};
-pub use plan::length::{Argument, Length, NotALength};
+pub use plan::length::{IntoParameter, Length, LengthError};
 pub use plan::operator::{
     Alignment, Contract, Extent, Next, Operator, OperatorProperties, ParameterUpdate, Port,
     Resource, RowAxis,

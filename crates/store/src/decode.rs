@@ -22,7 +22,7 @@ use zarrs::storage::ReadableStorageTraits;
 use self::chunks::Chunks;
 use self::frames::{Decompressor, Frames};
 use self::shards::SealedShard;
-use self::storage::Folder;
+use self::storage::ArrayStorage;
 use crate::engine::candidate::ArrayFolder;
 use crate::engine::recent::{Recent, open_file_limit};
 use crate::error::StoreError;
@@ -50,7 +50,7 @@ pub(crate) struct ArraySource<'a> {
 /// One signal's `data`, with the shard indices read so far.
 struct Decoder {
     path: PathBuf,
-    folder: Arc<Folder>,
+    folder: Arc<ArrayStorage>,
     array: Array<dyn ReadableStorageTraits>,
     indices: ArrayShardedReadableExtCache,
     sample_bytes: usize,
@@ -101,7 +101,7 @@ impl Decoder {
         let fills_zeros = metadata["fill_value"] == zarr::data_array(meta, 0)["fill_value"];
         let metadata: ArrayMetadata =
             serde_json::from_value(metadata).map_err(|error| refuse(error.to_string()))?;
-        let folder = Arc::new(Folder {
+        let folder = Arc::new(ArrayStorage {
             media: Arc::clone(media),
             place: source.folder.clone(),
             id,

@@ -86,7 +86,7 @@ impl ClassicStaLta {
             self.lta.add(power);
             *result = T::of(0.0);
         }
-        Isa::best().run_narrow(Ratios {
+        Isa::best().run_narrow(RatioKernel {
             state: self,
             values,
             results: &mut results[early..],
@@ -113,13 +113,13 @@ const LANES: usize = 4;
 const TILE: usize = 64;
 
 /// The ratios of full windows. Only the sums of blocks wait for the one before; the rest is done several at a time.
-struct Ratios<'a, T> {
+struct RatioKernel<'a, T> {
     state: &'a mut ClassicStaLta,
     values: &'a [T],
     results: &'a mut [T],
 }
 
-impl<T: Real> Kernel for Ratios<'_, T> {
+impl<T: Real> Kernel for RatioKernel<'_, T> {
     type Output = ();
 
     #[inline(always)]

@@ -2,7 +2,8 @@
 //!
 //! Numbers lie in *slots*. Those in order below a rank are in a heap with the greatest on top, the others in a heap with the
 //! least on top, and each slot knows where its number is: so a number is replaced, and the numbers at the rank are read,
-//! with O(log n) comparisons and no memory taken. Invariants: each used slot's place names the entry that names the slot; no
+//! with O(log n) comparisons and no memory taken. Zeros are in order by their signs, so that what is at a rank depends on
+//! the numbers alone, not on how they came. Invariants: each used slot's place names the entry that names the slot; no
 //! number of the lower heap is above one of the upper, once [`Ranked::divide`] was called.
 
 /// A number and its slot. NaN is kept as infinity and counted.
@@ -25,7 +26,8 @@ impl<const MAX: bool> Heap<MAX> {
 
     #[inline(always)]
     fn goes_before(a: f64, b: f64) -> bool {
-        if MAX { a > b } else { a < b }
+        let order = a.total_cmp(&b);
+        if MAX { order.is_gt() } else { order.is_lt() }
     }
 
     #[inline(always)]
@@ -154,7 +156,9 @@ impl Ranked {
         let places = &mut self.places;
         if place == Self::EMPTY {
             match self.lower.0.first() {
-                Some(top) if entry.key < top.key => self.lower.push(entry, places),
+                Some(top) if entry.key.total_cmp(&top.key).is_lt() => {
+                    self.lower.push(entry, places)
+                }
                 _ => self.upper.push(entry, places),
             }
             return;
@@ -169,7 +173,7 @@ impl Ranked {
         }
         // One may have to go over to the other side, and one of those comes back.
         if let (Some(&below), Some(&above)) = (self.lower.0.first(), self.upper.0.first())
-            && below.key > above.key
+            && below.key.total_cmp(&above.key).is_gt()
         {
             self.lower.down(0, above, places);
             self.upper.down(0, below, places);

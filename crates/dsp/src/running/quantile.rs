@@ -1,6 +1,6 @@
 //! Quantiles of sliding windows.
 
-use super::sorted::Sorted;
+use super::sorted::SortedNumbers;
 use super::{Ranked, Real, checked};
 use crate::DspError;
 
@@ -22,25 +22,25 @@ use crate::DspError;
 /// ```
 #[derive(Debug, Clone)]
 pub struct RunningQuantile {
-    place: Place,
-    order: Option<Order>,
+    rank: QuantileRank,
+    order: Option<OrderedWindow>,
 }
 
 /// The numbers of the window in order. Which of the two it is changes no result.
 #[derive(Debug, Clone)]
-enum Order {
-    Sorted(Sorted),
-    Heaps(Heaps),
+enum OrderedWindow {
+    Sorted(SortedNumbers),
+    Heaps(HeapWindow),
 }
 
 /// Numbers in heaps, the oldest in slot `oldest` once the window is full.
 #[derive(Debug, Clone)]
-struct Heaps {
+struct HeapWindow {
     ranked: Ranked,
     oldest: usize,
 }
 
-impl Heaps {
+impl HeapWindow {
     fn new(window: usize) -> Self {
         Self {
             ranked: Ranked::new(window),
@@ -49,12 +49,12 @@ impl Heaps {
     }
 
     /// With the numbers that have come.
-    fn of(numbers: &[f64], place: &Place) -> Self {
-        let mut heaps = Self::new(place.window);
+    fn of(numbers: &[f64], rank: &QuantileRank) -> Self {
+        let mut heaps = Self::new(rank.window);
         for &number in numbers {
-            heaps.set(number, place.window);
+            heaps.set(number, rank.window);
         }
-        heaps.ranked.divide(place.below);
+        heaps.ranked.divide(rank.below);
         heaps
     }
 
@@ -67,17 +67,17 @@ impl Heaps {
         }
     }
 
-    fn run<T: Real>(&mut self, place: &mut Place, values: &[T], results: &mut [T]) {
+    fn run<T: Real>(&mut self, rank: &mut QuantileRank, values: &[T], results: &mut [T]) {
         for (value, result) in values.iter().zip(results) {
-            self.set(value.double(), place.window);
-            if place.count() {
-                self.ranked.divide(place.below);
+            self.set(value.double(), rank.window);
+            if rank.count() {
+                self.ranked.divide(rank.below);
             }
             *result = T::of(match self.ranked.has_nan() {
                 true => f64::NAN,
                 false => {
                     let below = self.ranked.below().unwrap_or(f64::NAN);
-                    place.between(below, self.ranked.above())
+                    rank.between(below, self.ranked.above())
                 }
             });
         }
@@ -91,7 +91,7 @@ impl Heaps {
 
 /// Where the quantile lies among the numbers that have come.
 #[derive(Debug, Clone)]
-pub(super) struct Place {
+pub(super) struct QuantileRank {
     window: usize,
     at: f64,
     counted: usize,
@@ -100,7 +100,7 @@ pub(super) struct Place {
     part: f64,
 }
 
-impl Place {
+impl QuantileRank {
     pub(super) fn window(&self) -> usize {
         self.window
     }
@@ -170,7 +170,7 @@ impl RunningQuantile {
             });
         }
         Ok(Self {
-            place: Place {
+            rank: QuantileRank {
                 window: checked("running_quantile", "window", window, 1)?,
                 at,
                 counted: 0,
@@ -183,29 +183,31 @@ impl RunningQuantile {
 
     /// Computes the next quantiles, as many as values.
     pub fn run<T: Real>(&mut self, values: &[T], results: &mut [T]) {
-        let place = &mut self.place;
-        let order = self.order.get_or_insert_with(|| match place.window {
-            ..=Sorted::MOST_SINGLES => Order::Sorted(Sorted::new(place.window)),
-            _ => Order::Heaps(Heaps::new(place.window)),
+        let rank = &mut self.rank;
+        let order = self.order.get_or_insert_with(|| match rank.window {
+            ..=SortedNumbers::MOST_SINGLES => {
+                OrderedWindow::Sorted(SortedNumbers::new(rank.window))
+            }
+            _ => OrderedWindow::Heaps(HeapWindow::new(rank.window)),
         });
         let mut done = 0;
-        if let Order::Sorted(sorted) = order {
-            done = sorted.run(place, values, results);
+        if let OrderedWindow::Sorted(sorted) = order {
+            done = sorted.run(rank, values, results);
             if done < values.len() {
-                *order = Order::Heaps(Heaps::of(&sorted.numbers(place.counted), place));
+                *order = OrderedWindow::Heaps(HeapWindow::of(&sorted.numbers(rank.counted), rank));
             }
         }
-        if let Order::Heaps(heaps) = order {
-            heaps.run(place, &values[done..], &mut results[done..]);
+        if let OrderedWindow::Heaps(heaps) = order {
+            heaps.run(rank, &values[done..], &mut results[done..]);
         }
     }
 
     /// What follows is the beginning of another stretch.
     pub fn reset(&mut self) {
-        self.place.counted = 0;
+        self.rank.counted = 0;
         match &mut self.order {
-            Some(Order::Sorted(sorted)) => sorted.clear(),
-            Some(Order::Heaps(heaps)) => heaps.clear(),
+            Some(OrderedWindow::Sorted(sorted)) => sorted.clear(),
+            Some(OrderedWindow::Heaps(heaps)) => heaps.clear(),
             None => {}
         }
     }
@@ -213,8 +215,10 @@ impl RunningQuantile {
     /// Bytes that it keeps.
     #[must_use]
     pub fn bytes(&self) -> usize {
-        match self.place.window {
-            window @ ..=Sorted::MOST_DOUBLES => Sorted::bytes(window).max(Ranked::bytes(window)),
+        match self.rank.window {
+            window @ ..=SortedNumbers::MOST_DOUBLES => {
+                SortedNumbers::bytes(window).max(Ranked::bytes(window))
+            }
             window => Ranked::bytes(window),
         }
     }

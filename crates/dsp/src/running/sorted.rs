@@ -1,15 +1,15 @@
-//! Quantiles of windows of few numbers, which are kept sorted.
+//! QuantileKernel of windows of few numbers, which are kept sorted.
 //!
 //! One number comes and one goes, so each of the others moves by one place at most. All are written anew, several by one
 //! instruction and without a branch: up to some hundred numbers that takes less time than heaps do, which move few numbers
 //! but guess which ones. Numbers are compared as integers in the same order, in which -0 comes before 0.
 
 use super::Real;
-use super::quantile::Place;
+use super::quantile::QuantileRank;
 use crate::isa::{Isa, Kernel, Level};
 
 /// A number as an integer. The greatest stands for NaN, and for places that are empty still.
-pub(super) trait Key: Copy + Ord + Send {
+pub(super) trait SortKey: Copy + Ord + Send {
     /// Before all numbers.
     const LEAST: Self;
     /// Behind all numbers.
@@ -21,10 +21,10 @@ pub(super) trait Key: Copy + Ord + Send {
     fn number(self) -> f64;
 }
 
-/// Implements [`Key`] by the bits of a number, of which those of negative ones are in the opposite order.
+/// Implements [`SortKey`] by the bits of a number, of which those of negative ones are in the opposite order.
 macro_rules! key {
-    ($Key:ident, $Bits:ident, $Number:ident) => {
-        impl Key for $Key {
+    ($Integer:ident, $Bits:ident, $Number:ident) => {
+        impl SortKey for $Integer {
             const LEAST: Self = Self::MIN;
             const GREATEST: Self = Self::MAX;
 
@@ -57,13 +57,13 @@ fn is_single(number: f64) -> bool {
 /// was written.
 #[derive(Debug, Clone, Copy)]
 #[repr(C, align(64))]
-struct Line<K, const LANES: usize>([K; LANES]);
+struct CacheLine<K, const LANES: usize>([K; LANES]);
 
 /// The last so many numbers, sorted.
 #[derive(Debug, Clone)]
 pub(super) struct SortedWindow<K, const LANES: usize> {
     /// Filled up with the greatest.
-    sorted: Vec<Line<K, LANES>>,
+    sorted: Vec<CacheLine<K, LANES>>,
     /// The numbers in the order of their coming, the oldest at `oldest`.
     kept: Vec<K>,
     oldest: usize,
@@ -71,10 +71,10 @@ pub(super) struct SortedWindow<K, const LANES: usize> {
     nans: usize,
 }
 
-impl<K: Key, const LANES: usize> SortedWindow<K, LANES> {
+impl<K: SortKey, const LANES: usize> SortedWindow<K, LANES> {
     pub(super) fn new(window: usize) -> Self {
         Self {
-            sorted: vec![Line([K::GREATEST; LANES]); window.div_ceil(LANES)],
+            sorted: vec![CacheLine([K::GREATEST; LANES]); window.div_ceil(LANES)],
             kept: vec![K::GREATEST; window],
             oldest: 0,
             nans: 0,
@@ -87,14 +87,14 @@ impl<K: Key, const LANES: usize> SortedWindow<K, LANES> {
     }
 
     pub(super) fn clear(&mut self) {
-        self.sorted.fill(Line([K::GREATEST; LANES]));
+        self.sorted.fill(CacheLine([K::GREATEST; LANES]));
         self.kept.fill(K::GREATEST);
         self.oldest = 0;
         self.nans = 0;
     }
 
     /// The same numbers as other keys, which can be of each of them.
-    fn converted<L: Key, const OTHER: usize>(&self) -> SortedWindow<L, OTHER> {
+    fn converted<L: SortKey, const OTHER: usize>(&self) -> SortedWindow<L, OTHER> {
         let mut converted = SortedWindow::new(self.kept.len());
         let key = |key: &K| L::of(key.number());
         let sorted = converted.sorted.iter_mut().flat_map(|line| &mut line.0);
@@ -155,19 +155,19 @@ impl<K: Key, const LANES: usize> SortedWindow<K, LANES> {
     }
 }
 
-struct Quantiles<'a, K, T, const LANES: usize> {
+struct QuantileKernel<'a, K, T, const LANES: usize> {
     state: &'a mut SortedWindow<K, LANES>,
-    place: &'a mut Place,
+    rank: &'a mut QuantileRank,
     values: &'a [T],
     results: &'a mut [T],
 }
 
-impl<K: Key, T: Real, const LANES: usize> Kernel for Quantiles<'_, K, T, LANES> {
+impl<K: SortKey, T: Real, const LANES: usize> Kernel for QuantileKernel<'_, K, T, LANES> {
     type Output = ();
 
     #[inline(always)]
     fn run<L: Level>(self, _: L) {
-        let (state, place) = (self.state, self.place);
+        let (state, rank) = (self.state, self.rank);
         for (value, result) in self.values.iter().zip(self.results) {
             let new = K::of(value.double());
             let old = std::mem::replace(&mut state.kept[state.oldest], new);
@@ -176,14 +176,14 @@ impl<K: Key, T: Real, const LANES: usize> Kernel for Quantiles<'_, K, T, LANES> 
                 state.oldest = 0;
             }
             state.nans += usize::from(new == K::GREATEST);
-            state.nans -= usize::from(old == K::GREATEST && place.is_full());
-            place.count();
+            state.nans -= usize::from(old == K::GREATEST && rank.is_full());
+            rank.count();
             state.replace(old, new);
             *result = T::of(match state.nans {
                 0 => {
-                    let below = place.below();
-                    let above = (below < place.counted()).then(|| state.at(below).number());
-                    place.between(state.at(below - 1).number(), above)
+                    let below = rank.below();
+                    let above = (below < rank.counted()).then(|| state.at(below).number());
+                    rank.between(state.at(below - 1).number(), above)
                 }
                 _ => f64::NAN,
             });
@@ -193,12 +193,12 @@ impl<K: Key, T: Real, const LANES: usize> Kernel for Quantiles<'_, K, T, LANES> 
 
 /// A sorted window of singles, until a number comes that no single is equal to.
 #[derive(Debug, Clone)]
-pub(super) enum Sorted {
+pub(super) enum SortedNumbers {
     Singles(SortedWindow<i32, 16>),
     Doubles(SortedWindow<i64, 8>),
 }
 
-impl Sorted {
+impl SortedNumbers {
     /// Longest windows of singles and of doubles that are kept sorted: longer ones take less time in heaps.
     pub(super) const MOST_SINGLES: usize = 288;
     pub(super) const MOST_DOUBLES: usize = 160;
@@ -232,7 +232,7 @@ impl Sorted {
     /// Computes the next quantiles; gives how many, fewer than values if heaps should take the rest.
     pub(super) fn run<T: Real>(
         &mut self,
-        place: &mut Place,
+        rank: &mut QuantileRank,
         values: &[T],
         results: &mut [T],
     ) -> usize {
@@ -242,21 +242,21 @@ impl Sorted {
             if let Self::Singles(state) = self
                 && !values.iter().all(|value| is_single(value.double()))
             {
-                if place.window() > Self::MOST_DOUBLES {
+                if rank.window() > Self::MOST_DOUBLES {
                     return at * Self::BLOCK;
                 }
                 *self = Self::Doubles(state.converted());
             }
             match self {
-                Self::Singles(state) => isa.run(Quantiles {
+                Self::Singles(state) => isa.run(QuantileKernel {
                     state,
-                    place,
+                    rank,
                     values,
                     results,
                 }),
-                Self::Doubles(state) => isa.run(Quantiles {
+                Self::Doubles(state) => isa.run(QuantileKernel {
                     state,
-                    place,
+                    rank,
                     values,
                     results,
                 }),

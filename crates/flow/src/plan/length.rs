@@ -92,23 +92,23 @@ impl fmt::Display for Length {
 /// The text is no length.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("no length; write {EXAMPLES}")]
-pub struct NotALength;
+pub struct LengthError;
 
 impl FromStr for Length {
-    type Err = NotALength;
+    type Err = LengthError;
 
-    fn from_str(text: &str) -> Result<Self, NotALength> {
+    fn from_str(text: &str) -> Result<Self, LengthError> {
         let text = text.trim();
         let number = text.trim_end_matches(char::is_alphabetic);
         let (number, unit) = (number.trim_end(), &text[number.len()..]);
         if matches!(unit, "samples" | "sample") {
             let digits = number.bytes().all(|byte| byte.is_ascii_digit());
             let count = number.parse().ok().filter(|_| digits);
-            return count.map(Self::Samples).ok_or(NotALength);
+            return count.map(Self::Samples).ok_or(LengthError);
         }
         let known = UNITS.iter().find(|(name, ..)| *name == unit);
-        let &(_, power, times) = known.ok_or(NotALength)?;
-        let seconds = decimal(number, power, times).ok_or(NotALength)?;
+        let &(_, power, times) = known.ok_or(LengthError)?;
+        let seconds = decimal(number, power, times).ok_or(LengthError)?;
         Ok(Self::Seconds(seconds))
     }
 }
@@ -152,29 +152,29 @@ impl<'de> Deserialize<'de> for Length {
             Value::String(text) => text.parse().ok(),
             number => number.as_f64().map(Self::Seconds),
         };
-        length.ok_or_else(|| serde::de::Error::custom(NotALength))
+        length.ok_or_else(|| serde::de::Error::custom(LengthError))
     }
 }
 
 /// What a builder's method takes for a parameter of type `T`: what converts to it, and a [`Length`] for one in samples.
-pub trait Argument<T> {
+pub trait IntoParameter<T> {
     /// The parameter in JSON.
     fn into_value(self) -> Value;
 }
 
-impl<T: Serialize, U: Into<T>> Argument<T> for U {
+impl<T: Serialize, U: Into<T>> IntoParameter<T> for U {
     fn into_value(self) -> Value {
         json!(self.into())
     }
 }
 
-impl Argument<u64> for Length {
+impl IntoParameter<u64> for Length {
     fn into_value(self) -> Value {
         Value::String(self.to_string())
     }
 }
 
-impl Argument<Option<u64>> for Length {
+impl IntoParameter<Option<u64>> for Length {
     fn into_value(self) -> Value {
         Value::String(self.to_string())
     }
@@ -300,7 +300,7 @@ mod tests {
             "+1 samples",
             &many,
         ] {
-            assert_eq!(text.parse::<Length>(), Err(NotALength), "{text}");
+            assert_eq!(text.parse::<Length>(), Err(LengthError), "{text}");
         }
     }
 }

@@ -101,7 +101,7 @@ macro_rules! operator {
             impl Builder {
                 $(
                     $(#[doc = $pdoc])*
-                    $vis fn $param(mut self, $param: impl $crate::Argument<$type>) -> Self {
+                    $vis fn $param(mut self, $param: impl $crate::IntoParameter<$type>) -> Self {
                         self.0.insert(stringify!($param).into(), $param.into_value());
                         self
                     }

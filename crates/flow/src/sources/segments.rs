@@ -26,12 +26,12 @@ pub struct Segments {
     port: PortType,
     /// None without civil time.
     clock: Option<Arc<dyn Clock>>,
-    times: Times,
+    times: TimeSource,
 }
 
 /// Where civil times come from.
 #[derive(Clone)]
-enum Times {
+enum TimeSource {
     Unknown,
     /// Index 0 is at this time.
     Start(Fixed),
@@ -64,7 +64,7 @@ impl Segments {
             segments,
             port,
             clock: None,
-            times: Times::Unknown,
+            times: TimeSource::Unknown,
         })
     }
 
@@ -73,7 +73,7 @@ impl Segments {
     pub fn starting(mut self, start: Fixed) -> Self {
         let rate = self.port.stream().map(|stream| stream.rate);
         self.clock = rate.map(|rate| Arc::new(NominalClock { start, rate }) as Arc<dyn Clock>);
-        self.times = Times::Start(start);
+        self.times = TimeSource::Start(start);
         self
     }
 
@@ -83,7 +83,7 @@ impl Segments {
         if !signal.state().fit.is_empty() {
             self.clock = Some(Arc::new(StoredClock(RwLock::new(signal.clone()))));
         }
-        self.times = Times::Of(signal.clone());
+        self.times = TimeSource::Of(signal.clone());
         self
     }
 }
@@ -121,11 +121,11 @@ impl Recording for Segments {
         let samples = objects.add(SentObject::Samples(self.segments.clone()));
         let mut form = Map::from_iter([("samples".into(), samples)]);
         match &self.times {
-            Times::Unknown => {}
-            Times::Start(start) => {
+            TimeSource::Unknown => {}
+            TimeSource::Start(start) => {
                 form.insert("start".into(), json!(start.to_bits().to_string()));
             }
-            Times::Of(signal) => {
+            TimeSource::Of(signal) => {
                 let signal = objects.add(SentObject::Signal(signal.clone()));
                 form.insert("clock".into(), signal);
             }

@@ -12,16 +12,17 @@ use isochrony_segment::Buffer;
 use crate::op::SignalId;
 use crate::version::FileVersion;
 
-/// Chunks that are kept in any case, for as many threads.
+/// Chunks that are kept in any case, for as many threads; of chunks of more than 1 MiB, which no new signal has, fewer.
 const RECENT: usize = 16;
-/// Bytes of chunks that are kept for longer: with the recent ones, which have 1 MiB at most, 128 MiB.
-const KEPT: usize = 112 << 20;
+/// Most bytes of all chunks that are kept, but for one that is larger.
+const KEPT: usize = 128 << 20;
 /// Decoded chunks after which one that was not used makes way for another.
 const STALE: u64 = 1024;
 /// Chunks of which it is remembered, at least, that they were decoded.
 const REMEMBERED: usize = 2048;
-/// Chunks that left and whose memory is kept for others: as many as a run may buffer.
+/// Chunks that left and whose memory is kept for others: as many as a run may buffer. And most bytes of them.
 const SPARE: usize = 32;
+const SPARE_BYTES: usize = 32 << 20;
 
 /// A chunk of one version of a signal's array.
 pub(super) type ChunkKey = (SignalId, FileVersion, u64);
@@ -32,6 +33,7 @@ pub(super) struct Chunks {
     /// Counts decoded chunks.
     clock: u64,
     recent: VecDeque<(ChunkKey, Buffer)>,
+    recent_bytes: usize,
     kept: HashMap<ChunkKey, (u64, Buffer)>,
     kept_bytes: usize,
     /// When chunks were decoded that left.
@@ -52,12 +54,17 @@ impl Chunks {
 
     pub(super) fn put(&mut self, key: ChunkKey, buffer: Buffer) {
         self.clock += 1;
+        self.recent_bytes += buffer.len();
         self.recent.push_back((key, buffer));
-        if self.recent.len() > RECENT
-            && let Some((key, buffer)) = self.recent.pop_front()
-        {
+        while self.recent.len() > RECENT || self.recent_bytes > KEPT && self.recent.len() > 1 {
+            let Some((key, buffer)) = self.recent.pop_front() else {
+                break;
+            };
+            self.recent_bytes -= buffer.len();
             self.leave(key, buffer);
         }
+        // Larger chunks may have come in the place of smaller ones.
+        self.make_room(0, 0);
     }
 
     /// Keeps a chunk that is recent no more, or its memory.
@@ -67,7 +74,7 @@ impl Chunks {
             let since = self.clock - REMEMBERED as u64;
             self.decoded.retain(|_, at| *at > since);
         }
-        if is_first || self.kept.contains_key(&key) || !self.make_room(buffer.len()) {
+        if is_first || self.kept.contains_key(&key) || !self.make_room(buffer.len(), STALE) {
             self.spare(buffer);
             return;
         }
@@ -75,11 +82,11 @@ impl Chunks {
         self.kept.insert(key, (self.clock, buffer));
     }
 
-    /// Whether there is room for so many bytes, with which that of stale chunks counts.
-    fn make_room(&mut self, bytes: usize) -> bool {
-        while self.kept_bytes + bytes > KEPT {
+    /// Whether there is room for so many bytes, for which chunks make way that were not used while `idle` others were decoded.
+    fn make_room(&mut self, bytes: usize, idle: u64) -> bool {
+        while self.recent_bytes + self.kept_bytes + bytes > KEPT {
             let stale = self.kept.iter().min_by_key(|(_, (used, _))| *used);
-            let stale = stale.filter(|(_, (used, _))| self.clock - used > STALE);
+            let stale = stale.filter(|(_, (used, _))| self.clock - used >= idle);
             let Some((_, buffer)) = stale
                 .map(|(key, _)| *key)
                 .and_then(|key| self.kept.remove(&key))
@@ -93,10 +100,16 @@ impl Chunks {
     }
 
     fn spare(&mut self, buffer: Buffer) {
-        if self.spare.len() == SPARE {
-            self.spare.remove(0);
+        if buffer.len() > SPARE_BYTES {
+            return;
         }
-        self.spare.push(buffer);
+        let spare = &mut self.spare;
+        while spare.len() == SPARE
+            || spare.iter().map(Buffer::len).sum::<usize>() + buffer.len() > SPARE_BYTES
+        {
+            spare.remove(0);
+        }
+        spare.push(buffer);
     }
 
     /// Memory of a chunk that left, into which nobody looks any more.
@@ -109,6 +122,7 @@ impl Chunks {
 
     pub(super) fn forget(&mut self, id: SignalId) {
         self.recent.retain(|((signal, ..), _)| *signal != id);
+        self.recent_bytes = self.recent.iter().map(|(_, buffer)| buffer.len()).sum();
         self.decoded.retain(|(signal, ..), _| *signal != id);
         self.kept.retain(|(signal, ..), _| *signal != id);
         self.kept_bytes = self.kept.values().map(|(_, buffer)| buffer.len()).sum();
@@ -145,7 +159,8 @@ mod tests {
                     chunks.put(key, buffer);
                 }
             }
-            assert!(chunks.kept_bytes + chunks.recent.len() * CHUNK <= 128 << 20);
+            assert_eq!(chunks.recent_bytes, chunks.recent.len() * CHUNK);
+            assert!(chunks.kept_bytes + chunks.recent_bytes <= 128 << 20);
         }
         found
     }
@@ -168,6 +183,27 @@ mod tests {
         assert!(scan(&mut chunks, 2, 300) >= 80);
         chunks.forget(SignalId(2));
         assert_eq!(scan(&mut chunks, 2, 20), 0);
+    }
+
+    #[test]
+    fn large_chunks_keep_within_the_same_bytes() {
+        let mut chunks = Chunks::default();
+        scan(&mut chunks, 1, 300);
+        scan(&mut chunks, 1, 300);
+        assert!(chunks.kept_bytes > 100 << 20);
+        for chunk in 0..10 {
+            let large = BufferMut::zeroed(40 << 20).unwrap().freeze();
+            chunks.put(key(2, chunk), large);
+            assert!(chunks.recent_bytes <= 128 << 20);
+            let spare: usize = chunks.spare.iter().map(Buffer::len).sum();
+            assert!(spare <= SPARE_BYTES);
+        }
+        assert!(chunks.get(key(2, 9)).is_some());
+        // One that is larger than all of it.
+        let large = BufferMut::zeroed(200 << 20).unwrap().freeze();
+        chunks.put(key(3, 0), large);
+        assert!(chunks.get(key(3, 0)).is_some());
+        assert_eq!(chunks.recent.len(), 1);
     }
 
     #[test]

@@ -21,7 +21,7 @@ use crate::version::FileVersion;
 /// A folder of a [`Media`] as `zarrs` sees it; for reading only. `zarrs` takes a missing shard for one of fill values;
 /// nobody asks for shards without valid samples, so here it is an error.
 #[derive(Debug)]
-pub(super) struct Folder {
+pub(super) struct ArrayStorage {
     pub(super) media: Arc<dyn Media>,
     pub(super) place: ArrayFolder,
     pub(super) id: SignalId,
@@ -33,7 +33,7 @@ pub(super) struct Folder {
     pub(super) fault: Mutex<Option<StoreError>>,
 }
 
-impl Folder {
+impl ArrayStorage {
     /// Opens a shard and compares what it says of itself with what is wanted.
     fn open(&self, number: u64, path: PathBuf) -> Result<Arc<dyn MediaFile>, StoreError> {
         let wanted = ShardHeader {
@@ -96,7 +96,7 @@ impl Folder {
     }
 }
 
-impl ReadableStorageTraits for Folder {
+impl ReadableStorageTraits for ArrayStorage {
     fn get_partial_many<'a>(
         &'a self,
         key: &StoreKey,

@@ -37,14 +37,14 @@ const VERSION: u8 = 1;
 
 /// Which store at which commit.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-struct Origin {
+struct StoreCommit {
     /// Absolute path, as bytes.
     path: Vec<u8>,
     uuid: u128,
     sequence: u64,
 }
 
-impl Origin {
+impl StoreCommit {
     fn of(store: &crate::store::Shared) -> Result<Self, StoreError> {
         Ok(Self {
             path: store.backend.path().as_os_str().as_bytes().to_vec(),
@@ -100,7 +100,7 @@ impl Origin {
 
 /// What a handle of a signal shows, besides samples, stamps and events.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-struct Shown {
+struct SignalRecord {
     id: SignalId,
     name: String,
     meta: SignalMeta,
@@ -109,7 +109,7 @@ struct Shown {
     data: DataVersion,
 }
 
-impl Shown {
+impl SignalRecord {
     fn of(state: &SignalState) -> Self {
         let tables = state.tables_of_clock().into_iter().map(|table| TableRows {
             table: TABLES
@@ -231,10 +231,10 @@ impl Shown {
 /// ```
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct SignalSnapshot {
-    origin: Origin,
+    origin: StoreCommit,
     /// Whether changes of the signal waited for a commit.
     uncommitted: bool,
-    shown: Shown,
+    shown: SignalRecord,
 }
 
 impl SignalSnapshot {
@@ -310,9 +310,9 @@ impl Signal {
         }
         let engine = shared.backend.engine("look for changes");
         Ok(SignalSnapshot {
-            origin: Origin::of(shared)?,
+            origin: StoreCommit::of(shared)?,
             uncommitted: engine.is_ok_and(|engine| engine.has_pending_in(self.id())),
-            shown: Shown::of(self.state()),
+            shown: SignalRecord::of(self.state()),
         })
     }
 }
@@ -343,7 +343,7 @@ impl Store {
 }
 
 /// That a signal is not in the store any more.
-fn gone(shown: &Shown, sequence: u64) -> StoreError {
+fn gone(shown: &SignalRecord, sequence: u64) -> StoreError {
     SnapshotError::Moved {
         signal: shown.name.clone(),
         sequence,

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex};
 
-use super::{Shown, gone};
+use super::{SignalRecord, gone};
 use crate::error::StoreError;
 use crate::op::SignalId;
 use crate::state::SignalState;
@@ -14,12 +14,12 @@ use crate::store::lock;
 pub(crate) struct PinnedStore {
     pub(crate) sequence: u64,
     names: BTreeMap<String, SignalId>,
-    shown: HashMap<SignalId, Shown>,
+    shown: HashMap<SignalId, SignalRecord>,
     states: Mutex<HashMap<SignalId, Arc<SignalState>>>,
 }
 
 impl PinnedStore {
-    pub(super) fn new(sequence: u64, signals: Vec<Shown>) -> Self {
+    pub(super) fn new(sequence: u64, signals: Vec<SignalRecord>) -> Self {
         let names = signals.iter().map(|shown| (shown.name.clone(), shown.id));
         Self {
             sequence,

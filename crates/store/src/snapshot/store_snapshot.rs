@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Origin, PinnedStore, Shown, decode, encode};
+use super::{PinnedStore, SignalRecord, StoreCommit, decode, encode};
 use crate::error::{SnapshotError, StoreError};
 use crate::options::Mode;
 use crate::store::Store;
@@ -15,8 +15,8 @@ const WHAT: &str = "a store";
 /// A store open for reading as it shows itself, for another process: the snapshots of all its signals.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct StoreSnapshot {
-    origin: Origin,
-    signals: Vec<Shown>,
+    origin: StoreCommit,
+    signals: Vec<SignalRecord>,
 }
 
 impl StoreSnapshot {
@@ -76,12 +76,12 @@ impl Store {
         }
         let shared = self.shared();
         loop {
-            let origin = Origin::of(shared)?;
+            let origin = StoreCommit::of(shared)?;
             let catalogue = shared.backend.catalogue()?;
             let mut signals = Vec::with_capacity(catalogue.len());
             for (id, _) in catalogue {
                 match shared.backend.state(id) {
-                    Ok(state) => signals.push(Shown::of(&state)),
+                    Ok(state) => signals.push(SignalRecord::of(&state)),
                     // To load one may need a later commit, which may have removed it.
                     Err(StoreError::SignalRemoved { .. })
                         if shared.backend.sequence()? != origin.sequence => {}

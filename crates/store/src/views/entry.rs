@@ -48,10 +48,12 @@ impl Entry {
         if self.builder.is_none() {
             let samples = StoredSamples::new(backend, state)?;
             let (built, stale) = self.record.trusted(boot);
-            if self.record.boot != boot {
-                self.files.remove_unsynced(built, stale, &samples)?;
+            if self.files.are_there()? {
+                if self.record.boot != boot {
+                    self.files.remove_unsynced(built, stale, &samples)?;
+                }
+                self.files.remove_short_levels(built)?;
             }
-            self.files.remove_short_levels(built)?;
             let mut builder = Builder::open(
                 state.meta.dtype,
                 built,

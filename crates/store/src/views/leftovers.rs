@@ -9,6 +9,12 @@ use crate::StoreError;
 use crate::engine::io::IoContext;
 
 impl Files {
+    /// Whether there may be any: most short signals have no views.
+    pub(crate) fn are_there(&self) -> Result<bool, StoreError> {
+        let found = self.media.stat(&self.folder);
+        Ok(found.at("look at", &self.folder)?.is_some())
+    }
+
     /// Removes the shards of which no row is durable: their heads may be torn. Durable are rows of samples below `synced`, but
     /// for those that changed since, in `stale`. What is removed is built again, or reads as a gap.
     pub(crate) fn remove_unsynced(

@@ -47,7 +47,7 @@ fn examples() -> Vec<(TaskletError, &'static [&'static str])> {
             TaskletError::Cycle {
                 path: "\"t\" needs \"u\" needs \"t\"".into(),
             },
-            &["\"t\" needs \"u\"", "take one"],
+            &["\"t\" needs \"u\"", "remove one"],
         ),
         (
             TaskletError::NobodyWrites {
@@ -168,7 +168,7 @@ fn examples() -> Vec<(TaskletError, &'static [&'static str])> {
                 worker: 3,
                 source: io(),
             },
-            &["worker 3", "no luck", "set a smaller workers="],
+            &["worker thread 3", "no luck", "set a smaller workers="],
         ),
         (
             TaskletError::Store(StoreError::NoSuchEvent {

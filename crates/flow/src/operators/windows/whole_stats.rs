@@ -10,22 +10,22 @@ use super::stats::{BoundState, ToI64};
 use crate::{OpError, OpErrorKind, PartialResult};
 
 /// What is known of some samples, and how it is added up.
-pub(super) trait Total: Statistic<Extreme: ToI64 + Sample> {
+pub(super) trait Mergeable: Statistic<Extreme: ToI64 + Sample> {
     /// Whether the result does not depend on where samples were cut.
     const EXACT: bool;
 
     /// The total of `one` and of later samples.
-    fn join(one: &mut Running<Self>, later: &Running<Self>);
+    fn join(one: &mut RunningSummary<Self>, later: &RunningSummary<Self>);
 }
 
 /// Samples of one part: those of earlier tasks, and those of the current.
 #[derive(Clone)]
-pub(super) struct Running<T: Statistic> {
+pub(super) struct RunningSummary<T: Statistic> {
     before: Summary<T::Extreme>,
     now: Accumulator<T>,
 }
 
-impl<T: Statistic> Running<T> {
+impl<T: Statistic> RunningSummary<T> {
     fn new() -> Self {
         Self {
             before: Summary::EMPTY,
@@ -40,19 +40,19 @@ impl<T: Statistic> Running<T> {
 
 macro_rules! total {
     (exact: $($integer:ty)*; rounded: $($other:ty)*) => {
-        $(impl Total for $integer {
+        $(impl Mergeable for $integer {
             const EXACT: bool = true;
 
-            fn join(one: &mut Running<Self>, later: &Running<Self>) {
+            fn join(one: &mut RunningSummary<Self>, later: &RunningSummary<Self>) {
                 one.before = one.before.merge(&later.before);
                 one.now.append(&later.now);
             }
         })*
-        $(impl Total for $other {
+        $(impl Mergeable for $other {
             const EXACT: bool = false;
 
-            fn join(one: &mut Running<Self>, later: &Running<Self>) {
-                *one = Running {
+            fn join(one: &mut RunningSummary<Self>, later: &RunningSummary<Self>) {
+                *one = RunningSummary {
                     before: one.summary().merge(&later.summary()),
                     now: Accumulator::new(),
                 };
@@ -73,9 +73,9 @@ pub(super) fn is_exact(dtype: DType) -> bool {
 
 /// Consecutive samples that make one row.
 #[derive(Clone)]
-struct Part<T: Statistic> {
+struct StatsRow<T: Statistic> {
     range: Range<i64>,
-    running: Running<T>,
+    running: RunningSummary<T>,
     /// The part does not go on with the samples of the task before.
     begins: bool,
 }
@@ -95,29 +95,29 @@ pub(super) trait WholeStats: Send {
     fn finish(&mut self, bound: &mut BoundState);
 }
 
-struct Parts<T: Statistic> {
-    parts: Vec<Part<T>>,
+struct StatsRows<T: Statistic> {
+    parts: Vec<StatsRow<T>>,
     begins: bool,
 }
 
 /// Totals of a dtype.
 pub(super) fn whole_stats(dtype: DType) -> Box<dyn WholeStats> {
-    dispatch!(dtype, T => Box::new(Parts::<T> {
+    dispatch!(dtype, T => Box::new(StatsRows::<T> {
         parts: Vec::new(),
         begins: false,
     }))
 }
 
-impl<T: Total> WholeStats for Parts<T> {
+impl<T: Mergeable> WholeStats for StatsRows<T> {
     fn push(&mut self, samples: &SigSeg) -> Result<(), OpError> {
         if samples.is_empty() {
             return Ok(());
         }
         let begins = std::mem::take(&mut self.begins);
         if begins || self.parts.is_empty() {
-            self.parts.push(Part {
+            self.parts.push(StatsRow {
                 range: samples.start()..samples.end(),
-                running: Running::new(),
+                running: RunningSummary::new(),
                 begins,
             });
         }
@@ -147,12 +147,12 @@ impl<T: Total> WholeStats for Parts<T> {
     }
 
     fn combine(&mut self, next: &PartialResult) -> Result<(), OpError> {
-        let (parts, ends) = next
-            .get::<(Vec<Part<T>>, bool)>()
-            .ok_or(OpErrorKind::WrongItem {
-                expected: "a partial result of stats",
-                got: "another partial result",
-            })?;
+        let (parts, ends) =
+            next.get::<(Vec<StatsRow<T>>, bool)>()
+                .ok_or(OpErrorKind::WrongItem {
+                    expected: "a partial result of stats",
+                    got: "another partial result",
+                })?;
         for part in parts {
             let begins = std::mem::take(&mut self.begins) || part.begins;
             match self.parts.last_mut().filter(|_| !begins) {
@@ -183,7 +183,7 @@ pub(crate) fn partial_of_view(
     range: Range<i64>,
 ) -> Result<PartialResult, OpError> {
     dispatch!(dtype, T => {
-        let mut running = Running::<T>::new();
+        let mut running = RunningSummary::<T>::new();
         let least = view.min.samples::<<T as Statistic>::Extreme>();
         let greatest = view.max.samples::<<T as Statistic>::Extreme>();
         let (Some(least), Some(greatest)) = (least, greatest) else {
@@ -196,7 +196,7 @@ pub(crate) fn partial_of_view(
             let column = Summary { min, max, count, ..Summary::EMPTY };
             running.before = running.before.merge(&column);
         }
-        let part = Part { range, running, begins: false };
+        let part = StatsRow { range, running, begins: false };
         let bytes = size_of_val(&part) as u64;
         Ok(PartialResult::new((vec![part], false), bytes))
     })
