@@ -293,3 +293,29 @@ def test_every_task_may_bring_its_data_set(store: iso.Store) -> None:
         data = pickle.dumps([windows, store["x"]])
         for back, signal in threads.map(pickle.loads, [data] * 32):
             assert back[2] == windows[2] and signal.end_index == 950
+
+
+def test_statistics_of_an_unpickled_plan_are_those_of_its_snapshot(tmp_path: Path) -> None:
+    x = np.random.default_rng(2).integers(-1000, 1000, 2_000_000).astype("i2")
+    x[500] = 30_000
+    with iso.open(tmp_path / "a.iso", "x") as store:
+        signal = store.create("p", dtype="i2", rate=1000)
+        signal.append(x)
+        store.commit()
+        with iso.open(tmp_path / "a.iso") as reader:
+            plan = iso.scan(reader["p"]).stats("min", "max", "count")
+            assert "stored views" in plan.explain()
+            first = pickle.dumps(plan)
+            signal.mark_invalid(490, 510)
+            store.commit()
+            reader.refresh()
+            second = pickle.dumps(iso.scan(reader["p"]).stats("min", "max", "count"))
+        before, after = pickle.loads(first), pickle.loads(second)
+        for optimise in (True, False):
+            table = before.collect(optimise=optimise)
+            assert (table["max"].tolist(), table["count"].tolist()) == ([30_000], [2_000_000])
+            table = after.collect(optimise=optimise)
+            assert (table["max"].tolist(), table["count"].tolist()) == ([x[x < 30_000].max()], [2_000_000 - 20])
+        # Two snapshots of one signal are two recordings.
+        old, new = iso.collect(before, after)
+        assert (old["count"][0], new["count"][0]) == (2_000_000, 1_999_980)

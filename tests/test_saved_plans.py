@@ -41,6 +41,38 @@ def test_a_view_reads_the_runs_own_windows_inside_what_is_asked(store: iso.Store
 
 
 @given(st.data())
+@settings(max_examples=60, deadline=None)
+def test_parts_of_a_plan_over_a_selection_have_its_windows(
+    tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
+) -> None:
+    with iso.open(tmp_path_factory.mktemp("s") / "x.iso", "x") as store:
+        signal = store.create("x", dtype="i4", rate=10)
+        signal.append(np.arange(400, dtype="i4"))
+        signal.append_gap(samples=7)
+        signal.append(np.arange(407, 900, dtype="i4"))
+        store.commit()
+        start = data.draw(st.integers(0, 500))
+        end = data.draw(st.integers(start + 1, 900))
+        window, hop = data.draw(st.integers(1, 60)), data.draw(st.integers(1, 80))
+        # Each sample is its index, so windows say where they begin.
+        plan = iso.scan(signal[start:end]).rewindow(window, hop).map(lambda s: s.min())
+        store.save_plan("part", plan)
+        saved: Any = store["part"]
+        starts = plan.collect()[:, 0]
+        expected = []
+        for first, behind in ((0, 400), (407, 900)):
+            first, behind = max(first, start), min(behind, end)  # noqa: PLW2901
+            expected += range(first, behind - window + 1, hop)
+        assert starts.tolist() == expected
+        a = data.draw(st.integers(0, 900))
+        b = data.draw(st.integers(a, 900))
+        inside = [one for one in expected if a <= one and one + window <= b]
+        part = saved[a:b].plan
+        for workers in (1, 3):
+            assert part.collect(workers=workers)[:, 0].tolist() == inside
+
+
+@given(st.data())
 @settings(max_examples=100, deadline=None)
 def test_a_part_of_a_view_is_the_plan_over_that_part(
     tmp_path_factory: pytest.TempPathFactory, data: st.DataObject

@@ -1102,7 +1102,7 @@ class GeneratedOperators(Chain):
         Parameters:
             names ("min" or "max" or "count" or "mean" or "std" or "var" or "rms"): Names of statistics, each once.
             per ("all" or "run"): Of samples: a row for "all" that is read, or for each "run", the samples between two
-                clock steps.
+                clock steps. A run that is read in pieces with another one between them has a row for each piece.
 
         Conventions:
             Values are in the signal's unit; for complex samples they are those of the magnitudes. "std" and "var" are

@@ -1,8 +1,8 @@
 """Plans saved in a store under a name, and read as signals of one's own.
 
 ``store.save_plan("stn_10/loud", plan)`` keeps the plan, not what it gives; ``store["stn_10/loud"]`` opens it as a
-read-only, lazy signal: asking for a range runs the plan over that range. Windows are the run's own that lie wholly
-inside it, as in `isochrony.scan` of a part.
+read-only, lazy signal: asking for a range runs the plan over that range. Its windows are those of the whole plan that lie
+wholly inside the range.
 
 They lie as text among the store's attributes (key `SAVED_PLANS`), so copies of the store have them, and other programs
 see them as what they are.
@@ -266,10 +266,10 @@ class SavedPlanPart:
         nodes = []
         for node in self.whole.saved["nodes"]:
             if node["op"] == "scan" and "signal" in node["of"]:
-                node = {**node, "range": self._range(node["of"]["signal"], node["range"])}
-            if node["op"] == "rewindow":
-                # Parts of a saved plan have its windows, wherever they begin.
-                node = {**node, "params": {**node["params"], "anchor": "run"}}
+                source = self.whole.store[node["of"]["signal"]]
+                # Windows are counted from the start of the selection, whatever part of it is read.
+                selection = {"ranges": [[source.start_index, source.end_index]], **node["of"]}
+                node = {**node, "of": selection, "range": self._range(node["of"]["signal"], node["range"])}
             nodes.append(node)
         whole = self.whole
         saved = {**whole.saved, "nodes": nodes}

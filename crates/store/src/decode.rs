@@ -1,6 +1,7 @@
 //! Reading shards that cannot be mapped: sealed ones, and those that another program wrote.
 //!
-//! Inner chunks are decoded and kept, up to 128 MiB for a store, in the order of their last use. Those of sealed signals
+//! Inner chunks are decoded and kept, up to 128 MiB for a store, in the order of their last use; 32 MiB more stay as memory to
+//! decode into. Those of sealed signals
 //! are decoded in place by their compressor's library; what other programs wrote, by `zarrs`. A sealed signal is read as
 //! its own `data/zarr.json` says; a flat one by what its metadata says, because whoever replaced a shard of it had to
 //! keep to that.

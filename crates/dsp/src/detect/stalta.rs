@@ -109,7 +109,7 @@ impl ClassicStaLta {
 
 /// Values whose ratios are computed together.
 const LANES: usize = 4;
-/// Values after which averages are looked at, whether they are subnormal.
+/// Values after which the averages are checked for subnormal numbers.
 const TILE: usize = 64;
 
 /// The ratios of full windows. Only the sums of blocks wait for the one before; the rest is done several at a time.
@@ -249,7 +249,7 @@ impl RecursiveStaLta {
     }
 
     /// Computes ratios as long as no average is subnormal, which is seen at the end: a look at each before the next one
-    /// would take longer than the rest. False: these are none.
+    /// would take longer than the rest. False if one is, and results are to be computed again with a look at each.
     fn run_normal<T: Real>(&mut self, values: &[T], results: &mut [T]) -> bool {
         let ([sta_gain, lta_gain], [mut sta, mut lta]) = (self.gains, self.averages);
         let (sta_rest, lta_rest) = (1.0 - sta_gain, 1.0 - lta_gain);

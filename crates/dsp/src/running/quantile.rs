@@ -8,7 +8,7 @@ use crate::DspError;
 ///
 /// Input: a stream of numbers. Output: for each the quantile of it and the W - 1 before it; at the beginning, of those
 /// that there are. Between two samples in order it is interpolated linearly, as NumPy's `quantile` does by default; exact
-/// but for that rounding. Each takes O(log W) comparisons, of short windows some vector instructions per 8 or 16 samples. The W
+/// but for that rounding. Each takes O(log W) comparisons; where windows are short, a few vector instructions per 8 or 16 numbers of the window. The W
 /// quantiles whose windows have a NaN are NaN; infinities are in order with the rest; between an infinity and a number
 /// lies the infinity, between two of them NaN.
 ///

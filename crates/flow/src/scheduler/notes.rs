@@ -1,5 +1,10 @@
 //! Explains results that are empty because nothing was read, or because no window fits into what was read.
 
+use std::ops::Range;
+
+use isochrony_store::Signal;
+use isochrony_time::civil;
+
 use crate::plan::Op;
 use crate::plan::graph::{Graph, GraphNode};
 use crate::{Declared, Report, operators::Rewindow};
@@ -33,26 +38,57 @@ fn note(graph: &Graph, report: &Report, at: usize, node: &GraphNode) -> Option<S
         Op::Scan {
             recording, range, ..
         } => {
-            let selected = match (range, recording.0.stored()) {
-                (Some(range), _) => !range.is_empty(),
-                (None, Some((_, Some(ranges)))) => ranges.iter().any(|range| !range.is_empty()),
-                _ => false,
-            };
-            let label = graph.label(at);
-            selected.then(|| {
-                format!("{label} read nothing: all of the selection lies in gaps or beyond the samples; `segments` of a selection says where it has samples")
-            })
+            let (signal, ranges) = recording.0.stored()?;
+            let asked = range.as_ref().map(std::slice::from_ref).or(ranges);
+            Some(format!(
+                "{} read nothing: {}",
+                graph.label(at),
+                why_nothing_was_read(signal, asked)
+            ))
         }
         Op::Apply { params, .. } if node.op.name() == Rewindow::DECLARATION.name && given > 0 => {
-            let window = params
-                .get("window")
-                .map(ToString::to_string)
-                .unwrap_or_default();
-            Some(format!(
-                "{} made no window: no gap-free range of the samples that it was given is {window} long; choose a shorter window, or tail=\"keep\" for short ones",
-                graph.label(at)
-            ))
+            let param = |name: &str| params.get(name).map(ToString::to_string);
+            let window = param("window").unwrap_or_default();
+            let label = graph.label(at);
+            let counted_from_run = params.get("anchor").is_some_and(|anchor| anchor == "run");
+            Some(match counted_from_run {
+                true => format!(
+                    "{label} made no window: none of those that are counted from the start of the gap-free range lies \
+                     wholly in what was read; read more, choose a window shorter than {window}, or count windows from \
+                     what is read"
+                ),
+                false => format!(
+                    "{label} made no window: no gap-free range of the samples that it was given has {window} of them; \
+                     choose a shorter window, or select more"
+                ),
+            })
         }
         _ => None,
     }
+}
+
+fn why_nothing_was_read(signal: &Signal, asked: Option<&[Range<i64>]>) -> String {
+    let name = signal.name();
+    let (start, end) = (signal.start_index(), signal.end_index());
+    if signal.sample_count() == 0 {
+        return format!("signal {name:?} has no samples; append or import some first");
+    }
+    let inside = |range: &Range<i64>| range.start.max(start) < range.end.min(end);
+    if asked.is_some_and(|ranges| ranges.iter().any(inside)) {
+        return "all of the selection lies in gaps; `segments` of a selection says where it has samples".into();
+    }
+    let time = |index: i64| {
+        signal
+            .time_of(index)
+            .ok()
+            .map(|time| civil::format(time.value))
+    };
+    let times = match (time(start), time(end - 1)) {
+        (Some(first), Some(last)) => format!(", from {first} to {last}"),
+        _ => String::new(),
+    };
+    format!(
+        "the selection has none of the samples of {name:?}, which has indices {start} to {}{times}; select some of these",
+        end - 1
+    )
 }

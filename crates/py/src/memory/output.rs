@@ -75,10 +75,11 @@ impl<'py> OutputArray<'py> {
         if len == 0 {
             return Some(&mut []);
         }
-        // SAFETY: `new` found a C-contiguous, aligned, writable 1-D array of T in native byte order, so `len` elements
-        // lie at `data`, which is not null; any bytes are a T. The array is referenced as long as `self` lives, so NumPy
-        // neither frees nor resizes its memory. That nobody uses it meanwhile is the documented duty of the caller, as
-        // for every function with `out=`.
+        // SAFETY: `new` found a C-contiguous, aligned, writable 1-D array of T in native byte order, and `undefined` made
+        // one, so `len` elements lie at `data`, which is not null; any bytes are a T, and those of `undefined` are written
+        // before they are read. The array is referenced as long as `self` lives, so NumPy neither frees nor resizes its
+        // memory. That nobody uses an array of the caller's meanwhile is his documented duty, as for every function with
+        // `out=`; one that `undefined` made nobody else knows.
         Some(unsafe {
             let data = (*self.array.as_array_ptr()).fields.data.cast::<T>();
             std::slice::from_raw_parts_mut(data, len)

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use isochrony_flow::{PlanError, Segments, SentObject, SharedRecording, StoredRecording};
 use isochrony_segment::SigSeg;
-use isochrony_store::Signal as StoreSignal;
+use isochrony_store::{Signal as StoreSignal, SignalSnapshot};
 use isochrony_time::{Fixed, TimebaseId};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList};
@@ -181,10 +181,12 @@ impl NativePlan {
                 SIGNAL => {
                     let (bytes, opening): (Bound<'_, PyBytes>, Opening) = object.extract()?;
                     let (shared, signal) = decoded(&bytes, opening)?;
+                    // Recordings of different snapshots are different, also where one store shows both.
+                    let commit = SignalSnapshot::from_bytes(bytes.as_bytes())?.sequence();
                     Ok(ReceivedObject::Signal {
                         signal,
                         store: shared.store.path().to_owned(),
-                        commit: shared.store.sequence()?,
+                        commit,
                     })
                 }
                 SAMPLES => {

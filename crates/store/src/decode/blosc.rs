@@ -17,8 +17,9 @@ pub(super) fn decompress(frame: &[u8], content: &mut [u8]) -> Result<usize, Stri
     if valid != 0 {
         return Err("it is no Blosc frame".into());
     }
-    // SAFETY: the frame is valid and as long as its header says, so nothing behind it is read; at most `content.len()`
-    // bytes of `content`, which nobody else refers to, are written. The call uses no state of the library's and one
+    // SAFETY: the library guarantees that a frame which `blosc_cbuffer_validate` accepts can be decompressed without
+    // reading outside of it, whatever offsets it has inside. At most `content.len()` bytes of `content`, which nobody else
+    // refers to, are written. The call uses no state of the library and one
     // thread, this one.
     let filled = unsafe {
         blosc_src::blosc_decompress_ctx(

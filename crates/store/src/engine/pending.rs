@@ -1,7 +1,10 @@
 //! What waits for the next commit.
 
+use std::sync::Arc;
+
 use super::Engine;
 use super::slot::SlotInner;
+use crate::error::StoreError;
 use crate::op::SignalId;
 use crate::state::SignalState;
 
@@ -26,6 +29,17 @@ impl Engine {
         let slots = active.iter().filter_map(|id| shared.slot(*id));
         let pending = slots.filter_map(|slot| slot.lock().pending_samples());
         pending.collect()
+    }
+
+    /// The state of a signal at the last commit; None if it was created since.
+    pub(crate) fn committed_state(
+        &self,
+        id: SignalId,
+    ) -> Result<Option<Arc<SignalState>>, StoreError> {
+        let slot = self.shared.existing(id)?;
+        let mut slot = slot.lock();
+        let committed = slot.committed_state(&*self.shared.media)?;
+        Ok(committed.filter(|_| !slot.created))
     }
 
     /// Whether changes of one signal wait for a commit.

@@ -231,7 +231,7 @@ impl Selection {
     }
 }
 
-/// Samples at a time: small beside what a page fault or a check for interrupts costs, and soon done.
+/// Samples at a time: enough that a check for interrupts costs little beside them, and few enough that one comes soon.
 const PIECE: i64 = 1 << 18;
 
 /// Values of a segment in its unit; real ones of real samples, complex ones of complex samples.

@@ -9,7 +9,7 @@ use crate::error::{SnapshotError, StoreError};
 use crate::options::Mode;
 use crate::store::Store;
 
-/// It, in messages.
+/// Names a store in messages.
 const WHAT: &str = "a store";
 
 /// A store open for reading as it shows itself, for another process: the snapshots of all its signals.

@@ -146,7 +146,8 @@ impl Keeper {
                 return result;
             }
             attempts += 1;
-            backend.refresh()?;
+            // What a snapshot shows stays as it is.
+            backend.take_in_commits()?;
         }
     }
 }

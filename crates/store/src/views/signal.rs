@@ -92,6 +92,17 @@ pub(super) fn real<P: isochrony_segment::Sample>(value: P) -> f64 {
 }
 
 impl Signal {
+    /// Index up to which stored views are believed now. Views of what lies behind are computed from samples.
+    ///
+    /// # Errors
+    /// [`StoreError::Closed`], [`StoreError::Io`].
+    pub fn views_reach(&self) -> Result<i64, StoreError> {
+        let shared = self.shared();
+        shared
+            .views
+            .with_source(&shared.backend, self.id(), |source, _| Ok(source.built))
+    }
+
     /// Statistics of a stretch in about `pixels` columns (1 to 1,000,000), whatever it spans.
     ///
     /// The columns divide what the span holds of each run in proportion; inner edges are moved down to borders of

@@ -9,6 +9,7 @@ mod replayed_marks;
 mod sent;
 mod snapshots;
 mod tables;
+mod views;
 mod windows;
 
 use isochrony_segment::DType;

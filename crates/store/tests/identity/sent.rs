@@ -218,6 +218,28 @@ fn a_store_shows_the_signals_that_it_showed_until_it_is_refreshed() {
 }
 
 #[test]
+fn a_view_of_a_store_that_was_sent_leaves_it_as_it_was() {
+    let (_folder, store) = on_disk();
+    let writer = store.create("x", &options(1)).unwrap();
+    writer.append(&samples(1, 3_000_000)).unwrap();
+    store.commit(true).unwrap();
+    store.checkpoint().unwrap();
+    let bytes = {
+        let reader = Store::open(store.path(), Mode::Read).unwrap();
+        store_bytes(&reader)
+    };
+    let sent = StoreSnapshot::from_bytes(&bytes).unwrap().open().unwrap();
+    let signal = sent.signal("x").unwrap();
+    store.rename("x", "y").unwrap();
+    writer.append(&samples(1, 1000)).unwrap();
+    store.commit(true).unwrap();
+    let view = signal.view(0..3_000_000, 10).unwrap();
+    assert_eq!(view.columns.count.iter().sum::<u64>(), 3_000_000);
+    assert_eq!(sent.names().unwrap(), ["x"]);
+    assert_eq!(sent.signal("x").unwrap().end_index(), 3_000_000);
+}
+
+#[test]
 fn a_store_that_is_not_there_or_another_one_is_told() {
     let (folder, store) = on_disk();
     let writer = recorded(&store);

@@ -54,7 +54,8 @@ operator! {
     pub struct Stats = "stats" (Inputs::Exactly(1)) {
         /// Names of statistics, each once.
         names: Vec<String> = "list" { choices: &Stat::NAMES },
-        /// Of samples: a row for "all" that is read, or for each "run", the samples between two clock steps.
+        /// Of samples: a row for "all" that is read, or for each "run", the samples between two clock steps. A run that is
+        /// read in pieces with another one between them has a row for each piece.
         per: String = "text" { choices: &["all", "run"], default: || json!("all") },
     }
     state {

@@ -127,11 +127,13 @@ impl<T: Mergeable> WholeStats for StatsRows<T> {
                 got: "other",
             })
         };
-        let whole = samples.materialise()?;
-        let values = whole.as_contiguous::<T>().ok_or_else(wrong)?;
+        if samples.dtype() != T::DTYPE {
+            return Err(wrong());
+        }
         if let Some(part) = self.parts.last_mut() {
             part.range = part.range.start.min(samples.start())..part.range.end.max(samples.end());
-            part.running.now.push(values);
+            // However the samples are cut: an accumulator does not depend on that.
+            samples.visit::<T>(|values| part.running.now.push(values))?;
         }
         Ok(())
     }

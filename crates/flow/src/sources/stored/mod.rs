@@ -41,6 +41,11 @@ use extremes::ExtremesRecording;
 use pass::{PreviousEnd, StoredPass};
 use snapshot::StoredSnapshot;
 
+/// Most ranges of a selection whose extremes are looked up in views.
+const MOST_VIEWED_RANGES: usize = 64;
+/// Most bytes of samples that are read where views are looked up and reach less far.
+const MOST_UNVIEWED_BYTES: u64 = 64 << 20;
+
 /// A signal of a store, or ranges of it, as a recording.
 ///
 /// ```no_run
@@ -224,6 +229,7 @@ impl StoredRecording {
             pending: None,
             announces_start: false,
             selected_from: None,
+            selection: None,
         }
     }
 
@@ -250,6 +256,11 @@ impl StoredRecording {
 }
 
 impl StoredRecording {
+    /// The selection, if a scan reads only a range of it: windows are counted from its first sample all the same.
+    fn narrowed(&self, range: Option<&Range<i64>>) -> Option<Arc<[Range<i64>]>> {
+        range.and(self.ranges.as_deref()).map(Arc::from)
+    }
+
     fn parts(
         &self,
         signal: &Signal,
@@ -282,16 +293,20 @@ impl Recording for StoredRecording {
     }
 
     fn open(&self, range: Option<Range<i64>>, segment: u64) -> Result<Box<dyn Source>, OpError> {
+        let selection = self.narrowed(range.as_ref());
         let (signal, parts) = self.now(range)?;
-        Ok(Box::new(self.pass_over(signal, parts, None, segment)?))
+        let mut pass = self.pass_over(signal, parts, None, segment)?;
+        pass.selection = selection;
+        Ok(Box::new(pass))
     }
 
     fn snapshot(&self, range: Option<Range<i64>>) -> Result<Option<Arc<dyn Snapshot>>, OpError> {
+        let selection = self.narrowed(range.as_ref());
         let (signal, parts) = self.now(range)?;
         // One strategy for the whole scan, not one per portion.
         let strategy = (self.io).unwrap_or_else(|| choose(&signal, &parts));
         let stored = self.clone().io(strategy);
-        Ok(Some(StoredSnapshot::new(stored, signal, parts)))
+        Ok(Some(StoredSnapshot::new(stored, signal, parts, selection)))
     }
 
     fn is_splittable(&self) -> bool {
@@ -336,7 +351,16 @@ impl Recording for StoredRecording {
     }
 
     fn extremes(&self) -> Option<SharedRecording> {
-        Some(SharedRecording::new(ExtremesRecording(self.clone())))
+        // Views are those of the newest commit, and looking them up takes longer than reading a few samples.
+        let many = |ranges: &Vec<Range<i64>>| ranges.len() > MOST_VIEWED_RANGES;
+        if self.pinned.is_some() || self.ranges.as_ref().is_some_and(many) {
+            return None;
+        }
+        // What lies behind the views one thread reads, and shows no progress.
+        let behind = self.signal.end_index() - self.signal.views_reach().ok()?;
+        let bytes = behind.max(0).unsigned_abs() * self.signal.dtype().size() as u64;
+        (bytes <= MOST_UNVIEWED_BYTES)
+            .then(|| SharedRecording::new(ExtremesRecording(self.clone())))
     }
 
     fn clock(&self) -> Option<Arc<dyn Clock>> {

@@ -1,6 +1,7 @@
 //! One pass over parts of a stored signal.
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use isochrony_segment::StreamId;
 use isochrony_store::{Reading, Signal, SignalReader, Stretch};
@@ -32,6 +33,15 @@ pub(crate) struct StoredPass {
     pub(super) announces_start: bool,
     /// Where the selected part begins of which this pass reads a portion.
     pub(super) selected_from: Option<i64>,
+    /// The selection, if this pass reads less than it.
+    pub(super) selection: Option<Arc<[Range<i64>]>>,
+}
+
+/// Where the selected range begins in which an index lies, if it lies in one.
+pub(super) fn selection_start(selection: Option<&[Range<i64>]>, index: i64) -> i64 {
+    let ranges = selection.unwrap_or_default().iter();
+    let around = ranges.filter(|range| range.contains(&index));
+    around.map(|range| range.start).max().unwrap_or(index)
 }
 
 impl StoredPass {
@@ -67,7 +77,9 @@ impl StoredPass {
             let why = why.map(|before| self.between(before, range.start, run));
             let announced = std::mem::take(&mut self.announces_start) || !continues;
             let anchor = first_contiguous(&self.signal, range.start, run);
-            let first = self.selected_from.unwrap_or(range.start).max(anchor);
+            let first = (self.selected_from)
+                .unwrap_or_else(|| selection_start(self.selection.as_deref(), range.start))
+                .max(anchor);
             let origin = RangeOrigin { anchor, first };
             self.contiguous = range;
             // Selected ranges can be adjacent: that is no break.

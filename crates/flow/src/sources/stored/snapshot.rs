@@ -8,6 +8,7 @@ use isochrony_time::civil;
 
 use super::pass::{
     PreviousEnd, StoredPass, first_contiguous, first_sample, samples_end, samples_in,
+    selection_start,
 };
 use super::prefetch::PrefetchingOpener;
 use crate::sources::snapshot::align_to_grain;
@@ -21,10 +22,17 @@ pub(crate) struct StoredSnapshot {
     stored: StoredRecording,
     signal: Signal,
     parts: Vec<Stretch>,
+    /// The selection, if the parts are less than it.
+    selection: Option<Arc<[Range<i64>]>>,
 }
 
 impl StoredSnapshot {
-    pub(crate) fn new(stored: StoredRecording, signal: Signal, asked: Vec<Stretch>) -> Arc<Self> {
+    pub(crate) fn new(
+        stored: StoredRecording,
+        signal: Signal,
+        asked: Vec<Stretch>,
+        selection: Option<Arc<[Range<i64>]>>,
+    ) -> Arc<Self> {
         // Adjacent ranges of a run are one part, as in a single pass.
         let mut parts: Vec<Stretch> = Vec::new();
         for part in asked {
@@ -39,7 +47,13 @@ impl StoredSnapshot {
             stored,
             signal,
             parts,
+            selection,
         })
+    }
+
+    /// Where the selected part begins.
+    fn selected_from(&self, part: &Stretch) -> i64 {
+        selection_start(self.selection.as_deref(), part.range.start)
     }
 
     fn first_sample(&self, index: i64) -> i64 {
@@ -124,7 +138,7 @@ impl StoredSnapshot {
         let pass = self
             .stored
             .pass_with(reader, self.signal.clone(), parts, before, segment);
-        pass.for_portion_of(self.parts[portion.part].range.start)
+        pass.for_portion_of(self.selected_from(&self.parts[portion.part]))
     }
 }
 
@@ -158,7 +172,7 @@ impl IndexedSnapshot for StoredSnapshot {
         let first = self.sample_from(range.start);
         let origin_of = |index: i64, part: &Stretch| {
             let anchor = first_contiguous(&self.signal, index, part.run);
-            let first = part.range.start.max(anchor);
+            let first = self.selected_from(part).max(anchor);
             RangeOrigin { anchor, first }
         };
         let origin = match (last, first) {
@@ -220,7 +234,7 @@ impl Snapshot for StoredSnapshot {
         let pass = self
             .stored
             .pass_over(self.signal.clone(), parts, before, segment)?;
-        let selected_from = self.parts[portion.part].range.start;
+        let selected_from = self.selected_from(&self.parts[portion.part]);
         Ok(Box::new(pass.for_portion_of(selected_from)))
     }
 
