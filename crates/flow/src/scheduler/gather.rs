@@ -361,6 +361,10 @@ impl Operator for PartialCombiner {
         self.0.finish(port, out)
     }
 
+    fn progress(&mut self, port: Port, upto: i64) -> i64 {
+        self.0.progress(port, upto)
+    }
+
     fn result(&mut self) -> Option<crate::PlanOutput> {
         self.0.result()
     }
