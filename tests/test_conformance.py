@@ -13,7 +13,7 @@ import zarr
 import isochrony as iso
 from isochrony import StoreError
 
-DTYPES = ["bool", "i1", "i2", "i4", "i8", "u1", "u2", "f4", "f8", "c8", "c16"]
+DTYPES = ["bool", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "f4", "f8", "c8", "c16"]
 GAP = 70_001
 
 

@@ -93,7 +93,7 @@ def test_remainders_are_numpys_bits(name: str, x: Array) -> None:
 
 @given(
     st.sampled_from(["%", "//", "fmod"]),
-    st.sampled_from(["i1", "i2", "i4", "i8", "u1", "u2"]),
+    st.sampled_from(["i1", "i2", "i4", "i8", "u1", "u2", "u4"]),
     st.data(),
 )
 @settings(max_examples=300, deadline=None)

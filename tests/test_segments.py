@@ -12,7 +12,7 @@ from hypothesis import given, settings
 
 import isochrony as iso
 
-DTYPES = ["?", "i1", "i2", "i4", "i8", "u1", "u2", "f4", "f8", "c8", "c16"]
+DTYPES = ["?", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "f4", "f8", "c8", "c16"]
 dtypes = st.sampled_from(DTYPES)
 
 

@@ -133,7 +133,7 @@ def test_inputs_are_as_selections_are(tmp_path: Path) -> None:
 
     with iso.open(tmp_path / "a.iso", "x") as store:
         chance = np.random.default_rng(3)
-        for dtype in ("?", "i1", "i2", "i4", "i8", "u1", "u2", "f4", "f8", "c8", "c16"):
+        for dtype in ("?", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "f4", "f8", "c8", "c16"):
             writer = store.create(dtype.replace("?", "b"), dtype=dtype, rate="100/3", start="2010-03-01")
             for _ in range(3):
                 writer.append(chance.integers(0, 100, 50).astype(dtype))

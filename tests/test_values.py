@@ -51,7 +51,7 @@ def test_integer_dtypes_round_half_to_even(counted: iso.Signal, dtype: str) -> N
     np.testing.assert_array_equal(counted[2:6].values(7, dtype=dtype), [0, 7, 7, 1])
 
 
-@pytest.mark.parametrize("stored", ["?", "i1", "i2", "i4", "i8", "u1", "u2", "f4", "f8", "c8", "c16"])
+@pytest.mark.parametrize("stored", ["?", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "f4", "f8", "c8", "c16"])
 def test_every_stored_dtype_is_read_as_itself_and_as_floats(store: iso.Store, stored: str) -> None:
     rng = np.random.default_rng(3)
     kind = np.dtype(stored).kind

@@ -86,7 +86,7 @@ def test_any_number_of_workers_gives_the_same_bits(pressure: iso.Signal) -> None
 def test_blocks_of_any_type_and_overlap_arrive_as_they_are() -> None:
     chance = np.random.default_rng(11)
     expected, plans = [], []
-    for dtype in ("?", "i1", "i2", "i4", "i8", "u1", "u2", "f4", "f8", "c8", "c16"):
+    for dtype in ("?", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "f4", "f8", "c8", "c16"):
         window, hop = (int(n) for n in chance.integers(1, 40, 2))
         x = chance.integers(0, 100, int(chance.integers(40, 3000))).astype(dtype)
         rows = np.lib.stride_tricks.sliding_window_view(x, window)[::hop]

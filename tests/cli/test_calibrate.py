@@ -160,7 +160,7 @@ def test_a_disk_whose_number_has_changed_is_known_again(settings: Path, tmp_path
 def test_samples_of_every_type_are_predicted(settings: Path, tmp_path: Path) -> None:
     machine.save(machine.calibrate(tmp_path, size=4 << 20, repeats=2))
     store = iso.open(tmp_path / "a.iso", "x")
-    for dtype in ("?", "i1", "i4", "i8", "u1", "u2", "f4", "f8", "c8", "c16"):
+    for dtype in ("?", "i1", "i4", "i8", "u1", "u2", "u4", "f4", "f8", "c8", "c16"):
         writer = store.create(f"p_{dtype.strip('?')}", dtype=dtype, rate=1000)
         writer.append(np.zeros(1000, dtype))
     store.commit()

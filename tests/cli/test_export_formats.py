@@ -24,7 +24,7 @@ def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         for dtype in ("i1", "i2", "i4", "f4", "f8"):
             signal = store.create(f"take/{dtype}", dtype=dtype, rate=8000, start="2024-05-01", scale=0.5, unit="Pa")
             signal.append((rng.uniform(-100, 100, 4000)).astype(dtype))
-        for dtype in ("?", "u1", "u2", "i8", "c8"):
+        for dtype in ("?", "u1", "u2", "u4", "i8", "c8"):
             store.create(f"odd/{dtype.replace('?', 'bool')}", dtype=dtype, rate=8000).append(np.ones(10, dtype))
         slow = store.create("odd/slow", dtype="i2", rate=Fraction(1, 60))
         slow.append(np.arange(10, dtype="i2"))

@@ -54,7 +54,7 @@ def test_all_digests_in_one_pass() -> None:
     assert out.decode().splitlines() == [f"{digest}  {name}" for name, digest in DIGESTS.items()]
 
 
-DTYPES = [f"{order}{kind}" for kind in ("i1", "i2", "i4", "i8", "u1", "u2", "f4", "f8") for order in "<>"]
+DTYPES = [f"{order}{kind}" for kind in ("i1", "i2", "i4", "i8", "u1", "u2", "u4", "f4", "f8") for order in "<>"]
 
 
 def samples(dtype: str) -> np.ndarray[Any, Any]:

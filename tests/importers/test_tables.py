@@ -331,7 +331,7 @@ def test_parquet_rejects_a_truncated_file(tmp_path: Path) -> None:
 # --- NumPy
 
 
-@pytest.mark.parametrize("dtype", ["?", "i1", "<i2", ">i2", "i4", "i8", "u1", "u2", "<f4", ">f8", "c8", "c16"])
+@pytest.mark.parametrize("dtype", ["?", "i1", "<i2", ">i2", "i4", "i8", "u1", "u2", "u4", "<f4", ">f8", "c8", "c16"])
 def test_numpy_arrays_of_every_type(tmp_path: Path, dtype: str) -> None:
     values = np.random.default_rng(1).integers(0, 100, 1000).astype(dtype)
     path = tmp_path / "a.npy"
@@ -359,7 +359,7 @@ def test_numpy_needs_a_rate(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "values", [np.zeros((2, 2, 2)), np.zeros(0), np.float64(3), np.array(["a"]), np.zeros(3, "u4")]
+    "values", [np.zeros((2, 2, 2)), np.zeros(0), np.float64(3), np.array(["a"]), np.zeros(3, "u8")]
 )
 def test_numpy_rejects_other_shapes_and_types(tmp_path: Path, values: np.ndarray) -> None:
     path = tmp_path / "a.npy"

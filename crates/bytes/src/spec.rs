@@ -21,7 +21,7 @@ use crate::search::{Search, search};
 use crate::{BytesError, compress, stats};
 
 /// What messages say of dtypes.
-pub(crate) const DTYPES: &str = "one of i1 i2 i4 i8 u1 u2 f4 f8, with < or > before it";
+pub(crate) const DTYPES: &str = "one of i1 i2 i4 i8 u1 u2 u4 f4 f8, with < or > before it";
 
 const KNOWN: &str = "stats:DTYPE, md5, sha256, sha512, blake3, xxh3, xxh3-128, crc32c, zstd[:LEVEL], gzip[:LEVEL], unzstd, gunzip, convert:DTYPE:DTYPE, count:PATTERN, find:PATTERN";
 

@@ -70,10 +70,6 @@ pub(crate) const fn component(dtype: DType) -> DType {
     }
 }
 
-const fn is_unsigned(dtype: DType) -> bool {
-    matches!(dtype, DType::U8 | DType::U16)
-}
-
 /// NumPy's `promote_types`.
 pub(crate) fn promote_types(a: DType, b: DType) -> DType {
     if a == b {
@@ -82,13 +78,14 @@ pub(crate) fn promote_types(a: DType, b: DType) -> DType {
     match (a, b) {
         (DType::Bool, other) | (other, DType::Bool) => other,
         _ if a.is_integer() && b.is_integer() => {
-            if is_unsigned(a) == is_unsigned(b) {
+            if a.is_unsigned() == b.is_unsigned() {
                 return if a.size() > b.size() { a } else { b };
             }
-            let (unsigned, signed) = if is_unsigned(a) { (a, b) } else { (b, a) };
+            let (unsigned, signed) = if a.is_unsigned() { (a, b) } else { (b, a) };
             let least = match unsigned {
                 DType::U8 => DType::I16,
-                _ => DType::I32,
+                DType::U16 => DType::I32,
+                _ => DType::I64,
             };
             if signed.size() > least.size() {
                 signed
@@ -98,7 +95,7 @@ pub(crate) fn promote_types(a: DType, b: DType) -> DType {
         }
         _ => {
             let part = |dtype: DType| match dtype {
-                DType::I32 | DType::I64 | DType::F64 | DType::C128 => DType::F64,
+                DType::I32 | DType::U32 | DType::I64 | DType::F64 | DType::C128 => DType::F64,
                 _ => DType::F32,
             };
             let wide = part(a) == DType::F64 || part(b) == DType::F64;
@@ -150,7 +147,7 @@ fn float_of(dtype: DType) -> Result<DType, Refusal> {
     match dtype {
         DType::Bool | DType::I8 | DType::U8 => Err(HALF),
         DType::I16 | DType::U16 | DType::F32 => Ok(DType::F32),
-        DType::I32 | DType::I64 | DType::F64 => Ok(DType::F64),
+        DType::I32 | DType::U32 | DType::I64 | DType::F64 => Ok(DType::F64),
         DType::C64 | DType::C128 => Err(refuse(COMPLEX_MEND)),
     }
 }
@@ -247,7 +244,7 @@ pub(crate) fn reduction(op: Reduction, dtype: DType) -> Result<DType, Refusal> {
         Reduction::Std | Reduction::Var | Reduction::Rms if exact => DType::F64,
         Reduction::Std | Reduction::Var | Reduction::Rms => component(dtype),
         Reduction::Min | Reduction::Max => dtype,
-        Reduction::Sum if is_unsigned(dtype) => {
+        Reduction::Sum if dtype.is_unsigned() => {
             return Err(Refusal::Missing {
                 numpy: "uint64",
                 mend: "convert with .astype(\"int64\") first",

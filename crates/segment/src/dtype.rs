@@ -21,6 +21,7 @@ pub enum DType {
     F64,
     C64,
     C128,
+    U32,
 }
 
 /// Order of the bytes of one number.
@@ -49,7 +50,7 @@ impl ByteOrder {
 
 impl DType {
     /// Every element type, in the order of declaration.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 12] = [
         Self::Bool,
         Self::I8,
         Self::I16,
@@ -61,6 +62,7 @@ impl DType {
         Self::F64,
         Self::C64,
         Self::C128,
+        Self::U32,
     ];
 
     /// Bytes of one sample.
@@ -69,7 +71,7 @@ impl DType {
         match self {
             Self::Bool | Self::I8 | Self::U8 => 1,
             Self::I16 | Self::U16 => 2,
-            Self::I32 | Self::F32 => 4,
+            Self::I32 | Self::U32 | Self::F32 => 4,
             Self::I64 | Self::F64 | Self::C64 => 8,
             Self::C128 => 16,
         }
@@ -86,6 +88,7 @@ impl DType {
             Self::I64 => align_of::<i64>(),
             Self::U8 => align_of::<u8>(),
             Self::U16 => align_of::<u16>(),
+            Self::U32 => align_of::<u32>(),
             Self::F32 | Self::C64 => align_of::<f32>(),
             Self::F64 | Self::C128 => align_of::<f64>(),
         }
@@ -112,6 +115,7 @@ impl DType {
             Self::I64 => "int64",
             Self::U8 => "uint8",
             Self::U16 => "uint16",
+            Self::U32 => "uint32",
             Self::F32 => "float32",
             Self::F64 => "float64",
             Self::C64 => "complex64",
@@ -130,6 +134,7 @@ impl DType {
             Self::I64 => ["", "<i8", ">i8"],
             Self::U8 => ["|u1"; 3],
             Self::U16 => ["", "<u2", ">u2"],
+            Self::U32 => ["", "<u4", ">u4"],
             Self::F32 => ["", "<f4", ">f4"],
             Self::F64 => ["", "<f8", ">f8"],
             Self::C64 => ["", "<c8", ">c8"],
@@ -159,8 +164,14 @@ impl DType {
     pub const fn is_integer(self) -> bool {
         matches!(
             self,
-            Self::I8 | Self::I16 | Self::I32 | Self::I64 | Self::U8 | Self::U16
+            Self::I8 | Self::I16 | Self::I32 | Self::I64 | Self::U8 | Self::U16 | Self::U32
         )
+    }
+
+    /// Whether samples are integers that cannot be negative.
+    #[must_use]
+    pub const fn is_unsigned(self) -> bool {
+        matches!(self, Self::U8 | Self::U16 | Self::U32)
     }
 
     /// Reads any common NumPy spelling and its byte order, native where none is given.
@@ -170,7 +181,7 @@ impl DType {
     /// protocol codes (`"h"`, `"=d"`, `"Zf"`). As in NumPy, digits after a single letter count bytes.
     ///
     /// # Errors
-    /// [`SegmentError::UnsupportedDType`] for a known type that signals cannot have (`"u4"`,
+    /// [`SegmentError::UnsupportedDType`] for a known type that signals cannot have (`"u8"`,
     /// `"float16"`), [`SegmentError::UnknownDType`] for anything else.
     ///
     /// ```
@@ -197,11 +208,12 @@ impl DType {
             "l" => Self::I64,
             "u1" | "B" | "uint8" | "ubyte" => Self::U8,
             "u2" | "H" | "uint16" | "ushort" => Self::U16,
+            "u4" | "I" | "uint32" | "uintc" => Self::U32,
             "f4" | "f" | "float32" | "single" => Self::F32,
             "f8" | "d" | "float64" | "double" | "float" => Self::F64,
             "c8" | "F" | "Zf" | "complex64" | "csingle" => Self::C64,
             "c16" | "D" | "Zd" | "complex128" | "cdouble" | "complex" => Self::C128,
-            "u4" | "I" | "uint32" | "uintc" | "u8" | "Q" | "L" | "uint64" | "uint" | "f2" | "e"
+            "u8" | "Q" | "L" | "uint64" | "uint" | "f2" | "e"
             | "float16" | "half" | "f12" | "f16" | "g" | "float96" | "float128" | "longdouble"
             | "c24" | "c32" | "G" | "Zg" | "complex192" | "complex256" | "O" | "object" | "S"
             | "U" | "M8" | "m8" | "datetime64" | "timedelta64" => {

@@ -18,7 +18,7 @@ pub enum SegmentError {
     /// An element type that exists elsewhere but not here.
     #[error(
         "dtype {text:?} is not supported; convert to one of bool, int8, int16, int32, int64, uint8, \
-         uint16, float32, float64, complex64, complex128"
+         uint16, uint32, float32, float64, complex64, complex128"
     )]
     UnsupportedDType {
         /// The text as given.

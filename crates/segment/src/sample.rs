@@ -98,6 +98,7 @@ sample! {
     i64 => I64, f64, |x| x as f64;
     u8 => U8, f64, |x| f64::from(x);
     u16 => U16, f64, |x| f64::from(x);
+    u32 => U32, f64, |x| f64::from(x);
     f32 => F32, f64, |x| f64::from(x);
     f64 => F64, f64, |x| x;
     Complex32 => C64, Complex64, |x| Complex64::new(f64::from(x.re), f64::from(x.im));
@@ -123,6 +124,7 @@ macro_rules! dispatch {
             $crate::DType::I64 => $crate::dispatch!(@ $T, i64, $body),
             $crate::DType::U8 => $crate::dispatch!(@ $T, u8, $body),
             $crate::DType::U16 => $crate::dispatch!(@ $T, u16, $body),
+            $crate::DType::U32 => $crate::dispatch!(@ $T, u32, $body),
             $crate::DType::F32 => $crate::dispatch!(@ $T, f32, $body),
             $crate::DType::F64 => $crate::dispatch!(@ $T, f64, $body),
             $crate::DType::C64 => $crate::dispatch!(@ $T, $crate::Complex32, $body),

@@ -40,7 +40,7 @@ Samples = npt.NDArray[np.generic]
 
 SAMPLE_DTYPES = frozenset(
     np.dtype(code)
-    for code in ("?", "i1", "i2", "i4", "i8", "u1", "u2", "f4", "f8", "c8", "c16")
+    for code in ("?", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "f4", "f8", "c8", "c16")
 )  # fmt: skip
 
 

@@ -1,4 +1,4 @@
-//! Blocks of samples to numbers and back: eight loaders and eight writers for every pair of types, not sixty-four loops.
+//! Blocks of samples to numbers and back: a loader and a writer for each type, not a loop for each pair.
 
 use bytemuck::Pod;
 use isochrony_dsp::{Isa, Level};
@@ -55,6 +55,10 @@ macro_rules! with_real {
                 type $name = u16;
                 $run
             }
+            DType::U32 => {
+                type $name = u32;
+                $run
+            }
             DType::F32 => {
                 type $name = f32;
                 $run
@@ -99,6 +103,7 @@ impl Kernel {
         i64: Number<N>,
         u8: Number<N>,
         u16: Number<N>,
+        u32: Number<N>,
         f32: Number<N>,
         f64: Number<N>,
     {
@@ -255,7 +260,7 @@ macro_rules! integer {
     )*};
 }
 
-integer!(i8 i16 i32 i64 u8 u16);
+integer!(i8 i16 i32 i64 u8 u16 u32);
 
 /// Between integers no float is met.
 macro_rules! never_exact {

@@ -1,7 +1,7 @@
 //! Conversion of samples: width, kind and byte order, with an optional scale and offset.
 //!
 //! Conventions:
-//! - dtypes i1 i2 i4 i8 u1 u2 f4 f8 in either byte order, samples from the stream's first byte on;
+//! - dtypes i1 i2 i4 i8 u1 u2 u4 f4 f8 in either byte order, samples from the stream's first byte on;
 //! - each sample becomes `sample * scale + offset`, computed in f64 in two roundings. Between integers, with neither scale nor offset, every
 //!   value is exact; other 64-bit integers are rounded to f64 first;
 //! - numbers become integers by rounding to nearest, ties to even; they become f4 by rounding to nearest;

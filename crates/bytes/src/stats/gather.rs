@@ -69,7 +69,7 @@ macro_rules! exact {
     )*};
 }
 
-exact!(i8 i16 i32 u8 u16);
+exact!(i8 i16 i32 u8 u16 u32);
 
 /// Floats and 64-bit integers: leaves that combine as a binary tree over the stream.
 pub(super) struct Leaves<T: Statistic> {

@@ -1,7 +1,7 @@
 //! Statistics of samples: count, minimum, maximum, mean, deviation.
 //!
 //! Conventions:
-//! - dtypes i1 i2 i4 i8 u1 u2 f4 f8 in either byte order; samples follow one another from the stream's first byte;
+//! - dtypes i1 i2 i4 i8 u1 u2 u4 f4 f8 in either byte order; samples follow one another from the stream's first byte;
 //! - only finite samples count; NaN and infinite ones are counted apart;
 //! - minimum and maximum are exact. Up to 32 bits, sums of integers and of their squares are exact, so mean and M2 are within one unit in
 //!   the last place. Floats and 64-bit integers are summed as [`isochrony_dsp::stats`] does within leaves of 4,096 samples from the stream's beginning, and
@@ -36,6 +36,7 @@ pub fn statistics(dtype: DType, order: ByteOrder) -> Result<AnyProcessor, BytesE
         DType::I64 => AnyProcessor::new(Stats::<i64>::new(order)),
         DType::U8 => AnyProcessor::new(Stats::<u8>::new(order)),
         DType::U16 => AnyProcessor::new(Stats::<u16>::new(order)),
+        DType::U32 => AnyProcessor::new(Stats::<u32>::new(order)),
         DType::F32 => AnyProcessor::new(Stats::<f32>::new(order)),
         DType::F64 => AnyProcessor::new(Stats::<f64>::new(order)),
         DType::Bool | DType::C64 | DType::C128 => {

@@ -211,7 +211,7 @@ fn slow(from: (DType, bool), to: (DType, bool), scale: f64, offset: f64, bytes: 
         let (whole, number) = match from.0 {
             DType::F32 => (None, f64::from(f32::from_bits(bits as u32))),
             DType::F64 => (None, f64::from_bits(bits)),
-            DType::U8 | DType::U16 => (Some(i128::from(bits)), bits as f64),
+            DType::U8 | DType::U16 | DType::U32 => (Some(i128::from(bits)), bits as f64),
             _ => {
                 let signed = (bits << shift) as i64 >> shift;
                 (Some(i128::from(signed)), signed as f64)
@@ -222,6 +222,7 @@ fn slow(from: (DType, bool), to: (DType, bool), scale: f64, offset: f64, bytes: 
         let (least, most): (i128, i128) = match to.0 {
             DType::U8 => (0, 255),
             DType::U16 => (0, 65_535),
+            DType::U32 => (0, i128::from(u32::MAX)),
             DType::I8 => (-128, 127),
             DType::I16 => (-32_768, 32_767),
             DType::I32 => (i128::from(i32::MIN), i128::from(i32::MAX)),
@@ -250,13 +251,14 @@ fn slow(from: (DType, bool), to: (DType, bool), scale: f64, offset: f64, bytes: 
     out
 }
 
-const REAL: [(DType, &str); 8] = [
+const REAL: [(DType, &str); 9] = [
     (DType::I8, "i1"),
     (DType::I16, "i2"),
     (DType::I32, "i4"),
     (DType::I64, "i8"),
     (DType::U8, "u1"),
     (DType::U16, "u2"),
+    (DType::U32, "u4"),
     (DType::F32, "f4"),
     (DType::F64, "f8"),
 ];

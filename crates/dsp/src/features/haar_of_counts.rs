@@ -84,6 +84,7 @@ count! {
     i16 => i32, 15;
     u16 => i32, 16;
     i32 => i64, 31;
+    u32 => i64, 32;
 }
 
 /// As [`Haar`](super::Haar) of the counts' values in doubles, without converting each.

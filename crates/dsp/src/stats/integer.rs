@@ -140,17 +140,20 @@ fn wide_m2(count: u64, sum: i128, squares: u128) -> f64 {
 
 /// Sums samples of 32 bits in plain loops, which compilers vectorise.
 #[inline(always)]
-fn block_i32<L: Level>(_level: L, samples: &[i32]) -> Block<i32> {
+fn block_of_32_bits<L: Level, T>(_level: L, samples: &[T]) -> Block<T>
+where
+    T: Integer<Extreme = T> + Ord + Into<i64>,
+{
     /// Samples within this and its negative have squares of which 2^10 fit 64 bits.
-    const NARROW: i32 = 1 << 26;
+    const NARROW: i64 = 1 << 26;
     let mut block = Block {
         sum: 0,
         squares: 0,
-        min: i32::MAX,
-        max: i32::MIN,
+        min: T::HIGHEST,
+        max: T::LOWEST,
     };
     for samples in samples.chunks(1 << 10) {
-        let (mut min, mut max) = (i32::MAX, i32::MIN);
+        let (mut min, mut max) = (T::HIGHEST, T::LOWEST);
         for &sample in samples {
             min = min.min(sample);
             max = max.max(sample);
@@ -158,16 +161,17 @@ fn block_i32<L: Level>(_level: L, samples: &[i32]) -> Block<i32> {
         block.min = block.min.min(min);
         block.max = block.max.max(max);
         let (mut sum, mut low, mut high) = (0, 0u64, 0u64);
-        if -NARROW <= min && max <= NARROW {
+        if -NARROW <= min.into() && max.into() <= NARROW {
             for &sample in samples {
-                let wide = i64::from(sample);
+                let wide: i64 = sample.into();
                 sum += wide;
                 low += (wide * wide) as u64;
             }
         } else {
             for &sample in samples {
-                let wide = i64::from(sample);
-                let square = (wide * wide) as u64;
+                let wide: i64 = sample.into();
+                // Below 2^64, also of unsigned samples.
+                let square = wide.wrapping_mul(wide) as u64;
                 sum += wide;
                 low += square & 0xffff_ffff;
                 high += square >> 32;
@@ -243,7 +247,8 @@ integer! {
     u8 => block_u8;
     i16 => block_i16, powers_i16;
     u16 => block_u16, powers_u16;
-    i32 => block_i32;
+    i32 => block_of_32_bits;
+    u32 => block_of_32_bits;
 }
 
 #[cfg(not(target_arch = "x86_64"))]

@@ -86,6 +86,7 @@ statistic! {
     i32 => i32, integer::Sums<i32>;
     u8 => u8, integer::Sums<u8>;
     u16 => u16, integer::Sums<u16>;
+    u32 => u32, integer::Sums<u32>;
     i64 => i64, lanes::Lanes<i64>;
     f32 => f32, lanes::Lanes<f32>;
     f64 => f64, lanes::Lanes<f64>;

@@ -34,6 +34,7 @@ extreme! {
     i64 => 0;
     u8 => 0;
     u16 => 0;
+    u32 => 0;
     f32 => Self::NAN;
     f64 => Self::NAN;
 }

@@ -24,14 +24,15 @@ macro_rules! numbers {
 }
 
 numbers! {
-    i8 => i8 i16 i32 i64 u8 u16 f32 f64;
-    i16 => i8 i16 i32 i64 u8 u16 f32 f64;
-    i32 => i8 i16 i32 i64 u8 u16 f32 f64;
-    i64 => i8 i16 i32 i64 u8 u16 f32 f64;
-    u8 => i8 i16 i32 i64 u8 u16 f32 f64;
-    u16 => i8 i16 i32 i64 u8 u16 f32 f64;
-    f32 => i8 i16 i32 i64 u8 u16 f32 f64;
-    f64 => i8 i16 i32 i64 u8 u16 f32 f64;
+    i8 => i8 i16 i32 i64 u8 u16 u32 f32 f64;
+    i16 => i8 i16 i32 i64 u8 u16 u32 f32 f64;
+    i32 => i8 i16 i32 i64 u8 u16 u32 f32 f64;
+    i64 => i8 i16 i32 i64 u8 u16 u32 f32 f64;
+    u8 => i8 i16 i32 i64 u8 u16 u32 f32 f64;
+    u32 => i8 i16 i32 i64 u8 u16 u32 f32 f64;
+    u16 => i8 i16 i32 i64 u8 u16 u32 f32 f64;
+    f32 => i8 i16 i32 i64 u8 u16 u32 f32 f64;
+    f64 => i8 i16 i32 i64 u8 u16 u32 f32 f64;
 }
 
 macro_rules! of_bool {
@@ -45,7 +46,7 @@ macro_rules! of_bool {
     )*};
 }
 
-of_bool!(i8 i16 i32 i64 u8 u16 f32 f64);
+of_bool!(i8 i16 i32 i64 u8 u16 u32 f32 f64);
 
 impl<T: Order> Map1<T, Bool8> for Cast {
     #[inline(always)]
@@ -72,7 +73,7 @@ macro_rules! to_complex {
     )*};
 }
 
-to_complex!(Bool8 i8 i16 i32 i64 u8 u16 f32 f64);
+to_complex!(Bool8 i8 i16 i32 i64 u8 u16 u32 f32 f64);
 
 macro_rules! complex {
     ($($from:ident => $to:ident, $part:ident;)*) => {$(
@@ -138,12 +139,14 @@ pub(crate) fn cast(from: DType, to: DType) -> Option<UnaryFn> {
         (DType::I32, DType::I64) => straight!(i32, i64),
         (DType::U8, DType::I64) => straight!(u8, i64),
         (DType::U16, DType::I64) => straight!(u16, i64),
+        (DType::U32, DType::I64) => straight!(u32, i64),
         (DType::Bool, _) => integer!(Bool8),
         (DType::I8, _) => integer!(i8),
         (DType::I16, _) => integer!(i16),
         (DType::I32, _) => integer!(i32),
         (DType::U8, _) => integer!(u8),
         (DType::U16, _) => integer!(u16),
+        (DType::U32, _) => integer!(u32),
         (DType::I64, _) => dispatch!(to, To => run1::<Cast, i64, To, Narrow> as UnaryFn),
         (DType::F32, DType::F64) => straight!(f32, f64),
         (DType::F32, _) => dispatch!(to, To => by_way::<f32, f64, To> as UnaryFn),

@@ -222,6 +222,7 @@ real! {
     i64, |x| x.wrapping_abs(), x;
     u8, |x| x, x;
     u16, |x| x, x;
+    u32, |x| x, x;
     f32, |x| x.abs(), (0.0f32).angle_to(x);
     f64, |x| x.abs(), (0.0f64).angle_to(x);
 }

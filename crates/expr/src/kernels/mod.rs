@@ -215,7 +215,7 @@ macro_rules! among {
         }
     };
     (@pattern bool) => { DType::Bool };
-    (@pattern int) => { DType::I8 | DType::I16 | DType::I32 | DType::I64 | DType::U8 | DType::U16 };
+    (@pattern int) => { DType::I8 | DType::I16 | DType::I32 | DType::I64 | DType::U8 | DType::U16 | DType::U32 };
     (@pattern float) => { DType::F32 | DType::F64 };
     (@pattern complex) => { DType::C64 | DType::C128 };
     (@arms bool, $dtype:expr, $T:ident, $body:expr) => { among!(@some $T, Bool8, $body) };
@@ -226,7 +226,8 @@ macro_rules! among {
             DType::I32 => among!(@some $T, i32, $body),
             DType::I64 => among!(@some $T, i64, $body),
             DType::U8 => among!(@some $T, u8, $body),
-            _ => among!(@some $T, u16, $body),
+            DType::U16 => among!(@some $T, u16, $body),
+            _ => among!(@some $T, u32, $body),
         }
     };
     (@arms float, $dtype:expr, $T:ident, $body:expr) => {

@@ -132,8 +132,8 @@ macro_rules! lanes {
 }
 
 lanes! {
-    f32 u32 F32 F32, I8 i8, I16 i16, I32 i32, I64 i64, U8 u8, U16 u16, F64 f64;
-    f64 u64 F64 F64, I8 i8, I16 i16, I32 i32, I64 i64, U8 u8, U16 u16, F32 f32;
+    f32 u32 F32 F32, I8 i8, I16 i16, I32 i32, I64 i64, U8 u8, U16 u16, U32 u32, F64 f64;
+    f64 u64 F64 F64, I8 i8, I16 i16, I32 i32, I64 i64, U8 u8, U16 u16, U32 u32, F32 f32;
 }
 
 struct Loop<'a, T: Lane, A, X, B, Y, Z>(&'a Operands, PhantomData<(T, A, X, B, Y, Z)>);

@@ -52,7 +52,7 @@ macro_rules! narrow {
     )*};
 }
 
-narrow!(i8 i16 i32 u8 u16 f32 f64);
+narrow!(i8 i16 i32 u8 u16 u32 f32 f64);
 
 struct Within<'a, T> {
     samples: &'a [T],
@@ -141,6 +141,7 @@ pub(crate) fn within(dtype: DType) -> Option<(WithinFn, TallyFn)> {
         DType::I32 => (run::<i32>, tally::<i32>),
         DType::U8 => (run::<u8>, tally::<u8>),
         DType::U16 => (run::<u16>, tally::<u16>),
+        DType::U32 => (run::<u32>, tally::<u32>),
         DType::F32 => (run::<f32>, tally::<f32>),
         DType::F64 => (run::<f64>, tally::<f64>),
         _ => return None,

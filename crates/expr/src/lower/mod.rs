@@ -346,6 +346,7 @@ fn fits(value: i64, dtype: DType) -> bool {
         DType::I32 => i32::try_from(value).is_ok(),
         DType::U8 => u8::try_from(value).is_ok(),
         DType::U16 => u16::try_from(value).is_ok(),
+        DType::U32 => u32::try_from(value).is_ok(),
         _ => true,
     }
 }

@@ -65,7 +65,7 @@ impl Lowering<'_> {
     /// Integer powers need an exponent that is known not to be negative.
     fn check_exponent(&self, at: usize, exponent: Done) -> Result<(), ExprError> {
         let node = &self.nodes[exponent.place];
-        let signed = node.dtype.is_integer() && !matches!(node.dtype, DType::U8 | DType::U16);
+        let signed = node.dtype.is_integer() && !node.dtype.is_unsigned();
         if !signed {
             return Ok(());
         }
@@ -99,6 +99,7 @@ impl Lowering<'_> {
             DType::I64 => value.get(),
             DType::U8 => value.get::<u8>().into(),
             DType::U16 => value.get::<u16>().into(),
+            DType::U32 => value.get::<u32>().into(),
             _ => return None,
         })
     }

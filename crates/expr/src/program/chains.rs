@@ -17,7 +17,7 @@ const MOST: usize = 8;
 fn widens(from: DType, to: DType) -> bool {
     match from {
         DType::I8 | DType::I16 | DType::U8 | DType::U16 => matches!(to, DType::F32 | DType::F64),
-        DType::I32 | DType::F32 => to == DType::F64,
+        DType::I32 | DType::U32 | DType::F32 => to == DType::F64,
         _ => false,
     }
 }

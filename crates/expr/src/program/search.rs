@@ -45,6 +45,7 @@ pub(super) fn limits(dtype: DType) -> (f64, f64) {
         DType::I32 => (i32::MIN.into(), i32::MAX.into()),
         DType::U8 => (0.0, u8::MAX.into()),
         DType::U16 => (0.0, u16::MAX.into()),
+        DType::U32 => (0.0, u32::MAX.into()),
         _ => (f64::NEG_INFINITY, f64::INFINITY),
     }
 }

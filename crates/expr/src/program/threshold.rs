@@ -90,6 +90,7 @@ fn real(value: Value, dtype: DType) -> f64 {
         DType::I32 => value.get::<i32>().into(),
         DType::U8 => value.get::<u8>().into(),
         DType::U16 => value.get::<u16>().into(),
+        DType::U32 => value.get::<u32>().into(),
         DType::F32 => value.get::<f32>().into(),
         _ => value.get(),
     }

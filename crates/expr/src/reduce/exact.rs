@@ -31,16 +31,18 @@ macro_rules! narrow {
 
 narrow!(i8 i16 u8 u16);
 
-impl Whole for i32 {
-    #[inline(always)]
-    fn block(samples: &[Self]) -> i128 {
-        samples
-            .iter()
-            .map(|&sample| i64::from(sample))
-            .sum::<i64>()
-            .into()
-    }
+macro_rules! of_32_bits {
+    ($($type:ident)*) => {$(
+        impl Whole for $type {
+            #[inline(always)]
+            fn block(samples: &[Self]) -> i128 {
+                samples.iter().map(|&sample| i64::from(sample)).sum::<i64>().into()
+            }
+        }
+    )*};
 }
+
+of_32_bits!(i32 u32);
 
 impl Whole for i64 {
     #[inline(always)]

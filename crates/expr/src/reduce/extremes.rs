@@ -25,7 +25,7 @@ macro_rules! limited {
     )*};
 }
 
-limited!(i8 i16 i32 i64 u8 u16);
+limited!(i8 i16 i32 i64 u8 u16 u32);
 
 /// Extremes of integers so far.
 pub(crate) struct Whole<T, const MIN: bool, const MAX: bool> {

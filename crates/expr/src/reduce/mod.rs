@@ -75,7 +75,8 @@ pub(crate) fn reducers(dtype: DType, wanted: &[Reduction]) -> Vec<(Make, Vec<Red
                 DType::I32 => make::<extremes::Whole<i32, $min, $max>>,
                 DType::I64 => make::<extremes::Whole<i64, $min, $max>>,
                 DType::U8 => make::<extremes::Whole<u8, $min, $max>>,
-                _ => make::<extremes::Whole<u16, $min, $max>>,
+                DType::U16 => make::<extremes::Whole<u16, $min, $max>>,
+                _ => make::<extremes::Whole<u32, $min, $max>>,
             }
         };
         (@ float, $min:literal, $max:literal) => {
@@ -102,7 +103,7 @@ pub(crate) fn reducers(dtype: DType, wanted: &[Reduction]) -> Vec<(Make, Vec<Red
             }
         };
     }
-    exact!(Bool Bool8, I8 i8, I16 i16, I32 i32, U8 u8, U16 u16);
+    exact!(Bool Bool8, I8 i8, I16 i16, I32 i32, U8 u8, U16 u16, U32 u32);
     match dtype {
         DType::Bool => take(&[Min, Max], make::<extremes::Truth<Bool8>>),
         DType::I64 => {

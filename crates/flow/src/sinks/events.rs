@@ -320,6 +320,7 @@ fn number(dtype: DType, bytes: &[u8]) -> Value {
         DType::I32 => json!(read!(i32)),
         DType::U8 => json!(read!(u8)),
         DType::U16 => json!(read!(u16)),
+        DType::U32 => json!(read!(u32)),
     }
 }
 

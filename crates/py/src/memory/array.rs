@@ -37,6 +37,7 @@ pub(super) fn type_number(dtype: DType) -> NPY_TYPES {
         DType::I64 => NPY_TYPES::NPY_LONGLONG,
         DType::U8 => NPY_TYPES::NPY_UBYTE,
         DType::U16 => NPY_TYPES::NPY_USHORT,
+        DType::U32 => NPY_TYPES::NPY_UINT,
         DType::F32 => NPY_TYPES::NPY_FLOAT,
         DType::F64 => NPY_TYPES::NPY_DOUBLE,
         DType::C64 => NPY_TYPES::NPY_CFLOAT,

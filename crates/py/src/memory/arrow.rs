@@ -191,6 +191,7 @@ fn format(dtype: DType) -> &'static CStr {
         DType::I64 => c"l",
         DType::U8 => c"C",
         DType::U16 => c"S",
+        DType::U32 => c"I",
         DType::F32 | DType::C64 => c"f",
         DType::F64 | DType::C128 => c"g",
     }
@@ -236,7 +237,7 @@ impl Owner for OwnedArray {}
 
 fn refuse(reason: &str) -> crate::errors::Error {
     let message = format!(
-        "Arrow array is refused: {reason}; cast it first to bool, int8 to int64, uint8, uint16, float32 or float64, without nulls"
+        "Arrow array is refused: {reason}; cast it first to bool, int8 to int64, uint8 to uint32, float32 or float64, without nulls"
     );
     PackageError::new("SegmentTypeError", "unsupported_arrow", message).into()
 }
@@ -286,6 +287,7 @@ pub(crate) fn import(object: &Bound<'_, PyAny>) -> Result<(Buffer, DType)> {
         (b"l", false) => DType::I64,
         (b"C", false) => DType::U8,
         (b"S", false) => DType::U16,
+        (b"I", false) => DType::U32,
         (b"f", false) => DType::F32,
         (b"g", false) => DType::F64,
         (b"f", true) => DType::C64,

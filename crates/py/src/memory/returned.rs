@@ -41,6 +41,7 @@ pub(super) fn dtype_of(number: i32) -> Option<DType> {
         () if is(T::NPY_LONGLONG) => DType::I64,
         () if is(T::NPY_UBYTE) => DType::U8,
         () if is(T::NPY_USHORT) => DType::U16,
+        () if is(T::NPY_UINT) => DType::U32,
         () if is(T::NPY_FLOAT) => DType::F32,
         () if is(T::NPY_DOUBLE) => DType::F64,
         () if is(T::NPY_CFLOAT) => DType::C64,

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use arrow_array::types::{
-    Float32Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type, UInt8Type, UInt16Type,
+    Float32Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type, UInt8Type, UInt16Type, UInt32Type,
 };
 use arrow_array::{
     ArrayRef, ArrowPrimitiveType, BooleanArray, FixedSizeListArray, PrimitiveArray, RecordBatch,
@@ -247,6 +247,7 @@ fn primitive_array(dtype: DType, values: &Buffer, is_time: bool) -> ArrayRef {
         DType::I64 => Arc::new(numbers::<Int64Type>(values)),
         DType::U8 => Arc::new(numbers::<UInt8Type>(values)),
         DType::U16 => Arc::new(numbers::<UInt16Type>(values)),
+        DType::U32 => Arc::new(numbers::<UInt32Type>(values)),
         DType::F32 => Arc::new(numbers::<Float32Type>(values)),
         // Complex numbers do not get here: `intern_fields` refused them when the plan was built.
         DType::F64 | DType::C64 | DType::C128 => Arc::new(numbers::<Float64Type>(values)),

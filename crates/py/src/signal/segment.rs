@@ -18,7 +18,7 @@ use crate::time::{RateArg, Time, rate_object};
 /// keep their memory alive by themselves. A segment is pickled with its samples.
 ///
 /// Parameters:
-///     samples: 1-D array of bool, int8 to int64, uint8, uint16, float32, float64, complex64 or complex128. Its memory
+///     samples: 1-D array of bool, int8 to int64, uint8 to uint32, float32, float64, complex64 or complex128. Its memory
 ///         is used as it is, unless it is strided or of non-native byte order; do not write to it afterwards, or pass
 ///         `copy=True`.
 ///     start: index of the first sample.

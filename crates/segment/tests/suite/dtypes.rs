@@ -25,6 +25,8 @@ fn numpy_spellings_with_their_byte_order() {
         ("b", DType::I8, NATIVE),
         ("B", DType::U8, NATIVE),
         ("<u2", DType::U16, Little),
+        (">u4", DType::U32, Big),
+        ("I", DType::U32, NATIVE),
         ("f4", DType::F32, NATIVE),
         ("float32", DType::F32, NATIVE),
         (">f8", DType::F64, Big),
@@ -40,7 +42,7 @@ fn numpy_spellings_with_their_byte_order() {
 
 #[test]
 fn refuses_types_that_signals_cannot_have() {
-    for text in ["u4", "uint32", "<u8", "float16", "c32", "datetime64"] {
+    for text in ["u8", "uint64", "<u8", "float16", "c32", "datetime64"] {
         let error = DType::parse(text).unwrap_err();
         assert_eq!(error, SegmentError::UnsupportedDType { text: text.into() });
     }

@@ -185,6 +185,10 @@ integers! {
     };
     u8, through!(u8, f32);
     u16, through!(u16, f32);
+    u32, |a: u32, b: u32| {
+        let quotient = (f64::from(a) / f64::from(b)) as u32;
+        (quotient, a.wrapping_sub(quotient.wrapping_mul(b)))
+    };
 }
 
 impl Arith for Bool8 {

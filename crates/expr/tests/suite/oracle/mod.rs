@@ -65,6 +65,10 @@ pub(crate) fn numbers<T: Sample>(samples: &[T]) -> Vec<Num> {
             u16::from_ne_bytes(bytes.try_into().unwrap()).into(),
             T::DTYPE,
         ),
+        DType::U32 => Num::int(
+            u32::from_ne_bytes(bytes.try_into().unwrap()).into(),
+            T::DTYPE,
+        ),
         DType::F32 | DType::C64 => {
             let part = |at: usize| f32::from_ne_bytes(bytes[at..at + 4].try_into().unwrap());
             let im = if T::DTYPE.is_complex() { part(4) } else { 0.0 };

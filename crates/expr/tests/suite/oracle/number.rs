@@ -19,6 +19,7 @@ fn bits(dtype: DType) -> (u32, bool) {
         DType::I64 => (64, true),
         DType::U8 => (8, false),
         DType::U16 => (16, false),
+        DType::U32 => (32, false),
         other => panic!("{other} is no integer"),
     }
 }

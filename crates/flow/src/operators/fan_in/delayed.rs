@@ -30,7 +30,7 @@ operator! {
         initial: Value = "numbers" { default: || Value::from(0.0) },
         /// Type of the values.
         dtype: Option<DType> = "text" {
-            choices: &["bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "float32", "float64", "complex64", "complex128"],
+            choices: &["bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "float32", "float64", "complex64", "complex128"],
             default: || Value::from("float64"),
         },
     }

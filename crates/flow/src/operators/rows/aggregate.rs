@@ -101,6 +101,7 @@ fn wide(column: &dyn Array, dtype: DType, float: impl Fn(f64) -> u64) -> Vec<u64
         DType::I16 => each!(i16, |x| i64::from(x) as u64),
         DType::I32 => each!(i32, |x| i64::from(x) as u64),
         DType::U16 => each!(u16, u64::from),
+        DType::U32 => each!(u32, u64::from),
         DType::F32 => each!(f32, |x| float(f64::from(x))),
         DType::F64 => each!(f64, &float),
         _ => each!(i64, |x| x as u64),
@@ -140,7 +141,7 @@ impl ColumnValues {
             match self.dtype {
                 DType::F64 | DType::I64 => values.push(bits),
                 DType::F32 => values.push(f64::from_bits(bits) as f32),
-                DType::I32 => values.push(bits as i32),
+                DType::I32 | DType::U32 => values.push(bits as u32),
                 DType::I16 | DType::U16 => values.push(bits as u16),
                 _ => values.push(bits as u8),
             }

@@ -288,6 +288,7 @@ fn integer_haar_kernel(
         DType::U8 => kernel::<u8>(HaarOfCounts::new(width, levels, output, values)),
         DType::I16 => kernel::<i16>(HaarOfCounts::new(width, levels, output, values)),
         DType::U16 => kernel::<u16>(HaarOfCounts::new(width, levels, output, values)),
+        DType::U32 => kernel::<u32>(HaarOfCounts::new(width, levels, output, values)),
         DType::I32 => kernel::<i32>(HaarOfCounts::new(width, levels, output, values)),
         _ => Ok(None),
     }

@@ -361,4 +361,4 @@ macro_rules! to_i64_casts {
     )*};
 }
 
-to_i64_casts!(i8 i16 i32 i64 u8 u16 f32 f64);
+to_i64_casts!(i8 i16 i32 i64 u8 u16 u32 f32 f64);

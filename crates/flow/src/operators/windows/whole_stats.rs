@@ -62,7 +62,7 @@ macro_rules! total {
 }
 
 total! {
-    exact: Bool8 i8 i16 i32 u8 u16;
+    exact: Bool8 i8 i16 i32 u8 u16 u32;
     rounded: i64 f32 f64 Complex32 Complex64
 }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use arrow_array::cast::AsArray;
 use arrow_array::types::{
     ArrowPrimitiveType, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type,
-    UInt8Type, UInt16Type,
+    UInt8Type, UInt16Type, UInt32Type,
 };
 use arrow_array::{Array, ArrayRef, BooleanArray, FixedSizeListArray, PrimitiveArray, RecordBatch};
 use arrow_buffer::{BooleanBuffer, MutableBuffer, NullBuffer, ScalarBuffer};
@@ -52,6 +52,7 @@ pub(crate) fn column_from_bytes(
         DType::I64 => numbers::<Int64Type>(values, nulls),
         DType::U8 => numbers::<UInt8Type>(values, nulls),
         DType::U16 => numbers::<UInt16Type>(values, nulls),
+        DType::U32 => numbers::<UInt32Type>(values, nulls),
         DType::F32 => numbers::<Float32Type>(values, nulls),
         DType::F64 => numbers::<Float64Type>(values, nulls),
         DType::C64 => parts(DType::F32, values),
@@ -89,6 +90,7 @@ pub(crate) fn column_bytes(column: &dyn Array) -> Cow<'_, [u8]> {
         DataType::Timestamp(..) => numbers::<arrow_array::types::TimestampNanosecondType>(column),
         DataType::UInt8 => numbers::<UInt8Type>(column),
         DataType::UInt16 => numbers::<UInt16Type>(column),
+        DataType::UInt32 => numbers::<UInt32Type>(column),
         DataType::Float32 => numbers::<Float32Type>(column),
         DataType::Float64 => numbers::<Float64Type>(column),
         _ => Cow::Borrowed(&[]),

@@ -59,7 +59,7 @@ impl WavFormat {
             DType::U16 | DType::I32 => Self::Int32,
             DType::F32 => Self::Float32,
             DType::F64 => Self::Float64,
-            DType::I64 | DType::Bool | DType::C64 | DType::C128 => return None,
+            DType::I64 | DType::U32 | DType::Bool | DType::C64 | DType::C128 => return None,
         })
     }
 
@@ -128,6 +128,7 @@ pub(super) fn encode(
         DType::I32 => ints!(i32),
         DType::U8 => ints!(u8),
         DType::U16 => ints!(u16),
+        DType::U32 => ints!(u32),
         DType::F32 => floats!(f32),
         DType::F64 => floats!(f64),
         // `accepts` refuses these.

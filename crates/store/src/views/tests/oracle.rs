@@ -24,6 +24,7 @@ value! {
     i64: |x| x as f64;
     u8: |x| x.into();
     u16: |x| x.into();
+    u32: |x| x.into();
     f32: |x| x.into();
     f64: |x| x;
     Complex32: |x| f64::from(x.re).hypot(x.im.into());
@@ -135,6 +136,7 @@ noise! {
     i64: |x| x as i64;
     u8: |x| x as u8;
     u16: |x| x as u16;
+    u32: |x| x as u32;
     f32: |x| real(x) as f32;
     f64: |x| real(x);
     Complex32: |x| Complex32::new(real(x) as f32, (x >> 50) as f32);
