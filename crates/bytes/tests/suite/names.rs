@@ -56,7 +56,7 @@ fn messages_name_the_processor_the_parameter_and_what_is_allowed() {
         ("sha256:x", &["sha256: argument=x", "left out"]),
         ("sha256,fast", &["sha256: option=fast", "left out"]),
         ("stats", &["stats: dtype=nothing", "one of i1"]),
-        ("stats:u4", &["stats: dtype=u4", "one of i1"]),
+        ("stats:u8", &["stats: dtype=u8", "one of i1"]),
         ("stats:c8", &["stats: dtype=c8"]),
         ("zstd:fast", &["zstd: level=fast", "from -7 to 22"]),
         ("gzip:10.5", &["gzip: level=10.5", "from 1 to 12"]),
