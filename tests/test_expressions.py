@@ -50,8 +50,8 @@ EXACT: dict[str, Callable[[Any], Any]] = {
 }
 
 
-def mapped(function: Callable[[Any], Any], x: Array) -> Array:
-    result: Array = iso.scan(x, rate=100).map(function).collect()
+def mapped(function: Callable[[Any], Any], x: Array, wrap: bool = False) -> Array:
+    result: Array = iso.scan(x, rate=100).map(function, wrap=wrap).collect()
     return result
 
 
@@ -107,9 +107,72 @@ def test_quotients_of_integers_are_numpys(op: str, dtype: str, data: st.DataObje
     }
     with np.errstate(all="ignore"):
         expected = functions[op](x)
-    got = mapped(functions[op], x)
+    got = mapped(functions[op], x, wrap=True)
     assert got.dtype == expected.dtype
     np.testing.assert_array_equal(got, expected)
+
+
+ARITHMETIC: dict[str, Callable[[Any, Any], Any]] = {
+    "+": lambda s, by: s + by,
+    "-": lambda s, by: s - by,
+    "reflected -": lambda s, by: by - s,
+    "*": lambda s, by: s * by,
+    "//": lambda s, by: s // by,
+    "minus": lambda s, by: -s,
+    "abs": lambda s, by: abs(s),
+    "** 2": lambda s, by: s**2,
+}
+
+
+@given(
+    st.sampled_from(sorted(ARITHMETIC)),
+    st.sampled_from(["i1", "i2", "i4", "u1", "u2", "u4"]),
+    st.one_of(st.integers(-128, 127).filter(bool), st.integers(-(2**31), 2**31 - 1).filter(bool)),
+    st.data(),
+)
+@settings(max_examples=400, deadline=None)
+def test_integer_arithmetic_is_that_of_python_and_wraps_as_numpys_on_request(
+    name: str, dtype: str, by: int, data: st.DataObject
+) -> None:
+    info = np.iinfo(dtype)
+    limits = st.sampled_from([int(info.min), int(info.max), 0, 1])
+    numbers = data.draw(st.lists(st.one_of(limits, st.integers(int(info.min), int(info.max))), min_size=1, max_size=40))
+    x = np.array(numbers, dtype)
+
+    def function(s: Any) -> Any:
+        return ARITHMETIC[name](s, by)
+
+    expected = [function(number) for number in numbers]
+    got = mapped(function, x)
+    # Squares of uint32, and products with a constant as large, may be beyond 64 bits, which is as wide as it gets.
+    if all(-(2**63) <= number < 2**63 for number in expected):
+        assert got.tolist() == expected
+    else:
+        assert got.dtype == np.int64
+    if info.min <= by <= info.max:
+        with np.errstate(all="ignore"):
+            numpys = function(x)
+        wrapped = mapped(function, x, wrap=True)
+        assert wrapped.dtype == numpys.dtype
+        np.testing.assert_array_equal(wrapped, numpys)
+
+
+def test_a_filter_of_differences_does_not_wrap_unless_asked_to() -> None:
+    x = np.array([0, 250, 5, 10], "u1")
+    windows = iso.scan(x, rate=1).rewindow(2)
+    assert windows.filter(lambda s: s.min() - s.max() < -100).collect().tolist() == [[0, 250]]
+    assert windows.filter(lambda s: s.min() - s.max() > 0, wrap=True).collect().tolist() == [[0, 250], [5, 10]]
+    rows = windows.rows(step=lambda s: (s.min() - s.max()).wrapping())
+    assert np.asarray(rows.collect()["step"]).tolist() == [6, 251]
+
+
+def test_wrapping_is_of_expressions_and_saved_with_them(store: iso.Store) -> None:
+    counts = iso.scan(np.int16([30_000]), rate=1)
+    with pytest.raises(iso.PlanError, match="wrap=True is for expressions"):
+        counts.rewindow(1).map(iso.py(np.negative), wrap=True)
+    plan = counts.map(lambda s: s * 2, wrap=True)
+    assert "wrapping_mul(s, 2)" in str(plan)
+    assert str((iso.Expr.input() * 2).wrapping()) == "wrapping_mul(s, 2)"
 
 
 @pytest.mark.parametrize("name", ["exp", "log", "sin", "tanh", "power 1.5"])

@@ -37,8 +37,10 @@ def takes_plans(step: str, function: Callable[..., Any], count: int) -> None:
         ) from None
 
 
-def alone(step: str, plan: Chain, others: tuple[Plan, ...]) -> NativePlan:
-    """The plan by itself, or an error where a Python function would get several."""
+def alone(step: str, plan: Chain, others: tuple[Plan, ...], wrap: bool) -> NativePlan:
+    """The plan by itself, or an error where a Python function would get what only an expression takes."""
+    if wrap:
+        raise PlanError(f"{step}: wrap=True is for expressions; a Python function computes in the dtypes of its arrays")
     if others:
         raise PlanError(
             f"{step} with other plans takes an expression only; write it as a lambda, or zip the plans before {step}"

@@ -78,7 +78,12 @@ class Plan(
 
     __slots__ = ()
 
-    def filter(self, predicate: Callable[..., Expr] | Expr | PythonFunction | JitFunction, *others: Plan) -> Self:
+    def filter(
+        self,
+        predicate: Callable[..., Expr] | Expr | PythonFunction | JitFunction,
+        *others: Plan,
+        wrap: bool = False,
+    ) -> Self:
         """Pass windows or rows for which an expression is true.
 
         Returns:
@@ -92,6 +97,7 @@ class Plan(
                 a function that runs on blocks of windows.
             others: plans of equal windows and the same timebase, whose windows at the same indices are the function's
                 further arguments, as in `map`.
+            wrap: integer arithmetic wraps, as in `map`.
 
         Raises:
             PlanError: it cannot be traced, gives one bool per sample, names a field that does not exist, or its types
@@ -103,15 +109,21 @@ class Plan(
         array([[3, 4, 0, 1]])
         """
         if isinstance(predicate, PythonFunction | JitFunction):
-            return type(self)(predicate._add(alone("filter", self, others), "filter"))
-        return self._traced("filter", "predicate", predicate, others)
+            return type(self)(predicate._add(alone("filter", self, others, wrap), "filter"))
+        return self._traced("filter", "predicate", predicate, others, wrap)
 
-    def map(self, expression: Callable[..., Expr] | Expr | PythonFunction | JitFunction, *others: Plan) -> Self:
+    def map(
+        self,
+        expression: Callable[..., Expr] | Expr | PythonFunction | JitFunction,
+        *others: Plan,
+        wrap: bool = False,
+    ) -> Self:
         """Compute an expression of each window, or of each sample.
 
         Returns:
             One row per window: one value, shape (n, 1), or as many as the window has samples, shape (n, N); of samples,
-            samples, shape (n,). The dtype is NumPy's for the expression. No edges, no delay.
+            samples, shape (n,). The dtype is NumPy's for the expression, but integer arithmetic (``+ - * // **``,
+            minus, ``abs``) gives the narrowest dtype that holds every result, int64 at most. No edges, no delay.
 
         Parameters:
             expression: as ``lambda s: s - s.mean()``; traced once. Or
@@ -119,6 +131,7 @@ class Plan(
             others: plans of equal windows (or of samples) and the same timebase: ``a.map(lambda x, y: x - y, b)``. What
                 not all plans have at the same indices is left out. A row of one value is
                 combined with every sample of a window.
+            wrap: integer arithmetic keeps NumPy's dtype instead, and wraps: int16 and int16 give int16.
 
         Raises:
             PlanError: it cannot be traced, or its types do not fit; or the plans differ in what they carry.
@@ -127,21 +140,31 @@ class Plan(
         >>> x, y = iso.scan(np.arange(6), rate=100), iso.scan(np.arange(6)[::-1], rate=100)
         >>> x.map(lambda a, b: a - b, y).collect()
         array([-5, -3, -1,  1,  3,  5])
+        >>> counts = iso.scan(np.int16([30_000, -30_000]), rate=100)
+        >>> counts.map(lambda s: s + s).collect()
+        array([ 60000, -60000], dtype=int32)
+        >>> counts.map(lambda s: s + s, wrap=True).collect()
+        array([-5536,  5536], dtype=int16)
         >>> windows = x.rewindow(3)
         >>> windows.map(lambda s, mean: s - mean, windows.map(lambda s: s.mean())).collect()
         array([[-1.,  0.,  1.],
                [-1.,  0.,  1.]])
         """
         if isinstance(expression, PythonFunction | JitFunction):
-            return type(self)(expression._add(alone("map", self, others), "map"))
-        return self._traced("map", "expression", expression, others)
+            return type(self)(expression._add(alone("map", self, others, wrap), "map"))
+        return self._traced("map", "expression", expression, others, wrap)
 
     def _traced(
-        self, step: str, parameter: str, function: Callable[..., Expr] | Expr, others: tuple[Plan, ...]
+        self,
+        step: str,
+        parameter: str,
+        function: Callable[..., Expr] | Expr,
+        others: tuple[Plan, ...],
+        wrap: bool,
     ) -> Self:
         if others and callable(function):
             takes_plans(step, function, 1 + len(others))
-        return type(self)(self._native.traced(step, parameter, function, [other._native for other in others]))
+        return type(self)(self._native.traced(step, parameter, function, [other._native for other in others], wrap))
 
     def each(self, function: Callable[[npt.NDArray[Any], int], object], *, counts: bool = False) -> Self:
         """Call a Python function with every block, and pass the block on: ``plan.each(print).run()``.

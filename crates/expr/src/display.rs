@@ -105,7 +105,7 @@ fn write(op: Op, args: &[&Text]) -> Text {
                 (format!("{left} {symbol} {right}"), own)
             }
         }
-        Op::Unary(_) | Op::Binary(_) | Op::Where => {
+        Op::Unary(_) | Op::Binary(_) | Op::Wrapping(_) | Op::Where => {
             (format!("{}({})", op.name(), list(args)), Binding::Call)
         }
         Op::Clip | Op::Reduce(_) | Op::Memory(_) => {
@@ -216,6 +216,10 @@ mod tests {
             (&s + Expr::typed(3, DType::I8), "s + int8(3)"),
             (&s * Complex64::new(0.0, 1.0), "s * (0.0+1.0j)"),
             (7 % &s, "7 % s"),
+            (
+                (-&s + 1).wrapping().gt(0),
+                "wrapping_add(wrapping_neg(s), 1) > 0",
+            ),
         ] {
             assert_eq!(expr.to_string(), text);
             assert_eq!(format!("{expr:?}"), format!("Expr({text})"));

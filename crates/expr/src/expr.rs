@@ -125,10 +125,15 @@ impl Expr {
     /// The expression flattened.
     #[must_use]
     pub fn graph(&self) -> Graph {
+        self.graph_with(|op| op)
+    }
+
+    /// The expression flattened, each operation replaced.
+    fn graph_with(&self, replace: impl Fn(Op) -> Op) -> Graph {
         Graph::walk(
             self.clone(),
             |expr| Arc::as_ptr(&expr.0),
-            |expr| (expr.0.op, expr.0.args.clone()),
+            |expr| (replace(expr.0.op), expr.0.args.clone()),
         )
     }
 
@@ -240,6 +245,24 @@ impl Expr {
         minimum => Minimum;
         /// The larger of two; NaN if one is.
         maximum => Maximum;
+    }
+
+    /// The same expression with integer arithmetic that wraps in the operands' common dtype, as NumPy's does.
+    ///
+    /// Without it `+`, `-`, `*`, `//`, `**`, minus and `abs` of integers give a dtype that holds every result
+    /// (int64 at most).
+    ///
+    /// ```
+    /// use isochrony_expr::{Expr, Program};
+    /// use isochrony_segment::DType;
+    /// let sum = Expr::input() + Expr::input();
+    /// assert_eq!(Program::compile(&sum, DType::I16)?.output().dtype, DType::I32);
+    /// assert_eq!(Program::compile(&sum.wrapping(), DType::I16)?.output().dtype, DType::I16);
+    /// # Ok::<(), isochrony_expr::ExprError>(())
+    /// ```
+    #[must_use]
+    pub fn wrapping(&self) -> Self {
+        Self::from(&self.graph_with(Op::wrapping))
     }
 
     /// Converted to another dtype.

@@ -55,13 +55,14 @@ mod reduce;
 mod rows;
 mod scalar;
 mod shape;
+mod widen;
 
 pub use error::ExprError;
 pub use expr::Expr;
 pub use field::Name;
 pub use graph::{Graph, Node};
 pub use isochrony_dsp::Isa;
-pub use op::{Binary, Memory, Op, Reduction, Unary};
+pub use op::{Binary, Memory, Op, Reduction, Unary, Wrapping};
 pub use program::{Frames, Input, Program, Scratch, State};
 pub use rows::{RowField, RowProgram};
 pub use scalar::Scalar;

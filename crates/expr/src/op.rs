@@ -35,7 +35,7 @@ operations! {
     Unary {
         /// Minus.
         Neg => "neg",
-        /// Magnitude; wraps for the lowest integer, as in NumPy.
+        /// Magnitude.
         Abs => "abs",
         /// Logical not of bools, bitwise not of integers.
         Invert => "invert",
@@ -135,6 +135,27 @@ operations! {
 }
 
 operations! {
+    /// Arithmetic as [`Unary`] and [`Binary`] have it, but of integers in their common dtype, where it wraps: NumPy's
+    /// rule. See [`Expr::wrapping`](crate::Expr::wrapping).
+    Wrapping {
+        /// Minus.
+        Neg => "wrapping_neg",
+        /// Magnitude; that of the lowest integer is itself.
+        Abs => "wrapping_abs",
+        /// Sum.
+        Add => "wrapping_add",
+        /// Difference.
+        Sub => "wrapping_sub",
+        /// Product.
+        Mul => "wrapping_mul",
+        /// Quotient rounded down.
+        FloorDiv => "wrapping_floordiv",
+        /// Power.
+        Pow => "wrapping_pow",
+    }
+}
+
+operations! {
     /// What makes one value of the samples of a window.
     Reduction {
         /// Arithmetic mean.
@@ -175,6 +196,22 @@ operations! {
     }
 }
 
+impl Wrapping {
+    /// The operation without the rule of integers.
+    #[must_use]
+    pub const fn plain(self) -> Op {
+        match self {
+            Self::Neg => Op::Unary(Unary::Neg),
+            Self::Abs => Op::Unary(Unary::Abs),
+            Self::Add => Op::Binary(Binary::Add),
+            Self::Sub => Op::Binary(Binary::Sub),
+            Self::Mul => Op::Binary(Binary::Mul),
+            Self::FloorDiv => Op::Binary(Binary::FloorDiv),
+            Self::Pow => Op::Binary(Binary::Pow),
+        }
+    }
+}
+
 /// An operation of an expression.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
@@ -192,6 +229,8 @@ pub enum Op {
     Unary(Unary),
     /// Two operands.
     Binary(Binary),
+    /// One or two operands, integers wrapping.
+    Wrapping(Wrapping),
     /// Second argument where the first is not zero, else the third.
     Where,
     /// First argument, but not below the second and not above the third.
@@ -220,11 +259,27 @@ impl Op {
             Self::Cast(_) => CAST,
             Self::Unary(op) => op.name(),
             Self::Binary(op) => op.name(),
+            Self::Wrapping(op) => op.name(),
             Self::Where => WHERE,
             Self::Clip => CLIP,
             Self::Reduce(op) => op.name(),
             Self::Memory(op) => op.name(),
         }
+    }
+
+    /// The same with integers that wrap; operations that cannot wrap as they are.
+    #[must_use]
+    pub const fn wrapping(self) -> Self {
+        Self::Wrapping(match self {
+            Self::Unary(Unary::Neg) => Wrapping::Neg,
+            Self::Unary(Unary::Abs) => Wrapping::Abs,
+            Self::Binary(Binary::Add) => Wrapping::Add,
+            Self::Binary(Binary::Sub) => Wrapping::Sub,
+            Self::Binary(Binary::Mul) => Wrapping::Mul,
+            Self::Binary(Binary::FloorDiv) => Wrapping::FloorDiv,
+            Self::Binary(Binary::Pow) => Wrapping::Pow,
+            other => return other,
+        })
     }
 
     /// How many arguments it takes.
@@ -233,8 +288,8 @@ impl Op {
         match self {
             Self::Input(_) | Self::Field(_) | Self::Constant(..) => 0,
             Self::Cast(_) | Self::Unary(_) | Self::Reduce(_) => 1,
-            Self::Memory(Memory::Counter) => 1,
-            Self::Binary(_) | Self::Memory(Memory::Ewm | Memory::Previous) => 2,
+            Self::Memory(Memory::Counter) | Self::Wrapping(Wrapping::Neg | Wrapping::Abs) => 1,
+            Self::Binary(_) | Self::Wrapping(_) | Self::Memory(Memory::Ewm | Memory::Previous) => 2,
             Self::Where | Self::Clip | Self::Memory(Memory::Hysteresis) => 3,
         }
     }
@@ -246,6 +301,7 @@ impl Op {
             let mut names = vec![INPUT, FIELD, CONSTANT, CAST, WHERE, CLIP];
             names.extend(Unary::ALL.iter().map(|op| op.name()));
             names.extend(Binary::ALL.iter().map(|op| op.name()));
+            names.extend(Wrapping::ALL.iter().map(|op| op.name()));
             names.extend(Reduction::ALL.iter().map(|op| op.name()));
             names.extend(Memory::ALL.iter().map(|op| op.name()));
             names
@@ -269,6 +325,7 @@ impl Op {
         find(Unary::ALL, name, Unary::name)
             .map(Self::Unary)
             .or_else(|| find(Binary::ALL, name, Binary::name).map(Self::Binary))
+            .or_else(|| find(Wrapping::ALL, name, Wrapping::name).map(Self::Wrapping))
             .or_else(|| find(Reduction::ALL, name, Reduction::name).map(Self::Reduce))
             .or_else(|| find(Memory::ALL, name, Memory::name).map(Self::Memory))
     }
@@ -289,5 +346,16 @@ mod tests {
             }
         }
         assert_eq!(Op::named("median"), None);
+    }
+
+    #[test]
+    fn every_wrapping_operation_is_that_of_its_plain_one() {
+        for &op in Wrapping::ALL {
+            let plain = op.plain();
+            assert_eq!(plain.wrapping(), Op::Wrapping(op));
+            assert_eq!(plain.arguments(), Op::Wrapping(op).arguments());
+            assert_eq!(op.name(), format!("wrapping_{}", plain.name()));
+        }
+        assert_eq!(Op::Binary(Binary::Mod).wrapping(), Op::Binary(Binary::Mod));
     }
 }

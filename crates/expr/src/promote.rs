@@ -1,5 +1,6 @@
 //! Which dtype an operation's result has: NumPy 2's rules (NEP 50), restricted to the dtypes that
-//! signals can have. The tests compare every case with a table that NumPy itself made.
+//! signals can have. The tests compare every case with a table that NumPy itself made. Integer arithmetic follows them
+//! only if it is to wrap; see [`crate::widen`].
 
 use isochrony_segment::DType;
 
@@ -244,12 +245,7 @@ pub(crate) fn reduction(op: Reduction, dtype: DType) -> Result<DType, Refusal> {
         Reduction::Std | Reduction::Var | Reduction::Rms if exact => DType::F64,
         Reduction::Std | Reduction::Var | Reduction::Rms => component(dtype),
         Reduction::Min | Reduction::Max => dtype,
-        Reduction::Sum if dtype.is_unsigned() => {
-            return Err(Refusal::Missing {
-                numpy: "uint64",
-                mend: "convert with .astype(\"int64\") first",
-            });
-        }
+        // NumPy gives uint64 for unsigned integers, which signals cannot have.
         Reduction::Sum if exact => DType::I64,
         Reduction::Sum => dtype,
         Reduction::Count => DType::I64,

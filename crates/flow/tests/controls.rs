@@ -250,7 +250,7 @@ fn changes_that_cannot_be_made_are_refused_where_they_are_asked_for() {
         ),
         (
             refused(
-                &windows.map(&(&s * 2)).unwrap(),
+                &windows.map(&(&s * 2).wrapping()).unwrap(),
                 "expression",
                 json!(s.max()),
             ),

@@ -75,14 +75,14 @@ proptest! {
         let windows = scan.rewindow_every(window as u64, hop as u64).unwrap();
         let ranges: Vec<&[i16]> = (0..).map(|k| k * hop).take_while(|at| at + window <= samples.len())
             .map(|at| &samples[at..at + window]).collect();
-        let spread: Vec<i16> = ranges.iter().map(|w| w.iter().max().unwrap() - w.iter().min().unwrap()).collect();
+        let spread: Vec<i32> = ranges.iter().map(|w| i32::from(*w.iter().max().unwrap()) - i32::from(*w.iter().min().unwrap())).collect();
         let gathered = windows.map(&(s.max() - s.min())).unwrap().collect().unwrap();
-        prop_assert_eq!(gathered.array().unwrap().to_vec::<i16>().unwrap(), spread);
+        prop_assert_eq!(gathered.array().unwrap().to_vec::<i32>().unwrap(), spread);
         let doubled: Vec<i16> = ranges.concat().iter().map(|x| x * 2).collect();
-        let gathered = windows.map(&(&s * 2)).unwrap().collect().unwrap();
+        let gathered = windows.map(&(&s * 2).wrapping()).unwrap().collect().unwrap();
         prop_assert_eq!(gathered.array().unwrap().to_vec::<i16>().unwrap(), doubled);
         let tripled: Vec<i16> = samples.iter().map(|x| x * 3).collect();
-        let gathered = scan.map(&(&s * 3)).unwrap().collect().unwrap();
+        let gathered = scan.map(&(&s * 3).wrapping()).unwrap().collect().unwrap();
         prop_assert_eq!(gathered.array().unwrap().to_vec::<i16>().unwrap(), tripled);
     }
 }

@@ -37,7 +37,11 @@ fn windows_of_samples_that_come_twice_are_refused_with_a_mend() {
          299; put rewindow before the merge, on each of its inputs, or merge ranges that do not overlap"
     );
     // Wherever it is behind the merge, and through another.
-    let later = merged.map(&(Expr::input() * 2)).unwrap().limit(50).unwrap();
+    let later = merged
+        .map(&(Expr::input() * 2).wrapping())
+        .unwrap()
+        .limit(50)
+        .unwrap();
     let later = scan(0, 1_000..1_100).merge(&[later]).unwrap();
     assert_eq!(later.rewindow(10).unwrap_err(), error);
     // What mends it.
@@ -106,7 +110,7 @@ fn ranges_that_have_nothing_in_common_may_be_merged_and_cut() {
 #[test]
 fn what_meets_by_index_is_where_all_of_it_is_in_whatever_order_it_is_named() {
     let (all, part) = (scan(0, 0..1_000), scan(1, 0..500));
-    let sum = Expr::input() + Expr::input_at(1);
+    let sum = (Expr::input() + Expr::input_at(1)).wrapping();
     let rest = scan(2, 500..1_000);
     for (one, other) in [(&all, &part), (&part, &all)] {
         let both = one.map_with(&sum, slice::from_ref(other)).unwrap();

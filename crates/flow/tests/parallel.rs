@@ -22,7 +22,7 @@ use gapped::{SAMPLES, named, options, recording, windows};
 
 fn failing(at: &[i64], how: &str) -> Plan {
     let s = Expr::input();
-    let failing = fail::failing(&windows().map(&(&s * 2)).unwrap(), at, how);
+    let failing = fail::failing(&windows().map(&(&s * 2).wrapping()).unwrap(), at, how);
     failing.map(&s.max()).unwrap()
 }
 

@@ -123,7 +123,7 @@ fn runs_that_end_early_give_what_came_before_or_say_that_they_were_interrupted()
         let doubled = scan
             .rewindow(100)
             .unwrap()
-            .map(&(Expr::input() * 2))
+            .map(&(Expr::input() * 2).wrapping())
             .unwrap();
         let all = doubled.collect().unwrap();
         let all = all.array().unwrap().to_vec::<i16>().unwrap();

@@ -28,11 +28,14 @@ fn named(plan: &Plan, name: &str, params: &serde_json::Value) -> Plan {
 fn met(scan: &Plan, window: u64) -> Vec<Plan> {
     let s = Expr::input();
     let windows = scan.rewindow(window).unwrap();
-    let twice = windows.map(&(&s * 2)).unwrap();
+    let twice = windows.map(&(&s * 2).wrapping()).unwrap();
     // What is removed on the way is missing in what meets.
     let some = windows.filter(&s.max().gt(150)).unwrap();
-    let difference = scan.map(&(&s * 3)).unwrap();
-    let difference = difference.map_with(&(&s - Expr::input_at(1)), std::slice::from_ref(scan));
+    let difference = scan.map(&(&s * 3).wrapping()).unwrap();
+    let difference = difference.map_with(
+        &(&s - Expr::input_at(1)).wrapping(),
+        std::slice::from_ref(scan),
+    );
     let zipped = twice.zip(std::slice::from_ref(&some)).unwrap();
     // What operators hold until they know what follows.
     let centred = json!({"taps": [1.0, 2.0, 1.0], "method": "direct", "delay": "centred"});

@@ -213,10 +213,10 @@ impl DType {
             "f8" | "d" | "float64" | "double" | "float" => Self::F64,
             "c8" | "F" | "Zf" | "complex64" | "csingle" => Self::C64,
             "c16" | "D" | "Zd" | "complex128" | "cdouble" | "complex" => Self::C128,
-            "u8" | "Q" | "L" | "uint64" | "uint" | "f2" | "e"
-            | "float16" | "half" | "f12" | "f16" | "g" | "float96" | "float128" | "longdouble"
-            | "c24" | "c32" | "G" | "Zg" | "complex192" | "complex256" | "O" | "object" | "S"
-            | "U" | "M8" | "m8" | "datetime64" | "timedelta64" => {
+            "u8" | "Q" | "L" | "uint64" | "uint" | "f2" | "e" | "float16" | "half" | "f12"
+            | "f16" | "g" | "float96" | "float128" | "longdouble" | "c24" | "c32" | "G" | "Zg"
+            | "complex192" | "complex256" | "O" | "object" | "S" | "U" | "M8" | "m8"
+            | "datetime64" | "timedelta64" => {
                 return Err(SegmentError::UnsupportedDType { text: text.into() });
             }
             _ => {

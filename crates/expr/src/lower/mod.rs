@@ -1,6 +1,7 @@
 //! From what was written to what is computed: types found, conversions written out, operations
 //! without a loop of their own replaced by those that have one.
 
+mod arithmetic;
 mod memory;
 mod nodes;
 mod powers;
@@ -8,9 +9,10 @@ mod powers;
 use isochrony_segment::DType;
 
 use crate::kernels::Value;
-use crate::promote::{self, Operand, Refusal, Signature};
+use crate::promote::{self, Operand, Refusal};
 use crate::{Binary, ExprError, Graph, Input, Op, Reduction, RowField, Scalar, Shape, Type};
 
+use arithmetic::Integers;
 pub(crate) use nodes::{Action, Nodes, TypedNode};
 
 /// An expression ready to be planned: `root` is the result.
@@ -227,17 +229,13 @@ impl<'a> Lowering<'a> {
                 let place = self.cast(at, args[0], dtype)?;
                 Ok(Done { place, weak: false })
             }
-            Op::Unary(op) => {
-                let dtype = self.operand(args[0]).dtype;
-                let found = promote::unary(op, dtype);
-                let Signature { operands, result } =
-                    found.map_err(|why| self.refused(at, op.name(), args, why))?;
-                let place = self.cast(at, args[0], operands)?;
-                let place = self.push(at, Action::Unary(op), &[place], result, args)?;
-                let weak = weak && result != DType::Bool;
-                Ok(Done { place, weak })
-            }
-            Op::Binary(op) => self.binary(at, op, args, weak),
+            Op::Unary(op) => self.unary(at, op, args, weak, Integers::Widen),
+            Op::Binary(op) => self.binary(at, op, args, weak, Integers::Widen),
+            Op::Wrapping(op) => match op.plain() {
+                Op::Unary(op) => self.unary(at, op, args, weak, Integers::Wrap),
+                Op::Binary(op) => self.binary(at, op, args, weak, Integers::Wrap),
+                _ => Err(self.no_loop(at, args)),
+            },
             Op::Where => {
                 let common = promote::promote(&[self.operand(args[1]), self.operand(args[2])]);
                 let condition = self.cast(at, args[0], DType::Bool)?;
@@ -286,40 +284,6 @@ impl<'a> Lowering<'a> {
                 Ok(Done { place, weak: false })
             }
         }
-    }
-
-    fn binary(
-        &mut self,
-        at: usize,
-        op: Binary,
-        args: &[Done],
-        weak: bool,
-    ) -> Result<Done, ExprError> {
-        if op == Binary::Pow
-            && let Some(done) = self.power(at, args, weak)?
-        {
-            return Ok(done);
-        }
-        let (a, b) = (self.operand(args[0]), self.operand(args[1]));
-        let found = promote::binary(op, a, b);
-        let Signature {
-            mut operands,
-            result,
-        } = found.map_err(|why| self.refused(at, op.name(), args, why))?;
-        let compares = result == DType::Bool && operands.is_integer();
-        let fit = |done: &Done| {
-            self.weak_integer(*done)
-                .is_none_or(|value| fits(value, operands))
-        };
-        if compares && !args.iter().all(fit) {
-            // Every integer can be compared with any number.
-            operands = DType::I64;
-        }
-        let left = self.cast(at, args[0], operands)?;
-        let right = self.cast(at, args[1], operands)?;
-        let place = self.push(at, Action::Binary(op), &[left, right], result, args)?;
-        let weak = weak && result != DType::Bool;
-        Ok(Done { place, weak })
     }
 
     fn reduce(&mut self, at: usize, op: Reduction, args: &[Done]) -> Result<Done, ExprError> {

@@ -90,7 +90,7 @@ impl Lowering<'_> {
         }
     }
 
-    fn integer_constant(&self, done: Done) -> Option<i64> {
+    pub(super) fn integer_constant(&self, done: Done) -> Option<i64> {
         let value = self.nodes.constant(done.place)?;
         Some(match self.nodes[done.place].dtype {
             DType::I8 => value.get::<i8>().into(),

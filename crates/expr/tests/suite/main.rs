@@ -9,3 +9,4 @@ mod properties;
 mod rows;
 mod thresholds;
 mod tolerance;
+mod widened;

@@ -38,6 +38,11 @@ reductions! {
 
 #[pymethods]
 impl Expr {
+    /// The same with integer arithmetic that wraps in the operands' dtype, as NumPy's does.
+    fn wrapping(&self) -> Self {
+        self.written.wrapping().into()
+    }
+
     /// The nearest integer, halves to even.
     fn round(&self) -> Result<Self> {
         self.unary(Unary::Round)

@@ -238,15 +238,19 @@ impl NativePlan {
     }
 
     /// Adds an operator whose one parameter is a traced function of this plan's windows and of those of others.
-    #[pyo3(signature = (name, parameter, function, others=vec![]))]
+    #[pyo3(signature = (name, parameter, function, others=vec![], wrap=false))]
     fn traced(
         &self,
         name: &str,
         parameter: &str,
         function: &Bound<'_, PyAny>,
         others: Vec<PyRef<'_, Self>>,
+        wrap: bool,
     ) -> Result<Self> {
-        let expression = self.trace(name, function, 1 + others.len())?;
+        let mut expression = self.trace(name, function, 1 + others.len())?;
+        if wrap {
+            expression = expression.wrapping();
+        }
         let mut params = Map::new();
         params.insert(parameter.to_owned(), json!(expression));
         self.apply(function.py(), name, params, &others)

@@ -1,5 +1,6 @@
 //! What an expression means: a slow evaluator, one window and one sample at a time, written without
-//! a look at the interpreter. Dtypes come from the table that NumPy made.
+//! a look at the interpreter. Dtypes come from the table that NumPy made, so integers must wrap (`Expr::wrapping`) or
+//! be of 64 bits.
 
 pub(crate) mod number;
 pub(crate) mod random;
@@ -155,6 +156,9 @@ type Apply = dyn Fn(&[Num]) -> Num;
 
 /// Operations on each sample by itself.
 fn each(op: Op, args: &[&Values]) -> Values {
+    if let Op::Wrapping(op) = op {
+        return each(op.plain(), args);
+    }
     let kinds: Vec<&str> = args.iter().map(|values| values.kind).collect();
     let common = |a: usize, b: usize| {
         if kinds[a] == kinds[b] {

@@ -40,7 +40,7 @@ fn constant(choice: u32) -> Known {
         4 => (Expr::from(Complex64::new(float, 1.0)), "complex"),
         5 => (Expr::from(value % 2 == 0), "bool"),
         _ => {
-            let dtype = DType::ALL[(choice / 256 % 11) as usize];
+            let dtype = DType::ALL[choice as usize / 256 % DType::ALL.len()];
             (Expr::typed(Scalar::Int(value), dtype), name(dtype))
         }
     };
@@ -175,7 +175,7 @@ fn step(known: &[Known], ops: Ops, choice: u32) -> Option<Known> {
             })
         }
         13 => {
-            let dtype = DType::ALL[many as usize % 11];
+            let dtype = DType::ALL[many as usize % DType::ALL.len()];
             let from: DType = a.kind.parse().ok()?;
             let loses = from.is_complex() && !dtype.is_complex() && dtype != DType::Bool;
             (!loses).then(|| Known {
@@ -225,7 +225,8 @@ fn apply(op: Op, args: &[Known], ops: Ops) -> Option<Known> {
         Op::Reduce(_) => WINDOW,
         _ => args.iter().map(|known| known.shape).max()?,
     };
-    let expr = Expr::apply(op, args.iter().map(|known| known.expr.clone())).ok()?;
+    // The table is that of NumPy, whose integers wrap.
+    let expr = Expr::apply(op.wrapping(), args.iter().map(|known| known.expr.clone())).ok()?;
     Some(Known {
         expr,
         kind: name(dtype),

@@ -22,7 +22,8 @@ operator! {
     ///
     /// # Returns
     /// One row per window: one value, shape (n, 1), or as many as the window has samples, shape (n, N). Of samples,
-    /// samples, shape (n,). The dtype is NumPy's for the expression. No edges, no delay.
+    /// samples, shape (n,). The dtype is NumPy's for the expression, but integer arithmetic that is not told to wrap
+    /// gives the narrowest dtype that holds every result, int64 at most. No edges, no delay.
     ///
     /// # Conventions
     /// Calibrated counts are values in their unit. What not all inputs have at the same indices is left out; a row of

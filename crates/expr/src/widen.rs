@@ -1,0 +1,250 @@
+//! Which dtype integer arithmetic needs so that no result wraps.
+//!
+//! `+`, `-`, `*`, `//`, `**`, minus and `abs` of integers give the operands' common dtype where it holds every
+//! possible result, else the narrowest signed dtype that does: the sum of two int16 is int32, their quotient too
+//! (-32768 // -1), and `abs` of uint8 stays uint8. Nothing is wider than int64, which wraps. What counts is the
+//! range of the operands' dtypes, never their values, but for a constant exponent. A Python integer has the dtype
+//! of what it meets, or the narrowest that holds it.
+
+use isochrony_segment::DType;
+
+use crate::promote::promote_types;
+use crate::{Binary, Unary};
+
+/// The least and the largest value of something.
+#[derive(Debug, Clone, Copy)]
+struct Bounds {
+    least: i128,
+    most: i128,
+}
+
+/// Integer dtypes, the narrowest first.
+const NARROWEST: [DType; 7] = [
+    DType::I8,
+    DType::U8,
+    DType::I16,
+    DType::U16,
+    DType::I32,
+    DType::U32,
+    DType::I64,
+];
+
+impl Bounds {
+    /// None unless it is a dtype of integers or bools.
+    fn of(dtype: DType) -> Option<Self> {
+        let (least, most) = match dtype {
+            DType::Bool => (0, 1),
+            DType::I8 => (i8::MIN.into(), i8::MAX.into()),
+            DType::I16 => (i16::MIN.into(), i16::MAX.into()),
+            DType::I32 => (i32::MIN.into(), i32::MAX.into()),
+            DType::I64 => (i64::MIN.into(), i64::MAX.into()),
+            DType::U8 => (0, u8::MAX.into()),
+            DType::U16 => (0, u16::MAX.into()),
+            DType::U32 => (0, u32::MAX.into()),
+            DType::F32 | DType::F64 | DType::C64 | DType::C128 => return None,
+        };
+        Some(Self { least, most })
+    }
+
+    fn around(values: &[i128]) -> Self {
+        let fold = |pick: fn(i128, i128) -> i128| values.iter().copied().reduce(pick).unwrap_or(0);
+        Self {
+            least: fold(i128::min),
+            most: fold(i128::max),
+        }
+    }
+
+    fn within(self, dtype: DType) -> bool {
+        Self::of(dtype).is_some_and(|all| all.least <= self.least && self.most <= all.most)
+    }
+
+    /// `common` if it holds all, else the narrowest signed dtype that does.
+    fn dtype(self, common: DType) -> DType {
+        if self.within(common) {
+            return common;
+        }
+        let signed = NARROWEST.iter().filter(|dtype| !dtype.is_unsigned());
+        let narrowest = signed.copied().find(|&dtype| self.within(dtype));
+        promote_types(narrowest.unwrap_or(DType::I64), common)
+    }
+
+    /// Of each operand's bounds with each of the other's.
+    fn corners(self, other: Self, of: impl Fn(i128, i128) -> i128) -> Self {
+        let Self { least, most } = other;
+        Self::around(&[
+            of(self.least, least),
+            of(self.least, most),
+            of(self.most, least),
+            of(self.most, most),
+        ])
+    }
+
+    /// Quotients are largest with the divisors nearest to zero; by zero they are zero.
+    fn quotient(self, divisor: Self) -> Self {
+        let mut values = vec![0, self.least, self.most];
+        if divisor.least < 0 {
+            values.extend([-self.least, -self.most]);
+        }
+        Self::around(&values)
+    }
+
+    /// With an exponent that is no constant a power can be anything.
+    fn power(self, exponent: Option<i64>) -> Self {
+        let power = exponent.and_then(|exponent| u32::try_from(exponent).ok());
+        match power {
+            None => Self::around(&[i128::MIN, i128::MAX]),
+            // Even powers of negative numbers: the least is not at a bound.
+            Some(power) => Self::around(&[
+                self.least.saturating_pow(power),
+                self.most.saturating_pow(power),
+                0,
+            ]),
+        }
+    }
+}
+
+/// What an operand and the result become; None where nothing can wrap.
+pub(crate) fn unary(op: Unary, dtype: DType) -> Option<DType> {
+    if !dtype.is_integer() {
+        return None;
+    }
+    let Bounds { least, most } = Bounds::of(dtype)?;
+    let results = match op {
+        Unary::Neg => Bounds::around(&[-least, -most]),
+        Unary::Abs => Bounds::around(&[least.abs(), most]),
+        _ => return None,
+    };
+    Some(results.dtype(dtype))
+}
+
+/// What two operands and the result become; None where nothing can wrap. `exponent`: that of a power, if known.
+pub(crate) fn binary(op: Binary, a: DType, b: DType, exponent: Option<i64>) -> Option<DType> {
+    let common = promote_types(a, b);
+    if !common.is_integer() {
+        return None;
+    }
+    let (one, other) = (Bounds::of(a)?, Bounds::of(b)?);
+    let results = match op {
+        Binary::Add => one.corners(other, |a, b| a + b),
+        Binary::Sub => one.corners(other, |a, b| a - b),
+        Binary::Mul => one.corners(other, |a, b| a * b),
+        Binary::FloorDiv => one.quotient(other),
+        Binary::Pow => one.power(exponent),
+        _ => return None,
+    };
+    Some(results.dtype(common))
+}
+
+/// The dtype of a Python integer beside a dtype that it takes if it fits.
+pub(crate) fn constant(value: i64, beside: DType) -> DType {
+    let value = Bounds::around(&[value.into()]);
+    let all = std::iter::once(beside).chain(NARROWEST);
+    { all }
+        .find(|&dtype| value.within(dtype))
+        .unwrap_or(DType::I64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use DType::{Bool, F32, I8, I16, I32, I64, U8, U16, U32};
+
+    #[test]
+    fn results_have_the_common_dtype_or_the_narrowest_signed_one_that_holds_them() {
+        use Binary::{Add, FloorDiv, Minimum, Mul, Pow, Sub};
+        for (op, a, b, expected) in [
+            (Add, I8, I8, Some(I16)),
+            (Add, U8, U8, Some(I16)),
+            (Add, I16, I16, Some(I32)),
+            (Add, U32, I32, Some(I64)),
+            (Add, I64, I8, Some(I64)),
+            (Add, Bool, I16, Some(I32)),
+            (Sub, U8, U8, Some(I16)),
+            (Sub, U16, U8, Some(I32)),
+            (Mul, I8, I8, Some(I16)),
+            // 255 * 255 is above 32767.
+            (Mul, U8, U8, Some(I32)),
+            // 255 * -128 is not below -32768.
+            (Mul, U8, I8, Some(I16)),
+            (Mul, U16, U16, Some(I64)),
+            (Mul, U32, U32, Some(I64)),
+            (Mul, Bool, I16, Some(I16)),
+            (FloorDiv, I16, I16, Some(I32)),
+            (FloorDiv, U16, U8, Some(U16)),
+            (FloorDiv, U8, I8, Some(I16)),
+            (Pow, I8, U8, Some(I64)),
+            (Minimum, I8, I8, None),
+            (Add, Bool, Bool, None),
+            (Add, I16, F32, None),
+        ] {
+            assert_eq!(binary(op, a, b, None), expected, "{op:?} {a} {b}");
+        }
+        for (dtype, exponent, expected) in [
+            (I8, 2, I16),
+            (I16, 2, I32),
+            (U8, 2, I32),
+            (I8, 1, I8),
+            (I8, 0, I8),
+            (I8, 9, I64),
+            (I16, 200, I64),
+        ] {
+            assert_eq!(binary(Pow, dtype, dtype, Some(exponent)), Some(expected));
+        }
+        for (op, dtype, expected) in [
+            (Unary::Neg, U8, Some(I16)),
+            (Unary::Neg, I32, Some(I64)),
+            (Unary::Abs, I16, Some(I32)),
+            (Unary::Abs, U16, Some(U16)),
+            (Unary::Invert, U16, None),
+        ] {
+            assert_eq!(unary(op, dtype), expected, "{op:?} {dtype}");
+        }
+    }
+
+    #[test]
+    fn a_constant_takes_the_dtype_it_meets_or_the_narrowest_that_holds_it() {
+        assert_eq!(constant(100, I8), I8);
+        assert_eq!(constant(200, I8), U8);
+        assert_eq!(constant(-1, U16), I8);
+        assert_eq!(constant(70_000, I16), I32);
+        assert_eq!(constant(3_000_000_000, I16), U32);
+        assert_eq!(constant(i64::MIN, U8), I64);
+    }
+
+    /// Every pair of values of 8 bits, by their own arithmetic.
+    #[test]
+    fn no_result_of_eight_bits_is_outside_its_dtype() {
+        let values = |dtype: DType| {
+            let Bounds { least, most } = Bounds::of(dtype).unwrap();
+            least..=most
+        };
+        for (a, b) in [
+            (I8, I8),
+            (I8, U8),
+            (U8, I8),
+            (U8, U8),
+            (Bool, I8),
+            (U8, Bool),
+        ] {
+            for (op, of) in [
+                (Binary::Add, (|a, b| a + b) as fn(i128, i128) -> i128),
+                (Binary::Sub, |a, b| a - b),
+                (Binary::Mul, |a, b| a * b),
+                (Binary::FloorDiv, |a, b| {
+                    let quotient = (a as f64 / b as f64).floor();
+                    if b == 0 { 0 } else { quotient as i128 }
+                }),
+            ] {
+                let Some(dtype) = binary(op, a, b, None) else {
+                    continue;
+                };
+                let results = values(a).flat_map(|a| values(b).map(move |b| of(a, b)));
+                let results: Vec<i128> = results.collect();
+                assert!(
+                    Bounds::around(&results).within(dtype),
+                    "{op:?} {a} {b}: {dtype}"
+                );
+            }
+        }
+    }
+}
