@@ -17,8 +17,8 @@ def as_samples(samples: Any, dtype: str, signal: str, is_cast: bool = False) -> 
     """A 1-D array of exactly that dtype, converted only where that loses nothing, or where a cast is asked for.
 
     Parameters:
-        samples: array, or a sequence of numbers.
-        dtype: name of the signal's dtype.
+        samples: array, or a sequence of numbers; of complex int16 shape (n, 2), or complex numbers to cast.
+        dtype: name of the signal's dtype as stored.
         signal: the signal's name, for the message.
         is_cast: round to the dtype, as `values.cast` does.
 
@@ -32,6 +32,8 @@ def as_samples(samples: Any, dtype: str, signal: str, is_cast: bool = False) -> 
             "each masked one"
         )
     array = np.asarray(samples)
+    if dtype == "complex_int16":
+        return _pairs(array, signal, is_cast)
     if array.ndim != 1:
         raise StoreValueError(
             f"samples for {signal!r} must be 1-D, got shape {array.shape}; append one channel at a time"
@@ -47,6 +49,27 @@ def as_samples(samples: Any, dtype: str, signal: str, is_cast: bool = False) -> 
         f"signal {signal!r} holds {wanted} samples, got {array.dtype}, whose values may not fit; convert them first: "
         f"samples.astype({wanted.name!r}), or append(samples, cast=True), which refuses what does not fit"
     )
+
+
+def _pairs(array: npt.NDArray[Any], signal: str, is_cast: bool) -> npt.NDArray[np.int16]:
+    """Real and imaginary parts in turn: of an array of shape (n, 2), or of complex numbers that are cast."""
+    what = f"samples for {signal!r}"
+    if array.dtype.kind == "c" and array.ndim == 1:
+        if not is_cast:
+            raise StoreTypeError(
+                f"signal {signal!r} holds complex int16 samples, got {array.dtype}, whose values may not fit; give int16 of "
+                "shape (n, 2), real and imaginary parts, or append(samples, cast=True), which refuses what does not fit"
+            )
+        wide = np.ascontiguousarray(array, np.complex128)
+        return cast(wide.view(np.float64), np.dtype("i2"), f"parts of {what}")
+    if array.ndim != 2 or array.shape[1] != 2:
+        raise StoreValueError(
+            f"signal {signal!r} holds complex int16 samples: give an array of shape (n, 2), real and imaginary parts, or "
+            f"1-D complex numbers with cast=True; got {array.dtype} of shape {array.shape}"
+        )
+    if np.can_cast(array.dtype, np.int16, "safe"):
+        return np.ascontiguousarray(array, np.int16).reshape(-1)
+    return as_samples(array.reshape(-1), "int16", signal, is_cast)
 
 
 def as_stretches(rows: npt.NDArray[Any]) -> npt.NDArray[np.int64]:

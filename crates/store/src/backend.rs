@@ -214,7 +214,7 @@ impl Backend {
         range: &Range<i64>,
         mapped: &Buffer,
     ) -> Result<Buffer, StoreError> {
-        let at = range.start.cast_unsigned() * state.meta.dtype.size() as u64;
+        let at = range.start.cast_unsigned() * state.meta.format.size() as u64;
         let span = Flat::data(&state.meta)
             .spans(at, mapped.len() as u64)
             .next();

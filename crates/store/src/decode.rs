@@ -108,6 +108,7 @@ impl Decoder {
             id,
             version: source.version,
             is_sealed: !meta.codec.is_empty(),
+            format: meta.format,
             shards: Arc::clone(shards),
             fault: Mutex::new(None),
         });
@@ -120,10 +121,10 @@ impl Decoder {
             folder,
             array,
             indices,
-            sample_bytes: meta.dtype.size(),
+            sample_bytes: meta.format.size(),
             chunk_bytes: usize::try_from(meta.chunk_samples)
                 .unwrap_or(usize::MAX)
-                .saturating_mul(meta.dtype.size()),
+                .saturating_mul(meta.format.size()),
             frames: Frames::of(meta),
             fills_zeros,
         })
@@ -180,7 +181,11 @@ impl Decoder {
         }
         let bytes: ArrayBytes<'static> = self
             .array
-            .retrieve_subchunk_opt(&self.indices, &[chunk], &CodecOptions::default())
+            .retrieve_subchunk_opt(
+                &self.indices,
+                self.folder.format.place(chunk).as_slice(),
+                &CodecOptions::default(),
+            )
             .map_err(|error| refuse(format!("chunk {chunk}: {error}")))?;
         let bytes = bytes
             .into_fixed()

@@ -9,6 +9,7 @@ use isochrony_segment::{DType, SegmentError};
 use isochrony_time::TimeError;
 
 use crate::io_hint::io_hint;
+use crate::sample_format::SampleFormat;
 
 pub use snapshot::SnapshotError;
 
@@ -154,15 +155,15 @@ pub enum StoreError {
     #[error("signal {signal:?} holds {expected} samples, got {got}; convert them first")]
     DTypeMismatch {
         signal: String,
-        expected: DType,
+        expected: SampleFormat,
         got: DType,
     },
     /// Bytes that are no whole number of samples.
-    #[error("{bytes} bytes are no whole number of {dtype} samples of {size} bytes for signal {signal:?}; drop the last {rest} bytes or correct the dtype", size = dtype.size(), rest = bytes % dtype.size())]
+    #[error("{bytes} bytes are no whole number of {format} samples of {size} bytes for signal {signal:?}; drop the last {rest} bytes or correct the dtype", size = format.size(), rest = bytes % format.size())]
     PartialSample {
         signal: String,
         bytes: usize,
-        dtype: DType,
+        format: SampleFormat,
     },
     /// A negative or absurd length.
     #[error("cannot {action} {length} samples in signal {signal:?}; give between 1 and {max}")]

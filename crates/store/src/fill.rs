@@ -72,7 +72,7 @@ impl SignalWriter {
         ) else {
             return;
         };
-        let size = state.meta.dtype.size() as u64;
+        let size = state.meta.format.size() as u64;
         let (start, end) = (range.start.max(0), range.end.min(state.end));
         let len = (end - start).max(0).cast_unsigned().saturating_mul(size);
         let spans = Flat::data(&state.meta).spans(start.cast_unsigned().saturating_mul(size), len);

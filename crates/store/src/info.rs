@@ -171,7 +171,7 @@ fn describe(signal: &Signal, media: &dyn Media, folder: &Path) -> Result<SignalI
         gaps: state.gaps.len(),
         runs: state.runs.len(),
         events: state.events.iter().count(),
-        raw_bytes: signal.sample_count().unsigned_abs() * signal.dtype().size() as u64,
+        raw_bytes: signal.sample_count().unsigned_abs() * signal.format().size() as u64,
         data,
         views,
         tables,

@@ -1,14 +1,15 @@
 //! What is known of a signal besides its samples: type, rate, calibration, geometry, attributes.
 
-use isochrony_segment::DType;
 use isochrony_time::Rate;
 use serde::{Deserialize, Serialize};
+
+use crate::sample_format::SampleFormat;
 
 /// A signal's metadata. Field order is part of the log format.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SignalMeta {
-    /// Sample type.
-    pub dtype: DType,
+    /// How samples are stored.
+    pub format: SampleFormat,
     /// Nominal sample rate.
     pub rate: Rate,
     /// Physical unit of calibrated values; empty if unknown.
@@ -36,7 +37,7 @@ impl SignalMeta {
     /// Whether the geometry can be a signal's. What is read from files is checked by it before anything is allocated.
     #[must_use]
     pub fn is_plausible(&self) -> bool {
-        let chunk = self.chunk_samples.checked_mul(self.dtype.size() as u64);
+        let chunk = self.chunk_samples.checked_mul(self.format.size() as u64);
         let shard = chunk.and_then(|bytes| bytes.checked_mul(self.shard_chunks));
         (1..=MOST_CHUNKS).contains(&self.shard_chunks)
             && chunk.is_some_and(|bytes| (1..=MOST_BYTES.0).contains(&bytes))

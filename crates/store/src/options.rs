@@ -1,6 +1,6 @@
 //! What a store may be opened for, and what a new signal is.
 
-use isochrony_segment::{Calibration, DType};
+use isochrony_segment::Calibration;
 use isochrony_time::{ClockConfig, Fixed, Rate};
 use serde_json::{Map, Value};
 
@@ -8,6 +8,7 @@ use crate::error::StoreError;
 use crate::layout::zarr;
 use crate::media::limits;
 use crate::meta::{ClockSettings, SignalMeta};
+use crate::sample_format::SampleFormat;
 
 /// What a store is opened for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -27,8 +28,8 @@ pub enum Mode {
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct CreateOptions {
-    /// Type of the samples.
-    pub dtype: DType,
+    /// How samples are stored.
+    pub format: SampleFormat,
     /// Nominal rate.
     pub rate: Rate,
     /// Unit of calibrated values; empty if unknown.
@@ -58,10 +59,10 @@ const MAX_GAP_NS: i64 = 30 * 86_400 * 1_000_000_000;
 impl CreateOptions {
     /// Samples of `dtype`, nominally `rate` of them a second; uncalibrated, no start, default clock estimation.
     #[must_use]
-    pub fn new(dtype: DType, rate: Rate) -> Self {
+    pub fn new(format: impl Into<SampleFormat>, rate: Rate) -> Self {
         let clock = ClockConfig::new(rate);
         Self {
-            dtype,
+            format: format.into(),
             rate,
             unit: String::new(),
             calibration: None,
@@ -107,11 +108,11 @@ impl CreateOptions {
             return Err(refuse("initial_rate", got, legal));
         }
         Ok(SignalMeta {
-            dtype: self.dtype,
+            format: self.format,
             rate: self.rate,
             unit: self.unit.clone(),
             calibration: self.calibration,
-            chunk_samples: chunk_samples(self.dtype, self.rate),
+            chunk_samples: chunk_samples(self.format, self.rate),
             shard_chunks: SHARD_CHUNKS,
             codec: String::new(),
             clock: ClockSettings {
@@ -137,8 +138,8 @@ const SHARD_CHUNKS: u64 = crate::layout::flat::SHORT_INDEX_CHUNKS;
 
 /// Samples per inner chunk: a power of two that fills 64 KiB to 1 MiB, the most that take no longer than 64 s to
 /// come in, so that slow signals stay small and fast ones have few chunks.
-fn chunk_samples(dtype: DType, rate: Rate) -> u64 {
-    let size = dtype.size() as u64;
+fn chunk_samples(format: SampleFormat, rate: Rate) -> u64 {
+    let size = format.size() as u64;
     let (least, most) = ((64 << 10) / size, (1 << 20) / size);
     let mut samples = least;
     while samples < most
@@ -180,6 +181,8 @@ const OWN_METADATA: u64 = 64 << 10;
 
 #[cfg(test)]
 mod tests {
+    use isochrony_segment::DType;
+
     use super::*;
 
     #[test]
@@ -204,7 +207,7 @@ mod tests {
             (DType::I16, hz(1_000_000), 1 << 20),
             (DType::C128, hz(1), 64 << 10),
         ] {
-            let samples = chunk_samples(dtype, rate);
+            let samples = chunk_samples(dtype.into(), rate);
             assert!(samples.is_power_of_two());
             let longest = 64 * rate.num();
             assert_eq!(samples * dtype.size() as u64, bytes, "{dtype} at {rate}");

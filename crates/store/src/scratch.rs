@@ -196,7 +196,7 @@ fn covered(
     gap: Range<i64>,
     range: Range<i64>,
 ) -> impl Iterator<Item = (u64, Range<u64>)> {
-    let size = meta.dtype.size() as u64;
+    let size = meta.format.size() as u64;
     let flat = Flat::data(meta);
     let bytes = |index: i64| index.max(0).cast_unsigned() * size;
     let (gap, range) = (

@@ -110,7 +110,11 @@ impl SampleSource for SignalSource {
     }
 
     fn codec(&self) -> &str {
-        self.signal.codec()
+        match self.signal.format() {
+            // Converted after reading.
+            format if !format.is_plain() && !self.signal.is_sealed() => format.name(),
+            _ => self.signal.codec(),
+        }
     }
 
     fn end(&self) -> i64 {
@@ -202,7 +206,7 @@ impl SignalShards {
                 }
             }
         }
-        let (id, size) = (self.signal.id(), self.signal.dtype().size() as u64);
+        let (id, size) = (self.signal.id(), self.signal.format().size() as u64);
         let start = self.flat.shard_layout().array_byte(span);
         // Opens the shard and looks at its index; whoever reads the samples sees whether they are there.
         let state = self.signal.state();

@@ -207,7 +207,7 @@ pub(crate) fn replace_shards(
             codec: state.meta.codec.clone(),
         });
     }
-    let start = index.unsigned_abs() * state.meta.dtype.size() as u64;
+    let start = index.unsigned_abs() * state.meta.format.size() as u64;
     let media = &**engine.media();
     let mut rest = bytes;
     let mut ops = Vec::new();

@@ -5,10 +5,10 @@ mod crash;
 
 use std::path::Path;
 
-use crash::{Work, difference, open, read_back};
+use crash::{Work, difference, open, read_back, use_format};
 use isochrony_segment::DType;
 use isochrony_store::media::sim::{Dice, Faults, SimMedia};
-use isochrony_store::{CreateOptions, Mode, Store, StoreError, VerifyOptions};
+use isochrony_store::{CreateOptions, Mode, SampleFormat, Store, StoreError, VerifyOptions};
 use isochrony_time::Rate;
 
 /// Lives, each of which ends at each of its changes; `ISOCHRONY_CRASH_LIVES` says another number.
@@ -102,12 +102,22 @@ fn assert_complete(media: &SimMedia, work: &Work, when: &str) {
 
 #[test]
 fn a_life_that_ends_at_any_change_leaves_a_sound_store() {
+    end_lives_everywhere(LIVES);
+}
+
+#[test]
+fn so_does_one_of_signals_whose_shards_lie_beside_their_metadata() {
+    use_format(SampleFormat::ComplexInt16);
+    end_lives_everywhere(2);
+}
+
+fn end_lives_everywhere(lives: u64) {
     let number = |name| {
         let text = std::env::var(name).ok();
         text.and_then(|text| text.parse::<u64>().ok())
     };
     let only = number("ISOCHRONY_CRASH_SEED");
-    let lives = number("ISOCHRONY_CRASH_LIVES").unwrap_or(LIVES);
+    let lives = number("ISOCHRONY_CRASH_LIVES").unwrap_or(lives);
     let mut points = 0;
     for seed in only.map_or(0..lives, |seed| seed..seed + 1) {
         let whole = medium(seed);

@@ -29,7 +29,7 @@ fn sample(index: i64) -> i32 {
 
 fn meta() -> SignalMeta {
     SignalMeta {
-        dtype: DType::I32,
+        format: DType::I32.into(),
         rate: Rate::from_hz(1000).unwrap(),
         unit: String::new(),
         calibration: None,

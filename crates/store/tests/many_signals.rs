@@ -15,7 +15,7 @@ const SIGNALS: u64 = 156;
 
 fn meta() -> SignalMeta {
     SignalMeta {
-        dtype: DType::I16,
+        format: DType::I16.into(),
         rate: Rate::from_hz(2000).unwrap(),
         unit: String::new(),
         calibration: None,

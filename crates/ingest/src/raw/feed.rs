@@ -84,7 +84,7 @@ enum State {
 
 impl Feed<'_, '_> {
     fn all(&mut self, files: &Arc<Vec<Planned>>) -> Result<(), IngestError> {
-        let sample = self.options.spec.dtype.size() as u64;
+        let sample = self.options.spec.format.size() as u64;
         let partial = self.options.partial;
         let catalogue = Arc::clone(&self.catalogue);
         let planned = Arc::clone(files);
@@ -148,11 +148,11 @@ impl Feed<'_, '_> {
         file: &Planned,
         piece: &mut Piece,
     ) -> Result<(), IngestError> {
-        let dtype = self.options.spec.dtype;
+        let format = self.options.spec.format;
         let piece_file = piece.file_size;
         let bytes = piece.bytes();
         if !self.options.order.is_native() {
-            swap_bytes(bytes, dtype.component_size()).map_err(|_| IngestError::EmptyBlock)?;
+            swap_bytes(bytes, format.component_size()).map_err(|_| IngestError::EmptyBlock)?;
         }
         let bytes = &*bytes;
         let signal = current.signal.as_str();
@@ -179,7 +179,7 @@ impl Feed<'_, '_> {
                 let next = file.next.and_then(|next| self.catalogue.get(next));
                 let next = next.and_then(|next| next.stamp).map(stamp);
                 // The stamp after a file says what its own is worth, whether it is read in one piece or in many.
-                let samples = (piece_file / dtype.size() as u64).cast_signed();
+                let samples = (piece_file / format.size() as u64).cast_signed();
                 let next = next.as_ref().map(|stamp| Next {
                     stamp,
                     samples: Some(samples),
@@ -215,7 +215,7 @@ impl Feed<'_, '_> {
                 }
             }
             State::Copy { end } => {
-                let samples = (bytes.len() / dtype.size()) as i64;
+                let samples = (bytes.len() / format.size()) as i64;
                 if session
                     .target(signal, &self.options.spec)?
                     .holds_at(end, bytes)?

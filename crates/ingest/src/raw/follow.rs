@@ -43,7 +43,7 @@ pub(crate) fn follow(
     let mut over: HashSet<u64> = HashSet::new();
     let full = follow
         .file_samples
-        .map(|samples| samples * options.spec.dtype.size() as u64);
+        .map(|samples| samples * options.spec.format.size() as u64);
     loop {
         while let Some(entry) = walk.next() {
             stop_if_interrupted(options)?;

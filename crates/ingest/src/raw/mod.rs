@@ -14,8 +14,8 @@ use std::path::Path;
 use std::time::Duration;
 
 use isochrony_runtime::Interrupt;
-use isochrony_segment::{ByteOrder, DType};
-use isochrony_store::{Store, StoreError};
+use isochrony_segment::ByteOrder;
+use isochrony_store::{SampleFormat, Store, StoreError};
 use isochrony_time::Rate;
 
 use crate::progress::Meter;
@@ -69,11 +69,16 @@ impl Default for Follow {
 impl RawOptions {
     /// Recordings of a layout, with defaults for everything else.
     #[must_use]
-    pub fn new(layout: Layout, dtype: DType, order: ByteOrder, rate: Rate) -> Self {
+    pub fn new(
+        layout: Layout,
+        format: impl Into<SampleFormat>,
+        order: ByteOrder,
+        rate: Rate,
+    ) -> Self {
         Self {
             layout,
             order,
-            spec: Spec::new(dtype, rate),
+            spec: Spec::new(format, rate),
             partial: false,
             symlinks: Symlinks::default(),
             session: SessionOptions::default(),
@@ -88,9 +93,9 @@ impl RawOptions {
     /// [`IngestError::UnknownPreset`].
     pub fn preset(name: &str) -> Result<Self, IngestError> {
         let preset = Preset::find(name)?;
-        let (dtype, order) = DType::parse(preset.dtype).map_err(StoreError::from)?;
+        let (format, order) = SampleFormat::parse(preset.dtype).map_err(StoreError::from)?;
         let rate = Rate::new(preset.rate.0, preset.rate.1).map_err(StoreError::from)?;
-        let mut options = Self::new(preset.template.parse()?, dtype, order, rate);
+        let mut options = Self::new(preset.template.parse()?, format, order, rate);
         options.spec.unit = preset.unit.into();
         Ok(options)
     }

@@ -141,7 +141,7 @@ fn in_order(catalogue: &Catalogue, places: Range<usize>, options: &RawOptions) -
     let spans = places.filter_map(|place| {
         let file = catalogue.get(place)?;
         let stamp = file.stamp?;
-        let samples = file.size / options.spec.dtype.size() as u64;
+        let samples = file.size / options.spec.format.size() as u64;
         Some(Span {
             start_ns: stamp.ns,
             resolution_ns: stamp.resolution_ns,

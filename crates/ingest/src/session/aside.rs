@@ -242,7 +242,7 @@ impl Target {
         if self.is_before_the_end(&held.bytes, stamp)? || self.is_copy(&held.bytes, stamp)? {
             return Ok(Belongs::Stored);
         }
-        let samples = (held.bytes.len() / self.dtype().size()) as i64;
+        let samples = (held.bytes.len() / self.format().size()) as i64;
         let Placement::Backward { by_ns } = self.placement(samples, stamp, None)? else {
             return Ok(Belongs::Stored);
         };
@@ -277,7 +277,7 @@ impl Target {
     }
 
     fn add_aside(&mut self, held: Held) -> Result<(), IngestError> {
-        let samples = (held.bytes.len() / self.dtype().size()) as i64;
+        let samples = (held.bytes.len() / self.format().size()) as i64;
         let stamp = held.stamp.unwrap_or(Stamp::new(Fixed::ZERO, Fixed::ZERO));
         let (duration, slack) = self.reach(samples, &stamp)?;
         if let Some(aside) = &mut self.aside {

@@ -39,7 +39,7 @@ impl Session {
         if compared.left > 0
             && let Some(target) = self.targets.get(block.signal)
         {
-            let size = block.spec.dtype.size();
+            let size = block.spec.format.size();
             let samples = block.bytes.len() / size;
             let most = usize::try_from(compared.left).map_or(samples, |left| left.min(samples));
             let index;
@@ -99,7 +99,7 @@ impl Target {
         stamp: Option<Stamp>,
     ) -> Result<(usize, i64), IngestError> {
         let signal = self.signal()?;
-        let size = self.dtype().size();
+        let size = self.format().size();
         let (mut rest, mut at, mut first) = (bytes, index, true);
         let end = signal.end_index();
         if index < 0 || index >= end {

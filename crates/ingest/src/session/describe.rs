@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use isochrony_segment::DType;
+use isochrony_store::SampleFormat;
 use isochrony_time::{Rate, Stamp};
 use serde_json::{Map, Value};
 
@@ -80,7 +80,7 @@ impl Default for SessionOptions {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Spec {
     /// Type of the samples.
-    pub dtype: DType,
+    pub format: SampleFormat,
     /// Nominal rate; one that differs by less than a thousandth from the signal's is the same.
     pub rate: Rate,
     /// Unit of calibrated values; empty if unknown.
@@ -94,9 +94,9 @@ pub struct Spec {
 impl Spec {
     /// Uncalibrated samples.
     #[must_use]
-    pub fn new(dtype: DType, rate: Rate) -> Self {
+    pub fn new(format: impl Into<SampleFormat>, rate: Rate) -> Self {
         Self {
-            dtype,
+            format: format.into(),
             rate,
             unit: String::new(),
             calibration: None,

@@ -1,13 +1,15 @@
 //! Values at the borders of files, where a sensor that was knocked or reset shows.
 
 use isochrony_segment::{DType, Sample, dispatch};
+use isochrony_store::SampleFormat;
 
 /// First and last value of some samples, in counts; magnitudes of complex ones.
-pub(crate) fn edges(dtype: DType, bytes: &[u8]) -> Option<(f64, f64)> {
-    let size = dtype.size();
+pub(crate) fn edges(format: SampleFormat, bytes: &[u8]) -> Option<(f64, f64)> {
+    let size = format.size();
     let first = bytes.get(..size)?;
     let last = bytes.get(bytes.len().checked_sub(size)?..)?;
-    Some((value(dtype, first), value(dtype, last)))
+    let value = |stored| Some(value(format.dtype(), &format.decoded_bytes(stored).ok()?));
+    Some((value(first)?, value(last)?))
 }
 
 fn value(dtype: DType, bytes: &[u8]) -> f64 {
@@ -41,26 +43,36 @@ mod tests {
     #[test]
     fn every_type_shows_its_first_and_last_value() {
         assert_eq!(
-            edges(DType::I16, bytemuck::cast_slice(&[-3_i16, 4, 5])),
+            edges(DType::I16.into(), bytemuck::cast_slice(&[-3_i16, 4, 5])),
             Some((-3.0, 5.0))
         );
-        assert_eq!(edges(DType::Bool, &[2, 0]), Some((1.0, 0.0)));
+        assert_eq!(edges(DType::Bool.into(), &[2, 0]), Some((1.0, 0.0)));
         assert_eq!(
-            edges(DType::F32, bytemuck::cast_slice(&[0.5_f32])),
+            edges(DType::F32.into(), bytemuck::cast_slice(&[0.5_f32])),
             Some((0.5, 0.5))
         );
         assert_eq!(
-            edges(DType::I64, bytemuck::cast_slice(&[-1_i64, 1])),
+            edges(DType::I64.into(), bytemuck::cast_slice(&[-1_i64, 1])),
             Some((-1.0, 1.0))
         );
         assert_eq!(
-            edges(DType::C64, bytemuck::cast_slice(&[3.0_f32, 4.0])),
+            edges(DType::C64.into(), bytemuck::cast_slice(&[3.0_f32, 4.0])),
             Some((5.0, 5.0))
         );
         assert_eq!(
-            edges(DType::C128, bytemuck::cast_slice(&[0.0_f64, 2.0, 1.0, 0.0])),
+            edges(
+                DType::C128.into(),
+                bytemuck::cast_slice(&[0.0_f64, 2.0, 1.0, 0.0])
+            ),
             Some((2.0, 1.0))
         );
-        assert_eq!(edges(DType::F64, &[]), None);
+        assert_eq!(edges(DType::F64.into(), &[]), None);
+        assert_eq!(
+            edges(
+                SampleFormat::ComplexInt16,
+                bytemuck::cast_slice(&[3_i16, -4, 0, 2])
+            ),
+            Some((5.0, 2.0))
+        );
     }
 }

@@ -167,7 +167,7 @@ impl Session {
         if same == 0 {
             return self.take(source, block);
         }
-        let rest = &block.bytes[same * block.spec.dtype.size()..];
+        let rest = &block.bytes[same * block.spec.format.size()..];
         if rest.is_empty() {
             return Ok(());
         }

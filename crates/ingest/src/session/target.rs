@@ -4,9 +4,8 @@ mod put;
 
 use std::ops::Range;
 
-use isochrony_segment::DType;
 use isochrony_store::op::RunReason;
-use isochrony_store::{CreateOptions, Signal, SignalWriter, Store, StoreError};
+use isochrony_store::{CreateOptions, SampleFormat, Signal, SignalWriter, Store, StoreError};
 use isochrony_time::{Fixed, Placement, Stamp};
 use serde_json::Value;
 
@@ -21,7 +20,7 @@ const SAME_RATE: f64 = 1e-3;
 pub(crate) struct Target {
     name: String,
     writer: SignalWriter,
-    dtype: DType,
+    format: SampleFormat,
     /// What it was checked against last; blocks of one file share it.
     checked: Option<Spec>,
     /// Civil time at which the live run ended when the session began.
@@ -86,7 +85,7 @@ impl Target {
         let writer = if store.contains(name)? {
             store.writer(name)?
         } else {
-            let mut create = CreateOptions::new(spec.dtype, spec.rate);
+            let mut create = CreateOptions::new(spec.format, spec.rate);
             create.unit.clone_from(&spec.unit);
             create.calibration = spec.calibration;
             create.attributes.clone_from(&spec.attributes);
@@ -104,7 +103,7 @@ impl Target {
         let ended = live_end(&signal)?;
         Ok(Self {
             name: name.into(),
-            dtype: signal.dtype(),
+            format: signal.format(),
             checked: None,
             ended,
             latest,
@@ -136,11 +135,11 @@ impl Target {
             have,
             got,
         };
-        if signal.dtype() != spec.dtype {
+        if signal.format() != spec.format {
             return Err(mismatch(
                 "dtype",
-                signal.dtype().to_string(),
-                spec.dtype.to_string(),
+                signal.format().to_string(),
+                spec.format.to_string(),
             ));
         }
         let (have, got) = (signal.rate().to_f64(), spec.rate.to_f64());
@@ -168,13 +167,13 @@ impl Target {
     }
 
     pub(crate) fn check_bytes(&self, bytes: &[u8]) -> Result<(), IngestError> {
-        if bytes.len().is_multiple_of(self.dtype.size()) {
+        if bytes.len().is_multiple_of(self.format.size()) {
             return Ok(());
         }
         Err(IngestError::Store(StoreError::PartialSample {
             signal: self.name.clone(),
             bytes: bytes.len(),
-            dtype: self.dtype,
+            format: self.format,
         }))
     }
 
@@ -212,7 +211,7 @@ impl Target {
     /// Whether these are the samples stored from `index` on.
     pub(crate) fn holds_at(&self, index: i64, bytes: &[u8]) -> Result<bool, IngestError> {
         let signal = self.writer.signal()?;
-        let end = index + (bytes.len() / self.dtype.size()) as i64;
+        let end = index + (bytes.len() / self.format.size()) as i64;
         if end > signal.end_index() || !signal.contiguous(index..end)? {
             return Ok(false);
         }
@@ -234,8 +233,8 @@ impl Target {
         Ok(())
     }
 
-    pub(super) fn dtype(&self) -> DType {
-        self.dtype
+    pub(super) fn format(&self) -> SampleFormat {
+        self.format
     }
 
     /// Nominal duration of samples.
@@ -253,7 +252,7 @@ impl Target {
         bytes: &[u8],
         stamp: &Stamp,
     ) -> Result<Range<Fixed>, IngestError> {
-        let duration = self.duration((bytes.len() / self.dtype.size()) as i64)?;
+        let duration = self.duration((bytes.len() / self.format.size()) as i64)?;
         let end = stamp.civil.checked_add(duration);
         Ok(stamp.civil..end.unwrap_or(stamp.civil))
     }

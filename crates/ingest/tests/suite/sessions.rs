@@ -182,7 +182,7 @@ fn rejects_blocks_that_are_not_of_their_signal_and_goes_on() {
         error.code()
     };
     assert_eq!(
-        refused(&|spec| spec.dtype = DType::I16, "x", &[0; 8]),
+        refused(&|spec| spec.format = DType::I16.into(), "x", &[0; 8]),
         "mismatch"
     );
     assert_eq!(

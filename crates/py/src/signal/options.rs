@@ -1,7 +1,6 @@
 //! Options of a new signal, and arguments that name a dtype or a duration.
 
-use isochrony_segment::DType;
-use isochrony_store::CreateOptions;
+use isochrony_store::{CreateOptions, SampleFormat};
 use pyo3::prelude::*;
 
 use crate::errors::Result;
@@ -42,8 +41,10 @@ pub(crate) fn whole_ns(object: &Bound<'_, PyAny>) -> Result<i64> {
 
 impl SignalOptions<'_> {
     pub(crate) fn options(self, name: &str) -> Result<CreateOptions> {
-        let mut options =
-            CreateOptions::new(DType::parse(&dtype_text(&self.dtype)?)?.0, self.rate.0);
+        let mut options = CreateOptions::new(
+            SampleFormat::parse(&dtype_text(&self.dtype)?)?.0,
+            self.rate.0,
+        );
         options.unit = self.unit;
         if self.scale.is_some() || self.offset.is_some() {
             options.calibration = Some((self.scale.unwrap_or(1.0), self.offset.unwrap_or(0.0)));

@@ -88,11 +88,17 @@ impl Signal {
         Ok(self.get(py)?.name().to_owned())
     }
 
-    /// NumPy dtype of the raw samples.
+    /// NumPy dtype of the raw samples as they are read.
     #[getter]
     fn dtype<'py>(&self, py: Python<'py>) -> Result<Bound<'py, PyAny>> {
         let name = self.get(py)?.dtype().name();
         Ok(py.import("numpy")?.call_method1("dtype", (name,))?)
+    }
+
+    /// How samples are stored: the name of `dtype`, or "complex_int16" of pairs of int16 that are read as complex64.
+    #[getter]
+    fn stored_dtype(&self, py: Python<'_>) -> Result<&'static str> {
+        Ok(self.get(py)?.format().name())
     }
 
     /// Unit of the values; empty if unknown.

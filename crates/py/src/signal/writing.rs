@@ -56,7 +56,7 @@ impl Signal {
         let signal = self.get(py)?;
         let array = py.import("isochrony.samples")?.call_method1(
             "as_samples",
-            (samples, signal.dtype().name(), signal.name(), cast),
+            (samples, signal.format().name(), signal.name(), cast),
         )?;
         Ok(memory::adopt(&array, false)?.0)
     }

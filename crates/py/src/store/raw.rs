@@ -5,7 +5,7 @@ use std::sync::mpsc::{RecvTimeoutError, channel};
 
 use isochrony_ingest::{Follow, ImportProgress, Preset, RawOptions, Summary};
 use isochrony_runtime::POLL_INTERVAL;
-use isochrony_segment::DType;
+use isochrony_store::SampleFormat;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
@@ -23,7 +23,8 @@ impl Store {
     ///     src: the folder.
     ///     layout: template of the paths; see `Layout`.
     ///     preset: a known layout with its dtype and rate, such as "censam".
-    ///     dtype: NumPy spelling with byte order, such as "<i2".
+    ///     dtype: NumPy spelling with byte order, such as "<i2"; or "ci16" (little-endian) or "ci16_be" of pairs of int16, which
+    ///         are read as complex64.
     ///     rate: nominal rate in Hz, as for `create`.
     ///     unit: of the samples.
     ///     gap_slip: as for `ingest`.
@@ -94,13 +95,15 @@ fn raw_options(
     rate: Option<RateArg>,
 ) -> Result<RawOptions> {
     let dtype = match dtype {
-        Some(dtype) => Some(DType::parse(&crate::signal::options::dtype_text(dtype)?)?),
+        Some(dtype) => Some(SampleFormat::parse(&crate::signal::options::dtype_text(
+            dtype,
+        )?)?),
         None => None,
     };
     let mut options = match preset {
         Some(preset) => RawOptions::preset(preset)?,
         None => {
-            let (Some(layout), Some((dtype, order)), Some(rate)) = (layout, dtype, &rate) else {
+            let (Some(layout), Some((format, order)), Some(rate)) = (layout, dtype, &rate) else {
                 let message = "raw recordings need layout=, dtype= and rate=, or preset=; for example \
                                layout=\"{station}/{station}_{epoch}.raw\", dtype=\"<i2\", rate=2000";
                 return Err(PackageError::new(
@@ -110,14 +113,14 @@ fn raw_options(
                 )
                 .into());
             };
-            RawOptions::new(layout.parse()?, dtype, order, rate.0)
+            RawOptions::new(layout.parse()?, format, order, rate.0)
         }
     };
     if let Some(layout) = layout {
         options.layout = layout.parse()?;
     }
-    if let Some((dtype, order)) = dtype {
-        options.spec.dtype = dtype;
+    if let Some((format, order)) = dtype {
+        options.spec.format = format;
         options.order = order;
     }
     if let Some(rate) = rate {

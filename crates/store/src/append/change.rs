@@ -109,7 +109,7 @@ impl<'a> Change<'a> {
             self.write_held(backend, engine, start, bytes)?;
             // Block by block, so that checksums and views find the samples in the cache.
             let mut index = start;
-            let size = engine.state(self.id)?.meta.dtype.size();
+            let size = engine.state(self.id)?.meta.format.size();
             let samples_in = |block: &[u8]| (block.len() / size) as i64;
             for block in bytes.chunks(BLOCK) {
                 crate::interrupt::look("write samples")?;
@@ -164,7 +164,7 @@ impl<'a> Change<'a> {
         if backend.held.is_empty() {
             return Ok(());
         }
-        let size = engine.state(self.id)?.meta.dtype.size();
+        let size = engine.state(self.id)?.meta.format.size();
         let range = start..start.saturating_add((bytes.len() / size) as i64);
         for (own, block) in backend.held.within(&range) {
             engine.write_samples(self.id, own.start, block.bytes())?;

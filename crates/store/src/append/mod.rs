@@ -240,10 +240,10 @@ impl SignalWriter {
 
     pub(crate) fn check_dtype(&self, got: DType) -> Result<(), StoreError> {
         let state = self.shared.backend.state(self.id)?;
-        if got != state.meta.dtype {
+        if !state.meta.format.takes(got) {
             return Err(StoreError::DTypeMismatch {
                 signal: (*state.name).into(),
-                expected: state.meta.dtype,
+                expected: state.meta.format,
                 got,
             });
         }
@@ -283,15 +283,15 @@ impl SignalWriter {
 
 /// Samples in `bytes`.
 pub(crate) fn sample_count(state: &SignalState, bytes: &[u8]) -> Result<i64, StoreError> {
-    let dtype = state.meta.dtype;
-    if !bytes.len().is_multiple_of(dtype.size()) {
+    let format = state.meta.format;
+    if !bytes.len().is_multiple_of(format.size()) {
         return Err(StoreError::PartialSample {
             signal: (*state.name).into(),
             bytes: bytes.len(),
-            dtype,
+            format,
         });
     }
-    Ok((bytes.len() / dtype.size()).cast_signed() as i64)
+    Ok((bytes.len() / format.size()).cast_signed() as i64)
 }
 
 pub(crate) fn checked_end(start: i64, samples: i64) -> Result<i64, StoreError> {

@@ -137,7 +137,7 @@ impl Backup<'_, '_> {
         copy: &mut CopyState,
     ) -> Result<(), StoreError> {
         let (id, state) = (signal.id, &signal.state);
-        let size = state.meta.dtype.size();
+        let size = state.meta.format.size();
         let length = state.meta.chunk_samples.max(1).cast_signed();
         let mut bytes = vec![0; length.unsigned_abs() as usize * size];
         let mut at = range.start;
@@ -204,7 +204,7 @@ impl Backup<'_, '_> {
                 }),
             }
         });
-        let copied = copied.and_then(|()| set_version(&*media, &to, id, &tmp));
+        let copied = copied.and_then(|()| set_version(&*media, &to, (id, state.meta.format), &tmp));
         if copied.is_err() {
             let _ = media.remove_all(&to);
         }
@@ -231,7 +231,7 @@ impl Backup<'_, '_> {
         let source = &self.source.shared().backend;
         let (id, state) = (signal.id, &signal.state);
         let length = state.meta.chunk_samples.max(1).cast_signed();
-        let size = state.meta.dtype.size();
+        let size = state.meta.format.size();
         let mut bytes = vec![0; length.unsigned_abs() as usize * size];
         let mut sums = Vec::new();
         for chunk in 0..state.end / length {
@@ -260,7 +260,7 @@ impl Backup<'_, '_> {
     ) -> Result<(), StoreError> {
         let source = &self.source.shared().backend;
         let (id, state) = (signal.id, &signal.state);
-        let size = state.meta.dtype.size();
+        let size = state.meta.format.size();
         let length = state.meta.chunk_samples.max(1).cast_signed();
         let after = first + length;
         bytes.fill(0);

@@ -134,7 +134,7 @@ fn compare(
             &empty
         }
     };
-    let size = state.meta.dtype.size() as u64;
+    let size = state.meta.format.size() as u64;
     let mut difference = SignalDifference {
         id: state.id,
         new,
@@ -287,7 +287,7 @@ fn same_samples(
     old: &SignalState,
     range: &Range<i64>,
 ) -> Result<bool, StoreError> {
-    let size = state.meta.dtype.size();
+    let size = state.meta.format.size();
     let read = |backend: &Backend, state: &SignalState, range: &Range<i64>| {
         let mut bytes = vec![0; (range.end - range.start).unsigned_abs() as usize * size];
         StoredSamples::new(backend, state)?.visit(range.clone(), &mut |index, part| {
@@ -363,5 +363,5 @@ fn rows(state: &SignalState, old: &SignalState) -> Vec<Op> {
 /// Samples of a shard of a signal.
 pub(super) fn shard_samples(state: &SignalState) -> i64 {
     let flat = Flat::data(&state.meta);
-    (flat.shard_bytes() / state.meta.dtype.size() as u64).cast_signed()
+    (flat.shard_bytes() / state.meta.format.size() as u64).cast_signed()
 }

@@ -243,7 +243,7 @@ impl Backup<'_, '_> {
             }
             self.keep_ids(&snapshot)?;
             let held = snapshot.signals.iter().map(|(_, state)| {
-                state.sample_count().unsigned_abs() * state.meta.dtype.size() as u64
+                state.sample_count().unsigned_abs() * state.meta.format.size() as u64
             });
             if !copied {
                 self.report.kept_bytes = held.sum::<u64>().saturating_sub(difference.bytes());

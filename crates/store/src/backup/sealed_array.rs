@@ -8,9 +8,10 @@ use crate::engine::io::{IoContext, replace_file};
 use crate::error::StoreError;
 use crate::interrupt;
 use crate::layout::shard::{HEADER_LEN, HeaderBlock, ShardHeader};
-use crate::layout::zarr;
+use crate::layout::{data_shard_number, data_shards, zarr};
 use crate::media::{Access, Kind, Media, Site, limits};
 use crate::op::SignalId;
+use crate::sample_format::SampleFormat;
 use crate::version::FileVersion;
 
 /// Bytes of a file that are copied at a time.
@@ -39,7 +40,7 @@ pub(super) fn copy_folder(
 pub(super) fn set_version(
     media: &dyn Media,
     folder: &Path,
-    id: SignalId,
+    (id, format): (SignalId, SampleFormat),
     tmp: &str,
 ) -> Result<(), StoreError> {
     let path = folder.join("zarr.json");
@@ -53,7 +54,7 @@ pub(super) fn set_version(
         });
     };
     let version = FileVersion::of_replacement(tmp);
-    set_shard_versions(media, &folder.join("c"), version)?;
+    set_shard_versions(media, folder, format, version)?;
     json["attributes"]["isochrony"] = zarr::data_identity(id, version);
     let named = folder.join("zarr.json.__tmp");
     let site = Some(Site::ReplacementFile);
@@ -63,16 +64,21 @@ pub(super) fn set_version(
         .at("sync", folder)
 }
 
-/// Changes the version in the headers of the shards in `folder`. Shards without a header were written before there were any.
+/// Changes the version in the headers of an array's shards. Those without a header were written before there were any.
 fn set_shard_versions(
     media: &dyn Media,
-    folder: &Path,
+    array: &Path,
+    format: SampleFormat,
     version: FileVersion,
 ) -> Result<(), StoreError> {
+    let folder = &data_shards(array, format);
     if media.stat(folder).at("look at", folder)?.is_none() {
         return Ok(());
     }
     for name in media.list(folder).at("list", folder)? {
+        if data_shard_number(format, &name).is_none() {
+            continue;
+        }
         let path = folder.join(name);
         let file = media.open(&path, Access::Write).at("open", &path)?;
         let mut bytes = [0; HEADER_LEN as usize];

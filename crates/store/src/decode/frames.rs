@@ -3,7 +3,7 @@
 //! A frame says how long its content is, and what decodes it allocates as much: a damaged one may claim gigabytes. A
 //! chunk of a sealed signal decodes to exactly the bytes of an inner chunk.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use zstd_safe::DCtx;
 
 use super::blosc;
@@ -116,7 +116,7 @@ pub(super) fn check_layout(found: &Value, meta: &SignalMeta) -> Result<(), &'sta
     }
     let grid = &found["chunk_grid"]["configuration"]["chunk_shape"];
     let shard = meta.chunk_samples.saturating_mul(SHARD_CHUNKS);
-    if grid.as_array().map(Vec::len) != Some(1) || grid[0].as_u64() != Some(shard) {
+    if *grid != json!(meta.format.shape(shard)) {
         return Err("its shards do not have as many chunks as sealing writes");
     }
     let codecs = found_sharding["codecs"].as_array();

@@ -16,6 +16,7 @@ use crate::layout;
 use crate::layout::shard::{HEADER_LEN, HeaderBlock, ShardHeader};
 use crate::media::{Media, MediaFile};
 use crate::op::SignalId;
+use crate::sample_format::SampleFormat;
 use crate::version::FileVersion;
 
 /// A folder of a [`Media`] as `zarrs` sees it; for reading only. `zarrs` takes a missing shard for one of fill values;
@@ -27,6 +28,7 @@ pub(super) struct ArrayStorage {
     pub(super) id: SignalId,
     pub(super) version: FileVersion,
     pub(super) is_sealed: bool,
+    pub(super) format: SampleFormat,
     /// Sealed shards that are open, of all signals. What replaces one has another version.
     pub(super) shards: Arc<Recent<SealedShard>>,
     /// Why the last file could not be had.
@@ -65,7 +67,7 @@ impl ArrayStorage {
         if let Some(shard) = self.shards.get(key) {
             return Ok(shard);
         }
-        let path = layout::shard_file(&self.place.path, number);
+        let path = layout::data_shard_file(&self.place.path, self.format, number);
         let shard = SealedShard::open(self.open(number, path.clone())?)
             .map_err(|reason| StoreError::Undecodable { path, reason })?;
         let shard = Arc::new(shard);
@@ -76,7 +78,7 @@ impl ArrayStorage {
     /// The file of a shard and its length, as `zarrs` asks for it.
     fn file(&self, key: &StoreKey) -> Result<(Arc<dyn MediaFile>, u64), StorageError> {
         let number = key.as_str().rsplit('/').next();
-        let number = number.and_then(|number| number.parse().ok());
+        let number = number.and_then(|name| layout::data_shard_number(self.format, name));
         let number = number.unwrap_or(u64::MAX);
         let found = if self.is_sealed {
             self.sealed(number)

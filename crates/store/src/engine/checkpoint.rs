@@ -123,7 +123,8 @@ impl Shared {
         home.dirty.shards = std::mem::take(&mut slot.dirty.shards);
         for shard in &home.dirty.shards {
             // The committed file, which is not the one that is written to while a replacement is pending.
-            let path = layout::shard_file(&slot.folder.join("data"), *shard);
+            let data = slot.folder.join("data");
+            let path = layout::data_shard_file(&data, slot.base.meta.format, *shard);
             due.file(path, Site::CheckpointShard);
         }
         let tables = slot.tables_due(media)?;

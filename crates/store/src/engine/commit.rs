@@ -123,7 +123,9 @@ impl Shared {
     fn sync_replacements(&self, slot: &mut SlotInner) -> Result<(), StoreError> {
         let media = &*self.media;
         // What is moved into a folder that is lost is lost with it, and recovery makes folders anew from the log alone.
-        slot.subfolder(media, Path::new("data/c"))?;
+        let format = slot.base.meta.format;
+        let shards = layout::data_shards(Path::new("data"), format);
+        slot.subfolder(media, &shards)?;
         if slot.replaced_data.is_some() {
             slot.write_identity_beside_data(media)?;
         }
@@ -133,7 +135,7 @@ impl Shared {
         slot.names_synced();
         let tmp = layout::tmp_folder(&self.root);
         if let Some(name) = &slot.replaced_data {
-            let chunks = tmp.join(name).join("c");
+            let chunks = layout::data_shards(&tmp.join(name), format);
             media.make_folders(&tmp, &chunks).at("create", &chunks)?;
         }
         for name in slot.replaced.values().chain(&slot.replaced_data) {
@@ -248,10 +250,12 @@ impl Shared {
             core.trash.extend(aside);
         }
         for (shard, name) in std::mem::take(&mut slot.replaced) {
-            slot.subfolder(media, Path::new("data/c"))?;
-            let path = layout::shard_file(&slot.folder.join("data"), shard);
+            let format = slot.base.meta.format;
+            let shards = layout::data_shards(Path::new("data"), format);
+            slot.subfolder(media, &shards)?;
+            let path = layout::data_shard_file(&slot.folder.join("data"), format, shard);
             media.rename(&tmp.join(name), &path).at("replace", &path)?;
-            slot.dirty.folders.insert("data/c".into());
+            slot.dirty.folders.insert(shards);
         }
         core.folders.insert(tmp);
         self.handles.forget(slot.id);

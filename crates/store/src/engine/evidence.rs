@@ -71,7 +71,7 @@ impl PendingReplay {
     ) -> BTreeMap<SignalId, Self> {
         let sizes: BTreeMap<SignalId, i64> = signals(opening, ops)
             .into_iter()
-            .map(|(id, told)| (id, told.meta.dtype.size() as i64))
+            .map(|(id, told)| (id, told.meta.format.size() as i64))
             .collect();
         let waits = |tmp: &str| {
             let path = layout::tmp_folder(root).join(tmp);
@@ -386,13 +386,13 @@ fn ahead(
         return Ok(None);
     };
     let flat = Flat::data(&told.meta);
-    let size = told.meta.dtype.size() as u64;
+    let size = told.meta.format.size() as u64;
     let Some(bytes) = (shape.cast_unsigned()).checked_mul(size) else {
         return Ok(None);
     };
     let shard = (bytes - 1) / flat.shard_bytes();
     let need = flat.file_len(bytes - shard * flat.shard_bytes());
-    let file = layout::shard_file(&folder.join("data"), shard);
+    let file = layout::data_shard_file(&folder.join("data"), told.meta.format, shard);
     let covered = matches!(
         media.stat(&file).at("look at", &file)?,
         Some(Kind::File(length)) if length >= need

@@ -36,7 +36,7 @@ impl Proofs<'_> {
         flat: &Flat,
         shard: u64,
     ) -> std::io::Result<Vec<Range<i64>>> {
-        let size = self.state.meta.dtype.size() as u64;
+        let size = self.state.meta.format.size() as u64;
         let per_shard = (flat.shard_bytes() / size).cast_signed();
         let first = shard.cast_signed().saturating_mul(per_shard);
         let last = (self.state.end).min(first.saturating_add(per_shard));
@@ -72,7 +72,7 @@ impl Proofs<'_> {
         file_end: i64,
         stretch: &ChecksummedRange,
     ) -> std::io::Result<bool> {
-        let size = self.state.meta.dtype.size();
+        let size = self.state.meta.format.size();
         let Range { start: from, end } = stretch.range;
         let mut last = end.min(file_end) - 1;
         while let Some(gap) = self.state.gaps.at(last) {

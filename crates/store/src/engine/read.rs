@@ -44,7 +44,7 @@ impl Engine {
     ) -> Result<Buffer, StoreError> {
         let shared = &*self.shared;
         let bounds = Bounds::new(&state.name, state.end, start, count)?;
-        let place = bounds.place(Flat::data(&state.meta), state.meta.dtype.size());
+        let place = bounds.place(Flat::data(&state.meta), state.meta.format.size());
         let slot = shared.existing(state.id)?;
         refuse_removed(&slot.lock())?;
         // Decoding takes long: several threads do it at a time.
@@ -250,7 +250,7 @@ impl Sources {
         } = files;
         let meta = &shown.meta;
         let flat = Flat::data(meta);
-        let place = bounds.place(flat, meta.dtype.size());
+        let place = bounds.place(flat, meta.format.size());
         let decode = |folders: &[ArrayFolder]| {
             let there = |array: &&ArrayFolder| matches!(media.stat(&array.path), Ok(Some(_)));
             let mut unread = None;
@@ -291,6 +291,7 @@ impl Sources {
             },
             mark: shown.data.mark(place.shard).map(|mark| mark.last),
             flat,
+            format: meta.format,
             folders: folders.clone(),
             replacement,
         };

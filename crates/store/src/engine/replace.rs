@@ -43,12 +43,13 @@ impl Shared {
     }
 
     fn stamp_array(&self, slot: &SlotInner, tmp: &str) -> Result<(), StoreError> {
-        let chunks = layout::tmp_folder(&self.root).join(tmp).join("c");
+        let format = slot.base.meta.format;
+        let chunks = layout::data_shards(&layout::tmp_folder(&self.root).join(tmp), format);
         if (self.media.stat(&chunks).at("look at", &chunks)?).is_none() {
             return Ok(());
         }
         for name in self.media.list(&chunks).at("list", &chunks)? {
-            if let Ok(shard) = name.parse() {
+            if let Some(shard) = layout::data_shard_number(format, &name) {
                 self.stamp(slot, &chunks.join(&name), shard, tmp)?;
             }
         }
@@ -96,7 +97,7 @@ impl Shared {
             return Ok(None);
         }
         let flat = slot.flat();
-        let size = slot.base.meta.dtype.size() as u64;
+        let size = slot.base.meta.format.size() as u64;
         let start = index.max(0).cast_unsigned() * size;
         let mut shards = Vec::new();
         for span in flat.spans(start, len as u64) {

@@ -12,6 +12,7 @@ use super::slot::{SMALL_BYTES, SlotInner};
 use crate::error::StoreError;
 use crate::layout::flat::IndexKind;
 use crate::layout::shard::HeaderBlock;
+use crate::layout::{data_shard_file, data_shards};
 use crate::media::{Access, Media, MediaFile};
 use crate::op::{Op, SignalId};
 
@@ -81,10 +82,11 @@ impl SlotInner {
             return Ok(open);
         }
         self.ensure_folder(media)?;
-        for name in ["data", "data/c"] {
-            self.root_name(Path::new(name));
-        }
-        self.root_name(Path::new(&format!("data/c/{shard}")));
+        let (data, format) = (Path::new("data"), self.base.meta.format);
+        let shards = data_shards(data, format);
+        self.root_name(data);
+        self.root_name(&shards);
+        self.root_name(&data_shard_file(data, format, shard));
         let path = self.data_shard(root, shard);
         let flat = self.flat();
         let mark = self.data_version().mark(shard).map(|mark| mark.last);
@@ -133,8 +135,8 @@ impl SlotInner {
                 if whole {
                     self.check_shard(media, &path, shard, 0)?;
                 }
-                self.subfolder(media, Path::new("data/c"))?;
-                self.dirty.folders.insert("data/c".into());
+                self.subfolder(media, &shards)?;
+                self.dirty.folders.insert(shards);
                 let file = media.open(&path, Access::CreateNew).at("create", &path)?;
                 // It held nothing but gaps, so that the mark is true of a new one, too.
                 if let Err(error) = file.write_at(0, &flat.marked_head(&header, mark)) {
@@ -163,7 +165,7 @@ impl SlotInner {
         repair: bool,
     ) -> Result<(), StoreError> {
         let flat = self.flat();
-        let start = byte_of(index, self.base.meta.dtype.size());
+        let start = byte_of(index, self.base.meta.format.size());
         let mut rest = bytes;
         for span in flat.spans(start, bytes.len() as u64) {
             let (part, later) = rest.split_at((span.len as usize).min(rest.len()));
@@ -194,7 +196,7 @@ impl SlotInner {
         end: i64,
     ) -> Result<(), StoreError> {
         let flat = self.flat();
-        let used = byte_of(end, self.base.meta.dtype.size());
+        let used = byte_of(end, self.base.meta.format.size());
         for shard in shards {
             let within = used.saturating_sub(shard.saturating_mul(flat.shard_bytes()));
             let path = self.data_shard(root, shard);
@@ -240,12 +242,12 @@ impl SlotInner {
 
     /// The shard that holds sample `index`.
     pub(crate) fn shard_of(&self, index: i64) -> u64 {
-        byte_of(index, self.base.meta.dtype.size()) / self.flat().shard_bytes()
+        byte_of(index, self.base.meta.format.size()) / self.flat().shard_bytes()
     }
 
     /// Notes written samples for the next commit: their bytes if they are few, else their shards; and checksums.
     pub(crate) fn note_written(&mut self, index: i64, bytes: &[u8]) {
-        let sample_bytes = self.base.meta.dtype.size();
+        let sample_bytes = self.base.meta.format.size();
         self.sums
             .feed(self.flat(), byte_of(index, sample_bytes), bytes);
         let pending = &mut self.pending;
@@ -294,7 +296,7 @@ impl SlotInner {
         }
         let state = self.state(media)?.clone();
         let flat = self.flat();
-        let sample_bytes = state.meta.dtype.size();
+        let sample_bytes = state.meta.format.size();
         let chunk_samples = state.meta.chunk_samples.max(1) as i64;
         // Written, but not made valid: what lies in gaps counts as zero.
         let in_gaps = |&&chunk: &&u64| {
@@ -347,17 +349,17 @@ impl SlotInner {
                 codec: state.meta.codec.clone(),
             });
         }
-        let dtype = state.meta.dtype;
-        if !bytes.len().is_multiple_of(dtype.size()) {
+        let format = state.meta.format;
+        if !bytes.len().is_multiple_of(format.size()) {
             return Err(StoreError::PartialSample {
                 signal: signal(),
                 bytes: bytes.len(),
-                dtype,
+                format,
             });
         }
-        let count = (bytes.len() / dtype.size()) as i64;
+        let count = (bytes.len() / format.size()) as i64;
         // The end in bytes must be a file offset, too.
-        let longest = i64::MAX / (2 * dtype.size() as i64);
+        let longest = i64::MAX / (2 * format.size() as i64);
         let end = index.checked_add(count).filter(|end| *end <= longest);
         let Some(end) = end.filter(|_| index >= 0) else {
             return Err(StoreError::InvalidLength {

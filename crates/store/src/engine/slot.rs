@@ -321,7 +321,7 @@ impl SlotInner {
             return None;
         }
         let state = self.state.as_ref()?;
-        let size = state.meta.dtype.size() as u64;
+        let size = state.meta.format.size() as u64;
         let (chunk, seen, crc) = self.sums.streamed()?;
         let reached = chunk * state.meta.chunk_samples + seen / size;
         (reached == state.end.cast_unsigned()).then_some(Tail {
@@ -413,7 +413,7 @@ impl SlotInner {
     /// Bytes of the samples up to the committed end, including those of gaps.
     pub(crate) fn sample_bytes(&self) -> u64 {
         let samples = self.base.end.max(0).cast_unsigned();
-        samples.saturating_mul(self.base.meta.dtype.size() as u64)
+        samples.saturating_mul(self.base.meta.format.size() as u64)
     }
 
     pub(crate) fn flat(&self) -> Flat {

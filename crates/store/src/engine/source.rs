@@ -18,12 +18,13 @@ use super::io::IoContext;
 use super::proofs::Proofs;
 use super::recent::{Recent, ShardKey, open_file_limit};
 use crate::error::StoreError;
+use crate::layout::data_shard_file;
 use crate::layout::flat::{Flat, IndexKind};
 use crate::layout::mark::WriteMark;
 use crate::layout::shard::ShardHeader;
-use crate::layout::shard_file;
 use crate::media::{Access, Media, MediaFile};
 use crate::op::SignalId;
+use crate::sample_format::SampleFormat;
 
 /// Most shards that are kept mapped; views handed out keep theirs beyond that.
 const MAPPED: usize = 1024;
@@ -120,6 +121,7 @@ pub(crate) struct ShardRequest {
     /// The write mark that it must have, or that of a later commit.
     pub(crate) mark: Option<WriteMark>,
     pub(crate) flat: Flat,
+    pub(crate) format: SampleFormat,
     /// Where the array may be, in the order in which to try.
     pub(crate) folders: Vec<ArrayFolder>,
     /// Where a replacement of the shard lies until it is put in its place.
@@ -148,7 +150,7 @@ impl ShardRequest {
         };
         let missing = proofs.missing(file, &self.flat, self.header.shard);
         let missing = missing.at("read", &place.path)?;
-        let size = proofs.state.meta.dtype.size() as u64;
+        let size = proofs.state.meta.format.size() as u64;
         let at = |index: i64| {
             let within = (index.cast_unsigned() * size) % self.flat.shard_bytes();
             self.flat.payload_start + within
@@ -352,7 +354,7 @@ fn open(
     let places = replacement
         .map(|path| (ArrayFolder::own(path.clone()), path.clone()))
         .chain((wanted.folders.iter()).map(|folder| {
-            let path = shard_file(&folder.path, header.shard);
+            let path = data_shard_file(&folder.path, wanted.format, header.shard);
             (folder.clone(), path)
         }));
     let mut first = None;

@@ -104,7 +104,7 @@ impl Base {
             return Checksums::default();
         };
         let first = first_of(tail.end, &self.meta);
-        let seen = (tail.end - first).cast_unsigned() * self.meta.dtype.size() as u64;
+        let seen = (tail.end - first).cast_unsigned() * self.meta.format.size() as u64;
         let chunk = tail.end.cast_unsigned() / self.meta.chunk_samples.max(1);
         Checksums::going_on(chunk, seen, tail.crc)
     }
@@ -136,7 +136,7 @@ impl Shared {
         }
         let media = &*self.media;
         let state = slot.committed_state(media).ok()??;
-        let size = slot.base.meta.dtype.size();
+        let size = slot.base.meta.format.size();
         let count = usize::try_from(end.checked_sub(start)?).ok()?;
         let mut bytes = vec![0; count.checked_mul(size)?];
         if state.gaps.missing_within(start..end) == end - start {
@@ -147,7 +147,11 @@ impl Shared {
             let flat = slot.flat();
             let at = start.cast_unsigned() * size as u64;
             let span = flat.spans(at, bytes.len() as u64).next()?;
-            let path = layout::shard_file(&slot.folder.join("data"), span.shard);
+            let path = layout::data_shard_file(
+                &slot.folder.join("data"),
+                slot.base.meta.format,
+                span.shard,
+            );
             let file = media.open(&path, Access::Read).ok()?;
             let mut index = vec![0; Flat::index_len(flat.chunks) as usize];
             let have = file.read_at(0, &mut index).ok()?;

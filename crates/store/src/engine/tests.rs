@@ -11,7 +11,7 @@ use crate::meta::SignalMeta;
 
 pub(crate) fn meta(dtype: DType, chunk_samples: u64, shard_chunks: u64) -> SignalMeta {
     SignalMeta {
-        dtype,
+        format: dtype.into(),
         rate: Rate::from_hz(2000).unwrap(),
         unit: "kPa".into(),
         calibration: Some((0.5, -1.0)),
@@ -44,7 +44,7 @@ fn create(engine: &Engine, name: &str, meta: SignalMeta) -> SignalId {
 /// Appends bytes at the end.
 fn append(engine: &Engine, id: SignalId, bytes: &[u8]) {
     let state = engine.state(id).unwrap();
-    let (start, size) = (state.end, state.meta.dtype.size());
+    let (start, size) = (state.end, state.meta.format.size());
     let end = start + (bytes.len() / size) as i64;
     engine.write_samples(id, start, bytes).unwrap();
     engine.queue(Op::Valid { id, start, end }).unwrap();

@@ -83,13 +83,13 @@ fn examples() -> Vec<StoreError> {
         },
         StoreError::DTypeMismatch {
             signal: "name".into(),
-            expected: DType::I16,
+            expected: DType::I16.into(),
             got: DType::I16,
         },
         StoreError::PartialSample {
             signal: "name".into(),
             bytes: 7,
-            dtype: DType::I16,
+            format: DType::I16.into(),
         },
         StoreError::InvalidLength {
             signal: "name".into(),

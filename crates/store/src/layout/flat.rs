@@ -69,7 +69,7 @@ impl Flat {
     /// The array `data` of a signal. Stores of earlier versions have 256 inner chunks in a shard, and a long head.
     #[must_use]
     pub fn data(meta: &SignalMeta) -> Self {
-        let chunk_bytes = (meta.chunk_samples.max(1)).saturating_mul(meta.dtype.size() as u64);
+        let chunk_bytes = (meta.chunk_samples.max(1)).saturating_mul(meta.format.size() as u64);
         let flat = Self::new(chunk_bytes, meta.shard_chunks);
         match flat.chunks {
             ..=SHORT_INDEX_CHUNKS => Self {

@@ -11,6 +11,7 @@ pub mod zarr;
 use std::path::{Path, PathBuf};
 
 use crate::op::SignalId;
+use crate::sample_format::SampleFormat;
 
 /// Folder of the engine's own files.
 pub const ENGINE: &str = ".isochrony";
@@ -71,6 +72,35 @@ pub fn signal_folder(root: &Path, name: &str) -> PathBuf {
 #[must_use]
 pub fn shard_file(array: &Path, shard: u64) -> PathBuf {
     array.join("c").join(shard.to_string())
+}
+
+/// Shard `shard` of the array of samples in folder `array`. Those of two dimensions lie beside the array's metadata
+/// (`c.7.0`), so that no shard has a folder of its own.
+#[must_use]
+pub fn data_shard_file(array: &Path, format: SampleFormat, shard: u64) -> PathBuf {
+    match format {
+        SampleFormat::Plain(_) => shard_file(array, shard),
+        SampleFormat::ComplexInt16 => array.join(format!("c.{shard}.0")),
+    }
+}
+
+/// Folder of the shards of the array of samples in folder `array`.
+#[must_use]
+pub fn data_shards(array: &Path, format: SampleFormat) -> PathBuf {
+    match format {
+        SampleFormat::Plain(_) => array.join("c"),
+        SampleFormat::ComplexInt16 => array.to_path_buf(),
+    }
+}
+
+/// Number of a shard by the name of its file in [`data_shards`].
+#[must_use]
+pub fn data_shard_number(format: SampleFormat, name: &str) -> Option<u64> {
+    let number = match format {
+        SampleFormat::Plain(_) => name,
+        SampleFormat::ComplexInt16 => name.strip_prefix("c.")?.strip_suffix(".0")?,
+    };
+    number.parse().ok()
 }
 
 /// Text of the identity file.

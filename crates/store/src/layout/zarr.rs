@@ -10,6 +10,7 @@ use super::flat::Flat;
 use super::table::Geometry;
 use crate::meta::{ClockSettings, SignalMeta};
 use crate::op::SignalId;
+use crate::sample_format::SampleFormat;
 use crate::version::FileVersion;
 
 /// Format of the store as a whole.
@@ -61,7 +62,7 @@ pub fn signal_group(id: SignalId, meta: &SignalMeta, tables: Option<Value>) -> V
     own.insert("kind".into(), "signal".into());
     own.insert("format".into(), FORMAT.into());
     own.insert("id".into(), id.0.into());
-    own.insert("dtype".into(), meta.dtype.name().into());
+    own.insert("dtype".into(), meta.format.name().into());
     own.insert("rate".into(), meta.rate.to_string().into());
     own.insert("unit".into(), meta.unit.clone().into());
     if let Some((scale, offset)) = meta.calibration {
@@ -97,22 +98,34 @@ fn clock(settings: &ClockSettings) -> Value {
 /// The array `data` of `end` samples, flat.
 #[must_use]
 pub fn data_array(meta: &SignalMeta, end: i64) -> Value {
-    let fill = match meta.dtype {
+    let fill = match meta.format.dtype() {
+        _ if !meta.format.is_plain() => json!(0),
         DType::Bool => json!(false),
         DType::F32 | DType::F64 => json!(0.0),
         DType::C64 | DType::C128 => json!([0.0, 0.0]),
         _ => json!(0),
     };
     let flat = Flat::data(meta);
-    let chunk = flat.chunk_bytes / meta.dtype.size() as u64;
-    let mut array = array(
-        &[end.max(0).cast_unsigned()],
-        meta.dtype.name(),
-        meta.dtype.component_size(),
-        &[chunk],
-        flat.chunks,
-        &["index"],
-    );
+    let chunk = flat.chunk_bytes / meta.format.size() as u64;
+    let end = end.max(0).cast_unsigned();
+    let component = meta.format.component_size();
+    let mut array = match meta.format {
+        SampleFormat::Plain(dtype) => array(
+            &[end],
+            dtype.name(),
+            component,
+            &[chunk],
+            flat.chunks,
+            &["index"],
+        ),
+        SampleFormat::ComplexInt16 => {
+            let name = DType::I16.name();
+            let axes = ["index", "part"];
+            let mut array = array(&[end, 2], name, component, &[chunk, 2], flat.chunks, &axes);
+            array["chunk_key_encoding"]["configuration"]["separator"] = ".".into();
+            array
+        }
+    };
     array["fill_value"] = fill;
     array
 }

@@ -13,7 +13,7 @@ use std::sync::{Arc, PoisonError};
 use serde_json::{Value, json};
 use zarrs::array::{Array, ArrayBytes, ArrayMetadata, CodecOptions};
 use zarrs::storage::store::MemoryStore;
-use zarrs::storage::{ReadableStorageTraits, StoreKey, WritableStorageTraits};
+use zarrs::storage::{ReadableStorageTraits, WritableStorageTraits};
 
 use crate::backend::Backend;
 use crate::engine::crc;
@@ -21,9 +21,10 @@ use crate::engine::io::IoContext;
 use crate::error::StoreError;
 use crate::layout::flat::{Flat, parse_index};
 use crate::layout::shard::{HEADER_LEN, ShardHeader};
-use crate::layout::{shard_file, zarr};
+use crate::layout::{data_shard_file, data_shards, zarr};
 use crate::media::{Access, Media, MediaFile, Site};
 use crate::op::Op;
+use crate::sample_format::SampleFormat;
 use crate::state::SignalState;
 use crate::store::Store;
 use crate::version::FileVersion;
@@ -115,7 +116,7 @@ impl Store {
             let _ = media.remove_all(&path);
         }
         Ok(Sealed {
-            raw_bytes: state.sample_count().unsigned_abs() * state.meta.dtype.size() as u64,
+            raw_bytes: state.sample_count().unsigned_abs() * state.meta.format.size() as u64,
             stored_bytes: queued?,
         })
     }
@@ -129,7 +130,7 @@ pub(crate) fn checksums_after_gap(
     gap: &Range<i64>,
 ) -> Result<Vec<Op>, StoreError> {
     let length = state.meta.chunk_samples.max(1).cast_signed();
-    let size = state.meta.dtype.size();
+    let size = state.meta.format.size();
     let mut after = state.clone();
     after.gaps.set_gap(gap.clone());
     let samples = StoredSamples::new(backend, &after)?;
@@ -160,11 +161,11 @@ fn sealed_array(state: &SignalState, version: FileVersion, codec: Codec) -> Valu
     let mut array = zarr::data_array(meta, state.end);
     array["attributes"]["isochrony"] = zarr::data_identity(state.id, version);
     let shard = meta.chunk_samples * SHARD_CHUNKS;
-    array["chunk_grid"]["configuration"]["chunk_shape"] = json!([shard]);
+    array["chunk_grid"]["configuration"]["chunk_shape"] = json!(meta.format.shape(shard));
     let sharding = &mut array["codecs"][0]["configuration"];
     sharding["index_location"] = "end".into();
     if let Some(codecs) = sharding["codecs"].as_array_mut() {
-        codecs.push(codec.metadata(meta.dtype.size()));
+        codecs.push(codec.metadata(meta.format.size()));
     }
     array
 }
@@ -207,11 +208,11 @@ fn write_sealed(
     let encoder = Arc::new(MemoryStore::new());
     let array = Array::new_with_metadata(Arc::clone(&encoder), "/", parsed)
         .map_err(|error| undecodable(error.to_string()))?;
-    let size = state.meta.dtype.size();
+    let size = state.meta.format.size();
     let length = (state.meta.chunk_samples * SHARD_CHUNKS).cast_signed();
     // Zeros are samples, too: a shard without a file must mean a gap, or a lost one would go unnoticed.
     let options = CodecOptions::default().with_store_empty_chunks(true);
-    let mut out = Folder::create(&**media, path)?;
+    let mut out = Folder::create(&**media, path, state.meta.format)?;
     let mut raw = vec![0u8; length.cast_unsigned() as usize * size];
     for shard in 0..state.end.div_euclid(length) + 1 {
         let range = shard * length..state.end.min((shard + 1) * length);
@@ -226,10 +227,13 @@ fn write_sealed(
         })?;
         let number = shard.cast_unsigned();
         array
-            .store_chunk_opt(&[number], ArrayBytes::new_flen(raw.as_slice()), &options)
+            .store_chunk_opt(
+                &state.meta.format.place(number),
+                ArrayBytes::new_flen(raw.as_slice()),
+                &options,
+            )
             .map_err(|error| undecodable(error.to_string()))?;
-        let key =
-            StoreKey::new(format!("c/{number}")).map_err(|error| undecodable(error.to_string()))?;
+        let key = array.chunk_key(&state.meta.format.place(number));
         if let Some(bytes) = encoder
             .get(&key)
             .map_err(|error| undecodable(error.to_string()))?
@@ -280,10 +284,10 @@ fn write_flat(
     samples: &StoredSamples<'_>,
 ) -> Result<u64, StoreError> {
     let flat = Flat::data(&state.meta);
-    let size = state.meta.dtype.size() as u64;
+    let size = state.meta.format.size() as u64;
     let length = (flat.shard_bytes() / size).cast_signed();
     let index = flat.index();
-    let mut out = Folder::create(media, path)?;
+    let mut out = Folder::create(media, path, state.meta.format)?;
     for shard in 0..state.end.div_euclid(length) + 1 {
         let range = shard * length..state.end.min((shard + 1) * length);
         if range.is_empty() || samples.missing(range.clone()) == range.end - range.start {
@@ -308,6 +312,7 @@ fn write_flat(
 struct Folder<'a> {
     media: &'a dyn Media,
     path: &'a Path,
+    format: SampleFormat,
     bytes: u64,
 }
 
@@ -328,19 +333,26 @@ impl Shard {
 }
 
 impl<'a> Folder<'a> {
-    fn create(media: &'a dyn Media, path: &'a Path) -> Result<Self, StoreError> {
-        for folder in [path.to_path_buf(), path.join("c")] {
-            media.make_folder(&folder).at("create", &folder)?;
+    fn create(
+        media: &'a dyn Media,
+        path: &'a Path,
+        format: SampleFormat,
+    ) -> Result<Self, StoreError> {
+        let shards = data_shards(path, format);
+        media.make_folder(path).at("create", path)?;
+        if shards != path {
+            media.make_folder(&shards).at("create", &shards)?;
         }
         Ok(Self {
             media,
             path,
+            format,
             bytes: 0,
         })
     }
 
     fn open(&mut self, shard: u64, len: u64) -> Result<Shard, StoreError> {
-        let path = shard_file(self.path, shard);
+        let path = data_shard_file(self.path, self.format, shard);
         let file = self
             .media
             .open(&path, Access::CreateNew)
@@ -361,7 +373,7 @@ impl<'a> Folder<'a> {
             .at("write", &path)?;
         file.sync(Site::ReplacementFile).at("sync", &path)?;
         let tmp = self.path.parent().unwrap_or(self.path);
-        for folder in [&self.path.join("c"), self.path, tmp] {
+        for folder in [&*data_shards(self.path, self.format), self.path, tmp] {
             self.media
                 .sync_folder(folder, Site::ReplacementFolder)
                 .at("sync", folder)?;

@@ -14,6 +14,7 @@ use serde_json::{Map, Value};
 use crate::error::StoreError;
 use crate::lease::Lease;
 use crate::op::{EventRow, SignalId};
+use crate::sample_format::SampleFormat;
 use crate::selection::Selection;
 use crate::span::{Overlap, Resolved, Span};
 use crate::state::{GapTable, SignalState};
@@ -119,10 +120,16 @@ impl Signal {
         self.state.id
     }
 
-    /// Type of the samples.
+    /// Type of the samples that are read.
     #[must_use]
     pub fn dtype(&self) -> DType {
-        self.state.meta.dtype
+        self.format().dtype()
+    }
+
+    /// How samples are stored.
+    #[must_use]
+    pub fn format(&self) -> SampleFormat {
+        self.state.meta.format
     }
 
     /// Unit of calibrated values; empty if unknown.
@@ -342,6 +349,7 @@ impl Signal {
                 Some(lease) => lease.within(&range, read)?,
                 None => read()?,
             };
+            let buffer = meta.format.decoded(buffer)?;
             let part = SigSeg::new(buffer, at, self.dtype(), self.stream)?;
             match &mut segment {
                 Some(have) => have.append(part)?,

@@ -173,7 +173,7 @@ impl SignalRecord {
             return Err(moved(format!("it ends at index {} now", now.end)).into());
         }
         let length = self.meta.shard_samples();
-        if now.meta.shard_samples() != length || now.meta.dtype != self.meta.dtype {
+        if now.meta.shard_samples() != length || now.meta.format != self.meta.format {
             return Err(moved("its samples lie in other files now".into()).into());
         }
         let shards = self.end.unsigned_abs().div_ceil(length.unsigned_abs());

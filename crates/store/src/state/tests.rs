@@ -16,7 +16,7 @@ const ID: SignalId = SignalId(7);
 
 fn meta() -> SignalMeta {
     SignalMeta {
-        dtype: DType::I16,
+        format: DType::I16.into(),
         rate: Rate::from_hz(100).unwrap(),
         unit: "kPa".into(),
         calibration: Some((0.5, 1.0)),

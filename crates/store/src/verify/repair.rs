@@ -419,12 +419,12 @@ impl Store {
         let path = &finding.path;
         let file = media.open(path, Access::Write).at("open", path)?;
         let have = file.len().at("look at", path)?;
-        let per_shard = (flat.shard_bytes() / meta.dtype.size() as u64).cast_signed();
+        let per_shard = (flat.shard_bytes() / meta.format.size() as u64).cast_signed();
         let first = range.start / per_shard * per_shard;
         let used = (signal.end_index() - first)
             .clamp(0, per_shard)
             .cast_unsigned();
-        let need = flat.file_len(used * meta.dtype.size() as u64);
+        let need = flat.file_len(used * meta.format.size() as u64);
         if have >= need {
             return Ok(());
         }
@@ -451,7 +451,7 @@ impl Store {
             .media
             .open(&finding.path, Access::Write)
             .at("open", &finding.path)?;
-        let (length, size) = (meta.chunk_samples.cast_signed(), meta.dtype.size());
+        let (length, size) = (meta.chunk_samples.cast_signed(), meta.format.size());
         let mut bytes = vec![0; flat.chunk_bytes as usize];
         let (mut proved, mut unproved) = (0, 0);
         for first in (range.start..range.end).step_by(length.cast_unsigned() as usize) {
@@ -492,7 +492,7 @@ impl Store {
         let engine = self.shared().backend.engine("repair")?;
         let meta = &subject.state.meta;
         let flat = Flat::data(meta);
-        let (length, size) = (meta.chunk_samples.cast_signed(), meta.dtype.size());
+        let (length, size) = (meta.chunk_samples.cast_signed(), meta.format.size());
         let (tmp, path) = engine.new_tmp();
         let file = subject
             .media
@@ -549,7 +549,7 @@ fn head(state: &SignalState, index: i64) -> (ShardHeader, Option<WriteMark>) {
 fn check_any(subject: &Subject<'_>, first: i64, bytes: &mut [u8]) -> Result<Sum, StoreError> {
     let meta = &subject.state.meta;
     let length = meta.chunk_samples;
-    if bytes.len() as u64 == length * meta.dtype.size() as u64 {
+    if bytes.len() as u64 == length * meta.format.size() as u64 {
         check(subject, first.cast_unsigned() / length, bytes)
     } else {
         Ok(check_tail(subject, first, bytes)?.0)
@@ -561,7 +561,7 @@ fn missing_checksums(subject: &Subject<'_>, range: &Range<i64>) -> Result<Vec<Op
     let state = &subject.state;
     let (length, size) = (
         state.meta.chunk_samples.cast_signed(),
-        state.meta.dtype.size(),
+        state.meta.format.size(),
     );
     let mut bytes = vec![0; length.cast_unsigned() as usize * size];
     let mut ops = Vec::new();
@@ -584,7 +584,7 @@ fn missing_checksums(subject: &Subject<'_>, range: &Range<i64>) -> Result<Vec<Op
 fn checksums_at_gaps(subject: &Subject<'_>) -> Result<Vec<Op>, StoreError> {
     let state = &subject.state;
     let length = state.meta.chunk_samples.max(1).cast_signed();
-    let size = state.meta.dtype.size();
+    let size = state.meta.format.size();
     let full = state.end / length;
     let edges = state.gaps.iter().flat_map(|gap| [gap.start, gap.end() - 1]);
     let chunks: BTreeSet<i64> = edges.map(|index| index / length).collect();

@@ -7,8 +7,8 @@ use super::{Finding, Subject, from_error};
 use crate::engine::crc;
 use crate::engine::io::failed;
 use crate::error::StoreError;
+use crate::layout::data_shard_file;
 use crate::layout::flat::{Flat, IndexKind};
-use crate::layout::shard_file;
 use crate::media::{Access, Kind};
 
 /// Where a shard of a signal lies and which samples it must hold.
@@ -29,7 +29,7 @@ pub(super) fn expected(subject: &Subject<'_>) -> Result<Vec<ExpectedShard>, Stor
     let length = sealed_shard(subject)
         .unwrap_or(subject.backend.shard_samples(state.id)?)
         .max(1);
-    let size = state.meta.dtype.size() as i64;
+    let size = state.meta.format.size() as i64;
     let mut shards = Vec::new();
     let mut at = 0;
     while at < state.end {
@@ -64,7 +64,8 @@ fn path_of(subject: &Subject<'_>, shard: u64) -> Result<PathBuf, StoreError> {
     if subject.state.meta.codec.is_empty() {
         subject.backend.data_shard_path(subject.state.id, shard)
     } else {
-        Ok(shard_file(&subject.folder.join("data"), shard))
+        let data = subject.folder.join("data");
+        Ok(data_shard_file(&data, subject.state.meta.format, shard))
     }
 }
 
@@ -85,7 +86,7 @@ fn sealed_shard(subject: &Subject<'_>) -> Option<i64> {
 pub(super) fn shards(subject: &mut Subject<'_>) -> Result<(), StoreError> {
     let flat = Flat::data(&subject.state.meta);
     let is_flat = subject.state.meta.codec.is_empty();
-    let size = subject.state.meta.dtype.size() as u64;
+    let size = subject.state.meta.format.size() as u64;
     for expected in expected(subject)? {
         let ExpectedShard {
             path, range, used, ..
@@ -208,7 +209,7 @@ pub(super) fn check(
 ) -> Result<Sum, StoreError> {
     let state = &subject.state;
     let first = (chunk * state.meta.chunk_samples).cast_signed();
-    let Some(computed) = crc::masked(bytes, first, state.meta.dtype.size(), &state.gaps) else {
+    let Some(computed) = crc::masked(bytes, first, state.meta.format.size(), &state.gaps) else {
         return Ok(Sum::Empty);
     };
     // Zero is what a hole in the file of checksums reads as.
@@ -234,7 +235,7 @@ pub(super) fn check_tail(
     bytes: &mut [u8],
 ) -> Result<(Sum, i64), StoreError> {
     let state = &subject.state;
-    let size = state.meta.dtype.size();
+    let size = state.meta.format.size();
     let tail = subject.backend.tail_crc(state.id)?;
     let Some((end, stored)) = tail.filter(|(end, _)| first < *end && *end <= state.end) else {
         return Ok((Sum::Empty, first));
@@ -273,7 +274,7 @@ pub(super) fn checksums(
         .collect();
     let state = subject.state.clone();
     let length = state.meta.chunk_samples.max(1).cast_signed();
-    let size = state.meta.dtype.size();
+    let size = state.meta.format.size();
     let mut bytes = vec![0; length.cast_unsigned() as usize * size];
     let mut missing: Option<Range<i64>> = None;
     let mut unreadable: Option<Finding> = None;
@@ -431,7 +432,7 @@ pub(super) fn read_valid(
     range: Range<i64>,
     bytes: &mut [u8],
 ) -> Result<(), StoreError> {
-    let size = subject.state.meta.dtype.size();
+    let size = subject.state.meta.format.size();
     let mut at = range.start;
     while at < range.end {
         let stop = match subject.state.gaps.first_within(at..range.end) {

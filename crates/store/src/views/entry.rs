@@ -46,7 +46,7 @@ impl Entry {
         boot: &str,
     ) -> Result<&mut Builder, StoreError> {
         if self.builder.is_none() {
-            let samples = StoredSamples::new(backend, state)?;
+            let samples = StoredSamples::decoded(backend, state)?;
             let (built, stale) = self.record.trusted(boot);
             if self.files.are_there()? {
                 if self.record.boot != boot {
@@ -54,13 +54,13 @@ impl Entry {
                     let engine = backend.engine("build views")?;
                     let committed = engine.committed_state(state.id)?;
                     let samples =
-                        StoredSamples::new(backend, committed.as_deref().unwrap_or(state))?;
+                        StoredSamples::decoded(backend, committed.as_deref().unwrap_or(state))?;
                     self.files.remove_unsynced(built, stale, &samples)?;
                 }
                 self.files.remove_short_levels(built)?;
             }
             let mut builder = Builder::open(
-                state.meta.dtype,
+                state.meta.format.dtype(),
                 built,
                 state.end,
                 &mut self.files,
@@ -94,11 +94,12 @@ impl Entry {
             return Ok(());
         };
         if index < builder.next() {
-            let samples = bytes.len() / self.files.dtype().size();
+            let samples = bytes.len() / self.files.format().size();
             add(&mut self.touched, (index, index + samples as i64));
         }
         self.fed += bytes.len();
-        builder.feed(index, bytes, &mut self.files)
+        let bytes = self.files.format().decoded_bytes(bytes)?;
+        builder.feed(index, &bytes, &mut self.files)
     }
 
     pub(super) fn refresh(
@@ -108,7 +109,7 @@ impl Entry {
     ) -> Result<(), StoreError> {
         match &mut self.builder {
             Some(builder) if builder.is_stale() => {
-                builder.refresh(&mut self.files, &StoredSamples::new(backend, state)?)
+                builder.refresh(&mut self.files, &StoredSamples::decoded(backend, state)?)
             }
             _ => Ok(()),
         }

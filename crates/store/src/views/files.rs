@@ -24,6 +24,7 @@ use crate::engine::io::IoContext;
 use crate::layout::flat::{FileRange, Flat};
 use crate::layout::zarr;
 use crate::media::{Access, Kind, Media, Site, limits};
+use crate::sample_format::SampleFormat;
 
 /// Name of the folder inside a signal's.
 pub(crate) const FOLDER: &str = "views";
@@ -101,6 +102,8 @@ pub(crate) struct Files {
     pub(super) owner: ViewOwner,
     /// The folder of views; moves with the signal.
     pub(super) folder: PathBuf,
+    pub(super) format: SampleFormat,
+    /// Type of the samples that are read.
     pub(super) dtype: DType,
     /// Shards written to since the last sync, below `folder`.
     pub(super) unsynced: BTreeSet<PathBuf>,
@@ -114,13 +117,14 @@ impl Files {
         media: Arc<dyn Media>,
         owner: ViewOwner,
         signal: &Path,
-        dtype: DType,
+        format: SampleFormat,
     ) -> Self {
         Self {
             media,
             owner,
             folder: signal.join(FOLDER),
-            dtype,
+            format,
+            dtype: format.dtype(),
             unsynced: BTreeSet::new(),
             new_folders: BTreeSet::new(),
         }
@@ -131,8 +135,8 @@ impl Files {
         self.folder = signal.join(FOLDER);
     }
 
-    pub(crate) fn dtype(&self) -> DType {
-        self.dtype
+    pub(crate) fn format(&self) -> SampleFormat {
+        self.format
     }
 
     pub(crate) fn media(&self) -> &dyn Media {

@@ -9,8 +9,6 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
-use isochrony_segment::DType;
-
 use super::Builder;
 use super::entry::Entry;
 use super::files::{FOLDER, Files};
@@ -21,6 +19,7 @@ use crate::backend::Backend;
 use crate::engine::Engine;
 use crate::media::Media;
 use crate::op::{Op, SignalId};
+use crate::sample_format::SampleFormat;
 use crate::state::SignalState;
 
 /// Views of all signals of a store.
@@ -51,9 +50,9 @@ impl Keeper {
         &self,
         backend: &Backend,
         id: SignalId,
-        dtype: DType,
+        format: SampleFormat,
     ) -> Result<Files, StoreError> {
-        self.files_in(backend, id, &backend.signal_path(id)?, dtype)
+        self.files_in(backend, id, &backend.signal_path(id)?, format)
     }
 
     /// The rows of a signal in a folder.
@@ -62,17 +61,17 @@ impl Keeper {
         backend: &Backend,
         id: SignalId,
         folder: &Path,
-        dtype: DType,
+        format: SampleFormat,
     ) -> Result<Files, StoreError> {
         let owner = ViewOwner {
             store: backend.uuid()?,
             signal: id,
         };
-        Ok(Files::new(Arc::clone(&self.media), owner, folder, dtype))
+        Ok(Files::new(Arc::clone(&self.media), owner, folder, format))
     }
 
     fn load(&self, backend: &Backend, state: &SignalState) -> Result<Entry, StoreError> {
-        let files = self.files(backend, state.id, state.meta.dtype)?;
+        let files = self.files(backend, state.id, state.meta.format)?;
         let record = Record::load(&files, state)?;
         Ok(Entry {
             files,
@@ -129,12 +128,14 @@ impl Keeper {
     pub(crate) fn feed(&self, backend: &Backend, id: SignalId, index: i64, bytes: &[u8]) -> i64 {
         let Ok(entry) = self.entry(backend, id) else {
             // Without a folder there is no record either that could claim to know these samples.
-            let size = backend.state(id).map_or(1, |state| state.meta.dtype.size());
+            let size = backend
+                .state(id)
+                .map_or(1, |state| state.meta.format.size());
             return index + (bytes.len() / size) as i64;
         };
         let entry = &mut *lock(&entry);
         self.activate(backend, id, entry);
-        let end = index + (bytes.len() / entry.files.dtype().size()) as i64;
+        let end = index + (bytes.len() / entry.files.format().size()) as i64;
         if entry.failed || entry.feed(backend, id, index, bytes, &self.boot).is_err() {
             add(&mut entry.touched, (index, end));
             entry.failed = true;

@@ -26,7 +26,7 @@ impl Keeper {
         id: SignalId,
     ) -> Result<Vec<(PathBuf, serde_json::Value)>, StoreError> {
         let state = backend.state(id)?;
-        let files = self.files(backend, id, state.meta.dtype)?;
+        let files = self.files(backend, id, state.meta.format)?;
         let record = Record::read(&files)?.unwrap_or_default();
         let levels = files.descriptions(record.built).into_iter();
         let below = |(folder, json): (PathBuf, _)| (Path::new(FOLDER).join(folder), json);
@@ -43,7 +43,7 @@ impl Keeper {
         settled: bool,
     ) -> Result<Option<String>, StoreError> {
         self.with_source(backend, id, |source, state| {
-            let files = self.files(backend, id, source.dtype)?;
+            let files = self.files(backend, id, state.meta.format)?;
             let record = Record::read(&files)?.unwrap_or_default();
             // A reader may know less than a writer that goes on beside it.
             let is_other = record.of.is_some_and(|of| of.signal != id.0);
@@ -85,8 +85,8 @@ impl Keeper {
             return self.with_rows_of_writer(backend, id, read);
         }
         let state = backend.state(id)?;
-        let samples = StoredSamples::new(backend, &state)?;
-        let dtype = state.meta.dtype;
+        let samples = StoredSamples::decoded(backend, &state)?;
+        let dtype = state.meta.format.dtype();
         let entry = self.entry(backend, id)?;
         let entry = &mut *lock(&entry);
         entry.files.moved(&backend.signal_path(id)?);
@@ -124,9 +124,9 @@ impl Keeper {
         let mut attempts = 0;
         loop {
             let state = backend.state(id)?;
-            let dtype = state.meta.dtype;
+            let dtype = state.meta.format.dtype();
             let folder = backend.signal_path(id)?;
-            let files = self.files_in(backend, id, &folder, dtype)?;
+            let files = self.files_in(backend, id, &folder, state.meta.format)?;
             let reach = || -> Result<i64, StoreError> {
                 Ok(Record::load(&files, &state)?.sound(&self.boot))
             };
@@ -139,7 +139,7 @@ impl Keeper {
                 dtype,
                 built,
                 rows: &files,
-                samples: &StoredSamples::new(backend, &state)?,
+                samples: &StoredSamples::decoded(backend, &state)?,
             };
             let result = read(&source, &state);
             if built == 0 || (is_of(&*self.media, &folder, id) && reach()? >= built) {

@@ -8,11 +8,13 @@ use crate::backend::Backend;
 use crate::interrupt;
 use crate::state::SignalState;
 
-/// Samples of a signal as an open store shows them.
+/// Samples of a signal as an open store shows them, as they are stored unless asked otherwise.
 pub(crate) struct StoredSamples<'a> {
     backend: &'a Backend,
     state: &'a SignalState,
     shard: i64,
+    /// Whether they are given as they are read, not as they are stored.
+    is_decoded: bool,
 }
 
 impl<'a> StoredSamples<'a> {
@@ -22,6 +24,18 @@ impl<'a> StoredSamples<'a> {
             backend,
             state,
             shard,
+            is_decoded: false,
+        })
+    }
+
+    /// Samples as they are read.
+    pub(crate) fn decoded(
+        backend: &'a Backend,
+        state: &'a SignalState,
+    ) -> Result<Self, StoreError> {
+        Ok(Self {
+            is_decoded: true,
+            ..Self::new(backend, state)?
         })
     }
 }
@@ -39,11 +53,15 @@ impl Samples for StoredSamples<'_> {
                 None => end,
             };
             interrupt::look("read samples")?;
-            let most = interrupt::PIECE / self.state.meta.dtype.size() as i64;
+            let most = interrupt::PIECE / self.state.meta.format.size() as i64;
             let border = (at / self.shard + 1).saturating_mul(self.shard);
             let stop = stop.min(border).min((at / most + 1).saturating_mul(most));
             let buffer = self.backend.read(self.state, at, (stop - at) as usize)?;
-            piece(at, buffer.bytes())?;
+            let samples = match self.is_decoded {
+                true => self.state.meta.format.decoded(buffer)?,
+                false => buffer,
+            };
+            piece(at, samples.bytes())?;
             at = stop;
         }
         Ok(())

@@ -1,6 +1,9 @@
 //! What a store holds, read back through an engine or a reader and compared with the model.
 
-use isochrony_segment::Buffer;
+use std::cell::Cell;
+
+use isochrony_segment::{Buffer, DType};
+use isochrony_store::SampleFormat;
 use isochrony_store::state::{GapTable, SignalState};
 
 use super::*;
@@ -30,10 +33,7 @@ pub(crate) fn rebuild(engine: &Engine, model: &Model) -> Model {
         for stretch in content.samples.chunk_by(|a, b| a.is_some() == b.is_some()) {
             let end = start + stretch.len() as i64;
             if stretch[0].is_some() {
-                let bytes: Vec<u8> = stretch
-                    .iter()
-                    .flat_map(|x| x.unwrap().to_le_bytes())
-                    .collect();
+                let bytes = bytes_of(stretch);
                 engine.write_samples(id, start, &bytes).unwrap();
                 engine.queue(Op::Valid { id, start, end }).unwrap();
             } else {
@@ -121,8 +121,15 @@ pub(crate) fn samples(
         if stop > at {
             let bytes =
                 read(at, (stop - at) as usize).map_err(|error| format!("{at}..{stop}: {error}"))?;
-            for (slot, pair) in out[at as usize..].iter_mut().zip(bytes.chunks_exact(2)) {
-                *slot = Some(i16::from_le_bytes([pair[0], pair[1]]));
+            for (slot, pair) in out[at as usize..]
+                .iter_mut()
+                .zip(bytes.chunks_exact(format().size()))
+            {
+                let value = i16::from_le_bytes([pair[0], pair[1]]);
+                if *pair != *stored(value) {
+                    return Err(format!("{at}..{stop}: a sample is {pair:?}"));
+                }
+                *slot = Some(value);
             }
         }
         at = match gap {
@@ -169,8 +176,29 @@ pub(crate) fn check_signal_crcs(
 }
 
 pub(crate) fn bytes_of(samples: &[Option<i16>]) -> Vec<u8> {
-    let bytes = samples.iter().map(|x| x.unwrap_or(0).to_le_bytes());
+    let zeros = || vec![0; format().size()];
+    let bytes = samples.iter().map(|x| x.map_or_else(zeros, stored));
     bytes.flatten().collect()
+}
+
+thread_local! {
+    static FORMAT: Cell<SampleFormat> = const { Cell::new(SampleFormat::Plain(DType::I16)) };
+}
+
+/// How the signals of this thread's workloads store samples.
+pub(crate) fn format() -> SampleFormat {
+    FORMAT.get()
+}
+
+/// From now on, signals store samples so.
+pub(crate) fn use_format(format: SampleFormat) {
+    FORMAT.set(format);
+}
+
+/// A sample's bytes: those of a pair differ.
+pub(crate) fn stored(value: i16) -> Vec<u8> {
+    let pair = [value.to_le_bytes(), (!value).to_le_bytes()];
+    pair.as_flattened()[..format().size()].to_vec()
 }
 
 /// Where two models differ, in few words.

@@ -7,7 +7,6 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use isochrony_segment::DType;
 use isochrony_store::StoreError;
 use isochrony_store::engine::{Engine, OpenMode, Reader};
 use isochrony_store::layout;
@@ -25,7 +24,7 @@ pub(crate) const SHARD: i64 = 4 * CHUNK;
 
 pub(crate) fn meta() -> SignalMeta {
     SignalMeta {
-        dtype: DType::I16,
+        format: format(),
         rate: Rate::from_hz(2000).unwrap(),
         unit: "kPa".into(),
         calibration: None,
@@ -188,7 +187,7 @@ impl Work {
         let values = self.values(count);
         let content = self.model.get_mut(name).unwrap();
         let id = SignalId(content.id);
-        let bytes: Vec<u8> = values.iter().flat_map(|x| x.to_le_bytes()).collect();
+        let bytes: Vec<u8> = values.iter().flat_map(|x| stored(*x)).collect();
         engine.write_samples(id, start, &bytes)?;
         let end = start + count;
         engine.queue(Op::Valid { id, start, end })?;
@@ -305,8 +304,8 @@ impl Work {
         let mut samples = self.model[name].samples.clone();
         for (at, value) in (start..).zip(self.values(count)) {
             if samples[at as usize].is_some() {
-                let offset = 4096 + 2 * (at - from) as u64;
-                file.write_at(offset, &value.to_le_bytes()).map_err(place)?;
+                let offset = 4096 + (format().size() as i64 * (at - from)) as u64;
+                file.write_at(offset, &stored(value)).map_err(place)?;
                 samples[at as usize] = Some(value);
             }
         }
@@ -327,11 +326,14 @@ impl Work {
             source,
         };
         media.make_folder(&path).map_err(place)?;
-        media.make_folder(&path.join("c")).map_err(place)?;
+        let shards_folder = layout::data_shards(&path, format());
+        if shards_folder != path {
+            media.make_folder(&shards_folder).map_err(place)?;
+        }
         for shard in 0..shards {
             let old = engine.data_shard_path(id, shard)?;
             if let Some(bytes) = media.read(&old, u64::MAX).map_err(place)? {
-                let new = layout::shard_file(&path, shard);
+                let new = layout::data_shard_file(&path, format(), shard);
                 let file = media.open(&new, Access::CreateNew).map_err(place)?;
                 file.write_at(0, &bytes).map_err(place)?;
             }

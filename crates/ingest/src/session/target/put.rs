@@ -87,7 +87,7 @@ impl Target {
                 Some(next) => (Some(next.stamp), next.samples),
                 None => (None, None),
             };
-            let samples = samples.unwrap_or((bytes.len() / self.dtype.size()) as i64);
+            let samples = samples.unwrap_or((bytes.len() / self.format.size()) as i64);
             let appended = self
                 .writer
                 .append_beginning_at(bytes, stamp, after, samples)?;
@@ -115,7 +115,7 @@ impl Target {
         let Some(ended) = self.ended else {
             return Ok(false);
         };
-        let half = self.duration((bytes.len() / self.dtype.size() / 2) as i64)?;
+        let half = self.duration((bytes.len() / self.format.size() / 2) as i64)?;
         let middle = stamp.civil.checked_add(half);
         Ok(middle.is_some_and(|middle| middle < ended))
     }
@@ -142,7 +142,7 @@ impl Target {
         let Some(threshold) = self.value_jump else {
             return Ok(());
         };
-        let Some((first, last)) = edges(self.dtype, bytes) else {
+        let Some((first, last)) = edges(self.format, bytes) else {
             return Ok(());
         };
         let (scale, offset) = self.scale;

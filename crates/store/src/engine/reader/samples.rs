@@ -41,7 +41,7 @@ impl Reader {
         count: usize,
     ) -> Result<Buffer, StoreError> {
         let bounds = Bounds::new(&state.name, state.end, start, count)?;
-        let place = bounds.place(Flat::data(&state.meta), state.meta.dtype.size());
+        let place = bounds.place(Flat::data(&state.meta), state.meta.format.size());
         // The usual case, which names no file and allocates nothing: the shard is mapped already.
         let key = (state.id, place.shard, state.data.file(place.shard));
         if let Some(buffer) = self.sources.mapped(key, place.offset, place.len) {
@@ -209,10 +209,9 @@ impl Reader {
     /// # Errors
     /// [`StoreError::SignalRemoved`].
     pub fn data_shard_path(&self, id: SignalId, shard: u64) -> Result<PathBuf, StoreError> {
-        Ok(layout::shard_file(
-            &self.signal_path(id)?.join("data"),
-            shard,
-        ))
+        let format = self.lock().known(id)?.base.meta.format;
+        let data = self.signal_path(id)?.join("data");
+        Ok(layout::data_shard_file(&data, format, shard))
     }
 
     /// The signal's folder.

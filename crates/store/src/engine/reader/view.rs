@@ -77,7 +77,7 @@ impl Known {
     pub(super) fn take_in_proof(&mut self, op: &Op) {
         match op {
             Op::Samples { index, bytes, .. } => {
-                let size = self.base.meta.dtype.size();
+                let size = self.base.meta.format.size();
                 let count = (bytes.len() / size) as i64;
                 let end = index.saturating_add(count);
                 // What lies in chunks before the last one is full, and has a checksum.

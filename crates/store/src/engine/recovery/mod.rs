@@ -207,7 +207,7 @@ impl Shared {
                 // replayed may change it any more.
                 state.mark_unsaved();
             }
-            let kept = kept_samples(ops, &positions, slot.base.meta.dtype.size());
+            let kept = kept_samples(ops, &positions, slot.base.meta.format.size());
             let in_log = kept.values().flatten().cloned();
             let own = positions.iter().map(|position| &ops[*position]);
             slot.held = Some(Held::new(&state, own, in_log));
@@ -308,8 +308,9 @@ impl Shared {
             Op::ReplaceShard { id, shard, tmp } if !plan.superseded(*id, *shard, position) => {
                 let from = layout::tmp_folder(&self.root).join(tmp);
                 if media.stat(&from).at("look at", &from)?.is_some() {
-                    slot.subfolder(media, Path::new("data/c"))?;
-                    let to = layout::shard_file(&slot.folder.join("data"), *shard);
+                    let format = slot.base.meta.format;
+                    slot.subfolder(media, &layout::data_shards(Path::new("data"), format))?;
+                    let to = layout::data_shard_file(&slot.folder.join("data"), format, *shard);
                     media.rename(&from, &to).at("replace", &to)?;
                     self.handles.forget(*id);
                 }
@@ -338,7 +339,7 @@ impl Shared {
         bytes: &[u8],
     ) -> Result<(), StoreError> {
         let flat = slot.flat();
-        let size = slot.base.meta.dtype.size();
+        let size = slot.base.meta.format.size();
         for kept in at.kept {
             let from = (kept.start - index) as usize * size;
             let mut rest = &bytes[from..(kept.end - index) as usize * size];

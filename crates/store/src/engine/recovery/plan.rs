@@ -103,7 +103,7 @@ impl Plan {
         }) else {
             return true;
         };
-        let kept = kept_samples(ops, &own, meta.dtype.size());
+        let kept = kept_samples(ops, &own, meta.format.size());
         let state = SignalState::new(id, name, (**meta).clone());
         let own = own.iter().map(|position| &ops[*position]);
         Held::new(&state, own, kept.into_values().flatten()).any()

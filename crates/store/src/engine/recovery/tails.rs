@@ -9,6 +9,7 @@ use crate::engine::slot::SlotInner;
 use crate::error::StoreError;
 use crate::layout::flat::{Flat, IndexKind};
 use crate::layout::shard::HeaderBlock;
+use crate::layout::{data_shard_file, data_shard_number, data_shards};
 use crate::media::{Access, Media};
 
 impl Shared {
@@ -21,21 +22,22 @@ impl Shared {
             return Ok(());
         }
         let flat = slot.flat();
-        let used = slot.base.end.max(0).cast_unsigned() * slot.base.meta.dtype.size() as u64;
+        let used = slot.base.end.max(0).cast_unsigned() * slot.base.meta.format.size() as u64;
         let (last, within) = (used / flat.shard_bytes(), used % flat.shard_bytes());
-        let chunks = folder.join("c");
+        let format = slot.base.meta.format;
+        let chunks = data_shards(&folder, format);
         if media.stat(&chunks).at("look at", &chunks)?.is_none() {
             return Ok(());
         }
         for name in media.list(&chunks).at("list", &chunks)? {
-            let Ok(shard) = name.parse::<u64>() else {
+            let Some(shard) = data_shard_number(format, &name) else {
                 continue;
             };
             let path = chunks.join(&name);
             if shard > last || (shard == last && within == 0) {
                 self.handles.forget(slot.id);
                 media.remove_file(&path).at("remove", &path)?;
-                slot.uproot(&Path::new("data/c").join(&name));
+                slot.uproot(&data_shard_file(Path::new("data"), format, shard));
                 slot.dirty.shards.remove(&shard);
             } else if !is_sound(media, &path, flat, used - shard * flat.shard_bytes())?
                 && self.lies_in_a_gap(slot, shard)?
@@ -43,7 +45,7 @@ impl Shared {
                 // Written for a fill or an append that was never committed, and torn by a power cut.
                 self.handles.forget(slot.id);
                 media.remove_file(&path).at("remove", &path)?;
-                slot.uproot(&Path::new("data/c").join(&name));
+                slot.uproot(&data_shard_file(Path::new("data"), format, shard));
                 slot.dirty.shards.remove(&shard);
             } else if shard == last {
                 trim(media, &path, flat, within)?;

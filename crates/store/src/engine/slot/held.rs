@@ -168,7 +168,7 @@ impl SlotInner {
     fn held_bytes(&mut self, media: &dyn Media, shard: u64) -> Result<u64, StoreError> {
         let (per_shard, size) = (
             shard_samples(&self.base.meta),
-            self.base.meta.dtype.size() as i64,
+            self.base.meta.format.size() as i64,
         );
         let payload_start = self.flat().payload_start;
         let state;
@@ -205,7 +205,7 @@ impl SlotInner {
         };
         let (per_shard, size) = (
             shard_samples(&self.base.meta),
-            self.base.meta.dtype.size() as i64,
+            self.base.meta.format.size() as i64,
         );
         let payload_start = self.flat().payload_start;
         let mut given_up = Vec::new();

@@ -23,7 +23,7 @@ impl SlotInner {
     pub(crate) fn data_shard(&self, root: &Path, shard: u64) -> PathBuf {
         match self.replaced.get(&shard) {
             Some(tmp) => layout::tmp_folder(root).join(tmp),
-            None => layout::shard_file(&self.data_folder(root), shard),
+            None => layout::data_shard_file(&self.data_folder(root), self.base.meta.format, shard),
         }
     }
 

@@ -1,0 +1,250 @@
+//! How samples of a signal are stored, where that is not how they are read.
+//!
+//! Nearly all signals store what is read of them. Receivers of radio deliver complex numbers as pairs of int16, which
+//! are stored as they come, half as large as complex64: an array of int16 with a last axis of two. Whatever reads
+//! samples gets complex64, which holds all of them exactly. The conversion has one place ([`SampleFormat::decoded`])
+//! and is done chunk by chunk, as the decoding of sealed signals is.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::str::FromStr;
+
+use isochrony_segment::{Buffer, BufferMut, ByteOrder, Complex32, DType, SegmentError};
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+
+/// Type of stored samples.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum SampleFormat {
+    /// Stored as read.
+    Plain(DType),
+    /// Pairs of int16, real and imaginary part, that are read as complex64.
+    ComplexInt16,
+}
+
+impl SampleFormat {
+    /// Name in files and messages: NumPy's, and "complex_int16".
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Plain(dtype) => dtype.name(),
+            Self::ComplexInt16 => "complex_int16",
+        }
+    }
+
+    /// Type of the samples that are read.
+    #[must_use]
+    pub const fn dtype(self) -> DType {
+        match self {
+            Self::Plain(dtype) => dtype,
+            Self::ComplexInt16 => DType::C64,
+        }
+    }
+
+    /// Bytes of a stored sample.
+    #[must_use]
+    pub const fn size(self) -> usize {
+        match self {
+            Self::Plain(dtype) => dtype.size(),
+            Self::ComplexInt16 => 4,
+        }
+    }
+
+    /// Bytes of one stored number, the unit of byte swapping.
+    #[must_use]
+    pub const fn component_size(self) -> usize {
+        match self {
+            Self::Plain(dtype) => dtype.component_size(),
+            Self::ComplexInt16 => 2,
+        }
+    }
+
+    /// Whether stored bytes are what is read.
+    #[must_use]
+    pub const fn is_plain(self) -> bool {
+        matches!(self, Self::Plain(_))
+    }
+
+    /// Whether samples of a type can be written as they are: those of the stored type, and for pairs their parts,
+    /// interleaved.
+    #[must_use]
+    pub fn takes(self, dtype: DType) -> bool {
+        match self {
+            Self::Plain(own) => own == dtype,
+            Self::ComplexInt16 => dtype == DType::I16,
+        }
+    }
+
+    /// Shape of an array of so many stored samples.
+    pub(crate) fn shape(self, samples: u64) -> Vec<u64> {
+        match self {
+            Self::Plain(_) => vec![samples],
+            Self::ComplexInt16 => vec![samples, 2],
+        }
+    }
+
+    /// The chunk of an array that has a number, by dimension: only the first is divided.
+    pub(crate) fn place(self, chunk: u64) -> Vec<u64> {
+        match self {
+            Self::Plain(_) => vec![chunk],
+            Self::ComplexInt16 => vec![chunk, 0],
+        }
+    }
+
+    /// Stored samples as those of [`dtype`](Self::dtype), without a copy where nothing is to convert.
+    ///
+    /// # Errors
+    /// [`SegmentError::OutOfMemory`].
+    pub fn decoded(self, stored: Buffer) -> Result<Buffer, SegmentError> {
+        match self {
+            Self::Plain(_) => Ok(stored),
+            Self::ComplexInt16 => {
+                let mut memory = BufferMut::zeroed(2 * stored.len())?;
+                pairs_to_complex(stored.bytes(), memory.samples_mut());
+                Ok(memory.freeze())
+            }
+        }
+    }
+
+    /// As [`decoded`](Self::decoded), of bytes that belong to somebody else.
+    ///
+    /// # Errors
+    /// [`SegmentError::OutOfMemory`].
+    pub fn decoded_bytes(self, stored: &[u8]) -> Result<Cow<'_, [u8]>, SegmentError> {
+        match self {
+            Self::Plain(_) => Ok(Cow::Borrowed(stored)),
+            Self::ComplexInt16 => {
+                let mut samples = vec![Complex32::default(); stored.len() / self.size()];
+                pairs_to_complex(stored, &mut samples);
+                Ok(Cow::Owned(bytemuck::cast_slice(&samples).to_vec()))
+            }
+        }
+    }
+}
+
+fn pairs_to_complex(stored: &[u8], samples: &mut [Complex32]) {
+    for (sample, pair) in samples.iter_mut().zip(stored.chunks_exact(4)) {
+        let re = i16::from_ne_bytes([pair[0], pair[1]]);
+        let im = i16::from_ne_bytes([pair[2], pair[3]]);
+        *sample = Complex32::new(re.into(), im.into());
+    }
+}
+
+impl From<DType> for SampleFormat {
+    fn from(dtype: DType) -> Self {
+        Self::Plain(dtype)
+    }
+}
+
+impl fmt::Display for SampleFormat {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+impl SampleFormat {
+    /// A spelling of NumPy's ([`DType::parse`]) or a name of pairs of int16, and its byte order: "complex_int16" and what
+    /// recordings of radio call them, "ci16", "ci16_le", "ci16_be", "cs16", "sc16".
+    ///
+    /// # Errors
+    /// Those of [`DType::parse`].
+    ///
+    /// ```
+    /// use isochrony_segment::{ByteOrder, DType};
+    /// use isochrony_store::SampleFormat;
+    /// assert_eq!(SampleFormat::parse("ci16_be")?, (SampleFormat::ComplexInt16, ByteOrder::Big));
+    /// assert_eq!(SampleFormat::parse("int16")?.0, DType::I16.into());
+    /// # Ok::<(), isochrony_segment::SegmentError>(())
+    /// ```
+    pub fn parse(text: &str) -> Result<(Self, ByteOrder), SegmentError> {
+        let order = match text.trim() {
+            "complex_int16" | "ci16" | "cs16" | "sc16" => ByteOrder::NATIVE,
+            "ci16_le" => ByteOrder::Little,
+            "ci16_be" => ByteOrder::Big,
+            _ => return DType::parse(text).map(|(dtype, order)| (Self::Plain(dtype), order)),
+        };
+        Ok((Self::ComplexInt16, order))
+    }
+}
+
+impl FromStr for SampleFormat {
+    type Err = SegmentError;
+
+    /// As [`parse`](Self::parse), whatever the byte order.
+    fn from_str(text: &str) -> Result<Self, SegmentError> {
+        Ok(Self::parse(text)?.0)
+    }
+}
+
+/// In compact files, beside the numbers of [`DType`], which count from 0.
+const COMPLEX_INT16_NUMBER: u8 = 128;
+
+impl Serialize for SampleFormat {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::Plain(dtype) => dtype.serialize(serializer),
+            Self::ComplexInt16 if serializer.is_human_readable() => {
+                serializer.serialize_str(self.name())
+            }
+            Self::ComplexInt16 => serializer.serialize_u8(COMPLEX_INT16_NUMBER),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for SampleFormat {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        if deserializer.is_human_readable() {
+            return String::deserialize(deserializer)?
+                .parse()
+                .map_err(de::Error::custom);
+        }
+        match u8::deserialize(deserializer)? {
+            COMPLEX_INT16_NUMBER => Ok(Self::ComplexInt16),
+            number => match DType::ALL.get(usize::from(number)) {
+                Some(&dtype) => Ok(Self::Plain(dtype)),
+                None => Err(de::Error::custom(format_args!(
+                    "no sample format has number {number}"
+                ))),
+            },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pairs_are_read_as_complex_numbers() {
+        let pairs = [[1i16, -2], [i16::MIN, i16::MAX], [0, 0]];
+        let stored = Buffer::copy_of(pairs.as_flattened()).unwrap();
+        let read = SampleFormat::ComplexInt16.decoded(stored).unwrap();
+        let expected = pairs.map(|[re, im]| Complex32::new(re.into(), im.into()));
+        assert_eq!(read.samples::<Complex32>().unwrap(), expected);
+    }
+
+    #[test]
+    fn names_and_numbers_come_back() {
+        let all = DType::ALL
+            .map(SampleFormat::Plain)
+            .into_iter()
+            .chain([SampleFormat::ComplexInt16]);
+        for format in all {
+            assert_eq!(format.name().parse(), Ok(format));
+            let compact = postcard::to_allocvec(&format).unwrap();
+            assert_eq!(postcard::from_bytes(&compact), Ok(format));
+            let text = serde_json::to_string(&format).unwrap();
+            assert_eq!(serde_json::from_str::<SampleFormat>(&text).unwrap(), format);
+        }
+        // Formats are where types were before there were any.
+        for dtype in DType::ALL {
+            let compact = postcard::to_allocvec(&dtype).unwrap();
+            assert_eq!(
+                postcard::to_allocvec(&SampleFormat::from(dtype)).unwrap(),
+                compact
+            );
+        }
+        assert_eq!("sc16".parse(), Ok(SampleFormat::ComplexInt16));
+        assert!("ci32".parse::<SampleFormat>().is_err());
+        assert!(postcard::from_bytes::<SampleFormat>(&[100]).is_err());
+    }
+}
