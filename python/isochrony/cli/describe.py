@@ -17,6 +17,7 @@ def describe(signal: Any) -> dict[str, Any]:
     return {
         "name": signal.name,
         "dtype": str(signal.dtype),
+        "stored_dtype": signal.stored_dtype,
         "unit": signal.unit,
         "rate": str(signal.rate.fraction),
         "rate_hz": float(signal.rate),

@@ -123,8 +123,9 @@ def _print_table(found: list[dict[str, Any]]) -> None:
 
 
 def _print_one(one: dict[str, Any]) -> None:
+    stored_as = "" if one["stored_dtype"] == one["dtype"] else f", stored as {one['stored_dtype']}"
     lines = [
-        ("dtype", one["dtype"] + (f", {one['unit']}" if one["unit"] else "")),
+        ("dtype", one["dtype"] + stored_as + (f", {one['unit']}" if one["unit"] else "")),
         (
             "samples",
             f"{one['samples']:,} on indices {one['start_index']:,} to {one['end_index']:,}",

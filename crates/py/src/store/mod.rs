@@ -189,7 +189,8 @@ impl Store {
     ///
     /// Parameters:
     ///     name: components joined by `/`; a signal cannot contain another.
-    ///     dtype: bool, int8 to int64, uint8 to uint32, float32, float64, complex64 or complex128, in NumPy's spellings.
+    ///     dtype: bool, int8 to int64, uint8 to uint32, float32, float64, complex64 or complex128, in NumPy's spellings; or
+    ///         "ci16" (complex int16): pairs of int16, which are read as complex64.
     ///     rate: nominal rate in Hz: a number, a Fraction, text such as "44100000/1001", or (samples, seconds).
     ///     unit: of the values.
     ///     start: civil time of the first sample, taken as exact; None: unknown until a stamp is given.
