@@ -5,17 +5,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime as dt
 import re
 import zoneinfo
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from fractions import Fraction
 from typing import Annotated, Any, ParamSpec, TypedDict, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-from ..errors import UsageError
+from ..errors import IsochronyError, UsageError
 from ..keyword_options import Option, declared_options, listing_options
 from ..native_errors import OptionError
 from ..options import finite, flag
@@ -32,6 +33,10 @@ R = TypeVar("R")
 
 _FIXED_ZONE = re.compile(r"([+-])(\d\d):?(\d\d)?")
 _WIDEST_ZONE = dt.timedelta(hours=14)
+# Their first instant is meant, as with `iso.Time("2024")`.
+_YEAR_OR_MONTH = re.compile(r"\d{4}(-(0[1-9]|1[0-2]))?")
+_DURATION = re.compile(r"([0-9.eE+-]+?)\s*([^\W\d_]+)")
+_DURATION_UNITS = {**TIME_UNITS, "\u00b5s": TIME_UNITS["us"], "\u03bcs": TIME_UNITS["us"], "m": TIME_UNITS["min"]}
 
 
 def _text(name: str, value: Any) -> Any:
@@ -54,8 +59,10 @@ def _start(_name: str, value: Any) -> Stamp | None:
     if value is None or isinstance(value, Stamp):
         return value
     # Whoever gives 06:00:00 or 06:00:00.5 means that instant, not somewhere in its last digit.
-    if isinstance(value, str):
+    if isinstance(value, str) and _YEAR_OR_MONTH.fullmatch(value.strip()) is None:
         return Stamp(parse_time(value)[0], 1)
+    if isinstance(value, str):
+        value = np.datetime64(value.strip())
     ns = getattr(value, "ns", None)
     return Stamp(int(ns if ns is not None else civil(value)[0]), 1)
 
@@ -82,8 +89,21 @@ def _number(value: Any) -> float:
 
 
 def _seconds(name: str, value: Any) -> Any:
-    """Seconds above zero; durations of other libraries go to the native layer as they are."""
-    return value if isinstance(value, dt.timedelta | np.timedelta64) else _above_zero(name, value)
+    """Seconds above zero as a number, exact ones of a text with a unit; durations of other libraries as they are."""
+    if isinstance(value, dt.timedelta | np.timedelta64):
+        if not value > type(value)(0):
+            raise OptionError(f"{name} {value!r} is not a time above 0")
+        return value
+    found = _DURATION.fullmatch(value.strip()) if isinstance(value, str) else None
+    if found is not None and found[2] in _DURATION_UNITS:
+        with contextlib.suppress(ValueError):
+            if (number := Fraction(found[1])) > 0:
+                return number * _DURATION_UNITS[found[2]] / TIME_UNITS["s"]
+    elif found is None and (value is None or 0 < _number(value) < float("inf")):
+        return None if value is None else _number(value)
+    raise OptionError(
+        f"{name} {value!r} is not a time above 0; give seconds as a number, or a text such as 5ms, 1.5s or 2h"
+    )
 
 
 def _one_of(*legal: str) -> Callable[[str, Any], Any]:
@@ -111,9 +131,9 @@ def _zone(name: str, value: Any) -> dt.tzinfo | None:
 
 
 def _names(name: str, value: Any) -> tuple[str, ...] | None:
-    if value is None or isinstance(value, tuple):
-        return value
-    names = value.split(",") if isinstance(value, str) else list(value)
+    if value is None:
+        return None
+    names = value.split(",") if isinstance(value, str) else list(value) if isinstance(value, Iterable) else []
     if not names or not all(isinstance(one, str) and one.strip() for one in names):
         raise OptionError(f"{name} {value!r} does not name columns; give names with commas between them, or a list")
     return tuple(one.strip() for one in names)
@@ -189,7 +209,8 @@ class ImportKeywords(TypedDict, total=False):
             default=None,
             check=_start,
             help="time (UTC) of the first sample of files that state none, such as 2010-03-01T12:00:00",
-            details="Text, a `Time`, a datetime or a datetime64. Elapsed times of tables count from it.",
+            details="""Text, a `Time`, a datetime or a datetime64; a year or a month is its first instant. Elapsed times
+                of tables count from it.""",
             metavar="TIME",
         ),
     ]
@@ -265,8 +286,8 @@ class ImportKeywords(TypedDict, total=False):
         Option(
             default=None,
             check=_seconds,
-            help="""largest difference in seconds between a time stamp and the time expected from the rate; a larger one
-                is a gap or a clock step (default: estimated from the stamps)""",
+            help="""largest difference, in seconds or as a text such as 5ms, between a time stamp and the time expected
+                from the rate; a larger one is a gap or a clock step (default: estimated from the stamps)""",
             metavar="S",
         ),
     ]
@@ -295,8 +316,8 @@ class ImportKeywords(TypedDict, total=False):
         Option(
             default=None,
             check=_seconds,
-            help="""longest gap in seconds that takes one index per missing sample; a longer one keeps its duration, but
-                takes few indices (default: 30 days)""",
+            help="""longest gap, in seconds or as a text such as 12h, that takes one index per missing sample; a longer
+                one keeps its duration, but takes few indices (default: 30 days)""",
             metavar="S",
         ),
     ]
@@ -334,7 +355,15 @@ def checked(given: Mapping[str, Any]) -> dict[str, Any]:
     for name in given:
         if name not in OPTIONS:
             raise UsageError(f"there is no option {name}; give {', '.join(OPTIONS)}")
-    return {name: option.check(name, given.get(name, option.default)) for name, option in OPTIONS.items()}
+    values = {}
+    for name, option in OPTIONS.items():
+        try:
+            values[name] = option.check(name, given.get(name, option.default))
+        except IsochronyError as error:
+            if not str(error).startswith(name):
+                error.args = (f"{name}: {error}", *error.args[1:])
+            raise
+    return values
 
 
 def takes_import_options(function: Callable[P, R]) -> Callable[P, R]:

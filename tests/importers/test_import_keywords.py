@@ -1,0 +1,92 @@
+"""Values of import options: what is taken, and what an error says of what is not."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import isochrony as iso
+from isochrony.cli import main
+from isochrony.importers.keywords import checked
+
+
+@pytest.fixture
+def array(tmp_path: Path) -> Path:
+    np.save(tmp_path / "a.npy", np.arange(100, dtype="i2"))
+    return tmp_path / "a.npy"
+
+
+@pytest.mark.parametrize("text", ["2024", "2024-03", "2024-03-05", " 2024 "])
+def test_a_year_and_a_month_are_their_first_instants(array: Path, text: str) -> None:
+    store = array.parent / "s.iso"
+    iso.import_files(store, array, rate=100, start=text)
+    assert iso.open(store)["a"].start_time == iso.Time(text.strip())
+    assert main(["import", str(array), str(array.parent / "t.iso"), "--rate", "100", "--start", text]) == 0
+    assert iso.open(array.parent / "t.iso")["a"].start_time == iso.Time(text.strip())
+
+
+@pytest.mark.parametrize("start", ["banana", "2024-13", "24", 2024, True, 1.5e9])
+def test_what_is_no_time_is_refused_by_the_name_of_its_option(array: Path, start: Any) -> None:
+    with pytest.raises(iso.IsochronyError, match=r"^start") as caught:
+        iso.import_files(array.parent / "s.iso", array, rate=100, start=start)
+    assert str(start) in str(caught.value)
+    assert not (array.parent / "s.iso").exists()
+
+
+@pytest.mark.parametrize(
+    ("text", "ns"),
+    [
+        *((text, 5_000_000) for text in ("5ms", "5 ms", "0.005s", "5000us", "5e-3 s", "5000 \u00b5s", "5000000ns")),
+        *((text, 120 * 10**9) for text in ("2min", "2m", "120s")),
+        ("1.5h", 5400 * 10**9),
+        ("30d", 30 * 86400 * 10**9),
+    ],
+)
+@pytest.mark.parametrize("name", ["gap_slip", "max_gap"])
+def test_a_time_has_a_unit_of_its_own(name: str, text: str, ns: int) -> None:
+    assert checked({name: text})[name] == Fraction(ns, 10**9)
+
+
+@pytest.mark.parametrize("value", [0.25, "0.25", 3, timedelta(seconds=2), np.timedelta64(5, "ms")])
+def test_a_number_is_seconds(value: Any) -> None:
+    assert checked({"gap_slip": value})["gap_slip"] == (float(value) if isinstance(value, str) else value)
+
+
+@pytest.mark.parametrize(
+    "value", ["5 samples", "5 furlongs", "ms", "-5ms", "0s", "1-2s", "", -1, 0, True, float("nan"), timedelta(0), [5]]
+)
+def test_what_is_no_time_above_zero_is_refused(value: Any) -> None:
+    with pytest.raises(iso.OptionError, match=r"^gap_slip .* is not a time above 0"):
+        checked({"gap_slip": value})
+
+
+def test_a_gap_is_found_by_a_slip_that_is_given_as_text(tmp_path: Path) -> None:
+    moments = pd.date_range("2024-05-01", periods=200, freq="10ms")
+    moments = moments[:100].append(moments[100:] + pd.Timedelta("8ms"))
+    rows = "".join(f"{moment.isoformat(timespec='milliseconds')}Z,{k}\n" for k, moment in enumerate(moments))
+    (tmp_path / "a.csv").write_text("time,v\n" + rows)
+    for slip, runs_or_gaps in (("5ms", 1), ("50ms", 0)):
+        store = tmp_path / f"{slip}.iso"
+        assert main(["import", str(tmp_path / "a.csv"), str(store), "--gap-slip", slip]) == 0
+        signal = iso.open(store)["a"]
+        assert len(signal.gaps) + len(signal.runs()) - 1 == runs_or_gaps
+
+
+@pytest.mark.parametrize("columns", [(), [], 5, "", " ", "v,", (5,), ["v", ""], 1.5, True, b"v"])
+def test_columns_without_names_are_refused(tmp_path: Path, columns: Any) -> None:
+    (tmp_path / "a.csv").write_text("time,v\n2024-05-01T00:00:00Z,1\n2024-05-01T00:00:01Z,2\n")
+    with pytest.raises(iso.OptionError, match=r"^columns .* does not name columns"):
+        iso.import_files(tmp_path / "s.iso", tmp_path / "a.csv", columns=columns)
+
+
+@pytest.mark.parametrize("columns", ["p", ["p"], ("p",), {"p"}, pd.Index(["p"]), np.array(["p"])])
+def test_columns_are_any_names(tmp_path: Path, columns: Any) -> None:
+    (tmp_path / "a.csv").write_text("time,p,q\n2024-05-01T00:00:00Z,1,x\n2024-05-01T00:00:01Z,2,x\n")
+    iso.import_files(tmp_path / "s.iso", tmp_path / "a.csv", columns=columns)
+    np.testing.assert_array_equal(iso.open(tmp_path / "s.iso")["a"][:].values(), [1, 2])
