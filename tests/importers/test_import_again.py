@@ -102,7 +102,9 @@ def test_a_table_that_grows_gives_its_new_rows(tmp_path: Path, monkeypatch: pyte
 def test_a_row_that_is_cut_waits_for_its_line_end(tmp_path: Path) -> None:
     path = tmp_path / "a.csv"
     whole = ("time,v\n" + rows(0, 300)).encode()
-    for end in (2000, 2003, 2004, 2010, 4001, len(whole)):
+    # At each byte of two rows, also inside of their numbers, whose first digits are numbers too, and of the time.
+    first, behind = whole.index(b",572\n"), whole.index(b",609\n") + 5
+    for end in (*range(first, behind + 1), 4001, len(whole)):
         path.write_bytes(whole[:end])
         summary = imported(tmp_path / "s.iso", path)
         complete = whole[:end].count(b"\n") - 1
