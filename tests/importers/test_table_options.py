@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import isochrony as iso
+from isochrony.importers.csv_look import SAMPLE_BYTES
 from isochrony.importers.summary import ImportSummary
 
 START = "2024-05-01T12:00:00Z"
@@ -79,6 +80,34 @@ def test_a_date_and_a_time_of_day_of_their_own(tmp_path: Path, titles: str, date
 def test_numbers_with_commas_among_others_are_no_decimals(tmp_path: Path) -> None:
     reason = refused(tmp_path, "time;v\n2024-05-01T00:00:00;1.5\n2024-05-01T00:00:01;1,5\n")
     assert "row 3: '1,5'" in reason
+
+
+@pytest.mark.parametrize("titles", ["p;q", "Druck [kPa];q"])
+def test_a_header_above_numbers_that_all_have_decimal_commas(tmp_path: Path, titles: str) -> None:
+    text = f"{titles}\n" + "".join(f"{k},5;-{k},25\n" for k in range(40))
+    store, _ = imported(tmp_path, text, rate=10)
+    expected = pd.read_csv(io.StringIO(text), sep=";", decimal=",")
+    assert store.keys() == [f"a/{titles.partition(';')[0].partition(' ')[0]}", "a/q"]
+    for place, name in enumerate(store.keys()):
+        np.testing.assert_array_equal(store[name][:].values(), expected.iloc[:, place])
+
+
+def test_numbers_with_points_far_below_ones_with_commas_are_refused_with_their_row(tmp_path: Path) -> None:
+    moments = pd.date_range("2024-05-01", periods=9000, freq="1s").strftime("%d.%m.%Y %H:%M:%S")
+    rows = [f"{moment};{k},25;{k},5" for k, moment in enumerate(moments)]
+    assert len("\n".join(rows)) > 2 * SAMPLE_BYTES
+    for column, cell in (("p", "1.234"), ("p", "+1.234,5"), ("q", ".5"), ("q", " -1.234.567,8")):
+        odd = list(rows)
+        odd[8000] = f"{moments[8000]};{cell if column == 'p' else '1,5'};{cell if column == 'q' else '1,5'}"
+        reason = refused(tmp_path, "Zeit;p;q\n" + "\n".join(odd) + "\n")
+        assert reason.startswith(f"row 8002: column '{column}' holds {cell!r}, with a point")
+    # Dates have points, and a column that is left out may have what it likes.
+    odd[8000] = f"{moments[8000]};1.5;7,5"
+    store, _ = imported(tmp_path, "Zeit;p;q\n" + "\n".join(odd) + "\n", columns="q")
+    assert store["a"][8000] == 7.5
+    numbers = [f"{k},0;{k},25" for k in range(9000)]
+    numbers[8000] = "8000.0;1,5"
+    assert refused(tmp_path, "time (s);p\n" + "\n".join(numbers) + "\n").startswith("row 8002: column 'time (s)' holds")
 
 
 @pytest.mark.parametrize("separator", [",", ";", "\t", "|"])

@@ -40,6 +40,7 @@ __all__ = ["FORMAT", "read"]
 # Arrow reads 32 of them ahead.
 _BATCH_BYTES = 1 << 19
 _INDEX = "index"
+_POINT = r"^\s*[+-]?\d*\.\d"
 _TITLE = re.compile(r"(?P<name>.*\S)\s*\[(?P<unit>[^\[\]]*)\]")
 
 
@@ -58,11 +59,11 @@ def read(path: Path, signal: str, options: Options) -> Iterator[Part]:
         raise BadSourceError(look.why_no_recording())
     clock = look.clock_column(time)
     remarks = list(look.remarks(time, options))
-    # Not needed any more, and much larger than the text that it was read from.
-    look.body = []
     status = path.stat()
     end = status.st_size if options.partial else look.end
     table = _Table(pyarrow, path, look, time, clock, end, options)
+    # Not needed any more, and much larger than the text that it was read from.
+    look.body = []
     kinds = _CACHE.kinds(table, status.st_size, status.st_mtime_ns)
     columns = _columns(table, kinds, signal, options)
     yield from remarks
@@ -154,6 +155,8 @@ class _Table:
             if missing:
                 raise BadSourceError(f"has no column {missing[0]!r} of values; it has {', '.join(self.value_names)}")
             self.value_names = list(options.columns)
+        # Whose numbers have decimal commas if any have; dates may have points.
+        self._with_commas = self.value_names + [time] * (time is not None and not look.has_dates(time))
         self._unit_ns = time_unit_ns(time) if time is not None and look.titled else None
         if options.time_unit is not None:
             self._unit_ns = TIME_UNITS[options.time_unit]
@@ -222,7 +225,7 @@ class _Table:
                     ),
                 )
                 for table in reader:
-                    yield row, self._with_points(table) if look.has_commas else table
+                    yield row, self._with_points(table, row) if look.has_commas else table
                     row += table.num_rows
         except self.pyarrow.ArrowInvalid as error:
             if "Empty CSV file" in str(error):
@@ -232,9 +235,22 @@ class _Table:
                 f"cannot be read as CSV ({' '.join(str(error).split())}); mend that row, or leave the file out"
             ) from error
 
-    def _with_points(self, table: Any) -> Any:
-        """Texts with decimal points instead of commas."""
+    def _with_points(self, table: Any, row: int) -> Any:
+        """Texts with decimal points instead of commas.
+
+        Raises:
+            BadSourceError: a number with a point, be it one of decimals or of thousands; rows say which.
+        """
         compute = require("pyarrow.compute", "reading tables")
+        for name in self._with_commas:
+            texts = table.column(self._look.names.index(name))
+            places = compute.indices_nonzero(compute.match_substring_regex(texts, _POINT).fill_null(False))
+            if len(places):
+                at = places[0].as_py()
+                raise BadSourceError(
+                    f"row {row + at}: column {name!r} holds {texts[at].as_py()!r}, with a point, and the first numbers "
+                    "of the file have decimal commas; write all numbers alike, without separators of thousands"
+                )
         columns = [compute.replace_substring(column, ",", ".") for column in table.columns]
         return self.pyarrow.RecordBatch.from_arrays(columns, names=table.schema.names)
 

@@ -46,8 +46,6 @@ class TableLook:
             raise BadSourceError("holds nothing but comment lines; leave it out")
         self.delimiter = _delimiter(lines[:50])
         rows = [row for row in csv.reader(lines, delimiter=self.delimiter) if row]
-        first = rows[0]
-        below = rows[1] if len(rows) > 1 else []
         self.rows = len(rows)
         self.whole = len(raw) < SAMPLE_BYTES
         self.has_commas = self.delimiter != "," and _have_decimal_commas(rows)
@@ -55,6 +53,8 @@ class TableLook:
             rows = [
                 [cell.replace(",", ".") if _COMMA.fullmatch(cell.strip()) else cell for cell in row] for row in rows
             ]
+        first = rows[0]
+        below = rows[1] if len(rows) > 1 else []
         # A header is a row without numbers or times above one that has some.
         self.header = any(map(is_time_name, first)) or (
             not any(_is_value(cell) for cell in first) and any(_is_value(cell) for cell in below)
@@ -95,6 +95,11 @@ class TableLook:
                 if is_time_name(name) and not _CLOCK.fullmatch(cells.get(name, "").strip()):
                     return name
         return next((name for name, cell in cells.items() if is_calendar_time(cell) and _is_time(cell)), None)
+
+    def has_dates(self, time: str) -> bool:
+        """Whether a time column holds dates, rather than numbers."""
+        place = self.names.index(time)
+        return bool(self.body) and place < len(self.body[0]) and is_calendar_time(self.body[0][place])
 
     def clock_column(self, time: str | None) -> str | None:
         """Name of the column that has the times of day for a time column of dates; None if there is none."""
