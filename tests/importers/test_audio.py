@@ -8,7 +8,7 @@ import pytest
 import soundfile
 
 from isochrony.errors import BadSourceError
-from isochrony.importers import Block, Options, Stamp, audio, format_of
+from isochrony.importers import Block, Options, Remark, Stamp, audio, format_of
 from isochrony.importers.audio import read
 
 # (subtype, bits, type we store)
@@ -90,7 +90,10 @@ def test_broadcast_wave_knows_when_it_began(tmp_path: Path, samples: int, ns: in
     (block,) = blocks(path)
     assert block.start == Stamp(ns, resolution)
     # What the user says counts more.
-    assert blocks(path, start=Stamp(7))[0].start == Stamp(7)
+    remark, block = read(path, "take", Options(start=Stamp(7)))
+    assert isinstance(remark, Remark)
+    assert isinstance(block, Block)
+    assert block.start == Stamp(7)
 
 
 def test_a_broadcast_wave_with_an_empty_date_has_no_time(tmp_path: Path) -> None:

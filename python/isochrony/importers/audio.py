@@ -28,7 +28,7 @@ import numpy.typing as npt
 
 from ..errors import BadSourceError
 from ..extras import require
-from .block import BLOCK_SAMPLES, Block, Options, Samples, Stamp
+from .block import BLOCK_SAMPLES, Block, Options, Part, Remark, Samples, Stamp
 from .registry import Format
 
 __all__ = ["FORMAT", "read"]
@@ -52,7 +52,7 @@ def recognises(head: bytes) -> bool:
     return (head[:4] in (b"RIFF", b"RF64") and head[8:12] == b"WAVE") or head[:4] == b"fLaC"
 
 
-def read(path: Path, signal: str, options: Options) -> Iterator[Block]:
+def read(path: Path, signal: str, options: Options) -> Iterator[Part]:
     """Blocks of a file, channel by channel within each stretch of about a million samples.
 
     Raises:
@@ -83,13 +83,16 @@ class _Riff:
     bext: bytes = b""
 
 
-def _blocks(file: Any, riff: _Riff, signal: str, options: Options) -> Iterator[Block]:
+def _blocks(file: Any, riff: _Riff, signal: str, options: Options) -> Iterator[Part]:
     if file.frames <= 0:
         raise BadSourceError("holds no samples; fetch it again, or leave it out")
     rate = Fraction(file.samplerate)
     dtype, shift, stored, full_count = _DEPTHS.get(file.subtype, ("int16", 0, "i2", 1 << 15))
     scale = 1.0 if options.full_scale is None else options.full_scale / full_count
-    start = options.start or _bext_start(riff.bext, file.samplerate)
+    own = _bext_start(riff.bext, file.samplerate)
+    start = options.start or own
+    if own is not None and start is not None and abs(start.ns - own.ns) > max(start.resolution_ns, own.resolution_ns):
+        yield Remark(f"states the start {np.datetime64(own.ns, 'ns')}, which the stated one replaced")
     attrs = {"audio_format": file.format, "audio_subtype": file.subtype}
     done = 0
     for frames in _frames(file, dtype, options.partial):

@@ -23,7 +23,6 @@ from ..errors import BadSourceError, UsageError
 from .block import Samples
 
 __all__ = [
-    "LACKS_ZONE",
     "TIME_UNITS",
     "Batch",
     "calendar_digits",
@@ -79,8 +78,6 @@ _ISO = re.compile(r"\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d([.,](\d+))?)?)?(Z|[+-]\d
 _DAY_FIRST = re.compile(r"(\d\d?)\.(\d\d?)\.(\d{4})(.*)")
 _WIDEST_ZONE_MINUTES = 14 * 60
 _HOW = "write ISO 8601 (2010-03-01T00:30:00.25) or an epoch number"
-#: The remark on a file with such times.
-LACKS_ZONE = "its times state no zone and were taken as UTC; if they are local ones, import it with zone="
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,10 +127,12 @@ def is_calendar_time(text: str) -> bool:
     return _calendar_text(text.strip()) is not None
 
 
-def lacks_zone(text: str) -> bool:
-    """Whether a text is a date that states no time zone."""
+def lacks_zone(text: str, unit_ns: int | None = None) -> bool:
+    """Whether a text is a date that states no time zone, written with signs or, in a column without unit, as digits."""
     match = _calendar_text(text.strip())
-    return match is not None and match[5] is None
+    if match is None:
+        return unit_ns is None and calendar_digits(text.strip()) is not None
+    return match[5] is None
 
 
 def _calendar_text(text: str) -> re.Match[str] | None:
@@ -194,7 +193,8 @@ def parse_time(text: str) -> tuple[int, int]:
 
 def _time(text: str, unit_ns: int | None = None, zone: tzinfo | None = None) -> tuple[int, int]:
     if (number := _NUMBER.fullmatch(text)) is not None:
-        found = (unit_ns is None and calendar_digits(text)) or _number(text, number, unit_ns)
+        digits = calendar_digits(text) if unit_ns is None else None
+        found = _number(text, number, unit_ns) if digits is None else (_in_utc(digits[0], zone), digits[1])
     elif (match := _calendar_text(text)) is not None:
         found = _iso(match, zone)
     else:
@@ -265,6 +265,11 @@ def _local_offset_ns(minute: int, zone: tzinfo) -> int:
     return int(before / timedelta(microseconds=1)) * 1_000
 
 
+def _in_utc(ns: int, zone: tzinfo | None) -> int:
+    """UTC of a time of the calendar in a zone."""
+    return ns if zone is None else ns - _local_offset_ns(ns // 60_000_000_000, zone)
+
+
 def _iso(match: re.Match[str], default_zone: tzinfo | None) -> tuple[int, int]:
     text = match[0]
     time, seconds, fraction, zone = match.group(1, 2, 4, 5)
@@ -279,8 +284,8 @@ def _iso(match: re.Match[str], default_zone: tzinfo | None) -> tuple[int, int]:
             raise ValueError("its zone is not between -14:00 and +14:00")
         offset = (hours * 60 + minutes) * 60_000_000_000
         ns -= offset if zone[0] == "+" else -offset
-    elif not zone and default_zone is not None:
-        ns -= _local_offset_ns(ns // 60_000_000_000, default_zone)
+    elif not zone:
+        ns = _in_utc(ns, default_zone)
     if time is None:
         return ns, 86_400_000_000_000
     if seconds is None:

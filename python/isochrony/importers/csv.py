@@ -156,7 +156,9 @@ class _Table:
                 raise BadSourceError(f"has no column {missing[0]!r} of values; it has {', '.join(self.value_names)}")
             self.value_names = list(options.columns)
         # Whose numbers have decimal commas if any have; dates may have points.
-        self._with_commas = self.value_names + [time] * (time is not None and not look.has_dates(time))
+        self._with_commas = list(self.value_names)
+        if time is not None and not look.has_dates(time):
+            self._with_commas.append(time)
         self._unit_ns = time_unit_ns(time) if time is not None and look.titled else None
         if options.time_unit is not None:
             self._unit_ns = TIME_UNITS[options.time_unit]

@@ -12,7 +12,8 @@ from typing import BinaryIO
 
 from ..errors import BadSourceError
 from .block import Options, Remark
-from .columns import LACKS_ZONE, is_calendar_time, is_time_name, lacks_zone, parse_times
+from .columns import TIME_UNITS, is_calendar_time, is_time_name, lacks_zone, parse_times, time_unit_ns
+from .without_effect import time_remarks
 
 __all__ = ["SAMPLE_BYTES", "TableLook"]
 
@@ -112,11 +113,18 @@ class TableLook:
         """What was assumed of a table whose time column is `time`."""
         if self.has_commas:
             yield Remark("its numbers were read with decimal commas")
-        if time is None or options.zone is not None or not self.body:
+        if time is None or not self.body:
             return
         place = self.names.index(time)
-        if place < len(self.body[0]) and lacks_zone(self.body[0][place]) and "utc" not in time.lower():
-            yield Remark(LACKS_ZONE)
+        cell = self.body[0][place] if place < len(self.body[0]) else ""
+        unit_ns = time_unit_ns(time) if self.titled else None
+        yield from time_remarks(
+            time,
+            options,
+            unit_ns=unit_ns,
+            is_number=not is_calendar_time(cell),
+            lacks_zone=lacks_zone(cell, unit_ns if options.time_unit is None else TIME_UNITS[options.time_unit]),
+        )
 
     def why_no_recording(self) -> str:
         """A sentence about a table that is no recording."""

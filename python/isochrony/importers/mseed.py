@@ -16,7 +16,7 @@ from typing import Any
 
 from ..errors import BadSourceError, UsageError
 from ..extras import require
-from .block import Block, Omission, Options, Stamp
+from .block import Block, Omission, Options, Part, Remark, Stamp
 from .mseed_records import Record, Unreadable, is_control, is_data, split
 from .mseed_samples import ENCODINGS, TEXT, samples_of, samples_of_version_3
 from .rational import simplest_near
@@ -32,7 +32,7 @@ def recognises(head: bytes) -> bool:
     return is_data(head) or is_control(head)
 
 
-def read(path: Path, signal: str, options: Options) -> Iterator[Block | Omission]:  # noqa: ARG001
+def read(path: Path, signal: str, options: Options) -> Iterator[Part]:  # noqa: ARG001
     """Blocks of a file, one per record with samples, and what is left out. `signal` is not used: records name theirs.
 
     Raises:
@@ -40,7 +40,7 @@ def read(path: Path, signal: str, options: Options) -> Iterator[Block | Omission
     """
     pymseed = require("pymseed", "reading miniSEED")
     encoding = _encoding(options.encoding)
-    found = whole = False
+    found = whole = uses_encoding = False
     left_out: list[Omission] = []
     with path.open("rb") as file:
         for part in split(file, path.stat().st_size):
@@ -48,6 +48,7 @@ def read(path: Path, signal: str, options: Options) -> Iterator[Block | Omission
                 left_out.append(Omission(f"byte {part.offset}: {part.reason}"))
             else:
                 whole = True
+                uses_encoding |= part.header is not None and part.header.encoding is None
                 try:
                     block = _block(pymseed, part, encoding, options)
                 except BadSourceError as error:
@@ -66,6 +67,8 @@ def read(path: Path, signal: str, options: Options) -> Iterator[Block | Omission
         if not whole:
             what = "does not begin with a SEED record, and none follows"
         raise BadSourceError(f"{what}{why}; fetch it again, or leave it out")
+    if encoding is not None and not uses_encoding:
+        yield Remark("its records state their encoding, and encoding= was not used")
 
 
 def _encoding(name: str | None) -> int | None:

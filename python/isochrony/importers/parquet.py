@@ -26,13 +26,14 @@ import numpy as np
 from ..errors import BadSourceError, UsageError
 from ..extras import require
 from .block import Block, Options, Part, Remark, Samples
-from .columns import LACKS_ZONE, Batch, is_elapsed, is_time_name
+from .columns import Batch, is_elapsed, is_time_name, time_unit_ns
 from .parquet_pages import check_pages
 from .parquet_times import TIME_BYTES, TimeColumn, is_text, shown_value
 from .rational import parse_rate
 from .registry import Format
 from .stretches import Column, blocks_of, default_columns
 from .table import values_of
+from .without_effect import rates_differ, time_remarks
 
 __all__ = ["FORMAT", "read"]
 
@@ -68,15 +69,17 @@ def read(path: Path, signal: str, options: Options) -> Iterator[Part]:
         ) from error
     with file:
         table = _Table(pyarrow, path, file, _Known.of(file.schema_arrow), options)
-        if options.rate is None and table.known.rate is not None:
-            options = replace(options, rate=table.known.rate)
+        if table.known.rate is not None:
+            if options.rate is None:
+                options = replace(options, rate=table.known.rate)
+            elif rates_differ(options.rate, table.known.rate):
+                yield Remark(f"states a rate of {float(table.known.rate):.9g} Hz, which rate= replaced")
         columns = table.columns(signal, options)
         known = table.known
         for part in blocks_of(table.batches(list(columns)), signal, options, columns):
             is_ours = known.signal is not None
             yield replace(part, scale=known.scale, offset=known.offset) if is_ours and isinstance(part, Block) else part
-        if table.times is not None and table.times.lacks_zone and known.signal is None:
-            yield Remark(LACKS_ZONE)
+        yield from table.remarks(options)
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,6 +137,19 @@ class _Table:
         if self.known.signal is None:
             return default_columns(self._names, signal, None)
         return {self._names[0]: Column(options.signal or self.known.signal, self.known.unit)}
+
+    def remarks(self, options: Options) -> Iterator[Remark]:
+        """Remarks on the times, once they were read."""
+        if self.times is not None and self._time is not None:
+            # Times that we wrote are in UTC.
+            lacks_zone = self.times.lacks_zone and (options.zone is not None or self.known.signal is None)
+            yield from time_remarks(
+                self._time,
+                options,
+                unit_ns=time_unit_ns(self._time),
+                is_number=self.times.are_numbers,
+                lacks_zone=lacks_zone,
+            )
 
     def _is_count(self) -> bool:
         """Whether the column `index` counts samples: whole numbers that rise, without a jump if there are no times."""

@@ -9,7 +9,16 @@ import numpy as np
 from ..errors import BadSourceError
 from ..extras import require
 from .block import Options
-from .columns import TIME_UNITS, Times, calendar_digits, epoch_unit_ns, lacks_zone, parse_times, time_unit_ns
+from .columns import (
+    TIME_UNITS,
+    Times,
+    calendar_digits,
+    epoch_unit_ns,
+    is_calendar_time,
+    lacks_zone,
+    parse_times,
+    time_unit_ns,
+)
 
 __all__ = ["TIME_BYTES", "TimeColumn", "is_text", "shown_value"]
 
@@ -29,8 +38,9 @@ class TimeColumn:
         self._pyarrow = pyarrow
         self.unit_ns = time_unit_ns(name) if options.time_unit is None else TIME_UNITS[options.time_unit]
         self._zone = options.zone
-        # Whether times were taken as UTC for want of a zone.
+        # Whether there are times that state no zone, and such that are numbers.
         self.lacks_zone = False
+        self.are_numbers = False
         # What the first number of a column without a unit says of all: digits of the calendar, or the unit.
         self._calendar: bool | None = None
         self._epoch_unit_ns: int | None = None
@@ -54,14 +64,18 @@ class TimeColumn:
                 found = kind.value_type if long is None else shown_value(long)
                 raise BadSourceError(f"its time column holds {found}; use timestamps or epoch numbers")
             texts = column.dictionary_decode().to_pylist()
-            self.lacks_zone |= self._zone is None and bool(texts) and lacks_zone(texts[0])
+            if texts:
+                self.lacks_zone |= lacks_zone(texts[0], self.unit_ns)
+                self.are_numbers |= not is_calendar_time(texts[0])
             return parse_times(texts, row, self.unit_ns, self._zone)
+        self.are_numbers = True
         if types.is_integer(kind):
             values = column.to_numpy()
             if self.unit_ns is None and len(values) and self._calendar is None:
                 self._calendar = calendar_digits(str(values[0])) is not None
             if self._calendar:
-                return parse_times([str(value) for value in values], row)
+                self.lacks_zone = True
+                return parse_times([str(value) for value in values], row, zone=self._zone)
             unit = self._unit_of(values, row)
             return _scaled(values, unit, row), unit
         if types.is_floating(kind):
@@ -70,8 +84,8 @@ class TimeColumn:
 
     def _in_utc(self, column: Any, row: int) -> Any:
         """Times of a type without a zone."""
+        self.lacks_zone = True
         if self._zone is None:
-            self.lacks_zone = True
             return column
         compute = require("pyarrow.compute", "reading tables")
         offset = self._zone.utcoffset(None)

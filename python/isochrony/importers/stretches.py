@@ -104,8 +104,8 @@ def blocks_of(
         count = len(next(iter(batch.values.values())))
         if count == 0:
             continue
-        if table.rows == 0 and batch.times is not None and not batch.elapsed and options.start is not None:
-            yield Remark("has times of its own, and the stated start was not used")
+        if table.rows == 0:
+            yield from _first_remarks(batch, options, columns or {})
         if batch.times is None or options.ignore_times:
             yield from emit.untimed(batch, count, is_first=table.rows == 0)
             table.rows += count
@@ -121,6 +121,19 @@ def blocks_of(
         )
     if table.rows == 0:
         raise BadSourceError("holds no rows; leave it out")
+
+
+def _first_remarks(batch: Batch, options: Options, columns: Mapping[str, Column]) -> Iterator[Remark]:
+    """Options without effect on a table, and those that replace what it states."""
+    if batch.times is None:
+        for option in ("time_unit", "zone", "ignore_times"):
+            if getattr(options, option):
+                yield Remark(f"has no time column, and {option}= was not used")
+    elif options.start is not None and not batch.elapsed:
+        yield Remark("has times of its own, and the stated start was not used")
+    for name, column in columns.items():
+        if options.unit is not None and column.unit not in (None, options.unit):
+            yield Remark(f"its column {name!r} states the unit {column.unit}, which unit= replaced by {options.unit}")
 
 
 class _Table:
@@ -221,7 +234,7 @@ class _Emitter:
             )
         start = self._options.start if is_first else None
         if is_first and batch.times is not None and not batch.elapsed:
-            start = Stamp(int(batch.times[0]), batch.resolution_ns)
+            start = _as_written(int(batch.times[0]), batch.resolution_ns)
         yield from self._rows(batch, slice(0, count), rate, start)
 
     def timed(self, stretch: _Stretch, rate: Fraction, *, is_excursion: bool) -> Iterator[Block]:
@@ -272,6 +285,15 @@ class _Emitter:
                 unit=self._options.unit or column.unit,
                 attrs={"column": name},
             )
+
+
+def _as_written(time: int, resolution: int) -> Stamp:
+    """A stamp for a time that stands for itself: its middle, where the clock takes that, is the time.
+
+    It is two digits wide, since the sample may all the same lie up to one behind: whatever is cut off, files that
+    follow on each other then do so.
+    """
+    return Stamp(time - resolution, 2 * resolution) if 2 * resolution >= _COARSE_NS else Stamp(time, resolution)
 
 
 def _on_whole_digits(times: Times, resolution: int, rate: Fraction) -> int | None:

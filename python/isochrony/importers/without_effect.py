@@ -7,13 +7,15 @@ from collections.abc import Iterator
 from fractions import Fraction
 from typing import Any
 
-from .block import Options
+from .block import Options, Remark
+from .columns import TIME_UNITS
 from .sources import Source
 
-__all__ = ["SignalNames", "stored_otherwise", "unused_options"]
+__all__ = ["SignalNames", "rates_differ", "stored_otherwise", "time_remarks", "unused_options"]
 
 # Rates that differ by less are the same clock's, as in the session.
 _SAME_RATE = Fraction(1, 1000)
+_LACKS_ZONE = "its times state no zone and were taken as UTC; if they are local ones, import it with zone="
 
 
 class SignalNames:
@@ -56,6 +58,34 @@ def unused_options(source: Source, options: Options) -> Iterator[str]:
             yield f"{option}= does not apply to {source.format.name} files and was not used"
 
 
+def time_remarks(
+    name: str, options: Options, *, unit_ns: int | None, is_number: bool, lacks_zone: bool
+) -> Iterator[Remark]:
+    """Remarks on options that do not fit the times of a table, and on what was assumed of them.
+
+    Parameters:
+        name: of the time column.
+        options: `zone` and `time_unit` matter.
+        unit_ns: the unit that the column's name states.
+        is_number: its times are numbers, rather than dates.
+        lacks_zone: they are dates that state no zone.
+    """
+    if lacks_zone and options.zone is None and "utc" not in name.lower():
+        yield Remark(_LACKS_ZONE)
+    if options.zone is not None and not lacks_zone:
+        why = "are numbers" if is_number else "state their time zone"
+        yield Remark(f"its times {why}, and zone= was not used")
+    if options.time_unit is not None and not is_number:
+        yield Remark("its times are dates, and time_unit= was not used")
+    elif options.time_unit is not None and unit_ns not in (None, TIME_UNITS[options.time_unit]):
+        yield Remark(f"its time column {name!r} states another unit, which time_unit= replaced by {options.time_unit}")
+
+
+def rates_differ(stated: Fraction, stored: Fraction) -> bool:
+    """Whether two rates are not those of one clock."""
+    return abs(stated / stored - 1) > _SAME_RATE
+
+
 def stored_otherwise(store: Any, names: SignalNames, source: Source, options: Options) -> Iterator[str]:
     """A remark for each option that would make of a source that is known something else than what is stored of it."""
     assert source.format is not None
@@ -74,7 +104,7 @@ def _compared(signal: Any, options: Options) -> Iterator[tuple[str, str, bool]]:
     """What a stored signal has, and whether it differs, for each option that is given."""
     if options.rate is not None:
         stored = signal.rate.fraction
-        yield "rate", f"{float(stored):.9g} Hz", abs(options.rate / stored - 1) > _SAME_RATE
+        yield "rate", f"{float(stored):.9g} Hz", rates_differ(options.rate, stored)
     if options.unit is not None:
         unit = signal.unit
         yield "unit", f"unit {unit}" if unit else "no unit", options.unit != unit
