@@ -41,7 +41,7 @@ class Option:
     is_setting: bool = True
 
 
-def declared_options(keywords: type) -> dict[str, Option]:
+def declared_options(keywords: type) -> dict[str, Any]:
     """The declarations of a family of keywords, by name."""
     hints: dict[str, Any] = get_type_hints(keywords, include_extras=True)
     return {name: hint.__metadata__[0] for name, hint in hints.items()}

@@ -59,4 +59,4 @@ def test_a_stated_format_is_not_asked_for_again(
 def test_an_encoding_is_for_miniseed(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     line = ["import", str(folder), str(tmp_path / "a.iso"), "--encoding", "int32"]
     assert main([*line, "--format", "csv"]) == 2
-    assert "--encoding is for miniSEED" in capsys.readouterr().err
+    assert "--encoding is for mseed files, not csv; leave it out" in capsys.readouterr().err

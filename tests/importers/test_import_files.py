@@ -121,7 +121,7 @@ def test_a_bad_file_never_stops_the_others_and_is_warned_of(tmp_path: Path) -> N
         ("a.npy", {"signal": ""}, "signal is empty; give a text"),
         ("a.npy", {"rate": "fast"}, "rate 'fast' is not a positive number of Hz"),
         ("a.npy", {"start": "noon"}, "'noon' is not a time; write ISO 8601"),
-        ("a.npy", {"format": "mp5"}, "unknown format 'mp5'; known are raw, audio, csv"),
+        ("a.npy", {"format": "mp5"}, "format 'mp5' is not one of raw, audio, csv"),
         ("a.npy", {"partial": "yes"}, "partial='yes' is refused; give True or False"),
         ("a.npy", {"full_scale": 0}, "full_scale 0 is not a number above 0"),
         ("a.npy", {"time_unit": "fortnight"}, "time_unit 'fortnight' is not one of ns, us, ms"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from datetime import timedelta
 from fractions import Fraction
 from pathlib import Path
@@ -13,7 +14,9 @@ import pytest
 
 import isochrony as iso
 from isochrony.cli import main
-from isochrony.importers.keywords import checked
+from isochrony.cli.words import as_options
+from isochrony.importers import Options, formats
+from isochrony.importers.keywords import OPTIONS, checked, options_of
 
 
 @pytest.fixture
@@ -90,3 +93,28 @@ def test_columns_are_any_names(tmp_path: Path, columns: Any) -> None:
     (tmp_path / "a.csv").write_text("time,p,q\n2024-05-01T00:00:00Z,1,x\n2024-05-01T00:00:01Z,2,x\n")
     iso.import_files(tmp_path / "s.iso", tmp_path / "a.csv", columns=columns)
     np.testing.assert_array_equal(iso.open(tmp_path / "s.iso")["a"][:].values(), [1, 2])
+
+
+def test_readers_are_told_of_declared_options_only() -> None:
+    names = {one.name for one in fields(Options)}
+    assert names <= set(OPTIONS)
+    for one in formats():
+        assert set(one.uses or ()) <= names
+
+
+@pytest.mark.parametrize("name", list(OPTIONS))
+def test_an_option_is_taken_by_a_reader_or_by_the_store_and_is_one_of_the_command_line(name: str) -> None:
+    by_store = (*options_of(iso.Store.ingest), *options_of(iso.Store.import_raw))
+    assert name == "format" or name in by_store or any(one.takes(name) for one in formats())
+    assert as_options(f"leave out {name}=, or give another") == f"leave out --{name.replace('_', '-')}, or give another"
+
+
+@pytest.mark.parametrize(
+    ("name", "format_name", "value"),
+    [("rate", "audio", 100), ("zone", "numpy", "UTC"), ("encoding", "parquet", "int32"), ("full_scale", "csv", 1)],
+)
+def test_an_option_that_the_stated_format_does_not_take_is_refused(
+    array: Path, name: str, format_name: str, value: Any
+) -> None:
+    with pytest.raises(iso.UsageError, match=rf"^{name}= is for .* files, not {format_name}; leave it out, or use for"):
+        iso.import_files(array.parent / "s.iso", array, format=format_name, **{name: value})

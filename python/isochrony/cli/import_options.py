@@ -9,9 +9,8 @@ from typing import Any
 
 from ..errors import IsochronyError
 from ..importers import formats
-from ..importers.columns import TIME_UNITS
 from ..importers.keywords import OPTIONS
-from ..importers.mseed_samples import ENCODINGS
+from ..importers.option_checks import OneOf
 
 __all__ = ["EXAMPLES", "HELP", "add_arguments"]
 
@@ -60,40 +59,27 @@ they kept still from one look to the next. What was taken is committed at once. 
 ends it with the summary; the store is closed clean, and the same command goes on later.
 """
 
-_GROUPS = {
-    "clock and gaps": ("gap_slip", "alpha", "initial_rate", "max_gap", "value_jump"),
-    "how to import": ("partial", "follow"),
-}
-
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of the command."""
     parser.usage = f"{parser.prog} SRC ... STORE [options]"
     parser.add_argument("src", metavar="SRC", nargs="+", type=_path, help="folder, file or pattern of recordings")
     parser.add_argument("store", metavar="STORE", type=_path, help="store to import into, such as water.iso")
-    what = parser.add_argument_group("what the files are")
-    groups = {name: parser.add_argument_group(title) for title, names in _GROUPS.items() for name in names[:1]}
-    for names in _GROUPS.values():
-        groups |= dict.fromkeys(names, groups[names[0]])
-    choices = {
-        "format": ["raw", *(one.name for one in formats())],
-        "time_unit": list(TIME_UNITS),
-        "encoding": list(ENCODINGS),
-    }
+    groups = {title: parser.add_argument_group(title) for title in dict.fromkeys(o.group for o in OPTIONS.values())}
     kinds = "; ".join(f"{one.name}: {one.summary}" for one in formats())
     for name, option in OPTIONS.items():
-        group = groups.get(name, what)
+        group = groups[option.group]
         flag = f"--{name.replace('_', '-')}"
         help_text = " ".join(option.help.replace("%", "%%").split())
         if name == "format":
             help_text += f". raw: headerless samples; {kinds}"
         if option.metavar is None:
             group.add_argument(flag, action="store_true", default=None, help=help_text)
-        elif name in choices:
-            group.add_argument(flag, metavar=option.metavar, choices=choices[name], help=help_text)
+        elif isinstance(option.check, OneOf):
+            group.add_argument(flag, metavar=option.metavar, choices=list(option.check.legal()), help=help_text)
         else:
             group.add_argument(flag, metavar=option.metavar, type=_argument(name, option.check), help=help_text)
-    groups["partial"].add_argument("--json", action="store_true", help="print the summary as JSON, instead of text")
+    group.add_argument("--json", action="store_true", help="print the summary as JSON, instead of text")
 
 
 def _argument(name: str, check: Callable[[str, Any], Any]) -> Callable[[str], Any]:

@@ -8,6 +8,7 @@ for Python, and translated here.
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Mapping
 from typing import Any
@@ -42,12 +43,16 @@ _ADVICE = {
 _SEE_VERIFY = re.compile(r" \(`isochrony verify` names [^)]*\)|,? or run `isochrony verify` to see what is lost")
 _MOVE_AWAY = ". Move it away and restore what was there from a copy of the store"
 
-_KEYWORDS = (
-    "alpha|anyone|channel|columns|dtype|encoding|follow|format|framing|full_scale|gap_slip|ignore_times|initial_rate|jitter|layout"
-    "|loss|max_gap|partial|preset|rate|reorder|signal|silence|speed|start|time_column|time_unit|twice|unit|value_jump|zone"
-)
-# Not inside a path or a quotation: folders may be named rate=100.
-_KEYWORD = re.compile(rf"(?<![\w/\"'.-])({_KEYWORDS})=(True\b)?(?=(\S?))")
+# Of feeds; those of imports are declared.
+_KEYWORDS_OF_FEEDS = ("anyone", "channel", "framing", "jitter", "loss", "reorder", "silence", "speed", "twice")
+
+
+@functools.cache
+def _keyword() -> re.Pattern[str]:
+    """A keyword that is an option, not inside a path or a quotation: folders may be named rate=100."""
+    from ..importers.keywords import OPTIONS
+
+    return re.compile(rf"(?<![\w/\"'.-])({'|'.join((*_KEYWORDS_OF_FEEDS, *OPTIONS))})=(True\b)?(?=(\S?))")
 
 
 def as_options(text: str) -> str:
@@ -67,7 +72,7 @@ def as_options(text: str) -> str:
         follows = "" if match[2] or not match[3] or match[3] in ",;.)" else " "
         return f"--{match[1].replace('_', '-')}{follows}"
 
-    return _KEYWORD.sub(option, text)
+    return _keyword().sub(option, text)
 
 
 def as_finding(text: str) -> str:

@@ -205,5 +205,5 @@ FORMAT = Format(
     read=read,
     recognises=recognises,
     extra="audio",
-    unused=("rate", "encoding", "time_column", "columns", "time_unit", "zone", "ignore_times"),
+    uses=("unit", "full_scale", "start", "signal"),
 )

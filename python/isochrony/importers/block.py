@@ -115,22 +115,7 @@ Part = Block | Omission | Remark
 class Options:
     """What the user says about files that do not say it themselves; see `ImportKeywords`.
 
-    Attributes:
-        rate: sample rate in Hz for formats that carry none (NumPy, tables without a
-            time column).
-        unit: unit of the samples.
-        full_scale: value of audio at full scale; None: values are counts.
-        start: civil time of the first sample of a file.
-        signal: signal name; default: the file's path below the imported folder,
-            without its suffix.
-        time_column: which column of a table is the time; default: found by name or type.
-        columns: which columns of values of a table are imported; default: all.
-        time_unit: what numbers in the time column count, such as ``ms``.
-        zone: time zone of texts in it that state none; default: UTC.
-        ignore_times: rows of a table are evenly spaced at `rate`, whatever their times.
-        partial: take the whole samples of a truncated file instead of refusing it.
-        encoding: of the samples of miniSEED records that do not state it, such as ``int32``; default: Steim 1 or 2,
-            whichever the samples agree with.
+    `start` is also what a layout says of a file's name.
     """
 
     rate: Fraction | None = None

@@ -33,7 +33,7 @@ from .csv_columns import MISSING, Kinds, convert
 from .csv_look import SAMPLE_BYTES, TableLook
 from .registry import Format
 from .stretches import Column, blocks_of, default_columns
-from .table import values_of
+from .table import TABLE_OPTIONS, values_of
 
 __all__ = ["FORMAT", "read"]
 
@@ -314,5 +314,5 @@ FORMAT = Format(
     suffixes=(".csv", ".tsv", ".txt"),
     read=read,
     extra="table",
-    unused=("full_scale", "encoding"),
+    uses=TABLE_OPTIONS,
 )

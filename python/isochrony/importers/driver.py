@@ -27,6 +27,7 @@ from typing import Any, Protocol
 from ..errors import BadSourceError, IsochronyError, UsageError
 from ..interrupts import unbroken
 from .block import Block, Options, Part, Remark, Stamp
+from .keywords import options_of
 from .sources import Match, Source, find_sources, printable_path
 from .summary import ImportSummary
 from .without_effect import SignalNames, stored_otherwise, unused_options
@@ -40,7 +41,6 @@ _BLOCK_BYTES = 1024
 _OMISSIONS_TOLD = 5
 _PROGRESS_EVERY_S = 0.1
 _FOLLOW_EVERY_S = 1.0
-_SESSION_OPTIONS = ("gap_slip", "alpha", "initial_rate", "max_gap", "value_jump")
 
 Progress = Callable[[int, int, int, int], None]
 Summary = Mapping[str, Any]
@@ -76,9 +76,11 @@ def feed_files(
         UsageError: one of `files` does not exist, they hold none, or the format is unknown.
         IsochronyError: the store cannot be written; what was committed stays.
     """
+    from .._native import Store
+
     options = Options(**{one.name: given[one.name] for one in fields(Options)})
     match = _layout(given["layout"]) if given["layout"] else None
-    session: Session = store.ingest(**{name: given[name] for name in _SESSION_OPTIONS})
+    session: Session = store.ingest(**{name: given[name] for name in options_of(Store.ingest)})
 
     def find(before: Mapping[Path, Source] | None = None) -> list[Source]:
         return find_sources(files, given["format"], match, before)
@@ -344,7 +346,7 @@ def _key(source: Source) -> str:
 
 def _names_signals(source: Source) -> bool:
     """Whether files of the source's format name their signals themselves, whatever the user says."""
-    return source.format is not None and "signal" in source.format.unused
+    return source.format is not None and not source.format.takes("signal")
 
 
 def _follow(find: Callable[[Mapping[Path, Source]], list[Source]], feed: _Feed, sources: list[Source]) -> None:

@@ -6,13 +6,15 @@ import contextlib
 import os
 import warnings
 from collections.abc import Iterable, Mapping
+from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
 from ..errors import UsageError
+from .block import Options
 from .destination import check_destination, is_store, open_destination
 from .driver import Progress, feed_files
-from .keywords import ImportKeywords, checked, takes_import_options
+from .keywords import ImportKeywords, checked, options_of, takes_import_options
 from .registry import formats
 from .sources import expand, printable_path
 from .summary import ImportSummary, shown
@@ -24,15 +26,9 @@ __all__ = ["import_files", "import_recordings"]
 
 Paths = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
 
+# Either says that files are raw.
 _FOR_RAW = ("preset", "dtype")
-_TABLES = ("csv", "parquet")
-_FOR_TABLES = ("time_column", "columns", "time_unit", "zone", "ignore_times")
-_FOR_FORMATS = ("start", "signal", "full_scale", "encoding", *_FOR_TABLES)
-# What `Store.import_raw` takes.
-_TAKEN_BY_RAW = (
-    "layout", "preset", "dtype", "rate", "unit", "gap_slip", "alpha", "initial_rate", "max_gap", "value_jump",
-    "partial", "follow",
-)  # fmt: skip
+_OF_READERS = {one.name for one in fields(Options)}
 _SHOWN = 3
 
 
@@ -91,6 +87,8 @@ def import_recordings(
     store: Store | str | os.PathLike[str], files: Paths, progress: Progress | None, options: Mapping[str, Any]
 ) -> ImportSummary:
     """As `import_files`, without a warning: the caller shows the summary."""
+    from .._native import Store
+
     given = checked(options)
     is_raw = _check_together(given)
     paths = expand(files, patterns=not given["follow"])
@@ -114,7 +112,9 @@ def import_recordings(
             )
         if not is_raw:
             return feed_files(opened, paths, given, progress)
-        raw = opened.import_raw(paths[0], progress=progress, **{name: given[name] for name in _TAKEN_BY_RAW})
+        raw = opened.import_raw(
+            paths[0], progress=progress, **{name: given[name] for name in options_of(Store.import_raw)}
+        )
         results = [
             {"path": path, "status": "kept" if kept else "refused", "signals": [], "samples": 0, "reason": reason}
             for (path, reason), kept in zip(raw["problems"], raw["kept"], strict=True)
@@ -156,26 +156,29 @@ def _check_together(given: Mapping[str, Any]) -> bool:
     implied = [name for name in _FOR_RAW if name in stated]
     if name_of_format == "raw" or (name_of_format is None and implied):
         return _check_raw(given, stated, implied)
-    if name_of_format is not None and name_of_format not in {one.name for one in formats()}:
-        known = ", ".join(["raw", *(one.name for one in formats())])
-        raise UsageError(f"unknown format {name_of_format!r}; known are {known}")
     for name in implied:
         raise UsageError(f"{name}= is for raw recordings; leave it out, or use format=raw")
-    if "encoding" in stated and name_of_format not in (None, "mseed"):
-        raise UsageError("encoding= is for miniSEED; leave it out, or use format=mseed")
-    for name in _FOR_TABLES:
-        if name in stated and name_of_format not in (None, *_TABLES):
-            raise UsageError(f"{name}= is for tables; leave it out, or use format={' or '.join(_TABLES)}")
+    of_readers = [name for name in given if name in stated and name in _OF_READERS]
+    for name in of_readers:
+        takers = [one.name for one in formats() if one.takes(name)]
+        if name_of_format not in (None, *takers):
+            raise UsageError(
+                f"{name}= is for {' and '.join(takers)} files, not {name_of_format}; leave it out, or use "
+                f"format={' or '.join(takers)}"
+            )
     if "ignore_times" in stated and "rate" not in stated:
         raise UsageError("ignore_times= needs the rate at which rows follow on each other; give rate=HZ")
     return False
 
 
 def _check_raw(given: Mapping[str, Any], stated: set[str], implied: list[str]) -> bool:
+    from .._native import Store
+
     because = "" if given["format"] else f", as {implied[0]}= says that these are"
     other = "" if given["format"] else ", or name the format of the files with format="
-    for name in _FOR_FORMATS:
-        if name in stated:
+    taken = options_of(Store.import_raw)
+    for name in (one for one in given if one in stated and one in _OF_READERS):
+        if name not in taken:
             raise UsageError(f"{name}= does not apply to raw recordings{because}; leave it out{other}")
     missing = [] if "preset" in stated else [name for name in ("layout", "dtype", "rate") if name not in stated]
     if missing:

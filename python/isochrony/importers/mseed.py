@@ -149,5 +149,5 @@ FORMAT = Format(
     recognises=recognises,
     checks_parts=True,
     extra="seismic",
-    unused=("rate", "full_scale", "start", "signal", "time_column", "columns", "time_unit", "zone", "ignore_times"),
+    uses=("unit", "encoding"),
 )

@@ -65,5 +65,5 @@ FORMAT = Format(
     suffixes=(".npy",),
     read=read,
     recognises=recognises,
-    unused=("full_scale", "encoding", "time_column", "columns", "time_unit", "zone", "ignore_times"),
+    uses=("rate", "unit", "start", "signal"),
 )

@@ -32,7 +32,7 @@ from .parquet_times import TIME_BYTES, TimeColumn, is_text, shown_value
 from .rational import parse_rate
 from .registry import Format
 from .stretches import Column, blocks_of, default_columns
-from .table import values_of
+from .table import TABLE_OPTIONS, values_of
 from .without_effect import rates_differ, time_remarks
 
 __all__ = ["FORMAT", "read"]
@@ -314,5 +314,5 @@ FORMAT = Format(
     read=read,
     recognises=recognises,
     extra="table",
-    unused=("full_scale", "encoding"),
+    uses=TABLE_OPTIONS,
 )

@@ -40,7 +40,8 @@ class Format:
         checks_parts: whether each block is known to be good when it is yielded, so that a long file is stored while it
             is read; others are read to their end first, and refused whole if they are damaged.
         extra: the extra that installs what `read` needs.
-        unused: options that do not apply to files of the format; one that is given is told of in the summary.
+        uses: options (fields of `Options`) that apply to files of the format; of others one that is given is told of
+            in the summary. Default: all.
     """
 
     name: str
@@ -50,7 +51,11 @@ class Format:
     recognises: Callable[[bytes], bool] = lambda _head: False
     checks_parts: bool = False
     extra: str | None = None
-    unused: tuple[str, ...] = ()
+    uses: tuple[str, ...] | None = None
+
+    def takes(self, option: str) -> bool:
+        """Whether an option of readers applies to files of the format; `partial` does to all."""
+        return self.uses is None or option in (*self.uses, "partial")
 
 
 @functools.cache

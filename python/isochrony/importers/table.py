@@ -8,7 +8,9 @@ from ..errors import BadSourceError
 from ..extras import require
 from .block import Samples, storable
 
-__all__ = ["values_of"]
+__all__ = ["TABLE_OPTIONS", "values_of"]
+
+TABLE_OPTIONS = ("rate", "unit", "start", "signal", "time_column", "columns", "time_unit", "zone", "ignore_times")
 
 
 def values_of(column: Any, name: str, first_row: int) -> Samples:

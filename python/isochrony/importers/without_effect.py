@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import bisect
 from collections.abc import Iterator
+from dataclasses import fields
 from fractions import Fraction
 from typing import Any
 
@@ -53,9 +54,9 @@ class SignalNames:
 def unused_options(source: Source, options: Options) -> Iterator[str]:
     """A remark for each option that does not apply to files of the source's format."""
     assert source.format is not None
-    for option in source.format.unused:
-        if getattr(options, option) not in (None, False):
-            yield f"{option}= does not apply to {source.format.name} files and was not used"
+    for option in fields(Options):
+        if getattr(options, option.name) not in (None, False) and not source.format.takes(option.name):
+            yield f"{option.name}= does not apply to {source.format.name} files and was not used"
 
 
 def time_remarks(
@@ -93,7 +94,7 @@ def stored_otherwise(store: Any, names: SignalNames, source: Source, options: Op
         return
     for name in names.of(options.signal or source.signal):
         for option, stored, differs in _compared(store[name], options):
-            if differs and option not in source.format.unused:
+            if differs and source.format.takes(option):
                 yield (
                     f"is stored already in signal {name!r}, with {stored}, and {option}= does not change that; "
                     "import it as another signal with signal=, or delete that signal first"
