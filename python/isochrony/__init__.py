@@ -23,6 +23,7 @@ from .errors import (
     IsochronyWarning,
     MissingExtraError,
     NoMatchWarning,
+    PartialImportWarning,
     UncommittedWarning,
     UsageError,
 )
@@ -114,6 +115,7 @@ __all__ = [
     "Operator",
     "OptionError",
     "Output",
+    "PartialImportWarning",
     "Plan",
     "PlanError",
     "Port",

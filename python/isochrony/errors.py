@@ -16,6 +16,7 @@ __all__ = [
     "IsochronyWarning",
     "MissingExtraError",
     "NoMatchWarning",
+    "PartialImportWarning",
     "UncommittedWarning",
     "UsageError",
 ]
@@ -62,6 +63,13 @@ class EmptyResultWarning(IsochronyWarning):
 
 class NoMatchWarning(IsochronyWarning):
     """A pattern that no signal fits; the message names one that some do."""
+
+
+class PartialImportWarning(IsochronyWarning):
+    """Files that were not imported, or not as a whole, while the others were; the message names some and why.
+
+    The summary of the import has all of them.
+    """
 
 
 class UncommittedWarning(IsochronyWarning):

@@ -47,7 +47,8 @@ missing value, NaN, and its column is of floats. Tables with semicolons may have
 commas.
 
 Running it again imports only what is new, also of files that have grown, and so goes
-on with an import that was interrupted. Files that cannot be taken are reported with
+on with an import that was interrupted. What is stored stays as it was imported: options
+that would make something else of a known file change nothing, and a note says so. Files that cannot be taken are reported with
 their reason (refused), and so are those that are taken, but not as a whole (kept);
 the rest is imported, and the exit code is 1. Options of clock and gaps hold for signals that the
 import creates; existing ones keep theirs.

@@ -30,7 +30,7 @@ from ..extras import require
 from .block import Omission, Options, Part, Remark
 from .columns import TIME_UNITS, Batch, is_elapsed, parse_times, time_unit_ns
 from .csv_columns import MISSING, Kinds, convert
-from .csv_look import SAMPLE_BYTES, TableLook
+from .csv_look import SAMPLE_BYTES, TableLook, is_cut
 from .registry import Format
 from .stretches import Column, blocks_of, default_columns
 from .table import TABLE_OPTIONS, values_of
@@ -314,5 +314,6 @@ FORMAT = Format(
     suffixes=(".csv", ".tsv", ".txt"),
     read=read,
     extra="table",
+    is_cut=is_cut,
     uses=TABLE_OPTIONS,
 )

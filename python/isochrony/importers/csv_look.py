@@ -15,7 +15,7 @@ from .block import Options, Remark
 from .columns import TIME_UNITS, is_calendar_time, is_time_name, lacks_zone, parse_times, time_unit_ns
 from .without_effect import time_remarks
 
-__all__ = ["SAMPLE_BYTES", "TableLook"]
+__all__ = ["SAMPLE_BYTES", "TableLook", "is_cut"]
 
 SAMPLE_BYTES = 65_536
 _POINT = re.compile(r"[+-]?\d*\.\d+([eE][+-]?\d+)?")
@@ -173,6 +173,13 @@ def _encoding(raw: bytes) -> str:
     except UnicodeDecodeError as error:
         return "utf8" if error.start >= len(raw) - 4 else "latin1"
     return "utf8"
+
+
+def is_cut(path: Path) -> bool:
+    """Whether the last row of a file has no line end."""
+    with path.open("rb") as file:
+        size = file.seek(0, io.SEEK_END)
+        return _last_line_end(file, size) < size
 
 
 def _last_line_end(file: BinaryIO, size: int) -> int:

@@ -30,7 +30,7 @@ from .block import Block, Options, Part, Remark, Stamp
 from .keywords import options_of
 from .sources import Match, Source, find_sources, printable_path
 from .summary import ImportSummary
-from .without_effect import SignalNames, stored_otherwise, unused_options
+from .without_effect import SignalNames, recorded_options, stored_otherwise, unused_options
 
 __all__ = ["Progress", "feed_files"]
 
@@ -161,7 +161,7 @@ class _Feed:
                 self.session.reject(key, source.problem)
             elif self._is_known(source):
                 self.results[key]["status"] = "known"
-                for text in stored_otherwise(self.store, self.names, source, self.options):
+                for text in stored_otherwise(self.store, self.names, source, key, self.options):
                     self._remark(source, text)
             else:
                 fresh.append(source)
@@ -178,7 +178,11 @@ class _Feed:
         key, named = _key(source), self.options.signal
         if named is not None and not _names_signals(source) and not self.names.hold(named, key):
             return False
-        return self.session.known(key, source.size, source.mtime_ns)
+        size = source.size
+        if self.options.partial and source.format is not None and source.format.is_cut(source.path):
+            # What was left out of it may come now: of no file that has grown is the end known.
+            size += 1
+        return self.session.known(key, size, source.mtime_ns)
 
     def _remark(self, source: Source, text: str) -> None:
         self.remarks[_key(source), text] = None
@@ -261,9 +265,10 @@ class _Feed:
         # Once for all blocks: finding links on the way to a file takes longer than storing a short one.
         key = _key(source)
         try:
+            recorded = recorded_options(source, self.options)
             for part in parts:
                 if isinstance(part, Block):
-                    self._block(key, part)
+                    self._block(key, part, recorded)
                     continue
                 if isinstance(part, Remark):
                     self._remark(source, part.text)
@@ -306,7 +311,8 @@ class _Feed:
         summary.update(problems=problems, remarks=remarks, results=list(self.results.values()))
         return summary
 
-    def _block(self, key: str, block: Block) -> None:
+    def _block(self, key: str, block: Block, recorded: Mapping[str, str]) -> None:
+        attrs = {**block.attrs, "import_options": dict(recorded)} if recorded else dict(block.attrs)
         self.session.block(
             block.signal,
             block.samples,
@@ -317,7 +323,7 @@ class _Feed:
             scale=block.scale,
             offset=block.offset,
             source=key,
-            attrs=None if block.signal in self.described else dict(block.attrs),
+            attrs=None if block.signal in self.described else attrs,
             leap=block.start is not None and block.signal in self.leapt,
         )
         self.described.add(block.signal)

@@ -10,7 +10,7 @@ from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
-from ..errors import UsageError
+from ..errors import PartialImportWarning, UsageError
 from .block import Options
 from .destination import check_destination, is_store, open_destination
 from .driver import Progress, feed_files
@@ -43,7 +43,9 @@ def import_files(
     """Import recordings: a file, several, a folder with all below it, or a pattern such as ``day*/*.wav``.
 
     A bad file never stops the others: it is refused with its reason, in the summary and as a warning. Importing again
-    imports only what is new, also of files that have grown.
+    imports only what is new, also of files that have grown, and with ``partial=True`` the last row of a table that was
+    left out. What is stored stays as it was imported: an option that would make something else of a known file, such
+    as another ``zone=``, changes nothing and is told of in the remarks.
 
     A signal is named by the file's path below the folder that is named, or below the deepest folder that holds all the
     files, without its suffix; ``signal=``, ``layout=`` or the file itself may name it otherwise. Files that differ in
@@ -58,6 +60,9 @@ def import_files(
 
     Returns:
         What became of every file and signal; it prints as a few lines.
+
+    Warns:
+        PartialImportWarning: files were refused, or taken in part.
 
     Raises:
         UsageError: a path that does not exist, nothing to import, or options that do not go together.
@@ -75,9 +80,11 @@ def import_files(
     if summary["problems"]:
         some = "; ".join(f"{shown(path)}: {shown(reason)}" for path, reason in summary["problems"][:_SHOWN])
         more = len(summary["problems"]) - _SHOWN
+        count = len({path for path, _ in summary["problems"]})
         warnings.warn(
-            f"{len(summary['problems'])} of the files were not imported, or not as a whole: {some}"
+            f"{count} {'file was' if count == 1 else 'files were'} not imported, or not as a whole: {some}"
             + (f"; and {more} more, in the summary's problems" if more > 0 else ""),
+            PartialImportWarning,
             stacklevel=2,
         )
     return summary

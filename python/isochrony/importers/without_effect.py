@@ -10,9 +10,10 @@ from typing import Any
 
 from .block import Options, Remark
 from .columns import TIME_UNITS
+from .keywords import OPTIONS
 from .sources import Source
 
-__all__ = ["SignalNames", "rates_differ", "stored_otherwise", "time_remarks", "unused_options"]
+__all__ = ["SignalNames", "rates_differ", "recorded_options", "stored_otherwise", "time_remarks", "unused_options"]
 
 # Rates that differ by less are the same clock's, as in the session.
 _SAME_RATE = Fraction(1, 1000)
@@ -20,7 +21,7 @@ _LACKS_ZONE = "its times state no zone and were taken as UTC; if they are local 
 
 
 class SignalNames:
-    """The names of the signals of a store, as they were when first asked for."""
+    """The names of the signals of a store, as they were when first asked for, and the files whose samples they have."""
 
     def __init__(self, store: Any) -> None:
         self._store = store
@@ -29,20 +30,24 @@ class SignalNames:
 
     def hold(self, name: str, key: str) -> bool:
         """Whether signals of that name, or below it, have samples of a file, by how provenance names it."""
-        if name not in self._files:
-            events = (event for one in self.of(name) for event in self._store[one].events.find(kind="import"))
-            self._files[name] = frozenset(
-                f"{fields['folder']}/{file[0]}"
-                for event in events
-                for fields in [event.fields]
-                for file in fields["files"]
-            )
-        return key in self._files[name]
+        return any(self._holds(one, key) for one in self._of(name))
 
-    def of(self, name: str) -> list[str]:
-        """Signals of that name, or below it."""
+    def holders(self, key: str, name: str | None) -> list[str]:
+        """Signals that have samples of a file; of `name` or below it, if one is given."""
+        return [one for one in self._of(name) if self._holds(one, key)]
+
+    def _holds(self, signal: str, key: str) -> bool:
+        if signal not in self._files:
+            of_imports = [event.fields for event in self._store[signal].events.find(kind="import")]
+            self._files[signal] = frozenset(f"{one['folder']}/{file[0]}" for one in of_imports for file in one["files"])
+        return key in self._files[signal]
+
+    def _of(self, name: str | None) -> list[str]:
+        """Signals of that name, or below it; all without one."""
         if self._names is None:
             self._names = sorted(self._store.keys())
+        if name is None:
+            return self._names
         first = bisect.bisect_left(self._names, f"{name}/")
         # The character behind the slash.
         end = bisect.bisect_left(self._names, f"{name}0")
@@ -87,30 +92,64 @@ def rates_differ(stated: Fraction, stored: Fraction) -> bool:
     return abs(stated / stored - 1) > _SAME_RATE
 
 
-def stored_otherwise(store: Any, names: SignalNames, source: Source, options: Options) -> Iterator[str]:
+def recorded_options(source: Source, options: Options) -> dict[str, str]:
+    """What is kept with a signal of the options that a file was imported with: those that the signal does not show."""
+    assert source.format is not None
+    given = {name: getattr(options, name) for name, option in OPTIONS.items() if option.is_recorded}
+    return {
+        name: str(value) for name, value in given.items() if value not in (None, False) and source.format.takes(name)
+    }
+
+
+def stored_otherwise(store: Any, names: SignalNames, source: Source, key: str, options: Options) -> Iterator[str]:
     """A remark for each option that would make of a source that is known something else than what is stored of it."""
     assert source.format is not None
-    if options.rate is None and options.unit is None and options.start is None:
+    compared = (*recorded_options(source, options).items(), options.rate, options.unit, options.start, options.columns)
+    if not any(compared):
         return
-    for name in names.of(options.signal or source.signal):
-        for option, stored, differs in _compared(store[name], options):
+    is_named = source.format.takes("signal")
+    remedy = (
+        "import it as another signal with signal=, or delete that signal first"
+        if is_named
+        else ("import it into another store")
+    )
+    columns = set()
+    # Files may name their signals themselves.
+    holders = names.holders(key, options.signal or source.signal) or names.holders(key, None)
+    for name in holders:
+        signal = store[name]
+        columns.add(signal.attrs.get("column"))
+        for option, stored, differs in (*_compared(signal, options), *_recorded(signal, source, options)):
             if differs and source.format.takes(option):
-                yield (
-                    f"is stored already in signal {name!r}, with {stored}, and {option}= does not change that; "
-                    "import it as another signal with signal=, or delete that signal first"
-                )
+                yield f"is stored already in signal {name!r}, {stored}, and {option}= does not change that; {remedy}"
+    missing = [one for one in options.columns or () if one not in columns]
+    if holders and missing and source.format.takes("columns"):
+        yield (
+            f"is stored already in signal {holders[0]!r} without column {missing[0]!r}, and columns= does not change "
+            f"that; {remedy}"
+        )
+
+
+def _recorded(signal: Any, source: Source, options: Options) -> Iterator[tuple[str, str, bool]]:
+    """What a stored signal was created with, and whether it differs, for each recorded option that is given."""
+    stored = signal.attrs.get("import_options", {})
+    for name, value in recorded_options(source, options).items():
+        # Times without a zone are UTC.
+        before = stored.get(name, "UTC" if name == "zone" else None)
+        how = f"with {name}={before}" if name in stored else f"without {name}="
+        yield name, f"which was created {how}", before != value
 
 
 def _compared(signal: Any, options: Options) -> Iterator[tuple[str, str, bool]]:
     """What a stored signal has, and whether it differs, for each option that is given."""
     if options.rate is not None:
         stored = signal.rate.fraction
-        yield "rate", f"{float(stored):.9g} Hz", rates_differ(options.rate, stored)
+        yield "rate", f"with {float(stored):.9g} Hz", rates_differ(options.rate, stored)
     if options.unit is not None:
         unit = signal.unit
-        yield "unit", f"unit {unit}" if unit else "no unit", options.unit != unit
+        yield "unit", f"with unit {unit}" if unit else "with no unit", options.unit != unit
     if options.start is not None:
         half_ns = 500_000_000 / float(signal.rate)
         starts = [run.start_time for run in signal.runs() if run.start_time is not None]
         is_near = any(abs(start.ns - options.start.ns) <= half_ns for start in starts)
-        yield "start", f"start {min(starts).isoformat()}" if starts else "no civil time", not is_near
+        yield "start", f"with start {min(starts).isoformat()}" if starts else "with no civil time", not is_near
