@@ -229,8 +229,8 @@ def _write_audio(signal: Any, segments: list[Any], file: OutputFile, counts: boo
     exact = signal.rate.fraction
     if exact.denominator != 1:
         raise UsageError(
-            f"{signal.name} has {exact} Hz ({float(exact):.9g}), and {kind} states whole Hz only, so its times "
-            "would be wrong; write .mseed, .parquet or .csv, which keep them, or resample the signal first"
+            f"{signal.name} has {exact} Hz ({float(exact):.9g}), and {kind} states whole Hz only; write "
+            f"{_keeping_rate(signal, dtype)}, or resample the signal first"
         )
     rate = int(exact)
     if kind == "flac" and subtype in ("PCM_U8", "PCM_32", "FLOAT", "DOUBLE"):
@@ -253,11 +253,22 @@ def _write_audio(signal: Any, segments: list[Any], file: OutputFile, counts: boo
             sound.write(values.astype("i2") << 8 if dtype.itemsize == 1 else values)
 
 
+def _keeping_rate(signal: Any, dtype: np.dtype[Any]) -> str:
+    """Formats that hold samples of a dtype, and the signal's rate or the times that tell it."""
+    able = [".parquet"]
+    if knows_civil_time(signal):
+        able += [".csv"] * (dtype.kind != "c") + [".mseed"] * (dtype.str[1:] in _MSEED_SAMPLES)
+    return f"{' or '.join(able)}, which keep{'s' * (len(able) == 1)} it"
+
+
+# Our type -> libmseed's.
+_MSEED_SAMPLES = {"i1": "i", "i2": "i", "i4": "i", "f4": "f", "f8": "d"}
+
+
 def _write_mseed(signal: Any, segments: list[Any], file: OutputFile, counts: bool) -> None:  # noqa: ARG001
     pymseed = require("pymseed", "writing miniSEED")
     dtype = np.asarray(segments[0].counts).dtype
-    kinds = {"i1": "i", "i2": "i", "i4": "i", "f4": "f", "f8": "d"}
-    kind = kinds.get(dtype.str[1:])
+    kind = _MSEED_SAMPLES.get(dtype.str[1:])
     if kind is None:
         raise UsageError(f"miniSEED cannot hold {dtype} samples; write .npy or .parquet, which can")
     traces = pymseed.MS3TraceList()

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+import subprocess
+import sys
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -13,6 +16,7 @@ import soundfile
 
 import isochrony as iso
 from isochrony.cli import main
+from isochrony.exporters import FORMATS
 
 
 @pytest.fixture
@@ -106,3 +110,56 @@ def test_what_wav_cannot_hold_is_refused(
 def test_mistakes_name_the_option(store: Path, more: list[Any], words: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["export", f"{store}/take/i2", *more]) == 2
     assert words in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("dtype", ["?", "i1", "i2", "i4", "i8", "u1", "u2", "f4", "f8", "c8", "c16"])
+@pytest.mark.parametrize("rate", [100, Fraction(100, 3), Fraction(1, 60)])
+@pytest.mark.parametrize("start", ["2024-05-01", None])
+def test_formats_that_a_refusal_names_can_hold_the_signal(
+    tmp_path: Path, dtype: str, rate: Any, start: str | None, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with iso.open(tmp_path / "a.iso", "x") as store:
+        store.create("s", dtype=dtype, rate=rate, start=start).append((np.arange(300) % 2).astype(dtype))
+    for name in FORMATS:
+        capsys.readouterr()
+        if main(["export", f"{tmp_path}/a.iso/s", "--out", f"{tmp_path}/out.{name}"]) == 0:
+            continue
+        said = capsys.readouterr().err.splitlines()[-1]
+        named = re.findall(r"\.(\w+)\b", said.partition("; ")[2])
+        # A signal without times is told how to get some instead.
+        assert named or "--start TIME" in said
+        for other in named:
+            out = tmp_path / f"instead of {name}.{other}"
+            assert main(["export", f"{tmp_path}/a.iso/s", "--out", str(out)]) == 0, said
+            if "whole Hz" not in said:
+                continue
+            main(["import", str(out), f"{tmp_path}/{name}-{other}.iso", "--signal", "s"])
+            # miniSEED gives counts back, and names its signals.
+            (again,) = iso.open(f"{tmp_path}/{name}-{other}.iso").values()
+            assert again.rate == pytest.approx(float(rate), rel=1e-6)
+
+
+def test_what_goes_into_a_pipe_is_the_file_alone(tmp_path: Path) -> None:
+    with iso.open(tmp_path / "a.iso", "x") as store:
+        store.create("s", dtype="i2", rate=100).append(np.arange(300, dtype="i2"))
+    line = [
+        sys.executable,
+        "-m",
+        "isochrony",
+        "export",
+        f"{tmp_path}/a.iso/s",
+        "--format",
+        "csv",
+        "--out",
+        "/dev/stdout",
+    ]
+    done = subprocess.run(line, capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "299,299"
+
+
+@pytest.mark.parametrize("line", [["export"], ["scan", "--window", "10"], ["plot"]], ids=lambda line: line[0])
+def test_a_dash_is_no_file(tmp_path: Path, line: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with iso.open(tmp_path / "a.iso", "x") as store:
+        store.create("s", dtype="i2", rate=100).append(np.arange(300, dtype="i2"))
+    assert main([line[0], f"{tmp_path}/a.iso/s", *line[1:], "--out", "-"]) == 2
+    assert "--out: '-' names no file; name one, such as result.csv" in capsys.readouterr().err

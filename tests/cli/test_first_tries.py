@@ -120,3 +120,22 @@ def test_the_table_of_an_import_has_rates(
     told = said(capsys, "import", "a.npy", "none.npy", "s.iso", "--rate", "44100/1001", code=1)
     assert "44.0559441" in told
     assert "refused: none.npy: holds no samples (its shape is (0,)); save it again, or leave it out" in told
+
+
+@pytest.mark.parametrize("window", ["abc", "0", "-5", "5x", "", "0s", "1e99s", "nan", "9" * 30, "1.5"])
+@pytest.mark.usefixtures("store")
+def test_a_window_that_is_none_names_its_option(window: str, capsys: pytest.CaptureFixture[str]) -> None:
+    told = said(capsys, "scan", "a.iso/timed", f"--window={window}", code=2)
+    assert told.startswith(f"isochrony: --window {window!r} is refused; give a number of samples such as 4096, or")
+    assert "100 Hz" in told
+
+
+@pytest.mark.usefixtures("store")
+def test_a_scan_without_windows_says_so_in_its_own_words(capsys: pytest.CaptureFixture[str]) -> None:
+    told = said(capsys, "scan", "a.iso/timed", "--window", "20s", code=0)
+    assert "isochrony: --window 20s made no window: no gap-free range" in told
+    ends = ("--from", "2024-01-01T00:00:01", "--to", "2024-01-01T00:00:01")
+    told += said(capsys, "scan", "a.iso/timed", "--window", "10", *ends, code=0)
+    assert "isochrony: nothing of timed was read: the selection has none of the samples" in told
+    assert "rewindow" not in told
+    assert "scan(" not in told

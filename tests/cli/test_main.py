@@ -84,7 +84,10 @@ def test_exit_codes_are_documented(capsys: pytest.CaptureFixture[str]) -> None:
             ["import", ".", "x.iso", "--format", "mseed", "--dtype", "<i2"],
             "--dtype is for raw recordings; leave it out",
         ),
-        (["import", ".", "x.iso", "--format", "audio", "--time-column", "t"], "--time-column is for csv and parquet files, not audio; leave it out"),
+        (
+            ["import", ".", "x.iso", "--format", "audio", "--time-column", "t"],
+            "--time-column is for csv and parquet files, not audio; leave it out",
+        ),
         (["import", ".", "x.iso", "--preset", "censam", "--start", "2010-01-01"], "as --preset says that these are"),
         (["import", ".", "x.iso"], "holds no files; name the folder that holds the recordings"),
         (["import", __file__, "x.iso", "--preset", "censam"], "is a file; raw recordings are imported by folder: name"),

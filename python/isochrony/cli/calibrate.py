@@ -13,6 +13,7 @@ from ..errors import UsageError
 from ..progress import bytes_text
 from ..writing import check_output, writing
 from .exits import Exit
+from .paths import output_path
 from .tables import print_json, render
 
 __all__ = ["EXAMPLES", "HELP", "add_arguments", "run", "size_bytes"]
@@ -40,7 +41,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--repeats", type=int, default=5, metavar="N", help="how often to repeat each scan (default: 5)"
     )
-    parser.add_argument("--out", type=Path, metavar="F", help="write F instead of the user's settings")
+    parser.add_argument("--out", type=output_path, metavar="F", help="write F instead of the user's settings")
     parser.add_argument("--force", action="store_true", help="replace the file of --out if it exists")
     parser.add_argument("--json", action="store_true", help="print the profile as JSON, instead of text")
 

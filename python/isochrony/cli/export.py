@@ -10,6 +10,7 @@ from ..exporters import FORMATS, export, format_of
 from ..progress import bytes_text
 from ..writing import check_output
 from .exits import Exit
+from .paths import output_path
 from .scan import selection
 from .target import open_store, parse_target, single_signal
 
@@ -22,6 +23,7 @@ EXAMPLES = """examples:
   isochrony export event.iso/YA/FJS/00/HHZ --out fjs.mseed
   isochrony export sound.iso/take --format wav
   isochrony export sound.iso/take --from 2024-05-01T06:00 --to 2024-05-01T06:05 --out dawn.flac
+  isochrony export sound.iso/take --format csv --out /dev/stdout | head
 
 .csv and .parquet carry a time per sample and leave gaps out; .mseed writes one record
 stream per gap-free stretch; .wav, .flac and .npy have no way to say that samples are
@@ -39,7 +41,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("target", metavar="STORE/SIGNAL", help="signal to write")
     suffixes = ", ".join(f".{one}" for one in FORMATS)
     parser.add_argument(
-        "--out", type=Path, metavar="F", help=f"file to write: {suffixes} (default: SIGNAL's last part, by --format)"
+        "--out",
+        type=output_path,
+        metavar="F",
+        help=f"file to write: {suffixes} (default: SIGNAL's last part, by --format)",
     )
     parser.add_argument("--format", metavar="NAME", choices=FORMATS, help="format (default: by the suffix of --out)")
     parser.add_argument(
@@ -70,5 +75,7 @@ def run(arguments: argparse.Namespace) -> int:
         options = {"split": arguments.split, "replace": arguments.force, "counts": arguments.counts}
         written = export(signal, stretch, out, format=arguments.format, **options)
     for path in written:
-        print(f"{path}  {bytes_text(path.stat().st_size)}")
+        # What went into a pipe may be read by a program.
+        if path.is_file():
+            print(f"{path}  {bytes_text(path.stat().st_size)}")
     return Exit.OK

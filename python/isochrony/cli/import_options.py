@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 from ..errors import IsochronyError
 from ..importers import formats
 from ..importers.keywords import OPTIONS
 from ..importers.option_checks import OneOf
+from .paths import input_path
 
 __all__ = ["EXAMPLES", "HELP", "add_arguments"]
 
@@ -48,10 +48,11 @@ commas.
 
 Running it again imports only what is new, also of files that have grown, and so goes
 on with an import that was interrupted. What is stored stays as it was imported: options
-that would make something else of a known file change nothing, and a note says so. Files that cannot be taken are reported with
-their reason (refused), and so are those that are taken, but not as a whole (kept);
-the rest is imported, and the exit code is 1. Options of clock and gaps hold for signals that the
-import creates; existing ones keep theirs.
+that would make something else of a known file change nothing, and a note says so.
+Files that cannot be taken are reported with their reason (refused), and so are those
+that are taken, but not as a whole (kept); the rest is imported, and the exit code is 1.
+Options of clock and gaps hold for signals that the import creates; existing ones keep
+theirs.
 
 --follow looks for new files once a second. A raw file is taken when it has its full
 length (presets know it) or a later file of its signal is there, then within two
@@ -64,8 +65,8 @@ ends it with the summary; the store is closed clean, and the same command goes o
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of the command."""
     parser.usage = f"{parser.prog} SRC ... STORE [options]"
-    parser.add_argument("src", metavar="SRC", nargs="+", type=_path, help="folder, file or pattern of recordings")
-    parser.add_argument("store", metavar="STORE", type=_path, help="store to import into, such as water.iso")
+    parser.add_argument("src", metavar="SRC", nargs="+", type=input_path, help="folder, file or pattern of recordings")
+    parser.add_argument("store", metavar="STORE", type=input_path, help="store to import into, such as water.iso")
     groups = {title: parser.add_argument_group(title) for title in dict.fromkeys(o.group for o in OPTIONS.values())}
     kinds = "; ".join(f"{one.name}: {one.summary}" for one in formats())
     for name, option in OPTIONS.items():
@@ -94,9 +95,3 @@ def _argument(name: str, check: Callable[[str, Any], Any]) -> Callable[[str], An
             raise argparse.ArgumentTypeError(str(error).removeprefix(f"{name} ")) from error
 
     return parsed
-
-
-def _path(text: str) -> Path:
-    if not text:
-        raise argparse.ArgumentTypeError("the path is empty; name a file or a folder")
-    return Path(text)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 
 from ..errors import UsageError
 from ..writing import check_output
 from .exits import Exit
+from .paths import output_path
 from .scan import span_ends
 from .target import open_store, parse_target, single_signal
 
@@ -32,7 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--to", dest="end", metavar="T", help="end before this time (UTC) of the recording, such as 2010-03-01T12:05:00"
     )
-    parser.add_argument("--out", type=Path, required=True, metavar="F", help="file to write: .png, .svg or .pdf")
+    parser.add_argument("--out", type=output_path, required=True, metavar="F", help="file to write: .png, .svg or .pdf")
     parser.add_argument("--force", action="store_true", help="replace the output file if it exists")
 
 

@@ -20,6 +20,7 @@ from ..running import collect_reported, run_reported
 from ..table import Table
 from ..writing import check_output, writing
 from .exits import Exit
+from .paths import output_path
 from .run_options import add_run_options, run_options
 from .scan import write_columns
 from .tables import listed, print_json
@@ -61,9 +62,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="allow this function only; may be given several times",
     )
     parser.add_argument("--explain", action="store_true", help="show the plan and how it would run, and read nothing")
-    parser.add_argument("--out", type=Path, metavar="F", help="write the result to F.csv, F.parquet or F.npy")
+    parser.add_argument("--out", type=output_path, metavar="F", help="write the result to F.csv, F.parquet or F.npy")
     parser.add_argument("--counts", action="store_true", help="give samples as stored, instead of values in their unit")
-    parser.add_argument("--report", type=Path, metavar="F", help="write the report to a JSON file")
+    parser.add_argument("--report", type=output_path, metavar="F", help="write the report to a JSON file")
     parser.add_argument("--force", action="store_true", help="replace the files of --out and --report if they exist")
     add_run_options(parser)
     parser.add_argument("--json", action="store_true", help="print result and report as JSON, instead of text")

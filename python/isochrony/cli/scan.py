@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import csv
 import io
+import re
 import sys
-from collections.abc import Sequence
+import warnings
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +17,11 @@ import numpy as np
 
 from ..errors import UsageError
 from ..extras import require
+from ..native_errors import OptionError, PlanError
 from ..rows import STATS
 from ..writing import check_output, writing
 from .exits import Exit
+from .paths import output_path
 from .tables import listed, print_json, render
 from .target import open_store, parse_target, single_signal
 
@@ -55,7 +60,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--to", dest="end", metavar="T", help="end before this time (UTC) of the recording, such as 2010-03-01T12:05:00"
     )
-    parser.add_argument("--out", type=Path, metavar="F", help="write F.csv or F.parquet instead of the screen")
+    parser.add_argument("--out", type=output_path, metavar="F", help="write F.csv or F.parquet instead of the screen")
     parser.add_argument("--force", action="store_true", help="replace the output file if it exists")
     parser.add_argument("--json", action="store_true", help="print the columns as JSON, instead of a table or CSV")
 
@@ -80,10 +85,30 @@ def run(arguments: argparse.Namespace) -> int:
     with open_store(target.store) as store:
         signal = single_signal(store, target.signal)
         source = selection(signal, arguments.start, arguments.end)
-        table = scan(source).rewindow(window_length(arguments.window)).stats(*wanted).collect()
+        try:
+            plan = scan(source).rewindow(window_length(arguments.window)).stats(*wanted)
+        except (OptionError, PlanError) as error:
+            raise UsageError(
+                f"--window {arguments.window!r} is refused; give a number of samples such as 4096, or a time such as "
+                f"125ms: at least one sample, at {float(signal.rate):.9g} Hz, and at most 2^46"
+            ) from error
+        with _notes_in_options(arguments.window):
+            table = plan.collect()
         columns = as_columns(table, wanted)
     write_columns(columns, arguments.out, as_json=arguments.json, replace=arguments.force)
     return Exit.OK
+
+
+@contextlib.contextmanager
+def _notes_in_options(window: str) -> Iterator[None]:
+    """Warnings of empty results in the words of the command's options, instead of the plan's."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        yield
+    for one in caught:
+        text = re.sub(r"^rewindow\(.*?\) made", f"--window {window} made", str(one.message))
+        text = re.sub(r"^scan\((.*?)\) read nothing", r"nothing of \1 was read", text)
+        warnings.warn(text, one.category, stacklevel=2)
 
 
 def parse_stats(text: str) -> list[str]:
