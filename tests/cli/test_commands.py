@@ -298,7 +298,7 @@ def test_an_existing_file_is_not_replaced_unasked(
     [
         (["info", "{store}/nothing"], "no signal matches 'nothing'; the store has bench/plain, stn/pressure"),
         (["scan", "{store}", "--window", "1s"], "name one signal"),
-        (["scan", "{store}/stn/pressure", "--window", "soon"], 'window="soon" must be an integer from 1'),
+        (["scan", "{store}/stn/pressure", "--window", "soon"], "--window 'soon' is refused; give a number of samples"),
         (["scan", "{store}/stn/pressure", "--window", "1s", "--stats", "mode"], "--stats 'mode'"),
         (["scan", "{store}/stn/pressure", "--window", "1s", "--out", "x.txt"], "write a .csv or a .parquet"),
         (["plot", "{store}/stn/pressure", "--out", "x.txt"], "write a .png, .svg, .pdf file"),

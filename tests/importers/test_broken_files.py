@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import bz2
+import gzip
 import io
+import lzma
 import subprocess
 import sys
 from collections.abc import Callable
@@ -114,3 +117,34 @@ def test_a_rate_in_the_metadata_that_cannot_be_stops_no_import(rate: str, tmp_pa
     assert "a.parquet" in done.stderr + done.stdout
     store = iso.open(tmp_path / "a.iso")
     assert [signal.sample_count for signal in store.values()] == [len(SAMPLES)]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "words"),
+    [
+        ("a.csv.gz", gzip.compress(text()), "is compressed by gzip; unpack it"),
+        ("a.csv.bz2", bz2.compress(text()), "is compressed by bzip2; unpack it"),
+        ("a.csv.xz", lzma.compress(text()), "is compressed by xz; unpack it"),
+        ("a.xlsx", b"PK\x03\x04" + bytes(100), "is a ZIP archive, as .xlsx and .npz files are, too; unpack it"),
+        ("a.csv", text().decode().encode("utf-16"), "is UTF-16 text; save it as UTF-8"),
+        ("a.csv", b"time,v\n", "holds no rows; leave it out"),
+        ("a.csv", text() + b"2010-03-01T00:00:40," + b"9" * 5000 + b"\n", "(row 4002: '999"),
+        ("a.csv", text() + b"2010-03-01T00:00:40," + b"x" * 5000 + b"\n", "... of 5000); correct it"),
+        ("a.csv", text() + b"y" * 5000 + b",5\n", "... of 5000 is not a time"),
+        ("a.npy", bytes(range(256)), "does not begin as .npy files do; save it with numpy.save"),
+        ("a.mseed", b"000001V 0100100" + bytes(4000), "has control headers of SEED, and no record with data"),
+    ],
+)
+def test_what_a_file_is_instead_is_said_briefly(tmp_path: Path, name: str, content: bytes, words: str) -> None:
+    folder = tmp_path / "in \u00e4"
+    folder.mkdir()
+    (folder / "good one.wav").write_bytes(audio("WAV"))
+    (folder / name).write_bytes(content)
+    with pytest.warns(iso.PartialImportWarning):
+        summary = iso.import_files(tmp_path / "a store.iso", folder, rate=100)
+    assert [one["status"] for one in summary["results"]].count("imported") == 1
+    ((path, reason),) = summary["problems"]
+    assert path == str(folder / name)
+    assert words in reason
+    assert len(reason) < 300
+    assert "Error" not in reason

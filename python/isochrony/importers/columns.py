@@ -33,10 +33,14 @@ __all__ = [
     "lacks_zone",
     "parse_time",
     "parse_times",
+    "shown_value",
     "time_unit_ns",
 ]
 
 Times = npt.NDArray[np.int64]
+
+# Most characters of a value that an error shows.
+_SHOWN = 60
 
 #: Units of numbers in a time column, in ns.
 TIME_UNITS = {
@@ -98,6 +102,11 @@ class Batch:
     values: Mapping[str, Samples]
     first_row: int
     elapsed: bool = False
+
+
+def shown_value(value: str | bytes) -> str:
+    """A value of text or bytes as an error shows it."""
+    return repr(value) if len(value) <= _SHOWN else f"{value[:_SHOWN]!r}... of {len(value)}"
 
 
 def is_time_name(name: str) -> bool:
@@ -174,7 +183,9 @@ def parse_times(
                     "; where it counts from the file's start, state the unit with time_unit=, or say in the column's "
                     "name what it counts, such as 'time (s)'"
                 )
-            raise BadSourceError(f"row {first_row + i}: {raw!r} is not a time{_why(error)}; {advice}") from error
+            raise BadSourceError(
+                f"row {first_row + i}: {shown_value(raw)} is not a time{_why(error)}; {advice}"
+            ) from error
         finest = min(finest, resolution)
     return times, finest
 

@@ -28,7 +28,7 @@ from typing import Any
 from ..errors import BadSourceError
 from ..extras import require
 from .block import Omission, Options, Part, Remark
-from .columns import TIME_UNITS, Batch, is_elapsed, parse_times, time_unit_ns
+from .columns import TIME_UNITS, Batch, is_elapsed, parse_times, shown_value, time_unit_ns
 from .csv_columns import MISSING, Kinds, convert
 from .csv_look import SAMPLE_BYTES, TableLook, is_cut
 from .registry import Format
@@ -82,7 +82,11 @@ def _columns(table: _Table, kinds: Kinds, signal: str, options: Options) -> dict
     """What becomes of the value columns."""
     names = [name for name in table.value_names if kinds.of(name)]
     if not names:
-        raise BadSourceError("has no numeric column beside the time")
+        raise BadSourceError(
+            "holds no rows; leave it out"
+            if table.is_empty
+            else "has no numeric column beside the time; check its delimiter, or leave it out"
+        )
     counts = [name for name in names if name == _INDEX and len(names) > 1 and kinds.rises(name)]
     names = [name for name in names if name not in counts]
     if counts and table.time is None and (row := kinds.jump(_INDEX)) is not None:
@@ -163,6 +167,7 @@ class _Table:
         if options.time_unit is not None:
             self._unit_ns = TIME_UNITS[options.time_unit]
         self._zone = options.zone
+        self.is_empty = not look.body
 
     def kinds(self) -> Kinds:
         """Types of the value columns, by all rows."""
@@ -250,7 +255,7 @@ class _Table:
             if len(places):
                 at = places[0].as_py()
                 raise BadSourceError(
-                    f"row {row + at}: column {name!r} holds {texts[at].as_py()!r}, with a point, and the first numbers "
+                    f"row {row + at}: column {name!r} holds {shown_value(texts[at].as_py())}, with a point, and the first numbers "
                     "of the file have decimal commas; write all numbers alike, without separators of thousands"
                 )
         columns = [compute.replace_substring(column, ",", ".") for column in table.columns]

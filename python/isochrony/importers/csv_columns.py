@@ -16,6 +16,7 @@ import numpy as np
 
 from ..errors import BadSourceError
 from ..extras import require
+from .columns import shown_value
 
 __all__ = ["MISSING", "ColumnKind", "Kinds", "convert"]
 
@@ -24,6 +25,7 @@ MISSING = ["", "#N/A", "#N/A N/A", "#NA", "N/A", "NA", "NULL", "n/a", "null", "N
 # Above, a double does not hold every whole number.
 _EXACT = 1 << 53
 _LONGEST = 1 << 63
+_MOST_DIGITS = 60
 # Types that hold the values of a type, the narrowest first; of a column without values yet, too.
 _WIDER = {"": ("int64", "bool", "double"), "int64": ("int64", "double"), "bool": ("bool",), "double": ("double",)}
 _WHOLE = re.compile(r"[+-]?\d+")
@@ -131,8 +133,8 @@ class ColumnKind:
             low, high = (middle, high) if _converts(pyarrow, texts.slice(0, middle), kind) else (low, middle)
         what = "holds booleans, and another value" if of_booleans else "holds string, not numbers"
         return BadSourceError(
-            f"column {self.name!r} {what} (row {row + low}: {texts[low].as_py()!r}); correct it, or leave the column "
-            "out: name those to import with columns="
+            f"column {self.name!r} {what} (row {row + low}: {shown_value(texts[low].as_py())}); correct it, or leave "
+            "the column out: name those to import with columns="
         )
 
     def _look_for_large(self, texts: Any, values: Any, row: int) -> None:
@@ -146,10 +148,15 @@ class ColumnKind:
             text = str(texts[at]).strip()
             if not _WHOLE.fullmatch(text):
                 continue
-            if not -_LONGEST <= int(text) < _LONGEST:
+            # Python refuses to read thousands of digits.
+            if len(text) > _MOST_DIGITS or not -_LONGEST <= int(text) < _LONGEST:
+                shown = text if len(text) <= _MOST_DIGITS else shown_value(text)
+                as_float = (
+                    f"write it as a float, such as {float(text):.6e}" if np.isfinite(float(text)) else "correct it"
+                )
                 raise BadSourceError(
                     f"column {self.name!r} has a whole number beyond the 64 bits that a store holds (row {row + at}: "
-                    f"{text}); write it as a float, such as {float(text):.6e}, or drop the column"
+                    f"{shown}); {as_float}, or drop the column"
                 )
             if self._large is None and int(float(text)) != int(text):
                 self._large = (row + at, text)

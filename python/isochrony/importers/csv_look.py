@@ -33,6 +33,8 @@ class TableLook:
             self.end = _last_line_end(file, self.whole_end)
         if not raw.strip():
             raise BadSourceError("is empty; fetch it again, or leave it out")
+        if raw.startswith((b"\xff\xfe", b"\xfe\xff")):
+            raise BadSourceError("is UTF-16 text; save it as UTF-8")
         if b"\0" in raw:
             raise BadSourceError("is not text; leave it out, or give it the suffix of its format")
         self.encoding = _encoding(raw)
@@ -129,7 +131,8 @@ class TableLook:
     def why_no_recording(self) -> str:
         """A sentence about a table that is no recording."""
         count = len(self.body)
-        rows = f"{count} rows" if self.whole else f"more than {count} rows"
+        rows = f"{count} row{'s' * (count != 1)}" if self.whole else f"more than {count} rows"
+        columns = f"{len(self.names)} column{'s' * (len(self.names) != 1)}"
         text = [
             name
             for i, name in enumerate(self.names)
@@ -137,7 +140,7 @@ class TableLook:
         ]
         words = f", with text in {text[0]}" if text else ""
         return (
-            f"is a table of {rows} and {len(self.names)} columns without a time column{words}, "
+            f"is a table of {rows} and {columns} without a time column{words}, "
             "not a recording; name its time column 'time', or give rate=HZ if rows are samples"
         )
 

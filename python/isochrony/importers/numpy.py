@@ -34,7 +34,12 @@ def read(path: Path, signal: str, options: Options) -> Iterator[Block]:
     if options.rate is None:
         raise UsageError("a NumPy array does not know its sample rate; give it with rate=HZ")
     try:
+        with path.open("rb") as file:
+            if not recognises(file.read(6)):
+                raise BadSourceError("does not begin as .npy files do; save it with numpy.save, or leave it out")
         array = np.load(path, mmap_mode="r", allow_pickle=False)
+    except BadSourceError:
+        raise
     except (ValueError, OSError, EOFError, OverflowError, MemoryError) as error:
         raise BadSourceError(f"cannot be read as .npy ({error}); save it again with numpy.save") from error
     if array.ndim not in (1, 2):

@@ -26,9 +26,9 @@ import numpy as np
 from ..errors import BadSourceError, UsageError
 from ..extras import require
 from .block import Block, Options, Part, Remark, Samples
-from .columns import Batch, is_elapsed, is_time_name, time_unit_ns
+from .columns import Batch, is_elapsed, is_time_name, shown_value, time_unit_ns
 from .parquet_pages import check_pages
-from .parquet_times import TIME_BYTES, TimeColumn, is_text, shown_value
+from .parquet_times import TIME_BYTES, TimeColumn, is_text
 from .rational import parse_rate
 from .registry import Format
 from .stretches import Column, blocks_of, default_columns

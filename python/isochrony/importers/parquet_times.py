@@ -17,15 +17,14 @@ from .columns import (
     is_calendar_time,
     lacks_zone,
     parse_times,
+    shown_value,
     time_unit_ns,
 )
 
-__all__ = ["TIME_BYTES", "TimeColumn", "is_text", "shown_value"]
+__all__ = ["TIME_BYTES", "TimeColumn", "is_text"]
 
 # Most bytes of a time as text. Longer ones are refused before they are written out.
 TIME_BYTES = 64
-# Most characters of a value that an error shows.
-_SHOWN = 60
 _MOST_NS = (1 << 63) - 1
 # Smaller numbers do not say their unit: they have fewer than nine digits.
 _LEAST_EPOCH = 100_000_000
@@ -133,11 +132,6 @@ def is_text(types: Any, kind: Any) -> bool:
         kind = kind.value_type
     checks = (types.is_string, types.is_large_string, types.is_binary, types.is_large_binary)
     return any(is_one(kind) for is_one in checks)
-
-
-def shown_value(value: Any) -> str:
-    """A value of text or bytes as an error shows it."""
-    return repr(value) if len(value) <= _SHOWN else f"{value[:_SHOWN]!r}... of {len(value)}"
 
 
 def _largest(values: Any) -> int:

@@ -32,6 +32,14 @@ _KINDS = (
     (stat.S_ISBLK, "a device"),
     (stat.S_ISDIR, "a folder"),
 )
+# First bytes of files that hold others, compressed.
+_PACKED = {
+    b"\x1f\x8b": "compressed by gzip",
+    b"BZh": "compressed by bzip2",
+    b"\xfd7zXZ": "compressed by xz",
+    b"\x28\xb5\x2f\xfd": "compressed by zstd",
+    b"PK\x03\x04": "a ZIP archive, as .xlsx and .npz files are, too",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,6 +220,13 @@ class _Walk:
         self.problems.append(Source(path, name, None, 0, 0, problem=problem))
 
 
+def _packed(path: Path) -> str | None:
+    """What a file is that has others in it, by its first bytes."""
+    with path.open("rb") as file:
+        head = file.read(max(map(len, _PACKED)))
+    return next((what for magic, what in _PACKED.items() if head.startswith(magic)), None)
+
+
 def _natural(text: str) -> list[tuple[int, int | str]]:
     """Sort key by which ``take2`` comes before ``take10``."""
     parts = re.split(r"([0-9]+)", text)
@@ -237,6 +252,8 @@ def _source(path: Path, root: Path, forced: Format | None, match: Match | None, 
     except OSError as error:
         return Source(path, signal, None, 0, 0, problem=f"cannot be read ({error.strerror}); check its permissions")
     if found.format is None:
+        if (packed := _packed(path)) is not None:
+            return replace(found, problem=f"is {packed}; unpack it, or save it in another format, and import that")
         known = ", ".join(one.name for one in formats())
         return replace(
             found,
