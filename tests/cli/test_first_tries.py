@@ -139,3 +139,13 @@ def test_a_scan_without_windows_says_so_in_its_own_words(capsys: pytest.CaptureF
     assert "isochrony: nothing of timed was read: the selection has none of the samples" in told
     assert "rewindow" not in told
     assert "scan(" not in told
+
+
+def test_a_folder_of_files_as_a_store_gets_a_name_to_use_instead(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    np.save("a.npy", np.arange(100))
+    told = said(capsys, "import", "a.npy", ".", "--rate", "1", code=2)
+    assert told.endswith("such as recordings.iso\n")
+    said(capsys, "import", "a.npy", "recordings.iso", "--rate", "1", code=0)

@@ -128,6 +128,9 @@ def test_a_bad_file_never_stops_the_others_and_is_warned_of(tmp_path: Path) -> N
         ("a.npy", {"dtype": "<i2", "rate": 1}, "give layout=, or a preset="),
         ("a*.npy", {"follow": True}, "is a pattern, and files that appear later would not be seen"),
         ("a.npy", {"speed": 2}, "there is no option speed; give format"),
+        ("a.npy", {"ratee": 2}, r"there is no option ratee \(did you mean rate\?\); give format"),
+        ("a.npy", {"progress": 5}, "progress=5 is refused; give a function"),
+        (b"a.npy", {}, "got b'a.npy' where a path is expected"),
     ],
 )
 def test_what_cannot_be_used_is_refused_before_a_store_is_made(

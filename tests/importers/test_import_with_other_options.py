@@ -94,6 +94,23 @@ def test_files_that_name_their_signals_are_found_too(volcano: Path, tmp_path: Pa
     assert all("with unit counts, and unit= does not change that; import it into another store" in one for one in found)
 
 
+def test_a_layout_that_names_other_signals_imports_them(table: Path) -> None:
+    folder = table.parent / "in"
+    (folder / "x").mkdir(parents=True)
+    (folder / "x" / "b.csv").write_text(table.read_text())
+    store = table.parent / "s.iso"
+    for layout, status in (
+        ("{name}/b.csv", "imported"),
+        ("{name}/b.csv", "known"),
+        ("{name}/*.csv", "known"),
+        ("x/{name}.csv", "imported"),
+        ("x/{name}.csv", "known"),
+    ):
+        summary = iso.import_files(store, folder, layout=layout, columns="p,q")
+        assert [one["status"] for one in summary["results"]] == [status]
+    assert iso.open(store).keys() == ["b/p", "b/q", "x/p", "x/q"]
+
+
 def test_signals_of_other_files_are_not_compared(table: Path) -> None:
     (table.parent / "a").mkdir()
     (table.parent / "a" / "b.csv").write_text(

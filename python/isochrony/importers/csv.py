@@ -254,9 +254,10 @@ class _Table:
             places = compute.indices_nonzero(compute.match_substring_regex(texts, _POINT).fill_null(False))
             if len(places):
                 at = places[0].as_py()
+                cell = shown_value(texts[at].as_py())
                 raise BadSourceError(
-                    f"row {row + at}: column {name!r} holds {shown_value(texts[at].as_py())}, with a point, and the first numbers "
-                    "of the file have decimal commas; write all numbers alike, without separators of thousands"
+                    f"row {row + at}: column {name!r} holds {cell}, with a point, and the first "
+                    "numbers of the file have decimal commas; write all numbers alike, without separators of thousands"
                 )
         columns = [compute.replace_substring(column, ",", ".") for column in table.columns]
         return self.pyarrow.RecordBatch.from_arrays(columns, names=table.schema.names)

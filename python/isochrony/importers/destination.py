@@ -47,7 +47,8 @@ def check_destination(store: Path) -> None:
         raise UsageError(f"{store} is a file; name a folder for the store, such as {store.with_suffix('.iso')}")
     # A store whose making was interrupted, by a full disk say, has no more than the engine's folder, and is made now.
     if store.is_dir() and any(inside.name != ".isochrony" for inside in store.iterdir()) and not is_store(store):
-        raise UsageError(f"{store} is a folder of other files; name a new one for the store, such as {store}.iso")
+        such = store / "recordings.iso" if store.name in ("", "..") else f"{store}.iso"
+        raise UsageError(f"{store} is a folder of other files; name a new one for the store, such as {such}")
 
 
 @contextmanager

@@ -175,7 +175,7 @@ class _Feed:
 
     def _is_known(self, source: Source) -> bool:
         """Whether a source was imported before, into the signal that is named now if one is."""
-        key, named = _key(source), self.options.signal
+        key, named = _key(source), self.options.signal or (source.signal if source.named else None)
         if named is not None and not _names_signals(source) and not self.names.hold(named, key):
             return False
         size = source.size

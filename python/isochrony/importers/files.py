@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
 from ..errors import PartialImportWarning, UsageError
+from ..options import function_or_none
 from .block import Options
 from .destination import check_destination, is_store, open_destination
 from .driver import Progress, feed_files
@@ -97,6 +98,7 @@ def import_recordings(
     from .._native import Store
 
     given = checked(options)
+    function_or_none("progress", progress)
     is_raw = _check_together(given)
     paths = expand(files, patterns=not given["follow"])
     for path in paths:

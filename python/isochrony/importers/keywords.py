@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import difflib
 import functools
 import inspect
 from collections.abc import Callable, Mapping, Sequence
@@ -262,7 +263,9 @@ def checked(given: Mapping[str, Any]) -> dict[str, Any]:
     """
     for name in given:
         if name not in OPTIONS:
-            raise UsageError(f"there is no option {name}; give {', '.join(OPTIONS)}")
+            near = difflib.get_close_matches(name, list(OPTIONS), n=1)
+            instead = f" (did you mean {near[0]}?)" if near else ""
+            raise UsageError(f"there is no option {name}{instead}; give {', '.join(OPTIONS)}")
     values = {}
     for name, option in OPTIONS.items():
         try:

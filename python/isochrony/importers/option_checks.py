@@ -62,17 +62,19 @@ def rate(_name: str, value: Any) -> Fraction | None:
     return Fraction(*exact_rate(value))
 
 
-def start(_name: str, value: Any) -> Stamp | None:
+def start(name: str, value: Any) -> Stamp | None:
     """A time as a stamp, or None."""
     if value is None or isinstance(value, Stamp):
         return value
     # Whoever gives 06:00:00 or 06:00:00.5 means that instant, not somewhere in its last digit.
-    if isinstance(value, str) and _YEAR_OR_MONTH.fullmatch(value.strip()) is None:
-        return Stamp(parse_time(value)[0], 1)
     if isinstance(value, str):
-        value = np.datetime64(value.strip())
+        date = value.strip()
+        return Stamp(parse_time(f"{date}-01-01"[:10] if _YEAR_OR_MONTH.fullmatch(date) else value)[0], 1)
     ns = getattr(value, "ns", None)
-    return Stamp(int(ns if ns is not None else civil(value)[0]), 1)
+    ns = int(ns if ns is not None else civil(value)[0])
+    if abs(ns) >= 1 << 63:
+        raise OptionError(f"{name} {value!r} is not between the years 1678 and 2262")
+    return Stamp(ns, 1)
 
 
 def number_above_zero(name: str, value: Any) -> float | None:

@@ -88,7 +88,7 @@ def expand(files: str | os.PathLike[str] | Iterable[str | os.PathLike[str]], *, 
     Raises:
         UsageError: no path, or a pattern that no file matches, or any pattern if `patterns` is false.
     """
-    several: list[Any] = list(files) if isinstance(files, Iterable) and not isinstance(files, str) else [files]
+    several: list[Any] = list(files) if isinstance(files, Iterable) and not isinstance(files, str | bytes) else [files]
     found: dict[Path, Path] = {}
     for one in several:
         if not isinstance(one, str | os.PathLike) or not os.fspath(one):
