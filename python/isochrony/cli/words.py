@@ -31,6 +31,8 @@ _ADVICE = {
     "partial = true": "--partial",
     "create it with a start, or append with stamps": "state one when it is imported, with --start TIME",
     "iterate over its segments, or ask for values with a fill": "narrow what is asked for; isochrony gaps shows it",
+    "`refresh()` the store and look it up again to read the new one": "run the command again to read the new one",
+    "`refresh()` shows the new ones": "run the command again to read the new ones",
     "or delete that signal first": "or into another store",
     "iterate over its segments": "narrow what is asked for; isochrony info shows its runs",
     "open it, remove it, or pass overwrite": "choose another name",
