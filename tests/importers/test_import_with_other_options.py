@@ -145,3 +145,15 @@ def test_the_command_line_says_it_in_its_own_words(table: Path, capsys: pytest.C
         "is stored already in signal 'a', which was created with --zone Europe/Berlin, and --zone does not change "
         "that; import it as another signal with --signal, or into another store"
     ) in capsys.readouterr().err
+
+
+def test_what_a_signal_keeps_of_its_import_is_shown(table: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    store = table.parent / "s.iso"
+    options = ["--zone", "Europe/Berlin", "--time-column", "time", "--columns", "p"]
+    assert main(["import", str(table), str(store), *options]) == 0
+    assert iso.open(store)["a"].attrs["import_options"] == {"zone": "Europe/Berlin", "time_column": "time"}
+    capsys.readouterr()
+    assert main(["info", f"{store}/a"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    (shown,) = [line.split(maxsplit=1) for line in lines if "import_options" in line]
+    assert sorted(shown[1].split(", ")) == ["time_column: time", "zone: Europe/Berlin"]

@@ -135,11 +135,12 @@ def _print_one(one: dict[str, Any]) -> None:
         ("gaps", f"{one['gaps']:,}"),
         ("stored", f"{bytes_text(one['stored_bytes'])}, {_ratio(one)} of its samples' size"),
         ("codec", one["codec"]),
-        *sorted(one["attrs"].items()),
+        *((name, _shown(value)) for name, value in sorted(one["attrs"].items())),
     ]
     print(one["name"])
+    width = max(14, *(len(name) + 2 for name, _ in lines))
     for name, value in lines:
-        print(f"  {name:<14}{value}")
+        print(f"  {name:<{width}}{value}")
     head = ("run", "samples", "rate (Hz)", "start", "end", "began because")
     rows = [
         (
@@ -153,6 +154,11 @@ def _print_one(one: dict[str, Any]) -> None:
         for run in one["runs"]
     ]
     print("\n" + render(head, rows, "  "))
+
+
+def _shown(value: Any) -> Any:
+    """An attribute; the entries of a dict one after the other."""
+    return ", ".join(f"{key}: {one}" for key, one in value.items()) if isinstance(value, dict) else value
 
 
 def _ratio(one: dict[str, Any]) -> str:
