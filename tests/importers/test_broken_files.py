@@ -132,7 +132,7 @@ def test_a_rate_in_the_metadata_that_cannot_be_stops_no_import(rate: str, tmp_pa
         ("a.csv", text() + b"2010-03-01T00:00:40," + b"x" * 5000 + b"\n", "... of 5000); correct it"),
         ("a.csv", text() + b"y" * 5000 + b",5\n", "... of 5000 is not a time"),
         ("a.npy", bytes(range(256)), "does not begin as .npy files do; save it with numpy.save"),
-        ("a.mseed", b"000001V 0100100" + bytes(4000), "has control headers of SEED, and no record with data"),
+        ("a.mseed", b"000001V 0100100" + b" " * 241, "has control headers of SEED, and no record with data"),
     ],
 )
 def test_what_a_file_is_instead_is_said_briefly(tmp_path: Path, name: str, content: bytes, words: str) -> None:

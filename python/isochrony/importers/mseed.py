@@ -67,7 +67,7 @@ def read(path: Path, signal: str, options: Options) -> Iterator[Part]:  # noqa: 
         if not whole:
             what = "does not begin with a SEED record, and none follows"
             with path.open("rb") as file:
-                if is_control(file.read(8)):
+                if not left_out and is_control(file.read(8)):
                     what = "has control headers of SEED, and no record with data"
         raise BadSourceError(f"{what}{why}; fetch it again, or leave it out")
     if encoding is not None and not uses_encoding:
