@@ -25,6 +25,7 @@ from ..errors import BadSourceError
 from .block import Block, Options, Remark, Stamp
 from .columns import Batch, Times
 from .table_rate import BREAKS_SHARE, FEW, rate_of, spread_of
+from .without_effect import table_remarks
 
 __all__ = ["Column", "blocks_of", "default_columns"]
 
@@ -105,7 +106,8 @@ def blocks_of(
         if count == 0:
             continue
         if table.rows == 0:
-            yield from _first_remarks(batch, options, columns or {})
+            units = {name: column.unit for name, column in (columns or {}).items()}
+            yield from table_remarks(options, units, has_times=batch.times is not None, elapsed=batch.elapsed)
         if batch.times is None or options.ignore_times:
             yield from emit.untimed(batch, count, is_first=table.rows == 0)
             table.rows += count
@@ -121,19 +123,6 @@ def blocks_of(
         )
     if table.rows == 0:
         raise BadSourceError("holds no rows; leave it out")
-
-
-def _first_remarks(batch: Batch, options: Options, columns: Mapping[str, Column]) -> Iterator[Remark]:
-    """Options without effect on a table, and those that replace what it states."""
-    if batch.times is None:
-        for option in ("time_unit", "zone", "ignore_times"):
-            if getattr(options, option):
-                yield Remark(f"has no time column, and {option}= was not used")
-    elif options.start is not None and not batch.elapsed:
-        yield Remark("has times of its own, and the stated start was not used")
-    for name, column in columns.items():
-        if options.unit is not None and column.unit not in (None, options.unit):
-            yield Remark(f"its column {name!r} states the unit {column.unit}, which unit= replaced by {options.unit}")
 
 
 class _Table:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import bisect
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import fields
 from fractions import Fraction
 from typing import Any
@@ -13,7 +13,15 @@ from .columns import TIME_UNITS
 from .keywords import OPTIONS
 from .sources import Source
 
-__all__ = ["SignalNames", "rates_differ", "recorded_options", "stored_otherwise", "time_remarks", "unused_options"]
+__all__ = [
+    "SignalNames",
+    "rates_differ",
+    "recorded_options",
+    "stored_otherwise",
+    "table_remarks",
+    "time_remarks",
+    "unused_options",
+]
 
 # Rates that differ by less are the same clock's, as in the session.
 _SAME_RATE = Fraction(1, 1000)
@@ -85,6 +93,28 @@ def time_remarks(
         yield Remark("its times are dates, and time_unit= was not used")
     elif options.time_unit is not None and unit_ns not in (None, TIME_UNITS[options.time_unit]):
         yield Remark(f"its time column {name!r} states another unit, which time_unit= replaced by {options.time_unit}")
+
+
+def table_remarks(
+    options: Options, units: Mapping[str, str | None], *, has_times: bool, elapsed: bool
+) -> Iterator[Remark]:
+    """Remarks on options without effect on a table, and on those that replace what it states.
+
+    Parameters:
+        options: all of them.
+        units: what the titles of the columns of values state.
+        has_times: it has a column of times.
+        elapsed: which count from the start of the file.
+    """
+    if not has_times:
+        for option in ("time_unit", "zone", "ignore_times"):
+            if getattr(options, option):
+                yield Remark(f"has no time column, and {option}= was not used")
+    elif options.start is not None and not elapsed:
+        yield Remark("has times of its own, and the stated start was not used")
+    for name, unit in units.items():
+        if options.unit is not None and unit not in (None, options.unit):
+            yield Remark(f"its column {name!r} states the unit {unit}, which unit= replaced by {options.unit}")
 
 
 def rates_differ(stated: Fraction, stored: Fraction) -> bool:
