@@ -1,6 +1,6 @@
 //! Conversions between stored and usable samples: byte order and calibration.
 
-use isochrony_segment::{Calibration, Complex32, Complex64, Sample};
+use isochrony_segment::{Calibration, Complex32, Complex64, DType, Sample};
 
 use crate::DspError;
 use crate::isa::{Isa, Kernel, Level};
@@ -125,7 +125,7 @@ value_type! {
 }
 
 /// Converts counts to values of any [`ValueType`]: those of [`calibrate`], rounded once more. Where the calibration is
-/// the identity, counts are only converted, so that the sign of a zero stays.
+/// the identity, counts are only converted: rounded once, and the sign of a zero stays.
 ///
 /// # Errors
 /// [`DspError::OutputLength`] if the lengths differ.
@@ -168,6 +168,13 @@ impl<T: Sample, V: ValueType> Kernel for ValueKernel<'_, T, V> {
 
     #[inline(always)]
     fn run<L: Level>(self, _level: L) {
+        if (T::DTYPE, V::DTYPE) == (DType::I64, DType::F32) && self.calibration.is_identity() {
+            // By way of f64 they would be rounded twice.
+            let counts: &[i64] = bytemuck::cast_slice(self.counts);
+            let out: &mut [f32] = bytemuck::cast_slice_mut(self.out);
+            let pairs = out.iter_mut().zip(counts);
+            return pairs.for_each(|(value, &count)| *value = count as f32);
+        }
         // Both are f64 or both are complex: a cast between equal types, which costs nothing.
         let rounded = |value: T::Physical| V::rounded(bytemuck::cast(value));
         let pairs = self.out.iter_mut().zip(self.counts);

@@ -61,6 +61,10 @@ fn uncalibrated_values_are_the_counts() {
         Complex64::between(Complex64::new(0.0, 2.0), Complex64::new(4.0, 0.0), 0.5),
         Complex64::new(2.0, 1.0)
     );
+    // Just above the middle between two f32, on which f64 would round it.
+    let mut out = [0f32; 1];
+    values(&[(1i64 << 61) + (1 << 37) + 1], &none, &mut out).unwrap();
+    assert_eq!(out[0], (2.0f64.powi(61) + 2.0f64.powi(38)) as f32);
     let error = values(&[1i16], &none, &mut [0f64; 2]).unwrap_err();
     assert_eq!(error.code(), "output_length");
 }
