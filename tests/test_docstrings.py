@@ -36,7 +36,7 @@ def documented() -> Iterator[tuple[str, str]]:
         yield f"_native.{name}", thing.__doc__ or ""
         if inspect.isclass(thing):
             for member, value in vars(thing).items():
-                if not member.startswith("_"):
+                if not member.startswith("_") or ">>>" in (value.__doc__ or ""):
                     yield f"_native.{name}.{member}", value.__doc__ or ""
     for module in MODULES[1:]:
         module_name = module.__name__.removeprefix("isochrony.")
@@ -57,6 +57,20 @@ NATIVE = sorted(documented())
 @pytest.mark.parametrize(("name", "text"), NATIVE, ids=[name for name, _ in NATIVE])
 def test_has_a_docstring(name: str, text: str) -> None:
     assert len(text.split()) >= 2, f"{name} needs a docstring that says something"
+
+
+def natives() -> Iterator[Any]:
+    """Public functions and methods of the native module."""
+    for name, thing in vars(_native).items():
+        for member, value in vars(thing).items() if inspect.isclass(thing) else [("", thing)]:
+            if callable(value) and not name.startswith("_") and not member.startswith("_"):
+                yield pytest.param(value, id=f"{name}.{member}")
+
+
+@pytest.mark.parametrize("function", list(natives()))
+def test_inspect_reads_the_signature(function: Any) -> None:
+    """As help() and editors do."""
+    inspect.signature(function)
 
 
 def examples() -> Iterator[Any]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -67,17 +69,34 @@ def test_every_stored_dtype_is_read_as_itself_and_as_floats(store: iso.Store, st
     for part in (slice(None), slice(3, 500_000)):
         np.testing.assert_array_equal(signal[part].values(counts=True), given_samples[part])
         assert signal[part].values(counts=True).dtype == given_samples.dtype
-        for dtype in ("c8", "c16") if kind == "c" else ("f4", "f8"):
-            read = signal[part].values(dtype=dtype)
-            np.testing.assert_array_equal(
-                read, given_samples[part].astype("c16" if kind == "c" else "f8").astype(dtype)
-            )
-            np.testing.assert_array_equal(
-                np.signbit(read.real),
-                np.signbit(given_samples[part].real + 0 if kind == "b" else given_samples[part].real),
-            )
+        for dtype in ("c8", "c16") if kind == "c" else ("f4", "f8", "c8", "c16"):
+            read, wanted = signal[part].values(dtype=dtype), given_samples[part].astype(dtype)
+            np.testing.assert_array_equal(read, wanted)
+            np.testing.assert_array_equal(np.signbit(read.real), np.signbit(wanted.real))
     if kind in "biu":
         np.testing.assert_array_equal(signal.values(dtype="i8"), given_samples.astype("i8"))
+
+
+@pytest.mark.parametrize("dtype", ["f4", ">f4", "f8", np.longdouble, "c8", "c16", np.clongdouble])
+@pytest.mark.parametrize("fill", [np.nan, 3, "ffill"])
+def test_integers_of_64_bits_are_rounded_once(store: iso.Store, dtype: Any, fill: Any) -> None:
+    # Just beside the middle between two float32: float64 has the middle for each.
+    edges = [sign * ((1 << e) + (1 << (e - 24)) + one) for e in (54, 58, 61) for one in (-1, 1) for sign in (-1, 1)]
+    samples = np.array([*edges, 2**53 + 1, 2**63 - 1, -(2**63)])
+    assert (samples.astype("f8").astype("f4") != samples.astype("f4")).any()
+    signal = store.create("x", dtype="i8", rate=100)
+    signal.append(samples)
+    signal.append_gap(samples=2)
+    signal.append(samples)
+    gap = samples[-1] if fill == "ffill" else fill
+    wanted = np.concatenate([samples.astype(dtype), np.array([gap] * 2).astype(dtype), samples.astype(dtype)])
+    for counts in (False, True):
+        read = signal.values(fill, dtype=dtype, counts=counts)
+        assert read.dtype == np.dtype(dtype)
+        np.testing.assert_array_equal(read, wanted)
+        if np.dtype(dtype).isnative:
+            out = np.zeros(len(wanted), dtype)
+            np.testing.assert_array_equal(signal.values(fill, out=out, counts=counts), wanted)
 
 
 def test_large_integers_stay_exact(store: iso.Store) -> None:
@@ -151,7 +170,7 @@ def test_fills_in_words(counted: iso.Signal) -> None:
     np.testing.assert_array_equal(counted[1:4].values("ffill"), [0, 0.5, 0.5])
     np.testing.assert_array_equal(counted[1:4].values("interpolate"), [0, 0.5, np.nan])
     with pytest.raises(
-        iso.GapError, match=r'fill="ffill" has no sample before a gap, and int16 has no NaN.*1 samples at index 4'
+        iso.GapError, match=r'fill="ffill" has no sample before a gap, and int16 has no NaN.*1 sample at index 4'
     ):
         counted[4:7].values("ffill", counts=True)
     with pytest.raises(iso.GapError, match="2 samples at index 3"):
@@ -163,8 +182,6 @@ def test_fills_in_words(counted: iso.Signal) -> None:
         assert as_float.dtype == np.dtype(dtype)
     np.testing.assert_allclose(counted.values("interpolate", dtype="f8", counts=True)[3:5], [-2 / 3, -1 / 3])
     np.testing.assert_array_equal(counted.values(7, dtype="i4", counts=True)[2:6], [-1, 7, 7, 0])
-    with pytest.raises(iso.OptionError, match="read as int16"):
-        counted.values(70_000, dtype="i4", counts=True)
     with pytest.raises(iso.OptionError, match=r"interpolate.*int16"):
         counted.values("interpolate", counts=True)
     for fill in ("bfill", [1, 2], object(), "nan"):
@@ -175,6 +192,58 @@ def test_fills_in_words(counted: iso.Signal) -> None:
             counted.values(fill, counts=True)
     with pytest.raises(iso.OptionError, match="cannot hold"):
         counted.values(1j)
+
+
+@pytest.mark.parametrize(
+    ("fill", "dtype"),
+    [
+        (-99_999, "i4"), (70_000, "u4"), (2**63 - 1, "i8"), (2**64 - 1, "u8"), (np.int64(-(2**63)), "i8"),
+        (1e300, "f8"), (np.longdouble(2) ** -1070, np.longdouble), (0.1, np.longdouble), (65_504, "f2"), (1e300, "c16"),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("counts", [False, True])
+def test_a_fill_need_only_fit_the_result(store: iso.Store, fill: Any, dtype: Any, counts: bool) -> None:
+    signal = store.create("x", dtype="i2", rate=100)
+    signal.append(np.array([1, 2], "i2"))
+    signal.append_gap(samples=2)
+    signal.append(np.array([3], "i2"))
+    wanted = np.array([1, 2, fill, fill, 3], dtype)
+    np.testing.assert_array_equal(signal.values(fill, dtype=dtype, counts=counts), wanted)
+    out = np.zeros(5, dtype)
+    np.testing.assert_array_equal(signal.values(fill, out=out, counts=counts), wanted)
+
+
+def test_what_a_result_cannot_hold_fills_nothing(counted: iso.Signal) -> None:
+    for fill, dtype in (
+        (-1, "u4"), (2**31, "i4"), (2**64, "u8"), (70_000, "f2"), (2, "?"), (Fraction(1, 3), "i4"),
+        (Decimal("0.5"), "i8"), (Decimal("1e400"), "f8"), (10**400, "f8"), (Decimal("1e999999"), "i8"),
+    ):  # fmt: skip
+        with pytest.raises(iso.OptionError, match=rf"fill=.* is refused: {np.dtype(dtype)} cannot hold it"):
+            counted.values(fill, dtype=dtype)
+
+
+def test_fractions_and_decimals_fill(counted: iso.Signal) -> None:
+    for fill, dtype in (
+        (Fraction(3, 2), "f8"), (Fraction(1, 3), "f4"), (Decimal("0.1"), "f8"), (Decimal("-0.25"), "c16"),
+        (Fraction(6, 2), "i4"), (Decimal("7"), "i8"), (Fraction(2**62 + 1), "i8"),
+    ):  # fmt: skip
+        filled = counted.values(fill, dtype=dtype)[3]
+        assert filled == (np.dtype(dtype).type(float(fill)) if np.dtype(dtype).kind in "fc" else int(fill))
+
+
+def test_real_samples_take_no_complex_fill(counted: iso.Signal) -> None:
+    for dtype in ("c8", "c16"):
+        for fill in (1j, np.complex64(2), complex(1, 0)):
+            with pytest.raises(iso.OptionError, match=r"fill=.* is refused, since the samples are real; give a real"):
+                counted.values(fill, dtype=dtype)
+        np.testing.assert_array_equal(counted.values(2, dtype=dtype), np.nan_to_num(EXPECTED, nan=2).astype(dtype))
+        assert counted.values(dtype=dtype)[3].imag == 0
+
+
+def test_an_imaginary_part_is_named(store: iso.Store) -> None:
+    signal = store.create("x", dtype="f4", rate=100)
+    with pytest.raises(iso.StoreError, match=r"its imaginary part is 2\.0, not 0\); choose a complex dtype, or take"):
+        signal.append(np.array([1, 1 + 2j]), cast=True)
 
 
 def test_nothing_is_carried_across_a_clock_step(store: iso.Store) -> None:
@@ -255,7 +324,8 @@ def test_a_worker_process_reads_the_same(counted: iso.Signal) -> None:
     one = Input(about, shared)
     for options in (
         {}, {"fill": -1}, {"fill": "ffill"}, {"fill": "interpolate"}, {"fill": 7, "counts": True}, {"dtype": "f4"},
-        {"fill": "ffill", "dtype": "i4"}, {"fill": "ffill", "counts": True},
+        {"fill": "ffill", "dtype": "i4"}, {"fill": "ffill", "counts": True}, {"fill": -99_999, "dtype": "i4"},
+        {"fill": 3, "dtype": "c8"},
     ):  # fmt: skip
         np.testing.assert_array_equal(one.values(**options), part.values(**options))
         assert one.values(**options).dtype == part.values(**options).dtype

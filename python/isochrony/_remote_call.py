@@ -91,6 +91,7 @@ class Input:
 
     def _read(self, out: npt.NDArray[Any], how: How, value: npt.NDArray[Any] | None, counts: bool) -> None:
         """As `_native.Selection._read`."""
+        counts = counts or self._is_uncalibrated
         for positions, start, segments in self._parts():
             part, filled = out[positions], 0
             for one in [*segments, None]:

@@ -25,6 +25,8 @@ class Source(Protocol):
 
     def __len__(self) -> int: ...
 
+    def mask(self) -> npt.NDArray[np.bool_]: ...
+
     def _read(self, out: Array, how: How, value: Array | None, counts: bool) -> None:
         """Write all indices to an array of a float or complex type, or of integer counts to one of their own type."""
 
@@ -49,25 +51,51 @@ def read_values(
     held = np.dtype(stored)
     exact = np.dtype("c16" if held.kind == "c" else "f8")
     wanted = _wanted(source, held if counts else exact, dtype, out)
-    if held.kind in "biu" and wanted.kind in "biu" and (counts or is_uncalibrated):
-        # From integers to integers nothing is rounded on the way.
-        read, counts = held, True
-    else:
-        read = wanted if wanted in _READ_AS[exact.kind] else exact
-    how, value = _fill(fill, wanted, read)
+    how, value = _fill(fill, wanted, held)
+    counts = counts or is_uncalibrated
+    # From integers to integers nothing is rounded on the way.
+    read = held if counts and held.kind in "biu" and wanted.kind in "biu" else _read_as(wanted, exact)
+    with np.errstate(all="ignore"):
+        first_read = None if value is None else _of_kind(value, read).astype(read)
+        # A value that is lost on the way is written to the gaps of the result, and any other stands there until then.
+        if first_read is None or value is None:
+            is_held = True
+        elif wanted.kind in "biu":
+            is_held = first_read.tolist() == value.tolist()
+        else:
+            is_held = np.array_equal(first_read.astype(wanted), value, equal_nan=True)
     # A dtype that is not read directly takes an array in between.
     array = out if out is not None and read == wanted else _empty(len(source), read)
     try:
-        source._read(array, how, value, counts)
+        source._read(array, how, first_read if is_held else np.zeros(1, read), counts)
     except GapError as error:
         if how != "ffill":
             raise
         why = f'fill="ffill" has no sample before a gap, and {wanted} has no NaN: {error}'
         raise GapError(why) from None
-    if read == wanted:
-        return array
+    if read != wanted:
+        array = _converted(array, wanted, source.name, out)
+    if not is_held:
+        array[~source.mask()] = value
+    if counts and held.kind in "iu" and held.itemsize == 8 and wanted.char in "gG":
+        # float64, by way of which they came, has fewer digits than these integers.
+        whole, mask = _empty(len(source), held), source.mask()
+        source._read(whole, "value", np.zeros(1, held), True)
+        array[mask] = whole[mask]
+    return array
+
+
+def _read_as(wanted: np.dtype[Any], exact: np.dtype[Any]) -> np.dtype[Any]:
+    """The float or complex dtype that is read for a result of another dtype."""
+    here = wanted.newbyteorder("=")
+    if exact.kind == "f" and here == np.dtype("c8"):
+        return np.dtype("f4")
+    return here if here in _READ_AS[exact.kind] else exact
+
+
+def _converted(array: Array, wanted: np.dtype[Any], name: str, out: Array | None) -> Array:
     if wanted.kind in "biu":
-        return cast(array, wanted, f"values of {source.name!r}", out=out)
+        return cast(array, wanted, f"values of {name!r}", out=out)
     with np.errstate(all="ignore"):
         if out is None:
             return array.astype(wanted)
@@ -87,7 +115,7 @@ def _wanted(source: Source, exact: np.dtype[Any], dtype: npt.DTypeLike | None, o
     asked = exact if dtype is None else _number_type(dtype)
     if out is not None:
         _check_out(out, len(source), dtype is not None, asked)
-        asked = _number_type(out.dtype)
+        asked = out.dtype
     if exact.kind == "c" and asked.kind != "c":
         raise OptionError(
             f"values of {source.name!r} are complex, and {asked} is refused, which would lose the imaginary parts; "
@@ -111,7 +139,9 @@ def _check_out(out: Any, length: int, is_stated: bool, dtype: np.dtype[Any]) -> 
     if not isinstance(out, np.ndarray):
         raise OptionError(f"values(out={type(out).__name__}) is refused; give a NumPy array")
     wrong = None
-    if out.shape != (length,):
+    if out.dtype.kind not in "biufc":
+        wrong = f"its dtype is {out.dtype}, which is no type of numbers"
+    elif out.shape != (length,):
         wrong = f"its shape is {out.shape}, and there are {length} values"
     elif is_stated and out.dtype != dtype:
         wrong = f"its dtype is {out.dtype}, and dtype={dtype.name!r} is asked for"
@@ -136,17 +166,16 @@ def _empty(length: int, dtype: np.dtype[Any]) -> Array:
         ) from None
 
 
-def _fill(fill: Any, wanted: np.dtype[Any], read: np.dtype[Any]) -> tuple[How, Array | None]:
-    """How gaps are filled, and the value for it, of the dtype that is read."""
+def _fill(fill: Any, wanted: np.dtype[Any], held: np.dtype[Any]) -> tuple[How, Array | None]:
+    """How gaps are filled, and the value for it, of the dtype of the result."""
     has_nan = wanted.kind in "fc"
-    nan = np.full(1, complex(math.nan, math.nan) if read.kind == "c" else math.nan, read) if has_nan else None
     if fill is None or (isinstance(fill, float) and math.isnan(fill) and not has_nan):
         return "refuse", None
     if isinstance(fill, str):
         if fill == "ffill":
-            return "ffill", nan
+            return "ffill", _of_both_parts(math.nan, wanted, held) if has_nan else None
         if fill == "interpolate" and has_nan:
-            return "interpolate", nan
+            return "interpolate", _of_both_parts(math.nan, wanted, held)
         if fill == "interpolate":
             raise OptionError(
                 f'fill="interpolate" is refused for {wanted}, which cannot hold what lies between two samples; give '
@@ -155,28 +184,48 @@ def _fill(fill: Any, wanted: np.dtype[Any], read: np.dtype[Any]) -> tuple[How, A
     is_number = isinstance(fill, numbers.Number | np.bool_) or (isinstance(fill, np.ndarray) and fill.ndim == 0)
     if not is_number:
         raise OptionError(f'fill={fill!r} is refused; give a number, None, "ffill" or "interpolate"')
-    if wanted.kind == "c" and np.asarray(fill).dtype.kind != "c":
-        fill = complex(fill, fill)
-    value = _exactly(fill, wanted)
-    with np.errstate(all="ignore"):
-        first_read = value.astype(read)
-        if not has_nan and first_read.astype(wanted).tolist() != value.tolist():
-            raise OptionError(
-                f"fill={fill!r} is refused: samples are read as {read}, which cannot hold it; give a smaller one"
-            )
-    return "value", first_read
+    is_complex = np.asarray(fill).dtype.kind == "c"
+    if is_complex and wanted.kind == "c" and held.kind != "c":
+        raise OptionError(f"fill={fill!r} is refused, since the samples are real; give a real number")
+    if wanted.kind == "c" and not is_complex:
+        return "value", _of_both_parts(fill, wanted, held)
+    return "value", _exactly(fill, wanted, wanted)
 
 
-def _exactly(fill: Any, dtype: np.dtype[Any]) -> Array:
-    """One value of a dtype; to a float it may be rounded, as any value."""
+def _of_both_parts(fill: Any, wanted: np.dtype[Any], held: np.dtype[Any]) -> Array:
+    """A real number; of complex samples in both parts."""
+    value = np.zeros(1, wanted)
+    value.real = _exactly(fill, value.real.dtype, wanted)
+    if held.kind == "c":
+        value.imag = value.real
+    return value
+
+
+def _exactly(fill: Any, dtype: np.dtype[Any], wanted: np.dtype[Any]) -> Array:
+    """One value of a dtype, for a result of another; to a float it may be rounded, as any value."""
     given = np.asarray([fill])
-    if given.dtype.kind in "biuf" or given.dtype.kind == dtype.kind == "c":
+    number = _of_numpy(given) if given.dtype.kind == "O" else given
+    if number.dtype.kind in "biuf" or number.dtype.kind == dtype.kind == "c":
         with np.errstate(all="ignore"):
-            value: Array = given.astype(dtype)
+            value: Array = number.astype(dtype)
         is_whole = dtype.kind in "biu"
-        if value.tolist() == given.tolist() if is_whole else np.isinf(value).any() == np.isinf(given).any():
+        if value.tolist() == given.tolist() if is_whole else np.isinf(value).any() == np.isinf(number).any():
             return value
-    raise OptionError(f"fill={fill!r} is refused: {dtype} cannot hold it; give a value that it has, or another dtype=")
+    raise OptionError(f"fill={fill!r} is refused: {wanted} cannot hold it; give a value that it has, or another dtype=")
+
+
+def _of_numpy(given: Array) -> Array:
+    """What NumPy keeps as an object, such as a Fraction, as a number of its own; to a float it is rounded."""
+    fill = given[0]
+    try:
+        number = float(fill)
+        # A Decimal beyond the range of floats becomes infinite. Its whole part may have a thousand million digits.
+        if math.isinf(number) and fill != number:
+            return given
+        is_whole = -(2.0**63) <= number < 2.0**64 and int(fill) == fill
+        return np.asarray([int(fill) if is_whole else number])
+    except (TypeError, ValueError, OverflowError):
+        return given
 
 
 def cast(array: Array, dtype: np.dtype[Any], what: str, *, out: Array | None = None, first: int = 0) -> Array:
@@ -206,9 +255,9 @@ def cast(array: Array, dtype: np.dtype[Any], what: str, *, out: Array | None = N
         bad = _unfit(part, dtype)
         if bad.any():
             at = int(np.argmax(bad))
+            why, mend = _reason(part[at], dtype)
             raise StoreValueError(
-                f"{what}: {part[at]} at position {first + start + at} does not fit {dtype} "
-                f"({_holds(dtype)}); choose a wider dtype, or scale, clip or drop such values first"
+                f"{what}: {part[at]} at position {first + start + at} does not fit {dtype} ({why}); {mend}"
             )
         with np.errstate(all="ignore"):
             is_rounded = part.dtype.kind in "fc" and dtype.kind in "biu"
@@ -251,13 +300,17 @@ def _unfit(part: Array, dtype: np.dtype[Any]) -> npt.NDArray[np.bool_]:
     return bad
 
 
-def _holds(dtype: np.dtype[Any]) -> str:
+def _reason(number: Any, dtype: np.dtype[Any]) -> tuple[str, str]:
+    """Why a number does not fit a dtype, and what to do."""
+    if dtype.kind != "c" and number.imag != 0:
+        return f"its imaginary part is {number.imag}, not 0", "choose a complex dtype, or take .real first"
+    mend = "choose a wider dtype, or scale, clip or drop such values first"
     if dtype.kind == "b":
-        return "it holds 0 and 1"
+        return "it holds 0 and 1", mend
     if dtype.kind in "iu":
         limits = np.iinfo(dtype)
-        return f"it holds whole numbers from {limits.min} to {limits.max}"
-    return f"it holds numbers up to {np.finfo(dtype).max:.4g}"
+        return f"it holds whole numbers from {limits.min} to {limits.max}", mend
+    return f"it holds numbers up to {np.finfo(dtype).max:.4g}", mend
 
 
 def fill_gap(array: Array, gap: slice, how: How, value: Array | None) -> bool:

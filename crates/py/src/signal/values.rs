@@ -103,8 +103,33 @@ impl Selection {
     }
 }
 
-#[pymethods]
-impl Selection {
+/// The method `values` of a class, of whose objects a function makes selections.
+macro_rules! values_method {
+    ($(#[$doc:meta])* $class:ty, $selection:ident) => {
+        #[pymethods]
+        impl $class {
+            $(#[$doc])*
+            #[pyo3(signature = (fill=FillArg(None), *, dtype=None, out=None, counts=false))]
+            fn values<'py>(
+                slf: &Bound<'py, Self>,
+                fill: FillArg<'py>,
+                dtype: Option<&Bound<'py, PyAny>>,
+                out: Option<&Bound<'py, PyAny>>,
+                counts: bool,
+            ) -> Result<Bound<'py, PyAny>> {
+                let request = Request {
+                    fill,
+                    dtype,
+                    out,
+                    counts,
+                };
+                request.read(&$selection(slf)?)
+            }
+        }
+    };
+}
+
+values_method! {
     /// One value per selected index, gaps included, in one array. Time between runs takes no space.
     ///
     /// Parameters:
@@ -113,8 +138,8 @@ impl Selection {
     ///         "interpolate": a straight line from the sample before the gap to the one behind it. Neither looks across
     ///         a clock step or outside the selection: a gap at an end of those is NaN, of integers an error. Default:
     ///         NaN; of an integer dtype, which has none, a gap is an error.
-    ///     dtype: of the result, any of NumPy's real ones, of complex samples a complex one; default: float64
-    ///         (complex128). Rounded to the nearest, ties to even; what an integer dtype cannot hold is an error.
+    ///     dtype: of the result: a bool, integer, float or complex dtype, of complex samples a complex one; default:
+    ///         float64 (complex128). Rounded to the nearest, ties to even; what an integer dtype cannot hold is an error.
     ///     out: a 1-D array of that many elements to write to, contiguous and in native byte order; its dtype is that of
     ///         the result. After an error or Ctrl-C its content is undefined.
     ///     counts: the samples as stored, by default in the signal's dtype, instead of values in its unit.
@@ -139,26 +164,26 @@ impl Selection {
     /// array([1., 2., 3., 4.], dtype=float32)
     /// >>> signal[:].values(-1, counts=True)
     /// array([ 2,  4, -1,  8], dtype=int16)
-    #[pyo3(
-        signature = (fill=FillArg(None), *, dtype=None, out=None, counts=false),
-        text_signature = "(fill=nan, *, dtype=None, out=None, counts=False)"
-    )]
-    fn values<'py>(
-        slf: &Bound<'py, Self>,
-        fill: FillArg<'py>,
-        dtype: Option<&Bound<'py, PyAny>>,
-        out: Option<&Bound<'py, PyAny>>,
-        counts: bool,
-    ) -> Result<Bound<'py, PyAny>> {
-        let request = Request {
-            fill,
-            dtype,
-            out,
-            counts,
-        };
-        request.read(slf)
-    }
+    Selection, same_selection
+}
 
+values_method! {
+    /// All samples in one array; `Selection.values` has the parameters and errors.
+    Signal, whole_selection
+}
+
+fn same_selection<'py>(selection: &Bound<'py, Selection>) -> Result<Bound<'py, Selection>> {
+    Ok(selection.clone())
+}
+
+fn whole_selection<'py>(signal: &Bound<'py, Signal>) -> Result<Bound<'py, Selection>> {
+    let py = signal.py();
+    let all = signal.get().pick(py, None, Default::default())?;
+    Ok(Bound::new(py, all)?)
+}
+
+#[pymethods]
+impl Selection {
     /// Writes values, or counts, to an array that `isochrony.values` has checked.
     ///
     /// `value`: one element of the array's dtype: for "value", and for "ffill" and "interpolate" at edges. None: a gap
@@ -199,34 +224,6 @@ impl Selection {
             };
         }
         read_floats!(F32 => f32, F64 => f64, C64 => Complex32, C128 => Complex64)
-    }
-}
-
-#[pymethods]
-impl Signal {
-    /// All samples in one array; `Selection.values` has the parameters and errors.
-    #[pyo3(
-        signature = (fill=FillArg(None), *, dtype=None, out=None, counts=false),
-        text_signature = "(fill=nan, *, dtype=None, out=None, counts=False)"
-    )]
-    fn values<'py>(
-        slf: &Bound<'py, Self>,
-        fill: FillArg<'py>,
-        dtype: Option<&Bound<'py, PyAny>>,
-        out: Option<&Bound<'py, PyAny>>,
-        counts: bool,
-    ) -> Result<Bound<'py, PyAny>> {
-        let py = slf.py();
-        let request = Request {
-            fill,
-            dtype,
-            out,
-            counts,
-        };
-        request.read(&Bound::new(
-            py,
-            slf.get().pick(py, None, Default::default())?,
-        )?)
     }
 }
 
