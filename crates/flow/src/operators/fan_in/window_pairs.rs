@@ -96,10 +96,19 @@ impl WindowPairs {
             return Err(wrong(&Item::Taken));
         };
         let width = self.windows[0].len();
-        if first.width() != width || second.width() != width || first.count() != second.count() {
+        for frames in [first, second] {
+            if frames.width() != width {
+                return Err(OpErrorKind::ShortWindow {
+                    got: frames.width(),
+                    width,
+                }
+                .into());
+            }
+        }
+        if first.count() != second.count() {
             return Err(OpErrorKind::WrongItem {
-                expected: "as many windows of equal length (rewindow with tail=\"drop\")",
-                got: "others",
+                expected: "as many windows",
+                got: "fewer",
             }
             .into());
         }

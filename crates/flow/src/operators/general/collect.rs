@@ -21,7 +21,7 @@ operator! {
     /// delay.
     ///
     /// # Errors
-    /// None.
+    /// A short last window among longer ones.
     pub struct Collect = "collect" (Inputs::Exactly(1)) {}
     state {
         gathered: Option<PlanOutput>,
@@ -106,6 +106,14 @@ impl Operator for Collect {
                 }
             }
             (Some(PlanOutput::Array(array)), Item::Frames(frames)) => {
+                let width = array.shape.get(1).map_or(0, |&width| width as usize);
+                if frames.width() != width {
+                    return Err(OpErrorKind::ShortWindow {
+                        got: frames.width(),
+                        width,
+                    }
+                    .into());
+                }
                 let size = frames.dtype().size();
                 let bytes = frames.buffer().bytes();
                 if frames.width() == frames.stride() {

@@ -107,18 +107,29 @@ impl Operator for Map {
         if !self.aligned_items.is_complete(port, item)? {
             return Ok(Next::Consumed);
         }
+        let others = self.aligned_items.others();
+        let widths = std::iter::once(&*item)
+            .chain(others)
+            .filter_map(|item| match item {
+                Item::Frames(frames) => Some(frames.width()),
+                _ => None,
+            });
+        let width = match self.width {
+            1 => 1,
+            // Less of a short last window.
+            most => widths.max().unwrap_or(most),
+        };
         let values = match &*item {
-            Item::Frames(frames) => frames.count() as usize * self.width,
+            Item::Frames(frames) => frames.count() as usize * width,
             other => other.samples() as usize,
         };
         let mut block = out.alloc(dtype, values)?;
-        let others = self.aligned_items.others();
         self.compiled
             .run_items(std::iter::once(&*item).chain(others), block.bytes_mut())?;
         let values = out.seal(block);
         *item = match &*item {
             Item::Frames(frames) => {
-                let rows = frames.with_rows(values, dtype, self.width, stream);
+                let rows = frames.with_rows(values, dtype, width, stream);
                 let Some(rows) = rows else {
                     return Err(OpErrorKind::WrongItem {
                         expected: "a row for each window",

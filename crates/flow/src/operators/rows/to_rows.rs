@@ -58,6 +58,13 @@ struct Column {
 
 impl Column {
     fn add(&mut self, frames: &Frames) -> Result<(), OpError> {
+        if let Some(width) = self.width.filter(|&width| width != frames.width()) {
+            return Err(OpErrorKind::ShortWindow {
+                got: frames.width(),
+                width,
+            }
+            .into());
+        }
         let row = self.width.unwrap_or(1) * self.dtype.size();
         let before = self.values.len();
         self.values

@@ -235,9 +235,9 @@ impl RowProcessor {
             .into());
         };
         if frames.width() != bound.window {
-            return Err(OpErrorKind::WrongItem {
-                expected: "windows of equal length (rewindow with tail=\"drop\")",
-                got: "a short last window",
+            return Err(OpErrorKind::ShortWindow {
+                got: frames.width(),
+                width: bound.window,
             }
             .into());
         }

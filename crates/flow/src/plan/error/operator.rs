@@ -32,6 +32,18 @@ pub enum OpErrorKind {
         /// The item.
         got: &'static str,
     },
+    /// A short window, as `tail="keep"` leaves, where all must have the same number of values.
+    #[error(
+        "a short window of {got} values, where all others have {width}, as rewindow(tail=\"keep\") keeps the last one of a \
+         gap-free range; use tail=\"drop\", or what takes windows of any length: blocks(), each(...), stats(...), or \
+         rows(...) and map(...) of one value a window"
+    )]
+    ShortWindow {
+        /// Values of the window.
+        got: usize,
+        /// Values of all others.
+        width: usize,
+    },
     /// An operator in step did not forward an item unchanged.
     #[error(
         "this operator, or one in step before it, {did} although it declares in_step(); forward every item unchanged, or \
@@ -165,6 +177,7 @@ impl OpError {
             OpErrorKind::Segment(error) => error.code(),
             OpErrorKind::Expression(error) => error.code(),
             OpErrorKind::WrongItem { .. } => "wrong_item",
+            OpErrorKind::ShortWindow { .. } => "short_window",
             OpErrorKind::OutOfStep { .. } => "out_of_step",
             OpErrorKind::NoThread => "no_thread",
             OpErrorKind::MemoryCap { .. } => "memory_cap",

@@ -199,8 +199,15 @@ impl BatchEncoder {
         if self.calibrates {
             samples = samples.to_physical()?;
         }
-        if (samples.dtype(), frames.width()) != (dtype, width) {
-            // A shorter last window does not fit into a column of fixed-size lists.
+        if frames.width() != width {
+            // A column of fixed-size lists has no room for it.
+            return Err(OpErrorKind::ShortWindow {
+                got: frames.width(),
+                width,
+            }
+            .into());
+        }
+        if samples.dtype() != dtype {
             return Err(wrong());
         }
         let (row, stride) = (width * dtype.size(), frames.stride() * dtype.size());
@@ -224,8 +231,8 @@ impl BatchEncoder {
 
 fn wrong() -> OpError {
     OpErrorKind::WrongItem {
-        expected: "windows of equal length (rewindow with tail=\"drop\")",
-        got: "others",
+        expected: "what the file's columns are made for",
+        got: "another",
     }
     .into()
 }

@@ -118,10 +118,17 @@ impl PacketCopies {
             .into());
         };
         let start = frames.start();
-        if frames.width() != self.bytes || frames.values::<u8>().is_none() {
+        if frames.width() != self.bytes {
+            return Err(OpErrorKind::ShortWindow {
+                got: frames.width(),
+                width: self.bytes,
+            }
+            .into());
+        }
+        if frames.values::<u8>().is_none() {
             return Err(OpErrorKind::WrongItem {
-                expected: "whole packets (rewindow with tail=\"drop\")",
-                got: "others",
+                expected: "packets of bytes",
+                got: "values of another dtype",
             }
             .into());
         }
