@@ -76,12 +76,40 @@ def _written_length(step: str, value: object) -> str | None:
     # Of pandas: its base class has no nanoseconds.
     duration = value.to_timedelta64() if hasattr(value, "to_timedelta64") else value
     if isinstance(duration, np.timedelta64):
-        if np.isnat(duration):
-            raise OptionError(f'{step}{value!r} is refused; give a length such as "125ms"')
-        return f"{duration.astype('timedelta64[ns]').astype(np.int64)}ns"
+        return _of_timedelta64(step, duration)
     if isinstance(duration, timedelta):
         return f"{duration // timedelta(microseconds=1)}us"
     return None
+
+
+#: By NumPy's unit: how many of which unit of ours.
+_TIMEDELTA_UNITS = {
+    "W": (604_800, "s"),
+    "D": (86_400, "s"),
+    "h": (3_600, "s"),
+    "m": (60, "s"),
+    "s": (1, "s"),
+    "ms": (1, "ms"),
+    "us": (1, "us"),
+    "ns": (1, "ns"),
+    "ps": (1, "e-3ns"),
+    "fs": (1, "e-6ns"),
+    "as": (1, "e-9ns"),
+}
+
+
+def _of_timedelta64(step: str, duration: np.timedelta64) -> str:
+    name, multiple = np.datetime_data(duration.dtype)
+    why = ""
+    if name == "generic":
+        why = ", since it has no unit"
+    elif name not in _TIMEDELTA_UNITS:
+        why = f", since a {'month' if name == 'M' else 'year'} is no fixed time"
+    if np.isnat(duration) or why:
+        raise OptionError(f'{step}{duration!r} is refused{why}; give a length such as "125ms"')
+    times, unit = _TIMEDELTA_UNITS[name]
+    # Of Python, which have no end.
+    return f"{int(duration.astype(np.int64)) * multiple * times}{unit}"
 
 
 def whole_list(step: str, value: object, unit: str, least: int | None) -> list[int]:

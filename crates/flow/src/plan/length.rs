@@ -17,14 +17,13 @@ use crate::{Declaration, PlanError, PortType};
 pub(super) const EXAMPLES: &str = r#"text such as "125ms" or "512 samples""#;
 
 /// Units of time: powers of ten of a second, and whole seconds.
-const UNITS: [(&str, i32, u64); 9] = [
+const UNITS: [(&str, i32, u64); 8] = [
     ("ns", -9, 1),
     ("us", -6, 1),
     ("µs", -6, 1),
     ("μs", -6, 1),
     ("ms", -3, 1),
     ("s", 0, 1),
-    ("m", 0, 60),
     ("min", 0, 60),
     ("h", 0, 3600),
 ];
@@ -94,13 +93,26 @@ impl fmt::Display for Length {
 #[error("no length; write {EXAMPLES}")]
 pub struct LengthError;
 
+/// The number of a length, and its unit.
+fn split(text: &str) -> (&str, &str) {
+    let number = text.trim_end_matches(char::is_alphabetic);
+    (number.trim_end(), &text[number.len()..])
+}
+
+/// What to write instead of a unit of several meanings, to be put behind what is legal.
+pub(super) fn hint(value: &Value) -> &'static str {
+    match value.as_str().map(|text| split(text.trim()).1) {
+        Some("m") => "; for minutes write \"min\"",
+        _ => "",
+    }
+}
+
 impl FromStr for Length {
     type Err = LengthError;
 
     fn from_str(text: &str) -> Result<Self, LengthError> {
         let text = text.trim();
-        let number = text.trim_end_matches(char::is_alphabetic);
-        let (number, unit) = (number.trim_end(), &text[number.len()..]);
+        let (number, unit) = split(text);
         if matches!(unit, "samples" | "sample") {
             let digits = number.bytes().all(|byte| byte.is_ascii_digit());
             let count = number.parse().ok().filter(|_| digits);
@@ -259,7 +271,7 @@ mod tests {
             ("3µs", 3e-6),
             ("7ns", 7e-9),
             ("1min", 60.0),
-            ("1.5m", 90.0),
+            ("1.5min", 90.0),
             ("0.1h", 360.0),
             ("1e-05s", 1e-5),
             ("2.s", 2.0),
@@ -293,6 +305,8 @@ mod tests {
             "s",
             "-1s",
             "1 parsec",
+            // Minutes, metres or months.
+            "1.5m",
             "1e400s",
             "1.2.3s",
             "0x5s",

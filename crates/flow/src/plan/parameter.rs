@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde_json::Value;
 
-use super::length::{EXAMPLES, Length};
+use super::length::{EXAMPLES, Length, hint};
 use crate::PlanError;
 
 /// The unit of a parameter.
@@ -261,11 +261,20 @@ impl Param {
         if fits && in_range && chosen {
             return Ok(());
         }
+        let wrong = match value {
+            // The first of a list that is no choice: the others may be legal.
+            Value::Array(values) if fits && in_range => values.iter().find(|value| !known(value)),
+            _ => None,
+        };
+        let hint = match self.unit.is_length() {
+            true => hint(value),
+            false => "",
+        };
         Err(PlanError::Parameter {
             operator,
             parameter: self.name,
-            got: value.to_string(),
-            legal: self.legal(),
+            got: wrong.unwrap_or(value).to_string(),
+            legal: self.legal() + hint,
         })
     }
 }
