@@ -104,6 +104,8 @@ class TestAsASignal:
         assert level.gaps.tolist() == [[40, 18]]
         with pytest.raises(iso.GapError, match="18 buckets at index 40"):
             np.asarray(level[:])
+        with pytest.raises(iso.GapError, match="a gap of 1 bucket at index 57"):
+            np.asarray(level[57:60])
         with pytest.raises(iso.GapError):
             level[45]
         assert np.isnan(level[38:60].values()[2:20]).all()

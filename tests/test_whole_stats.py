@@ -1,5 +1,6 @@
 """Statistics of whole signals, selections and runs, against NumPy over the samples themselves."""
 
+import re
 from typing import Any
 
 import hypothesis.strategies as st
@@ -137,6 +138,21 @@ def test_a_row_for_each_run(store: iso.Store) -> None:
     assert table.units == {}
 
 
+def test_names_that_are_none_are_named() -> None:
+    windows = iso.scan(np.arange(6), rate=100).rewindow(3)
+    legal = "must be one of min, max, count, mean, std, var, rms"
+    for names, wrong in ((("median",), '"median"'), (("max", "MIN"), '"MIN"'), (("mean", "", "p95"), '""')):
+        with pytest.raises(iso.PlanError, match=rf"^stats: names={re.escape(wrong)} {legal}"):
+            windows.stats(*names)
+    with pytest.raises(iso.PlanError, match=r'names="min" twice must be one or more of min.*each once'):
+        windows.stats("min", "min")
+    with pytest.raises(iso.PlanError, match=r"names=\[\] must be one or more of min"):
+        windows.stats()
+    for name in (["min", "max"], np.max, 3, None):
+        with pytest.raises(iso.OptionError, match=r"stats names=.* is refused; give names, each a text of its own"):
+            windows.stats(name)  # type: ignore[arg-type]
+
+
 def test_extremes_come_from_the_stored_views(store: iso.Store) -> None:
     signal = store.create("x", dtype="i2", rate=100, unit="V")
     signal.append(np.arange(500_000, dtype="i4").astype("i2"))
@@ -149,6 +165,7 @@ def test_extremes_come_from_the_stored_views(store: iso.Store) -> None:
     assert (table["min"][0], table["max"][0], table["count"][0]) == (-(1 << 15), (1 << 15) - 1, 500_000)
     assert table.units == {"min": "V", "max": "V"}
     # Sums of floats depend on their order: not from the views.
+    assert "scan in order: it is read from stored views" in plan.explain()
     assert "stored views" not in iso.scan(signal).stats("min", "mean").explain()
     assert "stored views" not in iso.scan(signal).map(lambda s: s + 1).stats("min").explain()
 
@@ -159,7 +176,7 @@ def test_samples_of_arrays_and_behind_operators() -> None:
     np.testing.assert_allclose((table["mean"][0], table["std"][0]), (x.mean(), x.std()), rtol=1e-12)
     doubled = iso.scan(x, rate=100).map(lambda s: 2 * s).stats("max").collect()
     assert doubled["max"][0] == 2 * x.max()
-    with pytest.raises(iso.PlanError, match='stats: per="run" of windows must be left out'):
+    with pytest.raises(iso.PlanError, match=r'stats needs samples for per="run" but.*leave out per='):
         iso.scan(x, rate=100).rewindow(10).stats("mean", per="run")
     with pytest.raises(iso.PlanError, match="windows or samples"):
         iso.scan(x, rate=100).count().stats("mean")

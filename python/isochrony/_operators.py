@@ -1126,7 +1126,9 @@ class GeneratedOperators(Chain):
              0    6    0   2.5
         [1 rows]
         """
-        return self._then("stats", names=[*names], per=_options.choice("per", per, ("all", "run")))
+        return self._then(
+            "stats", names=_options.names("stats names=", names), per=_options.choice("per", per, ("all", "run"))
+        )
 
     def taper(self, taper: Taper = "hann", *, symmetric: bool = False) -> Self:
         """Multiply the samples of every window by a taper.

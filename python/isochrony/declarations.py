@@ -348,4 +348,4 @@ def _conversion(operator: str, param: Mapping[str, Any]) -> Iterator[str]:
     elif kind == "bool":
         yield f'_options.flag("{name}", {name})'
     else:
-        yield f"[*{name}]"
+        yield f"_options.names({asked})"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import operator
 import re
+from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any, TypeAlias
 
@@ -23,6 +24,7 @@ __all__ = [
     "is_auto",
     "length",
     "length_in_seconds",
+    "names",
     "number",
     "sample_dtype",
     "seconds",
@@ -163,6 +165,14 @@ def finite_or_list(step: str, value: object, unit: str) -> float | list[float]:
     except TypeError:
         return finite(step, value, unit)
     return [finite(step, one, unit) for one in several]
+
+
+def names(step: str, values: Sequence[object]) -> list[str]:
+    """Names that were given one by one, or `OptionError`."""
+    for value in values:
+        if not isinstance(value, str):
+            raise OptionError(f"{step}{value!r} is refused; give names, each a text of its own")
+    return [str(value) for value in values]
 
 
 def text(step: str, value: object, what: str) -> str:

@@ -119,7 +119,8 @@ pub enum StoreError {
     },
     /// One contiguous array was asked for, but the selection covers a gap.
     #[error(
-        "the selection from signal {signal:?} covers a gap of {length} samples at index {start}{civil}; iterate over its segments, or ask for values with a fill"
+        "the selection from signal {signal:?} covers a gap of {length} sample{} at index {start}{civil}; iterate over its segments, or ask for values with a fill",
+        if *length == 1 { "" } else { "s" }
     )]
     GapInSelection {
         signal: String,

@@ -75,13 +75,17 @@ impl<'a> SubgraphBuilder<'a> {
     }
 
     pub(super) fn grow(mut self) -> Self {
-        let again = |one: &SubgraphNode| {
-            let recording = self.graph.nodes[one.node].op.recording();
-            recording.is_some_and(|recording| recording.0.is_splittable())
-        };
-        match self.nodes.iter().all(again) {
-            true => self.add_reachable(),
-            false => self.reasons = vec!["it can be read only once".into()],
+        let recordings = self
+            .nodes
+            .iter()
+            .map(|one| self.graph.nodes[one.node].op.recording());
+        let whole = recordings.flatten().find(|one| !one.0.is_splittable());
+        match whole {
+            None => self.add_reachable(),
+            Some(one) if one.0.stored().is_some() => {
+                self.reasons = vec!["it is read from stored views, which takes little time".into()];
+            }
+            Some(_) => self.reasons = vec!["it can be read only once".into()],
         }
         self
     }

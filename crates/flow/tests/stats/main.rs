@@ -211,7 +211,7 @@ fn refuses_what_cannot_be_meant() {
         (
             windows.stats([]).unwrap_err(),
             "parameter",
-            &["stats", "none", "min"][..],
+            &["stats", "names=[]", "min"][..],
         ),
         (
             windows.stats([Stat::Min, Stat::Min]).unwrap_err(),

@@ -133,10 +133,11 @@ impl LevelSelection {
             .flat_map(|part| self.level.gaps(part.clone()));
         if let Some(gap) = gaps.next() {
             let message = format!(
-                "the selection from level {} of signal {:?} covers a gap of {} buckets at index {}; ask for values(fill=...)",
+                "the selection from level {} of signal {:?} covers a gap of {} bucket{} at index {}; ask for values(fill=...)",
                 self.level.bucket(),
                 self.level.signal().name(),
                 gap.length,
+                if gap.length == 1 { "" } else { "s" },
                 gap.start
             );
             return Err(PackageError::new("GapError", "gap_in_selection", message).into());

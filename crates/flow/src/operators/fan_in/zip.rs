@@ -29,6 +29,9 @@ operator! {
     state {}
 }
 
+const TIMEBASE_HINT: &str = "equal indices are equal times only of one timebase: align() one of them to the other, or give \
+                             scans of arrays the same start= and rate=";
+
 /// Checks that inputs are samples, or equal windows, of one timebase, so that indices match.
 pub fn one_grid(operator: &'static str, inputs: &[PortType]) -> Result<(), PlanError> {
     let grid = |port: &PortType| match *port {
@@ -45,13 +48,15 @@ pub fn one_grid(operator: &'static str, inputs: &[PortType]) -> Result<(), PlanE
     // Why a port cannot be matched with the first, and the remedy.
     let differs = |port: &PortType| match (first, grid(port)) {
         (Some((a, window, hop)), Some((b, other_window, other_hop))) => {
-            if !same_timebase(a, b) || (window, hop) != (other_window, other_hop) {
-                Some("zip samples with samples or windows with equal windows, of one timebase")
+            if (window, hop) != (other_window, other_hop) {
+                Some("zip samples with samples, or windows with equal windows")
+            } else if !same_timebase(a, b) {
+                Some(TIMEBASE_HINT)
             } else {
                 (!same_grid(a, b)).then_some(RATE_HINT)
             }
         }
-        _ => Some("zip samples with samples or windows with equal windows, of one timebase"),
+        _ => Some("zip samples with samples, or windows with equal windows"),
     };
     for (at, port) in inputs.iter().enumerate() {
         if let Some(mend) = differs(port) {

@@ -193,12 +193,12 @@ impl Operator for Stats {
         };
         let is_whole = matches!(port, PortType::Samples { .. });
         if self.per != "all" && !is_whole {
-            return Err(PlanError::Parameter {
-                operator: "stats",
-                parameter: "per",
-                got: format!("{:?} of windows", self.per),
-                legal: "left out of windows, each of which gives a row".into(),
-            });
+            return Err(wrong_input(
+                "stats",
+                "samples for per=\"run\"",
+                port,
+                "leave out per=, since each window gives a row of its own, or leave out rewindow(...)",
+            ));
         }
         let mut stats = Vec::new();
         for name in &self.names {
@@ -209,7 +209,7 @@ impl Operator for Stats {
             stats.push(stat);
         }
         if stats.is_empty() {
-            return Err(parameter_error("none"));
+            return Err(parameter_error("[]"));
         }
         // Complex samples are calibrated before they are summarised.
         let calibration = match dtype.is_complex() {
