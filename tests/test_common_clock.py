@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -76,10 +78,20 @@ def test_another_clock_is_refused(store: iso.Store) -> None:
         iso.scan(store["slow"], clock=store["left"])
     with pytest.raises(PlanError, match=r"rate=1 and a clock of 48000\.0 Hz"):
         iso.scan(np.zeros(3), rate=1, clock=store["left"])
+    with pytest.raises(PlanError, match=r"rate='44100' and a clock of 48000\.0 Hz"):
+        iso.scan(np.zeros(3), rate="44100", clock=store["left"])
     with pytest.raises(PlanError, match=r"clock= only for a signal"):
         iso.scan(iso.follow(store["left"]), clock=store["left"])  # type: ignore[arg-type]
     with pytest.raises(PlanError, match=r"zip|timebase"):
         iso.scan(store["left"]).zip(iso.scan(store["right"]))
+
+
+@pytest.mark.parametrize("rate", ["48000", "96000/2", "48 kHz", 48_000, (96_000, 2), Fraction(48_000)])
+def test_a_rate_beside_a_clock_is_written_as_any(store: iso.Store, rate: Any) -> None:
+    here, there = iso.scan(np.zeros(3), rate=rate, clock=store["left"]).zip(iso.scan(store["left"]))
+    assert len(here.collect()) == len(there.collect()) == 3
+    with pytest.raises(iso.TimeError, match="rate"):
+        iso.scan(np.zeros(3), rate="fast", clock=store["left"])
 
 
 def test_a_clock_is_a_signal_and_no_selection(store: iso.Store) -> None:

@@ -14,7 +14,6 @@ from .live import Listener
 from .native_errors import OptionError, PlanError
 from .options import flag, index, sample_dtype, whole
 from .plan import Plan
-from .times import rate as rate_as_ratio
 
 if TYPE_CHECKING:
     from ._native import Selection, Signal
@@ -63,6 +62,7 @@ def scan(
     Raises:
         StoreValueError: there is no such `io`.
         PlanError: anything else; `clock` is another clock: its rate differs, or its times, by half a sample or more.
+        TimeError: `rate` is no sample rate, `start` no time.
         OptionError: `segment` is no whole number from 1; `clock` is no signal, `io` or `unit` no text.
 
     >>> import tempfile, numpy as np, isochrony as iso
@@ -104,10 +104,11 @@ def scan(
     if not is_array:
         raise PlanError(f"scan got {type(source).__name__}; give a signal, a selection of one, or an array with rate=")
     if clock is not None:
-        if rate is not None and rate_as_ratio(rate) != rate_as_ratio(clock.rate):
-            raise PlanError(f"scan got rate={rate!r} and a clock of {clock.rate} Hz; leave out rate=")
         index = 0 if start is None else _index(clock, start)
-        return Plan(NativePlan.array(source, clock.rate, unit, samples, clock=clock, index=index))
+        native = NativePlan.array(source, clock.rate if rate is None else rate, unit, samples, clock=clock, index=index)
+        if native.rate != clock.rate.fraction.as_integer_ratio():
+            raise PlanError(f"scan got rate={rate!r} and a clock of {clock.rate} Hz; leave out rate=")
+        return Plan(native)
     if rate is None:
         raise PlanError("scan of an array needs rate= in Hz, such as rate=100, or clock=, a signal that has a rate")
     return Plan(NativePlan.array(source, rate, unit, samples, start=start))
