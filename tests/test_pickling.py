@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import concurrent.futures
 import copy
+import importlib.util
 import multiprocessing
 import pickle
 import shutil
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import cloudpickle
@@ -225,6 +228,20 @@ def test_a_lambda_is_refused_by_pickle_and_taken_by_cloudpickle(store: iso.Store
         pickle.dumps(plan)
     back = pickle.loads(cloudpickle.dumps(plan))
     np.testing.assert_array_equal(back.collect(), plan.collect())
+
+
+def test_a_copy_of_cloudpickle_in_another_package_is_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """joblib and PySpark carry one."""
+    name = "joblib.externals.cloudpickle"
+    for package in ("joblib", "joblib.externals"):
+        monkeypatch.setitem(sys.modules, package, ModuleType(package))
+    spec = importlib.util.spec_from_file_location(name, cloudpickle.cloudpickle.__file__)
+    assert spec is not None and spec.loader is not None
+    carried = importlib.util.module_from_spec(spec)
+    monkeypatch.setitem(sys.modules, name, carried)
+    spec.loader.exec_module(carried)
+    plan = iso.scan(np.arange(6.0), rate=100).rewindow(2).filter(iso.py(lambda rows: rows.max(axis=1) > 2))
+    np.testing.assert_array_equal(pickle.loads(carried.dumps(plan)).collect(), plan.collect())
 
 
 def test_functions_that_came_are_saved_by_their_names(store: iso.Store) -> None:

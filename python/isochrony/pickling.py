@@ -70,7 +70,8 @@ def _is_pickled_by_value() -> bool:
     """Whether it is not `pickle` that pickles, but a library that sends functions by value."""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:
-        if frame.f_globals.get("__name__", "").partition(".")[0] in ("cloudpickle", "dill"):
+        # Some packages carry a copy of it: joblib.externals.cloudpickle, pyspark.cloudpickle.
+        if not {"cloudpickle", "dill"}.isdisjoint(frame.f_globals.get("__name__", "").split(".")):
             return True
         frame = frame.f_back
     return False
