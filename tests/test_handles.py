@@ -72,6 +72,12 @@ def test_a_position_gives_one_value(store: iso.Store) -> None:
     for key in (slice(0, 2), "2020", 1.5, True, None):
         with pytest.raises(TypeError, match=r"selection\.signal\[a:b\]"):
             part[key]  # type: ignore[index]
+    for start in (0, 3):
+        empty = signal[start:start]
+        assert (empty.start_time, empty.end_time, empty.duration) == (None, None, 0)
+        for position in (0, -1):
+            with pytest.raises(IndexError, match=f"position {position} is outside an empty selection of signal"):
+                empty[position]
 
 
 def test_a_position_counts_across_runs(store: iso.Store) -> None:

@@ -15,7 +15,11 @@ use crate::time::{Time, seconds};
 fn extent(selection: &StoreSelection) -> Result<Option<(Time, Time)>> {
     let signal = selection.signal();
     let mut extent: Option<(Time, Time)> = None;
-    for part in selection.parts() {
+    for part in selection
+        .parts()
+        .iter()
+        .filter(|part| !part.range.is_empty())
+    {
         let range = &part.range;
         let start = match signal.time_of(range.start) {
             Err(StoreError::NoCivilTime { .. }) => continue,
@@ -63,12 +67,38 @@ fn not_iterable(what: &str) -> PackageError {
 #[pymethods]
 impl Selection {
     /// Earliest civil time of the selected indices, gaps included; None where none is known, or nothing is selected.
+    ///
+    /// Returns:
+    ///     An `isochrony.Time`, or None. Edges: that of the first index, in a gap too.
+    ///
+    /// Raises:
+    ///     isochrony.StoreError: the clock of the signal cannot be read.
+    ///
+    /// >>> import isochrony as iso, numpy as np, tempfile
+    /// >>> store = iso.open(tempfile.mkdtemp() + "/a.iso", "x")
+    /// >>> signal = store.create("p", dtype="i2", rate=100, start="2026-01-01")
+    /// >>> _ = signal.append(np.zeros(250, "i2"))
+    /// >>> signal[50:150].start_time, signal[3:3].start_time
+    /// (Time('2026-01-01T00:00:00.500Z'), None)
     #[getter]
     fn start_time(&self) -> Result<Option<Time>> {
         Ok(extent(&self.selection)?.map(|(start, _)| start))
     }
 
     /// Civil time at which the latest of the selected samples ends; None where `start_time` is.
+    ///
+    /// Returns:
+    ///     An `isochrony.Time`, or None. Edges: one sample period after the last index, in a gap too.
+    ///
+    /// Raises:
+    ///     isochrony.StoreError: the clock of the signal cannot be read.
+    ///
+    /// >>> import isochrony as iso, numpy as np, tempfile
+    /// >>> store = iso.open(tempfile.mkdtemp() + "/a.iso", "x")
+    /// >>> signal = store.create("p", dtype="i2", rate=100, start="2026-01-01")
+    /// >>> _ = signal.append(np.zeros(250, "i2"))
+    /// >>> signal[50:150].end_time
+    /// Time('2026-01-01T00:00:01.500Z')
     #[getter]
     fn end_time(&self) -> Result<Option<Time>> {
         Ok(extent(&self.selection)?.map(|(_, end)| end))
@@ -76,12 +106,40 @@ impl Selection {
 
     /// Seconds from `start_time` to `end_time`, gaps included, a `fractions.Fraction`; where civil time is unknown, those
     /// that the selected indices take at the nominal rate.
+    ///
+    /// Returns:
+    ///     A `fractions.Fraction`, exact.
+    ///
+    /// Raises:
+    ///     isochrony.StoreError: the clock of the signal cannot be read.
+    ///
+    /// >>> import isochrony as iso, numpy as np, tempfile
+    /// >>> store = iso.open(tempfile.mkdtemp() + "/a.iso", "x")
+    /// >>> signal = store.create("p", dtype="i2", rate=100)
+    /// >>> _ = signal.append(np.zeros(250, "i2"))
+    /// >>> signal[50:150].start_time, signal[50:150].duration
+    /// (None, Fraction(1, 1))
     #[getter]
     fn duration<'py>(&self, py: Python<'py>) -> Result<Bound<'py, PyAny>> {
         duration(py, &self.selection)
     }
 
     /// The value at a position of `values()`, which counts from 0 at the first selected index; negative: from the end.
+    ///
+    /// Returns:
+    ///     A NumPy scalar in the unit: of the signal's dtype where it is uncalibrated, else float64 (complex128).
+    ///
+    /// Raises:
+    ///     isochrony.StoreTypeError: the position is no whole number, as a slice.
+    ///     isochrony.StoreIndexError: it is outside the selection.
+    ///     isochrony.GapError: there is no sample.
+    ///
+    /// >>> import isochrony as iso, numpy as np, tempfile
+    /// >>> store = iso.open(tempfile.mkdtemp() + "/a.iso", "x")
+    /// >>> signal = store.create("p", dtype="i2", rate=100, scale=0.5)
+    /// >>> _ = signal.append(np.arange(10, dtype="i2"))
+    /// >>> signal[4:8][0], signal[4:8][-1]
+    /// (np.float64(2.0), np.float64(3.5))
     fn __getitem__<'py>(
         &self,
         py: Python<'py>,
@@ -119,24 +177,41 @@ fn at_position(selection: &StoreSelection, position: i64) -> Result<SigSeg> {
         }
         at -= here;
     }
-    let message = format!(
-        "position {position} is outside the selection of {length} indices of signal {:?}; give one from {} to {}",
-        selection.signal().name(),
-        -length,
-        length - 1
-    );
+    let name = selection.signal().name();
+    let message = match length {
+        0 => format!(
+            "position {position} is outside an empty selection of signal {name:?}; test its length before, len(selection)"
+        ),
+        _ => format!(
+            "position {position} is outside the selection of {length} indices of signal {name:?}; give one from {} to {}",
+            -length,
+            length - 1
+        ),
+    };
     Err(PackageError::new("StoreIndexError", "out_of_bounds", message).into())
 }
 
 #[pymethods]
 impl Signal {
-    /// Earliest civil time of the signal; None where none is known, or there are no samples.
+    /// Earliest civil time of the signal; None where none is known, or there are no samples. `duration` has an example.
+    ///
+    /// Returns:
+    ///     An `isochrony.Time`, or None.
+    ///
+    /// Raises:
+    ///     isochrony.StoreError: the clock of the signal cannot be read.
     #[getter]
     fn start_time(&self, py: Python<'_>) -> Result<Option<Time>> {
         self.pick(py, None, Default::default())?.start_time()
     }
 
-    /// Civil time at which the latest sample ends; None where `start_time` is.
+    /// Civil time at which the latest sample ends; None where `start_time` is. `duration` has an example.
+    ///
+    /// Returns:
+    ///     An `isochrony.Time`, or None.
+    ///
+    /// Raises:
+    ///     isochrony.StoreError: the clock of the signal cannot be read.
     #[getter]
     fn end_time(&self, py: Python<'_>) -> Result<Option<Time>> {
         self.pick(py, None, Default::default())?.end_time()
@@ -144,6 +219,12 @@ impl Signal {
 
     /// Seconds from `start_time` to `end_time`, gaps included, a `fractions.Fraction`; where civil time is unknown, those
     /// that the indices take at the nominal rate.
+    ///
+    /// Returns:
+    ///     A `fractions.Fraction`, exact.
+    ///
+    /// Raises:
+    ///     isochrony.StoreError: the clock of the signal cannot be read.
     ///
     /// >>> import isochrony as iso, numpy as np, tempfile
     /// >>> store = iso.open(tempfile.mkdtemp() + "/a.iso", "x")
@@ -157,12 +238,32 @@ impl Signal {
     }
 
     /// The gap-free segments, in index order; none spans a gap or a clock step. No samples are copied.
+    ///
+    /// Returns:
+    ///     A list of `Segment`; empty without samples.
+    ///
+    /// Raises:
+    ///     isochrony.StoreError: samples cannot be read.
+    ///
+    /// >>> import isochrony as iso, numpy as np, tempfile
+    /// >>> store = iso.open(tempfile.mkdtemp() + "/a.iso", "x")
+    /// >>> signal = store.create("p", dtype="i2", rate=100)
+    /// >>> _ = signal.append(np.zeros(3, "i2")), signal.append_gap(samples=2), signal.append(np.zeros(4, "i2"))
+    /// >>> [(segment.start, segment.end) for segment in signal.segments]
+    /// [(0, 3), (5, 9)]
     #[getter]
     fn segments(&self, py: Python<'_>) -> Result<Vec<Segment>> {
         self.pick(py, None, Default::default())?.segments(py)
     }
 
-    /// Civil times of all indices, gaps included, in step with `values()`; see `Selection.times`.
+    /// Civil times of all indices, gaps included, in step with `values()`; `Selection.times` has an example.
+    ///
+    /// Returns:
+    ///     A new array, shape (n,), datetime64[ns], rounded to the nanosecond. Edges: those of `values()`.
+    ///
+    /// Raises:
+    ///     isochrony.StoreError: the signal knows no civil time.
+    ///     isochrony.TimeError: outside the years 1678 to 2262.
     fn times<'py>(&self, py: Python<'py>) -> Result<Bound<'py, PyAny>> {
         self.pick(py, None, Default::default())?.times(py)
     }

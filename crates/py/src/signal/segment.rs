@@ -166,14 +166,26 @@ impl Segment {
         self.seg.is_contiguous()
     }
 
-    /// Raw samples as an array; copied only if scattered or unaligned.
+    /// Raw samples.
+    ///
+    /// Returns:
+    ///     A read-only array, shape (n,), of the segment's dtype; copied only if scattered or unaligned. `values` has an
+    ///     example.
     #[getter]
     fn counts<'py>(&self, py: Python<'py>) -> Result<Bound<'py, PyAny>> {
         counts(py, &self.seg)
     }
 
-    /// The samples in `unit` as a read-only 1-D array: the counts themselves where the calibration is the identity
-    /// (scale 1, offset 0), else float64 (complex128 for complex samples).
+    /// The samples in `unit`.
+    ///
+    /// Returns:
+    ///     A read-only array, shape (n,): the counts themselves where the calibration is the identity (scale 1, offset
+    ///     0), else float64 (complex128 for complex samples).
+    ///
+    /// >>> import isochrony as iso, numpy as np
+    /// >>> segment = iso.Segment(np.array([2, 4], "i2"), rate=100, scale=0.5)
+    /// >>> segment.values(), segment.counts
+    /// (array([1., 2.]), array([2, 4], dtype=int16))
     fn values<'py>(&self, py: Python<'py>) -> Result<Bound<'py, PyAny>> {
         values(py, &self.seg)
     }

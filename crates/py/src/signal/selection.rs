@@ -122,16 +122,36 @@ impl Selection {
         self.signal().unit()
     }
 
-    /// The raw samples of a gap-free selection, a read-only 1-D array of the signal's dtype; no copy in one buffer.
+    /// The raw samples of a gap-free selection.
+    ///
+    /// Returns:
+    ///     A read-only array, shape (n,), of the signal's dtype; no copy where the samples lie in one buffer.
     ///
     /// Raises:
     ///     isochrony.GapError: the selection covers a gap or a clock step.
+    ///
+    /// >>> import isochrony as iso, numpy as np, tempfile
+    /// >>> store = iso.open(tempfile.mkdtemp() + "/a.iso", "x")
+    /// >>> signal = store.create("p", dtype="i2", rate=100, scale=0.5)
+    /// >>> _ = signal.append(np.arange(10, dtype="i2"))
+    /// >>> signal[4:7].counts
+    /// array([4, 5, 6], dtype=int16)
     #[getter]
     fn counts<'py>(&self, py: Python<'py>) -> Result<Bound<'py, PyAny>> {
         crate::signal::segment::counts(py, &self.selection.as_segment()?)
     }
 
-    /// True where a selected index has a sample: a new 1-D array of bool, as long as `values()`.
+    /// True where a selected index has a sample.
+    ///
+    /// Returns:
+    ///     A new array, shape (n,), of bool. Edges: those of `values()`, beside which it stands.
+    ///
+    /// >>> import isochrony as iso, numpy as np, tempfile
+    /// >>> store = iso.open(tempfile.mkdtemp() + "/a.iso", "x")
+    /// >>> signal = store.create("p", dtype="i2", rate=100)
+    /// >>> _ = signal.append(np.zeros(2, "i2")), signal.append_gap(samples=1), signal.append(np.zeros(1, "i2"))
+    /// >>> signal[:].mask()
+    /// array([ True,  True, False,  True])
     fn mask<'py>(&self, py: Python<'py>) -> Result<Bound<'py, PyAny>> {
         let length = usize::try_from(self.selection.len()).unwrap_or(0);
         let mut memory = isochrony_segment::BufferMut::zeroed(length)?;
@@ -158,11 +178,22 @@ impl Selection {
         )?)
     }
 
-    /// Civil times of the selected indices, gaps included, in step with `values()`: a new 1-D array of datetime64[ns],
-    /// rounded to the nanosecond.
+    /// Civil times of the selected indices, gaps included, in step with `values()`.
+    ///
+    /// Returns:
+    ///     A new array, shape (n,), datetime64[ns], rounded to the nanosecond. Edges: those of `values()`.
     ///
     /// Raises:
     ///     isochrony.StoreError: the signal knows no civil time.
+    ///     isochrony.TimeError: outside the years 1678 to 2262.
+    ///
+    /// >>> import isochrony as iso, numpy as np, tempfile
+    /// >>> store = iso.open(tempfile.mkdtemp() + "/a.iso", "x")
+    /// >>> signal = store.create("p", dtype="i2", rate=100, start="2026-01-01")
+    /// >>> _ = signal.append(np.zeros(10, "i2"))
+    /// >>> signal[4:6].times()
+    /// array(['2026-01-01T00:00:00.040000000', '2026-01-01T00:00:00.050000000'],
+    ///       dtype='datetime64[ns]')
     pub(crate) fn times<'py>(&self, py: Python<'py>) -> Result<Bound<'py, PyAny>> {
         let parts = self.selection.parts().iter().map(|part| &part.range);
         crate::signal::conversion::civil_times(py, parts, |start, out| {
