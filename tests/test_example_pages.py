@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import re
 import sys
 from pathlib import Path
@@ -132,3 +133,7 @@ def test_windows_of_workers_are_those_of_the_signals(page: dict[str, Any]) -> No
         start = windows.places[item][1]
         np.testing.assert_array_equal(values, whole[number][start : start + 4096].astype("f4"))
         assert np.isfinite(values).all()
+    starts = [start for number, start in windows.places if number == 0]
+    assert set(np.diff(starts)) == {2048, 2048 + 300_000 + 50_000 - 145 * 2048}
+    # Without samples.
+    assert len(pickle.dumps(windows.signals[0])) < 1000
