@@ -13,6 +13,7 @@ mod measure;
 mod open;
 mod scan;
 mod serve;
+mod skipping;
 mod statfilter;
 mod strategies;
 mod streams;
@@ -63,8 +64,9 @@ type Bench = fn(&std::path::Path, bool, &mut Results) -> Result<(), Box<dyn std:
 
 fn run(setup: &Setup) -> Result<(), Box<dyn std::error::Error>> {
     let mut results = Results::default();
-    let benches: [(&str, Bench); 10] = [
+    let benches: [(&str, Bench); 11] = [
         ("statfilter", statfilter::run),
+        ("skipping", skipping::run),
         ("chain", chain::run),
         ("fft", fft::run),
         ("scan", scan::run),

@@ -88,7 +88,9 @@ class Plan(
 
         Returns:
             The windows or rows that pass, unchanged and without a copy. No edges, no delay; what is removed is not a
-            gap.
+            gap. Where a predicate compares ``s.max()``, ``s.min()`` or ``abs(s).max()`` with a number and the windows
+            are those of a stored signal, ranges without a window that passes are not read: the signal's stored extremes
+            tell. Results are the same to the bit; `explain` says how much is skipped, or why nothing is.
 
         Parameters:
             predicate: one bool per window, as ``lambda s: s.std() > 10``, or per row, as

@@ -16,6 +16,8 @@ class OperatorReport:
         items: segments and blocks of windows that it was given.
         samples: in them; of overlapping windows those that no other has.
         gaps: that it met.
+        skipped: of a scan: samples that it did not read, since stored extremes show that no window with them passes the
+            filter behind it.
         useful_s: seconds spent in it, estimated from the first items of bursts.
     """
 
@@ -23,6 +25,7 @@ class OperatorReport:
     items: int
     samples: int
     gaps: int
+    skipped: int
     useful_s: float
 
 

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use super::context::{ExecutionContext, NO_RANGE};
 use super::control::{Change, Control};
-use super::dispatch::{Out, broadcast_mark, drive, end_task, fan_out, split_at_node};
+use super::dispatch::{Out, broadcast_mark, drive, end_task, fan_out, skip_to, split_at_node};
 use super::executor::PlanExecutor;
 use super::fan_in::FEEDBACK_PORT;
 use super::mark::Mark;
@@ -82,6 +82,14 @@ impl PlanExecutor {
                     broadcast_mark(&mut slots[behind..], node, &mark, context)?;
                     drain_feedback(slots, context)?;
                     source.begin_range(origin.anchor, by_block);
+                }
+                SourceEvent::Skipped { range, own } => {
+                    let samples = own.start.abs_diff(own.end);
+                    size.add_skipped(samples);
+                    context.nodes[source.node].skipped += samples;
+                    source.progress = source.progress.max(range.end);
+                    skip_to(&mut slots[behind..], node, range.end, context)?;
+                    drain_feedback(slots, context)?;
                 }
                 SourceEvent::ProgressMark(index) => source.progress = source.progress.max(index),
                 SourceEvent::Rewind => {
@@ -218,6 +226,7 @@ fn begins_after(pulled: &SourceEvent, time: Option<f64>, axis: &TimeAxis) -> boo
     let start = match pulled {
         SourceEvent::Item(item) => item.extent().map(|(start, _)| start),
         SourceEvent::RangeStart { origin, .. } => Some(origin.anchor),
+        SourceEvent::Skipped { range, .. } => Some(range.start),
         SourceEvent::ProgressMark(start) => Some(*start),
         _ => None,
     };

@@ -106,6 +106,7 @@ impl PlanExecutor {
             items,
             samples,
             gaps: node.gaps,
+            skipped: node.skipped,
             useful: Duration::from_nanos((useful as f64 * scale) as u64),
         });
         Report {

@@ -20,6 +20,8 @@ pub struct OperatorReport {
     pub samples: u64,
     /// Gaps in its input.
     pub gaps: u64,
+    /// Of a scan: samples that were not read, since stored extremes show that no window with them passes the filter behind.
+    pub skipped: u64,
     /// Time spent in it, estimated from timed items.
     pub useful: Duration,
 }
@@ -32,6 +34,7 @@ impl OperatorReport {
             items: 0,
             samples: 0,
             gaps: 0,
+            skipped: 0,
             useful: Duration::ZERO,
         }
     }
@@ -40,6 +43,7 @@ impl OperatorReport {
         self.items += other.items;
         self.samples += other.samples;
         self.gaps += other.gaps;
+        self.skipped += other.skipped;
         self.useful += other.useful;
     }
 }
@@ -112,6 +116,13 @@ impl fmt::Display for Report {
         }
         for one in &self.reads {
             writeln!(f, "read {one}")?;
+        }
+        for one in self.operators.iter().filter(|one| one.skipped > 0) {
+            writeln!(
+                f,
+                "{} skipped {} samples, by their stored extremes",
+                one.name, one.skipped
+            )?;
         }
         for one in &self.workers {
             let share = 100.0 * one.work.busy.as_secs_f64() / seconds.max(1e-9);

@@ -51,6 +51,8 @@ pub(crate) struct NodeState {
     /// Where the current contiguous range begins.
     pub(crate) origin: RangeOrigin,
     pub(crate) gaps: u64,
+    /// Samples that a scan did not have to read.
+    pub(crate) skipped: u64,
     pub(crate) open_ports: usize,
     /// Input queues of a fan-in. Taken out (None) while the operator runs.
     pub(crate) queues: Option<Box<FanIn>>,
@@ -79,6 +81,7 @@ impl NodeState {
             edges,
             origin: RangeOrigin::default(),
             gaps: 0,
+            skipped: 0,
             open_ports: inputs,
             queues,
             loop_begin: None,

@@ -55,6 +55,11 @@ impl BurstSize {
         samples
     }
 
+    pub(super) fn add_skipped(&mut self, samples: u64) {
+        self.samples += samples;
+        self.items += 1;
+    }
+
     pub(super) fn add(&mut self, other: &Self) {
         self.samples += other.samples;
         self.items += other.items;

@@ -11,6 +11,8 @@
 //! - *Range pushdown*: a range of indices moves into the scan.
 //! - *Stored views*: the least and greatest of all samples, and their number, come from the views of a stored signal.
 //!
+//! Last, scans are made to skip what filters behind them cannot pass ([`skip_unmatched`]).
+//!
 //! Equal sub-plans are one node already when the graph is built.
 //!
 //! A [`Rewriter`] revisits only the neighbours of a change, so n operators take O(n log n). The first rewrite of the
@@ -18,6 +20,7 @@
 
 mod extremes;
 mod rewriter;
+mod skip;
 
 use isochrony_expr::{Expr, Op as ExprOp};
 use serde_json::json;
@@ -28,6 +31,7 @@ use crate::{PortType, operators};
 
 use extremes::read_extremes;
 use rewriter::{Expression, Rewriter, is_operator, is_stateless, param};
+pub(crate) use skip::{Skipping, skip_unmatched};
 
 /// Tried at a node; describes what it did.
 type Rewrite = fn(&mut Rewriter<'_>, usize) -> Option<String>;

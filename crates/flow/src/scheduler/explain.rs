@@ -6,7 +6,7 @@ use super::subgraph::SubgraphPlan;
 use super::task_contract::placements;
 use super::task_size::TaskSize;
 use crate::engine::RunOptions;
-use crate::optimiser::optimise;
+use crate::optimiser::{Skipping, optimise, skip_unmatched};
 use crate::plan::Op;
 use crate::plan::graph::Graph;
 use crate::{Plan, PortionOverlap};
@@ -204,8 +204,19 @@ impl Plan {
         let mut graph = Graph::new(self);
         let mut text = format!("plan\n{}\n", indent(&render_graph(&graph)));
         let times = |what: &str, count: usize| format!("{what} ({count} times)");
-        for what in abridge(optimise(&mut graph).into_iter(), times, "rewrites") {
+        let mut done = optimise(&mut graph);
+        let mut not_done = Vec::new();
+        for skipping in skip_unmatched(&mut graph) {
+            match skipping {
+                Skipping::Done(what) => done.push(what),
+                Skipping::NotDone(why) => not_done.push(why),
+            }
+        }
+        for what in abridge(done.into_iter(), times, "rewrites") {
             text += &format!("rewrite\n{}\n", indent(&what));
+        }
+        for why in abridge(not_done.into_iter(), times, "filters") {
+            text += &format!("no skipping\n{}\n", indent(&why));
         }
         text += &format!("runs as\n{}\n", indent(&render_graph(&graph)));
         text += &render_nodes(&graph);

@@ -34,6 +34,11 @@ pub(super) fn notes(graph: &Graph, report: &Report) -> Vec<String> {
 /// Why a node emitted nothing.
 fn note(graph: &Graph, report: &Report, at: usize, node: &GraphNode) -> Option<String> {
     let given = report.operators[at].samples;
+    // A scan that skips samples knows windows that a filter does not pass: a result.
+    let skips = |node: usize| report.operators[node].skipped > 0;
+    if skips(at) || graph.nodes[at].inputs.iter().any(|&(from, _)| skips(from)) {
+        return None;
+    }
     match &node.op {
         Op::Scan {
             recording, range, ..

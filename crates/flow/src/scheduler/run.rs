@@ -5,7 +5,7 @@ use super::parallel::{self, ParallelExecution};
 use super::task_contract::placements;
 use crate::engine::{PlanExecutor, ReusableParts, RunOptions};
 use crate::operators::Collect;
-use crate::optimiser::optimise;
+use crate::optimiser::{optimise, skip_unmatched};
 use crate::plan::graph::Graph;
 use crate::{Plan, PlanError, PlanOutput, Report, RunError};
 
@@ -22,6 +22,7 @@ pub(crate) fn prepare(plans: &[Plan], options: &RunOptions<'_>) -> Result<Graph,
     }
     if options.optimise {
         optimise(&mut graph);
+        skip_unmatched(&mut graph);
     }
     Ok(graph)
 }

@@ -115,7 +115,7 @@ pub(super) struct PortionReader {
     range: Range<i64>,
     /// All that is read begins before this index.
     upto: i64,
-    /// Samples read of the portion.
+    /// Samples read or skipped of the portion.
     pub(super) samples: u64,
     begun: bool,
     finished: bool,
@@ -152,6 +152,14 @@ impl PortionReader {
     pub(super) fn close(&mut self) {
         self.reading = self.reading();
         self.source = None;
+    }
+
+    /// Counts samples as done; returns those of the portion.
+    fn count(&mut self, samples: Range<i64>) -> Range<i64> {
+        let start = samples.start.max(self.range.start);
+        let own = start..samples.end.min(self.range.end).max(start);
+        self.samples += own.start.abs_diff(own.end);
+        own
     }
 
     fn pull(&mut self) -> Result<SourceEvent, OpError> {
@@ -235,11 +243,13 @@ impl Source for PortionSource {
             }
             SourceEvent::Item(item) => {
                 if let Some((start, next)) = item.extent() {
-                    let start = start.max(reader.range.start);
-                    let end = next.min(reader.range.end);
-                    reader.samples += start.abs_diff(end.max(start));
+                    reader.count(start..next);
                 }
                 return Ok(SourceEvent::Item(item));
+            }
+            SourceEvent::Skipped { range, own } => {
+                let own = reader.count(own);
+                return Ok(SourceEvent::Skipped { range, own });
             }
             other => return Ok(other),
         }

@@ -25,6 +25,7 @@ use crate::plan::rows::on_grid;
 use crate::plan::sent::SentObjects;
 use crate::{
     Clock, OpError, OuterGaps, PlanError, PortType, Resource, SignalDescription, Snapshot, Source,
+    StoredRecording,
 };
 
 /// Something that can be scanned.
@@ -102,6 +103,11 @@ pub trait Recording: Send + Sync {
 
     /// The stored signal and index ranges (None: all) that it reads; None if it is no stored signal.
     fn stored(&self) -> Option<(&Signal, Option<&[Range<i64>]>)> {
+        None
+    }
+
+    /// The signal of a store that it is, or a selection of one, and nothing else.
+    fn as_stored(&self) -> Option<&StoredRecording> {
         None
     }
 

@@ -1,5 +1,7 @@
 //! One pass over a recording: the [`Source`] that the engine pulls from, and its [`SourceEvent`]s.
 
+use std::ops::Range;
+
 use isochrony_store::Reading;
 
 use crate::{Break, Item, OpError, RunError};
@@ -37,6 +39,14 @@ pub enum SourceEvent {
     },
     /// An item that continues the one before, or the first of a contiguous range.
     Item(Item),
+    /// Indices whose samples exist, but are not read: no window that they belong to passes the filter behind the scan.
+    /// They count as delivered. Given only to `rewindow`, whose next window begins where they end, or later.
+    Skipped {
+        /// What is not read.
+        range: Range<i64>,
+        /// Those of them that count here, and not for another portion.
+        own: Range<i64>,
+    },
     /// What follows lies before what was given, as ranges of a selection may. Given before the `RangeStart` there:
     /// inputs are aligned only within ascending indices.
     Rewind,

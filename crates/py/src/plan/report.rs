@@ -27,6 +27,7 @@ struct OperatorFields {
     items: u64,
     samples: u64,
     gaps: u64,
+    skipped: u64,
     useful_s: f64,
 }
 
@@ -76,6 +77,7 @@ impl From<&Report> for ReportFields {
             items: operator.items,
             samples: operator.samples,
             gaps: operator.gaps,
+            skipped: operator.skipped,
             useful_s: operator.useful.as_secs_f64(),
         });
         let workers = report.workers.iter().map(|worker| WorkerFields {

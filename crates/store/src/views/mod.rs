@@ -19,6 +19,7 @@ mod builder;
 mod cells;
 mod decimated;
 mod entry;
+mod extremes;
 pub(crate) mod files;
 pub(crate) mod keeper;
 mod leftovers;
@@ -42,6 +43,7 @@ use crate::StoreError;
 
 pub use builder::Builder;
 pub use decimated::{Measure, Stretch, decimate};
+pub use extremes::{BucketExtremes, Coverage};
 pub use level::LevelStretch;
 pub use render::{Source, View, render};
 pub use signal::{CivilEdges, Decimated, PhysicalColumns, SignalView};

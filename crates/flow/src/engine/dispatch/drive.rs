@@ -7,7 +7,7 @@
 
 use super::fan_in_calls::enqueue;
 use super::out::Out;
-use crate::engine::context::{ExecutionContext, NodeError};
+use crate::engine::context::{ExecutionContext, NO_RANGE, NodeError};
 use crate::engine::slot::{InputPort, NO_EXPECTED_INDEX, NOT_CHAINED, Slot, end_upstream};
 use crate::{Break, Item, Next, OpError, OpErrorKind, Port, RangeOrigin};
 
@@ -269,6 +269,26 @@ fn end_chain(
     }
     if slot.next != NOT_CHAINED {
         context.nodes[slot.next as usize].uncount_item(samples);
+    }
+    Ok(())
+}
+
+/// The consumers of a node get no samples up to an index: they begin anew there, as behind samples that were removed.
+#[cold]
+pub(crate) fn skip_to(
+    later: &mut [Slot],
+    node: u32,
+    index: i64,
+    context: &mut ExecutionContext,
+) -> Result<(), OpError> {
+    let edges = context.nodes[node as usize].edges.iter().flatten();
+    for to in edges.copied().collect::<Vec<_>>() {
+        context.switch_to(to.node);
+        context.item_range = NO_RANGE;
+        let (slot, behind) = split_at_node(later, node + 1, to.node);
+        if !slot.ended {
+            note_jump(slot, behind, to, index, context)?;
+        }
     }
     Ok(())
 }

@@ -29,7 +29,9 @@ operator! {
     ///
     /// # Conventions
     /// Values are in the signal's unit. An expression that remembers earlier windows starts anew at a break. A row of
-    /// which a field is unknown (null) does not pass.
+    /// which a field is unknown (null) does not pass. Directly behind the windows of a stored signal, comparisons of
+    /// `max`, `min` or the greatest magnitude with a number are first made with the stored extremes: ranges without a
+    /// window that passes are not read. Results are the same to the bit; see `explain`.
     ///
     /// # Errors
     /// An expression that does not give one bool per window or row; a field that does not exist; input of another kind.

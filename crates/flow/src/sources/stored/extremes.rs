@@ -8,7 +8,8 @@ use isochrony_time::RunId;
 use serde_json::{Map, Value};
 
 use super::StoredRecording;
-use super::pass::{first_contiguous, first_sample, samples_end};
+use super::contiguous::first_contiguous;
+use super::pass::{first_sample, samples_end};
 use crate::operators::partial_of_view;
 use crate::plan::error::store_error;
 use crate::{Break, Clock, Item, OpError, PortType, RangeOrigin, Recording, Source, SourceEvent};

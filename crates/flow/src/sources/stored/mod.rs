@@ -14,10 +14,13 @@
 //! recording's options.
 
 pub(crate) mod clock;
+mod contiguous;
 mod extremes;
 mod pass;
 mod prefetch;
+mod reading;
 mod saved;
+pub(crate) mod skip;
 mod snapshot;
 
 use std::ops::Range;
@@ -25,11 +28,10 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
 
 use isochrony_segment::StreamId;
-use isochrony_store::machine::{choose, estimate};
-use isochrony_store::{Signal, SignalReader, StoreError, Strategy, Stretch};
+use isochrony_store::machine::estimate;
+use isochrony_store::{Signal, StoreError, Strategy, Stretch};
 use serde_json::{Map, Value};
 
-use super::segment_cutter::SegmentCutter;
 use crate::plan::error::store_error;
 use crate::plan::sent::SentObjects;
 use crate::{
@@ -37,8 +39,10 @@ use crate::{
     Snapshot, Source,
 };
 use clock::{StoredClock, clock_difference};
+use contiguous::{ContiguousRanges, join_adjacent};
 use extremes::ExtremesRecording;
-use pass::{PreviousEnd, StoredPass};
+use pass::StoredPass;
+use skip::WindowFilter;
 use snapshot::StoredSnapshot;
 
 /// Most ranges of a selection whose extremes are looked up in views.
@@ -72,6 +76,8 @@ pub struct StoredRecording {
     io: Option<Strategy>,
     /// Commit and end of the snapshot that `signal` is, if that is read; None: the newest commit is.
     pinned: Option<(u64, i64)>,
+    /// What only windows need that cannot pass it is not read.
+    filter: Option<Arc<WindowFilter>>,
 }
 
 impl StoredRecording {
@@ -86,6 +92,7 @@ impl StoredRecording {
             clocked_by: None,
             io: None,
             pinned: None,
+            filter: None,
         }
     }
 
@@ -159,7 +166,9 @@ impl StoredRecording {
     ) -> Result<Box<dyn Source>, OpError> {
         let parts = signal.select(range).map_err(store_error)?.parts().to_vec();
         self.read_as(&signal)?;
-        Ok(Box::new(self.pass_over(signal, parts, before, segment)?))
+        let reader = self.reader(&signal, &parts, segment)?;
+        let read = ContiguousRanges::new(signal, parts);
+        Ok(Box::new(self.pass_with(reader, read, before, segment)))
     }
 
     /// Looks up times at the commit of a handle from now on.
@@ -192,66 +201,6 @@ impl StoredRecording {
         let parts = self.parts(&signal, range).map_err(store_error)?;
         self.read_as(&signal)?;
         Ok((signal, parts))
-    }
-
-    /// `signal`: a handle at the commit to read.
-    pub(crate) fn pass_over(
-        &self,
-        signal: Signal,
-        parts: Vec<Stretch>,
-        before: PreviousEnd,
-        segment: u64,
-    ) -> Result<StoredPass, OpError> {
-        let (strategy, piece) = self.pieces(&signal, &parts, segment);
-        let reader = SignalReader::new(&signal, &parts, piece, strategy).map_err(store_error)?;
-        Ok(self.pass_with(reader, signal, parts, before, segment))
-    }
-
-    /// The same with a given reader.
-    pub(crate) fn pass_with(
-        &self,
-        reader: SignalReader,
-        signal: Signal,
-        parts: Vec<Stretch>,
-        before: PreviousEnd,
-        segment: u64,
-    ) -> StoredPass {
-        StoredPass {
-            at: parts.first().map_or(0, |part| part.range.start),
-            reader,
-            cut: SegmentCutter::new(segment),
-            stream: self.stream(),
-            signal,
-            parts,
-            part: 0,
-            contiguous: 0..0,
-            before,
-            pending: None,
-            announces_start: false,
-            selected_from: None,
-            selection: None,
-        }
-    }
-
-    /// The I/O strategy, and the samples of a piece.
-    pub(crate) fn pieces(
-        &self,
-        signal: &Signal,
-        parts: &[Stretch],
-        segment: u64,
-    ) -> (Strategy, i64) {
-        let strategy = (self.io).unwrap_or_else(|| choose(signal, parts));
-        // Decoded samples shall be in the processor's caches still when operators get them: one segment.
-        let bytes = if signal.is_sealed() {
-            0
-        } else {
-            strategy.piece_bytes()
-        };
-        let wanted = (bytes / signal.dtype().size() as u64) as i64;
-        // Whole segments: cuts must not depend on the strategy.
-        let segment = SegmentCutter::new(segment).segment();
-        let piece = (wanted / segment).max(1).saturating_mul(segment);
-        (strategy, piece)
     }
 }
 
@@ -294,19 +243,25 @@ impl Recording for StoredRecording {
 
     fn open(&self, range: Option<Range<i64>>, segment: u64) -> Result<Box<dyn Source>, OpError> {
         let selection = self.narrowed(range.as_ref());
-        let (signal, parts) = self.now(range)?;
-        let mut pass = self.pass_over(signal, parts, None, segment)?;
-        pass.selection = selection;
-        Ok(Box::new(pass))
+        let (signal, mut parts) = self.now(range)?;
+        if self.filter.is_some() {
+            // A window may lie in several of them.
+            parts = join_adjacent(parts);
+        }
+        let read = ContiguousRanges::new(signal, parts).of_selection(selection);
+        let skips = self.skips(&read);
+        let reader = match &skips {
+            None => self.reader(read.signal(), read.parts(), segment)?,
+            Some(skips) => self.reader(read.signal(), &skips.kept(&read), segment)?,
+        };
+        let pass = self.pass_with(reader, read, None, segment);
+        Ok(Box::new(StoredPass { skips, ..pass }))
     }
 
     fn snapshot(&self, range: Option<Range<i64>>) -> Result<Option<Arc<dyn Snapshot>>, OpError> {
         let selection = self.narrowed(range.as_ref());
         let (signal, parts) = self.now(range)?;
-        // One strategy for the whole scan, not one per portion.
-        let strategy = (self.io).unwrap_or_else(|| choose(&signal, &parts));
-        let stored = self.clone().io(strategy);
-        Ok(Some(StoredSnapshot::new(stored, signal, parts, selection)))
+        Ok(Some(StoredSnapshot::new(self, signal, parts, selection)))
     }
 
     fn is_splittable(&self) -> bool {
@@ -333,21 +288,27 @@ impl Recording for StoredRecording {
     }
 
     fn reads(&self, range: Option<Range<i64>>) -> Option<String> {
+        let selection = self.narrowed(range.as_ref());
         let signal = self
             .signal_to_read()
             .unwrap_or_else(|_| self.signal.clone());
         let parts = self.parts(&signal, range).ok()?;
+        let (skipping, parts) = self.explain_skipping(&signal, parts, selection);
         let estimate = estimate(&signal, &parts);
         let strategy = (self.io).unwrap_or_else(|| estimate.choice());
         let reading = signal.foresee_reading(&parts, strategy);
         Some(format!(
-            "{reading}\n  {}",
+            "{skipping}{reading}\n  {}",
             estimate.to_string().replace('\n', "\n  ")
         ))
     }
 
     fn stored(&self) -> Option<(&Signal, Option<&[Range<i64>]>)> {
         Some((&self.signal, self.ranges.as_deref()))
+    }
+
+    fn as_stored(&self) -> Option<&StoredRecording> {
+        Some(self)
     }
 
     fn extremes(&self) -> Option<SharedRecording> {

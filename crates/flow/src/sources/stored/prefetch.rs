@@ -26,8 +26,8 @@ impl PrefetchingOpener {
         } = reads;
         let snapshot = portions.clone();
         let tasks = coming.map(move |portion| {
-            let parts = portion.map(|portion| snapshot.around(&portion, overlap).0);
-            parts.unwrap_or_default()
+            let read = portion.map(|portion| snapshot.around(&portion, overlap).0);
+            read.map_or_else(Vec::new, |read| snapshot.kept(&read))
         });
         let readers = portions.readers(segment, at_once, Box::new(tasks));
         Ok(Self {
@@ -51,8 +51,8 @@ impl PortionOpener for PrefetchingOpener {
             return Ok(None);
         };
         let around = self.portions.around(portion, self.overlap);
-        let reader = self.readers.begin(task, &around.0);
-        let pass = (self.portions).pass(reader, portion, around, self.segment);
+        let reader = self.readers.begin(task, &self.portions.kept(&around.0));
+        let pass = (self.portions).pass(reader, around, self.segment);
         Ok(Some(Box::new(pass)))
     }
 }

@@ -6,11 +6,12 @@ use std::sync::Arc;
 use isochrony_store::{Readers, Signal, SignalReader, StoreError, Stretch, Tasks};
 use isochrony_time::civil;
 
-use super::pass::{
-    PreviousEnd, StoredPass, first_contiguous, first_sample, samples_end, samples_in,
-    selection_start,
+use super::contiguous::{
+    ContiguousRanges, first_contiguous, join_adjacent, samples_in, selection_start,
 };
+use super::pass::{PreviousEnd, StoredPass, first_sample, samples_end};
 use super::prefetch::PrefetchingOpener;
+use super::skip::SkipMap;
 use crate::sources::snapshot::align_to_grain;
 use crate::{
     IndexedSnapshot, OpError, PlannedReads, Portion, PortionOpener, PortionOverlap, RangeOrigin,
@@ -24,30 +25,34 @@ pub(crate) struct StoredSnapshot {
     parts: Vec<Stretch>,
     /// The selection, if the parts are less than it.
     selection: Option<Arc<[Range<i64>]>>,
+    /// What no operator needs; None: nothing.
+    skips: Option<Arc<SkipMap>>,
 }
 
 impl StoredSnapshot {
+    /// One strategy reads all portions.
     pub(crate) fn new(
-        stored: StoredRecording,
+        stored: &StoredRecording,
         signal: Signal,
         asked: Vec<Stretch>,
         selection: Option<Arc<[Range<i64>]>>,
     ) -> Arc<Self> {
         // Adjacent ranges of a run are one part, as in a single pass.
-        let mut parts: Vec<Stretch> = Vec::new();
-        for part in asked {
-            match parts.last_mut() {
-                Some(last) if last.run == part.run && last.range.end == part.range.start => {
-                    last.range.end = part.range.end;
-                }
-                _ => parts.push(part),
-            }
-        }
+        let parts = join_adjacent(asked);
+        let all = ContiguousRanges::new(signal.clone(), parts.clone());
+        let all = all.of_selection(selection.clone());
+        let skips = stored.skips(&all);
+        let strategy = match &skips {
+            None => stored.strategy(&signal, &parts),
+            Some(skips) => stored.strategy(&signal, &skips.kept(&all)),
+        };
+        let stored = stored.clone().io(strategy);
         Arc::new(Self {
             stored,
             signal,
             parts,
             selection,
+            skips,
         })
     }
 
@@ -90,12 +95,12 @@ impl StoredSnapshot {
 }
 
 impl StoredSnapshot {
-    /// What is read for a portion with its overlap, and end and run of the samples before.
+    /// A portion with its overlap, and end and run of the samples before.
     pub(crate) fn around(
         &self,
         portion: &Portion,
         overlap: PortionOverlap,
-    ) -> (Vec<Stretch>, PreviousEnd) {
+    ) -> (ContiguousRanges, PreviousEnd) {
         let part = &self.parts[portion.part];
         let Range { start, end } = portion.range;
         let end = end
@@ -114,7 +119,16 @@ impl StoredSnapshot {
         }
         let range = from..end;
         let run = part.run;
-        (vec![Stretch { run, range }], before)
+        let read = ContiguousRanges::new(self.signal.clone(), vec![Stretch { run, range }]);
+        (read.of_portion(self.selected_from(part)), before)
+    }
+
+    /// What of that is read.
+    pub(crate) fn kept(&self, read: &ContiguousRanges) -> Vec<Stretch> {
+        match &self.skips {
+            None => read.parts().to_vec(),
+            Some(skips) => skips.kept(read),
+        }
     }
 
     /// Readers for its tasks, which share one read-ahead.
@@ -131,14 +145,15 @@ impl StoredSnapshot {
     pub(crate) fn pass(
         &self,
         reader: SignalReader,
-        portion: &Portion,
-        (parts, before): (Vec<Stretch>, PreviousEnd),
+        (read, before): (ContiguousRanges, PreviousEnd),
         segment: u64,
     ) -> StoredPass {
-        let pass = self
-            .stored
-            .pass_with(reader, self.signal.clone(), parts, before, segment);
-        pass.for_portion_of(self.selected_from(&self.parts[portion.part]))
+        let pass = self.stored.pass_with(reader, read, before, segment);
+        StoredPass {
+            announces_start: true,
+            skips: self.skips.clone(),
+            ..pass
+        }
     }
 }
 
@@ -230,12 +245,10 @@ impl Snapshot for StoredSnapshot {
         overlap: PortionOverlap,
         segment: u64,
     ) -> Result<Box<dyn Source>, OpError> {
-        let (parts, before) = self.around(portion, overlap);
-        let pass = self
-            .stored
-            .pass_over(self.signal.clone(), parts, before, segment)?;
-        let selected_from = self.selected_from(&self.parts[portion.part]);
-        Ok(Box::new(pass.for_portion_of(selected_from)))
+        let around = self.around(portion, overlap);
+        let (signal, kept) = (&self.signal, self.kept(&around.0));
+        let reader = self.stored.reader(signal, &kept, segment)?;
+        Ok(Box::new(self.pass(reader, around, segment)))
     }
 
     fn portion_opener(

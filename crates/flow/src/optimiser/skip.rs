@@ -1,0 +1,131 @@
+//! Has scans skip ranges without a window that passes the filter behind them, by the stored extremes of samples.
+//!
+//! Not one of the rewrites: it comes last, and not where a [`Control`](crate::Control) may change the predicate.
+
+use isochrony_expr::Expr;
+use serde_json::json;
+
+use super::rewriter::{is_operator, is_stateless, param};
+use crate::plan::Op;
+use crate::plan::graph::Graph;
+use crate::sources::stored::skip::WindowFilter;
+use crate::{PortType, SharedRecording, StoredRecording, operators};
+
+/// Most operators between a scan and a filter for which `explain` says why nothing is skipped.
+const MAX_BETWEEN: usize = 8;
+
+/// What was done about a filter, or why nothing was.
+pub(crate) enum Skipping {
+    Done(String),
+    NotDone(String),
+}
+
+/// Has each scan skip ranges without a window that passes the filter of windows directly behind it.
+pub(crate) fn skip_unmatched(graph: &mut Graph) -> Vec<Skipping> {
+    let mut consumers = vec![0usize; graph.nodes.len()];
+    let edges = graph.nodes.iter().flat_map(|node| &node.inputs);
+    for &(from, _) in edges.chain(&graph.outputs) {
+        consumers[from] += 1;
+    }
+    let mut all = Vec::new();
+    for at in 0..graph.nodes.len() {
+        let Some(found) = candidate(graph, at) else {
+            continue;
+        };
+        let shown = format!("filter({})", found.predicate);
+        let (scan, signal) = (found.scan, found.stored.signal_name().to_owned());
+        all.push(match found.skipping(graph, &consumers) {
+            Ok(recording) => {
+                if let Op::Scan { recording: own, .. } = &mut graph.nodes[scan].op {
+                    *own = recording;
+                }
+                Skipping::Done(format!(
+                    "stored extremes: the scan of {signal} skips ranges without a window that passes {shown}"
+                ))
+            }
+            Err(why) => Skipping::NotDone(format!("all of {signal} is read for {shown}: {why}")),
+        });
+    }
+    all
+}
+
+/// A filter that stored extremes can decide, and the scan before it.
+struct Candidate {
+    predicate: Expr,
+    filter: WindowFilter,
+    /// From the filter's input to the operator behind the scan.
+    between: Vec<usize>,
+    scan: usize,
+    stored: StoredRecording,
+}
+
+/// None if the node is no such filter: a user does not expect that anything is skipped.
+fn candidate(graph: &Graph, at: usize) -> Option<Candidate> {
+    let node = &graph.nodes[at];
+    if !is_operator::<operators::Filter>(node) || !is_stateless(node) {
+        return None;
+    }
+    let mut between = Vec::new();
+    let (mut input, mut windows) = (only_input(graph, at)?, None);
+    let recording = loop {
+        if between.len() > MAX_BETWEEN {
+            return None;
+        }
+        let node = &graph.nodes[input];
+        if let Op::Scan { recording, .. } = &node.op {
+            break recording;
+        }
+        if is_operator::<operators::Rewindow>(node) {
+            let window = param(node, "window")?.as_u64()?;
+            let hop = param(node, "hop").and_then(serde_json::Value::as_u64);
+            let from_anchor = param(node, "anchor") == Some(&json!("run"));
+            windows = Some((window, hop.unwrap_or(window), from_anchor));
+        }
+        between.push(input);
+        input = only_input(graph, input)?;
+    };
+    let stored = recording.0.as_stored()?.clone();
+    let predicate: Expr = serde_json::from_value(param(node, "predicate")?.clone()).ok()?;
+    let PortType::Samples { dtype, stream } = recording.0.port() else {
+        return None;
+    };
+    let calibration = &stream.get().calibration;
+    let filter = WindowFilter::new(windows?, &predicate, dtype, calibration)?;
+    Some(Candidate {
+        predicate,
+        filter,
+        between,
+        scan: input,
+        stored,
+    })
+}
+
+fn only_input(graph: &Graph, node: usize) -> Option<usize> {
+    match graph.nodes[node].inputs[..] {
+        [(input, 0)] => Some(input),
+        _ => None,
+    }
+}
+
+impl Candidate {
+    /// The recording that skips, or why it cannot.
+    fn skipping(self, graph: &Graph, consumers: &[usize]) -> Result<SharedRecording, String> {
+        let is_windows = |&at: &usize| is_operator::<operators::Rewindow>(&graph.nodes[at]);
+        if let Some(&other) = self.between.iter().find(|at| !is_windows(at)) {
+            let name = graph.nodes[other].op.name();
+            return Err(format!(
+                "{name} lies between, and extremes are those of the stored samples; filter before {name} if that is meant"
+            ));
+        }
+        let rewindow = &graph.nodes[self.between[0]];
+        if param(rewindow, "tail") != Some(&json!("drop")) {
+            return Err("short last windows are kept, as tail=\"keep\" of rewindow says".into());
+        }
+        let shared = |&at: &&usize| consumers[*at] > 1;
+        if let Some(&at) = [self.between[0], self.scan].iter().find(shared) {
+            let label = graph.label(at);
+            return Err(format!("another operator, too, needs what {label} gives"));
+        }
+        self.stored.skipping(self.filter)
+    }
+}

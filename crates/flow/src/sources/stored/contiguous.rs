@@ -1,0 +1,139 @@
+//! The contiguous ranges of what a pass reads: samples between gaps and clock steps, with the origin of each.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use isochrony_store::{Signal, Stretch};
+
+use crate::RangeOrigin;
+
+/// Walks the contiguous ranges of parts of a signal, in read order.
+#[derive(Clone)]
+pub(crate) struct ContiguousRanges {
+    signal: Signal,
+    parts: Vec<Stretch>,
+    /// The part that is reached, and from which index on.
+    part: usize,
+    at: i64,
+    /// Where the selected part begins of which the parts are a portion.
+    selected_from: Option<i64>,
+    /// The selection, if the parts are less than it.
+    selection: Option<Arc<[Range<i64>]>>,
+}
+
+/// A range without a gap or clock step.
+pub(crate) struct ContiguousRange {
+    pub(super) range: Range<i64>,
+    pub(super) run: u32,
+    pub(super) origin: RangeOrigin,
+}
+
+impl ContiguousRanges {
+    /// Of parts that are all that is selected.
+    pub(crate) fn new(signal: Signal, parts: Vec<Stretch>) -> Self {
+        Self {
+            at: parts.first().map_or(0, |part| part.range.start),
+            signal,
+            parts,
+            part: 0,
+            selected_from: None,
+            selection: None,
+        }
+    }
+
+    /// Of parts of this selection; None: they are all that is selected.
+    pub(super) fn of_selection(self, selection: Option<Arc<[Range<i64>]>>) -> Self {
+        Self { selection, ..self }
+    }
+
+    /// Of a portion of the selected part that begins at an index.
+    pub(super) fn of_portion(self, selected_from: i64) -> Self {
+        Self {
+            selected_from: Some(selected_from),
+            ..self
+        }
+    }
+
+    pub(super) fn signal(&self) -> &Signal {
+        &self.signal
+    }
+
+    pub(super) fn parts(&self) -> &[Stretch] {
+        &self.parts
+    }
+
+    /// Samples in all.
+    pub(super) fn total(&self) -> u64 {
+        samples_in(&self.signal, &self.parts)
+    }
+}
+
+impl Iterator for ContiguousRanges {
+    type Item = ContiguousRange;
+
+    fn next(&mut self) -> Option<ContiguousRange> {
+        loop {
+            let part = self.parts.get(self.part)?;
+            let (run, end) = (part.run, part.range.end);
+            let gap = self.signal.gaps().first_within(self.at..end);
+            let range = self.at..gap.map_or(end, |gap| gap.start);
+            match gap {
+                Some(gap) if gap.end() < end => self.at = gap.end(),
+                _ => {
+                    self.part += 1;
+                    let next = self.parts.get(self.part);
+                    self.at = next.map_or(0, |part| part.range.start);
+                }
+            }
+            if range.is_empty() {
+                continue;
+            }
+            let anchor = first_contiguous(&self.signal, range.start, run);
+            let first = (self.selected_from)
+                .unwrap_or_else(|| selection_start(self.selection.as_deref(), range.start))
+                .max(anchor);
+            let origin = RangeOrigin { anchor, first };
+            return Some(ContiguousRange { range, run, origin });
+        }
+    }
+}
+
+/// Where the selected range begins in which an index lies, if it lies in one.
+pub(super) fn selection_start(selection: Option<&[Range<i64>]>, index: i64) -> i64 {
+    let ranges = selection.unwrap_or_default().iter();
+    let around = ranges.filter(|range| range.contains(&index));
+    around.map(|range| range.start).max().unwrap_or(index)
+}
+
+/// The anchor: first sample after the last gap or clock step at or before an index.
+pub(super) fn first_contiguous(signal: &Signal, index: i64, run: u32) -> i64 {
+    let run = signal.state().runs.by_id(run);
+    let gaps = signal.gaps();
+    let before = gaps.overlapping(0..index).end.checked_sub(1);
+    let gap = before.and_then(|position| gaps.get(position));
+    run.map_or(index, |run| run.start)
+        .max(gap.map_or(0, |gap| gap.end()))
+        .min(index)
+}
+
+/// Joins neighbouring parts of one run, which a pass reads without a break between them.
+pub(super) fn join_adjacent(asked: Vec<Stretch>) -> Vec<Stretch> {
+    let mut parts: Vec<Stretch> = Vec::new();
+    for part in asked {
+        match parts.last_mut() {
+            Some(last) if last.run == part.run && last.range.end == part.range.start => {
+                last.range.end = part.range.end;
+            }
+            _ => parts.push(part),
+        }
+    }
+    parts
+}
+
+pub(super) fn samples_in(signal: &Signal, parts: &[Stretch]) -> u64 {
+    let gaps = signal.gaps();
+    let count = |part: &Stretch| {
+        part.range.end - part.range.start - gaps.missing_within(part.range.clone())
+    };
+    parts.iter().map(count).sum::<i64>().unsigned_abs()
+}

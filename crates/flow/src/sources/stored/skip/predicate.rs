@@ -1,0 +1,237 @@
+//! What the extremes of buckets tell of windows: where none can begin for which a predicate is true.
+//!
+//! A comparison of an extreme with a number is a statement about samples: `s.max() > 5` says that *any* sample of a window
+//! is above 5, `s.max() < 5` that *all* are below. The samples for which such a condition holds lie on one side of a
+//! limit (or outside two, for magnitudes), so the two extremes of a bucket tell whether any of its samples meets it, and
+//! whether all do. Whether an extreme meets it is asked of the filter's own program, given a window of that one sample:
+//! calibration, conversion of the number and rounding are those of the filter, to the bit.
+//!
+//! The result is a set of indices at which no window that passes begins. The set of `a & b` is the union of the sets of a and b,
+//! that of `a | b` their intersection; whatever else a predicate consists of excludes nothing.
+
+use std::ops::Range;
+
+use isochrony_expr::{Binary, Expr, Frames, Input, Op, Program, Reduction, Shape, Unary};
+use isochrony_segment::{Bool8, Buffer, Calibration, DType};
+use isochrony_store::views::{BucketExtremes, Coverage};
+
+use super::index_ranges::{IndexRanges, intersection, push, union};
+use crate::{OpError, OpErrorKind};
+
+/// Longer predicates are not looked into.
+const MAX_OPERATIONS: usize = 128;
+
+/// A predicate of windows of one signal, as far as extremes decide it.
+#[derive(Debug)]
+pub(super) struct Predicate {
+    dtype: DType,
+    /// One for each operation of the expression, arguments first, the result last.
+    steps: Vec<Step>,
+}
+
+#[derive(Debug)]
+enum Step {
+    Comparison(Comparison),
+    Both(usize, usize),
+    Either(usize, usize),
+    /// A number, an extreme, or a truth that extremes do not tell.
+    Unknown,
+}
+
+/// An extreme compared with a number.
+#[derive(Debug)]
+struct Comparison {
+    /// Of a window of one sample: whether that meets the condition.
+    condition: Program,
+    /// Whether all samples of a window must meet it, or any.
+    all: bool,
+    /// If it is a condition of magnitudes: whether that of a sample is no magnitude, because it wraps.
+    wraps: Option<Program>,
+}
+
+/// What an operation gives, as far as it matters here.
+#[derive(Clone, Copy, PartialEq)]
+enum Kind {
+    Samples,
+    Magnitudes,
+    Least,
+    Greatest,
+    GreatestMagnitude,
+    Number,
+    Other,
+}
+
+impl Kind {
+    fn of(op: Op, of: Option<Self>) -> Self {
+        match (op, of) {
+            (Op::Input(0), _) => Self::Samples,
+            (Op::Constant(..), _) => Self::Number,
+            (Op::Unary(Unary::Abs), Some(Self::Samples)) => Self::Magnitudes,
+            (Op::Reduce(Reduction::Min), Some(Self::Samples)) => Self::Least,
+            (Op::Reduce(Reduction::Max), Some(Self::Samples)) => Self::Greatest,
+            (Op::Reduce(Reduction::Max), Some(Self::Magnitudes)) => Self::GreatestMagnitude,
+            _ => Self::Other,
+        }
+    }
+}
+
+impl Predicate {
+    /// None if extremes exclude no window, whatever they are.
+    pub(super) fn new(expr: &Expr, dtype: DType, calibration: &Calibration) -> Option<Self> {
+        let graph = expr.graph();
+        if graph.nodes().len() > MAX_OPERATIONS {
+            return None;
+        }
+        let compile = |expr: &Expr| {
+            let input = Input::samples(dtype).calibrated(calibration);
+            let program = Program::compile_inputs(expr, &[input]).ok()?;
+            let output = program.output();
+            (output.dtype == DType::Bool && output.shape != Shape::Sample).then_some(program)
+        };
+        let (mut exprs, mut kinds): (Vec<Expr>, Vec<Kind>) = (Vec::new(), Vec::new());
+        let mut steps: Vec<Step> = Vec::new();
+        let mut decides: Vec<bool> = Vec::new();
+        for node in graph.nodes() {
+            let args = node.args();
+            let written = args.iter().map(|&at| exprs[at].clone());
+            let written = Expr::apply(node.op(), written).ok()?;
+            let step = match node.op() {
+                Op::Binary(Binary::And) => Step::Both(args[0], args[1]),
+                Op::Binary(Binary::Or) => Step::Either(args[0], args[1]),
+                Op::Binary(compare) => {
+                    let all = must_hold_for_all(compare, kinds[args[0]], kinds[args[1]]);
+                    let comparison = all.and_then(|all| {
+                        let is_magnitude = |&at: &usize| kinds[at] == Kind::GreatestMagnitude;
+                        let negative = || compile(&Expr::input().abs().min().lt(0));
+                        Some(Comparison {
+                            condition: compile(&written)?,
+                            all,
+                            wraps: match args.iter().any(is_magnitude) {
+                                true => Some(negative()?),
+                                false => None,
+                            },
+                        })
+                    });
+                    comparison.map_or(Step::Unknown, Step::Comparison)
+                }
+                _ => Step::Unknown,
+            };
+            decides.push(match step {
+                Step::Comparison(_) => true,
+                Step::Both(a, b) => decides[a] || decides[b],
+                Step::Either(a, b) => decides[a] && decides[b],
+                Step::Unknown => false,
+            });
+            kinds.push(Kind::of(node.op(), args.first().map(|&at| kinds[at])));
+            steps.push(step);
+            exprs.push(written);
+        }
+        decides.last()?.then_some(Self { dtype, steps })
+    }
+
+    /// Indices at which no window of this many samples begins that passes and lies in these buckets.
+    pub(super) fn excluded(
+        &self,
+        buckets: &BucketExtremes,
+        window: i64,
+    ) -> Result<IndexRanges, OpError> {
+        let mut excluded: Vec<IndexRanges> = Vec::with_capacity(self.steps.len());
+        for step in &self.steps {
+            excluded.push(match step {
+                Step::Comparison(comparison) => comparison.excluded(self.dtype, buckets, window)?,
+                Step::Both(a, b) => union([&excluded[*a][..], &excluded[*b]].concat()),
+                Step::Either(a, b) => intersection(&excluded[*a], &excluded[*b]),
+                Step::Unknown => Vec::new(),
+            });
+        }
+        Ok(excluded.pop().unwrap_or_default())
+    }
+}
+
+/// Whether a comparison of an extreme with a number is one of all samples of a window, or of any; None if it is neither.
+fn must_hold_for_all(compare: Binary, left: Kind, right: Kind) -> Option<bool> {
+    let above = match compare {
+        Binary::Gt | Binary::Ge => true,
+        Binary::Lt | Binary::Le => false,
+        _ => return None,
+    };
+    let (extreme, above) = match (left, right) {
+        (extreme, Kind::Number) => (extreme, above),
+        (Kind::Number, extreme) => (extreme, !above),
+        _ => return None,
+    };
+    match extreme {
+        Kind::Greatest | Kind::GreatestMagnitude => Some(!above),
+        Kind::Least => Some(above),
+        _ => None,
+    }
+}
+
+/// Whether a program is true of each sample alone.
+fn of_each(program: &Program, dtype: DType, samples: &Buffer) -> Result<Vec<Bool8>, OpError> {
+    let count = samples.len() / dtype.size();
+    let mut flags = vec![Bool8::default(); count];
+    let windows = Frames::from_bytes(samples.bytes(), dtype, 1, 1, count);
+    windows
+        .and_then(|windows| {
+            let (mut scratch, mut state) = (program.scratch(), program.state());
+            program.run(&mut scratch, &mut state, &windows, &mut flags)
+        })
+        .map_err(|error| OpErrorKind::Failed(error.into()))?;
+    Ok(flags)
+}
+
+impl Comparison {
+    fn excluded(
+        &self,
+        dtype: DType,
+        buckets: &BucketExtremes,
+        window: i64,
+    ) -> Result<IndexRanges, OpError> {
+        let least = of_each(&self.condition, dtype, &buckets.min)?;
+        let greatest = of_each(&self.condition, dtype, &buckets.max)?;
+        let wraps = self.wraps.as_ref();
+        let wraps = wraps.map(|wraps| of_each(wraps, dtype, &buckets.min));
+        let wraps = wraps.transpose()?;
+        let is_known = |at: usize| {
+            buckets.coverage[at] == Coverage::Whole
+                && wraps.as_ref().is_none_or(|wraps| !wraps[at].get())
+        };
+        let any = |at: usize| least[at].get() || greatest[at].get();
+        let all = |at: usize| least[at].get() && greatest[at].get();
+        let range = |at: usize| {
+            let start = buckets.start + at as i64 * buckets.bucket;
+            start..start + buckets.bucket
+        };
+        let mut excluded = Vec::new();
+        if !self.all {
+            // Windows that lie in neighbouring buckets without a sample that meets it.
+            let mut without: IndexRanges = Vec::new();
+            for at in 0..buckets.coverage.len() {
+                let is_gap = buckets.coverage[at] == Coverage::Gap;
+                if is_gap || is_known(at) && !any(at) {
+                    push(&mut without, range(at));
+                }
+            }
+            for Range { start, end } in without {
+                push(&mut excluded, start..end - window + 1);
+            }
+            return Ok(excluded);
+        }
+        for at in (0..buckets.coverage.len()).filter(|&at| is_known(at)) {
+            let Range { start, end } = range(at);
+            // Extremes do not tell how small magnitudes between them are.
+            if !any(at) && self.wraps.is_none() {
+                // Windows that overlap it.
+                push(&mut excluded, start - window + 1..end);
+            } else if !all(at) {
+                // Windows that hold all of it.
+                push(&mut excluded, end - window..start + 1);
+            }
+        }
+        Ok(excluded)
+    }
+}
+
+#[cfg(test)]
+mod tests;
