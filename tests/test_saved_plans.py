@@ -61,7 +61,7 @@ def test_parts_of_a_plan_over_a_selection_have_its_windows(
         starts = plan.collect()[:, 0]
         expected = []
         for first, behind in ((0, 400), (407, 900)):
-            first, behind = max(first, start), min(behind, end)  # noqa: PLW2901
+            first, behind = max(first, start), min(behind, end)
             expected += range(first, behind - window + 1, hop)
         assert starts.tolist() == expected
         a = data.draw(st.integers(0, 900))

@@ -1,8 +1,8 @@
 """Plans saved in a store under a name, and read as signals of one's own.
 
 ``store.save_plan("stn_10/loud", plan)`` keeps the plan, not what it gives; ``store["stn_10/loud"]`` opens it as a
-read-only, lazy signal: asking for a range runs the plan over that range. Its windows are those of the whole plan that lie
-wholly inside the range.
+read-only, lazy signal: asking for a range runs the plan over that range. Its windows are those of the whole plan that
+lie wholly inside the range.
 
 They lie as text among the store's attributes (key `SAVED_PLANS`), so copies of the store have them, and other programs
 see them as what they are.
