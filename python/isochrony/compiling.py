@@ -137,5 +137,5 @@ def _compile(function: Callable[..., int], given: str, wanted: str, width: int) 
         reason = next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)
         raise PlanError(
             f"iso.jit({name}) cannot be compiled for {given} rows and {wanted} results: {reason}; correct the "
-            "function, or use iso.py, which does not compile"
+            f"function, or run it without compiling it, with iso.py({name})"
         ) from error

@@ -135,7 +135,9 @@ def _natives(plans: tuple[Plan, ...]) -> list[NativePlan]:
     if not plans or not all(isinstance(plan, Chain) for plan in plans):
         names = dict.fromkeys(type(plan).__name__ for plan in plans)
         hint = ": write collect(plan), not collect(*plan), which executes the plan" if "Block" in names else ""
-        raise PlanError(f"got {', '.join(names) or 'nothing'} to run; give plans{hint}")
+        raise PlanError(
+            f"{', '.join(names) or 'nothing'} given where plans are run; give plans, as iso.scan(signal){hint}"
+        )
     return [plan._native for plan in plans]
 
 

@@ -57,15 +57,16 @@ def _pairs(array: npt.NDArray[Any], signal: str, is_cast: bool) -> npt.NDArray[n
     if array.dtype.kind == "c" and array.ndim == 1:
         if not is_cast:
             raise StoreTypeError(
-                f"signal {signal!r} holds complex int16 samples, got {array.dtype}, whose values may not fit; give int16 of "
-                "shape (n, 2), real and imaginary parts, or append(samples, cast=True), which refuses what does not fit"
+                f"signal {signal!r} holds complex int16 samples, got {array.dtype}, whose values may not fit; give "
+                "int16 of shape (n, 2), real and imaginary parts, or append(samples, cast=True), which refuses what "
+                "does not fit"
             )
         wide = np.ascontiguousarray(array, np.complex128)
         return cast(wide.view(np.float64), np.dtype("i2"), f"parts of {what}")
     if array.ndim != 2 or array.shape[1] != 2:
         raise StoreValueError(
-            f"signal {signal!r} holds complex int16 samples: give an array of shape (n, 2), real and imaginary parts, or "
-            f"1-D complex numbers with cast=True; got {array.dtype} of shape {array.shape}"
+            f"signal {signal!r} holds complex int16 samples: give an array of shape (n, 2), real and imaginary parts, "
+            f"or 1-D complex numbers with cast=True; got {array.dtype} of shape {array.shape}"
         )
     if np.can_cast(array.dtype, np.int16, "safe"):
         return np.ascontiguousarray(array, np.int16).reshape(-1)

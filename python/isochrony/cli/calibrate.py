@@ -36,7 +36,13 @@ _POWERS = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4}
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of the command."""
-    parser.add_argument("--dir", type=Path, default=Path(), metavar="D", help="folder on the disk (default: this one)")
+    parser.add_argument(
+        "--dir",
+        type=Path,
+        default=Path(),
+        metavar="D",
+        help="any folder on the disk to measure; a test store is made there and removed (default: the current folder)",
+    )
     parser.add_argument("--size", default="1GiB", metavar="N", help="size of the scratch store (default: 1GiB)")
     parser.add_argument(
         "--repeats", type=int, default=5, metavar="N", help="how often to repeat each scan (default: 5)"

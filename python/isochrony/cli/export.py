@@ -54,7 +54,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--to", dest="end", metavar="T", help="end before this time (UTC) of the recording, such as 2010-03-01T12:05:00"
     )
     parser.add_argument("--counts", action="store_true", help="write samples as stored, instead of values in the unit")
-    parser.add_argument("--split", action="store_true", help="one file per gap-free stretch: F-1, F-2, ...")
+    parser.add_argument(
+        "--split",
+        action="store_true",
+        help="write one file per gap-free stretch: with --out x.wav, x-1.wav, x-2.wav, ...",
+    )
     parser.add_argument("--force", action="store_true", help="replace output files that exist")
 
 

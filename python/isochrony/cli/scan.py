@@ -60,7 +60,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--to", dest="end", metavar="T", help="end before this time (UTC) of the recording, such as 2010-03-01T12:05:00"
     )
-    parser.add_argument("--out", type=output_path, metavar="F", help="write F.csv or F.parquet instead of the screen")
+    parser.add_argument(
+        "--out",
+        type=output_path,
+        metavar="F",
+        help="write to this file instead of the screen, as its ending says: .csv or .parquet",
+    )
     parser.add_argument("--force", action="store_true", help="replace the output file if it exists")
     parser.add_argument("--json", action="store_true", help="print the columns as JSON, instead of a table or CSV")
 

@@ -128,7 +128,10 @@ def locate(heard: Sequence[Heard], pipes: Sequence[Pipe] = PIPES) -> Position:
         UsageError: too few stations, an error that is not above 0, or no pipe from which all can be reached.
     """
     if len({one.junction for one in heard}) < 2:
-        raise UsageError(f"{len(heard)} arrivals do not determine a position; give arrivals at two or more stations")
+        raise UsageError(
+            f"{len(heard)} arrivals at fewer than two stations do not determine where in the pipes a burst was; give "
+            "arrivals at two or more stations, at different junctions"
+        )
     if not all(one.error_s > 0 and math.isfinite(one.error_s) for one in heard):
         raise UsageError("the error_s of an arrival is not finite and above 0; give its standard error in seconds")
     pieces = [piece for pipe in pipes for piece in _pieces(pipe, heard, pipes)]

@@ -198,8 +198,8 @@ class ImportKeywords(TypedDict, total=False):
         ImportOption(
             default=None,
             check=checks.weight,
-            help="""weight of the past in the running rate estimate, above 0, at most 1 (default: 0.95, about 20
-                files)""",
+            help="""how much earlier files count where the true sample rate is estimated, above 0, at most 1: 0.95
+                averages over about the last 20 files, 1 over all (default: 0.95)""",
             group=_CLOCK,
             metavar="A",
         ),
