@@ -63,6 +63,7 @@ __all__ = [
     "backup",
     "calibrate_machine",
     "check_scans",
+    "decode_mseed",
     "end_with",
     "explain_tasklets",
     "load_machine_profile",
@@ -1125,6 +1126,9 @@ def run_tasklets(
     results: dict[str, Any],
     progress: Callable[[int, int, int, int], object] | None,
 ) -> dict[str, Any]: ...
+def decode_mseed(
+    records: list[tuple[bytes, int, int, bool, int]], /
+) -> list[npt.NDArray[np.generic] | None]: ...
 def makes_output(processors: list[str]) -> bool: ...
 def operator_declarations(added: bool = False) -> str: ...
 def taper_factors(taper: str, width: int, symmetric: bool) -> list[float]: ...

@@ -1,6 +1,8 @@
 //! What the fuzz targets call; not part of the public face.
 
-use crate::Layout;
+use isochrony_segment::DType;
+
+use crate::{EncodedSamples, Layout};
 
 /// Reads the input as a template, a newline and a path: parsing, printing and parsing again gives the same layout, and
 /// no path makes matching panic or name a signal that leads elsewhere.
@@ -30,5 +32,40 @@ pub fn layout(data: &[u8]) {
             found.stamp.is_none_or(|stamp| stamp.resolution_ns > 0),
             "{found:?}"
         );
+    }
+}
+
+/// Decodes the input as the samples of a miniSEED record, of which the first four bytes state encoding, byte order and
+/// number of samples: what is decoded has that number of samples, and those of Steim begin and end as stored.
+pub fn mseed_samples(data: &[u8]) {
+    let Some((&[encoding, order, high, low], payload)) = data.split_first_chunk() else {
+        return;
+    };
+    let count = usize::from(u16::from_be_bytes([high, low]));
+    let little_endian = order & 1 == 1;
+    let encoded = EncodedSamples {
+        payload,
+        encoding,
+        little_endian,
+        count,
+    };
+    let Some((dtype, buffer)) = encoded.decode() else {
+        return;
+    };
+    assert_eq!(buffer.len(), count * dtype.size());
+    if matches!(encoding, 10 | 11) {
+        let stored: Vec<i32> = payload[4..12]
+            .as_chunks::<4>()
+            .0
+            .iter()
+            .map(|&bytes| match little_endian {
+                true => i32::from_le_bytes(bytes),
+                false => i32::from_be_bytes(bytes),
+            })
+            .collect();
+        assert_eq!(dtype, DType::I32);
+        let samples = buffer.samples::<i32>().unwrap_or_default();
+        assert_eq!(samples.first(), Some(&stored[0]));
+        assert_eq!(samples.last(), Some(&stored[1]));
     }
 }

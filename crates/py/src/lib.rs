@@ -22,6 +22,7 @@ mod interpreter;
 mod interrupt;
 mod json;
 mod memory;
+mod mseed;
 mod nbuf;
 mod plan;
 mod signal;
@@ -45,6 +46,8 @@ pub mod _native {
     use crate::expr::Expr;
     #[pymodule_export]
     use crate::expr::row::Row;
+    #[pymodule_export]
+    use crate::mseed::decode_mseed;
     #[pymodule_export]
     use crate::nbuf::{makes_output, nbuffer};
     #[pymodule_export]

@@ -2,8 +2,8 @@
 
 Every record gives one block, so every record's own start time becomes a point of the timebase. Whole records are
 imported wherever they stand in a file; what is no record, or a damaged one, is left out and told with its place
-(`mseed_records` finds them, `mseed_samples` decodes and checks them). Rates are exact: version 2 states them as two
-integers. Blank codes become ``--`` in the signal's name.
+(`mseed_records` finds them, `mseed_ahead` decodes most of them in threads, `mseed_samples` decodes and checks the
+rest). Rates are exact: version 2 states them as two integers. Blank codes become ``--`` in the signal's name.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ from typing import Any
 
 from ..errors import BadSourceError, UsageError
 from ..extras import require
-from .block import Block, Omission, Options, Part, Remark, Stamp
+from .block import Block, Omission, Options, Part, Remark, Samples, Stamp
+from .mseed_ahead import decoded
 from .mseed_records import Record, Unreadable, is_control, is_data, split
 from .mseed_samples import ENCODINGS, TEXT, samples_of, samples_of_version_3
 from .rational import simplest_near
@@ -43,14 +44,15 @@ def read(path: Path, signal: str, options: Options) -> Iterator[Part]:  # noqa: 
     found = whole = uses_encoding = False
     left_out: list[Omission] = []
     with path.open("rb") as file:
-        for part in split(file, path.stat().st_size):
+        size = path.stat().st_size
+        for part, samples in decoded(split(file, size), size, encoding):
             if isinstance(part, Unreadable):
                 left_out.append(Omission(f"byte {part.offset}: {part.reason}"))
             else:
                 whole = True
                 uses_encoding |= part.header is not None and part.header.encoding is None
                 try:
-                    block = _block(pymseed, part, encoding, options)
+                    block = _block(pymseed, part, samples, encoding, options)
                 except BadSourceError as error:
                     left_out.append(Omission(f"byte {part.offset}: the record of {len(part.data)} bytes {error}"))
                     block = None
@@ -82,8 +84,10 @@ def _encoding(name: str | None) -> int | None:
     return ENCODINGS[name]
 
 
-def _block(pymseed: Any, record: Record, encoding: int | None, options: Options) -> Block | None:
-    """The block of a record; None if it holds no numeric samples."""
+def _block(
+    pymseed: Any, record: Record, samples: Samples | None, encoding: int | None, options: Options
+) -> Block | None:
+    """The block of a record, of which samples may be decoded; None if it holds no numeric samples."""
     header = record.header
     if header is None:
         return _block_of_version_3(pymseed, record, options)
@@ -91,7 +95,8 @@ def _block(pymseed: Any, record: Record, encoding: int | None, options: Options)
         return None
     if header.rate <= 0:
         raise BadSourceError(f"has {header.samples} samples but no sample rate")
-    samples = samples_of(pymseed, record, encoding)
+    if samples is None:
+        samples = samples_of(pymseed, record, encoding)
     return _named(header.codes, _source_id(header.codes), options.unit)(
         samples=samples,
         rate=header.rate,

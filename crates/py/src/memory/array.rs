@@ -6,9 +6,10 @@ use std::sync::{Arc, OnceLock};
 
 use isochrony_segment::{Buffer, BufferMut, DType, Owner};
 use numpy::npyffi::{self, NPY_TYPES, NpyTypes, PY_ARRAY_API, PyArrayObject, npy_intp};
-use numpy::{PyUntypedArray, PyUntypedArrayMethods};
+use numpy::{PyArrayDescrMethods, PyUntypedArray, PyUntypedArrayMethods};
 use pyo3::prelude::*;
 
+use super::returned::dtype_of;
 use crate::errors::{PackageError, Result};
 
 /// Keeps a buffer alive as the base of a NumPy array.
@@ -201,6 +202,9 @@ impl Owner for PythonOwner {}
 ///
 /// The array must not be written while the buffer is in use; `copy` avoids that.
 pub(crate) fn adopt(array: &Bound<'_, PyAny>, copy: bool) -> Result<(Buffer, DType)> {
+    if let Some((array, dtype)) = usable(array) {
+        return memory_of(array, dtype, copy);
+    }
     let py = array.py();
     let numpy = py.import("numpy")?;
     let mut array = numpy.call_method1("asarray", (array,))?;
@@ -223,16 +227,36 @@ pub(crate) fn adopt(array: &Bound<'_, PyAny>, copy: bool) -> Result<(Buffer, DTy
         )
         .into());
     }
-    array = numpy.call_method1("ascontiguousarray", (array,))?;
-    let untyped = array.cast::<PyUntypedArray>().map_err(PyErr::from)?;
-    let len = untyped.len() * dtype.size();
-    // SAFETY: reads a field of the array's C struct, valid while `untyped` lives.
-    let data = unsafe { (*untyped.as_array_ptr()).fields.data.cast::<u8>() };
+    let array = numpy.call_method1("ascontiguousarray", (array,))?;
+    let array = array.cast::<PyUntypedArray>().map_err(PyErr::from)?;
+    memory_of(array, dtype, copy)
+}
+
+/// An array as it is, if its memory is samples; most are, and this takes no call of Python functions.
+fn usable<'a, 'py>(
+    array: &'a Bound<'py, PyAny>,
+) -> Option<(&'a Bound<'py, PyUntypedArray>, DType)> {
+    let array = array.cast_exact::<PyUntypedArray>().ok()?;
+    let descr = array.dtype();
+    let dtype = dtype_of(descr.num())?;
+    let is_native = descr.is_native_byteorder() != Some(false);
+    (is_native && array.ndim() == 1 && array.is_c_contiguous()).then_some((array, dtype))
+}
+
+/// The memory of a contiguous array.
+fn memory_of(
+    array: &Bound<'_, PyUntypedArray>,
+    dtype: DType,
+    copy: bool,
+) -> Result<(Buffer, DType)> {
+    let len = array.len() * dtype.size();
+    // SAFETY: reads a field of the array's C struct, valid while `array` lives.
+    let data = unsafe { (*array.as_array_ptr()).fields.data.cast::<u8>() };
     let Some(data) = NonNull::new(data).filter(|_| len > 0) else {
         return Ok((Buffer::concat([])?, dtype));
     };
     let owner = Arc::new(PythonOwner {
-        _object: array.clone().unbind(),
+        _object: array.clone().into_any().unbind(),
     });
     // SAFETY: the array is C-contiguous with `len` bytes from `data` on. Its reference count is held by `owner`,
     // so NumPy neither frees nor resizes the memory. That nobody writes meanwhile is the documented duty of the
