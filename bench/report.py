@@ -131,7 +131,9 @@ thesis's, of windows of 64 pages.
 def read(paths: list[str]) -> tuple[dict[str, Any], list[dict[str, Any]], list[dict[str, Any]]]:
     """The files by name, all results, and what peers are missing."""
     files = {Path(path).stem: json.loads(Path(path).read_text()) for path in paths}
-    compared = [files.get(name, {}) for name in ("peers", "operators", "resampling", "applications", "archives")]
+    compared = [
+        files.get(name, {}) for name in ("peers", "operators", "resampling", "applications", "storage", "archives")
+    ]
     results = [result for file in files.values() if isinstance(file, list) for result in file]
     results += files.get("design_space", {}).get("sync_cost", [])
     results += [result for part in compared for result in part.get("results", [])]
