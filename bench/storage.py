@@ -1,8 +1,8 @@
 """Sealed signals against decoding alone and zarr-python, and the import of miniSEED against ObsPy's reading.
 
 By turns in one run, page cache warm; results are asserted. Sealed signals are longer than the chunks that a store
-keeps, so every chunk is decoded in every round; with --quick they are not. Our import writes, checksums and commits a store;
-ObsPy's reading ends in memory.
+keeps, so every chunk is decoded in every round; with --quick they are not. Our import writes, checksums and commits a
+store; ObsPy's reading ends in memory.
 """
 
 from __future__ import annotations

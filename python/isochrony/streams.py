@@ -250,8 +250,8 @@ def open_destination(destination: Any, opened: Opened, sources: Opened) -> None:
         opened.add((_name(destination), "object", destination.write))
     else:
         raise UsageError(
-            f"dst={type(destination).__name__} is refused; give a path, an open file, the number of an open file descriptor, a "
-            "socket, a bytearray, a signal open for writing, an object with write(), a list of those, or None"
+            f"dst={type(destination).__name__} is refused; give a path, an open file, the number of an open file "
+            "descriptor, a socket, a bytearray, a signal open for writing, an object with write(), a list of those, or None"
         )
 
 
