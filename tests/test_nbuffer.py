@@ -140,7 +140,8 @@ def test_prefixed_records_and_one_that_is_too_large() -> None:
     iso.nbuffer(io.BytesIO(b"".join(records)), lambda r: seen.append(bytes(r)), prefix="u1", buffer=300)
     assert seen == records
     with pytest.raises(
-        NBufferError, match=r"the record at byte 6 has 256 bytes and a buffer 200; give more memory"
+        NBufferError,
+        match=r"the record at byte 6 has 256 bytes, more than a buffer of 200 bytes holds; give more memory",
     ) as e:
         iso.nbuffer(io.BytesIO(b"".join(records[1:])), None, prefix="u1", buffer=200, workers=2, memory=1000)
     assert e.value.code == "nbuf_record"

@@ -324,7 +324,7 @@ def test_a_record_larger_than_the_buffer_has_what_memory_leaves(tmp_path: Path) 
         out = bytearray()
         report = iso.nbuffer(source, lambda line: line, out, delimiter=b"\n", buffer="64kB", memory="100MB")
         assert bytes(out) == lines and report.records == 3
-    with pytest.raises(NBufferError, match=r"the record at byte 6 has no end within a buffer"):
+    with pytest.raises(NBufferError, match=r"the record at byte 6 does not end within a buffer"):
         iso.nbuffer(io.BytesIO(lines), None, delimiter=b"\n", buffer="64kB", memory="2MB", workers=2)
 
 

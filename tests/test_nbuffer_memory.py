@@ -63,8 +63,8 @@ def test_memory_stays_within_the_limit_and_sixteen_megabytes(process: str, worke
 @pytest.mark.parametrize(
     ("process", "options", "says"),
     [
-        ("lambda view: view", "delimiter=b'#', workers=1", "the record at byte 0 has no end within a buffer"),
-        ("None", "delimiter=b'#', workers=1", "the record at byte 0 has no end within a buffer"),
+        ("lambda view: view", "delimiter=b'#', workers=1", "the record at byte 0 does not end within a buffer"),
+        ("None", "delimiter=b'#', workers=1", "the record at byte 0 does not end within a buffer"),
         ("lambda view: view", "stride=50_000_000, workers=1", "memory=24000000 bytes are too few"),
     ],
 )

@@ -145,7 +145,9 @@ def test_a_failure_names_whom_it_takes_along_and_resume_does_the_rest(water: iso
     executor = iso.Executor(workers=2)
     executor.add(*(iso.Tasklet(work, [water["a"][at]], [out[at]], name=f"copy {at.start}") for at in parts()))
     executor.add(iso.Tasklet(lambda i, o: float(np.asarray(i[0]).sum()), [out[:]], name="total"))
-    with pytest.raises(TaskletError, match=r'"copy 2000" failed: ZeroDivisionError: no luck; 1 that need') as raised:
+    with pytest.raises(
+        TaskletError, match=r'"copy 2000" failed: ZeroDivisionError: no luck; 1 tasklet that depends'
+    ) as raised:
         executor.run()
     assert isinstance(raised.value.__cause__, ZeroDivisionError)
     states = {one.name: one for one in raised.value.report.tasklets}

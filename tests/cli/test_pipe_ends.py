@@ -18,7 +18,7 @@ DATA = hashlib.shake_128(b"isochrony").digest(1_000_000)
 
 
 def part(written: int, name: str) -> str:
-    return f"; what was written is a part of the output: {written} bytes in {name}"
+    return f"; the output is incomplete: {written} bytes in {name}"
 
 
 @pytest.mark.parametrize("broken", ["cut off", "overwritten"])

@@ -21,7 +21,7 @@ pub enum IoError {
         source: io::Error,
     },
     /// A file ends before samples that must be in it.
-    #[error("{} has {have} bytes, but samples end at byte {need}; restore the file from a copy", path.display())]
+    #[error("{} is too short: it has {have} bytes, but its samples need {need}; restore the file from a copy", path.display())]
     MissingSamples { path: PathBuf, have: u64, need: u64 },
     /// A disk has too little room.
     #[error("cannot {action} {}: the disk is full; free some space and try again", path.display())]
@@ -120,7 +120,7 @@ mod tests {
                     need: 9,
                 },
                 "missing_samples",
-                ["/a/file has 7 bytes", "byte 9", "restore"],
+                ["/a/file is too short: it has 7 bytes", "need 9", "restore"],
             ),
             (
                 IoError::DiskFull {

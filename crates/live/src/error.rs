@@ -18,7 +18,7 @@ pub enum LiveError {
     },
     /// An address that other machines can reach.
     #[error(
-        "{address} would accept samples from any machine in the network; listen at 127.0.0.1, or allow other machines with anyone=True (ListenOptions::anyone)"
+        "{address} would accept samples from any machine in the network; listen at 127.0.0.1, or allow other machines with anyone=True (in Rust: ListenOptions::anyone)"
     )]
     Exposed {
         /// Where it would listen.
@@ -64,7 +64,7 @@ pub enum LiveError {
     },
     /// No timebase is left in this process.
     #[error(
-        "the feed needs a new timebase, and this process cannot create more: {why}; listen in a new process"
+        "this process has opened too many feeds and signals to open another feed: {why}; restart the program and listen again"
     )]
     Timebase {
         /// The reason.
@@ -135,7 +135,7 @@ mod tests {
                         what: "number of timebases of this process",
                     },
                 },
-                &["timebases", "new process"],
+                &["timebases", "too many feeds and signals", "restart"],
             ),
         ];
         let mut codes: Vec<_> = examples.iter().map(|(error, _)| error.code()).collect();

@@ -41,9 +41,9 @@ pub enum NbufError {
     },
     /// A record does not fit in a buffer.
     #[error(
-        "input {input}: the record at byte {offset} has {} and a buffer {buffer}; \
+        "input {input}: the record at byte {offset} {}; \
          give more memory, fewer workers or a larger buffer, or check the framing",
-        known(*length)
+        too_long(*length, *buffer)
     )]
     Record {
         /// Number of the input.
@@ -113,10 +113,10 @@ pub enum NbufError {
     Interrupted,
 }
 
-fn known(length: Option<u64>) -> String {
+fn too_long(length: Option<u64>, buffer: usize) -> String {
     length.map_or_else(
-        || "no end within a buffer".to_owned(),
-        |length| format!("{length} bytes"),
+        || format!("does not end within a buffer of {buffer} bytes"),
+        |length| format!("has {length} bytes, more than a buffer of {buffer} bytes holds"),
     )
 }
 
@@ -139,7 +139,9 @@ fn place(offset: u64, length: u64, why: &Cause) -> String {
 fn unfinished_record(bytes: u64) -> String {
     match bytes {
         0 => String::new(),
-        _ => format!("; the {bytes} bytes before it are of a record that was not read whole"),
+        _ => format!(
+            "; the last {bytes} bytes before that byte belong to an incomplete record and were not processed"
+        ),
     }
 }
 
@@ -205,10 +207,7 @@ impl StreamFailure {
         if held.is_empty() || matches!(self.error, NbufError::Interrupted) {
             return String::new();
         }
-        format!(
-            "; what was written is a part of the output: {}",
-            held.join(", ")
-        )
+        format!("; the output is incomplete: {}", held.join(", "))
     }
 }
 
@@ -304,7 +303,10 @@ mod tests {
                     length: None,
                     buffer: 4096,
                 },
-                &["no end within", "check the framing"],
+                &[
+                    "does not end within a buffer of 4096 bytes",
+                    "check the framing",
+                ],
             ),
             (
                 NbufError::Read {
@@ -318,7 +320,7 @@ mod tests {
                     "input 0 (pipe)",
                     "byte 9",
                     "No space",
-                    "the 2 bytes before it are of a record that was not read whole",
+                    "the last 2 bytes before that byte belong to an incomplete record",
                 ],
             ),
             (

@@ -90,7 +90,7 @@ impl fmt::Display for Length {
 
 /// The text is no length.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("no length; write {EXAMPLES}")]
+#[error("not a valid length; write {EXAMPLES}")]
 pub struct LengthError;
 
 /// The number of a length, and its unit.

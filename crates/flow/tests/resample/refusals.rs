@@ -12,7 +12,7 @@ fn parameters_that_make_no_rate_are_refused() {
     for (value, part) in [
         (
             json!({}),
-            "resample takes rate_hz=, or up= or down= or both; give one of them",
+            "resample needs rate_hz= or a ratio; give rate_hz=, or up=, down= or both",
         ),
         (
             json!({"rate_hz": 10.0, "up": 2}),

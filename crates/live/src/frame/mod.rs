@@ -91,7 +91,7 @@ pub enum FrameError {
     },
     /// Not a frame, or of an unknown version.
     #[error(
-        "not a frame: the data starts with the bytes {got:02x?}, not with \"ISOF\" and version 1 or 2; check the sender"
+        "not a frame: the data starts with the bytes {got:02x?}, not with \"ISOF\" and version 1 or 2; send with isochrony send, or listen with the framing that the sender uses, such as raw"
     )]
     Magic {
         /// The first bytes.

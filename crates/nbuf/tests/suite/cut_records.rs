@@ -59,7 +59,9 @@ fn an_incomplete_line_is_not_processed() {
         assert_eq!(unfinished(&failure), cut);
         assert_eq!(failure.error.offset(), Some(text.len() as u64));
         let told = failure.to_string();
-        let says = format!("the {cut} bytes before it are of a record that was not read whole");
+        let says = format!(
+            "the last {cut} bytes before that byte belong to an incomplete record and were not processed"
+        );
         assert_eq!(told.contains(&says), cut > 0, "{told}");
     }
 }

@@ -200,7 +200,7 @@ fn an_input_that_fails_is_named_with_the_offset_of_the_failure() {
         if order.writes_in_turn() {
             // All that was read before it failed.
             assert_eq!(numbers(&output), (0..105).collect::<Vec<_>>());
-            let part = "; what was written is a part of the output: 840 bytes in writer";
+            let part = "; the output is incomplete: 840 bytes in writer";
             assert!(told.ends_with(part), "{told}");
         }
     }

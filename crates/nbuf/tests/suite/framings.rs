@@ -271,7 +271,9 @@ fn a_record_in_memory_is_limited_by_the_memory_of_processors() {
         );
         let text = done.expect_err("it is too large").to_string();
         assert!(
-            text.contains("the record at byte 10 has 20001 bytes and a buffer 20000"),
+            text.contains(
+                "the record at byte 10 has 20001 bytes, more than a buffer of 20000 bytes holds"
+            ),
             "{text}"
         );
     }

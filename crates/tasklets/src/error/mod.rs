@@ -68,7 +68,7 @@ pub enum TaskletError {
     },
     /// An output already has samples.
     #[error(
-        "tasklet {name:?} would overwrite {signal}: {start}..{end} already has samples (first at index {at}); mark the range invalid with mark_invalid({start}, {end}), choose another output, or continue the earlier run with resume=True{}", elsewhere(journal.as_deref())
+        "tasklet {name:?} would overwrite {signal}: {start}..{end} already has samples (first at index {at}); to replace them, call mark_invalid({start}, {end}) on the signal first; else choose another output, or continue the earlier run with resume=True{}", elsewhere(journal.as_deref())
     )]
     OutputOccupied {
         name: String,
@@ -129,7 +129,7 @@ pub enum TaskletError {
         resumable: bool,
     },
     /// The journal cannot be read or written.
-    #[error("cannot {action} the journal {}: {source}; a run without a journal cannot be resumed: free some space, or give journal= another path", path.display())]
+    #[error("cannot {action} the journal {}: {source}; check that its folder exists and is writable and the disk is not full, or give journal= another path", path.display())]
     Journal {
         action: &'static str,
         path: PathBuf,
@@ -156,7 +156,8 @@ fn others(failed: usize, not_run: usize) -> String {
     };
     match not_run {
         0 => more,
-        n => format!("{more}; {n} that need what failed were not run"),
+        1 => format!("{more}; 1 tasklet that depends on a failed one was not run"),
+        n => format!("{more}; {n} tasklets that depend on failed ones were not run"),
     }
 }
 
@@ -176,7 +177,7 @@ fn kept(resumable: bool) -> &'static str {
 }
 
 fn with_resume(resumable: bool) -> &'static str {
-    if resumable { " with resume" } else { "" }
+    if resumable { " with resume=True" } else { "" }
 }
 
 impl TaskletError {

@@ -80,7 +80,7 @@ fn examples() -> Vec<(TaskletError, &'static [&'static str])> {
                 "\"t\"",
                 "stn/x: 3..7",
                 "first at index 5",
-                "mark the range invalid",
+                "call mark_invalid(",
                 "resume=True and journal=/a/1.journal",
             ],
         ),
@@ -132,7 +132,7 @@ fn examples() -> Vec<(TaskletError, &'static [&'static str])> {
                 "no luck",
                 "2 others",
                 "4 that need",
-                "run again with resume",
+                "run again with resume=True",
             ],
         ),
         (
@@ -141,7 +141,7 @@ fn examples() -> Vec<(TaskletError, &'static [&'static str])> {
                 total: 9,
                 resumable: true,
             },
-            &["3 of 9", "run again with resume"],
+            &["3 of 9", "run again with resume=True"],
         ),
         (
             TaskletError::Journal {
@@ -243,7 +243,8 @@ fn resume_is_spoken_of_only_where_something_was_noted() {
     };
     for said in said(true) {
         assert!(
-            said.contains("recorded in the journal") && said.ends_with("run again with resume")
+            said.contains("recorded in the journal")
+                && said.ends_with("run again with resume=True")
         );
     }
     for said in said(false) {

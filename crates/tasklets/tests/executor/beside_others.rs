@@ -120,7 +120,7 @@ fn resume_is_promised_where_something_is_noted_and_what_is_not_is_said() {
     let tasklets = [fails(), unkept("first"), unkept("second")];
     let failure = run(&executor(options, tasklets), false).unwrap_err();
     assert!(
-        failure.to_string().ends_with("run again with resume"),
+        failure.to_string().ends_with("run again with resume=True"),
         "{failure}"
     );
     assert_eq!(

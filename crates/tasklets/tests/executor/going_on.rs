@@ -21,7 +21,7 @@ fn a_failure_costs_what_needs_it_and_resuming_does_only_that() {
     let failure = run(&executor, false).unwrap_err();
     assert_eq!(failure.error.code(), "tasklet_failed");
     let said = failure.to_string();
-    assert!(said.contains("\"square b 7\" failed: no luck (and 1 others failed); 1 that need what failed were not run"), "{said}");
+    assert!(said.contains("\"square b 7\" failed: no luck (and 1 others failed); 1 tasklet that depends on a failed one was not run"), "{said}");
     let report = failure.report.unwrap();
     let why = |name: &str| {
         report

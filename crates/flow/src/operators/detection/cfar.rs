@@ -67,8 +67,8 @@ impl Operator for Cfar {
             _ => {
                 return Err(PlanError::NeedsParameter {
                     operator: "cfar",
-                    needs: "takes pfa= or deviations=".into(),
-                    mend: "give one of them",
+                    needs: "needs pfa= or deviations=".into(),
+                    mend: "give exactly one of them",
                 });
             }
         };

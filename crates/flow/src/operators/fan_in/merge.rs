@@ -54,7 +54,7 @@ impl Operator for Merge {
                 first: first.to_string(),
                 port: at + 1,
                 other: others[at].to_string(),
-                mend: "bring them to one kind, dtype and stream first",
+                mend: "give inputs of one kind and dtype, with the same window or columns, that come from one signal at one rate",
             });
         }
         if let PortType::Rows { stream: None, .. } = first {

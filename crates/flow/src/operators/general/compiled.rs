@@ -57,7 +57,7 @@ impl CompiledExpr {
                         first: ports[0].to_string(),
                         port: at,
                         other: port.to_string(),
-                        mend: "bring together rows of as many values, or of one",
+                        mend: "give inputs whose windows have equally many values, or one value",
                     });
                 }
             };

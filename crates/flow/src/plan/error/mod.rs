@@ -46,10 +46,10 @@ pub enum RunError {
     },
     /// The execution was interrupted.
     #[error(
-        "the run was interrupted after {items} items; committed results are kept, run the plan again"
+        "the run was interrupted after {items} blocks; what was already committed to a store is kept; run the plan again"
     )]
     Interrupted {
-        /// Items that the sources had emitted.
+        /// Items (blocks of samples, windows or rows) that the sources had emitted.
         items: u64,
     },
 }

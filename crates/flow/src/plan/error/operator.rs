@@ -151,7 +151,9 @@ pub enum OpErrorKind {
     #[error("interrupted; run the plan again")]
     Interrupted,
     /// User code panicked.
-    #[error("the code of the operator panicked: {message}; correct that code")]
+    #[error(
+        "the operator's code crashed: {message}; correct it if it is yours, else report this as a bug of Isochrony"
+    )]
     Panicked {
         /// The panic's message.
         message: String,

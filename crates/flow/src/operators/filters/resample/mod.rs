@@ -176,8 +176,8 @@ impl Resample {
             (Some(_), ..) => Err(self.rate_error("left out where up= or down= is given".into())),
             (None, None, None) => Err(PlanError::NeedsParameter {
                 operator: "resample",
-                needs: "takes rate_hz=, or up= or down= or both".into(),
-                mend: "give one of them",
+                needs: "needs rate_hz= or a ratio".into(),
+                mend: "give rate_hz=, or up=, down= or both",
             }),
             (None, up, down) => {
                 let ratio = Ratio::new(up.unwrap_or(1), down.unwrap_or(1)).map_err(overflow)?;
