@@ -118,8 +118,8 @@ def test_an_exception_is_the_cause_of_the_runs_error(store: iso.Store) -> None:
 @pytest.mark.parametrize(
     ("function", "parts"),
     [
-        (lambda r: r[:1, 0], ["shape (1,)", "one value a window"]),
-        (lambda r: r[0, 0], ["shape ()", "one value a window"]),
+        (lambda r: r[:1, 0], ["shape (1,)", "return one value (1-D)"]),
+        (lambda r: r[0, 0], ["shape ()", "return one value (1-D)"]),
         (lambda r: r.max(axis=1)[5], ["zeros", "IndexError", "dtype="]),
         (lambda r: np.array(["a"] * len(r)), ["dtype"]),
     ],

@@ -83,7 +83,7 @@ def test_python_functions_may_stand_in_a_loop() -> None:
     [
         (lambda w: w.map(lambda s: s, w), iso.PlanError, "map gets 2 arguments, one for each plan: .* lambda x1, x2: "),
         (lambda w: w.filter(lambda s, t: s > t, w), iso.PlanError, "one bool per window"),
-        (lambda w: w.map(iso.py(abs, dtype="f8"), w), iso.PlanError, "an expression only"),
+        (lambda w: w.map(iso.py(abs, dtype="f8"), w), iso.PlanError, "cannot take a function made with iso.py"),
         (lambda w: w.feedback(lambda x, b: x, delay=0), iso.OptionError, "delay="),
         (lambda w: w.feedback(lambda x, b: x, initial="a"), iso.OptionError, "real number"),
         (lambda w: w.feedback(lambda x, b: x, initial=1j), iso.OptionError, "real number"),

@@ -67,7 +67,11 @@ def test_an_operator_of_another_crate_is_a_method_of_plans(extension: Path, tmp_
 
 
 @pytest.mark.parametrize(
-    ("native", "says"), [("nowhere", "name a module in a folder of PYTHONPATH"), ("json", "json has no _native")]
+    ("native", "says"),
+    [
+        ("nowhere", "set ISOCHRONY_NATIVE to the name of a module that Python can import"),
+        ("json", "json has no _native"),
+    ],
 )
 def test_a_module_without_the_native_half_is_refused(tmp_path: Path, native: str, says: str) -> None:
     done = run(tmp_path, native, "import isochrony")

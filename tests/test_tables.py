@@ -137,7 +137,7 @@ def test_errors_name_the_value_and_what_there_is() -> None:
         with pytest.raises(IndexError, match=r"row -?\d is outside a table of 7 rows") as index_error:
             outside()
         assert getattr(index_error.value, "code", None) == "row_out_of_range"
-    with pytest.raises(IndexError, match="a mask of 3 values for a table of 7 rows"):
+    with pytest.raises(IndexError, match="the mask has 3 values, but the table has 7 rows"):
         table[np.ones(3, bool)]
     for wrong in (2.5, None, [1.5], {"max": 1}, np.zeros((2, 2), int)):
         with pytest.raises(iso.OptionError, match="give a column's name"):

@@ -149,7 +149,9 @@ def test_names_that_are_none_are_named() -> None:
     with pytest.raises(iso.PlanError, match=r"names=\[\] must be one or more of min"):
         windows.stats()
     for name in (["min", "max"], np.max, 3, None):
-        with pytest.raises(iso.OptionError, match=r"stats names=.* is refused; give names, each a text of its own"):
+        with pytest.raises(
+            iso.OptionError, match=r"stats names=.* is refused; give each name as a separate text argument"
+        ):
             windows.stats(name)  # type: ignore[arg-type]
 
 

@@ -154,7 +154,7 @@ def test_streams_that_cannot_be_read_or_written(tmp_path: Path) -> None:
             (10**30, None, "src: descriptor 1000.* is not open; give"),
             (gone, None, "src: descriptor -1 is not open; give"),
             (closed, None, "src .*a is closed; open it again"),
-            (text, None, r"src gives text, .* binary mode, or give src\.buffer"),
+            (text, None, r'src gives text, .* binary mode \("rb"\), or give src\.buffer'),
             (io.StringIO("abc"), None, "src gives text"),
             (writes, None, "src .*a is open for writing only; open it for reading"),
             (np.array([object()]), None, "src of dtype object is refused; give"),

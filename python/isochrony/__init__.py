@@ -34,7 +34,8 @@ if _extension := os.environ.get("ISOCHRONY_NATIVE"):
         sys.modules[f"{__name__}._native"] = importlib.import_module(_extension)._native
     except ImportError as _error:
         raise ImportError(
-            f"ISOCHRONY_NATIVE={_extension} cannot be imported ({_error}); name a module in a folder of PYTHONPATH"
+            f"ISOCHRONY_NATIVE={_extension} cannot be imported ({_error}); set ISOCHRONY_NATIVE to the name "
+            "of a module that Python can import, and add its folder to PYTHONPATH"
         ) from _error
     except AttributeError:
         raise ImportError(

@@ -129,8 +129,9 @@ def _blocks(native: NativePlan, options: RunOptions, counts: bool) -> Iterator[B
     outer = _OUTER.get()
     if any(one is native for one in outer) or len(outer) >= _MAX_DEPTH:
         raise PlanError(
-            "a function of the plan iterates over the plan itself, which would never end; iterate over another plan "
-            f"in that function, or over the part of the plan before it (at most {_MAX_DEPTH} such loops can be nested)"
+            "a function called by this plan iterates over the same plan, or loops over plans are nested more than "
+            f"{_MAX_DEPTH} deep; in that function iterate over another plan, or over the steps before the function, "
+            "and nest fewer loops"
         )
     handover = _Handover()
     context = copy_context()

@@ -82,7 +82,10 @@ def export(
     writer = _WRITERS[kind]
     segments = list(stretch.segments)
     if not segments:
-        raise UsageError(f"{signal.name} has no samples between --from and --to; widen that range")
+        raise UsageError(
+            f"{signal.name} has no samples in the range to export; widen or leave out --from and --to, or choose a "
+            "signal that has samples"
+        )
     if split:
         names = [out.with_name(f"{out.stem}-{i + 1}{out.suffix}") for i in range(len(segments))]
         for name in names:
@@ -241,8 +244,8 @@ def _write_audio(signal: Any, segments: list[Any], file: OutputFile, counts: boo
         raise UsageError(f"{kind} cannot hold {rate} Hz; write .npy or .parquet, which can")
     if kind == "wav" and sum(map(len, segments)) * dtype.itemsize > _LONGEST_WAV:
         raise UsageError(
-            f"{signal.name} has {sum(map(len, segments)) * dtype.itemsize} bytes there, and wav holds 4 GiB; narrow "
-            "--from and --to"
+            f"{signal.name} has {sum(map(len, segments)) * dtype.itemsize} bytes to export, and a wav file holds at "
+            "most 4 GiB; export a shorter range with --from and --to"
         )
     with soundfile.SoundFile(
         _Callbacks(file), "w", samplerate=rate, channels=1, subtype=subtype, format=kind.upper()

@@ -99,8 +99,8 @@ class PythonFunction:
         for name, column in columns.items():
             if column.shape[:1] != (2,) or column.ndim > 2:
                 raise PlanError(
-                    f"iso.py({shown(self.function)}) returned shape {column.shape} as {name!r} of two rows; return one "
-                    "value a row (1-D) or as many for each (2-D)"
+                    f"iso.py({shown(self.function)}) returned shape {column.shape} for column {name!r} when given two "
+                    "rows; return a 1-D array of one value per row, or a 2-D array with equally many values in each row"
                 )
         kept = [field for field in given if field[0] in ("start", "end", "time") and field[0] not in columns]
         return kept + [
@@ -132,8 +132,9 @@ class PythonFunction:
             ) from error
         if result.shape[:1] != (2,) or result.ndim > (2 if width else 1):
             raise PlanError(
-                f"iso.py({shown(self.function)}) returned shape {result.shape} for {zeros.shape}; return one value a "
-                "window (1-D) or one row a window (2-D), and of samples without windows as many samples"
+                f"iso.py({shown(self.function)}) returned shape {result.shape} for {zeros.shape}; given windows, "
+                "return one value (1-D) or one row of values (2-D) per window; given samples without windows, return "
+                "as many samples as came in"
             )
         return result.dtype.name, result.shape[1] if result.ndim == 2 else 1
 

@@ -177,7 +177,8 @@ def listen(
     foreign |= {"timeout": (timeout, 60.0)} if scheme != "seedlink" else {}
     if clock is not None and not isinstance(clock, Listener):
         raise OptionError(
-            f"clock={clock!r} is refused; give the other feed whose clock this one shares, as listen() returns it"
+            f"clock={clock!r} is refused; give what listen() returned for another feed that is sampled by the same "
+            "clock"
         )
     if driven:
         foreign |= {"clock": (clock, None)}

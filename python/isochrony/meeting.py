@@ -43,7 +43,8 @@ def alone(step: str, plan: Chain, others: tuple[Plan, ...], wrap: bool) -> Nativ
         raise PlanError(f"{step}: wrap=True is for expressions; a Python function computes in the dtypes of its arrays")
     if others:
         raise PlanError(
-            f"{step} with other plans takes an expression only; write it as a lambda, or zip the plans before {step}"
+            f"{step} with other plans cannot take a function made with iso.py or iso.jit; give a plain lambda of "
+            f"arithmetic such as lambda x, y: x + y, or combine the plans with zip() before {step}"
         )
     return plan._native
 

@@ -242,7 +242,10 @@ def nbuffer(
             "and combine="
         )
     if delimiter is not None and prefix is not None:
-        raise OptionError("delimiter= and prefix= are both given, but records have one framing; leave one of them out")
+        raise OptionError(
+            "delimiter= and prefix= are two ways to tell where a record ends, and only one can be used; leave one of "
+            "them out"
+        )
     options = {
         "order": order,
         "workers": None if is_auto(workers) else number("workers", workers, 1, "1 to 4096, or 'auto'"),

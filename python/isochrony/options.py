@@ -171,7 +171,10 @@ def names(step: str, values: Sequence[object]) -> list[str]:
     """Names that were given one by one, or `OptionError`."""
     for value in values:
         if not isinstance(value, str):
-            raise OptionError(f"{step}{value!r} is refused; give names, each a text of its own")
+            raise OptionError(
+                f'{step}{value!r} is refused; give each name as a separate text argument, such as "mean", "max", '
+                "not in a list"
+            )
     return [str(value) for value in values]
 
 

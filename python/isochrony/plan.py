@@ -191,7 +191,10 @@ class Plan(
         alert: [4] [6]
         """
         if not callable(function):
-            raise OptionError(f"each({function!r}) is refused; give a function of values and start")
+            raise OptionError(
+                f"each({function!r}) is refused; give a function that takes two arguments, "
+                "f(values, start), where start is the index of the first sample"
+            )
         name, saved = shown(function), importable(function)
         return type(self)(self._native.python("each", function, name, saved, counts=counts))
 

@@ -76,7 +76,7 @@ class ResamplingSteps(Chain):
         """
         choice("edges", edges, _EDGES)
         if (rate_hz is None) == (up is None and down is None):
-            raise OptionError("resample takes rate_hz=, or up= or down= or both; give one of them")
+            raise OptionError("resample needs rate_hz= or a ratio; give rate_hz=, or up=, down= or both")
         return self._then(
             "resample",
             up=None if up is None else whole("resample up=", up, "samples"),

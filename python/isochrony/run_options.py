@@ -86,8 +86,8 @@ class RunKeywords(TypedDict, total=False):
         Option(
             default=0.0,
             check=_tolerance,
-            help="relative error, from 0 to below 1, that filters with long memory may have so that they run on "
-            "several cores; 0: they run on one, exactly",
+            help="largest relative error allowed, from 0 to below 1, such as 1e-9, so that recursive and long filters "
+            "can run on several cores; 0: exact results, such filters run on one core",
             details="""It is relative to the largest values that go into a result, and beside a rounding of their type.
                 Operators that settle with time (`iir`, `zero_phase`, `fir` of many taps, running means) run on workers
                 where the error that `explain` states, as 1e-9, is allowed. NaN and infinities then reach to the end of

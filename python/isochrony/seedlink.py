@@ -175,7 +175,8 @@ class SeedLink:
             connection = Connection(self._channel, self._after, stop)
         except BrokenError as error:
             raise BadSourceError(
-                f"{self._channel} {error}; check the address, and whether a SeedLink server runs there"
+                f"{self._channel} {error}; check the host and port, that a SeedLink server runs there, and "
+                "that it has this channel"
             ) from error
         arguments = (connection, pusher, stop, failures_of_this_run())
         self._thread = threading.Thread(target=self._serve, args=arguments, name="isochrony-seedlink", daemon=True)
@@ -248,7 +249,8 @@ def first_record(channel: Channel, timeout: float) -> tuple[np.dtype[Any], float
         connection = Connection(channel, None, threading.Event())
     except BrokenError as error:
         raise BadSourceError(
-            f"{channel} {error}; check the address, and whether a SeedLink server runs there"
+            f"{channel} {error}; check the host and port, that a SeedLink server runs there, and "
+            "that it has this channel"
         ) from error
     until = time.monotonic() + timeout
     try:
@@ -258,7 +260,9 @@ def first_record(channel: Channel, timeout: float) -> tuple[np.dtype[Any], float
             if packet is not None and decoded is not None:
                 return decoded.samples.dtype.newbyteorder("="), decoded.rate, (packet[0] - 1) & 0xFFFFFF
     except BrokenError as error:
-        raise BadSourceError(f"{channel} {error}; check the channel's name") from error
+        raise BadSourceError(
+            f"{channel} {error}; check the connection and the channel's name, then try again"
+        ) from error
     finally:
         connection.close()
     raise BadSourceError(

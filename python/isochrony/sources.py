@@ -110,7 +110,10 @@ def scan(
             raise PlanError(f"scan got rate={rate!r} and a clock of {clock.rate} Hz; leave out rate=")
         return Plan(native)
     if rate is None:
-        raise PlanError("scan of an array needs rate= in Hz, such as rate=100, or clock=, a signal that has a rate")
+        raise PlanError(
+            "scan of an array needs a sample rate; give rate= in Hz, such as rate=100, or clock=signal to take the "
+            "rate and times of a stored signal"
+        )
     return Plan(NativePlan.array(source, rate, unit, samples, start=start))
 
 

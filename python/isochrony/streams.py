@@ -95,7 +95,7 @@ def _open_source(source: Any, opened: Opened) -> None:
         opened.add(("socket", "descriptor", _duplicate("src", source.fileno())))
     elif isinstance(source, io.TextIOBase):
         raise UsageError(
-            "src gives text, but N-buffering takes bytes; open the file in binary mode, or give src.buffer"
+            'src gives text, but bytes are needed; open the file in binary mode ("rb"), or give src.buffer'
         )
     elif isinstance(source, io.IOBase) and not _serves("src", source):
         raise UsageError(f"src {_name(source)} is open for writing only; open it for reading")
@@ -251,7 +251,8 @@ def open_destination(destination: Any, opened: Opened, sources: Opened) -> None:
     else:
         raise UsageError(
             f"dst={type(destination).__name__} is refused; give a path, an open file, the number of an open file "
-            "descriptor, a socket, a bytearray, a signal open for writing, an object with write(), a list of those, or None"
+            "descriptor, a socket, a bytearray, a signal open for writing, an object with write(), a list of those, "
+            "or None"
         )
 
 

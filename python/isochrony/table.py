@@ -326,7 +326,10 @@ class Table:
             )
         if rows.dtype.kind == "b":
             if len(rows) != len(self):
-                raise TableIndexError(f"a mask of {len(rows)} values for a table of {len(self)} rows; give one a row")
+                raise TableIndexError(
+                    f"the mask has {len(rows)} values, but the table has {len(self)} rows; give one True or False for "
+                    "each row"
+                )
             return self._take(np.flatnonzero(rows))
         for row in (rows.min(), rows.max()) if rows.size else ():
             self._row(int(row))

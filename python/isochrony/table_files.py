@@ -52,7 +52,7 @@ class TableBuffer:
         """The buffer that options name, emptied for an execution."""
         buffer = cls._BY_KEY.get(str(options["gathered"]))
         if buffer is None:
-            raise OptionError(f"gathered={options['gathered']!r} is refused; give a path alone")
+            raise OptionError(f"gathered={options['gathered']!r} is refused; leave out gathered= and give only path=")
         buffer._parts, buffer._units = {}, empty.units
         buffer.write(empty)
         return buffer

@@ -76,7 +76,7 @@ def writes_once(tasklets: Iterable[Tasklet]) -> None:
             if to in writers:
                 raise OptionError(
                     f"tasklets {writers[to]!r} and {one.name!r} both write to the output of {step}, so one would "
-                    "overwrite the other; leave out the sink of the plans and declare outputs=, or write it in one "
-                    "tasklet"
+                    "overwrite the other; remove that step from both plans and give each tasklet its own range in "
+                    "outputs=, or write that output from one tasklet only"
                 )
             writers[to] = one.name

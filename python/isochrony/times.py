@@ -239,8 +239,8 @@ def _value(value: object) -> Fraction:
     exact = _number(value)
     if exact is None:
         raise TimeArgumentError(
-            f"got {value!r} where a time in the unit of a timebase is expected; give a finite number, "
-            "or for calendar times, isochrony.span(start, end)"
+            f"got {value!r} where a number in the timebase's own unit is expected; give a finite number, or use "
+            "isochrony.span(start, end) to select by date and time"
         )
     return exact
 

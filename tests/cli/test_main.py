@@ -70,14 +70,17 @@ def test_exit_codes_are_documented(capsys: pytest.CaptureFixture[str]) -> None:
     [
         (["import", "/nowhere", "x.iso"], "/nowhere does not exist; name a folder or a file"),
         (["info", "/nowhere"], "/nowhere: no such store; check the path"),
-        (["import", ".", "x.iso", "--format", "raw"], "give --layout, --dtype, --rate, or a --preset"),
+        (["import", ".", "x.iso", "--format", "raw"], "also give --layout, --dtype, --rate, or give --preset instead"),
         (
             ["import", ".", "x.iso", "--dtype", "<i2"],
-            "give --layout, --rate, or a --preset; if the files have a format",
+            "also give --layout, --rate, or give --preset instead; if the files have a format",
         ),
-        (["import", ".", "x.iso", "--preset", "censam", "--signal", "a"], "--signal does not apply to raw recordings"),
+        (
+            ["import", ".", "x.iso", "--preset", "censam", "--signal", "a"],
+            "--signal cannot be used with raw recordings",
+        ),
         (["import", ".", "x.iso", "--signal", ""], "--signal: is empty; give a text, or leave it out; see"),
-        (["import", ".", "x.iso", "--ignore-times"], "--ignore-times needs the rate at which rows follow"),
+        (["import", ".", "x.iso", "--ignore-times"], "--ignore-times also needs the sample rate"),
         (["import", ".", "x.iso", "--zone", "Mars"], "--zone: 'Mars' is not a time zone; give one such as Europe/"),
         (["import", "a*.wav", "x.iso"], "nothing matches a*.wav; check the pattern, or name a folder"),
         (
@@ -99,8 +102,8 @@ def test_exit_codes_are_documented(capsys: pytest.CaptureFixture[str]) -> None:
         (["import", ".", "x.iso", "--start", "2010-13-01"], "'2010-13-01' is not a time (Month out of range"),
         (["import", ".", "x.iso", "--start", "9999-01-01"], "(it is not between the years 1678 and 2262)"),
         (["import", ".", "x.iso", "--alpha", "0"], "'0' is not a number above 0 and at most 1; see"),
-        (["import", ".", "x.iso", "--gap-slip=-1"], "'-1' is not a time above 0; give seconds"),
-        (["import", ".", "x.iso", "--max-gap", "x"], "'x' is not a time above 0; give seconds"),
+        (["import", ".", "x.iso", "--gap-slip=-1"], "'-1' is not a duration above 0; give seconds"),
+        (["import", ".", "x.iso", "--max-gap", "x"], "'x' is not a duration above 0; give seconds"),
         (["import", ".", "x.iso", "--value-jump", "nan"], "'nan' is not a number above 0; see"),
         (["demo", "--dir", __file__], "is a file; name a folder with --dir"),
     ],

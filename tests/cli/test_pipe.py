@@ -146,7 +146,7 @@ def test_ctrl_c_says_what_became_of_the_output() -> None:
         child.kill()
         child.wait()
     assert child.returncode == 130
-    assert said == b"isochrony: interrupted; what was written is a part of the output\n"
+    assert said == b"isochrony: interrupted; the output is incomplete\n"
 
 
 def test_a_name_that_is_no_text_is_refused() -> None:

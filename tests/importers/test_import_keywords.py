@@ -67,7 +67,7 @@ def test_a_number_is_seconds(value: Any) -> None:
     "value", ["5 samples", "5 furlongs", "ms", "-5ms", "0s", "1-2s", "", -1, 0, True, float("nan"), timedelta(0), [5]]
 )
 def test_what_is_no_time_above_zero_is_refused(value: Any) -> None:
-    with pytest.raises(iso.OptionError, match=r"^gap_slip .* is not a time above 0"):
+    with pytest.raises(iso.OptionError, match=r"^gap_slip .* is not a duration above 0"):
         checked({"gap_slip": value})
 
 

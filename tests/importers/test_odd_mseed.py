@@ -196,7 +196,7 @@ def test_records_without_blockette_1000(encoding: str, tmp_path: Path) -> None:
 def test_an_encoding_that_no_record_states_can_be_named(tmp_path: Path) -> None:
     good = records(encoding="INT32")
     path = written(tmp_path / "a.mseed", *map(without_blockette_1000, good))
-    with pytest.raises(iso.BadSourceError, match="name theirs with encoding="):
+    with pytest.raises(iso.BadSourceError, match="give the encoding of its samples with encoding="):
         parts(path)
     expected = samples(parts(written(tmp_path / "b.mseed", *good)))
     assert np.array_equal(samples(parts(path, encoding="int32")), expected)

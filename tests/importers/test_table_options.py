@@ -137,7 +137,8 @@ def test_an_empty_cell_is_nan_as_in_pandas(tmp_path: Path) -> None:
 
 def test_whole_numbers_beside_an_empty_cell_are_not_rounded(tmp_path: Path) -> None:
     reason = refused(tmp_path, f"time,v\n2024-05-01T00:00:00,{2**53 + 1}\n2024-05-01T00:00:01,\n")
-    assert "does not hold exactly beside missing values (row 2" in reason
+    assert "has missing values, so it is stored as 64-bit floats" in reason
+    assert f"the number in row 2 exactly ({2**53 + 1})" in reason
 
 
 def test_columns_are_chosen_by_name(tmp_path: Path) -> None:
@@ -168,9 +169,7 @@ def test_local_times(tmp_path: Path, zone: str) -> None:
 def test_a_local_time_that_comes_twice_is_refused(tmp_path: Path) -> None:
     text = "time,v\n" + "".join(f"2024-10-27 0{k}:00:00,{k}\n" for k in range(6))
     reason = refused(tmp_path, text, zone="Europe/Berlin")
-    assert (
-        "row 4: '2024-10-27 02:00:00' is not a time (its clock comes twice or never to that time in Europe/" in reason
-    )
+    assert "row 4: '2024-10-27 02:00:00' is not a time (this local time occurs twice or not at all in Europe/" in reason
 
 
 def test_times_without_a_zone_are_told_of_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -47,9 +47,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--repeats", type=int, default=5, metavar="N", help="how often to repeat each scan (default: 5)"
     )
-    parser.add_argument("--out", type=output_path, metavar="F", help="write F instead of the user's settings")
+    parser.add_argument(
+        "--out",
+        type=output_path,
+        metavar="F",
+        help="write the measurements to the JSON file F, and leave the user's settings as they are",
+    )
     parser.add_argument("--force", action="store_true", help="replace the file of --out if it exists")
-    parser.add_argument("--json", action="store_true", help="print the profile as JSON, instead of text")
+    parser.add_argument("--json", action="store_true", help="print the measurements as JSON, instead of text")
 
 
 def size_bytes(text: str) -> int:

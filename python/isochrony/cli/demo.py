@@ -45,9 +45,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--layout",
         metavar="TEMPLATE",
-        help="what paths below the folder of --from mean, such as '{station}/{iso}.wav'; see isochrony import --help",
+        help="how to read station names and times from the file paths below --from, such as '{station}/{iso}.wav'; see "
+        "isochrony import --help",
     )
-    parser.add_argument("--preset", metavar="NAME", help="a known layout with its dtype and rate, such as censam (raw)")
+    parser.add_argument(
+        "--preset", metavar="NAME", help="built-in layout, dtype and rate of raw recordings; available: censam"
+    )
     parser.add_argument("--dtype", metavar="TYPE", help="type of raw samples in NumPy's spelling, such as '<i2'")
     parser.add_argument("--rate", metavar="HZ", help="nominal sample rate of files that do not state one")
     parser.add_argument("--unit", metavar="U", help="unit of the samples, such as mbar")

@@ -44,14 +44,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--out",
         type=output_path,
         metavar="F",
-        help=f"file to write: {suffixes} (default: SIGNAL's last part, by --format)",
+        help=f"file to write: {suffixes} (default: the last part of the signal's name, with the suffix of --format)",
     )
     parser.add_argument("--format", metavar="NAME", choices=FORMATS, help="format (default: by the suffix of --out)")
     parser.add_argument(
         "--from", dest="start", metavar="T", help="time (UTC) of the first sample to write, such as 2010-03-01T12:00:00"
     )
     parser.add_argument(
-        "--to", dest="end", metavar="T", help="end before this time (UTC) of the recording, such as 2010-03-01T12:05:00"
+        "--to",
+        dest="end",
+        metavar="T",
+        help="leave out samples recorded at this time (UTC) or later, such as 2010-03-01T12:05:00",
     )
     parser.add_argument("--counts", action="store_true", help="write samples as stored, instead of values in the unit")
     parser.add_argument(

@@ -75,6 +75,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help_text = " ".join(option.help.replace("%", "%%").split())
         if name == "format":
             help_text += f". raw: headerless samples; {kinds}"
+        if name == "layout":
+            help_text += '; see "layouts" below'
         if option.metavar is None:
             group.add_argument(flag, action="store_true", default=None, help=help_text)
         elif isinstance(option.check, OneOf):

@@ -27,7 +27,9 @@ An operator's parameters have the same names in Python and in saved plans.
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of the command."""
     parser.add_argument("name", metavar="NAME", nargs="?", help="operator to describe")
-    parser.add_argument("--json", action="store_true", help="print the declarations as JSON, instead of text")
+    parser.add_argument(
+        "--json", action="store_true", help="print the operators and their parameters as JSON, instead of text"
+    )
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -24,7 +24,7 @@ EXAMPLES = """examples:
 
 Processors see the same bytes in one pass. Results go to standard output; to standard error where that has the
 stream itself, which is compressed or converted, copied with --copy, or copied since no processor is named.
-After an error or Ctrl-C, what was written stays, and a line on standard error says that it is a part of the output.
+After an error or Ctrl-C, what was written stays, and a line on standard error says that the output is incomplete.
 """
 
 
@@ -37,7 +37,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="such as sha256, crc32c, stats:<i2, zstd:3, gzip, count:TEXT, convert:<i2:<f4; a wrong one lists all",
     )
     parser.add_argument("--copy", action="store_true", help="write the input to standard output as well")
-    parser.add_argument("--memory", default="100MB", metavar="BYTES", help="most memory to use (default: 100MB)")
+    parser.add_argument(
+        "--memory", default="100MB", metavar="BYTES", help="upper limit on the memory used (default: 100MB)"
+    )
     parser.add_argument(
         "--workers", default="auto", metavar="N", help="threads to use (default: as many as can be busy)"
     )
@@ -51,7 +53,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--order",
         default="both",
         choices=["none", "output", "execution", "both"],
-        help="keep the order of the input in the output, in the execution, in both or in none of them (default: both)",
+        help="both: blocks are processed one after another and written in input order; output: processed in parallel, "
+        "written in input order; execution: processed one after another, written as they finish; none: processed in "
+        "parallel, written as they finish (default: both)",
     )
     parser.add_argument(
         "--eager", action="store_true", help="process data as soon as they arrive, without waiting for full blocks"
@@ -78,7 +82,9 @@ def run(arguments: argparse.Namespace) -> int:
         raise UsageError(f"{_named(str(error))}; see isochrony pipe --help") from error
     streams = arguments.copy or makes or not names
     if arguments.copy and makes:
-        raise UsageError("--copy and a processor that makes output both write standard output; leave one of them out")
+        raise UsageError(
+            "--copy and one of the processors both write to standard output; leave out --copy, or that processor"
+        )
     try:
         report = nbuffer(
             0,
@@ -94,7 +100,7 @@ def run(arguments: argparse.Namespace) -> int:
     except OptionError as error:
         raise UsageError(_named(str(error))) from error
     except KeyboardInterrupt:
-        print("isochrony: interrupted; what was written is a part of the output", file=sys.stderr)
+        print("isochrony: interrupted; the output is incomplete", file=sys.stderr)
         return Exit.INTERRUPTED
     out = sys.stderr if streams else sys.stdout
     if arguments.json:

@@ -59,8 +59,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--framing",
         choices=("isochrony", "raw", "<u2", ">u2", "<u4", ">u4", "<u8", ">u8"),
         default="isochrony",
-        help="what arrives: frames of isochrony send (the default), raw samples, or packets that begin with a counter "
-        "of this type",
+        help="what arrives: frames of isochrony send (the default), raw samples, or packets that each begin with a "
+        "counter, such as >u4: 4 bytes, big-endian",
     )
     what.add_argument(
         "--channel", metavar="N", type=int, default=0, help="channel of an audio device, from 0 (default: 0)"

@@ -59,12 +59,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="MODULE:NAME",
-        help="allow this function only; may be given several times",
+        help="allow this Python function of the plan; repeat the option for each further one",
     )
     parser.add_argument("--explain", action="store_true", help="show the plan and how it would run, and read nothing")
     parser.add_argument("--out", type=output_path, metavar="F", help="write the result to F.csv, F.parquet or F.npy")
     parser.add_argument("--counts", action="store_true", help="give samples as stored, instead of values in their unit")
-    parser.add_argument("--report", type=output_path, metavar="F", help="write the report to a JSON file")
+    parser.add_argument(
+        "--report", type=output_path, metavar="F", help="write a report of what the run did to this JSON file"
+    )
     parser.add_argument("--force", action="store_true", help="replace the files of --out and --report if they exist")
     add_run_options(parser)
     parser.add_argument("--json", action="store_true", help="print result and report as JSON, instead of text")
@@ -75,7 +77,10 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.explain:
         for option, path in (("--out", arguments.out), ("--report", arguments.report)):
             if path is not None:
-                raise UsageError(f"--explain runs nothing, so {option} {path} is not written; leave one out")
+                raise UsageError(
+                    f"--explain only shows the plan and writes no result, so it cannot be used with {option} {path}; "
+                    f"leave out --explain or {option}"
+                )
     if arguments.out is not None and arguments.out.suffix not in (".csv", ".parquet", ".pq", ".npy"):
         raise UsageError(f"--out {arguments.out}: write a .csv, a .parquet or a .npy file")
     for out in (arguments.out, arguments.report):

@@ -58,7 +58,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--from", dest="start", metavar="T", help="time (UTC) of the first sample to scan, such as 2010-03-01T12:00:00"
     )
     parser.add_argument(
-        "--to", dest="end", metavar="T", help="end before this time (UTC) of the recording, such as 2010-03-01T12:05:00"
+        "--to",
+        dest="end",
+        metavar="T",
+        help="leave out samples recorded at this time (UTC) or later, such as 2010-03-01T12:05:00",
     )
     parser.add_argument(
         "--out",

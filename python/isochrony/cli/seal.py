@@ -33,7 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--codec",
         default="zstd",
         metavar="CODEC",
-        help="zstd, zstd:LEVEL, blosc or blosc:COMPRESSOR[:LEVEL] (default: zstd)",
+        help="compression method: zstd, zstd:LEVEL, blosc or blosc:COMPRESSOR[:LEVEL] (default: zstd)",
     )
     parser.add_argument(
         "--undo", action="store_true", help="write the samples uncompressed again, so that the signal can grow"

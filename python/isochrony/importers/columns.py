@@ -272,7 +272,10 @@ def _local_offset_ns(minute: int, zone: tzinfo) -> int:
     local = datetime(1970, 1, 1) + timedelta(minutes=minute)
     before, after = (local.replace(tzinfo=zone, fold=fold).utcoffset() for fold in (0, 1))
     if before is None or before != after:
-        raise ValueError(f"its clock comes twice or never to that time in {zone}: write it with its offset")
+        raise ValueError(
+            f"this local time occurs twice or not at all in {zone}, because the clocks change: write it with its UTC "
+            "offset, such as 2024-10-27T02:00:00+01:00"
+        )
     return int(before / timedelta(microseconds=1)) * 1_000
 
 

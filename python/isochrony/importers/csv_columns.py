@@ -101,7 +101,7 @@ class ColumnKind:
         self.kind = kind
         if kind == "double":
             self.rises = False
-            self._refuse_large("numbers with a point")
+            self._refuse_large("numbers with a decimal point")
 
     def finish(self) -> None:
         """No more rows come.
@@ -117,8 +117,9 @@ class ColumnKind:
         if self._large is not None:
             at, text = self._large
             raise BadSourceError(
-                f"column {self.name!r} has a number that a 64-bit float does not hold exactly beside {beside} "
-                f"(row {at}: {text}); round it, or leave the column out: name those to import with columns="
+                f"column {self.name!r} has {beside}, so it is stored as 64-bit floats, which cannot hold the number in "
+                f"row {at} exactly ({text}); round that number, or leave out this column by listing the others in "
+                "columns="
             )
 
     def _mixed(self, pyarrow: Any, texts: Any, row: int) -> BadSourceError:
@@ -134,7 +135,7 @@ class ColumnKind:
         what = "holds booleans, and another value" if of_booleans else "holds string, not numbers"
         return BadSourceError(
             f"column {self.name!r} {what} (row {row + low}: {shown_value(texts[low].as_py())}); correct it, or leave "
-            "the column out: name those to import with columns="
+            "out this column by listing the others in columns="
         )
 
     def _look_for_large(self, texts: Any, values: Any, row: int) -> None:

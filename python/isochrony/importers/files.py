@@ -176,7 +176,9 @@ def _check_together(given: Mapping[str, Any]) -> bool:
                 f"format={' or '.join(takers)}"
             )
     if "ignore_times" in stated and "rate" not in stated:
-        raise UsageError("ignore_times= needs the rate at which rows follow on each other; give rate=HZ")
+        raise UsageError(
+            "ignore_times= also needs the sample rate, since rows are then taken as evenly spaced; add rate=HZ"
+        )
     return False
 
 
@@ -188,10 +190,12 @@ def _check_raw(given: Mapping[str, Any], stated: set[str], implied: list[str]) -
     taken = options_of(Store.import_raw)
     for name in (one for one in given if one in stated and one in _OF_READERS):
         if name not in taken:
-            raise UsageError(f"{name}= does not apply to raw recordings{because}; leave it out{other}")
+            raise UsageError(f"{name}= cannot be used with raw recordings{because}; leave out {name}={other}")
     missing = [] if "preset" in stated else [name for name in ("layout", "dtype", "rate") if name not in stated]
     if missing:
         options = ", ".join(f"{name}=" for name in missing)
         other = "" if given["format"] else "; if the files have a format of their own, name it with format="
-        raise UsageError(f"raw recordings do not describe themselves: give {options}, or a preset={other}")
+        raise UsageError(
+            f"raw recordings do not state their own format: also give {options}, or give preset= instead{other}"
+        )
     return True

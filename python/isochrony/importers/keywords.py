@@ -50,7 +50,7 @@ class ImportKeywords(TypedDict, total=False):
         ImportOption(
             default=None,
             check=checks.text,
-            help="what the paths below the imported folder mean, as a template",
+            help="how to read signal names and times from the file paths, such as '{station}/{iso}.wav'",
             details="""`{station}/{station}_{epoch}.raw` names the signal by its fields and the time of the first sample
                 by `{epoch}`, `{iso}` or `{year}`, `{month}` and so on.""",
             metavar="TEMPLATE",
@@ -61,7 +61,7 @@ class ImportKeywords(TypedDict, total=False):
         ImportOption(
             default=None,
             check=checks.text,
-            help="a known layout of raw recordings with its dtype and rate, such as censam",
+            help="built-in layout, dtype and rate of raw recordings; available: censam",
             metavar="NAME",
         ),
     ]
@@ -92,7 +92,7 @@ class ImportKeywords(TypedDict, total=False):
         ImportOption(
             default=None,
             check=checks.number_above_zero,
-            help="value at full scale of WAV and FLAC, in the unit, such as 1 or 2.5",
+            help="what a full-scale sample of WAV and FLAC stands for, in the stated unit, such as 1 or 2.5",
             details="""Samples keep their counts; their values are what soundfile reads as floats, times this: a 16-bit
                 count is a 32768th of it. Default: values are counts.""",
             metavar="VALUE",
@@ -167,7 +167,7 @@ class ImportKeywords(TypedDict, total=False):
         ImportOption(
             default=False,
             check=flag,
-            help="take the rows of tables as evenly spaced at the stated rate, from the first row's time on",
+            help="use only the time of a table's first row, and take all rows as evenly spaced at the stated rate",
             details="For tables whose times are not regular.",
             is_recorded=True,
         ),
@@ -198,8 +198,8 @@ class ImportKeywords(TypedDict, total=False):
         ImportOption(
             default=None,
             check=checks.weight,
-            help="""how much earlier files count where the true sample rate is estimated, above 0, at most 1: 0.95
-                averages over about the last 20 files, 1 over all (default: 0.95)""",
+            help="""weight of earlier files in the estimate of the true sample rate, above 0, at most 1: 0.95 averages
+                over about the last 20 files, 1 over all (default: 0.95)""",
             group=_CLOCK,
             metavar="A",
         ),
@@ -209,8 +209,8 @@ class ImportKeywords(TypedDict, total=False):
         ImportOption(
             default=None,
             check=checks.rate,
-            help="""first estimate of the true sample rate in Hz, better than the nominal one, such as an earlier
-                recording's, for gaps that come before the stamps have told it""",
+            help="""start value in Hz for the estimate of the true sample rate, such as that found in an earlier
+                recording (default: the nominal rate); improves the lengths of gaps near the beginning""",
             group=_CLOCK,
             metavar="HZ",
         ),
@@ -220,8 +220,8 @@ class ImportKeywords(TypedDict, total=False):
         ImportOption(
             default=None,
             check=checks.seconds_above_zero,
-            help="""longest gap, in seconds or as a text such as 12h, that takes one index per missing sample; a longer
-                one keeps its duration, but takes few indices (default: 30 days)""",
+            help="""longest gap, in seconds or as a text such as 12h, that is stored with one index for each missing
+                sample; a longer gap gets only a few indices, but its duration in time is kept (default: 30 days)""",
             group=_CLOCK,
             metavar="S",
         ),
@@ -247,7 +247,13 @@ class ImportKeywords(TypedDict, total=False):
         ),
     ]
     follow: Annotated[
-        bool, ImportOption(default=False, check=flag, help="go on watching the files until interrupted", group=_HOW)
+        bool,
+        ImportOption(
+            default=False,
+            check=flag,
+            help="after the import, keep looking for new files and import them, until interrupted",
+            group=_HOW,
+        ),
     ]
 
 

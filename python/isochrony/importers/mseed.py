@@ -94,7 +94,7 @@ def _block(
     if header.samples == 0 or header.encoding == TEXT:
         return None
     if header.rate <= 0:
-        raise BadSourceError(f"has {header.samples} samples but no sample rate")
+        raise BadSourceError(_without_rate(header.samples))
     if samples is None:
         samples = samples_of(pymseed, record, encoding)
     return _named(header.codes, _source_id(header.codes), options.unit)(
@@ -103,6 +103,10 @@ def _block(
         start=Stamp(header.start_ns, header.resolution_ns),
         leap=header.leap,
     )
+
+
+def _without_rate(samples: int) -> str:
+    return f"has {samples} samples but no sample rate; correct the rate in its header and import the file again"
 
 
 def _block_of_version_3(pymseed: Any, record: Record, options: Options) -> Block | None:
@@ -116,7 +120,7 @@ def _block_of_version_3(pymseed: Any, record: Record, options: Options) -> Block
     raw = float(parsed.samprate_raw)
     exact = simplest_near(abs(raw), 1e-15) if raw else Fraction(0)
     if exact == 0:
-        raise BadSourceError(f"has {parsed.numsamples} samples but no sample rate")
+        raise BadSourceError(_without_rate(parsed.numsamples))
     return _named(pymseed.sourceid2nslc(parsed.sourceid), parsed.sourceid, options.unit)(
         samples=samples_of_version_3(parsed, record.data),
         rate=exact if raw > 0 else 1 / exact,

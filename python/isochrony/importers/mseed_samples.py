@@ -77,7 +77,10 @@ def samples_of(pymseed: Any, record: Record, encoding: int | None = None) -> Sam
     found = _searched(pymseed, record, kinds, (offset,) if offset else _USUAL_OFFSETS)
     if found is None:
         missing = "blockette 1000, which tells the encoding" if stated is None else "the place of its samples"
-        raise BadSourceError(f"states no {missing}, and its samples are not Steim 1 or 2; name theirs with encoding=")
+        raise BadSourceError(
+            f"states no {missing}, and its samples are not in Steim 1 or 2; give the encoding of its samples with "
+            "encoding="
+        )
     return found
 
 
@@ -121,7 +124,10 @@ def _incomplete(found: int, count: int) -> str:
 def _check_last(samples: Samples, payload: bytes, order: str) -> None:
     stored = struct.unpack_from(order + "i", payload, 8)[0]
     if int(samples[-1]) != stored:
-        raise BadSourceError(f"is damaged: its samples end in {int(samples[-1])}, but {stored} is stored as the last")
+        raise BadSourceError(
+            f"is damaged: its last sample decodes to {int(samples[-1])}, but the record says that it is {stored}; "
+            "fetch the file again"
+        )
 
 
 def _wrapped(payload: bytes, encoding: int, order: str, count: int) -> bytes:

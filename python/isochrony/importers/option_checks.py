@@ -104,7 +104,7 @@ def seconds_above_zero(name: str, value: Any) -> Any:
     """Seconds above zero as a number, exact ones of a text with a unit; durations of other libraries as they are."""
     if isinstance(value, dt.timedelta | np.timedelta64):
         if not value > type(value)(0):
-            raise OptionError(f"{name} {value!r} is not a time above 0")
+            raise OptionError(f"{name} {value!r} is not a duration above 0; give a longer one")
         return value
     found = _DURATION.fullmatch(value.strip()) if isinstance(value, str) else None
     if found is not None and found[2] in _DURATION_UNITS:
@@ -114,7 +114,7 @@ def seconds_above_zero(name: str, value: Any) -> Any:
     elif found is None and (value is None or 0 < _number(value) < float("inf")):
         return None if value is None else _number(value)
     raise OptionError(
-        f"{name} {value!r} is not a time above 0; give seconds as a number, or a text such as 5ms, 1.5s or 2h"
+        f"{name} {value!r} is not a duration above 0; give seconds as a number, or a text such as 5ms, 1.5s or 2h"
     )
 
 

@@ -267,9 +267,9 @@ class _Table:
                 column = column.cast(self._pyarrow.float64())
             except self._pyarrow.ArrowInvalid as error:
                 raise BadSourceError(
-                    f"column {name!r} has missing values, and beside them a whole number that a 64-bit float does not "
-                    f"hold exactly ({_one_line(error)}); fill them, or leave the column out: name those to import with "
-                    "columns="
+                    f"column {name!r} has missing values, so it is stored as 64-bit floats, and one of its whole "
+                    f"numbers is too large for an exact float ({_one_line(error)}); fill the missing values, or leave "
+                    "out this column by listing the others in columns="
                 ) from error
         if (
             self.known.signal is not None

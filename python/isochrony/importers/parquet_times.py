@@ -49,7 +49,7 @@ class TimeColumn:
         types = self._pyarrow.types
         if column.null_count:
             at = column.is_null().to_pylist().index(True)
-            raise BadSourceError(f"row {row + at}: the time is empty")
+            raise BadSourceError(f"row {row + at}: the time is empty; fill it, or drop the row")
         kind = column.type
         if types.is_timestamp(kind):
             if kind.tz is None:
@@ -94,8 +94,8 @@ class TimeColumn:
             return compute.assume_timezone(column, str(self._zone))
         except self._pyarrow.ArrowInvalid as error:
             raise BadSourceError(
-                f"rows {row} to {row + len(column) - 1}: a time there comes twice or never in {self._zone}, where the "
-                f"clocks change ({' '.join(str(error).split())}); write times in UTC"
+                f"rows {row} to {row + len(column) - 1}: one of these local times occurs twice or not at all in "
+                f"{self._zone}, because the clocks change ({' '.join(str(error).split())}); write the times in UTC"
             ) from error
 
     def _unit_of(self, values: Any, row: int) -> int:

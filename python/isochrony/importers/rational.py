@@ -17,7 +17,7 @@ def simplest_between(low: Fraction, high: Fraction) -> Fraction:
     By the continued fractions of both ends: as long as they agree, so does the answer.
     """
     if not 0 < low <= high:
-        raise UsageError(f"need 0 < low <= high, got {low} and {high}")
+        raise UsageError(f"the limits low={low} and high={high} are refused; give low above 0 and high not below low")
     terms: list[int] = []
     while True:
         whole = math.ceil(low)

@@ -98,8 +98,8 @@ def expand(files: str | os.PathLike[str] | Iterable[str | os.PathLike[str]], *, 
         if glob.has_magic(text) and not os.path.lexists(text):
             if not patterns:
                 raise UsageError(
-                    f"{printable_path(text)} is a pattern, and files that appear later would not be seen; name their "
-                    "folder with follow="
+                    f"{printable_path(text)} is a pattern, but follow= watches a folder for new files; give the "
+                    "folder instead of the pattern, and keep follow="
                 )
             # `Path.glob` takes relative patterns only.
             paths = sorted(glob.glob(text, recursive=True), key=_natural)  # noqa: PTH207

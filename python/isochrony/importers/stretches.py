@@ -179,8 +179,8 @@ class _Table:
             step = (int(batch.times[cuts[0]]) - int(before)) / 1e9
             raise BadSourceError(
                 f"row {batch.first_row + cuts[0]} is {step:.6g} s after the row before, not "
-                f"{1 / float(self.rate):.6g} s, and times that count from the start of the file cannot place a gap; "
-                "state the civil time of the file's start with start="
+                f"{1 / float(self.rate):.6g} s, but a gap can be imported only if the date and time of the file's "
+                "start are known; give them with start=TIME"
             )
         if self._breaks > max(FEW, BREAKS_SHARE * rows):
             raise BadSourceError(
@@ -322,8 +322,9 @@ def _check_rate(stretch: _Stretch, rate: Fraction, *, rate_is_known: bool) -> No
         found = float(steps * 10**9 / Fraction(span)) if span > 0 else 0.0
         if rate_is_known:
             raise BadSourceError(
-                f"its times from row {stretch.batch.first_row + stretch.first} on have {found:.6g} Hz, not the stated "
-                f"{float(rate):.6g} Hz; leave the rate out, or take its rows as evenly spaced with ignore_times=True"
+                f"from row {stretch.batch.first_row + stretch.first} on its times are spaced at {found:.6g} Hz, but "
+                f"rate= says {float(rate):.6g} Hz; leave out rate= to use the times, or keep it and ignore the times "
+                "with ignore_times=True"
             )
         if stretch.row == 0 and stretch.end < len(stretch.batch.times if stretch.batch.times is not None else ()):
             # The rate is that of most rows, which are behind these.
@@ -351,8 +352,8 @@ def _pieces(stretch: _Stretch, rate: Fraction, *, rate_is_known: bool) -> Iterat
         count += 1
         if count > max(FEW, BREAKS_SHARE * (stretch.end - stretch.first)):
             raise BadSourceError(
-                f"its times are not regular: row {stretch.batch.first_row + first} and those before leave the line of "
-                f"{float(rate):.6g} Hz {count} times; {_advice(rate_is_known)}"
+                f"its times are not regular: up to row {stretch.batch.first_row + first} they depart from an even "
+                f"spacing at {float(rate):.6g} Hz {count} times; {_advice(rate_is_known)}"
             )
         _check_line(stretch.batch, first, end, rate, rate_is_known=rate_is_known)
         yield first, end

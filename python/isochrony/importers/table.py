@@ -24,19 +24,19 @@ def values_of(column: Any, name: str, first_row: int) -> Samples:
     pyarrow = require("pyarrow", "reading tables")
     kind = column.type
     if pyarrow.types.is_null(kind):
-        raise BadSourceError(f"column {name!r} is empty; name those to import with columns=")
+        raise BadSourceError(f"column {name!r} has no values; leave it out by listing the other columns in columns=")
     is_number = pyarrow.types.is_integer(kind) or pyarrow.types.is_floating(kind)
     if not (is_number or pyarrow.types.is_boolean(kind)):
         at, value = _not_a_number(column)
         raise BadSourceError(
-            f"column {name!r} holds {kind}, not numbers (row {first_row + at}: {value!r}); correct it, or leave the "
-            "column out: name those to import with columns="
+            f"column {name!r} holds {kind}, not numbers (row {first_row + at}: {value!r}); correct it, or leave out "
+            "this column by listing the others in columns="
         )
     if column.null_count and not pyarrow.types.is_floating(kind):
         row = first_row + column.is_null().to_pylist().index(True)
         raise BadSourceError(
-            f"column {name!r} is empty in row {row}; fill it, or leave the column out: name those to "
-            "import with columns="
+            f"column {name!r} is empty in row {row}; fill it, or leave out this column by listing the "
+            "others in columns="
         )
     return storable(column.to_numpy(zero_copy_only=False), f"column {name!r}")
 
