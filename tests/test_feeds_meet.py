@@ -52,7 +52,7 @@ def test_a_clock_that_cannot_be_shared_is_refused() -> None:
     listener = iso.listen("udp://127.0.0.1:0", dtype="i4", rate=RATE)
     with pytest.raises(OptionError, match=r"clock=.* give a feed of 5 Hz"):
         iso.listen("udp://127.0.0.1:0", dtype="i4", rate=5, clock=listener)
-    with pytest.raises(OptionError, match=r"clock='udp' is refused; give the other feed"):
+    with pytest.raises(OptionError, match=r"clock='udp' is refused; give what listen\(\) returned"):
         iso.listen("udp://127.0.0.1:0", dtype="i4", rate=5, clock="udp")  # type: ignore[arg-type]
 
 

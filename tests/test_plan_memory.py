@@ -74,7 +74,7 @@ PLANS = {
     called = w.map(iso.py(doubled, dtype="i2", width=1000, on_workers="threads"))
     return [called.count(), w.map(lambda s: s.max()).count()]""",
     "inline": """
-    called = w.map(lambda s: s + 1).map(iso.py(doubled, dtype="i2", width=1000, on_workers="inline"))
+    called = w.map(lambda s: s + 1, wrap=True).map(iso.py(doubled, dtype="i2", width=1000, on_workers="inline"))
     return [called.count(), w.map(lambda s: s.max()).count()]""",
     "processes": """
     called = w.map(iso.py(doubled, dtype="i2", width=1000, on_workers="processes"))

@@ -273,7 +273,11 @@ def test_plans_may_be_given_as_a_list() -> None:
     (table,) = iso.collect([scan], as_="table")
     assert len(table) == 4
     assert iso.run(plans).report.operators
-    for wrong, message in ((([],), "got nothing"), ((plans, plans), "got list to run"), (([1],), "got int to run")):
+    for wrong, message in (
+        (([],), "nothing given where plans"),
+        ((plans, plans), "list given where plans"),
+        (([1],), "int given where plans"),
+    ):
         with pytest.raises(iso.PlanError, match=message):
             iso.collect(*wrong)  # type: ignore[arg-type]
 

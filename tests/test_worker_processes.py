@@ -169,7 +169,7 @@ def test_explain_and_report_say_where_functions_are_called_and_why(pressure: iso
         alone = windows(pressure).map(function)
         assert on_two(alone).report.places == (where(alone),)
         # What is before it in tasks, so that there are workers whatever becomes of it.
-        plan = windows(pressure).map(lambda s: s + 1).map(function)
+        plan = windows(pressure).map(lambda s: s + 1, wrap=True).map(function)
         assert said in where(plan)
         report = on_two(plan).report
         assert report.places == (where(plan),)
@@ -206,7 +206,7 @@ def test_threads_and_the_callers_thread_are_those_of_this_process(pressure: iso.
             return rows[:, 0]
 
         function = iso.py(first, dtype="i2", on_workers=on_workers)  # type: ignore[arg-type]
-        many = windows(pressure).map(lambda s: s * 1).map(function).collect(workers=2)
+        many = windows(pressure).map(lambda s: s * 1, wrap=True).map(function).collect(workers=2)
         assert {pid for pid, _ in seen} == {os.getpid()}
         assert (here in {thread for _, thread in seen}) == in_caller
         np.testing.assert_array_equal(many, windows(pressure).map(iso.py(first)).collect())

@@ -76,7 +76,7 @@ def test_json_tells_who_did_what() -> None:
         (["--workers", "0", "md5"], "--workers 0 is refused; give 1 to 4096"),
         (["stats:i3"], "stats: dtype i3 must be one of i1"),
         (["zstd:99"], "zstd: level 99 must be from -7 to 22"),
-        (["--copy", "zstd"], "leave one of them out"),
+        (["--copy", "zstd"], "leave out --copy, or that processor"),
         (["--order", "sorted"], "not one of none"),
     ],
 )

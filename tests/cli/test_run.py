@@ -86,7 +86,7 @@ def test_explaining_reads_nothing(store: Path, capsys: pytest.CaptureFixture[str
 def test_explaining_writes_nothing(store: Path, option: str, capsys: pytest.CaptureFixture[str]) -> None:
     file = store.parent / "x.csv"
     assert main(["run", saved(store, windows(store).count()), "--explain", option, str(file)]) == Exit.USAGE
-    assert f"so {option} {file} is not written; leave one out" in capsys.readouterr().err
+    assert f"so it cannot be used with {option} {file}; leave out --explain or {option}" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("suffix", ["csv", "parquet", "npy"])
