@@ -344,7 +344,7 @@ class Table:
         """A table of some columns."""
         columns = {name: self._column(name) for name in names}
         if len(columns) < len(names):
-            raise OptionError(f"columns {list(names)} name one twice; give each name once")
+            raise OptionError(f"columns {list(names)} repeat a name; give each name once")
         return self._with(columns, self._units, self._native, self._native_rows)
 
     def _row(self, row: int) -> int:

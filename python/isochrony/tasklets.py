@@ -108,8 +108,8 @@ class Tasklet:
                 )
             if len(self.outputs) > 1:
                 raise OptionError(
-                    f"Tasklet(plan) is refused with {len(self.outputs)} outputs; give one output, or none if the plan "
-                    "has a sink"
+                    f"Tasklet(plan) is refused with {len(self.outputs)} outputs, since a plan has one result; give one "
+                    "output, or none if the plan writes its result itself"
                 )
             # Or nobody would wait for who writes it.
             check_scans(work._native, self.inputs)

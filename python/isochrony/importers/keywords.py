@@ -92,7 +92,8 @@ class ImportKeywords(TypedDict, total=False):
         ImportOption(
             default=None,
             check=checks.number_above_zero,
-            help="what a full-scale sample of WAV and FLAC stands for, in the stated unit, such as 1 or 2.5",
+            help="""value of a full-scale sample of WAV and FLAC, in the unit that is given, such as 1 or 2.5 (default:
+                values are counts)""",
             details="""Samples keep their counts; their values are what soundfile reads as floats, times this: a 16-bit
                 count is a 32768th of it. Default: values are counts.""",
             metavar="VALUE",

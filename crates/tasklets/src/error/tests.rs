@@ -131,7 +131,7 @@ fn examples() -> Vec<(TaskletError, &'static [&'static str])> {
                 "\"t\"",
                 "no luck",
                 "2 others",
-                "4 that need",
+                "4 tasklets that depend on failed ones",
                 "run again with resume=True",
             ],
         ),
