@@ -221,7 +221,7 @@ def test_keys_with_two_meanings_are_refused() -> None:
     keys: list[tuple[Any, str]] = [
         ((0, 1), r"no \(0, 1\); give"),
         ((), r"no \(\); give"),
-        (["max", "max"], "name one twice"),
+        (["max", "max"], "repeat a name"),
         (["max", 1], "no .*'max', 1"),
         ([[1], [2, 3]], r"no \[\[1\], \[2, 3\]\]; give"),
         (masked, "with masked values; give"),

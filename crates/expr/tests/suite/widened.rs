@@ -150,7 +150,7 @@ fn wrapping_expressions_keep_the_common_dtype_and_its_constants() {
         "constant_out_of_range"
     );
     for expr in [&s + 100, &s * &s, -&s, s.abs(), s.floordiv(-1), s.pow(3)] {
-        assert_eq!(dtype(&expr).unwrap().size() > 1, true, "{expr}");
+        assert!(dtype(&expr).unwrap().size() > 1, "{expr}");
         assert_eq!(dtype(&expr.wrapping()).unwrap(), DType::I8, "{expr}");
     }
     // What cannot wrap is not changed, and parts that wrap stay so in a larger expression.
