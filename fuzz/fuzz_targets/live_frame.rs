@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use isochrony_live::frame::{SenderDescription, HEADER_LEN, FrameHeader, MAX_DESCRIPTION_BYTES};
+use isochrony_live::frame::{FrameHeader, HEADER_LEN, MAX_DESCRIPTION_BYTES, SenderDescription};
 use isochrony_live::reorder::{JitterWindow, ReorderBuffer, ReorderOutput};
 use isochrony_segment::DType;
 use libfuzzer_sys::fuzz_target;
@@ -28,7 +28,10 @@ fuzz_target!(|bytes: &[u8]| {
             let (header, again) = FrameHeader::parse(&frame).expect("a frame that was written");
             assert!(SenderDescription::is_carried_by(&header, again, dtype));
             let again = SenderDescription::parse(again).expect("a description that was written");
-            assert_eq!((again.rate, &again.calibration), (said.rate, &said.calibration));
+            assert_eq!(
+                (again.rate, &again.calibration),
+                (said.rate, &said.calibration)
+            );
         }
     }
     let window = JitterWindow {

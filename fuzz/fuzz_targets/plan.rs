@@ -4,7 +4,9 @@
 
 use std::ops::Range;
 
-use isochrony_flow::{Catalog, SharedRecording, OpError, Plan, PortType, Recording, Segments, Source};
+use isochrony_flow::{
+    Catalog, OpError, Plan, PortType, Recording, Segments, SharedRecording, Source,
+};
 use isochrony_segment::{SigSeg, Stream};
 use isochrony_time::{Rate, TimebaseId};
 use libfuzzer_sys::fuzz_target;
@@ -34,7 +36,8 @@ fuzz_target!(|bytes: &[u8]| {
     let stream = Stream::new("fuzz", TimebaseId(0), Rate::new(100, 1).expect("a rate")).intern();
     let samples: Vec<i16> = (0..64).collect();
     let segments = Segments::new(SigSeg::from_slice(&samples, 0, stream)).expect("a segment");
-    let resolve = |name: &Map<String, Value>| Ok(SharedRecording::new(Named(segments.clone(), name.clone())));
+    let resolve =
+        |name: &Map<String, Value>| Ok(SharedRecording::new(Named(segments.clone(), name.clone())));
     let catalog = Catalog::standard();
     let Ok(plan) = Plan::from_json(&saved, &catalog, &resolve) else {
         return;

@@ -149,7 +149,11 @@ fn examples() -> Vec<(TaskletError, &'static [&'static str])> {
                 path: "/a/journal".into(),
                 source: io(),
             },
-            &["write the journal /a/journal", "no luck", "the disk is not full"],
+            &[
+                "write the journal /a/journal",
+                "no luck",
+                "the disk is not full",
+            ],
         ),
         (
             TaskletError::JournalInUse {
