@@ -225,7 +225,7 @@ fn no_power_cut_loses_a_committed_sample_or_splits_a_commit() {
 #[test]
 fn no_power_cut_loses_a_sample_of_signals_whose_shards_lie_beside_their_metadata() {
     use_format(SampleFormat::ComplexInt16);
-    for seed in 0..CASES / 2 {
+    for seed in 0..CASES / 5 {
         if let Err(loss) = live(seed, None) {
             panic!("seed {seed}: {loss}");
         }
