@@ -42,7 +42,7 @@ def pressure(count: int) -> np.ndarray[Any, Any]:
     return np.resize((smooth + waves).round().astype("i2"), count)
 
 
-class Shards:
+class SealedChunks:
     """The compressed chunks of a sealed signal, as they lie in its files."""
 
     def __init__(self, folder: Path) -> None:
@@ -114,7 +114,7 @@ def decoding(name: str, folder: Path, size: int) -> Callable[[int], Turn] | None
         return None
     numcodecs.blosc.use_threads = False
     codec = numcodecs.Zstd() if name == "zstd" else numcodecs.Blosc()
-    shards = Shards(folder)
+    shards = SealedChunks(folder)
     decoded = len(shards.chunks) * CHUNK_BYTES
     assert decoded == -(-size // CHUNK_BYTES) * CHUNK_BYTES
     return lambda threads: timed(lambda: shards.decode(codec, threads), decoded)

@@ -38,6 +38,8 @@ def test_what_is_read_is_complex64(store: iso.Store, signal: iso.Signal) -> None
     for workers in (1, 2):
         power = iso.scan(signal).rewindow(1000).map(lambda s: (abs(s) ** 2).mean()).collect(workers=workers)
         np.testing.assert_allclose(power.ravel(), (np.abs(expected) ** 2).reshape(-1, 1000).mean(axis=1), rtol=1e-5)
+    plan = iso.scan(signal, io="direct").rewindow(1000).map(lambda s: abs(s).max())
+    assert "decoded, direct does not apply: its samples are stored as complex_int16" in plan.explain()
     for codec in ("zstd", "blosc"):
         store["iq"].seal(codec)
         sealed = store["iq"]
@@ -86,7 +88,12 @@ def test_complex_numbers_are_cast_on_request_and_refused_if_they_do_not_fit(stor
     assert signal.sample_count == 0
     signal.append(np.array([1.4 - 2.6j, -3j]), cast=True)
     signal.append(np.array([[1, 2]], "i1"))
-    assert signal[:].values().tolist() == [1 - 3j, -3j, 1 + 2j]
+    signal.append([[3, 4]])
+    signal.append(np.array([[0.6, -7.0]]), cast=True)
+    assert signal[:].values().tolist() == [1 - 3j, -3j, 1 + 2j, 3 + 4j, 1 - 7j]
+    for wrong in ([[1, 70_000]], np.array([[1, 2]], "i4"), np.array([[0.5, 1.0]])):
+        with pytest.raises(StoreTypeError, match="complex int16 samples, got parts of"):
+            signal.append(wrong)
 
 
 @pytest.mark.parametrize(("dtype", "order"), [("ci16", "<"), ("ci16_le", "<"), ("ci16_be", ">")])

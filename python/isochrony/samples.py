@@ -33,7 +33,7 @@ def as_samples(samples: Any, dtype: str, signal: str, is_cast: bool = False) -> 
         )
     array = np.asarray(samples)
     if dtype == "complex_int16":
-        return _pairs(array, signal, is_cast)
+        return _pairs(samples, array, signal, is_cast)
     if array.ndim != 1:
         raise StoreValueError(
             f"samples for {signal!r} must be 1-D, got shape {array.shape}; append one channel at a time"
@@ -51,7 +51,7 @@ def as_samples(samples: Any, dtype: str, signal: str, is_cast: bool = False) -> 
     )
 
 
-def _pairs(array: npt.NDArray[Any], signal: str, is_cast: bool) -> npt.NDArray[np.int16]:
+def _pairs(samples: Any, array: npt.NDArray[Any], signal: str, is_cast: bool) -> npt.NDArray[np.int16]:
     """Real and imaginary parts in turn: of an array of shape (n, 2), or of complex numbers that are cast."""
     what = f"samples for {signal!r}"
     if array.dtype.kind == "c" and array.ndim == 1:
@@ -68,9 +68,15 @@ def _pairs(array: npt.NDArray[Any], signal: str, is_cast: bool) -> npt.NDArray[n
             f"signal {signal!r} holds complex int16 samples: give an array of shape (n, 2), real and imaginary parts, "
             f"or 1-D complex numbers with cast=True; got {array.dtype} of shape {array.shape}"
         )
-    if np.can_cast(array.dtype, np.int16, "safe"):
-        return np.ascontiguousarray(array, np.int16).reshape(-1)
-    return as_samples(array.reshape(-1), "int16", signal, is_cast)
+    wanted = np.dtype(np.int16)
+    if np.can_cast(array.dtype, wanted, "safe") or _list_fits(samples, array, wanted):
+        return np.ascontiguousarray(array, wanted).reshape(-1)
+    if is_cast and array.dtype.kind in "biuf":
+        return cast(array.reshape(-1), wanted, f"parts of {what}")
+    raise StoreTypeError(
+        f"signal {signal!r} holds complex int16 samples, got parts of {array.dtype}, which may not fit; convert them "
+        "first: samples.astype('int16'), or append(samples, cast=True), which refuses what does not fit"
+    )
 
 
 def as_stretches(rows: npt.NDArray[Any]) -> npt.NDArray[np.int64]:

@@ -13,7 +13,7 @@ use crate::{Binary, Unary};
 
 /// The least and the largest value of something.
 #[derive(Debug, Clone, Copy)]
-struct Bounds {
+struct IntegerRange {
     least: i128,
     most: i128,
 }
@@ -29,7 +29,7 @@ const NARROWEST: [DType; 7] = [
     DType::I64,
 ];
 
-impl Bounds {
+impl IntegerRange {
     /// None unless it is a dtype of integers or bools.
     fn of(dtype: DType) -> Option<Self> {
         let (least, most) = match dtype {
@@ -108,10 +108,10 @@ pub(crate) fn unary(op: Unary, dtype: DType) -> Option<DType> {
     if !dtype.is_integer() {
         return None;
     }
-    let Bounds { least, most } = Bounds::of(dtype)?;
+    let IntegerRange { least, most } = IntegerRange::of(dtype)?;
     let results = match op {
-        Unary::Neg => Bounds::around(&[-least, -most]),
-        Unary::Abs => Bounds::around(&[least.abs(), most]),
+        Unary::Neg => IntegerRange::around(&[-least, -most]),
+        Unary::Abs => IntegerRange::around(&[least.abs(), most]),
         _ => return None,
     };
     Some(results.dtype(dtype))
@@ -123,7 +123,7 @@ pub(crate) fn binary(op: Binary, a: DType, b: DType, exponent: Option<i64>) -> O
     if !common.is_integer() {
         return None;
     }
-    let (one, other) = (Bounds::of(a)?, Bounds::of(b)?);
+    let (one, other) = (IntegerRange::of(a)?, IntegerRange::of(b)?);
     let results = match op {
         Binary::Add => one.corners(other, |a, b| a + b),
         Binary::Sub => one.corners(other, |a, b| a - b),
@@ -137,7 +137,7 @@ pub(crate) fn binary(op: Binary, a: DType, b: DType, exponent: Option<i64>) -> O
 
 /// The dtype of a Python integer beside a dtype that it takes if it fits.
 pub(crate) fn constant(value: i64, beside: DType) -> DType {
-    let value = Bounds::around(&[value.into()]);
+    let value = IntegerRange::around(&[value.into()]);
     let all = std::iter::once(beside).chain(NARROWEST);
     { all }
         .find(|&dtype| value.within(dtype))
@@ -215,7 +215,7 @@ mod tests {
     #[test]
     fn no_result_of_eight_bits_is_outside_its_dtype() {
         let values = |dtype: DType| {
-            let Bounds { least, most } = Bounds::of(dtype).unwrap();
+            let IntegerRange { least, most } = IntegerRange::of(dtype).unwrap();
             least..=most
         };
         for (a, b) in [
@@ -241,7 +241,7 @@ mod tests {
                 let results = values(a).flat_map(|a| values(b).map(move |b| of(a, b)));
                 let results: Vec<i128> = results.collect();
                 assert!(
-                    Bounds::around(&results).within(dtype),
+                    IntegerRange::around(&results).within(dtype),
                     "{op:?} {a} {b}: {dtype}"
                 );
             }

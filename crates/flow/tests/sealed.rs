@@ -123,7 +123,7 @@ fn explain_says_that_chunks_are_decompressed_in_tasks() {
         let text = lowpass(&scan(&store, name)).explain();
         let is_sealed = codec.is_some();
         assert_eq!(
-            text.contains(", decompressed there, then in order"),
+            text.contains(", decoded there, then in order"),
             is_sealed,
             "{text}"
         );

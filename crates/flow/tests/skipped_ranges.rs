@@ -17,7 +17,7 @@ use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
 use serde_json::json;
 
-use quiet::{History, Quiet, history};
+use quiet::{QuietHistory, QuietRecording, history};
 
 const CASES: u32 = 200;
 
@@ -122,7 +122,7 @@ fn results_are_those_of_reading_everything() {
             ranges,
             narrowed,
         )| {
-            let made = Quiet::new(dtype, &history, calibration);
+            let made = QuietRecording::new(dtype, &history, calibration);
             let end = made.signal().end_index();
             let at = |share: f64| (share * end as f64) as i64;
             let ranges = ranges.iter().map(|(a, b)| at(a.min(*b))..at(a.max(*b)));
@@ -174,14 +174,14 @@ fn results_are_those_of_reading_everything() {
 const TOTAL: u64 = 3 << 20;
 
 /// Of these 5000 are loud, from 1,572,864 on.
-fn one_loud(dtype: DType) -> Quiet {
-    let history = History {
+fn one_loud(dtype: DType) -> QuietRecording {
+    let history = QuietHistory {
         stretches: vec![(TOTAL as usize, 0)],
         loud: vec![(0.5, 5000, false)],
         not_finite: vec![],
         seed: 1,
     };
-    Quiet::new(dtype, &history, None)
+    QuietRecording::new(dtype, &history, None)
 }
 
 fn loud(scan: &Plan) -> Plan {
@@ -303,7 +303,7 @@ fn explain_says_what_is_skipped_and_why_not() {
 
 /// A change of a signal, at a share of its length.
 #[derive(Debug, Clone, Copy)]
-enum Change {
+enum StoreChange {
     Write(f64),
     Quieten(f64),
     MarkInvalid(f64),
@@ -315,8 +315,8 @@ enum Change {
     Unseal,
 }
 
-fn change() -> impl Strategy<Value = Change> {
-    use Change::{Append, BeginRun, Commit, Fill, MarkInvalid, Quieten, Seal, Unseal, Write};
+fn change() -> impl Strategy<Value = StoreChange> {
+    use StoreChange::{Append, BeginRun, Commit, Fill, MarkInvalid, Quieten, Seal, Unseal, Write};
     let at = || 0.0f64..1.0;
     prop_oneof![
         2 => at().prop_map(Write),
@@ -328,26 +328,26 @@ fn change() -> impl Strategy<Value = Change> {
 }
 
 /// Some are refused, such as writing into a gap; what matters is what is read afterwards.
-fn apply(made: &Quiet, change: Change) {
+fn apply(made: &QuietRecording, change: StoreChange) {
     let (writer, store, end) = (&made.writer, &made.store, made.signal().end_index());
     let at = |share: f64| (share * (end - 6000) as f64) as i64;
     let value = quiet::LIMIT as i16;
     match change {
-        Change::Write(share) => drop(writer.write(at(share), &[-value, value, -value])),
-        Change::Quieten(share) => drop(writer.write(at(share), &[3i16; 6000])),
-        Change::MarkInvalid(share) => drop(writer.mark_invalid(at(share)..at(share) + 5000)),
-        Change::Fill => {
+        StoreChange::Write(share) => drop(writer.write(at(share), &[-value, value, -value])),
+        StoreChange::Quieten(share) => drop(writer.write(at(share), &[3i16; 6000])),
+        StoreChange::MarkInvalid(share) => drop(writer.mark_invalid(at(share)..at(share) + 5000)),
+        StoreChange::Fill => {
             let gap = made.signal().gaps().iter().last().map(|gap| gap.range());
             if let Some(gap) = gap {
                 let samples = vec![value; (gap.end - gap.start).min(9000) as usize];
                 drop(writer.fill(gap.start, &samples));
             }
         }
-        Change::Append => drop(writer.append(&[value; 700])),
-        Change::BeginRun => drop(writer.begin_run()),
-        Change::Commit => drop(store.commit(true)),
-        Change::Seal => drop(store.seal("stn/p", "zstd".parse::<Codec>().unwrap())),
-        Change::Unseal => drop(store.unseal("stn/p")),
+        StoreChange::Append => drop(writer.append(&[value; 700])),
+        StoreChange::BeginRun => drop(writer.begin_run()),
+        StoreChange::Commit => drop(store.commit(true)),
+        StoreChange::Seal => drop(store.seal("stn/p", "zstd".parse::<Codec>().unwrap())),
+        StoreChange::Unseal => drop(store.unseal("stn/p")),
     }
 }
 

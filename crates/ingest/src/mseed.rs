@@ -87,13 +87,13 @@ impl EncodedSamples<'_> {
 }
 
 /// Samples as differences add up to them.
-struct Sums<'a> {
+struct SampleSums<'a> {
     samples: &'a mut [i32],
     filled: usize,
     last: i32,
 }
 
-impl Sums<'_> {
+impl SampleSums<'_> {
     /// The last `N` numbers of `BITS` bits of a word.
     #[inline(always)]
     fn add<const N: usize, const BITS: u32>(&mut self, word: u32) {
@@ -127,7 +127,7 @@ fn steim<const VERSION: u8, const LITTLE: bool>(
     let halves_of = |word: u32| if LITTLE { word.rotate_left(16) } else { word };
     let head = frames.first()?;
     let (first, stored_last) = (word(head, 1).cast_signed(), word(head, 2).cast_signed());
-    let mut sums = Sums {
+    let mut sums = SampleSums {
         samples,
         filled: 0,
         last: 0,

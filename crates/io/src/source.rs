@@ -26,8 +26,9 @@ pub trait SampleSource: fmt::Debug + Send + Sync {
     fn dtype(&self) -> DType;
     /// What its segments have in common.
     fn stream(&self) -> StreamId;
-    /// The codec of its chunks; empty if samples lie in the files as they are.
-    fn codec(&self) -> &str;
+    /// Why its samples have to be decoded, such as "the signal is sealed with zstd"; `None` if they lie in the files as
+    /// they are read.
+    fn why_decoded(&self) -> Option<String>;
     /// Index after the last sample.
     fn end(&self) -> i64;
     /// The first range of `range` that has no samples, which may reach beyond `range`.

@@ -76,8 +76,8 @@ impl SampleSource for TestSource {
         Stream::new("test", TimebaseId(1), rate).intern()
     }
 
-    fn codec(&self) -> &str {
-        ""
+    fn why_decoded(&self) -> Option<String> {
+        None
     }
 
     fn end(&self) -> i64 {

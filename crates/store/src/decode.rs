@@ -183,7 +183,7 @@ impl Decoder {
             .array
             .retrieve_subchunk_opt(
                 &self.indices,
-                self.folder.format.place(chunk).as_slice(),
+                &self.folder.format.place(chunk),
                 &CodecOptions::default(),
             )
             .map_err(|error| refuse(format!("chunk {chunk}: {error}")))?;

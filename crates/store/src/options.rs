@@ -57,7 +57,7 @@ pub struct CreateOptions {
 const MAX_GAP_NS: i64 = 30 * 86_400 * 1_000_000_000;
 
 impl CreateOptions {
-    /// Samples of `dtype`, nominally `rate` of them a second; uncalibrated, no start, default clock estimation.
+    /// Samples of a format, or of a dtype that is stored as read, nominally `rate` of them a second; uncalibrated, no start, default clock estimation.
     #[must_use]
     pub fn new(format: impl Into<SampleFormat>, rate: Rate) -> Self {
         let clock = ClockConfig::new(rate);

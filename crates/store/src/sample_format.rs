@@ -5,7 +5,6 @@
 //! samples gets complex64, which holds all of them exactly. The conversion has one place ([`SampleFormat::decoded`])
 //! and is done chunk by chunk, as the decoding of sealed signals is.
 
-use std::borrow::Cow;
 use std::fmt;
 use std::str::FromStr;
 
@@ -95,53 +94,24 @@ impl SampleFormat {
     /// # Errors
     /// [`SegmentError::OutOfMemory`].
     pub fn decoded(self, stored: Buffer) -> Result<Buffer, SegmentError> {
-        match self {
-            Self::Plain(_) => Ok(stored),
-            Self::ComplexInt16 => {
-                let mut memory = BufferMut::zeroed(2 * stored.len())?;
-                pairs_to_complex(stored.bytes(), memory.samples_mut());
-                Ok(memory.freeze())
-            }
-        }
+        Ok(self.decoded_copy(stored.bytes())?.unwrap_or(stored))
     }
 
-    /// As [`decoded`](Self::decoded), of bytes that belong to somebody else.
+    /// As [`decoded`](Self::decoded), of bytes that belong to somebody else; `None` if they are what is read.
     ///
     /// # Errors
     /// [`SegmentError::OutOfMemory`].
-    pub fn decoded_bytes(self, stored: &[u8]) -> Result<Cow<'_, [u8]>, SegmentError> {
+    pub fn decoded_copy(self, stored: &[u8]) -> Result<Option<Buffer>, SegmentError> {
         match self {
-            Self::Plain(_) => Ok(Cow::Borrowed(stored)),
+            Self::Plain(_) => Ok(None),
             Self::ComplexInt16 => {
-                let mut samples = vec![Complex32::default(); stored.len() / self.size()];
-                pairs_to_complex(stored, &mut samples);
-                Ok(Cow::Owned(bytemuck::cast_slice(&samples).to_vec()))
+                let mut memory = BufferMut::zeroed(2 * stored.len())?;
+                pairs_to_complex(stored, memory.samples_mut());
+                Ok(Some(memory.freeze()))
             }
         }
     }
-}
 
-fn pairs_to_complex(stored: &[u8], samples: &mut [Complex32]) {
-    for (sample, pair) in samples.iter_mut().zip(stored.chunks_exact(4)) {
-        let re = i16::from_ne_bytes([pair[0], pair[1]]);
-        let im = i16::from_ne_bytes([pair[2], pair[3]]);
-        *sample = Complex32::new(re.into(), im.into());
-    }
-}
-
-impl From<DType> for SampleFormat {
-    fn from(dtype: DType) -> Self {
-        Self::Plain(dtype)
-    }
-}
-
-impl fmt::Display for SampleFormat {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
-    }
-}
-
-impl SampleFormat {
     /// A spelling of NumPy's ([`DType::parse`]) or a name of pairs of int16, and its byte order: "complex_int16" and what
     /// recordings of radio call them, "ci16", "ci16_le", "ci16_be", "cs16", "sc16".
     ///
@@ -163,6 +133,26 @@ impl SampleFormat {
             _ => return DType::parse(text).map(|(dtype, order)| (Self::Plain(dtype), order)),
         };
         Ok((Self::ComplexInt16, order))
+    }
+}
+
+fn pairs_to_complex(stored: &[u8], samples: &mut [Complex32]) {
+    for (sample, pair) in samples.iter_mut().zip(stored.chunks_exact(4)) {
+        let re = i16::from_ne_bytes([pair[0], pair[1]]);
+        let im = i16::from_ne_bytes([pair[2], pair[3]]);
+        *sample = Complex32::new(re.into(), im.into());
+    }
+}
+
+impl From<DType> for SampleFormat {
+    fn from(dtype: DType) -> Self {
+        Self::Plain(dtype)
+    }
+}
+
+impl fmt::Display for SampleFormat {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
     }
 }
 

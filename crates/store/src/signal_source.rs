@@ -109,12 +109,12 @@ impl SampleSource for SignalSource {
         self.signal.stream()
     }
 
-    fn codec(&self) -> &str {
-        match self.signal.format() {
-            // Converted after reading.
-            format if !format.is_plain() && !self.signal.is_sealed() => format.name(),
-            _ => self.signal.codec(),
+    fn why_decoded(&self) -> Option<String> {
+        let (codec, format) = (self.signal.codec(), self.signal.format());
+        if !codec.is_empty() {
+            return Some(format!("the signal is sealed with {codec}"));
         }
+        (!format.is_plain()).then(|| format!("its samples are stored as {format}"))
     }
 
     fn end(&self) -> i64 {

@@ -9,7 +9,7 @@ from typing import Any
 from ..errors import IsochronyError
 from ..importers import formats
 from ..importers.keywords import OPTIONS
-from ..importers.option_checks import OneOf
+from ..importers.option_checks import ChoiceCheck
 from .paths import input_path
 
 __all__ = ["EXAMPLES", "HELP", "add_arguments"]
@@ -79,7 +79,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
             help_text += '; see "layouts" below'
         if option.metavar is None:
             group.add_argument(flag, action="store_true", default=None, help=help_text)
-        elif isinstance(option.check, OneOf):
+        elif isinstance(option.check, ChoiceCheck):
             group.add_argument(flag, metavar=option.metavar, choices=list(option.check.legal()), help=help_text)
         else:
             group.add_argument(flag, metavar=option.metavar, type=_argument(name, option.check), help=help_text)

@@ -21,7 +21,7 @@ from ..options import flag
 from . import option_checks as checks
 from .columns import TIME_UNITS
 from .mseed_samples import ENCODINGS
-from .option_checks import ImportOption, OneOf
+from .option_checks import ChoiceCheck, ImportOption
 from .registry import formats
 
 __all__ = ["OPTIONS", "ImportKeywords", "checked", "options_of", "takes_import_options"]
@@ -40,7 +40,7 @@ class ImportKeywords(TypedDict, total=False):
         str | None,
         ImportOption(
             default=None,
-            check=OneOf(lambda: ("raw", *(one.name for one in formats()))),
+            check=ChoiceCheck(lambda: ("raw", *(one.name for one in formats()))),
             help="format of all files (default: each by its content)",
             metavar="NAME",
         ),
@@ -145,7 +145,7 @@ class ImportKeywords(TypedDict, total=False):
         str | None,
         ImportOption(
             default=None,
-            check=OneOf(lambda: TIME_UNITS),
+            check=ChoiceCheck(lambda: TIME_UNITS),
             help="what numbers in the time column of tables count: ns, us, ms, s, min, h or d",
             details="""Numbers too small to be times since 1970 count from `start`. Default: what the column's name
                 says, as in `t (ms)`, else by the digits of the numbers.""",
@@ -177,7 +177,7 @@ class ImportKeywords(TypedDict, total=False):
         str | None,
         ImportOption(
             default=None,
-            check=OneOf(lambda: ENCODINGS),
+            check=ChoiceCheck(lambda: ENCODINGS),
             help="encoding of miniSEED records that do not state it (default: Steim 1 or 2, found from the samples)",
             metavar="NAME",
             is_recorded=True,

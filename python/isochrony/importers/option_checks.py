@@ -23,8 +23,8 @@ from .columns import TIME_UNITS, parse_time
 from .rational import parse_rate
 
 __all__ = [
+    "ChoiceCheck",
     "ImportOption",
-    "OneOf",
     "anything",
     "column_names",
     "number_above_zero",
@@ -150,7 +150,7 @@ def anything(_name: str, value: Any) -> Any:
 
 
 @dataclass(frozen=True, slots=True)
-class OneOf:
+class ChoiceCheck:
     """A check that a text is one of those that are known when it is asked.
 
     Attributes:

@@ -8,12 +8,12 @@ use crate::{Binary, ExprError, Unary, widen};
 
 /// What integer arithmetic does with results that its operands' dtype does not hold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Integers {
+pub(super) enum IntegerOverflow {
     Widen,
     Wrap,
 }
 
-impl Integers {
+impl IntegerOverflow {
     fn widened(self, dtype: impl FnOnce() -> Option<DType>) -> Option<Signature> {
         let dtype = (self == Self::Widen).then(dtype)??;
         Some(Signature {
@@ -30,7 +30,7 @@ impl Lowering<'_> {
         op: Unary,
         args: &[Done],
         weak: bool,
-        integers: Integers,
+        integers: IntegerOverflow,
     ) -> Result<Done, ExprError> {
         let dtype = self.operand(args[0]).dtype;
         let found = match integers.widened(|| widen::unary(op, dtype)) {
@@ -51,7 +51,7 @@ impl Lowering<'_> {
         op: Binary,
         args: &[Done],
         weak: bool,
-        integers: Integers,
+        integers: IntegerOverflow,
     ) -> Result<Done, ExprError> {
         if op == Binary::Pow
             && let Some(done) = self.power(at, args, weak)?

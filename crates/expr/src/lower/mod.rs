@@ -12,7 +12,7 @@ use crate::kernels::Value;
 use crate::promote::{self, Operand, Refusal};
 use crate::{Binary, ExprError, Graph, Input, Op, Reduction, RowField, Scalar, Shape, Type};
 
-use arithmetic::Integers;
+use arithmetic::IntegerOverflow;
 pub(crate) use nodes::{Action, Nodes, TypedNode};
 
 /// An expression ready to be planned: `root` is the result.
@@ -229,11 +229,11 @@ impl<'a> Lowering<'a> {
                 let place = self.cast(at, args[0], dtype)?;
                 Ok(Done { place, weak: false })
             }
-            Op::Unary(op) => self.unary(at, op, args, weak, Integers::Widen),
-            Op::Binary(op) => self.binary(at, op, args, weak, Integers::Widen),
+            Op::Unary(op) => self.unary(at, op, args, weak, IntegerOverflow::Widen),
+            Op::Binary(op) => self.binary(at, op, args, weak, IntegerOverflow::Widen),
             Op::Wrapping(op) => match op.plain() {
-                Op::Unary(op) => self.unary(at, op, args, weak, Integers::Wrap),
-                Op::Binary(op) => self.binary(at, op, args, weak, Integers::Wrap),
+                Op::Unary(op) => self.unary(at, op, args, weak, IntegerOverflow::Wrap),
+                Op::Binary(op) => self.binary(at, op, args, weak, IntegerOverflow::Wrap),
                 _ => Err(self.no_loop(at, args)),
             },
             Op::Where => {

@@ -31,7 +31,7 @@ use crate::{PortType, operators};
 
 use extremes::read_extremes;
 use rewriter::{Expression, Rewriter, is_operator, is_stateless, param};
-pub(crate) use skip::{Skipping, skip_unmatched};
+pub(crate) use skip::{SkipOutcome, skip_unmatched};
 
 /// Tried at a node; describes what it did.
 type Rewrite = fn(&mut Rewriter<'_>, usize) -> Option<String>;

@@ -15,13 +15,13 @@ use crate::{PortType, SharedRecording, StoredRecording, operators};
 const MAX_BETWEEN: usize = 8;
 
 /// What was done about a filter, or why nothing was.
-pub(crate) enum Skipping {
+pub(crate) enum SkipOutcome {
     Done(String),
     NotDone(String),
 }
 
 /// Has each scan skip ranges without a window that passes the filter of windows directly behind it.
-pub(crate) fn skip_unmatched(graph: &mut Graph) -> Vec<Skipping> {
+pub(crate) fn skip_unmatched(graph: &mut Graph) -> Vec<SkipOutcome> {
     let mut consumers = vec![0usize; graph.nodes.len()];
     let edges = graph.nodes.iter().flat_map(|node| &node.inputs);
     for &(from, _) in edges.chain(&graph.outputs) {
@@ -39,18 +39,18 @@ pub(crate) fn skip_unmatched(graph: &mut Graph) -> Vec<Skipping> {
                 if let Op::Scan { recording: own, .. } = &mut graph.nodes[scan].op {
                     *own = recording;
                 }
-                Skipping::Done(format!(
+                SkipOutcome::Done(format!(
                     "stored extremes: the scan of {signal} skips ranges without a window that passes {shown}"
                 ))
             }
-            Err(why) => Skipping::NotDone(format!("all of {signal} is read for {shown}: {why}")),
+            Err(why) => SkipOutcome::NotDone(format!("all of {signal} is read for {shown}: {why}")),
         });
     }
     all
 }
 
 /// A filter that stored extremes can decide, and the scan before it.
-struct Candidate {
+struct SkippableFilter {
     predicate: Expr,
     filter: WindowFilter,
     /// From the filter's input to the operator behind the scan.
@@ -60,7 +60,7 @@ struct Candidate {
 }
 
 /// None if the node is no such filter: a user does not expect that anything is skipped.
-fn candidate(graph: &Graph, at: usize) -> Option<Candidate> {
+fn candidate(graph: &Graph, at: usize) -> Option<SkippableFilter> {
     let node = &graph.nodes[at];
     if !is_operator::<operators::Filter>(node) || !is_stateless(node) {
         return None;
@@ -91,7 +91,7 @@ fn candidate(graph: &Graph, at: usize) -> Option<Candidate> {
     };
     let calibration = &stream.get().calibration;
     let filter = WindowFilter::new(windows?, &predicate, dtype, calibration)?;
-    Some(Candidate {
+    Some(SkippableFilter {
         predicate,
         filter,
         between,
@@ -107,7 +107,7 @@ fn only_input(graph: &Graph, node: usize) -> Option<usize> {
     }
 }
 
-impl Candidate {
+impl SkippableFilter {
     /// The recording that skips, or why it cannot.
     fn skipping(self, graph: &Graph, consumers: &[usize]) -> Result<SharedRecording, String> {
         let is_windows = |&at: &usize| is_operator::<operators::Rewindow>(&graph.nodes[at]);

@@ -6,7 +6,7 @@ use super::subgraph::SubgraphPlan;
 use super::task_contract::placements;
 use super::task_size::TaskSize;
 use crate::engine::RunOptions;
-use crate::optimiser::{Skipping, optimise, skip_unmatched};
+use crate::optimiser::{SkipOutcome, optimise, skip_unmatched};
 use crate::plan::Op;
 use crate::plan::graph::Graph;
 use crate::{Plan, PortionOverlap};
@@ -132,9 +132,9 @@ fn describe(plan: &SubgraphPlan, graph: &Graph) -> String {
     };
     let why = plan.reasons.join("; ");
     let each = match (plan.scans.len() > 1, plan.decodes(graph)) {
-        (true, true) => " of each scan, decompressed there",
+        (true, true) => " of each scan, decoded there",
         (true, false) => " of each scan",
-        (false, true) => ", decompressed there",
+        (false, true) => ", decoded there",
         (false, false) => "",
     };
     match plan.task_size(graph, &RunOptions::default()) {
@@ -208,8 +208,8 @@ impl Plan {
         let mut not_done = Vec::new();
         for skipping in skip_unmatched(&mut graph) {
             match skipping {
-                Skipping::Done(what) => done.push(what),
-                Skipping::NotDone(why) => not_done.push(why),
+                SkipOutcome::Done(what) => done.push(what),
+                SkipOutcome::NotDone(why) => not_done.push(why),
             }
         }
         for what in abridge(done.into_iter(), times, "rewrites") {

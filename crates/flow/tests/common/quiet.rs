@@ -12,14 +12,14 @@ pub(crate) const LIMIT: f64 = 1000.0;
 
 /// How a signal came to be: stretches with the gaps behind them.
 #[derive(Debug, Clone)]
-pub(crate) struct History {
+pub(crate) struct QuietHistory {
     pub(crate) stretches: Vec<(usize, i64)>,
     pub(crate) loud: Vec<(f64, usize, bool)>,
     pub(crate) not_finite: Vec<f64>,
     pub(crate) seed: u64,
 }
 
-pub(crate) fn history() -> impl Strategy<Value = History> {
+pub(crate) fn history() -> impl Strategy<Value = QuietHistory> {
     let stretch = (1usize..400_000, 0i64..30_000);
     (
         prop::collection::vec(stretch, 1..5),
@@ -30,7 +30,7 @@ pub(crate) fn history() -> impl Strategy<Value = History> {
         .prop_map(|(mut stretches, loud, not_finite, seed)| {
             // One of them is long: levels are stored from 256 rows on.
             stretches[0].0 += 1_200_000;
-            History {
+            QuietHistory {
                 stretches,
                 loud,
                 not_finite,
@@ -40,7 +40,7 @@ pub(crate) fn history() -> impl Strategy<Value = History> {
 }
 
 /// Whole numbers, and some that are not finite, which integers cannot be.
-fn values(history: &History, total: usize) -> Vec<f64> {
+fn values(history: &QuietHistory, total: usize) -> Vec<f64> {
     let mut state = history.seed;
     let mut noise = move || {
         state = state
@@ -84,15 +84,19 @@ fn append(writer: &SignalWriter, dtype: DType, values: &[f64]) {
     appended.unwrap();
 }
 
-pub(crate) struct Quiet {
+pub(crate) struct QuietRecording {
     _folder: TempDir,
     pub(crate) store: Store,
     pub(crate) writer: SignalWriter,
     calibration: Option<(f64, f64)>,
 }
 
-impl Quiet {
-    pub(crate) fn new(dtype: DType, history: &History, calibration: Option<(f64, f64)>) -> Self {
+impl QuietRecording {
+    pub(crate) fn new(
+        dtype: DType,
+        history: &QuietHistory,
+        calibration: Option<(f64, f64)>,
+    ) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let store = Store::open(folder.path().join("a.iso"), Mode::Create).unwrap();
         let mut options = CreateOptions::new(dtype, Rate::from_hz(100).unwrap());

@@ -8,7 +8,13 @@ pub(crate) fn edges(format: SampleFormat, bytes: &[u8]) -> Option<(f64, f64)> {
     let size = format.size();
     let first = bytes.get(..size)?;
     let last = bytes.get(bytes.len().checked_sub(size)?..)?;
-    let value = |stored| Some(value(format.dtype(), &format.decoded_bytes(stored).ok()?));
+    let value = |stored| {
+        let decoded = format.decoded_copy(stored).ok()?;
+        Some(value(
+            format.dtype(),
+            decoded.as_ref().map_or(stored, |it| it.bytes()),
+        ))
+    };
     Some((value(first)?, value(last)?))
 }
 

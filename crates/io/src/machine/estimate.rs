@@ -65,8 +65,8 @@ impl ScanEstimate {
             best: None,
             basis,
         };
-        if !source.codec().is_empty() {
-            return none("a sealed signal is decoded, which is not predicted".into());
+        if let Some(why) = source.why_decoded() {
+            return none(format!("{why}, and the time of decoding is not predicted"));
         }
         let profile = match known() {
             Ok(Some(profile)) => profile,

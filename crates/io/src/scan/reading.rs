@@ -50,9 +50,9 @@ impl Reading {
             used: Some(asked),
             why: None,
         };
-        if !source.codec().is_empty() {
+        if let Some(why) = source.why_decoded() {
             reading.used = None;
-            reading.why = Some(format!("the signal is sealed with {}", source.codec()));
+            reading.why = Some(why);
             return reading;
         }
         let Some(first) = PieceIter::new(source.clone(), parts.to_vec(), 1).next() else {

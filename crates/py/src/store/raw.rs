@@ -23,8 +23,8 @@ impl Store {
     ///     src: the folder.
     ///     layout: template of the paths; see `Layout`.
     ///     preset: a known layout with its dtype and rate, such as "censam".
-    ///     dtype: NumPy spelling with byte order, such as "<i2"; or "ci16" (little-endian) or "ci16_be" of pairs of int16, which
-    ///         are read as complex64.
+    ///     dtype: NumPy spelling with byte order, such as "<i2"; or "ci16_le" or "ci16_be" of pairs of int16, which are
+    ///         read as complex64.
     ///     rate: nominal rate in Hz, as for `create`.
     ///     unit: of the samples.
     ///     gap_slip: as for `ingest`.

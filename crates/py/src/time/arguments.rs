@@ -56,6 +56,16 @@ impl<'a, 'py> FromPyObject<'a, 'py> for RateArg {
             let rate = text.to_cow()?.parse::<Rate>().map_err(Error::from)?;
             return Ok(Self(rate));
         }
+        // Importers give pairs of whole numbers, with every block.
+        if let Ok((num, den)) = object.extract::<(Bound<'py, PyAny>, Bound<'py, PyAny>)>()
+            && [&num, &den]
+                .iter()
+                .all(|part| part.is_exact_instance_of::<PyInt>())
+            && let (Ok(num), Ok(den)) = (num.extract(), den.extract())
+            && let Ok(rate) = Rate::new(num, den)
+        {
+            return Ok(Self(rate));
+        }
         let (num, den) = object
             .py()
             .import("isochrony.times")?

@@ -162,6 +162,12 @@ impl Signal {
         !self.codec().is_empty()
     }
 
+    /// Whether samples are decoded or converted as they are read, instead of lying in the files as they are.
+    #[must_use]
+    pub fn is_decoded(&self) -> bool {
+        self.is_sealed() || !self.format().is_plain()
+    }
+
     /// User attributes.
     #[must_use]
     pub fn attributes(&self) -> Map<String, Value> {

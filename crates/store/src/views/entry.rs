@@ -2,6 +2,8 @@
 
 use std::time::{Duration, Instant};
 
+use isochrony_segment::Buffer;
+
 use super::Builder;
 use super::files::Files;
 use super::record::{Identity, Record, add};
@@ -98,8 +100,9 @@ impl Entry {
             add(&mut self.touched, (index, index + samples as i64));
         }
         self.fed += bytes.len();
-        let bytes = self.files.format().decoded_bytes(bytes)?;
-        builder.feed(index, &bytes, &mut self.files)
+        let decoded = self.files.format().decoded_copy(bytes)?;
+        let bytes = decoded.as_ref().map_or(bytes, Buffer::bytes);
+        builder.feed(index, bytes, &mut self.files)
     }
 
     pub(super) fn refresh(

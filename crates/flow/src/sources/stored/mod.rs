@@ -269,7 +269,7 @@ impl Recording for StoredRecording {
     }
 
     fn is_decoded(&self) -> bool {
-        self.signal.is_sealed()
+        self.signal.is_decoded()
     }
 
     fn within(&self) -> Option<Range<i64>> {

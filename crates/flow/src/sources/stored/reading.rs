@@ -60,7 +60,7 @@ impl StoredRecording {
     ) -> (Strategy, i64) {
         let strategy = self.strategy(signal, parts);
         // Decoded samples shall be in the processor's caches still when operators get them: one segment.
-        let bytes = if signal.is_sealed() {
+        let bytes = if signal.is_decoded() {
             0
         } else {
             strategy.piece_bytes()

@@ -27,7 +27,7 @@ use super::{MOST_VIEWED_RANGES, StoredRecording};
 use crate::plan::error::store_error;
 use crate::{OpError, RangeOrigin, SharedRecording};
 use index_ranges::{IndexRanges, union, without};
-use predicate::Predicate;
+use predicate::ExtremesPredicate;
 
 /// Rows of shorter buckets are not looked up: that would take a noticeable part of the time of reading the samples.
 const MIN_BUCKET_BYTES: i64 = 8 << 10;
@@ -51,7 +51,7 @@ pub(crate) struct WindowFilter {
     hop: i64,
     /// Windows are counted from the start of the contiguous range, read or not.
     counted_from_anchor: bool,
-    predicate: Predicate,
+    predicate: ExtremesPredicate,
     /// As it is shown.
     shown: String,
 }
@@ -73,7 +73,7 @@ impl WindowFilter {
             hop: i64::try_from(hop).ok()?,
             counted_from_anchor,
             shown: predicate.to_string(),
-            predicate: Predicate::new(predicate, dtype, calibration)?,
+            predicate: ExtremesPredicate::new(predicate, dtype, calibration)?,
         })
     }
 

@@ -23,15 +23,15 @@ const MAX_OPERATIONS: usize = 128;
 
 /// A predicate of windows of one signal, as far as extremes decide it.
 #[derive(Debug)]
-pub(super) struct Predicate {
+pub(super) struct ExtremesPredicate {
     dtype: DType,
     /// One for each operation of the expression, arguments first, the result last.
-    steps: Vec<Step>,
+    steps: Vec<PredicateNode>,
 }
 
 #[derive(Debug)]
-enum Step {
-    Comparison(Comparison),
+enum PredicateNode {
+    ExtremeComparison(ExtremeComparison),
     Both(usize, usize),
     Either(usize, usize),
     /// A number, an extreme, or a truth that extremes do not tell.
@@ -40,7 +40,7 @@ enum Step {
 
 /// An extreme compared with a number.
 #[derive(Debug)]
-struct Comparison {
+struct ExtremeComparison {
     /// Of a window of one sample: whether that meets the condition.
     condition: Program,
     /// Whether all samples of a window must meet it, or any.
@@ -51,7 +51,7 @@ struct Comparison {
 
 /// What an operation gives, as far as it matters here.
 #[derive(Clone, Copy, PartialEq)]
-enum Kind {
+enum ExtremeKind {
     Samples,
     Magnitudes,
     Least,
@@ -61,7 +61,7 @@ enum Kind {
     Other,
 }
 
-impl Kind {
+impl ExtremeKind {
     fn of(op: Op, of: Option<Self>) -> Self {
         match (op, of) {
             (Op::Input(0), _) => Self::Samples,
@@ -75,7 +75,7 @@ impl Kind {
     }
 }
 
-impl Predicate {
+impl ExtremesPredicate {
     /// None if extremes exclude no window, whatever they are.
     pub(super) fn new(expr: &Expr, dtype: DType, calibration: &Calibration) -> Option<Self> {
         let graph = expr.graph();
@@ -88,22 +88,23 @@ impl Predicate {
             let output = program.output();
             (output.dtype == DType::Bool && output.shape != Shape::Sample).then_some(program)
         };
-        let (mut exprs, mut kinds): (Vec<Expr>, Vec<Kind>) = (Vec::new(), Vec::new());
-        let mut steps: Vec<Step> = Vec::new();
+        let (mut exprs, mut kinds): (Vec<Expr>, Vec<ExtremeKind>) = (Vec::new(), Vec::new());
+        let mut steps: Vec<PredicateNode> = Vec::new();
         let mut decides: Vec<bool> = Vec::new();
         for node in graph.nodes() {
             let args = node.args();
             let written = args.iter().map(|&at| exprs[at].clone());
             let written = Expr::apply(node.op(), written).ok()?;
             let step = match node.op() {
-                Op::Binary(Binary::And) => Step::Both(args[0], args[1]),
-                Op::Binary(Binary::Or) => Step::Either(args[0], args[1]),
+                Op::Binary(Binary::And) => PredicateNode::Both(args[0], args[1]),
+                Op::Binary(Binary::Or) => PredicateNode::Either(args[0], args[1]),
                 Op::Binary(compare) => {
                     let all = must_hold_for_all(compare, kinds[args[0]], kinds[args[1]]);
                     let comparison = all.and_then(|all| {
-                        let is_magnitude = |&at: &usize| kinds[at] == Kind::GreatestMagnitude;
+                        let is_magnitude =
+                            |&at: &usize| kinds[at] == ExtremeKind::GreatestMagnitude;
                         let negative = || compile(&Expr::input().abs().min().lt(0));
-                        Some(Comparison {
+                        Some(ExtremeComparison {
                             condition: compile(&written)?,
                             all,
                             wraps: match args.iter().any(is_magnitude) {
@@ -112,17 +113,20 @@ impl Predicate {
                             },
                         })
                     });
-                    comparison.map_or(Step::Unknown, Step::Comparison)
+                    comparison.map_or(PredicateNode::Unknown, PredicateNode::ExtremeComparison)
                 }
-                _ => Step::Unknown,
+                _ => PredicateNode::Unknown,
             };
             decides.push(match step {
-                Step::Comparison(_) => true,
-                Step::Both(a, b) => decides[a] || decides[b],
-                Step::Either(a, b) => decides[a] && decides[b],
-                Step::Unknown => false,
+                PredicateNode::ExtremeComparison(_) => true,
+                PredicateNode::Both(a, b) => decides[a] || decides[b],
+                PredicateNode::Either(a, b) => decides[a] && decides[b],
+                PredicateNode::Unknown => false,
             });
-            kinds.push(Kind::of(node.op(), args.first().map(|&at| kinds[at])));
+            kinds.push(ExtremeKind::of(
+                node.op(),
+                args.first().map(|&at| kinds[at]),
+            ));
             steps.push(step);
             exprs.push(written);
         }
@@ -138,10 +142,12 @@ impl Predicate {
         let mut excluded: Vec<IndexRanges> = Vec::with_capacity(self.steps.len());
         for step in &self.steps {
             excluded.push(match step {
-                Step::Comparison(comparison) => comparison.excluded(self.dtype, buckets, window)?,
-                Step::Both(a, b) => union([&excluded[*a][..], &excluded[*b]].concat()),
-                Step::Either(a, b) => intersection(&excluded[*a], &excluded[*b]),
-                Step::Unknown => Vec::new(),
+                PredicateNode::ExtremeComparison(comparison) => {
+                    comparison.excluded(self.dtype, buckets, window)?
+                }
+                PredicateNode::Both(a, b) => union([&excluded[*a][..], &excluded[*b]].concat()),
+                PredicateNode::Either(a, b) => intersection(&excluded[*a], &excluded[*b]),
+                PredicateNode::Unknown => Vec::new(),
             });
         }
         Ok(excluded.pop().unwrap_or_default())
@@ -149,20 +155,20 @@ impl Predicate {
 }
 
 /// Whether a comparison of an extreme with a number is one of all samples of a window, or of any; None if it is neither.
-fn must_hold_for_all(compare: Binary, left: Kind, right: Kind) -> Option<bool> {
+fn must_hold_for_all(compare: Binary, left: ExtremeKind, right: ExtremeKind) -> Option<bool> {
     let above = match compare {
         Binary::Gt | Binary::Ge => true,
         Binary::Lt | Binary::Le => false,
         _ => return None,
     };
     let (extreme, above) = match (left, right) {
-        (extreme, Kind::Number) => (extreme, above),
-        (Kind::Number, extreme) => (extreme, !above),
+        (extreme, ExtremeKind::Number) => (extreme, above),
+        (ExtremeKind::Number, extreme) => (extreme, !above),
         _ => return None,
     };
     match extreme {
-        Kind::Greatest | Kind::GreatestMagnitude => Some(!above),
-        Kind::Least => Some(above),
+        ExtremeKind::Greatest | ExtremeKind::GreatestMagnitude => Some(!above),
+        ExtremeKind::Least => Some(above),
         _ => None,
     }
 }
@@ -181,7 +187,7 @@ fn of_each(program: &Program, dtype: DType, samples: &Buffer) -> Result<Vec<Bool
     Ok(flags)
 }
 
-impl Comparison {
+impl ExtremeComparison {
     fn excluded(
         &self,
         dtype: DType,

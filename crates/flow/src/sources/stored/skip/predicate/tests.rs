@@ -130,7 +130,7 @@ fn check<T: Sample + PartialOrd + Default>(
     (window, first): (usize, usize),
     is_finite: impl Fn(T) -> bool,
 ) -> Option<i64> {
-    let predicate = Predicate::new(expr, T::DTYPE, calibration)?;
+    let predicate = ExtremesPredicate::new(expr, T::DTYPE, calibration)?;
     let buckets = buckets(samples, first, is_finite);
     let excluded = predicate.excluded(&buckets, window as i64).unwrap();
     for start in passing(expr, calibration, samples, window) {
@@ -200,7 +200,7 @@ fn bounds(ranges: &[Range<i64>]) -> Vec<(i64, i64)> {
 fn excluded_of(expr: &Expr) -> Vec<(i64, i64)> {
     let mut samples = [Some(1i16); 5 * BUCKET];
     (samples[7], samples[8]) = (Some(7), Some(7));
-    let predicate = Predicate::new(expr, DType::I16, &Calibration::default()).unwrap();
+    let predicate = ExtremesPredicate::new(expr, DType::I16, &Calibration::default()).unwrap();
     let buckets = buckets(&samples, 0, |_| true);
     bounds(&predicate.excluded(&buckets, 4).unwrap())
 }
@@ -226,11 +226,12 @@ fn excludes_all_that_extremes_tell() {
 
 #[test]
 fn magnitudes_that_wrap_exclude_nothing() {
-    let mut samples = [Some(1i16); BUCKET];
-    (samples[0], samples[1]) = (Some(i16::MIN), Some(-9));
+    // That of the least int64; other integers have magnitudes of a wider dtype.
+    let mut samples = [Some(1i64); BUCKET];
+    (samples[0], samples[1]) = (Some(i64::MIN), Some(-9));
     let loud = Expr::input().abs().max().gt(5);
-    let predicate = Predicate::new(&loud, DType::I16, &Calibration::default()).unwrap();
-    let excluded = |samples: &[Option<i16>]| {
+    let predicate = ExtremesPredicate::new(&loud, DType::I64, &Calibration::default()).unwrap();
+    let excluded = |samples: &[Option<i64>]| {
         let buckets = buckets(samples, 0, |_| true);
         bounds(&predicate.excluded(&buckets, 4).unwrap())
     };
@@ -252,11 +253,11 @@ fn what_extremes_do_not_decide_is_not_looked_into() {
         s.max().ewm(0.5).gt(5),
     ];
     for expr in undecided {
-        let predicate = Predicate::new(&expr, DType::I16, &Calibration::default());
+        let predicate = ExtremesPredicate::new(&expr, DType::I16, &Calibration::default());
         assert!(predicate.is_none(), "{expr}");
     }
     assert!(
-        Predicate::new(
+        ExtremesPredicate::new(
             &(s.max().gt(5) & s.std().gt(1)),
             DType::I16,
             &Calibration::default()
