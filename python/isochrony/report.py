@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-__all__ = ["OperatorReport", "ProcessReport", "Report", "RunResult", "TaskReport", "WorkerReport"]
+__all__ = ["OperatorReport", "ProcessReport", "Report", "RunResult", "StageReport", "TaskReport", "WorkerReport"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +62,27 @@ class TaskReport:
 
 
 @dataclass(frozen=True, slots=True)
+class StageReport:
+    """What one stage did: a part of the plan that ran in a thread of its own while the other stages ran.
+
+    The four times add up to the stage's part of the run.
+
+    Attributes:
+        operators: indices into `Report.operators`.
+        busy_s: seconds in which it computed.
+        input_wait_s: seconds in which it waited for samples from its sources or an earlier stage.
+        output_wait_s: seconds in which it waited for a later stage to take what it had computed.
+        core_wait_s: seconds in which it could have computed, but as many other stages as there are workers did.
+    """
+
+    operators: tuple[int, ...]
+    busy_s: float
+    input_wait_s: float
+    output_wait_s: float
+    core_wait_s: float
+
+
+@dataclass(frozen=True, slots=True)
 class ProcessReport:
     """What one worker process did in a run on several cores.
 
@@ -89,6 +110,7 @@ class Report:
         reads: how each stored signal was read, as text: by which I/O strategy, and why not by the one asked for.
         workers: what each did; none where all was done in the caller's thread.
         tasks: theirs, scan by scan in the order of reading.
+        stages: in the order of the plan, the last in the caller's thread; none where the plan was not cut into stages.
         places: of functions in a run on several cores: where each was called, and why there.
         processes: worker processes, by worker.
         notes: why the result is empty, where nothing was read or no window fits: what `EmptyResultWarning` says.
@@ -101,6 +123,7 @@ class Report:
     reads: tuple[str, ...]
     workers: tuple[WorkerReport, ...]
     tasks: tuple[TaskReport, ...]
+    stages: tuple[StageReport, ...]
     places: tuple[str, ...]
     processes: tuple[ProcessReport, ...]
     notes: tuple[str, ...]

@@ -17,7 +17,7 @@ from .failures import expected
 from .native_errors import PlanError
 from .options import choice, flag
 from .progress import ImportProgress
-from .report import OperatorReport, ProcessReport, Report, RunResult, TaskReport, WorkerReport
+from .report import OperatorReport, ProcessReport, Report, RunResult, StageReport, TaskReport, WorkerReport
 from .results import FORMS, Form, LabelledResult
 from .run_options import RunKeywords, RunOptions, takes_run_options
 from .table import Table
@@ -106,6 +106,7 @@ def _result(report: dict[str, Any]) -> RunResult:
         ("operators", OperatorReport),
         ("workers", WorkerReport),
         ("tasks", TaskReport),
+        ("stages", _stage),
         ("processes", ProcessReport),
     )
     for name, row in rows:
@@ -114,6 +115,10 @@ def _result(report: dict[str, Any]) -> RunResult:
         report[name] = tuple(report[name])
     _warn(report["notes"])
     return RunResult(Report(**report))
+
+
+def _stage(operators: Sequence[int], **times: float) -> StageReport:
+    return StageReport(tuple(operators), **times)
 
 
 def _warn(notes: Sequence[str]) -> None:

@@ -32,7 +32,7 @@ pub use engine::control::Control;
 pub use engine::dispatch::Out;
 pub use engine::gathered::{Array, PlanOutput};
 pub use engine::pool::Block;
-pub use engine::report::{OperatorReport, PlanWorkerReport, Report, TaskReport};
+pub use engine::report::{OperatorReport, PlanWorkerReport, Report, StageReport, TaskReport};
 pub use engine::{DEFAULT_MEMORY, DEFAULT_TASK, RunOptions};
 pub use isochrony_runtime::{Interrupt, Progress, Watch, WorkerReport};
 pub use isochrony_workers::ProcessReport;

@@ -15,6 +15,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 #[derive(Debug)]
 pub struct MemoryBudget {
     limit: u64,
+    overdraft: AtomicU64,
     reserved: AtomicU64,
     peak: AtomicU64,
 }
@@ -26,6 +27,7 @@ impl MemoryBudget {
     pub fn new(limit: u64) -> Self {
         Self {
             limit,
+            overdraft: AtomicU64::new(0),
             reserved: AtomicU64::new(0),
             peak: AtomicU64::new(0),
         }
@@ -35,6 +37,11 @@ impl MemoryBudget {
     #[must_use]
     pub fn limit(&self) -> u64 {
         self.limit
+    }
+
+    /// Sets how many bytes above the limit may be reserved for now. What is reserved stays so.
+    pub fn set_overdraft(&self, bytes: u64) {
+        self.overdraft.store(bytes, Ordering::Relaxed);
     }
 
     /// Bytes reserved now.
@@ -53,9 +60,12 @@ impl MemoryBudget {
     /// which returns them when dropped.
     #[must_use]
     pub fn try_grow(&self, bytes: u64) -> bool {
+        let limit = self
+            .limit
+            .saturating_add(self.overdraft.load(Ordering::Relaxed));
         let add = |reserved: u64| {
             let sum = reserved.checked_add(bytes)?;
-            (sum <= self.limit).then_some(sum)
+            (sum <= limit).then_some(sum)
         };
         let before = self
             .reserved

@@ -175,6 +175,18 @@ def _report(done: RunResult) -> dict[str, Any]:
             for o in report.operators
         ],
         "reads": list(report.reads),
+        "workers": [{"tasks": w.tasks, "samples": w.samples, "busy_s": w.busy_s} for w in report.workers],
+        "tasks": len(report.tasks),
+        "stages": [
+            {
+                "operators": list(s.operators),
+                "busy_s": s.busy_s,
+                "input_wait_s": s.input_wait_s,
+                "output_wait_s": s.output_wait_s,
+                "core_wait_s": s.core_wait_s,
+            }
+            for s in report.stages
+        ],
         "bursts": report.bursts,
         "elapsed_s": report.elapsed_s,
         "peak_bytes": report.peak_bytes,

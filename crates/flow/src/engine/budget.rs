@@ -48,6 +48,11 @@ impl ExecutionMemory {
         });
     }
 
+    /// Sets how far the budget may be exceeded while one thread has all of it.
+    pub(crate) fn set_overdraft(&self, bytes: u64) {
+        self.budget.set_overdraft(bytes);
+    }
+
     /// Most bytes in use at once.
     pub(crate) fn peak(&self) -> u64 {
         self.budget.peak()

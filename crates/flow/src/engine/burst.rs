@@ -2,6 +2,8 @@
 
 use std::time::{Duration, Instant};
 
+use isochrony_runtime::WaitReason;
+
 use super::context::{ExecutionContext, NO_RANGE};
 use super::control::{Change, Control};
 use super::dispatch::{Out, broadcast_mark, drive, end_task, fan_out, skip_to, split_at_node};
@@ -192,13 +194,18 @@ impl PlanExecutor {
     }
 
     /// Sleeps until a source has items, after operators have emitted what they batch.
-    pub(super) fn wait_for_sources(&mut self) -> Result<(), OpError> {
+    pub(super) fn wait_for_sources(&mut self, options: &RunOptions<'_>) -> Result<(), OpError> {
         self.context.check_interrupt()?;
         // Where the order of sources matters, blocks must not depend on the speed of workers.
-        if !(self.source_order.by_block && self.source_order.any_awaited()) {
+        if !(self.source_order.waits() && self.source_order.any_awaited()) {
             self.flush(false)?;
         }
-        std::thread::park_timeout(IDLE_WAIT);
+        self.context.pool.shrink_if_short(self.context.queued_bytes);
+        let sleep = || std::thread::park_timeout(IDLE_WAIT);
+        match options.core {
+            Some(core) => core.outside(WaitReason::Input, sleep),
+            None => sleep(),
+        }
         self.source_order.retry_idle();
         Ok(())
     }

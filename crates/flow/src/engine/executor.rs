@@ -39,6 +39,18 @@ impl PlanExecutor {
         self
     }
 
+    /// Waits for a source that lags behind the others, instead of asking them, if its items arrive by themselves.
+    pub(crate) fn awaiting_sources(mut self) -> Self {
+        self.source_order.awaits = true;
+        self
+    }
+
+    /// Samples that all sources will give, if known.
+    pub(crate) fn total(&self) -> Option<u64> {
+        let sources = self.source_order.sources.iter();
+        sources.map(|source| source.source.total()).sum()
+    }
+
     /// Asks sources that are equally far in the order of `order`, by node.
     pub(crate) fn ordered_by(mut self, order: &[usize]) -> Self {
         self.source_order
@@ -120,6 +132,7 @@ impl PlanExecutor {
             peak_bytes: self.context.pool.peak(),
             workers: Vec::new(),
             tasks: Vec::new(),
+            stages: Vec::new(),
             places: Vec::new(),
             processes: Vec::new(),
             notes: Vec::new(),

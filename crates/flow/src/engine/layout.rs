@@ -120,6 +120,7 @@ impl PlanExecutor {
             source_order: SourceOrder {
                 sources,
                 by_block: graph.ends_before_sources(),
+                awaits: false,
             },
             plan_nodes: all.clone().map(|at| graph.plan_node(at)).collect(),
             axes: all.map(|at| TimeAxis::of_node_input(graph, at)).collect(),

@@ -43,6 +43,7 @@ mod slot;
 mod source_order;
 pub(crate) mod time_axis;
 
+pub(crate) use dispatch::is_operator_error;
 pub(crate) use executor::PlanExecutor;
 pub(crate) use first_error::panic_error;
 pub(crate) use layout::ReusableParts;

@@ -3,7 +3,7 @@
 use std::any::Any;
 use std::sync::Arc;
 
-use isochrony_runtime::{Interrupt, Progress, Watch};
+use isochrony_runtime::{CoreUser, Interrupt, Progress, Watch};
 use serde::{Deserialize, Serialize};
 
 use super::budget::{ExecutionMemory, MemoryHandle};
@@ -62,6 +62,9 @@ pub struct RunOptions<'a> {
     /// Shared with other threads; None: it has all of it.
     #[serde(skip)]
     pub(crate) shared_memory: Option<&'a MemoryHandle>,
+    /// The core that the thread holds, if threads share them; given back while it waits for a source.
+    #[serde(skip)]
+    pub(crate) core: Option<&'a CoreUser>,
 }
 
 impl RunOptions<'_> {
@@ -90,6 +93,7 @@ impl Default for RunOptions<'_> {
             worker: None,
             shared: None,
             shared_memory: None,
+            core: None,
         }
     }
 }

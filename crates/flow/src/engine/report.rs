@@ -4,7 +4,7 @@ use std::fmt;
 use std::ops::Range;
 use std::time::Duration;
 
-use isochrony_runtime::WorkerReport;
+use isochrony_runtime::{CoreUse, WorkerReport};
 use isochrony_store::Reading;
 use isochrony_workers::ProcessReport;
 
@@ -72,8 +72,20 @@ pub struct TaskReport {
     pub elapsed: Duration,
 }
 
-/// What an execution did.
+/// What a stage did.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct StageReport {
+    /// Its number, from 0; the last was executed in the caller's thread.
+    pub number: usize,
+    /// Its operators, by their numbers in the plan.
+    pub operators: Vec<usize>,
+    /// How its thread spent its time.
+    pub time: CoreUse,
+}
+
+/// What an execution did.
+#[derive(Debug, Clone, PartialEq, Default)]
 #[non_exhaustive]
 pub struct Report {
     /// Operators in execution order.
@@ -90,6 +102,8 @@ pub struct Report {
     pub workers: Vec<PlanWorkerReport>,
     /// Their tasks, in read order.
     pub tasks: Vec<TaskReport>,
+    /// Stages, in the order of the plan; empty if the plan was not cut.
+    pub stages: Vec<StageReport>,
     /// Where factory operators were called, and why.
     pub places: Vec<String>,
     /// Worker processes, by worker, in the order in which they ended.
@@ -131,6 +145,30 @@ impl fmt::Display for Report {
                 f,
                 "{name:<16}{:>6} tasks{:>16}{share:>17.1}%",
                 one.work.items, one.samples
+            )?;
+        }
+        for one in &self.stages {
+            let share = |time: Duration| 100.0 * time.as_secs_f64() / seconds.max(1e-9);
+            let names = one
+                .operators
+                .iter()
+                .filter_map(|&at| self.operators.get(at));
+            let names: Vec<&str> = names.map(|one| one.name).collect();
+            let CoreUse {
+                busy,
+                core,
+                input,
+                output,
+            } = one.time;
+            writeln!(
+                f,
+                "stage {}: worked {:.1}%, waited {:.1}% for input, {:.1}% for room, {:.1}% for a core: {}",
+                one.number,
+                share(busy),
+                share(input),
+                share(output),
+                share(core),
+                names.join(" -> ")
             )?;
         }
         for one in &self.processes {

@@ -11,20 +11,25 @@ use crate::RunError;
 
 impl PlanExecutor {
     pub(crate) fn run(&mut self, options: &RunOptions<'_>) -> Result<Report, RunError> {
+        self.run_with(options, |_| ())
+    }
+
+    /// The same; `after_burst` is called after each.
+    pub(crate) fn run_with(
+        &mut self,
+        options: &RunOptions<'_>,
+        mut after_burst: impl FnMut(&mut Self),
+    ) -> Result<Report, RunError> {
         let begun = Instant::now();
         if let Some(progress) = options.progress {
-            let totals = self
-                .source_order
-                .sources
-                .iter()
-                .map(|source| source.source.total());
-            progress.set_total(totals.sum());
+            progress.set_total(self.total());
         }
         for source in &mut self.source_order.sources {
             source.source.set_waker(&std::thread::current());
         }
         while !self.source_order.all_ended() {
             self.step(options)?;
+            after_burst(self);
         }
         match self.starvation_error() {
             Some(error) => Err(error),
@@ -57,7 +62,7 @@ impl PlanExecutor {
         // One guard per burst: error reports need only `context`, which is read after a panic but not continued with.
         let burst = catch_unwind(AssertUnwindSafe(|| match current {
             Some(current) => self.burst(current, options),
-            None => self.wait_for_sources().map(|()| false),
+            None => self.wait_for_sources(options).map(|()| false),
         }));
         let error = match burst {
             Ok(Ok(gave)) => {

@@ -140,12 +140,18 @@ impl OpenSource {
 pub(super) struct SourceOrder {
     pub(super) sources: Vec<OpenSource>,
     pub(super) by_block: bool,
+    /// A source that lags behind is waited for, although sources are not asked block by block.
+    pub(super) awaits: bool,
 }
 
 impl SourceOrder {
+    pub(super) fn waits(&self) -> bool {
+        self.by_block || self.awaits
+    }
+
     /// One that has nothing may be waited for.
     fn is_candidate(&self, source: &OpenSource) -> bool {
-        let waits = self.by_block && source.source.is_awaited();
+        let waits = self.waits() && source.source.is_awaited();
         !source.ended && (!source.idle || waits)
     }
 

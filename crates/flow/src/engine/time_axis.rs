@@ -70,7 +70,7 @@ impl ErrorRank {
     }
 
     /// The rank of an error; None if it has no position.
-    fn of_error(graph: &Graph, error: &RunError) -> Option<Self> {
+    pub(crate) fn of_error(graph: &Graph, error: &RunError) -> Option<Self> {
         let RunError::Operator { node, range, .. } = error else {
             return None;
         };

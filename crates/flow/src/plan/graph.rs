@@ -243,7 +243,7 @@ impl Graph {
     }
 
     /// All samples of a recording unchanged: a whole scan, or sinks after it, which forward them.
-    fn emits_whole_recording(&self, mut node: usize) -> bool {
+    pub(crate) fn emits_whole_recording(&self, mut node: usize) -> bool {
         loop {
             let GraphNode { op, inputs, .. } = &self.nodes[node];
             match (op, &inputs[..]) {

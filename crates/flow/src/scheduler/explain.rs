@@ -2,6 +2,7 @@
 //! the others do not. The text is bounded for any number of operators.
 
 use super::scan_groups::subgraph_plans;
+use super::stages::StagePlan;
 use super::subgraph::SubgraphPlan;
 use super::task_contract::placements;
 use super::task_size::TaskSize;
@@ -117,10 +118,22 @@ fn explain_tasks(graph: &Graph) -> String {
         .iter()
         .filter(|plan| plan.task_size(graph, &options).is_some());
     let spread = spread.flat_map(|plan| plan.nodes.iter().map(|one| one.node));
-    let placements = placements(graph, &options, &spread.collect::<Vec<_>>()).into_iter();
-    lines
-        .chain(placements.map(|placement| placement + "\n"))
-        .collect()
+    let spread: Vec<usize> = spread.collect();
+    let stages = match spread.is_empty() {
+        true => explain_stages(graph, &options),
+        false => String::new(),
+    };
+    let placements = placements(graph, &options, &spread).into_iter();
+    let placements = placements.map(|placement| placement + "\n");
+    lines.chain([stages]).chain(placements).collect()
+}
+
+/// How the plan is cut where no part of it runs in tasks.
+fn explain_stages(graph: &Graph, options: &RunOptions<'_>) -> String {
+    match StagePlan::of(graph, options) {
+        Ok(plan) => plan.lines(graph).join("\n") + "\n",
+        Err(why) => format!("in one stage: {why}\n"),
+    }
 }
 
 fn describe(plan: &SubgraphPlan, graph: &Graph) -> String {
@@ -153,6 +166,12 @@ fn describe(plan: &SubgraphPlan, graph: &Graph) -> String {
     }
 }
 
+/// Names of operators, as a chain.
+pub(super) fn joined(names: impl Iterator<Item = &'static str>) -> String {
+    let times = |name: &str, count: usize| format!("{name} ({count} times)");
+    abridge(names.map(str::to_owned), times, "operators").join(" -> ")
+}
+
 /// Operator names of a chain; a branching subgraph becomes several chains with node numbers.
 fn operator_names(plan: &SubgraphPlan, graph: &Graph) -> String {
     let mut consumers = vec![Vec::new(); plan.nodes.len()];
@@ -161,13 +180,11 @@ fn operator_names(plan: &SubgraphPlan, graph: &Graph) -> String {
             consumers[from].push(position);
         }
     }
-    let times = |name: &str, count: usize| format!("{name} ({count} times)");
     let name = |position: usize| graph.nodes[plan.nodes[position].node].op.name();
     let follows = |position: usize, from: usize| plan.nodes[position].inputs == [(from, 0)];
     let is_chain = (1..plan.nodes.len()).all(|position| follows(position, position - 1));
     if is_chain {
-        let names = (0..plan.nodes.len()).map(|position| name(position).to_owned());
-        return abridge(names, times, "operators").join(" -> ");
+        return joined((0..plan.nodes.len()).map(name));
     }
     let numbered = |position: usize| format!("{} {}", plan.nodes[position].node, name(position));
     let mut chains: Vec<String> = Vec::new();
@@ -194,6 +211,7 @@ fn operator_names(plan: &SubgraphPlan, graph: &Graph) -> String {
         }
         chains.push(chain);
     }
+    let times = |chain: &str, count: usize| format!("{chain} ({count} times)");
     abridge(chains.into_iter(), times, "chains").join(", ")
 }
 

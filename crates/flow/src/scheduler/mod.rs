@@ -60,6 +60,7 @@ mod scan_groups;
 mod scan_input;
 mod sequential;
 mod split;
+mod stages;
 mod subgraph;
 mod subgraph_builder;
 mod task_contract;

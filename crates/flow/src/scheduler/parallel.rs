@@ -6,6 +6,7 @@ use std::sync::Arc;
 use isochrony_runtime::Interrupt;
 
 use super::split::SplitPlan;
+use super::stages::{self, StagePlan};
 use super::task_contract::combines_inexactly;
 use super::worker::{Worker, WorkerResult, pin};
 use crate::engine::budget::{ExecutionMemory, MemoryHandle, MemoryReclaimer};
@@ -36,7 +37,9 @@ pub(crate) fn run(
     }
     let interrupt = Interrupt::default();
     let Some(split) = SplitPlan::of(graph, options)? else {
-        return Ok(None);
+        let stages = StagePlan::of(graph, options).ok().filter(|_| workers > 1);
+        let ran = stages.map(|stages| stages::run(graph, &stages, options));
+        return ran.transpose();
     };
     let SplitPlan {
         subgraphs,
@@ -136,7 +139,7 @@ pub(crate) fn run(
 }
 
 /// No worker thread could be started.
-fn no_thread() -> RunError {
+pub(super) fn no_thread() -> RunError {
     RunError::Operator {
         operator: "scan",
         node: 0,

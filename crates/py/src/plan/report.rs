@@ -10,6 +10,7 @@ pub(super) struct ReportFields {
     reads: Vec<String>,
     workers: Vec<WorkerFields>,
     tasks: Vec<TaskFields>,
+    stages: Vec<StageFields>,
     places: Vec<String>,
     processes: Vec<ProcessFields>,
     notes: Vec<String>,
@@ -46,6 +47,16 @@ struct TaskFields {
     end: i64,
     worker: usize,
     elapsed_s: f64,
+}
+
+/// `isochrony.report.StageReport`.
+#[derive(IntoPyObject)]
+struct StageFields {
+    operators: Vec<usize>,
+    busy_s: f64,
+    input_wait_s: f64,
+    output_wait_s: f64,
+    core_wait_s: f64,
 }
 
 /// `isochrony.report.ProcessReport`.
@@ -91,11 +102,19 @@ impl From<&Report> for ReportFields {
             worker: task.worker,
             elapsed_s: task.elapsed.as_secs_f64(),
         });
+        let stages = report.stages.iter().map(|stage| StageFields {
+            operators: stage.operators.clone(),
+            busy_s: stage.time.busy.as_secs_f64(),
+            input_wait_s: stage.time.input.as_secs_f64(),
+            output_wait_s: stage.time.output.as_secs_f64(),
+            core_wait_s: stage.time.core.as_secs_f64(),
+        });
         Self {
             operators: operators.collect(),
             reads: report.reads.iter().map(ToString::to_string).collect(),
             workers: workers.collect(),
             tasks: tasks.collect(),
+            stages: stages.collect(),
             places: report.places.clone(),
             processes: report.processes.iter().map(ProcessFields::from).collect(),
             notes: report.notes.clone(),

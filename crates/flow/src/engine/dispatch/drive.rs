@@ -74,7 +74,13 @@ fn fan_out_rest(
 pub(crate) fn is_operator_error(error: &OpError) -> bool {
     !matches!(
         error.kind(),
-        OpErrorKind::Interrupted | OpErrorKind::MemoryCap { .. } | OpErrorKind::FanInStarved { .. }
+        OpErrorKind::Interrupted
+            | OpErrorKind::MemoryCap { .. }
+            | OpErrorKind::FanInStarved { .. }
+            | OpErrorKind::StageFailed {
+                is_operator_error: false,
+                ..
+            }
     )
 }
 

@@ -18,6 +18,7 @@ mod fan_in_calls;
 mod marks;
 mod out;
 
-pub(super) use drive::{drive, fan_out, is_operator_error, skip_to, split_at_node};
+pub(crate) use drive::is_operator_error;
+pub(super) use drive::{drive, fan_out, skip_to, split_at_node};
 pub(super) use marks::{broadcast_mark, end_task};
 pub use out::Out;

@@ -80,7 +80,9 @@ impl Operator for Collect {
             Some(&PortType::Frames { hop, .. }) => hop,
             _ => 1,
         };
-        Ok(OperatorProperties::new(inputs.iter().copied()).contract(Contract::Sequential))
+        Ok(OperatorProperties::new(inputs.iter().copied())
+            .contract(Contract::Sequential)
+            .light())
     }
 
     fn process(&mut self, _: Port, item: &mut Item, _: &mut Out<'_>) -> Result<Next, OpError> {

@@ -158,6 +158,14 @@ pub enum OpErrorKind {
         /// The panic's message.
         message: String,
     },
+    /// An earlier stage of the plan failed. Stands for its error, which replaces it before the execution ends.
+    #[error("stage {stage} of the plan failed")]
+    StageFailed {
+        /// The stage.
+        stage: usize,
+        /// Whether an operator failed, as opposed to a lack of memory.
+        is_operator_error: bool,
+    },
     /// No worker thread could be started.
     #[error(
         "the system refuses to start threads for the workers; set workers=1, or raise the limit of threads (ulimit -u)"
@@ -182,6 +190,7 @@ impl OpError {
             OpErrorKind::ShortWindow { .. } => "short_window",
             OpErrorKind::OutOfStep { .. } => "out_of_step",
             OpErrorKind::NoThread => "no_thread",
+            OpErrorKind::StageFailed { .. } => "stage_failed",
             OpErrorKind::MemoryCap { .. } => "memory_cap",
             OpErrorKind::ResultTooLarge { .. } => "result_too_large",
             OpErrorKind::FanInStarved { .. } => "fan_in_starved",

@@ -1,0 +1,243 @@
+//! The end of a link in the stage that empties it: a recording for each edge.
+
+use std::collections::VecDeque;
+use std::ops::Range;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use isochrony_store::Signal;
+use serde_json::{Map, Value};
+
+use super::link::Received;
+use super::link_writer::{LinkEvent, StageFailure, StageLink};
+use crate::{
+    Clock, OpError, OpErrorKind, OuterGaps, PortType, Recording, RunError, SharedRecording,
+    SignalDescription, Source, SourceEvent,
+};
+
+/// What has been received of a link. Used by the thread of one stage.
+struct LinkReader {
+    link: Arc<StageLink>,
+    events: VecDeque<LinkEvent>,
+    /// The writing stage had nothing more when it sent the last event.
+    is_idle: bool,
+    delivered: u64,
+    /// Another part of the execution failed: only what lies before that is wanted.
+    draining: bool,
+}
+
+/// Shared by the edges of a link.
+#[derive(Clone)]
+pub(super) struct SharedReader(Arc<Mutex<LinkReader>>);
+
+impl SharedReader {
+    pub(super) fn new(link: &Arc<StageLink>) -> Self {
+        Self(Arc::new(Mutex::new(LinkReader {
+            link: Arc::clone(link),
+            events: VecDeque::new(),
+            is_idle: false,
+            delivered: 0,
+            draining: false,
+        })))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, LinkReader> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// An edge of an earlier stage, as a recording.
+pub(super) struct LinkRecording {
+    pub(super) reader: SharedReader,
+    pub(super) port: u16,
+    pub(super) types: PortType,
+    /// The recording that gives indices and times.
+    pub(super) reads: SharedRecording,
+    /// Some samples of it do not arrive, or operators changed them.
+    pub(super) is_processed: bool,
+    /// No other link of this stage depends on the same sources, so it may be waited for.
+    pub(super) is_alone: bool,
+}
+
+impl Recording for LinkRecording {
+    fn port(&self) -> PortType {
+        self.types
+    }
+
+    fn open(&self, _: Option<Range<i64>>, _: u64) -> Result<Box<dyn Source>, OpError> {
+        Ok(Box::new(LinkSource {
+            reader: self.reader.clone(),
+            port: self.port,
+            clock: self.reads.clock(),
+            is_alone: self.is_alone,
+            failure: None,
+        }))
+    }
+
+    fn clock(&self) -> Option<Arc<dyn Clock>> {
+        self.reads.clock()
+    }
+
+    fn saved(&self) -> Option<Map<String, Value>> {
+        self.reads.saved()
+    }
+
+    fn description(&self) -> Option<SignalDescription> {
+        let own = (!self.is_processed).then_some(&self.reads);
+        own.and_then(SharedRecording::description)
+    }
+
+    fn outer_gaps(&self) -> OuterGaps {
+        let own = (!self.is_processed).then_some(&self.reads);
+        own.map_or_else(OuterGaps::default, SharedRecording::outer_gaps)
+    }
+
+    fn knows_all_times(&self) -> bool {
+        self.reads.knows_all_times()
+    }
+
+    fn gives_own_samples(&self) -> bool {
+        !self.is_processed && self.reads.0.gives_own_samples()
+    }
+
+    fn stored(&self) -> Option<(&Signal, Option<&[Range<i64>]>)> {
+        self.reads.0.stored()
+    }
+}
+
+struct LinkSource {
+    reader: SharedReader,
+    port: u16,
+    clock: Option<Arc<dyn Clock>>,
+    is_alone: bool,
+    failure: Option<StageFailure>,
+}
+
+impl LinkSource {
+    /// Whether this edge counts what the earlier stage read.
+    fn counts(&self, reader: &LinkReader) -> bool {
+        self.port == 0 && reader.link.counts
+    }
+}
+
+impl Source for LinkSource {
+    fn pull(&mut self) -> Result<SourceEvent, OpError> {
+        let mut reader = self.reader.lock();
+        loop {
+            // Events are taken in their order, whichever edge is asked first.
+            while let Some(&(port, _)) = reader.events.front() {
+                if port != self.port && !reader.link.is_closed(port) {
+                    // The source of that edge may have had nothing when it was asked: make the engine ask again.
+                    std::thread::current().unpark();
+                    return Ok(SourceEvent::Idle);
+                }
+                let event = reader.events.pop_front();
+                let Some((_, event)) = event.filter(|&(port, _)| port == self.port) else {
+                    continue;
+                };
+                reader.is_idle = matches!(event, SourceEvent::Idle);
+                return Ok(event);
+            }
+            let link = Arc::clone(&reader.link);
+            match link.link.receive() {
+                Received::Batch(batch) => {
+                    reader.delivered = batch.delivered;
+                    reader.events.extend(batch.events);
+                    reader.is_idle = false;
+                }
+                Received::Nothing => return Ok(SourceEvent::Idle),
+                Received::End => {
+                    let failure = link.failure.lock().unwrap_or_else(PoisonError::into_inner);
+                    let Some(failure) = failure.clone() else {
+                        return Ok(SourceEvent::End);
+                    };
+                    self.failure = Some(failure);
+                    return Err(OpErrorKind::Interrupted.into());
+                }
+            }
+        }
+    }
+
+    fn time_of(&self, index: i64) -> Option<String> {
+        let stamp = self.clock.as_ref()?.stamp(index)?;
+        Some(isochrony_time::civil::format(stamp.civil))
+    }
+
+    /// From now on the earlier stage may send without a bound: what lies behind the failure is dropped as it comes.
+    fn continues_after_failure(&mut self) -> bool {
+        let mut reader = self.reader.lock();
+        reader.draining = true;
+        reader.link.link.remove_bound();
+        true
+    }
+
+    fn is_awaited(&self) -> bool {
+        let reader = self.reader.lock();
+        match reader.events.front() {
+            Some(&(port, _)) => port == self.port,
+            None => (self.is_alone || reader.draining) && !reader.is_idle,
+        }
+    }
+
+    fn failure(&mut self) -> Option<(f64, RunError)> {
+        let StageFailure {
+            stage,
+            time,
+            node,
+            is_operator_error,
+        } = self.failure.take()?;
+        let error = OpErrorKind::StageFailed {
+            stage,
+            is_operator_error,
+        };
+        let error = RunError::Operator {
+            operator: "stage",
+            node,
+            range: None,
+            time: None,
+            error: error.into(),
+        };
+        Some((time, error))
+    }
+
+    fn set_waker(&mut self, thread: &std::thread::Thread) {
+        let thread = thread.clone();
+        let reader = self.reader.lock();
+        reader
+            .link
+            .link
+            .set_waker(Arc::new(move || thread.unpark()));
+    }
+
+    fn overlaps(&self) -> bool {
+        true
+    }
+
+    fn close(&mut self) {
+        self.reader.lock().link.close(self.port);
+    }
+
+    fn total(&self) -> Option<u64> {
+        let reader = self.reader.lock();
+        if !self.counts(&reader) {
+            return Some(0);
+        }
+        *reader
+            .link
+            .total
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn delivered(&self) -> Option<u64> {
+        let reader = self.reader.lock();
+        Some(if self.counts(&reader) {
+            reader.delivered
+        } else {
+            0
+        })
+    }
+
+    fn expected_samples(&self) -> Option<u64> {
+        self.reader.lock().link.expected(self.port)
+    }
+}

@@ -1,0 +1,417 @@
+//! Decides which operators of a plan form a stage. Pure, and linear in the number of operators.
+//!
+//! An operator that computes much begins a stage if its input's stage already has its share of such operators; one that
+//! computes little joins the stage of its input. What runs in the caller's thread is one stage with all behind it.
+//! Inputs of a fan-in whose stages depend on the same source must come from one stage, which then has all that lies
+//! between. There are a few stages for each worker; of more sources than that, several share a stage.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::engine::RunOptions;
+use crate::plan::Op;
+use crate::plan::graph::{Edge, Graph};
+use crate::{Alignment, Resource};
+
+/// Least memory budget for which a plan is cut: with less, what is in links could be missing elsewhere.
+const MIN_MEMORY: u64 = 4 << 20;
+/// Bytes that a link holds, and the part of the memory budget that all links may take.
+const LINK_BYTES: u64 = 1 << 20;
+const LINK_MEMORY_FRACTION: u64 = 16;
+/// Stages for each worker, and in all, about: enough that one of unequal stages has work for a free core.
+const STAGES_PER_WORKER: usize = 4;
+const MAX_STAGES: usize = 64;
+
+/// How a plan is cut into stages.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct StagePlan {
+    /// Nodes of each stage, in the order of the plan. The last stage is executed in the caller's thread.
+    pub(super) stages: Vec<Vec<usize>>,
+    /// The stage of each node.
+    pub(super) stage_of: Vec<usize>,
+    /// Stages without inputs that each stage depends on, as bits.
+    roots: Vec<u64>,
+}
+
+/// The stage of the caller's thread while stages are found.
+const CALLER: usize = usize::MAX;
+
+/// A stage while nodes are added.
+struct GrowingStage {
+    /// The stage that this one was merged into: itself unless it was.
+    merged_into: usize,
+    /// Its operators that compute much.
+    heavy: usize,
+    /// Stages that it reads from.
+    inputs: BTreeSet<usize>,
+    /// Its bit if it has sources, else 0.
+    root: u64,
+}
+
+struct StageBuilder<'a> {
+    graph: &'a Graph,
+    is_output: Vec<bool>,
+    stages: Vec<GrowingStage>,
+    /// Stages with sources; further sources join them in turn.
+    source_stages: Vec<usize>,
+    sources: usize,
+    max_stages: usize,
+    /// Operators that compute much in one stage, at most.
+    share: usize,
+    /// Of each node so far.
+    stage_of: Vec<usize>,
+    /// Stages that each node of the caller's thread depends on; empty for others.
+    feeds: Vec<BTreeSet<usize>>,
+}
+
+impl StagePlan {
+    /// The error says why the plan is not cut.
+    pub(crate) fn of(graph: &Graph, options: &RunOptions<'_>) -> Result<Self, &'static str> {
+        if options.memory < MIN_MEMORY {
+            return Err("memory= has no room for what stages pass to each other");
+        }
+        if graph.ends_before_sources() {
+            return Err(
+                "something may end early, and what it gives depends on the order in which sources are read",
+            );
+        }
+        let is_loop = |align| matches!(align, Alignment::Loop { .. } | Alignment::Arrival);
+        let mut nodes = graph.nodes.iter();
+        if nodes.any(|node| is_loop(node.properties.align) || node.properties.closes_loop) {
+            return Err("it has a loop, and the operators of a loop wait for each other");
+        }
+        let max_stages = (STAGES_PER_WORKER * options.workers.max(1)).min(MAX_STAGES);
+        let heavy = (0..graph.nodes.len()).filter(|&at| computes_much(graph, at));
+        let mut is_output = vec![false; graph.nodes.len()];
+        for &(node, _) in &graph.outputs {
+            is_output[node] = true;
+        }
+        let mut builder = StageBuilder {
+            graph,
+            is_output,
+            stages: Vec::new(),
+            source_stages: Vec::new(),
+            sources: 0,
+            max_stages,
+            share: heavy.count().div_ceil(max_stages).max(1),
+            stage_of: Vec::with_capacity(graph.nodes.len()),
+            feeds: Vec::with_capacity(graph.nodes.len()),
+        };
+        for node in 0..graph.nodes.len() {
+            builder.place(node);
+        }
+        builder.build()
+    }
+
+    /// Bytes that each of so many links may hold.
+    pub(super) fn link_capacity(memory: u64, links: usize) -> u64 {
+        (memory / LINK_MEMORY_FRACTION / links.max(1) as u64).min(LINK_BYTES)
+    }
+
+    /// Edges that lead from one stage to another: those two, and the edge, in the order of the plan.
+    pub(super) fn cut_edges(&self, graph: &Graph) -> BTreeSet<(usize, usize, Edge)> {
+        let mut edges = BTreeSet::new();
+        for (at, node) in graph.nodes.iter().enumerate() {
+            for &edge in &node.inputs {
+                let (from, to) = (self.stage_of[edge.0], self.stage_of[at]);
+                if from != to {
+                    edges.insert((from, to, edge));
+                }
+            }
+        }
+        edges
+    }
+
+    /// Whether two stages depend on a third one, or one on the other.
+    pub(super) fn share_roots(&self, one: usize, other: usize) -> bool {
+        self.roots[one] & self.roots[other] != 0
+    }
+
+    /// The operators of each stage, in words.
+    pub(crate) fn lines(&self, graph: &Graph) -> Vec<String> {
+        let last = self.stages.len() - 1;
+        let stages = self.stages.iter().enumerate();
+        let lines = stages.map(|(at, stage)| {
+            let names = stage.iter().map(|&node| graph.nodes[node].op.name());
+            let names = super::super::explain::joined(names);
+            let place = match at == last {
+                true => ", in the caller's thread",
+                false => "",
+            };
+            format!("stage {at}: {names}{place}")
+        });
+        lines.collect()
+    }
+}
+
+/// Whether a node computes so much that another core is worth passing its results.
+fn computes_much(graph: &Graph, node: usize) -> bool {
+    let node = &graph.nodes[node];
+    match &node.op {
+        // Samples that are not merely mapped are made, decoded or received.
+        Op::Scan { recording, .. } => {
+            !recording.0.is_splittable() && recording.0.stored().is_none()
+                || recording.0.is_decoded()
+        }
+        _ => !node.properties.light,
+    }
+}
+
+impl StageBuilder<'_> {
+    fn stage(&self, mut stage: usize) -> usize {
+        while self.stages[stage].merged_into != stage {
+            stage = self.stages[stage].merged_into;
+        }
+        stage
+    }
+
+    fn new_stage(&mut self, heavy: usize, inputs: BTreeSet<usize>) -> usize {
+        let number = self.stages.len();
+        self.stages.push(GrowingStage {
+            merged_into: number,
+            heavy,
+            inputs,
+            root: 0,
+        });
+        number
+    }
+
+    fn is_callers(&self, node: usize) -> bool {
+        let own = &self.graph.nodes[node];
+        let mut inputs = own.inputs.iter();
+        self.is_output[node]
+            || matches!(own.op, Op::Factory(_))
+            || own.properties.needs == Resource::Interpreter
+            || inputs.any(|&(from, _)| self.stage_of[from] == CALLER)
+    }
+
+    /// Stages that a node depends on directly, other than that of the caller.
+    fn stages_of(&self, node: usize) -> BTreeSet<usize> {
+        match self.stage_of[node] {
+            CALLER => self.feeds[node]
+                .iter()
+                .map(|&one| self.stage(one))
+                .collect(),
+            stage => BTreeSet::from([self.stage(stage)]),
+        }
+    }
+
+    /// Roots that some stages depend on.
+    fn roots(&self, stages: &BTreeSet<usize>) -> u64 {
+        let mut seen: BTreeSet<usize> = BTreeSet::new();
+        let mut open: Vec<usize> = stages.iter().copied().collect();
+        let mut roots = 0;
+        while let Some(stage) = open.pop() {
+            let stage = self.stage(stage);
+            if seen.insert(stage) {
+                roots |= self.stages[stage].root;
+                open.extend(&self.stages[stage].inputs);
+            }
+        }
+        roots
+    }
+
+    /// Chooses the stage of the next node.
+    fn place(&mut self, node: usize) {
+        let inputs = &self.graph.nodes[node].inputs;
+        let heavy = usize::from(computes_much(self.graph, node));
+        let mut stages: BTreeSet<usize> = BTreeSet::new();
+        if let [(from, _)] = inputs[..] {
+            stages = self.stages_of(from);
+        } else {
+            let before: BTreeSet<usize> = inputs.iter().map(|&(from, _)| from).collect();
+            let before: Vec<usize> = before.into_iter().collect();
+            self.merge_inputs(&before);
+            for from in before {
+                stages.extend(self.stages_of(from));
+            }
+        }
+        let stage = if self.is_callers(node) {
+            self.stage_of.push(CALLER);
+            self.feeds.push(stages);
+            return;
+        } else if inputs.is_empty() {
+            self.place_source(heavy)
+        } else {
+            let first = stages.first().copied().unwrap_or(0);
+            let joins = match stages.len() {
+                1 => heavy == 0 || self.stages[first].heavy < self.share,
+                _ => self.stages.len() >= 2 * self.max_stages,
+            };
+            match joins {
+                true => {
+                    stages.remove(&first);
+                    self.stages[first].heavy += heavy;
+                    self.stages[first].inputs.extend(stages);
+                    first
+                }
+                false => self.new_stage(heavy, stages),
+            }
+        };
+        self.stage_of.push(stage);
+        self.feeds.push(BTreeSet::new());
+    }
+
+    fn place_source(&mut self, heavy: usize) -> usize {
+        let turn = self.sources % self.max_stages;
+        self.sources += 1;
+        let stage = match self.source_stages.get(turn) {
+            Some(&stage) => {
+                let stage = self.stage(stage);
+                self.stages[stage].heavy += heavy;
+                stage
+            }
+            None => {
+                let stage = self.new_stage(heavy, BTreeSet::new());
+                self.source_stages.push(stage);
+                stage
+            }
+        };
+        self.stages[stage].root |= 1 << turn;
+        stage
+    }
+
+    /// Merges stages so that inputs of a node that depend on the same source come from one.
+    fn merge_inputs(&mut self, before: &[usize]) {
+        // Each input is compared with all before it together.
+        let mut earlier: BTreeSet<usize> = BTreeSet::new();
+        for &node in before {
+            let own = self.stages_of(node);
+            let shared = self.roots(&earlier) & self.roots(&own);
+            earlier = earlier.iter().map(|&one| self.stage(one)).collect();
+            earlier.extend(own);
+            if shared != 0 {
+                self.merge_between(&earlier, shared);
+                earlier = earlier.iter().map(|&one| self.stage(one)).collect();
+            }
+        }
+    }
+
+    /// Merges those of some stages, and of all before them, that depend on some roots.
+    fn merge_between(&mut self, stages: &BTreeSet<usize>, shared: u64) {
+        let mut open: Vec<usize> = stages.iter().copied().collect();
+        let mut all: BTreeSet<usize> = BTreeSet::new();
+        while let Some(stage) = open.pop() {
+            let stage = self.stage(stage);
+            if self.roots(&BTreeSet::from([stage])) & shared != 0 && all.insert(stage) {
+                open.extend(&self.stages[stage].inputs);
+            }
+        }
+        let Some(first) = all.pop_first() else {
+            return;
+        };
+        for stage in all {
+            let one = &mut self.stages[stage];
+            one.merged_into = first;
+            let (heavy, root, inputs) = (one.heavy, one.root, std::mem::take(&mut one.inputs));
+            let into = &mut self.stages[first];
+            into.heavy += heavy;
+            into.root |= root;
+            into.inputs.extend(inputs);
+        }
+        let inputs = std::mem::take(&mut self.stages[first].inputs);
+        let inputs = inputs.iter().map(|&one| self.stage(one));
+        self.stages[first].inputs = inputs.filter(|&one| one != first).collect();
+    }
+
+    /// Gives a stage that computes little to the only one that reads from it, and the only stage before that of the
+    /// caller to the caller's if that would merely wait for it.
+    fn absorb(&self, stages: &mut [usize]) {
+        loop {
+            let mut readers: BTreeMap<usize, BTreeSet<usize>> = BTreeMap::new();
+            for (at, node) in self.graph.nodes.iter().enumerate() {
+                for &(from, _) in &node.inputs {
+                    if stages[from] != stages[at] {
+                        readers.entry(stages[from]).or_default().insert(stages[at]);
+                    }
+                }
+            }
+            let only = |stage: &usize| match readers[stage].iter().collect::<Vec<_>>()[..] {
+                [&reader] => Some(reader),
+                _ => None,
+            };
+            let light = readers
+                .keys()
+                .find(|&stage| self.stages[*stage].heavy == 0 && only(stage).is_some());
+            let mut before_callers = readers
+                .iter()
+                .filter(|(_, readers)| readers.contains(&CALLER));
+            let last = before_callers.next().map(|(stage, _)| stage);
+            let waits = before_callers.next().is_none() && !self.caller_computes(stages);
+            let last = last.filter(|&stage| waits && only(stage).is_some());
+            let Some((&from, into)) = light.or(last).and_then(|stage| Some((stage, only(stage)?)))
+            else {
+                return;
+            };
+            stages
+                .iter_mut()
+                .filter(|stage| **stage == from)
+                .for_each(|stage| *stage = into);
+        }
+    }
+
+    fn caller_computes(&self, stages: &[usize]) -> bool {
+        let mut nodes = 0..self.graph.nodes.len();
+        nodes.any(|at| stages[at] == CALLER && computes_much(self.graph, at))
+    }
+
+    fn build(self) -> Result<StagePlan, &'static str> {
+        let stages = self.stage_of.iter().map(|&stage| match stage {
+            CALLER => CALLER,
+            stage => self.stage(stage),
+        });
+        let mut roots: Vec<usize> = stages.collect();
+        self.absorb(&mut roots);
+        let order = self.in_order(&roots);
+        if order.len() < 2 {
+            return Err("too few of its operators compute much and can work at the same time");
+        }
+        let mut number = vec![order.len() - 1; self.stages.len()];
+        for (at, &stage) in order.iter().enumerate() {
+            if let Some(number) = number.get_mut(stage) {
+                *number = at;
+            }
+        }
+        let last = order.len() - 1;
+        let stage_of = roots
+            .iter()
+            .map(|&stage| number.get(stage).copied().unwrap_or(last));
+        let stage_of: Vec<usize> = stage_of.collect();
+        let mut stages = vec![Vec::new(); order.len()];
+        for (at, &stage) in stage_of.iter().enumerate() {
+            stages[stage].push(at);
+        }
+        let roots = order.iter().map(|&stage| match stage {
+            CALLER => u64::MAX,
+            stage => self.roots(&BTreeSet::from([stage])),
+        });
+        Ok(StagePlan {
+            stages,
+            roots: roots.collect(),
+            stage_of,
+        })
+    }
+
+    /// Stages so that each comes behind those it reads from, and that of the caller last.
+    fn in_order(&self, roots: &[usize]) -> Vec<usize> {
+        let mut open: BTreeSet<usize> = roots.iter().copied().collect();
+        let mut reads: BTreeSet<(usize, usize)> = BTreeSet::new();
+        for (at, node) in self.graph.nodes.iter().enumerate() {
+            let inputs = node
+                .inputs
+                .iter()
+                .map(|&(from, _)| (roots[at], roots[from]));
+            reads.extend(inputs.filter(|&(to, from)| to != from));
+        }
+        let mut order: Vec<usize> = Vec::new();
+        let is_ready = |stage: usize, open: &BTreeSet<usize>| {
+            let mut inputs = reads.range((stage, 0)..=(stage, usize::MAX));
+            inputs.all(|(_, from)| !open.contains(from))
+        };
+        // That of the caller has the largest number.
+        while let Some(next) = open.iter().copied().find(|&stage| is_ready(stage, &open)) {
+            open.remove(&next);
+            order.push(next);
+        }
+        order
+    }
+}

@@ -1,0 +1,333 @@
+//! Plans that no task can compute run in stages, and give what one thread gives: bits, errors, ends.
+
+// One stretch is a list of one range here.
+#![allow(clippy::single_range_in_vec_init)]
+
+#[path = "common/channels.rs"]
+mod channels;
+#[path = "common/plans.rs"]
+#[allow(dead_code)]
+mod plans;
+
+use std::cell::Cell;
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use isochrony_expr::Expr;
+use isochrony_flow::{
+    GeneratedRecording, Plan, PlanOutput, Report, RunError, RunOptions, StageReport, Stat,
+};
+use isochrony_runtime::Interrupt;
+use isochrony_segment::{DType, SigSeg, Stream};
+use isochrony_time::{Rate, TimebaseId};
+use proptest::prelude::*;
+use proptest::test_runner::TestRunner;
+
+use channels::channel;
+use plans::{Step, named, plan, settling, steps};
+
+const CASES: u32 = 300;
+
+fn run_all(plans: &[Plan], workers: usize) -> Result<(Vec<PlanOutput>, Report), RunError> {
+    let mut options = RunOptions::default();
+    options.workers = workers;
+    Plan::collect_all(plans, &options)
+}
+
+/// A recording that can be read only in order, in segments of `segment` samples from `start` on. `made` counts them.
+fn generated(nth: i64, range: Range<i64>, segment: i64, made: &Arc<AtomicU64>) -> Plan {
+    let rate = Rate::new(2000, 1).unwrap();
+    let stream = Stream::new(format!("made/{nth}"), TimebaseId(0), rate).intern();
+    let made = Arc::clone(made);
+    let recording = GeneratedRecording::new(DType::I16, stream, move || {
+        let (mut next, end, made) = (range.start, range.end, Arc::clone(&made));
+        Ok(Box::new(move || {
+            if next >= end {
+                return Ok(None);
+            }
+            let stop = end.min(next + segment);
+            let samples: Vec<i16> = (next..stop).map(|at| channels::value(nth, at)).collect();
+            let made_one = SigSeg::from_slice(&samples, next, stream)?;
+            // Every fifth segment is followed by a gap.
+            next = stop + if (stop / segment) % 5 == 0 { 7 } else { 0 };
+            made.fetch_add(1, Ordering::Relaxed);
+            Ok(Some(made_one))
+        }))
+    });
+    Plan::scan(recording)
+}
+
+fn stages(report: &Report) -> &[StageReport] {
+    &report.stages
+}
+
+/// What keeps state, so that no task computes it.
+fn in_order(plan: &Plan, nth: usize) -> Plan {
+    let all = settling();
+    named(plan, &all[nth % all.len()]).unwrap_or_else(|_| plan.clone())
+}
+
+#[test]
+fn random_plans_give_the_same_bits_in_stages() {
+    let given = (
+        (steps(), steps(), steps()),
+        (0usize..8, 0usize..8, 0usize..6, 1u8..16),
+        (1i64..3000, 1i64..300, 2usize..6, any::<[bool; 2]>()),
+    );
+    let (staged, met) = (Cell::new(0), Cell::new(0));
+    let mut runner = TestRunner::new(ProptestConfig::with_cases(CASES));
+    let ran = runner.run(
+        &given,
+        |((first, second, behind), (one, other, how, wanted), (len, segment, workers, which))| {
+            let made = Arc::default();
+            let source = |nth: i64, stored: bool| match stored {
+                true => Plan::scan_part(channel(nth, &[3..3 + len], segment), None, 64),
+                false => generated(nth, 0..len, segment, &made),
+            };
+            // Branches of one source, or of two.
+            let base = in_order(&source(0, which[0]), one);
+            let next = match which[1] {
+                true => base.clone(),
+                false => in_order(&source(1, which[0]), other),
+            };
+            let (a, b) = (plan(base, &first), plan(next, &second));
+            let s = Expr::input();
+            let others = std::slice::from_ref(&b);
+            let both = match how {
+                0 => a.zip(others),
+                1 => a.zip(others).and_then(|both| both.output(1)),
+                2 => a.merge(others),
+                3 => a.map_with(&(&s - Expr::input_at(1)), others),
+                4 => a.filter_with(&s.max().gt(Expr::input_at(1).mean()), others),
+                _ => Ok(a.clone()),
+            };
+            let meets = both.is_ok() && how < 5;
+            let both = both.map(|both| plan(both, &behind));
+            let all = [both.ok(), Some(a.clone()), Some(b.clone()), None];
+            let all = all.into_iter().enumerate();
+            let some = all.filter(|(nth, _)| (wanted | 1) >> nth & 1 == 1);
+            let plans: Vec<Plan> = some.filter_map(|(_, plan)| plan).collect();
+            if plans.is_empty() {
+                return Ok(());
+            }
+            let texts = || {
+                plans
+                    .iter()
+                    .map(Plan::explain)
+                    .collect::<Vec<_>>()
+                    .join("\n")
+            };
+            match (run_all(&plans, 1), run_all(&plans, workers)) {
+                (Ok((expected, _)), Ok((got, report))) => {
+                    prop_assert_eq!(got, expected, "{}", texts());
+                    let several = stages(&report).len() > 1;
+                    staged.set(staged.get() + u32::from(several));
+                    met.set(met.get() + u32::from(several && meets));
+                }
+                (Err(expected), Err(got)) => {
+                    prop_assert_eq!(got.to_string(), expected.to_string(), "{}", texts());
+                }
+                (expected, got) => {
+                    let (expected, got) = (expected.map(|_| ()), got.map(|_| ()));
+                    prop_assert!(false, "{:?} and {:?}: {}", expected, got, texts());
+                }
+            }
+            Ok(())
+        },
+    );
+    ran.unwrap_or_else(|error| panic!("{error}"));
+    let (staged, met) = (staged.get(), met.get());
+    assert!(
+        staged > CASES / 3 && met > CASES / 20,
+        "{staged} and {met} of {CASES}"
+    );
+}
+
+/// Filters in a row, each a stage of its own.
+fn filters(source: Plan, count: usize) -> Plan {
+    let filter = |plan: Plan, nth: usize| {
+        let params = serde_json::json!({"band": "lowpass", "cutoff_hz": 300.0 + (nth % 500) as f64, "order": 2});
+        named(&plan, &("iir", params)).unwrap()
+    };
+    (0..count).fold(source, filter)
+}
+
+#[test]
+fn filters_in_a_row_are_stages_and_the_report_adds_up() {
+    let made = Arc::default();
+    let plan = filters(generated(0, 0..300_000, 1000, &made), 3)
+        .rewindow(256)
+        .unwrap();
+    let (one, single) = run_all(std::slice::from_ref(&plan), 1).unwrap();
+    let (got, report) = run_all(std::slice::from_ref(&plan), 2).unwrap();
+    assert_eq!(got, one);
+    assert_eq!(stages(&report).len(), 4, "{}", plan.explain());
+    assert!(
+        plan.explain().contains("stage 3: iir -> rewindow"),
+        "{}",
+        plan.explain()
+    );
+    let counts = |report: &Report| -> Vec<_> {
+        let operators = report.operators.iter();
+        operators
+            .map(|one| (one.name, one.items, one.samples, one.gaps))
+            .collect()
+    };
+    assert_eq!(counts(&report), counts(&single));
+    // Of each thread's time no part is counted twice.
+    for stage in stages(&report) {
+        let time = stage.time;
+        let sum = time.busy + time.core + time.input + time.output;
+        assert!(
+            sum <= report.elapsed + Duration::from_millis(50),
+            "{stage:?}"
+        );
+        assert!(time.busy > Duration::ZERO);
+    }
+    let busy: Duration = stages(&report).iter().map(|stage| stage.time.busy).sum();
+    assert!(
+        busy <= 2 * report.elapsed + Duration::from_millis(50),
+        "{report}"
+    );
+}
+
+#[test]
+fn thousands_of_operators_and_channels_share_a_few_stages() {
+    let made = Arc::default();
+    let long = filters(generated(0, 0..500, 100, &made), 2_000);
+    let channels: Vec<Plan> = (0..300)
+        .map(|nth| filters(generated(nth, 0..500, 100, &made), 1))
+        .collect();
+    for plans in [&[long][..], &channels] {
+        let (one, _) = run_all(plans, 1).unwrap();
+        let (got, report) = run_all(plans, 3).unwrap();
+        assert_eq!(got, one);
+        let count = stages(&report).len();
+        assert!((8..=25).contains(&count), "{count}");
+    }
+}
+
+#[test]
+fn a_limit_ends_the_stages_before_it() {
+    let made = Arc::new(AtomicU64::new(0));
+    let endless = filters(generated(0, 0..i64::MAX, 1000, &made), 2);
+    let plan = endless
+        .rewindow(100)
+        .unwrap()
+        .power()
+        .unwrap()
+        .limit(50)
+        .unwrap();
+    let (one, _) = run_all(std::slice::from_ref(&plan), 1).unwrap();
+    let (got, report) = run_all(std::slice::from_ref(&plan), 2).unwrap();
+    assert_eq!(got, one);
+    assert!(stages(&report).len() > 1);
+    // What links and a few bursts hold, not the rest of time.
+    assert!(made.load(Ordering::Relaxed) < 20_000, "{made:?}");
+}
+
+#[test]
+fn an_interrupt_ends_all_stages_at_once_and_leaves_no_thread() {
+    let made = Arc::default();
+    let endless = filters(generated(0, 0..i64::MAX, 1000, &made), 3)
+        .rewindow(64)
+        .unwrap();
+    let plan = endless
+        .power()
+        .unwrap()
+        .stats([Stat::Max])
+        .unwrap()
+        .count()
+        .unwrap();
+    let interrupt = Interrupt::default();
+    let mut options = RunOptions::default();
+    (options.workers, options.interrupt) = (2, Some(&interrupt));
+    std::thread::scope(|scope| {
+        let ran = scope.spawn(|| (plan.collect_with(&options), Instant::now()));
+        std::thread::sleep(Duration::from_millis(150));
+        let asked = Instant::now();
+        interrupt.request();
+        let (ran, ended) = ran.join().unwrap();
+        assert!(matches!(ran, Err(RunError::Interrupted { .. })), "{ran:?}");
+        assert!(
+            ended - asked < Duration::from_secs(2),
+            "{:?}",
+            ended - asked
+        );
+    });
+    let tasks = std::fs::read_dir("/proc/self/task").unwrap();
+    let names =
+        tasks.filter_map(|task| std::fs::read_to_string(task.ok()?.path().join("comm")).ok());
+    let left: Vec<String> = names
+        .filter(|name| name.starts_with("isochrony-stag"))
+        .collect();
+    // Other tests of this process may run stages of their own.
+    assert!(left.len() < 64, "{left:?}");
+}
+
+/// Two listeners' worth of sources at unequal rates of arrival: one is slow, and is waited for.
+#[test]
+fn a_slow_source_makes_no_other_one_pile_up() {
+    let rate = Rate::new(2000, 1).unwrap();
+    let source = |nth: i64, pause: Duration| {
+        let stream = Stream::new(format!("slow/{nth}"), TimebaseId(0), rate).intern();
+        let recording = GeneratedRecording::new(DType::F32, stream, move || {
+            let mut next = 0;
+            Ok(Box::new(move || {
+                if next == 400_000 {
+                    return Ok(None);
+                }
+                std::thread::sleep(pause);
+                let samples: Vec<f32> = (next..next + 4000).map(|at| (at % 977) as f32).collect();
+                let segment = SigSeg::from_slice(&samples, next, stream)?;
+                next += 4000;
+                Ok(Some(segment))
+            }))
+        });
+        filters(Plan::scan(recording), 2)
+    };
+    let both = |pause| {
+        let (fast, slow) = (source(0, Duration::ZERO), source(1, pause));
+        let s = Expr::input();
+        fast.map_with(&(&s - Expr::input_at(1)), &[slow])
+            .unwrap()
+            .rewindow(1000)
+            .unwrap()
+    };
+    let (one, _) = run_all(&[both(Duration::ZERO)], 1).unwrap();
+    let mut options = RunOptions::default();
+    // All of the fast one would not fit.
+    (options.workers, options.memory) = (2, 4 << 20);
+    let plan = both(Duration::from_millis(2));
+    let (got, report) = Plan::collect_all(&[plan], &options).unwrap();
+    assert_eq!(got, one);
+    assert!(stages(&report).len() > 2, "{report}");
+}
+
+#[test]
+fn what_does_not_fit_is_an_error_of_one_thread_too() {
+    let made = Arc::default();
+    for memory in [4u64 << 20, 5 << 20, 8 << 20] {
+        // Windows of a length that fills about half of the memory.
+        for window in [100_000u64, 300_000, 500_000, 900_000] {
+            let plan = filters(generated(0, 0..2_000_000, 5000, &made), 2);
+            let plan = plan
+                .rewindow(window)
+                .unwrap()
+                .map(&(Expr::input() * 2))
+                .unwrap();
+            let mut options = RunOptions::default();
+            options.memory = memory;
+            let one = plan.collect_with(&options);
+            options.workers = 2;
+            let many = plan.collect_with(&options);
+            match (one, many) {
+                (Ok((one, _)), Ok((many, _))) => assert_eq!(one, many),
+                (Ok(_), Err(error)) => panic!("{memory}, {window}: {error}"),
+                _ => {}
+            }
+        }
+    }
+}
