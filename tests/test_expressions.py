@@ -166,6 +166,34 @@ def test_a_filter_of_differences_does_not_wrap_unless_asked_to() -> None:
     assert np.asarray(rows.collect()["step"]).tolist() == [6, 251]
 
 
+def test_fields_of_rows_widen_and_wrap_as_values_of_map_do() -> None:
+    windows = iso.scan(np.array([100, 127, -3, -128], "i1"), rate=1).rewindow(2)
+    for wrap, dtype in ((False, "int16"), (True, "int8")):
+        expected = np.array([127 + 127, -3 - 3]).astype(dtype)
+        rows = windows.rows(top=lambda s: s.max(), twice=lambda s: s.max() + s.max(), wrap=wrap)
+        selected = windows.rows(top=lambda s: s.max()).select("top", twice=lambda r: r.top + r.top, wrap=wrap)
+        for plan in (rows, selected):
+            twice = np.asarray(plan.collect()["twice"])
+            assert twice.dtype == expected.dtype
+            np.testing.assert_array_equal(twice, expected)
+    for step in (windows.rows, windows.rows(top=lambda s: s.max()).select):
+        with pytest.raises(iso.OptionError, match=r"wrap=<function.*True or False: it says whether integers wrap"):
+            step(wrap=lambda s: s.max())
+
+
+@pytest.mark.parametrize(
+    ("dtype", "by", "expected"),
+    [("i1", 2, "i1"), ("i1", -2, "i1"), ("i1", -1, "i2"), ("i4", 3, "i4"), ("i4", -1, "i8"), ("u4", 7, "u4")],
+)
+def test_a_constant_divisor_widens_only_where_a_quotient_needs_it(dtype: str, by: int, expected: str) -> None:
+    info = np.iinfo(dtype)
+    x = np.array([info.min, info.max, 7], dtype)
+    for divisor in (by, np.array(by, dtype)[()]):
+        got = mapped(lambda s, divisor=divisor: s // divisor, x)
+        assert got.dtype == expected
+        assert got.tolist() == [int(value) // by for value in x]
+
+
 def test_wrapping_is_of_expressions_and_saved_with_them(store: iso.Store) -> None:
     counts = iso.scan(np.int16([30_000]), rate=1)
     with pytest.raises(iso.PlanError, match="wrap=True is for expressions"):

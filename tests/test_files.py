@@ -196,10 +196,16 @@ def test_what_wav_cannot_hold_is_refused_and_never_clipped(tmp_path: Path) -> No
     for plan, words in [
         (iso.scan(np.zeros(4), rate="0.5"), "whole rates"),
         (iso.scan(np.zeros(4, "c8"), rate=RATE), "astype"),
+        (iso.scan(np.zeros(4, "i8"), rate=RATE), "astype"),
+        (iso.scan(np.zeros(4, "u4"), rate=RATE), 'format="float64"'),
         (iso.scan(np.zeros(4), rate=RATE).rewindow(2), "rewindow"),
     ]:
         with pytest.raises(iso.PlanError, match=words):
             plan.sink_wav(path)
+    for name in ("int32", "float64"):
+        iso.scan(np.arange(4, dtype="u4"), rate=RATE).sink_wav(path, format=name).run()  # type: ignore[arg-type]
+        scale = 1 if name == "int32" else 2**31
+        assert (scipy.io.wavfile.read(path)[1] * scale).tolist() == [0, 1, 2, 3]
     for options in ({"format": "pcm"}, {"gaps": "none"}):
         with pytest.raises(iso.OptionError):
             loud.sink_wav(path, **options)  # type: ignore[arg-type]

@@ -154,15 +154,16 @@ class FileSteps(Chain):
 
         Parameters:
             path: of the file; one that exists is replaced at the end.
-            format: of its samples; default: the one that holds all values of the samples' type as they are.
+            format: of its samples; default: the one that holds all values of the samples' type as they are. uint32 has
+                none and needs one given: "float64", or "int32" where all values are below 2^31.
             gaps: WAV knows none. ``"error"`` ends the run at one; ``"zeros"`` writes as many zeros as indices are
                 missing; ``"split"`` writes a file for every gap-free range, numbered from 1 (``NAME-1.wav``), each of
                 which has its name when its range ends. A clock step is an error, but for ``"split"``.
             keep_partial: leave what a run that fails has written; see above.
 
         Raises:
-            PlanError: other than real samples come in, or their rate is no whole number of Hz, which is all that WAV
-                has.
+            PlanError: other than real samples come in, uint32 without `format`, or their rate is no whole number of Hz,
+                which is all that WAV has.
             OptionError: an option is refused.
 
         >>> import tempfile, wave, numpy as np, isochrony as iso

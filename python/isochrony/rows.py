@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Generic, Self, TypeVar
 
 from .chain import Chain
-from .options import whole
+from .options import flag, whole
 
 if TYPE_CHECKING:
     from ._native import Expr, Row
@@ -23,18 +23,20 @@ class RowSteps(Chain):
 
     __slots__ = ()
 
-    def rows(self, **fields: Callable[[Expr], Expr] | Expr) -> Self:
+    def rows(self, *, wrap: bool = False, **fields: Callable[[Expr], Expr] | Expr) -> Self:
         """Make a row of each window, or of each range.
 
         Returns:
             Rows: "start" and "end" (int64), "time" (of the first sample, where the signal knows civil time), then the
-            fields, of NumPy's dtypes. No edges, no delay.
+            fields, of the dtypes that `map` gives. No edges, no delay.
 
         Parameters:
+            wrap: integer arithmetic wraps, as in `map`; so no field can be called "wrap".
             fields: by name, each as ``lambda s: s.max()``; traced once. One value a window is a number, several are a
                 list. Ranges have no samples and take none.
 
         Raises:
+            OptionError: `wrap` is not True or False.
             PlanError: one cannot be traced, its types do not fit, two fields have one name, or the input has neither
                 windows nor ranges.
 
@@ -46,19 +48,22 @@ class RowSteps(Chain):
              3    6      50     5
         [2 rows]
         """
-        return type(self)(self._native.traced_fields("rows", "{}", fields))
+        return type(self)(self._native.traced_fields("rows", "{}", fields, _wraps("rows", wrap)))
 
-    def select(self, *names: str, **fields: Callable[[Row], Expr] | Expr) -> Self:
+    def select(self, *names: str, wrap: bool = False, **fields: Callable[[Row], Expr] | Expr) -> Self:
         """Keep some fields of rows, in this order, and add others.
 
         Returns:
-            Rows with the named fields in this order, then the computed ones, of NumPy's dtypes. No edges, no delay.
+            Rows with the named fields in this order, then the computed ones, of the dtypes that `map` gives. No
+            edges, no delay.
 
         Parameters:
             names: of fields that are kept. Without "start" and "end" rows cannot be joined.
+            wrap: integer arithmetic wraps, as in `map`; so no computed field can be called "wrap".
             fields: further ones by name, each as ``lambda r: r.std / r.mean``; traced once.
 
         Raises:
+            OptionError: `wrap` is not True or False.
             PlanError: a field that does not exist, two fields of one name, or input that is not rows.
 
         >>> import numpy as np, isochrony as iso
@@ -69,7 +74,8 @@ class RowSteps(Chain):
              3     2
         [2 rows]
         """
-        return type(self)(self._native.traced_fields("select", json.dumps({"names": names}), fields))
+        params = json.dumps({"names": names})
+        return type(self)(self._native.traced_fields("select", params, fields, _wraps("select", wrap)))
 
     def group_by(self, *keys: str, most: int = 1_000_000) -> Groups[Self]:
         """Group rows with equal fields; `Groups.agg` aggregates the groups.
@@ -93,6 +99,10 @@ class RowSteps(Chain):
         [2 rows]
         """
         return Groups(self, keys, whole("group_by most=", most, "groups"))
+
+
+def _wraps(step: str, wrap: object) -> bool:
+    return flag(f"{step} wrap", wrap, ": it says whether integers wrap, so a field needs another name")
 
 
 _Plan = TypeVar("_Plan", bound=RowSteps)

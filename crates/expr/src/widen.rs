@@ -2,9 +2,11 @@
 //!
 //! `+`, `-`, `*`, `//`, `**`, minus and `abs` of integers give the operands' common dtype where it holds every
 //! possible result, else the narrowest signed dtype that does: the sum of two int16 is int32, their quotient too
-//! (-32768 // -1), and `abs` of uint8 stays uint8. Nothing is wider than int64, which wraps. What counts is the
-//! range of the operands' dtypes, never their values, but for a constant exponent. A Python integer has the dtype
-//! of what it meets, or the narrowest that holds it.
+//! (-32768 // -1), and `abs` of uint8 stays uint8. Nothing is wider than int64, so results beyond its range wrap: of
+//! int64 operands, of a product of two uint32 (up to 2^64 - 2^33 + 1), and of powers.
+//!
+//! What counts is the range of the operands' dtypes, not their values, but for a constant exponent or divisor:
+//! int16 // 2 stays int16. A Python integer has the dtype of what it meets, or the narrowest that holds it.
 
 use isochrony_segment::DType;
 
@@ -79,13 +81,14 @@ impl IntegerRange {
         ])
     }
 
-    /// Quotients are largest with the divisors nearest to zero; by zero they are zero.
+    /// Floored quotients, which are largest with the divisors nearest to zero; by zero they are zero.
     fn quotient(self, divisor: Self) -> Self {
-        let mut values = vec![0, self.least, self.most];
-        if divisor.least < 0 {
-            values.extend([-self.least, -self.most]);
-        }
-        Self::around(&values)
+        let nearest = [divisor.least.max(1), divisor.most.min(-1)].into_iter();
+        let nearest = nearest.filter(|value| (divisor.least..=divisor.most).contains(value));
+        let bounds = [self.least, self.most];
+        let quotients =
+            nearest.flat_map(|by| bounds.map(|value| (value * by.signum()).div_euclid(by.abs())));
+        Self::around(&quotients.chain([0]).collect::<Vec<_>>())
     }
 
     /// With an exponent that is no constant a power can be anything.
@@ -117,8 +120,8 @@ pub(crate) fn unary(op: Unary, dtype: DType) -> Option<DType> {
     Some(results.dtype(dtype))
 }
 
-/// What two operands and the result become; None where nothing can wrap. `exponent`: that of a power, if known.
-pub(crate) fn binary(op: Binary, a: DType, b: DType, exponent: Option<i64>) -> Option<DType> {
+/// What two operands and the result become; None where nothing can wrap. `constant`: the second operand, if known.
+pub(crate) fn binary(op: Binary, a: DType, b: DType, constant: Option<i64>) -> Option<DType> {
     let common = promote_types(a, b);
     if !common.is_integer() {
         return None;
@@ -128,8 +131,10 @@ pub(crate) fn binary(op: Binary, a: DType, b: DType, exponent: Option<i64>) -> O
         Binary::Add => one.corners(other, |a, b| a + b),
         Binary::Sub => one.corners(other, |a, b| a - b),
         Binary::Mul => one.corners(other, |a, b| a * b),
-        Binary::FloorDiv => one.quotient(other),
-        Binary::Pow => one.power(exponent),
+        Binary::FloorDiv => {
+            one.quotient(constant.map_or(other, |value| IntegerRange::around(&[value.into()])))
+        }
+        Binary::Pow => one.power(constant),
         _ => return None,
     };
     Some(results.dtype(common))
@@ -190,6 +195,23 @@ mod tests {
         ] {
             assert_eq!(binary(Pow, dtype, dtype, Some(exponent)), Some(expected));
         }
+        for (dtype, divisor, expected) in [
+            (I8, 2, I8),
+            (I8, -2, I8),
+            // -128 // -1 is 128, and with -1 only.
+            (I8, -1, I16),
+            (I32, -1, I64),
+            (I8, 0, I8),
+            (I8, 1, I8),
+            (I64, -1, I64),
+            (U8, 3, U8),
+            (U32, 7, U32),
+        ] {
+            let found = binary(FloorDiv, dtype, dtype, Some(divisor));
+            assert_eq!(found, Some(expected), "{dtype} // {divisor}");
+        }
+        // The quotients are -255 to 0.
+        assert_eq!(binary(FloorDiv, U8, I8, Some(-1)), Some(I16));
         for (op, dtype, expected) in [
             (Unary::Neg, U8, Some(I16)),
             (Unary::Neg, I32, Some(I64)),
@@ -211,6 +233,25 @@ mod tests {
         assert_eq!(constant(i64::MIN, U8), I64);
     }
 
+    fn quotient(a: i128, b: i128) -> i128 {
+        let quotient = (a as f64 / b as f64).floor();
+        if b == 0 { 0 } else { quotient as i128 }
+    }
+
+    #[test]
+    fn quotients_by_a_constant_reach_both_ends_of_their_range() {
+        for (dtype, divisors) in [(I8, -130..=130), (U8, -260..=260)] {
+            let all = IntegerRange::of(dtype).unwrap();
+            for divisor in divisors {
+                let results = (all.least..=all.most).map(|value| quotient(value, divisor));
+                let results = IntegerRange::around(&results.chain([0]).collect::<Vec<_>>());
+                let found = all.quotient(IntegerRange::around(&[divisor]));
+                let ends = (found.least, found.most);
+                assert_eq!(ends, (results.least, results.most), "{dtype} // {divisor}");
+            }
+        }
+    }
+
     /// Every pair of values of 8 bits, by their own arithmetic.
     #[test]
     fn no_result_of_eight_bits_is_outside_its_dtype() {
@@ -230,10 +271,7 @@ mod tests {
                 (Binary::Add, (|a, b| a + b) as fn(i128, i128) -> i128),
                 (Binary::Sub, |a, b| a - b),
                 (Binary::Mul, |a, b| a * b),
-                (Binary::FloorDiv, |a, b| {
-                    let quotient = (a as f64 / b as f64).floor();
-                    if b == 0 { 0 } else { quotient as i128 }
-                }),
+                (Binary::FloorDiv, quotient),
             ] {
                 let Some(dtype) = binary(op, a, b, None) else {
                     continue;

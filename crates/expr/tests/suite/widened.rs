@@ -101,6 +101,13 @@ proptest! {
                 prop_assert_eq!(got, expected, "{} {:?} {}", a.int, op, b);
             }
         }
+        // Only -1 gives a quotient that the dividend's dtype may not hold.
+        let size = which[0].size();
+        if let (Some(2..=127 | -128..=-2), Binary::FloorDiv) = (constant, op)
+            && (!which[0].name().starts_with('u') || constant > Some(0))
+        {
+            prop_assert_eq!(dtype.size(), size, "{} // {:?}", which[0], constant);
+        }
         // Nothing is wider than it must be: the next narrower dtype would not hold all that the operands can give.
         if let (None, Binary::Add) = (constant, op) {
             let [(least_a, most_a), (least_b, most_b)] = which.map(limits);

@@ -76,6 +76,10 @@ fn candidate(graph: &Graph, at: usize) -> Option<SkippableFilter> {
             break recording;
         }
         if is_operator::<operators::Rewindow>(node) {
+            // The filter gets the windows of the last one; today there can be no other before it, since it takes samples.
+            if windows.is_some() {
+                return None;
+            }
             let window = param(node, "window")?.as_u64()?;
             let hop = param(node, "hop").and_then(serde_json::Value::as_u64);
             let from_anchor = param(node, "anchor") == Some(&json!("run"));
@@ -110,22 +114,81 @@ fn only_input(graph: &Graph, node: usize) -> Option<usize> {
 impl SkippableFilter {
     /// The recording that skips, or why it cannot.
     fn skipping(self, graph: &Graph, consumers: &[usize]) -> Result<SharedRecording, String> {
-        let is_windows = |&at: &usize| is_operator::<operators::Rewindow>(&graph.nodes[at]);
-        if let Some(&other) = self.between.iter().find(|at| !is_windows(at)) {
-            let name = graph.nodes[other].op.name();
-            return Err(format!(
-                "{name} lies between, and extremes are those of the stored samples; filter before {name} if that is meant"
-            ));
-        }
-        let rewindow = &graph.nodes[self.between[0]];
-        if param(rewindow, "tail") != Some(&json!("drop")) {
-            return Err("short last windows are kept, as tail=\"keep\" of rewindow says".into());
-        }
-        let shared = |&at: &&usize| consumers[*at] > 1;
-        if let Some(&at) = [self.between[0], self.scan].iter().find(shared) {
+        let mut all = self.between.iter().chain([&self.scan]);
+        if let Some(&at) = all.find(|at| consumers[**at] > 1) {
             let label = graph.label(at);
             return Err(format!("another operator, too, needs what {label} gives"));
         }
+        let is_rewindow = |&at: &usize| is_operator::<operators::Rewindow>(&graph.nodes[at]);
+        // The scan was found behind one.
+        let rewindow = self.between.iter().position(is_rewindow).unwrap_or(0);
+        if let Some(place) = self.between.iter().position(|at| !is_rewindow(at)) {
+            return Err(self.hindrance(graph, self.between[place], place > rewindow));
+        }
+        let rewindow = &graph.nodes[self.between[rewindow]];
+        if param(rewindow, "tail") != Some(&json!("drop")) {
+            return Err("short last windows are kept, as tail=\"keep\" of rewindow says".into());
+        }
         self.stored.skipping(self.filter)
+    }
+
+    /// Why nothing is skipped if an operator lies between. `of_samples`: it comes before the rewindow.
+    fn hindrance(&self, graph: &Graph, other: usize, of_samples: bool) -> String {
+        let node = &graph.nodes[other];
+        let name = node.op.name();
+        let (items, remedy) = match of_samples {
+            true => ("samples", "rewindow and filter"),
+            false => ("windows", "filter"),
+        };
+        if is_stateless(node) {
+            return format!(
+                "{name} lies between, and extremes are those of the stored samples; {remedy} before {name} if that is meant"
+            );
+        }
+        let label = graph.label(other);
+        let remembers =
+            is_operator::<operators::Filter>(node) || is_operator::<operators::Map>(node);
+        let why = match remembers {
+            true => format!("remembers earlier {items}, so it needs all of them"),
+            false => format!("needs all {items}, in order"),
+        };
+        let predicate = &self.predicate;
+        format!(
+            "{label} lies between and {why}; put {remedy}({predicate}) before it to give it only what passes"
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use isochrony_segment::DType;
+    use isochrony_store::{CreateOptions, Mode, Store};
+    use isochrony_time::Rate;
+
+    use super::*;
+    use crate::Plan;
+    use crate::plan::graph::GraphNode;
+
+    #[test]
+    fn windows_of_windows_are_not_taken_for_those_of_samples() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::open(folder.path().join("a.iso"), Mode::Create).unwrap();
+        let options = CreateOptions::new(DType::I16, Rate::from_hz(100).unwrap());
+        let signal = store.create("stn", &options).unwrap().signal().unwrap();
+        let windows = Plan::scan(StoredRecording::new(store.path(), signal)).rewindow(40);
+        let windows = windows.unwrap();
+        let plan = windows.filter(&Expr::input().max().gt(3)).unwrap();
+        // No plan has a second one.
+        let twice = windows.rewindow(20).unwrap_err();
+        assert_eq!(twice.code(), "input_type");
+        let mut graph = Graph::new(&plan);
+        assert!(candidate(&graph, 2).is_some());
+        let second = GraphNode {
+            inputs: vec![(1, 0)],
+            ..graph.nodes[1].clone()
+        };
+        graph.nodes.push(second);
+        graph.nodes[2].inputs = vec![(3, 0)];
+        assert!(candidate(&graph, 2).is_none());
     }
 }

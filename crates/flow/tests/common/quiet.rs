@@ -1,26 +1,45 @@
 //! Stored signals that are quiet but for a few loud stretches, long enough to have views.
 
 use isochrony_flow::StoredRecording;
-use isochrony_segment::DType;
+use isochrony_segment::{Bool8, DType};
 use isochrony_store::{CreateOptions, Mode, Signal, SignalWriter, Store};
 use isochrony_time::Rate;
 use proptest::prelude::*;
 use tempfile::TempDir;
 
-/// Loud samples are beyond it, in counts.
+/// Loud samples of more than 8 bits are beyond it, in counts.
 pub(crate) const LIMIT: f64 = 1000.0;
 
-/// How a signal came to be: stretches with the gaps behind them.
+/// Loud samples of a dtype are beyond it, in counts; of bools they are those that are true.
+fn limit(dtype: DType) -> f64 {
+    match dtype.size() {
+        1 => 100.0,
+        _ => LIMIT,
+    }
+}
+
+/// How a signal came to be: stretches with the gaps behind them; None: a clock step.
 #[derive(Debug, Clone)]
 pub(crate) struct QuietHistory {
-    pub(crate) stretches: Vec<(usize, i64)>,
+    pub(crate) stretches: Vec<(usize, Option<i64>)>,
     pub(crate) loud: Vec<(f64, usize, bool)>,
     pub(crate) not_finite: Vec<f64>,
     pub(crate) seed: u64,
 }
 
+impl QuietHistory {
+    /// Of samples of 16 bits: as many bytes of another dtype.
+    pub(crate) fn of(mut self, dtype: DType) -> Self {
+        for (count, _) in &mut self.stretches {
+            *count = (*count * 2 / dtype.size()).max(1);
+        }
+        self
+    }
+}
+
+/// Of samples of 16 bits.
 pub(crate) fn history() -> impl Strategy<Value = QuietHistory> {
-    let stretch = (1usize..400_000, 0i64..30_000);
+    let stretch = (1usize..400_000, prop::option::weighted(0.7, 0i64..30_000));
     (
         prop::collection::vec(stretch, 1..5),
         prop::collection::vec((0.0f64..1.0, 1usize..9000, any::<bool>()), 0..6),
@@ -28,8 +47,8 @@ pub(crate) fn history() -> impl Strategy<Value = QuietHistory> {
         any::<u64>(),
     )
         .prop_map(|(mut stretches, loud, not_finite, seed)| {
-            // One of them is long: levels are stored from 256 rows on.
-            stretches[0].0 += 1_200_000;
+            // Less than 4 MiB are not worth skipping.
+            stretches[0].0 += 2_200_000;
             QuietHistory {
                 stretches,
                 loud,
@@ -40,7 +59,7 @@ pub(crate) fn history() -> impl Strategy<Value = QuietHistory> {
 }
 
 /// Whole numbers, and some that are not finite, which integers cannot be.
-fn values(history: &QuietHistory, total: usize) -> Vec<f64> {
+fn values(history: &QuietHistory, total: usize, limit: f64) -> Vec<f64> {
     let mut state = history.seed;
     let mut noise = move || {
         state = state
@@ -52,8 +71,8 @@ fn values(history: &QuietHistory, total: usize) -> Vec<f64> {
     let at = |share: f64| (share * total as f64) as usize;
     for &(share, length, is_low) in &history.loud {
         for value in values[at(share)..].iter_mut().take(length) {
-            // Some are the limit itself, some lie beyond 16 bits.
-            let size = LIMIT * (1.0 + (noise().abs() * 80.0).floor());
+            // Some are the limit itself, some lie beyond 8 or 16 bits.
+            let size = limit * (1.0 + (noise().abs() * 80.0).floor());
             *value = if is_low { -size } else { size };
         }
     }
@@ -75,9 +94,17 @@ fn append(writer: &SignalWriter, dtype: DType, values: &[f64]) {
         };
     }
     let appended = match dtype {
+        DType::Bool => {
+            let is_loud = values.iter().map(|value| value.abs() >= limit(dtype));
+            writer.append(&is_loud.map(Bool8::from).collect::<Vec<_>>())
+        }
+        DType::I8 => as_type!(i8),
+        DType::U8 => as_type!(u8),
         DType::I16 => as_type!(i16),
         DType::U16 => as_type!(u16),
         DType::I32 => as_type!(i32),
+        DType::U32 => as_type!(u32),
+        DType::I64 => as_type!(i64),
         DType::F32 => as_type!(f32),
         _ => as_type!(f64),
     };
@@ -103,13 +130,15 @@ impl QuietRecording {
         options.calibration = calibration;
         let writer = store.create("stn/p", &options).unwrap();
         let total: usize = history.stretches.iter().map(|(count, _)| count).sum();
-        let values = values(history, total);
+        let values = values(history, total, limit(dtype));
         let mut at = 0;
         for &(count, gap) in &history.stretches {
             let part = &values[at..at + count];
             append(&writer, dtype, part);
-            if gap > 0 {
-                writer.append_gap(gap).unwrap();
+            match gap {
+                None => drop(writer.begin_run().unwrap()),
+                Some(0) => {}
+                Some(gap) => drop(writer.append_gap(gap).unwrap()),
             }
             at += count;
         }
@@ -130,9 +159,12 @@ impl QuietRecording {
         StoredRecording::new(self.store.path(), self.signal())
     }
 
-    /// The value of a count.
-    pub(crate) fn in_unit(&self, count: f64) -> f64 {
+    /// Loud samples are beyond it, in the unit.
+    pub(crate) fn limit(&self) -> f64 {
         let (scale, _) = self.calibration.unwrap_or((1.0, 0.0));
-        count * scale.abs()
+        match self.signal().dtype() {
+            DType::Bool => 0.5,
+            dtype => limit(dtype) * scale.abs(),
+        }
     }
 }

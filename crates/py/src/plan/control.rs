@@ -38,7 +38,8 @@ impl NativeControl {
             let text: String = name.extract()?;
             if value.is_callable() || value.cast::<Expr>().is_ok() {
                 let inputs = plan.plan.inputs().len();
-                let traced = plan.trace(&format!("Control.set({text}=...)"), &value, inputs)?;
+                let traced =
+                    plan.trace(&format!("Control.set({text}=...)"), &value, inputs, false)?;
                 all.push((text, json!(traced)));
             } else {
                 values.set_item(name, value)?;

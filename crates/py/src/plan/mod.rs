@@ -17,8 +17,6 @@ use serde_json::{Map, Value, json};
 
 use crate::declarations::catalog;
 use crate::errors::{PackageError, Result};
-use crate::expr::row::Row;
-use crate::expr::{Expr, traced};
 use crate::interpreter::detach;
 use crate::memory;
 use crate::signal::Signal;
@@ -50,6 +48,7 @@ mod running;
 mod saved;
 mod sent;
 mod table_file;
+mod tracing;
 
 pub(crate) use control::NativeControl;
 pub(crate) use drive::NativePusher;
@@ -103,25 +102,6 @@ impl NativePlan {
 
     pub(crate) fn plan(&self) -> &Plan {
         &self.plan
-    }
-
-    /// Traces a function: of the samples of a window or of a row, with one argument for each input.
-    fn trace(
-        &self,
-        name: &str,
-        function: &Bound<'_, PyAny>,
-        inputs: usize,
-    ) -> Result<isochrony_expr::Expr> {
-        let py = function.py();
-        let argument = |place: u8| match self.plan.port() {
-            PortType::Rows { fields, .. } => Ok(Bound::new(py, Row::from(fields))?.into_any()),
-            _ => {
-                let input = isochrony_expr::Expr::input_at(place);
-                Ok(Bound::new(py, Expr::from(input))?.into_any())
-            }
-        };
-        let arguments = (0..=u8::MAX).take(inputs).map(argument);
-        traced(name, function, arguments.collect::<PyResult<_>>()?)
     }
 
     fn apply(
@@ -247,21 +227,24 @@ impl NativePlan {
         others: Vec<PyRef<'_, Self>>,
         wrap: bool,
     ) -> Result<Self> {
-        let mut expression = self.trace(name, function, 1 + others.len())?;
-        if wrap {
-            expression = expression.wrapping();
-        }
+        let expression = self.trace(name, function, 1 + others.len(), wrap)?;
         let mut params = Map::new();
         params.insert(parameter.to_owned(), json!(expression));
         self.apply(function.py(), name, params, &others)
     }
 
     /// Adds an operator to whose parameters, a JSON object, traced functions are added by name, as "fields".
-    fn traced_fields(&self, name: &str, params: &str, fields: &Bound<'_, PyDict>) -> Result<Self> {
+    fn traced_fields(
+        &self,
+        name: &str,
+        params: &str,
+        fields: &Bound<'_, PyDict>,
+        wrap: bool,
+    ) -> Result<Self> {
         let mut all = Map::new();
         for (field, function) in fields {
             let field: String = field.extract()?;
-            let expression = self.trace(&format!("{name}({field}=...)"), &function, 1)?;
+            let expression = self.trace(&format!("{name}({field}=...)"), &function, 1, wrap)?;
             all.insert(field, json!(expression));
         }
         let mut params = parameters(name, params)?;

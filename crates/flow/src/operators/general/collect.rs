@@ -21,7 +21,7 @@ operator! {
     /// delay.
     ///
     /// # Errors
-    /// A short last window among longer ones.
+    /// A short last window, as `tail="keep"` of `rewindow` leaves.
     pub struct Collect = "collect" (Inputs::Exactly(1)) {}
     state {
         gathered: Option<PlanOutput>,

@@ -20,7 +20,8 @@ operator! {
     /// Rows.
     ///
     /// # Returns
-    /// Rows with the fields that were named, then those that are computed, of NumPy's dtypes. No edges, no delay.
+    /// Rows with the fields that were named, then those that are computed, of the dtypes that `map` gives. No edges, no
+    /// delay.
     ///
     /// # Conventions
     /// A civil time is its nanoseconds since 1970. What is computed from an unknown value (null) is unknown. Without

@@ -30,7 +30,8 @@ operator! {
     /// delay.
     ///
     /// # Conventions
-    /// Dtypes are NumPy's; calibrated counts are values in their unit.
+    /// Dtypes are those that `map` gives: NumPy's, but wider where integer arithmetic could wrap. Calibrated counts are
+    /// values in their unit.
     ///
     /// # Errors
     /// An expression that does not fit the types; two fields of one name; input of another kind.

@@ -34,14 +34,14 @@ pub enum OpErrorKind {
     },
     /// A short window, as `tail="keep"` leaves, where all must have the same number of values.
     #[error(
-        "a short window of {got} values, where all others have {width}, as rewindow(tail=\"keep\") keeps the last one of a \
-         gap-free range; use tail=\"drop\", or what takes windows of any length: blocks(), each(...), stats(...), or \
+        "a short window of {got} values instead of {width}, as rewindow(tail=\"keep\") keeps the last one of a gap-free \
+         range; use tail=\"drop\", or what takes windows of any length: blocks(), each(...), stats(...), or \
          rows(...) and map(...) of one value a window"
     )]
     ShortWindow {
         /// Values of the window.
         got: usize,
-        /// Values of all others.
+        /// Values of a whole window.
         width: usize,
     },
     /// An operator in step did not forward an item unchanged.

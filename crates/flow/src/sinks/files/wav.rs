@@ -123,6 +123,11 @@ impl Sink for WavSink {
         if none {
             return wrong("convert them, as with map(lambda s: s.astype(\"f4\"))");
         }
+        if self.format.is_none() && WavFormat::of(dtype).is_none() {
+            return wrong(
+                "no integers of WAV hold all of uint32: give format=\"float64\", or \"int32\" where all are below 2^31",
+            );
+        }
         if stream.rate.den() != 1 || u32::try_from(stream.rate.num()).is_err() {
             return wrong("WAV has whole rates in Hz only: resample, or write another format");
         }

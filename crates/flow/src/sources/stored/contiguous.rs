@@ -15,6 +15,8 @@ pub(crate) struct ContiguousRanges {
     /// The part that is reached, and from which index on.
     part: usize,
     at: i64,
+    /// Number of the first part among those of the selection.
+    first_part: usize,
     /// Where the selected part begins of which the parts are a portion.
     selected_from: Option<i64>,
     /// The selection, if the parts are less than it.
@@ -23,6 +25,8 @@ pub(crate) struct ContiguousRanges {
 
 /// A range without a gap or clock step.
 pub(crate) struct ContiguousRange {
+    /// Number of the part that it lies in.
+    pub(super) part: usize,
     pub(super) range: Range<i64>,
     pub(super) run: u32,
     pub(super) origin: RangeOrigin,
@@ -36,6 +40,7 @@ impl ContiguousRanges {
             signal,
             parts,
             part: 0,
+            first_part: 0,
             selected_from: None,
             selection: None,
         }
@@ -46,9 +51,10 @@ impl ContiguousRanges {
         Self { selection, ..self }
     }
 
-    /// Of a portion of the selected part that begins at an index.
-    pub(super) fn of_portion(self, selected_from: i64) -> Self {
+    /// Of a portion of the selected part of this number, which begins at an index.
+    pub(super) fn of_portion(self, part: usize, selected_from: i64) -> Self {
         Self {
+            first_part: part,
             selected_from: Some(selected_from),
             ..self
         }
@@ -62,9 +68,46 @@ impl ContiguousRanges {
         &self.parts
     }
 
+    /// The parts with their numbers.
+    pub(super) fn numbered_parts(&self) -> impl Iterator<Item = (usize, &Stretch)> {
+        (self.first_part..).zip(&self.parts)
+    }
+
     /// Samples in all.
     pub(super) fn total(&self) -> u64 {
         samples_in(&self.signal, &self.parts)
+    }
+
+    /// All contiguous ranges of at least so many samples, above zero. Of shorter ones only the length is looked at, so that
+    /// a walk over a million costs milliseconds.
+    pub(super) fn at_least(&self, samples: i64) -> impl Iterator<Item = ContiguousRange> {
+        let parts = self.numbered_parts();
+        parts.flat_map(move |(number, part)| {
+            let end = part.range.end;
+            let gaps = self.signal.gaps().within(part.range.clone());
+            let gaps = gaps.map(|gap| gap.range()).chain(std::iter::once(end..end));
+            let mut from = part.range.start;
+            gaps.filter_map(move |gap| {
+                let range = from..gap.start;
+                from = gap.end;
+                let is_long = range.end - range.start >= samples;
+                is_long.then(|| self.contiguous(number, range, part.run))
+            })
+        })
+    }
+
+    /// A contiguous range with its origin.
+    fn contiguous(&self, part: usize, range: Range<i64>, run: u32) -> ContiguousRange {
+        let anchor = first_contiguous(&self.signal, range.start, run);
+        let first = (self.selected_from)
+            .unwrap_or_else(|| selection_start(self.selection.as_deref(), range.start))
+            .max(anchor);
+        ContiguousRange {
+            part,
+            range,
+            run,
+            origin: RangeOrigin { anchor, first },
+        }
     }
 }
 
@@ -74,6 +117,7 @@ impl Iterator for ContiguousRanges {
     fn next(&mut self) -> Option<ContiguousRange> {
         loop {
             let part = self.parts.get(self.part)?;
+            let number = self.first_part + self.part;
             let (run, end) = (part.run, part.range.end);
             let gap = self.signal.gaps().first_within(self.at..end);
             let range = self.at..gap.map_or(end, |gap| gap.start);
@@ -88,12 +132,7 @@ impl Iterator for ContiguousRanges {
             if range.is_empty() {
                 continue;
             }
-            let anchor = first_contiguous(&self.signal, range.start, run);
-            let first = (self.selected_from)
-                .unwrap_or_else(|| selection_start(self.selection.as_deref(), range.start))
-                .max(anchor);
-            let origin = RangeOrigin { anchor, first };
-            return Some(ContiguousRange { range, run, origin });
+            return Some(self.contiguous(number, range, run));
         }
     }
 }

@@ -26,11 +26,11 @@ pub(crate) struct StoredPass {
     pub(super) ranges: ContiguousRanges,
     /// Rest of the contiguous range being read.
     pub(super) contiguous: Range<i64>,
-    /// What no operator needs, None: nothing.
+    /// What no operator needs; None: all is needed.
     pub(super) skips: Option<Arc<SkipMap>>,
     /// What of the contiguous range is skipped.
     pub(super) skipped: VecDeque<Range<i64>>,
-    /// Its piece that was read last.
+    /// What is left of the piece that was read last.
     pub(super) cut: SegmentCutter,
     pub(super) before: PreviousEnd,
     /// The `RangeStart` that follows a `Rewind`.
@@ -50,7 +50,7 @@ impl StoredPass {
         let why = why.map(|before| self.between(before, range.start, run));
         let announced = std::mem::take(&mut self.announces_start) || !continues;
         let skips = self.skips.as_ref();
-        self.skipped = skips.map_or_else(VecDeque::new, |skips| skips.skipped(&next).into());
+        self.skipped = skips.map_or_else(VecDeque::new, |skips| skips.skipped(&next));
         self.contiguous = range;
         // Selected ranges can be adjacent: that is no break.
         if !announced {

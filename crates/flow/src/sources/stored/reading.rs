@@ -76,7 +76,7 @@ impl StoredRecording {
         (self.io).unwrap_or_else(|| choose(signal, parts))
     }
 
-    /// What of this need not be read; None: all has to be.
+    /// What of this need not be read; None: all of it is read.
     pub(super) fn skips(&self, read: &ContiguousRanges) -> Option<Arc<SkipMap>> {
         SkipMap::new(self.filter.as_ref()?, read).ok()
     }

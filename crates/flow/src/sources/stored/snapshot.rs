@@ -25,7 +25,7 @@ pub(crate) struct StoredSnapshot {
     parts: Vec<Stretch>,
     /// The selection, if the parts are less than it.
     selection: Option<Arc<[Range<i64>]>>,
-    /// What no operator needs; None: nothing.
+    /// What no operator needs; None: all is needed.
     skips: Option<Arc<SkipMap>>,
 }
 
@@ -120,7 +120,8 @@ impl StoredSnapshot {
         let range = from..end;
         let run = part.run;
         let read = ContiguousRanges::new(self.signal.clone(), vec![Stretch { run, range }]);
-        (read.of_portion(self.selected_from(part)), before)
+        let selected_from = self.selected_from(part);
+        (read.of_portion(portion.part, selected_from), before)
     }
 
     /// What of that is read.

@@ -32,6 +32,8 @@ pub(super) struct FunctionCaller {
     of: PythonOperator,
     /// The output's stream.
     stream: Option<StreamId>,
+    /// Values of a whole window that comes in.
+    width: usize,
     lender: ArrayLender,
     /// Worker processes call the function.
     remote: Option<RemoteFunction>,
@@ -64,6 +66,7 @@ impl FunctionCaller {
         Self {
             of,
             stream: None,
+            width: 0,
             lender: ArrayLender::default(),
             remote: None,
             called: None,
@@ -126,6 +129,17 @@ impl FunctionCaller {
             stride: frames.stride(),
         };
         self.call(&block, frames.start(), wanted, out)
+    }
+
+    /// What it has to return of windows: so many values for each.
+    fn per_window(&self, frames: &Frames, dtype: DType, columns: usize) -> ReturnType {
+        let given = frames.width();
+        ReturnType {
+            dtype,
+            rows: frames.count() as usize,
+            columns: Some(columns),
+            short: (given != self.width).then_some((given, self.width)),
+        }
     }
 
     fn of_samples(
@@ -233,6 +247,9 @@ impl Operator for FunctionCaller {
             });
         };
         self.stream = port.stream_id().map(unitless);
+        if let PortType::Frames { width, .. } = *port {
+            self.width = width;
+        }
         let bound = match (of.role, *port, self.stream) {
             (FunctionRole::Each, ..) => OperatorProperties::new([*port]),
             (FunctionRole::MapRows(fields), PortType::Rows { stream, .. }, _) => {
@@ -269,11 +286,7 @@ impl Operator for FunctionCaller {
     fn process(&mut self, _: Port, item: &mut Item, out: &mut Out<'_>) -> Result<Next, OpError> {
         match (&*item, self.of.role) {
             (Item::Frames(frames), FunctionRole::Filter) => {
-                let wanted = ReturnType {
-                    dtype: DType::Bool,
-                    rows: frames.count() as usize,
-                    columns: Some(1),
-                };
+                let wanted = self.per_window(frames, DType::Bool, 1);
                 match self.of_frames(frames, Some(wanted), out)? {
                     Some(flags) => {
                         forward_where(frames, flags.samples::<Bool8>().unwrap_or_default(), out)
@@ -282,11 +295,7 @@ impl Operator for FunctionCaller {
                 }
             }
             (Item::Frames(frames), FunctionRole::Map(dtype, width)) => {
-                let wanted = ReturnType {
-                    dtype,
-                    rows: frames.count() as usize,
-                    columns: Some(width),
-                };
+                let wanted = self.per_window(frames, dtype, width);
                 let rows = self.of_frames(frames, Some(wanted), out)?;
                 if let (Some(rows), Some(stream)) = (rows, self.stream)
                     && let Some(rows) = frames.with_rows(rows, dtype, width, stream)
@@ -300,6 +309,7 @@ impl Operator for FunctionCaller {
                     dtype,
                     rows: samples.len() as usize,
                     columns: None,
+                    short: None,
                 };
                 let values = self.of_samples(samples, Some(wanted), out)?;
                 if let (Some(values), Some(stream)) = (values, self.stream) {

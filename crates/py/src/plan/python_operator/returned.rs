@@ -1,6 +1,6 @@
 //! Checks and keeps what a function returns for a block.
 
-use isochrony_flow::{OpError, Out};
+use isochrony_flow::{OpError, OpErrorKind, Out};
 use isochrony_segment::{Buffer, DType};
 use isochrony_workers::{BlockCall, BlockResult, RemoteFunction};
 
@@ -15,6 +15,8 @@ pub(super) struct ReturnType {
     pub(super) rows: usize,
     /// Columns; None: single values only.
     pub(super) columns: Option<usize>,
+    /// If it is of a short window: values of that, and of a whole one.
+    pub(super) short: Option<(usize, usize)>,
 }
 
 pub(super) fn remotely(
@@ -87,10 +89,16 @@ pub(super) fn check(
         dtype,
         rows,
         columns,
+        short,
     } = wanted;
     let flat = got_columns.is_none() && columns == Some(1);
     if got == dtype && got_rows == rows && (flat || got_columns == columns) {
         return Ok(());
+    }
+    if let (Some((got, width)), FunctionRole::Map(..)) = (short, of.role)
+        && got_rows == rows
+    {
+        return Err(OpErrorKind::ShortWindow { got, width }.into());
     }
     let shape = |rows: usize, columns: Option<usize>| match columns {
         Some(columns) => format!("({rows}, {columns})"),

@@ -5,7 +5,11 @@
 //! begins, rows of the signal's views are looked up for all that is read, from the coarsest level down to that of which a
 //! window holds two buckets; each level only where windows may still pass. This gives the set of indices at which no
 //! window that passes begins ([`predicate`]). A [`SkipMap`] turns it, for each contiguous range and the grid on which its
-//! windows are counted, into ranges that no window that may pass needs.
+//! windows are counted, into ranges that no window that may pass needs. It is made once for a run; portions for workers
+//! are cut from it.
+//!
+//! Short ranges are read, since beginning anew behind them takes as long, so contiguous ranges that are shorter are not
+//! even looked up. All lists are bounded by [`MAX_RANGES`]: what is found beyond it is read.
 //!
 //! A pass gives [`SourceEvent::Skipped`](crate::SourceEvent::Skipped) in place of such a range: `rewindow` begins anew
 //! behind it, on the same grid, and operators behind the filter find windows removed, as behind any filter. So results are
@@ -14,7 +18,9 @@
 mod index_ranges;
 mod predicate;
 
+use std::collections::VecDeque;
 use std::ops::Range;
+use std::slice::from_ref;
 use std::sync::Arc;
 
 use isochrony_expr::Expr;
@@ -33,6 +39,9 @@ use predicate::ExtremesPredicate;
 const MIN_BUCKET_BYTES: i64 = 8 << 10;
 /// Shorter ranges are read: beginning anew behind them takes as long.
 const MIN_SKIPPED_BYTES: u64 = 64 << 10;
+/// Most ranges in a list, 16 MiB of them. No range of less than this part of all is skipped, which matters from 64 GiB on;
+/// no more is looked up once so many ranges without windows that pass are known.
+const MAX_RANGES: usize = 1 << 20;
 /// Less is read as a whole: looking up views takes as long.
 const MIN_READ_BYTES: u64 = 4 << 20;
 /// All is read if less than one part in so many can be skipped.
@@ -94,36 +103,104 @@ impl WindowFilter {
         looked_at.into_iter().step_by(LEVELS_BETWEEN).rev()
     }
 
-    /// Where no window of these parts begins that passes.
-    fn excluded(&self, signal: &Signal, parts: &[Stretch]) -> Result<IndexRanges, OpError> {
+    /// Where no window of these ranges begins that passes, as far as up to about `most` ranges say it.
+    fn excluded(
+        &self,
+        signal: &Signal,
+        ranges: &[ContiguousRange],
+        most: usize,
+    ) -> Result<IndexRanges, OpError> {
         let reach = signal.views_reach().map_err(store_error)?;
-        let dtype = signal.dtype();
         let mut excluded = IndexRanges::new();
-        for level in self.levels(dtype, reach) {
-            let bucket = bucket(dtype, level);
-            let mut found = Vec::new();
-            for part in parts {
-                let starts = part.range.start..part.range.end - self.window + 1;
-                let starts = without(starts, &excluded).into_iter();
-                // Samples of windows that may pass, and what lies between.
-                let needed = starts.map(|starts| starts.start..starts.end - 1 + self.window);
-                let between = ROWS_BETWEEN * bucket;
-                let widened = needed.map(|range| range.start..range.end + between);
-                for range in union(widened.collect()) {
-                    let mut at = range.start;
-                    let end = range.end - between;
-                    while at < end {
-                        let piece = at..end.min(at + ROWS_AT_ONCE * bucket);
-                        at = piece.end;
-                        let rows = signal.bucket_extremes(level, piece).map_err(store_error)?;
-                        found.extend(self.predicate.excluded(&rows, self.window)?);
-                    }
-                }
-            }
+        for level in self.levels(signal.dtype(), reach) {
+            let starts = ranges.iter().flat_map(|ContiguousRange { range, .. }| {
+                without(range.start..range.end - self.window + 1, &excluded)
+            });
+            let mut found = self.excluded_at(level, signal, starts, most)?;
+            let is_full = found.len() >= most;
             found.append(&mut excluded);
             excluded = union(found);
+            if is_full {
+                break;
+            }
         }
         Ok(excluded)
+    }
+
+    /// What a level tells of windows that begin in these ranges.
+    fn excluded_at(
+        &self,
+        level: usize,
+        signal: &Signal,
+        starts: impl Iterator<Item = Range<i64>>,
+        most: usize,
+    ) -> Result<Vec<Range<i64>>, OpError> {
+        let bucket = bucket(signal.dtype(), level);
+        // Samples of these windows, and what lies between.
+        let needed = starts.map(|starts| starts.start..starts.end - 1 + self.window);
+        let between = ROWS_BETWEEN * bucket;
+        let widened = needed.map(|range| range.start..range.end + between);
+        let rows_at_once = ROWS_AT_ONCE.min(most as i64);
+        let mut found = Vec::new();
+        for range in union(widened.collect()) {
+            let mut at = range.start;
+            let end = range.end - between;
+            while at < end && found.len() < most {
+                let piece = at..end.min(at + rows_at_once * bucket);
+                at = piece.end;
+                let rows = signal.bucket_extremes(level, piece).map_err(store_error)?;
+                found.extend(self.predicate.excluded(&rows, self.window)?);
+            }
+        }
+        Ok(found)
+    }
+
+    /// What of a contiguous range no window that may pass needs, in order.
+    fn skipped(
+        &self,
+        of: &ContiguousRange,
+        excluded: &[Range<i64>],
+        min_skipped: i64,
+    ) -> Vec<Range<i64>> {
+        let Self { window, hop, .. } = *self;
+        let (range, first) = (&of.range, self.first_window(of));
+        let mut skipped = Vec::new();
+        let room = range.end - first - window;
+        // Why there is no window at all, the samples tell.
+        if room < 0 {
+            return skipped;
+        }
+        let last = first + room / hop * hop;
+        let mut skip = |range: Range<i64>| {
+            if range.end - range.start >= min_skipped {
+                skipped.push(range);
+            }
+        };
+        // All before is read or skipped.
+        let mut done = range.start;
+        for starts in without(first..last + 1, excluded) {
+            let from = first + (starts.start - first + hop - 1) / hop * hop;
+            let to = first + (starts.end - 1 - first) / hop * hop;
+            // Windows may begin only beside it.
+            if from > to {
+                continue;
+            }
+            skip(done..from);
+            done = done.max(to + window);
+        }
+        skip(done..range.end);
+        skipped
+    }
+
+    /// Start of the first window of a contiguous range.
+    fn first_window(&self, of: &ContiguousRange) -> i64 {
+        let RangeOrigin { anchor, first } = of.origin;
+        let grid = match self.counted_from_anchor {
+            true => anchor,
+            false => first,
+        };
+        let ahead = of.range.start - grid.min(of.range.start);
+        of.range.start + (self.hop - ahead % self.hop) % self.hop
     }
 }
 
@@ -153,17 +230,24 @@ impl StoredRecording {
 
 /// What of a signal need not be read.
 pub(crate) struct SkipMap {
-    filter: Arc<WindowFilter>,
-    /// Where no window that passes begins.
-    excluded: IndexRanges,
-    min_skipped: i64,
+    /// By part of what is selected.
+    skipped: Vec<IndexRanges>,
+    /// In all.
+    samples: u64,
+    /// The filter, as it is shown.
+    shown: String,
 }
 
 impl SkipMap {
-    /// Of what is read; why all of it has to be, if it has.
-    pub(super) fn new(
-        filter: &Arc<WindowFilter>,
+    /// Of all that is selected; why all of it is read, if it is.
+    pub(super) fn new(filter: &WindowFilter, read: &ContiguousRanges) -> Result<Arc<Self>, String> {
+        Self::with_most(filter, read, MAX_RANGES)
+    }
+
+    fn with_most(
+        filter: &WindowFilter,
         read: &ContiguousRanges,
+        most: usize,
     ) -> Result<Arc<Self>, String> {
         let (signal, total) = (read.signal(), read.total());
         let size = signal.dtype().size() as u64;
@@ -172,31 +256,42 @@ impl SkipMap {
                 "{total} samples are read as fast as stored extremes are looked up"
             ));
         }
-        // Views are a cache: what cannot be looked up is read.
-        let excluded = filter.excluded(signal, read.parts());
-        let excluded = excluded.map_err(|error| error.to_string())?;
-        let (filter, min_skipped) = (Arc::clone(filter), MIN_SKIPPED_BYTES / size);
-        let map = Self {
-            filter,
-            excluded,
-            min_skipped: min_skipped.cast_signed(),
-        };
-        let skipped = match map.excluded.is_empty() {
-            true => 0,
-            false => total - samples_in(signal, &map.kept(read)),
-        };
-        if skipped < (total / MIN_SKIPPED_PART).max(1) {
+        let min_skipped = (MIN_SKIPPED_BYTES / size).max(total / most as u64);
+        let min_skipped = min_skipped.cast_signed();
+        let ranges: Vec<ContiguousRange> = read.at_least(min_skipped).collect();
+        if ranges.is_empty() {
             return Err(format!(
-                "stored extremes show of {skipped} of {total} samples that no window with them passes, which are too few"
+                "no range between gaps has {min_skipped} samples, and shorter ones are read as fast as they are skipped"
             ));
         }
-        Ok(Arc::new(map))
+        // Views are a cache: what cannot be looked up is read.
+        let excluded = filter.excluded(signal, &ranges, most);
+        let excluded = excluded.map_err(|error| error.to_string())?;
+        let mut skipped = vec![IndexRanges::new(); read.parts().len()];
+        if !excluded.is_empty() {
+            for range in &ranges {
+                skipped[range.part].extend(filter.skipped(range, &excluded, min_skipped));
+            }
+        }
+        let all = skipped.iter().flatten();
+        let samples = all.map(|range| range.end - range.start).sum::<i64>();
+        let samples = samples.cast_unsigned();
+        if samples < (total / MIN_SKIPPED_PART).max(1) {
+            return Err(format!(
+                "stored extremes show of {samples} of {total} samples that no window with them passes, which are too few"
+            ));
+        }
+        let shown = filter.shown.clone();
+        Ok(Arc::new(Self {
+            skipped,
+            samples,
+            shown,
+        }))
     }
 
     /// What `explain` says of it.
     pub(super) fn describe(&self, read: &ContiguousRanges) -> String {
         let (signal, total) = (read.signal(), read.total());
-        let skipped = total - samples_in(signal, &self.kept(read));
         let reach = signal.views_reach().unwrap_or(0);
         let mut viewed = read.parts().to_vec();
         for Stretch { range, .. } in &mut viewed {
@@ -207,64 +302,33 @@ impl SkipMap {
             behind => format!("; the last {behind} have none yet and are read"),
         };
         format!(
-            "{skipped} of {total} samples are skipped: their stored extremes show that no window with them passes filter({}){behind}",
-            self.filter.shown
+            "{} of {total} samples are skipped: their stored extremes show that no window with them passes filter({}){behind}",
+            self.samples, self.shown
         )
     }
 
     /// What of a contiguous range is skipped, in order.
-    pub(super) fn skipped(&self, of: &ContiguousRange) -> Vec<Range<i64>> {
-        let WindowFilter { window, hop, .. } = *self.filter;
-        let (range, first) = (&of.range, self.first_window(of));
-        let mut skipped = Vec::new();
-        let room = range.end - first - window;
-        // Why there is no window at all, the samples tell.
-        if room < 0 {
-            return skipped;
-        }
-        let last = first + room / hop * hop;
-        let mut skip = |range: Range<i64>| {
-            if range.end - range.start >= self.min_skipped {
-                skipped.push(range);
-            }
-        };
-        // All before is read or skipped.
-        let mut done = range.start;
-        for starts in without(first..last + 1, &self.excluded) {
-            let from = first + (starts.start - first + hop - 1) / hop * hop;
-            let to = first + (starts.end - 1 - first) / hop * hop;
-            // Windows may begin only beside it.
-            if from > to {
-                continue;
-            }
-            skip(done..from);
-            done = done.max(to + window);
-        }
-        skip(done..range.end);
-        skipped
+    pub(super) fn skipped(&self, of: &ContiguousRange) -> VecDeque<Range<i64>> {
+        let (all, range) = (&self.skipped[of.part], &of.range);
+        let from = all.partition_point(|one| one.end <= range.start);
+        let within = all[from..].iter().take_while(|one| one.start < range.end);
+        within
+            .map(|one| one.start.max(range.start)..one.end.min(range.end))
+            .collect()
     }
 
-    /// Start of the first window of a contiguous range.
-    fn first_window(&self, of: &ContiguousRange) -> i64 {
-        let RangeOrigin { anchor, first } = of.origin;
-        let grid = match self.filter.counted_from_anchor {
-            true => anchor,
-            false => first,
-        };
-        let ahead = of.range.start - grid.min(of.range.start);
-        let hop = self.filter.hop;
-        of.range.start + (hop - ahead % hop) % hop
-    }
-
-    /// What is left to read.
+    /// What of these parts is left to read.
     pub(super) fn kept(&self, read: &ContiguousRanges) -> Vec<Stretch> {
-        let mut kept: Vec<Stretch> = Vec::new();
-        for range in read.clone() {
-            let skipped = self.skipped(&range);
-            let run = range.run;
-            let ranges = without(range.range, &skipped);
-            kept.extend(ranges.into_iter().map(|range| Stretch { run, range }));
-        }
-        kept
+        let parts = read.numbered_parts().flat_map(|(number, part)| {
+            let (run, range) = (part.run, part.range.clone());
+            let kept = without(range, &self.skipped[number]).into_iter();
+            kept.map(move |range| Stretch { run, range })
+        });
+        // Nothing but a gap may be left between two skipped ranges.
+        let has_samples = |part: &Stretch| samples_in(read.signal(), from_ref(part)) > 0;
+        parts.filter(has_samples).collect()
     }
 }
+
+#[cfg(test)]
+mod tests;
