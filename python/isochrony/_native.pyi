@@ -64,8 +64,10 @@ __all__ = [
     "calibrate_machine",
     "check_scans",
     "decode_mseed",
+    "decode_mseed_run",
     "end_with",
     "explain_tasklets",
+    "find_mseed_run",
     "load_machine_profile",
     "lost_commits",
     "machine_profile_path",
@@ -790,6 +792,22 @@ class Ingest:
         attrs: Mapping[str, Any] | None = None,
         leap: bool = False,
     ) -> None: ...
+    def blocks(
+        self,
+        signal: str,
+        samples: npt.ArrayLike,
+        counts: npt.NDArray[np.int64],
+        starts: npt.NDArray[np.int64],
+        *,
+        rate: _Rate,
+        resolution_ns: int,
+        unit: str | None = None,
+        scale: float = 1.0,
+        offset: float = 0.0,
+        source: str = "",
+        attrs: Mapping[str, Any] | None = None,
+        leap: bool = False,
+    ) -> None: ...
     def done(self, source: str, size: int, mtime_ns: int) -> None: ...
     def reject(self, source: str, reason: str) -> None: ...
     def report(self, source: str, reason: str) -> None: ...
@@ -1127,6 +1145,12 @@ def run_tasklets(
     progress: Callable[[int, int, int, int], object] | None,
 ) -> dict[str, Any]: ...
 def decode_mseed(records: list[tuple[bytes, int, int, bool, int]], /) -> list[npt.NDArray[np.generic] | None]: ...
+def find_mseed_run(window: bytes, start: int, most: int, rest: int, /) -> tuple[int, int]: ...
+def decode_mseed_run(
+    window: bytes, start: int, end: int, count: int, /
+) -> (
+    list[tuple[int, int, tuple[npt.NDArray[np.generic], npt.NDArray[np.int64], npt.NDArray[np.int64]] | None]] | None
+): ...
 def makes_output(processors: list[str]) -> bool: ...
 def operator_declarations(added: bool = False) -> str: ...
 def taper_factors(taper: str, width: int, symmetric: bool) -> list[float]: ...

@@ -13,7 +13,8 @@ from obspy import Stream, Trace, UTCDateTime
 import isochrony as iso
 from isochrony.errors import BadSourceError
 from isochrony.importers import Block, Omission, Options, format_of, import_files
-from isochrony.importers.mseed import read, recognises
+from isochrony.importers.mseed import recognises
+from mseed_parts import read
 
 
 def blocks(path: Path, **options: object) -> list[Block]:

@@ -9,7 +9,9 @@ import struct
 import pytest
 
 from isochrony.importers import mseed_records
-from isochrony.importers.mseed_records import FIXED_BYTES, Record, Unreadable, is_data, split
+from isochrony.importers.mseed_headers import FIXED_BYTES, is_data
+from isochrony.importers.mseed_records import Record, Unreadable
+from mseed_parts import split
 
 CODES = b"STA1 00BHZXX"
 

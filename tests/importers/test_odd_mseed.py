@@ -17,8 +17,8 @@ from obspy import Trace, UTCDateTime
 
 import isochrony as iso
 from isochrony.importers import Block, Omission, Options, import_files
-from isochrony.importers.mseed import read
-from isochrony.importers.mseed_records import Record, Unreadable, split
+from isochrony.importers.mseed_records import Record, Unreadable
+from mseed_parts import read, split
 
 # Files of which nothing is taken; of the text ObsPy reads eight characters.
 NOT_TAKEN = {

@@ -271,6 +271,18 @@ pub enum IngestError {
         /// The source's.
         got: String,
     },
+    /// Blocks that come together are not as long as stated.
+    #[error(
+        "signal {signal:?} gets {have} samples for blocks that have {stated} in all; state for each how many it has, above zero"
+    )]
+    BlockSizes {
+        /// The signal.
+        signal: String,
+        /// Samples that came.
+        have: usize,
+        /// Samples that were stated.
+        stated: i128,
+    },
     /// A source without times for a signal that has them, or the other way round.
     #[error(
         "signal {signal:?} {}; import it into a signal of another name{}",
@@ -352,6 +364,7 @@ impl IngestError {
             Self::NotAFile { .. } => "not_a_file",
             Self::Mismatch { .. } => "mismatch",
             Self::MixedTime { .. } => "mixed_time",
+            Self::BlockSizes { .. } => "block_sizes",
             Self::EmptyBlock => "empty_block",
             Self::InvalidOption { .. } => "invalid_option",
             Self::Cancelled => "cancelled",

@@ -2,7 +2,7 @@
 
 use isochrony_segment::DType;
 
-use crate::{EncodedSamples, Layout};
+use crate::{EncodedSamples, Layout, RecordRun};
 
 /// Reads the input as a template, a newline and a path: parsing, printing and parsing again gives the same layout, and
 /// no path makes matching panic or name a signal that leads elsewhere.
@@ -68,4 +68,33 @@ pub fn mseed_samples(data: &[u8]) {
         assert_eq!(samples.first(), Some(&stored[0]));
         assert_eq!(samples.last(), Some(&stored[1]));
     }
+}
+
+/// Takes the input for a part of a file, of which the first two bytes state how much of it follows, looks for a run of
+/// records there and decodes it: the run lies within the input, its parts follow on one another without a hole, and each
+/// is as long as the samples that it states.
+pub fn mseed_run(data: &[u8]) {
+    let Some((&[from, behind], window)) = data.split_first_chunk() else {
+        return;
+    };
+    let rest = window.len() + usize::from(behind);
+    let run = RecordRun::find(window, from.into(), 4096, rest);
+    assert!(run.bytes.start == usize::from(from) && run.bytes.len() <= 4096);
+    assert_eq!(run.bytes.is_empty(), run.records == 0);
+    assert!(run.bytes.end <= window.len() || run.records == 0);
+    let parts = run.decode(window).unwrap_or_default();
+    let (mut at, mut records) = (run.bytes.start, 0);
+    for part in parts {
+        assert_eq!(part.bytes.start, at);
+        at = part.bytes.end;
+        let Some(samples) = part.samples else {
+            records += 1;
+            continue;
+        };
+        assert_eq!(samples.counts.len(), samples.starts.len());
+        let count: i64 = samples.counts.iter().sum();
+        assert_eq!(samples.samples.len(), count as usize * samples.dtype.size());
+        records += samples.counts.len();
+    }
+    assert_eq!((at, records), (run.bytes.end, run.records));
 }

@@ -5,7 +5,7 @@
 //!   of a folder of recordings mean: which signal, which time stamp, how finely stamped;
 //! - [`discover`]: walks a folder, matches every file, and returns a [`Catalogue`] of compact records sorted by signal
 //!   and time, with everything that cannot be imported listed beside it with its reason;
-//! - [`EncodedSamples`]: decodes the samples of miniSEED records;
+//! - [`EncodedSamples`], [`RecordRun`]: decode the samples of miniSEED records, one or many at a time;
 //! - [`Session`]: takes in the blocks of any importer (raw, SEED, audio, tables), places them by their stamps,
 //!   recognises what is known, duplicate or late, tells provenance, commits, and reports a [`Summary`];
 //! - [`import_raw`]: a folder of raw recordings into a store, once or following it as it grows.
@@ -25,8 +25,8 @@ pub use discover::{Catalogue, DiscoverOptions, Found, Problem, Problems, Symlink
 pub use error::IngestError;
 pub use isochrony_runtime::{Interrupt, Progress};
 pub use layout::{Layout, Match, Preset};
-pub use mseed::EncodedSamples;
+pub use mseed::{EncodedSamples, RecordRun, RunPart, RunSamples};
 pub use progress::{ImportProgress, OnProgress};
 pub use raw::{Follow, RawOptions, import_raw};
-pub use session::{Block, Session, SessionOptions, SignalSummary, Spec, Summary};
+pub use session::{Block, Session, SessionOptions, SignalSummary, Spec, StampedBlocks, Summary};
 pub use stamp::CivilStamp;

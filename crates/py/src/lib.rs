@@ -47,7 +47,7 @@ pub mod _native {
     #[pymodule_export]
     use crate::expr::row::Row;
     #[pymodule_export]
-    use crate::mseed::decode_mseed;
+    use crate::mseed::{decode_mseed, decode_mseed_run, find_mseed_run};
     #[pymodule_export]
     use crate::nbuf::{makes_output, nbuffer};
     #[pymodule_export]
@@ -85,7 +85,9 @@ pub mod _native {
     #[pymodule_export]
     use crate::store::backup::backup;
     #[pymodule_export]
-    use crate::store::ingest::{Ingest, Layout};
+    use crate::store::ingest::Ingest;
+    #[pymodule_export]
+    use crate::store::layout::Layout;
     #[pymodule_export]
     use crate::store::machine::{
         calibrate_machine, load_machine_profile, machine_profile_path, predict_scan,

@@ -1,6 +1,7 @@
 //! Samples of miniSEED records.
 
-use isochrony_ingest::EncodedSamples;
+use isochrony_ingest::{EncodedSamples, RecordRun, RunPart, RunSamples};
+use isochrony_segment::{Buffer, DType};
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::PyList;
@@ -46,4 +47,81 @@ pub(crate) fn decode_mseed(
         None => Ok(None),
     });
     PyList::new(py, arrays.collect::<PyResult<Vec<_>>>()?)
+}
+
+/// Finds a run of records of version 2 that lie one behind the other: of one channel, rate and encoding, and each sure to be
+/// as its header says.
+///
+/// Parameters:
+///     window: part of a file.
+///     start: where in it a record begins.
+///     most: bytes of records.
+///     rest: bytes from the window's beginning to the end of the file.
+///
+/// Returns:
+///     Where the run ends in the window, and its number of records; 0 where the first is out of the ordinary: its blockettes
+///     tell no length or encoding, it has no samples or a leap second, no header follows it, one is within it.
+///
+/// >>> from isochrony._native import find_mseed_run
+/// >>> find_mseed_run(b"no record", 0, 512, 9)
+/// (0, 0)
+#[pyfunction]
+#[pyo3(signature = (window, start, most, rest, /))]
+pub(crate) fn find_mseed_run(
+    py: Python<'_>,
+    window: PyBackedBytes,
+    start: usize,
+    most: usize,
+    rest: usize,
+) -> (usize, usize) {
+    let run = crate::interpreter::detach(py, || RecordRun::find(&window, start, most, rest));
+    (run.bytes.end, run.records)
+}
+
+/// A stretch of a run: where it begins and ends; samples, numbers of them, and starts.
+type DecodedPart<'py> = (usize, usize, Option<[Bound<'py, PyAny>; 3]>);
+
+/// Decodes the samples of a run that `find_mseed_run` found.
+///
+/// Parameters:
+///     window, start, end: where it lies.
+///     count: number of its records.
+///
+/// Returns:
+///     Of each stretch of the run, in their order, where it begins and ends, and three arrays: the samples of its records,
+///     how many each has, and the time of the first of each, ns since 1970; None in place of the arrays for a record whose
+///     samples are not as its header says. None if there is no memory for them.
+///
+/// >>> from isochrony._native import decode_mseed_run
+/// >>> decode_mseed_run(b"no record", 0, 0, 0) is None
+/// True
+#[pyfunction]
+#[pyo3(signature = (window, start, end, count, /))]
+pub(crate) fn decode_mseed_run<'py>(
+    py: Python<'py>,
+    window: PyBackedBytes,
+    start: usize,
+    end: usize,
+    count: usize,
+) -> PyResult<Option<Vec<DecodedPart<'py>>>> {
+    let run = RecordRun {
+        bytes: start..end,
+        records: count,
+    };
+    let Some(parts) = crate::interpreter::detach(py, || run.decode(&window)) else {
+        return Ok(None);
+    };
+    let numbers = |numbers: &[i64]| -> crate::errors::Result<_> {
+        Ok(memory::view(py, Buffer::copy_of(numbers)?, DType::I64)?)
+    };
+    let arrays = |one: RunSamples| -> PyResult<_> {
+        let samples = memory::view(py, one.samples, one.dtype)?;
+        Ok([samples, numbers(&one.counts)?, numbers(&one.starts)?])
+    };
+    let part = |part: RunPart| -> PyResult<DecodedPart<'py>> {
+        let arrays = part.samples.map(arrays).transpose()?;
+        Ok((part.bytes.start, part.bytes.end, arrays))
+    };
+    let parts: PyResult<Vec<_>> = parts.into_iter().map(part).collect();
+    parts.map(Some)
 }

@@ -61,7 +61,7 @@ pub mod machine {
     };
 }
 
-pub use append::{Appended, SignalWriter};
+pub use append::{Appended, AppendedRecordings, SignalWriter, StampedRecording};
 pub use backfill::Backfilled;
 pub use backup::{BackupReport, OnProgress, backup};
 pub use error::{SnapshotError, StoreError};

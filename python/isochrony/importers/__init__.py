@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from .block import BLOCK_SAMPLES, Block, Omission, Options, Remark, Stamp
+from .block import BLOCK_SAMPLES, Block, Omission, Options, Remark, Stamp, StampedBlocks
 from .files import import_files
 from .registry import Format, format_named, format_of, formats
 from .sources import Source, find_sources
@@ -20,6 +20,7 @@ __all__ = [
     "Remark",
     "Source",
     "Stamp",
+    "StampedBlocks",
     "find_sources",
     "format_named",
     "format_of",

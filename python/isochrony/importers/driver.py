@@ -26,7 +26,7 @@ from typing import Any, Protocol
 
 from ..errors import BadSourceError, IsochronyError, UsageError
 from ..interrupts import unbroken
-from .block import Block, Options, Part, Remark, Stamp
+from .block import Block, Options, Part, Remark, Stamp, StampedBlocks
 from .keywords import options_of
 from .sources import Match, Source, find_sources, printable_path
 from .summary import ImportSummary
@@ -51,6 +51,7 @@ class Session(Protocol):
 
     def known(self, source: str, size: int, mtime_ns: int) -> bool: ...
     def block(self, signal: str, samples: Any, **description: Any) -> None: ...
+    def blocks(self, signal: str, samples: Any, counts: Any, starts: Any, **description: Any) -> None: ...
     def done(self, source: str, size: int, mtime_ns: int) -> None: ...
     def reject(self, source: str, reason: str) -> None: ...
     def report(self, source: str, reason: str) -> None: ...
@@ -193,7 +194,7 @@ class _Feed:
             return (0, source.stamp.ns)
         parts = self._read(source)
         try:
-            first = next((part for part in parts if isinstance(part, Block)), None)
+            first = next((part for part in parts if isinstance(part, Block | StampedBlocks)), None)
         except (IsochronyError, OSError):
             # The same error comes again when the file is imported, and is reported there.
             return (1, 0)
@@ -223,7 +224,7 @@ class _Feed:
         size = 0
         for part in parts:
             held.append(part)
-            size += _BLOCK_BYTES + (part.samples.nbytes if isinstance(part, Block) else 0)
+            size += _BLOCK_BYTES + (part.samples.nbytes if isinstance(part, Block | StampedBlocks) else 0)
             if size > _HELD_BYTES:
                 return held, False
         return held, True
@@ -267,7 +268,7 @@ class _Feed:
         try:
             recorded = recorded_options(source, self.options)
             for part in parts:
-                if isinstance(part, Block):
+                if isinstance(part, Block | StampedBlocks):
                     self._block(key, part, recorded)
                     continue
                 if isinstance(part, Remark):
@@ -311,21 +312,25 @@ class _Feed:
         summary.update(problems=problems, remarks=remarks, results=list(self.results.values()))
         return summary
 
-    def _block(self, key: str, block: Block, recorded: Mapping[str, str]) -> None:
+    def _block(self, key: str, block: Block | StampedBlocks, recorded: Mapping[str, str]) -> None:
         attrs = {**block.attrs, "import_options": dict(recorded)} if recorded else dict(block.attrs)
-        self.session.block(
-            block.signal,
-            block.samples,
-            rate=(block.rate.numerator, block.rate.denominator),
-            start=None if block.start is None else (block.start.ns, 0),
-            resolution=(0 if block.start is None else block.start.resolution_ns, 0),
-            unit=block.unit,
-            scale=block.scale,
-            offset=block.offset,
-            source=key,
-            attrs=None if block.signal in self.described else attrs,
-            leap=block.start is not None and block.signal in self.leapt,
-        )
+        description: dict[str, Any] = {
+            "rate": (block.rate.numerator, block.rate.denominator),
+            "unit": block.unit,
+            "scale": block.scale,
+            "offset": block.offset,
+            "source": key,
+            "attrs": None if block.signal in self.described else attrs,
+            "leap": block.start is not None and block.signal in self.leapt,
+        }
+        if isinstance(block, StampedBlocks):
+            description["resolution_ns"] = block.resolution_ns
+            self.session.blocks(block.signal, block.samples, block.counts, block.starts_ns, **description)
+        else:
+            if block.start is not None:
+                description["start"] = (block.start.ns, 0)
+                description["resolution"] = (block.start.resolution_ns, 0)
+            self.session.block(block.signal, block.samples, **description)
         self.described.add(block.signal)
         result = self.results[key]
         result["samples"] += len(block.samples)
@@ -333,7 +338,7 @@ class _Feed:
             result["signals"].append(block.signal)
         if block.start is not None:
             self.leapt.discard(block.signal)
-        if block.leap:
+        if isinstance(block, Block) and block.leap:
             self.leapt.add(block.signal)
 
     def _tell(self) -> None:

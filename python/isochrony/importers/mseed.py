@@ -1,24 +1,26 @@
 """miniSEED 2 and 3, and full SEED volumes.
 
-Every record gives one block, so every record's own start time becomes a point of the timebase. Whole records are
-imported wherever they stand in a file; what is no record, or a damaged one, is left out and told with its place
-(`mseed_records` finds them, `mseed_ahead` decodes most of them in threads, `mseed_samples` decodes and checks the
-rest). Rates are exact: version 2 states them as two integers. Blank codes become ``--`` in the signal's name.
+Every record gives one block, alone or among several that come together, so every record's own start time becomes a
+point of the timebase. Whole records are imported wherever they stand in a file; what is no record, or a damaged one, is
+left out and told with its place (`mseed_records` finds them, `mseed_headers` reads their headers, `mseed_ahead` decodes
+most of them in threads, `mseed_samples` decodes and checks the rest). Rates are exact: version 2 states them as two
+integers. Blank codes become ``--`` in the signal's name.
 """
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 from ..errors import BadSourceError, UsageError
 from ..extras import require
-from .block import Block, Omission, Options, Part, Remark, Samples, Stamp
-from .mseed_ahead import decoded
-from .mseed_records import Record, Unreadable, is_control, is_data, split
+from .block import Block, Omission, Options, Part, Remark, Samples, Stamp, StampedBlocks
+from .mseed_ahead import DecodedRun, decoded
+from .mseed_headers import is_control, is_data
+from .mseed_records import Record, Unreadable, split
 from .mseed_samples import ENCODINGS, TEXT, samples_of, samples_of_version_3
 from .rational import simplest_near
 from .registry import Format
@@ -34,7 +36,7 @@ def recognises(head: bytes) -> bool:
 
 
 def read(path: Path, signal: str, options: Options) -> Iterator[Part]:  # noqa: ARG001
-    """Blocks of a file, one per record with samples, and what is left out. `signal` is not used: records name theirs.
+    """Blocks of a file, one for each record with samples, and what is left out. `signal` is not used: they have names.
 
     Raises:
         BadSourceError: no record with samples. UsageError: an unknown `Options.encoding`.
@@ -45,24 +47,29 @@ def read(path: Path, signal: str, options: Options) -> Iterator[Part]:  # noqa: 
     left_out: list[Omission] = []
     with path.open("rb") as file:
         size = path.stat().st_size
-        for part, samples in decoded(split(file, size), size, encoding):
-            if isinstance(part, Unreadable):
-                left_out.append(Omission(f"byte {part.offset}: {part.reason}"))
+        for one in decoded(split(file, size), size, encoding):
+            block: Block | StampedBlocks | None = None
+            if isinstance(one, DecodedRun):
+                whole = True
+                block = _blocks(one, options)
+            elif isinstance(one.part, Unreadable):
+                left_out.append(Omission(f"byte {one.part.offset}: {one.part.reason}"))
             else:
                 whole = True
-                uses_encoding |= part.header is not None and part.header.encoding is None
+                record = one.part
+                uses_encoding |= record.header is not None and record.header.encoding is None
                 try:
-                    block = _block(pymseed, part, samples, encoding, options)
+                    block = _block(pymseed, record, one.samples, encoding, options)
                 except BadSourceError as error:
-                    left_out.append(Omission(f"byte {part.offset}: the record of {len(part.data)} bytes {error}"))
-                    block = None
-                if block is not None:
-                    found = True
-                    yield block
+                    reason = f"byte {record.offset}: the record of {len(record.data)} bytes {error}"
+                    left_out.append(Omission(reason))
             # Told in the order of the file, but not before anything of it is known to be good.
+            found |= block is not None
             if found:
                 yield from left_out
                 left_out.clear()
+            if block is not None:
+                yield block
     if not found:
         why = f" ({left_out[0].reason})" if left_out else ""
         what = "holds no SEED record with numeric samples"
@@ -97,11 +104,24 @@ def _block(
         raise BadSourceError(_without_rate(header.samples))
     if samples is None:
         samples = samples_of(pymseed, record, encoding)
-    return _named(header.codes, _source_id(header.codes), options.unit)(
+    return Block(
         samples=samples,
         rate=header.rate,
         start=Stamp(header.start_ns, header.resolution_ns),
         leap=header.leap,
+        **_named(header.codes, _source_id(header.codes), options.unit),
+    )
+
+
+def _blocks(run: DecodedRun, options: Options) -> StampedBlocks:
+    header = run.header
+    return StampedBlocks(
+        samples=run.samples,
+        counts=run.counts,
+        starts_ns=run.starts_ns,
+        rate=header.rate,
+        resolution_ns=header.resolution_ns,
+        **_named(header.codes, _source_id(header.codes), options.unit),
     )
 
 
@@ -121,22 +141,23 @@ def _block_of_version_3(pymseed: Any, record: Record, options: Options) -> Block
     exact = simplest_near(abs(raw), 1e-15) if raw else Fraction(0)
     if exact == 0:
         raise BadSourceError(_without_rate(parsed.numsamples))
-    return _named(pymseed.sourceid2nslc(parsed.sourceid), parsed.sourceid, options.unit)(
+    return Block(
         samples=samples_of_version_3(parsed, record.data),
         rate=exact if raw > 0 else 1 / exact,
         start=Stamp(parsed.starttime),
         # 1, 0, or -1 for one left out, which a stamp shows as a gap of a second.
         leap=bool(parsed.extralength) and int(parsed.get_extra_header(_LEAP_SECOND) or 0) > 0,
+        **_named(pymseed.sourceid2nslc(parsed.sourceid), parsed.sourceid, options.unit),
     )
 
 
 @functools.lru_cache(maxsize=4096)
-def _named(codes: tuple[str, str, str, str], source_id: str, unit: str | None) -> Callable[..., Block]:
-    """Makes blocks of a channel."""
+def _named(codes: tuple[str, str, str, str], source_id: str, unit: str | None) -> dict[str, Any]:
+    """What blocks of a channel have in common."""
     names = ("network", "station", "location", "channel")
     shown = [_component(code) for code in codes]
     attrs = dict(zip(names, shown, strict=True)) | {"source_id": source_id}
-    return functools.partial(Block, signal="/".join(shown), unit=unit or "counts", attrs=attrs)
+    return {"signal": "/".join(shown), "unit": unit or "counts", "attrs": attrs}
 
 
 def _component(code: str) -> str:

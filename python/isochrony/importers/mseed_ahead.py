@@ -1,8 +1,8 @@
 """Decodes the samples of miniSEED records in threads, ahead of their import.
 
 Records are decoded in batches by native code, which does not hold the interpreter's lock, while the importer stores the
-batches before. At most one batch for each thread and one more is in memory: `_BATCH_BYTES` of records, and up to seven
-times as many bytes of samples.
+batches before. At most one batch for each thread and one more is in memory: `_BATCH_BYTES` of records, or one run or
+record more, with the windows of the file that they lie in, and up to seven times as many bytes of samples.
 """
 
 from __future__ import annotations
@@ -11,23 +11,55 @@ import itertools
 from collections import deque
 from collections.abc import Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
 
-from .._native import decode_mseed
+import numpy as np
+import numpy.typing as npt
+
+from .._native import decode_mseed, decode_mseed_run
 from ..run_options import worker_count
 from .block import Samples
-from .mseed_records import Record, Unreadable
+from .mseed_headers import Header
+from .mseed_records import Record, RecordRun, Unreadable
 
-__all__ = ["decoded"]
+__all__ = ["DecodedPart", "DecodedRun", "decoded"]
 
 _BATCH_BYTES = 1 << 20
 _MOST_THREADS = 4
 
-Part = Record | Unreadable
-Pair = tuple[Part, Samples | None]
+Part = Record | RecordRun | Unreadable
 
 
-def decoded(parts: Iterable[Part], size: int, encoding: int | None) -> Iterator[Pair]:
-    """The parts of a file in their order, each with its samples.
+@dataclass(frozen=True, slots=True)
+class DecodedPart:
+    """A part of a file, and its samples if they are decoded."""
+
+    part: Record | Unreadable
+    samples: Samples | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class DecodedRun:
+    """Samples of consecutive records that have the header of the first in common, but for start and number of samples.
+
+    Attributes:
+        header: of a record like them.
+        samples: of all, one record after the other.
+        counts: how many of them each record has, int64.
+        starts_ns: time of the first sample of each record, ns since 1970, int64.
+    """
+
+    header: Header
+    samples: Samples
+    counts: npt.NDArray[np.int64]
+    starts_ns: npt.NDArray[np.int64]
+
+
+Decoded = DecodedPart | DecodedRun
+
+
+def decoded(parts: Iterable[Part], size: int, encoding: int | None) -> Iterator[Decoded]:
+    """The parts of a file in their order, each with its samples. Records of a run that are damaged come by themselves.
 
     Samples are None for all but records of version 2 with samples as their header says, in an encoding that the native
     decoder knows: `mseed_samples` decodes the others, or says what is wrong with them.
@@ -61,9 +93,9 @@ def _until_failure(parts: Iterable[Part], failures: list[OSError]) -> Iterator[P
         failures.append(error)
 
 
-def _decoded_in_threads(batches: Iterable[list[Part]], encoding: int | None) -> Iterator[Pair]:
+def _decoded_in_threads(batches: Iterable[list[Part]], encoding: int | None) -> Iterator[Decoded]:
     threads = min(worker_count("workers", "auto"), _MOST_THREADS)
-    ahead: deque[Future[list[Pair]]] = deque()
+    ahead: deque[Future[list[Decoded]]] = deque()
     with ThreadPoolExecutor(threads, thread_name_prefix="isochrony-mseed") as pool:
         try:
             for batch in batches:
@@ -82,7 +114,7 @@ def _batches(parts: Iterable[Part]) -> Iterator[list[Part]]:
     size = 0
     for part in parts:
         batch.append(part)
-        size += len(part.data) if isinstance(part, Record) else 0
+        size += len(part.data) if isinstance(part, Record) else part.length if isinstance(part, RecordRun) else 0
         if size >= _BATCH_BYTES:
             yield batch
             batch, size = [], 0
@@ -90,19 +122,30 @@ def _batches(parts: Iterable[Part]) -> Iterator[list[Part]]:
         yield batch
 
 
-def _decoded(batch: list[Part], encoding: int | None) -> list[Pair]:
+def _decoded(batch: list[Part], encoding: int | None) -> list[Decoded]:
+    found: list[Decoded] = []
     records = []
     places = []
-    for place, part in enumerate(batch):
-        header = part.header if isinstance(part, Record) else None
-        if header is None or header.samples == 0 or header.data_offset == 0:
+    for part in batch:
+        if isinstance(part, RecordRun):
+            found += _decoded_run(part)
             continue
-        stated = encoding if header.encoding is None else header.encoding
-        if stated is not None:
-            assert isinstance(part, Record)
-            records.append((part.data, header.data_offset, stated, header.data_order == "<", header.samples))
-            places.append(place)
-    pairs: list[Pair] = [(part, None) for part in batch]
-    for place, samples in zip(places, decode_mseed(records), strict=True):
-        pairs[place] = (batch[place], samples)
-    return pairs
+        header = part.header if isinstance(part, Record) else None
+        if header is not None and header.samples > 0 and header.data_offset > 0:
+            stated = encoding if header.encoding is None else header.encoding
+            if stated is not None:
+                assert isinstance(part, Record)
+                records.append((part.data, header.data_offset, stated, header.data_order == "<", header.samples))
+                places.append((len(found), part))
+        found.append(DecodedPart(part))
+    for (place, record), samples in zip(places, decode_mseed(records), strict=True):
+        found[place] = DecodedPart(record, samples)
+    return found
+
+
+def _decoded_run(run: RecordRun) -> Iterator[Decoded]:
+    stretches = decode_mseed_run(run.window, run.start, run.end, run.count)
+    if stretches is None:
+        raise MemoryError(f"{run.count} records of miniSEED do not fit into memory")
+    for start, end, arrays in stretches:
+        yield DecodedPart(run.record(start, end)) if arrays is None else DecodedRun(run.header, *arrays)

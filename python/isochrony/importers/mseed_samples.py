@@ -15,7 +15,8 @@ import numpy as np
 
 from ..errors import BadSourceError
 from .block import Samples
-from .mseed_records import FIXED_BYTES, Record
+from .mseed_headers import FIXED_BYTES
+from .mseed_records import Record
 
 __all__ = ["ENCODINGS", "TEXT", "samples_of", "samples_of_version_3"]
 

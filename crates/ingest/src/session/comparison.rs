@@ -69,6 +69,12 @@ impl Session {
         Ok(same)
     }
 
+    /// Whether nothing of a source is left to be compared with what is stored of it in a signal.
+    pub(super) fn is_compared(&self, source: u64, signal: &str) -> bool {
+        let compared = self.comparisons.get(&(source, signal.to_owned()));
+        compared.is_some_and(|compared| compared.left == 0)
+    }
+
     /// What is stored of a source that was known when it came.
     fn begin_comparison(&mut self, block: &Block<'_>) -> Result<SourceComparison, IngestError> {
         let known = self.known.as_ref();

@@ -119,3 +119,18 @@ pub struct Block<'a> {
     /// The source that they come from.
     pub source: &'a str,
 }
+
+/// Consecutive recordings of one signal, each with a stamp of its own.
+#[derive(Debug, Clone, Copy)]
+pub struct StampedBlocks<'a> {
+    /// Name of the signal.
+    pub signal: &'a str,
+    /// What the signal is.
+    pub spec: &'a Spec,
+    /// Samples of all, one recording after the other, in this machine's byte order.
+    pub bytes: &'a [u8],
+    /// Number of samples, above zero, and stamp of each.
+    pub recordings: &'a [(i64, Stamp)],
+    /// The source that they come from.
+    pub source: &'a str,
+}

@@ -16,6 +16,7 @@ mod aside;
 mod comparison;
 mod describe;
 mod edge;
+mod following;
 mod place;
 mod provenance;
 mod separation;
@@ -32,7 +33,7 @@ use isochrony_time::Stamp;
 use crate::{IngestError, Problem, Problems};
 
 use comparison::SourceComparison;
-pub use describe::{Block, SessionOptions, Spec};
+pub use describe::{Block, SessionOptions, Spec, StampedBlocks};
 pub(crate) use place::{Next, Placed, Sequence};
 pub(crate) use provenance::{Before, Known};
 use sources::{Source, Whole};

@@ -76,6 +76,19 @@ impl Placed {
         }
     }
 
+    /// Samples that follow on the ones before.
+    pub(crate) fn following(index: i64, samples: i64) -> Self {
+        Self {
+            index,
+            samples,
+            stored: true,
+            late: false,
+            follows: true,
+            overlaps: false,
+            event: None,
+        }
+    }
+
     pub(crate) fn appended(appended: &Appended) -> Self {
         let ns = |by: isochrony_time::Fixed| by.round_i64().unwrap_or(i64::MAX);
         let event = |kind, size| Some(Event { kind, size });

@@ -272,9 +272,22 @@ impl Session {
             Some(stamp) => target.civil_range(bytes, stamp)?,
             None => Fixed::ZERO..Fixed::ZERO,
         };
+        self.note_placed(source, signal, &placed, bytes.len() as u64, civil);
+        Ok(placed)
+    }
+
+    /// Counts samples of a source that went into a signal. `civil` matters where they share their time with others.
+    pub(super) fn note_placed(
+        &mut self,
+        source: u64,
+        signal: &str,
+        placed: &Placed,
+        bytes: u64,
+        civil: Range<Fixed>,
+    ) {
         if placed.stored {
-            self.uncommitted += bytes.len() as u64;
-            self.summary.bytes += bytes.len() as u64;
+            self.uncommitted += bytes;
+            self.summary.bytes += bytes;
         }
         if let Some(source) = self.sources.get_mut(&source) {
             let part = source.parts.entry(signal.into());
@@ -289,7 +302,6 @@ impl Session {
                 Shared::add(&mut part.copied, placed.index, placed.samples, civil);
             }
         }
-        Ok(placed)
     }
 
     /// Notes that a source's samples from `index` on share a time with what was stored before.

@@ -198,6 +198,11 @@ impl Target {
         held.is_some_and(|held| held.stamp.as_ref() == stamp && held.bytes == bytes)
     }
 
+    /// The stamp of what is held.
+    pub(super) fn held_stamp(&self) -> Option<&Stamp> {
+        self.held.as_ref().and_then(|held| held.stamp.as_ref())
+    }
+
     pub(crate) fn unhold(&mut self) -> Option<Held> {
         self.held.take()
     }

@@ -227,6 +227,15 @@ fn samples() -> Vec<(IngestError, &'static str, &'static [&'static str])> {
             ],
         ),
         (
+            IngestError::BlockSizes {
+                signal: "s".into(),
+                have: 4,
+                stated: 5,
+            },
+            "block_sizes",
+            &["\"s\"", "4 samples", "5 in all", "state for each"],
+        ),
+        (
             IngestError::EmptyBlock,
             "empty_block",
             &["without samples", "leave it out"],

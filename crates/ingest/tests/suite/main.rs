@@ -1,5 +1,6 @@
 //! Imports, in one binary: each file of a folder of tests would be linked by itself.
 
+mod blocks_together;
 mod common;
 mod discovery;
 mod errors;

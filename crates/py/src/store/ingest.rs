@@ -1,8 +1,9 @@
-//! Importing: the session that importers written in Python feed, and raw recordings.
+//! Importing: the session that importers written in Python feed.
 
 use std::sync::{Mutex, PoisonError};
 
-use isochrony_ingest::{Block, Problem, Session, SessionOptions, Spec, Summary};
+use isochrony_ingest::{Block, Problem, Session, SessionOptions, Spec, StampedBlocks, Summary};
+use isochrony_segment::DType;
 use isochrony_time::{Fixed, Stamp};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
@@ -12,53 +13,6 @@ use crate::memory;
 use crate::signal::options::whole_ns;
 use crate::store::Store;
 use crate::time::{RateArg, fixed};
-
-/// What the paths of a folder of recordings mean.
-///
-/// Parameters:
-///     template: path below the folder with fields in braces, such as
-///         `{station}/{year}/{day}/{sensor}/{station}_{epoch}.raw`; the fields other than time, joined by `/`, name
-///         the signal.
-///
-/// Raises:
-///     isochrony.ImportRefusedError: not a template; the message names the field at fault.
-///
-/// >>> from isochrony._native import Layout
-/// >>> Layout("{station}/p_{epoch}.raw").match("stn_10/p_1267401600.raw")
-/// ('stn_10', (1267401600000000000, 1000000000))
-#[pyclass(frozen, module = "isochrony")]
-pub(crate) struct Layout {
-    layout: isochrony_ingest::Layout,
-}
-
-#[pymethods]
-impl Layout {
-    #[new]
-    #[pyo3(signature = (template, /))]
-    fn new(template: &str) -> Result<Self> {
-        let layout = template.parse()?;
-        Ok(Self { layout })
-    }
-
-    /// Reads the path of a file below the folder, with `/` between components.
-    ///
-    /// Returns:
-    ///     Signal name (empty if the template has no name fields), and the time of the first sample with its resolution,
-    ///     both in ns, as a pair; None in place of the pair where the template tells no time.
-    ///
-    /// Raises:
-    ///     isochrony.ImportRefusedError: the path does not fit the template; the message says where.
-    #[pyo3(name = "match")]
-    fn read(&self, path: &str) -> Result<(String, Option<(i64, i64)>)> {
-        let found = self.layout.read(path)?;
-        let stamp = found.stamp.map(|stamp| (stamp.ns, stamp.resolution_ns));
-        Ok((found.signal, stamp))
-    }
-
-    fn __repr__(&self) -> String {
-        format!("Layout({:?})", self.layout.to_string())
-    }
-}
 
 /// An import into a store: takes in blocks of samples from any importer, places them by their stamps, recognises what is
 /// known, duplicate or late, keeps provenance, and commits. Made by `Store.ingest`.
@@ -81,6 +35,37 @@ impl Ingest {
             Ok(body(session)?)
         })
     }
+}
+
+/// What blocks say of their signal.
+fn spec(
+    signal: &str,
+    dtype: DType,
+    rate: RateArg,
+    unit: Option<&str>,
+    calibration: (f64, f64),
+    attrs: Option<&Bound<'_, PyAny>>,
+) -> Result<Spec> {
+    let mut spec = Spec::new(dtype, rate.0);
+    spec.unit = unit.unwrap_or_default().to_owned();
+    if calibration != (1.0, 0.0) {
+        spec.calibration = Some(calibration);
+    }
+    if let Some(attrs) = attrs {
+        spec.attributes = crate::json::object(signal, attrs)?;
+    }
+    Ok(spec)
+}
+
+/// An array of int64.
+fn whole_numbers(what: &str, array: &Bound<'_, PyAny>) -> Result<Vec<i64>> {
+    // A copy is aligned.
+    let (buffer, dtype) = memory::adopt(array, true)?;
+    if let Some(numbers) = buffer.samples().filter(|_| dtype == DType::I64) {
+        return Ok(numbers.to_vec());
+    }
+    let message = format!("{what} are an array of {dtype}; give an array of int64");
+    Err(PackageError::new("ImportRefusedError", "block_sizes", message).into())
 }
 
 fn finished() -> Error {
@@ -138,14 +123,7 @@ impl Ingest {
         leap: bool,
     ) -> Result<()> {
         let (buffer, dtype) = memory::adopt(samples, false)?;
-        let mut spec = Spec::new(dtype, rate.0);
-        spec.unit = unit.unwrap_or_default().to_owned();
-        if (scale, offset) != (1.0, 0.0) {
-            spec.calibration = Some((scale, offset));
-        }
-        if let Some(attrs) = attrs {
-            spec.attributes = crate::json::object(signal, attrs)?;
-        }
+        let spec = spec(signal, dtype, rate, unit, (scale, offset), attrs)?;
         let stamp = match start {
             Some((ns, frac)) => {
                 let (whole, part) = resolution.unwrap_or_default();
@@ -161,6 +139,72 @@ impl Ingest {
                 spec: &spec,
                 bytes: buffer.bytes(),
                 stamp,
+                source,
+            })
+        })
+    }
+
+    /// Takes in consecutive blocks of one signal, each with a stamp of its own, as `block` does one after the other.
+    ///
+    /// Parameters:
+    ///     signal, rate, unit, scale, offset, source, attrs: as for `block`.
+    ///     samples: those of all blocks, one after the other.
+    ///     counts: int64 array, how many of them each block has.
+    ///     starts: int64 array, when the first of each was taken, ns since 1970.
+    ///     resolution_ns: width of the stamps' last digit.
+    ///     leap: as for `block`, of the first of them.
+    ///
+    /// Raises:
+    ///     isochrony.IsochronyError: a block does not fit the signal, or the store cannot be written; blocks before it are
+    ///         in. Counts and starts do not fit the samples.
+    #[pyo3(signature = (signal, samples, counts, starts, *, rate, resolution_ns, unit=None, scale=1.0, offset=0.0,
+                        source="", attrs=None, leap=false))]
+    #[allow(clippy::too_many_arguments)]
+    fn blocks(
+        &self,
+        py: Python<'_>,
+        signal: &str,
+        samples: &Bound<'_, PyAny>,
+        counts: &Bound<'_, PyAny>,
+        starts: &Bound<'_, PyAny>,
+        rate: RateArg,
+        resolution_ns: i64,
+        unit: Option<&str>,
+        scale: f64,
+        offset: f64,
+        source: &str,
+        attrs: Option<&Bound<'_, PyAny>>,
+        leap: bool,
+    ) -> Result<()> {
+        let (buffer, dtype) = memory::adopt(samples, false)?;
+        let spec = spec(signal, dtype, rate, unit, (scale, offset), attrs)?;
+        let (counts, starts) = (
+            whole_numbers("counts", counts)?,
+            whole_numbers("starts", starts)?,
+        );
+        if counts.len() != starts.len() {
+            let message = format!(
+                "there are {} counts and {} starts; give both for each block",
+                counts.len(),
+                starts.len()
+            );
+            return Err(PackageError::new("ImportRefusedError", "block_sizes", message).into());
+        }
+        let resolution = Fixed::from_int(resolution_ns);
+        let stamp = |start: i64, leap| Stamp {
+            leap,
+            ..Stamp::new(Fixed::from_int(start), resolution)
+        };
+        let pairs = counts.into_iter().zip(starts).enumerate();
+        let recordings: Vec<(i64, Stamp)> = pairs
+            .map(|(place, (count, start))| (count, stamp(start, leap && place == 0)))
+            .collect();
+        self.with(py, |session| {
+            session.blocks(&StampedBlocks {
+                signal,
+                spec: &spec,
+                bytes: buffer.bytes(),
+                recordings: &recordings,
                 source,
             })
         })

@@ -6,6 +6,7 @@ mod commits;
 pub(crate) mod gather;
 pub(crate) mod handle;
 pub(crate) mod ingest;
+pub(crate) mod layout;
 pub(crate) mod machine;
 pub(crate) mod opening;
 pub(crate) mod pickling;

@@ -6,7 +6,7 @@ use crate::backend::Backend;
 use crate::clock;
 use crate::engine::Engine;
 use crate::error::StoreError;
-use crate::op::{Op, PieceRow, RunRow, SignalId};
+use crate::op::{Op, PieceRow, PointRow, RunRow, SignalId};
 use crate::state::SignalState;
 use crate::store::Shared;
 use crate::write::replace_shards;
@@ -19,6 +19,8 @@ pub(crate) struct Change<'a> {
     id: SignalId,
     samples: Option<(i64, &'a [u8])>,
     pub(crate) ops: Vec<Op>,
+    /// Stamps, which may be many; queued behind `ops`.
+    points: Vec<PointRow>,
 }
 
 impl<'a> Change<'a> {
@@ -27,6 +29,7 @@ impl<'a> Change<'a> {
             id,
             samples: None,
             ops: Vec::with_capacity(8),
+            points: Vec::new(),
         }
     }
 
@@ -49,8 +52,7 @@ impl<'a> Change<'a> {
     }
 
     pub(crate) fn point(&mut self, run: u32, point: &Point) -> Result<(), StoreError> {
-        let point = clock::point_row(run, point)?;
-        self.ops.push(Op::Point { id: self.id, point });
+        self.points.push(clock::point_row(run, point)?);
         Ok(())
     }
 
@@ -150,7 +152,7 @@ impl<'a> Change<'a> {
                 backend.held.cut(&gap);
             }
         }
-        Ok(())
+        engine.queue_points(self.id, self.points)
     }
 
     /// Writes blocks to the file that are held in memory and about to be changed there.

@@ -151,7 +151,7 @@ pub(super) fn follow_on(
         },
     };
     let point = clock.accept(state.end, &stamp, samples.unsigned_abs(), &placement)?;
-    remember(state, writer, change, clock, &point)
+    remember(state, writer, change, clock, &[point])
 }
 
 /// The live clock, as that of `run`.
@@ -172,25 +172,27 @@ pub(super) fn take_clock(
     })
 }
 
-/// Stores a stamp that the live clock took in, and what that made of its fit.
+/// Stores stamps that the live clock took in, and what they made of its fit.
 pub(super) fn remember(
     state: &SignalState,
     writer: &mut WriterState,
     change: &mut Change<'_>,
     clock: Box<Clock>,
-    point: &Point,
+    points: &[Point],
 ) -> Result<(), StoreError> {
     let run = clock.run().0;
-    change.point(run, point)?;
+    for point in points {
+        change.point(run, point)?;
+        if let Some(stamps) = &mut writer.stamps {
+            stamps.add(&clock::point_row(run, point)?);
+        }
+    }
     let closed = clock.closed_pieces();
     let settled = writer.settled.min(closed.len());
     let mut behind = closed[settled..].to_vec();
     behind.extend(clock.open_piece()?);
     change.fit(state, run, &behind, settled)?;
     writer.settled = closed.len();
-    if let Some(stamps) = &mut writer.stamps {
-        stamps.add(&clock::point_row(run, point)?);
-    }
     writer.live = Some(LiveClock::Known(clock));
     Ok(())
 }

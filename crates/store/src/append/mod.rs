@@ -9,6 +9,7 @@
 pub(crate) mod change;
 mod gap;
 mod live;
+mod recordings;
 mod stamped;
 
 use std::sync::{Arc, PoisonError, RwLockReadGuard};
@@ -26,6 +27,7 @@ pub(crate) use change::Change;
 use gap::{check_gap, gap_behind, jump};
 pub(crate) use live::{WriterState, expected, is_late, live_clock};
 use live::{extend_clock, follow_on, live_tail};
+pub use recordings::{AppendedRecordings, StampedRecording};
 pub(crate) use stamped::{StampedSamples, append_stamped};
 
 /// A handle for changing one signal. Clones and further handles of the same signal may be used from several threads.

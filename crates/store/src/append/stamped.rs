@@ -122,7 +122,7 @@ pub(crate) fn append_stamped<'a>(
         writer.settled = 0;
     }
     let point = clock.accept(index, stamp, count, &placement)?;
-    remember(state, writer, change, clock, &point)?;
+    remember(state, writer, change, clock, &[point])?;
     Ok(Appended {
         index,
         samples,

@@ -2,13 +2,38 @@
 
 use std::sync::Arc;
 
-use super::Engine;
 use super::slot::SlotInner;
+use super::{Engine, refuse_removed};
 use crate::error::StoreError;
-use crate::op::SignalId;
+use crate::op::{Op, PointRow, SignalId};
 use crate::state::SignalState;
 
 impl Engine {
+    /// Adds stamps to the next commit, as [`queue`](Self::queue) does with each of them.
+    ///
+    /// # Errors
+    /// [`StoreError::SignalRemoved`].
+    pub(crate) fn queue_points(
+        &self,
+        id: SignalId,
+        points: Vec<PointRow>,
+    ) -> Result<(), StoreError> {
+        if points.is_empty() {
+            return Ok(());
+        }
+        let shared = &*self.shared;
+        shared.check("change a signal")?;
+        let slot = shared.existing(id)?;
+        let mut slot = slot.lock();
+        refuse_removed(&slot)?;
+        for point in points {
+            slot.queue(&*shared.media, Op::Point { id, point })?;
+        }
+        drop(slot);
+        shared.mark_active(id);
+        Ok(())
+    }
+
     /// Whether anything waits for a commit.
     #[must_use]
     pub fn has_pending(&self) -> bool {

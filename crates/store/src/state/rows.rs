@@ -133,8 +133,18 @@ impl PointTable {
     }
 
     pub(super) fn set(&mut self, point: PointRow) {
-        let position = self.position(point.run, point.index);
-        let same = self.at(point.run, point.index).is_some();
+        let key = |row: &PointRow| (row.run, row.index);
+        // Nearly all come in order.
+        let is_last = self.rows.last().is_none_or(|last| key(last) < key(&point));
+        let position = match is_last {
+            true => self.rows.len(),
+            false => self.position(point.run, point.index),
+        };
+        let same = !is_last
+            && self
+                .rows
+                .get(position)
+                .is_some_and(|row| key(row) == key(&point));
         self.rows
             .splice(position..position + usize::from(same), [point]);
     }

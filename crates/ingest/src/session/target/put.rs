@@ -2,8 +2,8 @@
 
 use std::ops::Range;
 
-use isochrony_store::Backfilled;
 use isochrony_store::op::RunReason;
+use isochrony_store::{AppendedRecordings, Backfilled, StampedRecording};
 use isochrony_time::{RunId, Stamp};
 use serde_json::{Map, Value};
 
@@ -98,6 +98,32 @@ impl Target {
             self.tip = self.tip.max(Some(self.civil_range(bytes, stamp)?.end));
         }
         Ok(placed)
+    }
+
+    /// As [`SignalWriter::append_following`](isochrony_store::SignalWriter::append_following).
+    pub(in crate::session) fn append_following(
+        &self,
+        bytes: &[u8],
+        recordings: &[StampedRecording],
+        next: &Stamp,
+    ) -> Result<AppendedRecordings, IngestError> {
+        Ok(self.writer.append_following(bytes, recordings, next)?)
+    }
+
+    /// Notes samples that were appended, and the latest stamp of them.
+    pub(in crate::session) fn note_stored(&mut self, latest: &Stamp, samples: i64) {
+        self.latest = self.latest.max(Some(latest.civil));
+        self.added += samples;
+    }
+
+    /// Whether a stamp is later than all that are stored, and not before what was when the session began.
+    pub(in crate::session) fn is_new(&self, stamp: &Stamp) -> bool {
+        self.latest.is_none_or(|latest| stamp.civil > latest)
+            && self.ended.is_none_or(|ended| stamp.civil >= ended)
+    }
+
+    pub(in crate::session) fn looks_for_jumps(&self) -> bool {
+        self.value_jump.is_some()
     }
 
     fn is_overlap(&self, run: RunId) -> Result<bool, IngestError> {

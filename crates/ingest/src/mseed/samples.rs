@@ -42,47 +42,74 @@ impl EncodedSamples<'_> {
     /// ```
     #[must_use]
     pub fn decode(&self) -> Option<(DType, Buffer)> {
+        let dtype = Self::dtype_of(self.encoding).filter(|_| self.fits())?;
+        let mut samples = BufferMut::zeroed(self.count * dtype.size()).ok()?;
+        self.decode_into(samples.bytes_mut())?;
+        Some((dtype, samples.freeze()))
+    }
+
+    /// Type of the samples of an encoding; `None` if it is another one.
+    pub(super) fn dtype_of(encoding: u8) -> Option<DType> {
+        match encoding {
+            1 | 3 | 10 | 11 => Some(DType::I32),
+            4 => Some(DType::F32),
+            5 => Some(DType::F64),
+            _ => None,
+        }
+    }
+
+    /// Whether the payload can hold as many samples: more are not worth any memory.
+    pub(super) fn fits(&self) -> bool {
+        let most = match self.encoding {
+            1 => self.payload.len() / 2,
+            3 | 4 => self.payload.len() / 4,
+            5 => self.payload.len() / 8,
+            _ => self.payload.len() / 4 * MOST_PER_WORD,
+        };
+        self.count <= most
+    }
+
+    /// Fills memory of `count` samples; `None` as for [`decode`](Self::decode).
+    pub(super) fn decode_into(&self, out: &mut [u8]) -> Option<()> {
         match self.encoding {
-            1 => self.numbers::<2, i32>(|bytes| i16::from_be_bytes(bytes).into()),
-            3 => self.numbers::<4, i32>(i32::from_be_bytes),
-            4 => self.numbers::<4, f32>(f32::from_be_bytes),
-            5 => self.numbers::<8, f64>(f64::from_be_bytes),
-            10 => self.steim::<1>(),
-            11 => self.steim::<2>(),
+            1 => self.numbers::<2, i32>(out, |bytes| i16::from_be_bytes(bytes).into()),
+            3 => self.numbers::<4, i32>(out, i32::from_be_bytes),
+            4 => self.numbers::<4, f32>(out, f32::from_be_bytes),
+            5 => self.numbers::<8, f64>(out, f64::from_be_bytes),
+            10 => self.steim::<1>(out),
+            11 => self.steim::<2>(out),
             _ => None,
         }
     }
 
     fn numbers<const WIDTH: usize, T: Sample>(
         &self,
+        out: &mut [u8],
         of: impl Fn([u8; WIDTH]) -> T,
-    ) -> Option<(DType, Buffer)> {
+    ) -> Option<()> {
         let (encoded, _) = self.payload.as_chunks::<WIDTH>();
         let encoded = encoded.get(..self.count)?;
-        let mut samples = BufferMut::zeroed_samples::<T>(self.count).ok()?;
-        for (sample, bytes) in samples.samples_mut::<T>().iter_mut().zip(encoded) {
+        let out: &mut [T] = bytemuck::try_cast_slice_mut(out).ok()?;
+        for (sample, bytes) in out.iter_mut().zip(encoded) {
             let mut bytes = *bytes;
             if self.little_endian {
                 bytes.reverse();
             }
             *sample = of(bytes);
         }
-        Some((T::DTYPE, samples.freeze()))
+        Some(())
     }
 
-    fn steim<const VERSION: u8>(&self) -> Option<(DType, Buffer)> {
-        // What the frames cannot hold is not allocated.
-        if self.count == 0 || self.count > self.payload.len() / 4 * MOST_PER_WORD {
+    fn steim<const VERSION: u8>(&self, out: &mut [u8]) -> Option<()> {
+        if self.count == 0 {
             return None;
         }
-        let mut samples = BufferMut::zeroed_samples::<i32>(self.count).ok()?;
         let (frames, _) = self.payload.as_chunks::<FRAME>();
-        let out = samples.samples_mut::<i32>();
+        let out: &mut [i32] = bytemuck::try_cast_slice_mut(out).ok()?;
         match self.little_endian {
-            true => steim::<VERSION, true>(frames, out)?,
-            false => steim::<VERSION, false>(frames, out)?,
+            true => steim::<VERSION, true>(frames, out),
+            false => steim::<VERSION, false>(frames, out),
         }
-        Some((DType::I32, samples.freeze()))
     }
 }
 

@@ -1,0 +1,229 @@
+//! Headers of miniSEED records of version 2.
+//!
+//! They are read as `importers/mseed_records.py` reads them, which finds records, says what is wrong with others, and is
+//! the oracle of the tests. What it has more to say of gives `None` here.
+//!
+//! Source: SEED Reference Manual 2.4, chapter 8 (fixed section of the data header; blockettes 100, 1000 and 1001).
+
+use std::ops::RangeInclusive;
+
+use isochrony_time::civil;
+
+/// Bytes of the fixed section.
+pub(super) const FIXED: usize = 48;
+/// Bytes of the fixed header of version 3.
+const FIXED_3: usize = 40;
+const LONGEST_3: u64 = 10 << 20;
+/// Blockettes begin before this place.
+pub(super) const LAST_BLOCKETTE: usize = 8192;
+const LENGTH_EXPONENTS: RangeInclusive<u8> = 6..=20;
+/// Stamps count 100 µs; the manual allows 9999, and some writers round up to a whole second.
+const MOST_TICKS: u16 = 20_000;
+const TICK_NS: i64 = 100_000;
+const NS_PER_SECOND: i64 = 1_000_000_000;
+
+/// What records of one recording have in common.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Recording {
+    /// Station, location, channel and network.
+    codes: [u8; 12],
+    /// Factor and multiplier of the sample rate.
+    rate: (i16, i16),
+    /// Bits of the rate that blockette 100 states.
+    stated_rate: Option<u32>,
+    /// Whether stamps count µs.
+    has_microseconds: bool,
+    /// As blockette 1000 numbers it.
+    pub(super) encoding: u8,
+    /// Byte order of the samples.
+    pub(super) little_endian: bool,
+}
+
+/// A header of which blockette 1000 states the record's length.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Header {
+    pub(super) recording: Recording,
+    /// Time of the first sample, ns since 1970.
+    pub(super) start_ns: i64,
+    /// Number of samples.
+    pub(super) samples: u16,
+    /// Where they begin in the record.
+    pub(super) data_offset: usize,
+    /// Bytes of the record.
+    pub(super) length: usize,
+    /// Whether a positive leap second happened during the record.
+    pub(super) leap: bool,
+}
+
+/// Numbers of a header in its byte order.
+#[derive(Clone, Copy)]
+struct Fields<'a> {
+    bytes: &'a [u8],
+    little_endian: bool,
+}
+
+impl Fields<'_> {
+    fn array<const N: usize>(&self, at: usize) -> Option<[u8; N]> {
+        let mut bytes: [u8; N] = *self.bytes.get(at..)?.first_chunk()?;
+        if self.little_endian {
+            bytes.reverse();
+        }
+        Some(bytes)
+    }
+
+    fn u8(&self, at: usize) -> Option<u8> {
+        self.bytes.get(at).copied()
+    }
+
+    fn u16(&self, at: usize) -> Option<u16> {
+        self.array(at).map(u16::from_be_bytes)
+    }
+
+    fn i16(&self, at: usize) -> Option<i16> {
+        self.array(at).map(i16::from_be_bytes)
+    }
+
+    fn u32(&self, at: usize) -> Option<u32> {
+        self.array(at).map(u32::from_be_bytes)
+    }
+
+    /// Whether times and places are ones that a header can have.
+    fn is_header(&self) -> Option<bool> {
+        let is_time = (1900..=2100).contains(&self.u16(20)?)
+            && (1..=366).contains(&self.u16(22)?)
+            && self.u8(24)? <= 23
+            && self.u8(25)? <= 59
+            && self.u8(26)? <= 60
+            && self.u16(28)? < MOST_TICKS;
+        let (data, blockette): (usize, usize) = (self.u16(44)?.into(), self.u16(46)?.into());
+        let is_place = (data == 0 || data >= FIXED)
+            && (blockette == 0 || (FIXED..LAST_BLOCKETTE).contains(&blockette));
+        Some(is_time && is_place)
+    }
+
+    /// Time of the first sample, ns since 1970, without microseconds.
+    fn start_ns(&self) -> Option<i64> {
+        let days = civil::days_from_ymd(self.u16(20)?.into(), 1, 1)? + i64::from(self.u16(22)?) - 1;
+        let hours = days * 24 + i64::from(self.u8(24)?);
+        let seconds = (hours * 60 + i64::from(self.u8(25)?)) * 60 + i64::from(self.u8(26)?);
+        // Bit 1 of the activity flags says that the stamp holds the correction already.
+        let correction = match self.u8(36)? & 0x02 {
+            0 => i64::from(self.u32(40)?.cast_signed()),
+            _ => 0,
+        };
+        Some(seconds * NS_PER_SECOND + (i64::from(self.u16(28)?) + correction) * TICK_NS)
+    }
+}
+
+/// The fields of a version 2 header, in the byte order in which every one is one that a header can have.
+fn fields(head: &[u8]) -> Option<Fields<'_>> {
+    let fixed: &[u8; FIXED] = head.first_chunk()?;
+    // Writers without sequence numbers leave blanks or zeros.
+    let is_sequence = |byte: &u8| matches!(byte, 0 | b' '..=b'~');
+    if !matches!(fixed[6], b'D' | b'R' | b'Q' | b'M')
+        || !matches!(fixed[7], b' ' | 0)
+        || !fixed[..6].iter().all(is_sequence)
+    {
+        return None;
+    }
+    let orders = [false, true].map(|little_endian| Fields {
+        bytes: head,
+        little_endian,
+    });
+    orders
+        .into_iter()
+        .find(|fields| fields.is_header() == Some(true))
+}
+
+impl Header {
+    /// The header at the beginning of `bytes`, which go on to the end of the file if `is_all`. `None` if there is none,
+    /// if its blockettes go on behind `bytes`, or if they do not state encoding and length once.
+    pub(super) fn read(bytes: &[u8], is_all: bool) -> Option<Self> {
+        let bytes = &bytes[..bytes.len().min(LAST_BLOCKETTE)];
+        let fields = fields(bytes)?;
+        let mut start_ns = fields.start_ns()?;
+        let (mut encoding, mut length, mut stated_rate, mut has_microseconds) =
+            (None, None, None, false);
+        let mut little_endian = fields.little_endian;
+        let mut at = usize::from(fields.u16(46)?);
+        while (FIXED..=LAST_BLOCKETTE - 8).contains(&at) {
+            if at + 8 > bytes.len() {
+                if is_all {
+                    break;
+                }
+                return None;
+            }
+            let (kind, following) = (fields.u16(at)?, fields.u16(at + 2)?.into());
+            match kind {
+                1000 => {
+                    let exponent = fields.u8(at + 6)?;
+                    encoding = Some(fields.u8(at + 4)?);
+                    little_endian = fields.u8(at + 5)? == 0;
+                    length = LENGTH_EXPONENTS.contains(&exponent).then(|| 1 << exponent);
+                }
+                1001 => {
+                    start_ns += i64::from(fields.u8(at + 5)?.cast_signed()) * 1000;
+                    has_microseconds = true;
+                }
+                // A second one is compared with what the first made of the rate.
+                100 if stated_rate.is_some() => return None,
+                100 => stated_rate = Some(fields.u32(at + 4)?),
+                _ => {}
+            }
+            // A chain that does not lead onward ends.
+            if following <= at {
+                break;
+            }
+            at = following;
+        }
+        Some(Self {
+            recording: Recording {
+                codes: *bytes.get(8..)?.first_chunk()?,
+                rate: (fields.i16(32)?, fields.i16(34)?),
+                stated_rate,
+                has_microseconds,
+                encoding: encoding?,
+                little_endian,
+            },
+            start_ns,
+            samples: fields.u16(30)?,
+            data_offset: fields.u16(44)?.into(),
+            length: length?,
+            leap: fields.u8(36)? & 0x10 != 0,
+        })
+    }
+}
+
+/// Whether bytes begin with the header of a record with data, of version 2 or 3.
+pub(super) fn is_data(head: &[u8]) -> bool {
+    fields(head).is_some() || is_version_3(head) == Some(true)
+}
+
+fn is_version_3(head: &[u8]) -> Option<bool> {
+    let fields = Fields {
+        bytes: head
+            .first_chunk::<FIXED_3>()
+            .filter(|head| head.starts_with(b"MS\x03"))?,
+        little_endian: true,
+    };
+    let is_time = (1..=366).contains(&fields.u16(10)?)
+        && fields.u8(12)? <= 23
+        && fields.u8(13)? <= 59
+        && fields.u8(14)? <= 60
+        && fields.u32(4)? < 1_000_000_000;
+    let length = FIXED_3 as u64
+        + u64::from(fields.u8(33)?)
+        + u64::from(fields.u16(34)?)
+        + u64::from(fields.u32(36)?);
+    Some(is_time && length <= LONGEST_3)
+}
+
+/// Whether bytes begin with a control header of a SEED volume.
+pub(super) fn is_control(head: &[u8]) -> bool {
+    let Some(head) = head.first_chunk::<8>() else {
+        return false;
+    };
+    head[..6].iter().all(u8::is_ascii_digit)
+        && matches!(head[6], b'V' | b'A' | b'S' | b'T')
+        && matches!(head[7], b' ' | b'*')
+}

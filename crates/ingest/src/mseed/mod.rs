@@ -1,0 +1,8 @@
+//! miniSEED records of version 2: headers, samples, and runs of records that are alike.
+
+mod header;
+mod run;
+mod samples;
+
+pub use run::{RecordRun, RunPart, RunSamples};
+pub use samples::EncodedSamples;

@@ -1,0 +1,143 @@
+//! Many stamped recordings in one change.
+//!
+//! Where each of them follows on the one before, they are one piece of samples with many stamps: what they change is
+//! the same as if they were appended one by one, and is worked out and queued once.
+
+use isochrony_time::{Clock, Placement, Point, Stamp, TimeError};
+
+use super::change::Change;
+use super::live::{LiveClock, WriterState, live_clock, live_tail, remember, stated, take_clock};
+use super::{SignalWriter, checked_end, sample_count};
+use crate::error::StoreError;
+use crate::state::SignalState;
+
+/// One of several recordings whose samples lie one after the other.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct StampedRecording {
+    /// Number of samples, above zero.
+    pub samples: i64,
+    /// When the first of them was taken.
+    pub stamp: Stamp,
+    /// The stamp lies before the nominal end of what came before: it must be no step back even by itself, whatever the
+    /// next stamp says of it.
+    pub is_early: bool,
+}
+
+/// Where appended recordings went.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct AppendedRecordings {
+    /// Index of the first sample.
+    pub index: i64,
+    /// Number of samples.
+    pub samples: i64,
+    /// Number of recordings.
+    pub recordings: usize,
+}
+
+/// Recordings that follow on, as the clock took them in.
+#[derive(Default)]
+struct Following {
+    points: Vec<Point>,
+    samples: i64,
+}
+
+impl SignalWriter {
+    /// Appends recordings as [`append_bytes_at`](Self::append_bytes_at) does one by one, each with the stamp of the next,
+    /// up to the first one that does not follow on. `bytes` are the samples of all; `next` is the stamp of what comes
+    /// after the last. Appends none where civil time begins, or goes on in a run of its own.
+    ///
+    /// # Errors
+    /// As [`append_bytes_at`](Self::append_bytes_at).
+    pub fn append_following(
+        &self,
+        bytes: &[u8],
+        recordings: &[StampedRecording],
+        next: &Stamp,
+    ) -> Result<AppendedRecordings, StoreError> {
+        self.change("append", |state, writer, change| {
+            append_following(state, writer, change, bytes, recordings, next)
+        })
+    }
+}
+
+fn append_following<'a>(
+    state: &SignalState,
+    writer: &mut WriterState,
+    change: &mut Change<'a>,
+    bytes: &'a [u8],
+    recordings: &[StampedRecording],
+    next: &Stamp,
+) -> Result<AppendedRecordings, StoreError> {
+    sample_count(state, bytes)?;
+    let (mut run, began) = live_tail(state, writer)?;
+    let counts_on = live_clock(state, writer)?
+        .is_some_and(|clock| clock.run().0 == run.id && clock.end() == Some(state.end));
+    if !counts_on || began.is_some() || stated(state, &run).is_some() {
+        return Ok(AppendedRecordings::default());
+    }
+    let mut clock = take_clock(state, writer, &run)?;
+    let Following { points, samples } = take_following(&mut clock, state.end, recordings, next);
+    if points.is_empty() {
+        writer.live = Some(LiveClock::Known(clock));
+        return Ok(AppendedRecordings::default());
+    }
+    let end = checked_end(state.end, samples)?;
+    let size = state.meta.format.size();
+    let own = bytes.get(..samples.unsigned_abs() as usize * size);
+    let own = own.ok_or_else(|| StoreError::PartialSample {
+        signal: (*state.name).into(),
+        bytes: bytes.len(),
+        format: state.meta.format,
+    })?;
+    change.write(state.end, own);
+    change.extend(&mut run, state.end, end);
+    remember(state, writer, change, clock, &points)?;
+    Ok(AppendedRecordings {
+        index: state.end,
+        samples,
+        recordings: points.len(),
+    })
+}
+
+/// Lets a clock take in recordings up to the first that does not follow on; what is wrong with that one will be said
+/// when it is appended by itself.
+fn take_following(
+    clock: &mut Clock,
+    index: i64,
+    recordings: &[StampedRecording],
+    next: &Stamp,
+) -> Following {
+    let mut following = Following::default();
+    let after = recordings.iter().skip(1).map(|it| &it.stamp);
+    for (recording, next) in recordings.iter().zip(after.chain([next])) {
+        let index = index + following.samples;
+        match take_if_following(clock, index, recording, next) {
+            Ok(Some(point)) => following.points.push(point),
+            _ => break,
+        }
+        following.samples += recording.samples;
+    }
+    following
+}
+
+fn take_if_following(
+    clock: &mut Clock,
+    index: i64,
+    recording: &StampedRecording,
+    next: &Stamp,
+) -> Result<Option<Point>, TimeError> {
+    let StampedRecording {
+        samples,
+        stamp,
+        is_early,
+    } = recording;
+    let count = samples.unsigned_abs();
+    let placement = clock.place(stamp, count, Some(next))?;
+    if placement != Placement::Contiguous
+        || *is_early && matches!(clock.place(stamp, count, None)?, Placement::Backward { .. })
+    {
+        return Ok(None);
+    }
+    clock.accept(index, stamp, count, &placement).map(Some)
+}
