@@ -59,6 +59,25 @@ fn generated(nth: i64, range: Range<i64>, segment: i64, made: &Arc<AtomicU64>) -
     Plan::scan(recording)
 }
 
+/// The same, made by code that must stay in the thread that runs the plan.
+fn generated_here(nth: i64, range: Range<i64>, segment: i64) -> Plan {
+    let rate = Rate::new(2000, 1).unwrap();
+    let stream = Stream::new(format!("made/{nth}"), TimebaseId(0), rate).intern();
+    let caller = std::thread::current().id();
+    let recording = GeneratedRecording::new(DType::I16, stream, move || {
+        let (mut next, end) = (range.start, range.end);
+        Ok(Box::new(move || {
+            assert_eq!(std::thread::current().id(), caller);
+            let stop = end.min(next + segment);
+            let samples: Vec<i16> = (next..stop).map(|at| channels::value(nth, at)).collect();
+            let made = (!samples.is_empty()).then(|| SigSeg::from_slice(&samples, next, stream));
+            next = stop;
+            Ok(made.transpose()?)
+        }))
+    });
+    Plan::scan(recording.in_interpreter())
+}
+
 fn stages(report: &Report) -> &[StageReport] {
     &report.stages
 }
@@ -83,6 +102,7 @@ fn random_plans_give_the_same_bits_in_stages() {
         |((first, second, behind), (one, other, how, wanted), (len, segment, workers, which))| {
             let made = Arc::default();
             let source = |nth: i64, stored: bool| match stored {
+                _ if how == 5 && nth == 0 => generated_here(nth, 0..len, segment),
                 true => Plan::scan_part(channel(nth, &[3..3 + len], segment), None, 64),
                 false => generated(nth, 0..len, segment, &made),
             };
@@ -191,6 +211,43 @@ fn filters_in_a_row_are_stages_and_the_report_adds_up() {
         busy <= 2 * report.elapsed + Duration::from_millis(50),
         "{report}"
     );
+}
+
+#[test]
+fn code_that_makes_samples_stays_in_the_callers_thread_and_the_rest_does_not() {
+    let of = |count| {
+        let plan = filters(generated_here(0, 0..400_000, 1000), count);
+        plan.rewindow(256).unwrap().power().unwrap()
+    };
+    for count in 1..4 {
+        let plan = of(count);
+        let (one, _) = run_all(std::slice::from_ref(&plan), 1).unwrap();
+        let (got, report) = run_all(std::slice::from_ref(&plan), 2).unwrap();
+        assert_eq!(got, one);
+        let text = plan.explain();
+        assert!(
+            text.contains("stage 0: scan, in the caller's thread"),
+            "{text}"
+        );
+        assert_eq!(stages(&report).len(), count + 2, "{text}");
+        assert!(
+            stages(&report)
+                .iter()
+                .all(|stage| stage.time.busy > Duration::ZERO)
+        );
+    }
+    // Its error, and that of what follows, is that of one thread.
+    let failing = GeneratedRecording::new(
+        DType::I16,
+        Stream::new("failing", TimebaseId(0), Rate::new(2000, 1).unwrap()).intern(),
+        || Ok(Box::new(|| panic!("no more of this"))),
+    );
+    let plan = filters(Plan::scan(failing.in_interpreter()), 2);
+    let errors = [1, 2].map(|workers| {
+        let ran = run_all(std::slice::from_ref(&plan), workers);
+        ran.unwrap_err().to_string()
+    });
+    assert_eq!(errors[0], errors[1]);
 }
 
 #[test]

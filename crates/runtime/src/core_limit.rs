@@ -163,6 +163,16 @@ impl CoreUser {
         done
     }
 
+    /// Runs work of another user with the core that this thread holds, and counts it as that one's.
+    pub fn lend<T>(&self, other: &Self, work: impl FnOnce() -> T) -> T {
+        let begun = Instant::now();
+        let done = work();
+        let spent = begun.elapsed();
+        other.add(BUSY, spent);
+        self.add(INPUT, spent);
+        done
+    }
+
     /// Stops while another thread has [`pause`](Self::pause)d this one. `release_memory` runs before.
     pub fn checkpoint(&self, release_memory: impl FnOnce()) {
         if self.limit.lock().paused {

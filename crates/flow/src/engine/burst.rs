@@ -196,6 +196,10 @@ impl PlanExecutor {
     /// Sleeps until a source has items, after operators have emitted what they batch.
     pub(super) fn wait_for_sources(&mut self, options: &RunOptions<'_>) -> Result<(), OpError> {
         self.context.check_interrupt()?;
+        if options.meanwhile.is_some_and(|work| (work.0)()) {
+            self.source_order.retry_idle();
+            return Ok(());
+        }
         // Where the order of sources matters, blocks must not depend on the speed of workers.
         if !(self.source_order.waits() && self.source_order.any_awaited()) {
             self.flush(false)?;

@@ -15,6 +15,15 @@ pub const DEFAULT_MEMORY: u64 = 1 << 30;
 /// Default of [`RunOptions::task`]: milliseconds of work.
 pub const DEFAULT_TASK: u64 = 4 << 20;
 
+/// Work for a thread that has nothing else to do.
+pub(crate) struct Meanwhile<'a>(pub(crate) Box<dyn Fn() -> bool + Sync + 'a>);
+
+impl std::fmt::Debug for Meanwhile<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Meanwhile").finish_non_exhaustive()
+    }
+}
+
 /// How a plan is executed. Bindings read plain values by name from JSON and set the references themselves.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -65,6 +74,9 @@ pub struct RunOptions<'a> {
     /// The core that the thread holds, if threads share them; given back while it waits for a source.
     #[serde(skip)]
     pub(crate) core: Option<&'a CoreUser>,
+    /// Called instead of waiting for a source; false if there is nothing to do meanwhile.
+    #[serde(skip)]
+    pub(crate) meanwhile: Option<&'a Meanwhile<'a>>,
 }
 
 impl RunOptions<'_> {
@@ -94,6 +106,7 @@ impl Default for RunOptions<'_> {
             shared: None,
             shared_memory: None,
             core: None,
+            meanwhile: None,
         }
     }
 }

@@ -24,9 +24,7 @@ impl PlanExecutor {
         if let Some(progress) = options.progress {
             progress.set_total(self.total());
         }
-        for source in &mut self.source_order.sources {
-            source.source.set_waker(&std::thread::current());
-        }
+        self.set_wakers();
         while !self.source_order.all_ended() {
             self.step(options)?;
             after_burst(self);
@@ -35,6 +33,22 @@ impl PlanExecutor {
             Some(error) => Err(error),
             None => Ok(self.report(begun.elapsed())),
         }
+    }
+
+    /// This thread is woken when a live source has something.
+    pub(crate) fn set_wakers(&mut self) {
+        for source in &mut self.source_order.sources {
+            source.source.set_waker(&std::thread::current());
+        }
+    }
+
+    /// One burst; false if all sources have ended.
+    pub(crate) fn run_burst(&mut self, options: &RunOptions<'_>) -> Result<bool, RunError> {
+        if self.source_order.all_ended() {
+            return self.starvation_error().map_or(Ok(false), Err);
+        }
+        self.step(options)?;
+        Ok(true)
     }
 
     /// One task of a worker: until all sources are idle or have ended.

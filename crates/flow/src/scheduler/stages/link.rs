@@ -40,12 +40,16 @@ struct State<E> {
     batches: VecDeque<Batch<E>>,
     bytes: u64,
     waker: Option<Waker>,
+    /// For a writer that does other work meanwhile: what wakes it when there is room.
+    writer_waker: Option<Waker>,
     /// The reader wants no more.
     closed: bool,
     /// Nothing follows.
     ended: bool,
     /// Everything is accepted.
     unbounded: bool,
+    /// The writer does not exceed the bound by more than one batch.
+    trusts_writer: bool,
 }
 
 pub(crate) struct Link<E> {
@@ -61,9 +65,11 @@ impl<E> Link<E> {
                 batches: VecDeque::new(),
                 bytes: 0,
                 waker: None,
+                writer_waker: None,
                 closed: false,
                 ended: false,
                 unbounded: false,
+                trusts_writer: false,
             }),
             room: Condvar::new(),
             capacity,
@@ -87,7 +93,7 @@ impl<E> Link<E> {
         if state.closed {
             return Err(Refused::Closed);
         }
-        if self.is_full(&state, batch.bytes) {
+        if !state.trusts_writer && self.is_full(&state, batch.bytes) {
             return Err(Refused::Full(batch));
         }
         state.bytes += batch.bytes;
@@ -99,6 +105,12 @@ impl<E> Link<E> {
             wake();
         }
         Ok(())
+    }
+
+    /// Whether it accepts a batch of one byte, if a batch may also exceed the capacity.
+    pub(crate) fn has_room(&self) -> bool {
+        let state = self.lock();
+        state.closed || !self.is_full(&state, 1)
     }
 
     /// Blocks the writer until `bytes` more have room, or the link is closed.
@@ -131,8 +143,12 @@ impl<E> Link<E> {
             };
         };
         state.bytes -= batch.bytes;
+        let waker = state.writer_waker.clone();
         drop(state);
         self.room.notify_all();
+        if let Some(wake) = waker {
+            wake();
+        }
         Received::Batch(batch)
     }
 
@@ -150,6 +166,12 @@ impl<E> Link<E> {
         drop(state);
         drop(dropped);
         self.room.notify_all();
+    }
+
+    /// Every batch is accepted: the writer asks [`has_room`](Self::has_room) before it makes one, and is woken.
+    pub(crate) fn trust_writer(&self, waker: Waker) {
+        let mut state = self.lock();
+        (state.trusts_writer, state.writer_waker) = (true, Some(waker));
     }
 
     /// Accepts everything from now on.

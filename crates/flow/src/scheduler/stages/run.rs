@@ -1,18 +1,19 @@
 //! Executes a plan in stages: a thread for each but the last, which the caller's thread executes.
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::sync::{Arc, PoisonError};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 use isochrony_runtime::{CoreLimit, CoreUser, Interrupt, Progress};
 
-use super::link_writer::{StageFailure, StageLink, lock};
+use super::link_writer::{SharedWriter, StageFailure, StageLink, lock};
 use super::stage_graph::{StageGraph, links};
 use super::stage_plan::StagePlan;
 use crate::engine::budget::{ExecutionMemory, MemoryHandle, MemoryReclaimer};
 use crate::engine::report::{OperatorReport, Report, StageReport};
 use crate::engine::time_axis::ErrorRank;
-use crate::engine::{PlanExecutor, RunOptions, is_operator_error, panic_error};
+use crate::engine::{Meanwhile, PlanExecutor, RunOptions, is_operator_error, panic_error};
 use crate::plan::graph::Graph;
 use crate::scheduler::parallel::{ParallelExecution, no_thread};
 use crate::scheduler::task_contract::placements;
@@ -76,22 +77,10 @@ impl StageThread {
         let ran = catch_unwind(AssertUnwindSafe(|| {
             core.inside(|| {
                 let ran = executor.run_with(&options, |executor| {
-                    for writer in writers {
-                        let mut writer = lock(writer);
-                        writer.send();
-                        let closed = (0..).zip(&writer.nodes);
-                        let closed = closed.filter(|&(port, _)| writer.link.is_closed(port));
-                        executor.end_nodes(closed.map(|(_, &node)| node));
-                    }
+                    send_all(writers, executor);
                     core.checkpoint(|| executor.release_memory());
                 });
-                let failure = match &ran {
-                    Err(error) => stage_failure(plan, self.number, error),
-                    Ok(_) => None,
-                };
-                for writer in writers {
-                    lock(writer).end(failure.clone());
-                }
+                end_all(writers, plan, self.number, ran.as_ref().err());
                 ran
             })
         }));
@@ -127,6 +116,114 @@ impl StageThread {
             range: None,
             time: None,
             error: panic_error(panic),
+        }
+    }
+}
+
+/// Sends what a burst gave, and ends what nobody reads any more.
+fn send_all(writers: &[SharedWriter], executor: &mut PlanExecutor) {
+    for writer in writers {
+        let mut writer = lock(writer);
+        writer.send();
+        let nodes = (0..).zip(&writer.nodes);
+        let closed = nodes.filter(|&(port, _)| writer.link.is_closed(port));
+        executor.end_nodes(closed.map(|(_, &node)| node));
+    }
+}
+
+/// Ends the links of a stage that has ended, with an error or without.
+fn end_all(writers: &[SharedWriter], plan: &Graph, stage: usize, error: Option<&RunError>) {
+    let failure = error.and_then(|error| stage_failure(plan, stage, error));
+    for writer in writers {
+        lock(writer).end(failure.clone());
+    }
+}
+
+/// The stage of sources that call Python: the caller's thread executes a burst of it when it would have to wait.
+struct CallerSources<'a> {
+    stage: Mutex<StageThread>,
+    error: Mutex<Option<RunError>>,
+    has_ended: AtomicBool,
+    core: Arc<CoreUser>,
+    plan: &'a Graph,
+    options: RunOptions<'a>,
+}
+
+impl<'a> CallerSources<'a> {
+    fn new(
+        mut stage: StageThread,
+        core: &Arc<CoreUser>,
+        plan: &'a Graph,
+        options: &RunOptions<'a>,
+    ) -> Self {
+        let caller = std::thread::current();
+        for writer in &stage.graph.writers {
+            let caller = caller.clone();
+            let link = &lock(writer).link.link;
+            link.trust_writer(Arc::new(move || caller.unpark()));
+        }
+        stage.executor.set_wakers();
+        Self {
+            stage: Mutex::new(stage),
+            error: Mutex::new(None),
+            has_ended: AtomicBool::new(false),
+            core: Arc::clone(core),
+            plan,
+            options: *options,
+        }
+    }
+
+    /// Executes a burst if there is room for what it gives; false if there is not, or nothing is left.
+    fn burst(&self) -> bool {
+        if self.has_ended.load(Ordering::Relaxed) {
+            return false;
+        }
+        let mut stage = self.stage.lock().unwrap_or_else(PoisonError::into_inner);
+        let writers = &stage.graph.writers;
+        if !writers
+            .iter()
+            .all(|writer| lock(writer).link.link.has_room())
+        {
+            return false;
+        }
+        let own = Arc::clone(&stage.core);
+        self.core.lend(&own, || self.run(&mut stage));
+        true
+    }
+
+    fn run(&self, stage: &mut StageThread) {
+        let StageThread {
+            executor,
+            graph,
+            memory,
+            delivered,
+            number,
+            ..
+        } = stage;
+        let options = RunOptions {
+            shared_memory: Some(memory),
+            progress: Some(delivered),
+            ..self.options
+        };
+        let ran = executor.run_burst(&options);
+        send_all(&graph.writers, executor);
+        if !matches!(ran, Ok(true)) {
+            self.has_ended.store(true, Ordering::Relaxed);
+            end_all(&graph.writers, self.plan, *number, ran.as_ref().err());
+        }
+        *self.error.lock().unwrap_or_else(PoisonError::into_inner) = ran.err();
+    }
+
+    fn into_result(self, begun: Instant) -> StageResult {
+        let stage = self.stage.into_inner();
+        let stage = stage.unwrap_or_else(PoisonError::into_inner);
+        let error = self.error.into_inner();
+        StageResult {
+            report: stage.executor.report(begun.elapsed()),
+            error: error.unwrap_or_else(PoisonError::into_inner),
+            executor: stage.executor,
+            graph: stage.graph,
+            core: stage.core,
         }
     }
 }
@@ -206,11 +303,27 @@ pub(crate) fn run(
             memory: handle,
         });
     }
-    let mut results: Vec<StageResult> = Vec::with_capacity(threads.len());
+    let own = threads.pop();
+    let sources = stages.caller_sources.map(|at| {
+        let core = own.as_ref().map_or_else(
+            || Arc::clone(&threads[at].core),
+            |own| Arc::clone(&own.core),
+        );
+        let stage = threads.remove(at);
+        CallerSources::new(
+            stage,
+            &core,
+            plan,
+            &RunOptions {
+                interrupt: options.interrupt,
+                ..theirs
+            },
+        )
+    });
+    let mut results: Vec<StageResult> = Vec::with_capacity(last + 1);
     let mut ran = None;
     std::thread::scope(|scope| {
-        let mut started = Vec::with_capacity(last);
-        let own = threads.pop();
+        let (count, mut started) = (threads.len(), Vec::with_capacity(last));
         for stage in threads {
             let thread =
                 std::thread::Builder::new().name(format!("isochrony-stage-{}", stage.number));
@@ -220,8 +333,15 @@ pub(crate) fn run(
                 Err(_) => break,
             }
         }
-        ran = match own.filter(|_| started.len() == last) {
-            Some(own) => Some(catch_unwind(AssertUnwindSafe(|| own.run(plan, options)))),
+        let meanwhile = Meanwhile(Box::new(|| {
+            sources.as_ref().is_some_and(CallerSources::burst)
+        }));
+        let options = RunOptions {
+            meanwhile: Some(&meanwhile),
+            ..*options
+        };
+        ran = match own.filter(|_| started.len() == count) {
+            Some(own) => Some(catch_unwind(AssertUnwindSafe(|| own.run(plan, &options)))),
             None => None,
         };
         // Threads check it between operator calls, and when they wake.
@@ -238,6 +358,9 @@ pub(crate) fn run(
         None => return Err(no_thread()),
     };
     results.push(own);
+    if let (Some(at), Some(sources)) = (stages.caller_sources, sources) {
+        results.insert(at, sources.into_result(begun));
+    }
     let mut report = merged_report(plan, stages, &results);
     let Some(own) = results.pop() else {
         return Err(no_thread());

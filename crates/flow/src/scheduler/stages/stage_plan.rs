@@ -19,7 +19,7 @@ const LINK_BYTES: u64 = 1 << 20;
 const LINK_MEMORY_FRACTION: u64 = 16;
 /// Stages for each worker, and in all, about: enough that one of unequal stages has work for a free core.
 const STAGES_PER_WORKER: usize = 4;
-const MAX_STAGES: usize = 64;
+const MAX_STAGES: usize = 63;
 
 /// How a plan is cut into stages.
 #[derive(Debug, PartialEq, Eq)]
@@ -30,7 +30,12 @@ pub(crate) struct StagePlan {
     pub(super) stage_of: Vec<usize>,
     /// Stages without inputs that each stage depends on, as bits.
     roots: Vec<u64>,
+    /// The stage of sources that call Python, which the caller's thread executes while it has no other work.
+    pub(super) caller_sources: Option<usize>,
 }
+
+/// The bit of the stage of sources that call Python.
+const CALLER_ROOT: u64 = 1 << 63;
 
 /// The stage of the caller's thread while stages are found.
 const CALLER: usize = usize::MAX;
@@ -45,6 +50,8 @@ struct GrowingStage {
     inputs: BTreeSet<usize>,
     /// Its bit if it has sources, else 0.
     root: u64,
+    /// A source of it calls Python.
+    in_caller: bool,
 }
 
 struct StageBuilder<'a> {
@@ -54,6 +61,8 @@ struct StageBuilder<'a> {
     /// Stages with sources; further sources join them in turn.
     source_stages: Vec<usize>,
     sources: usize,
+    /// The stage of sources that call Python.
+    caller_sources: Option<usize>,
     max_stages: usize,
     /// Operators that compute much in one stage, at most.
     share: usize,
@@ -91,6 +100,7 @@ impl StagePlan {
             stages: Vec::new(),
             source_stages: Vec::new(),
             sources: 0,
+            caller_sources: None,
             max_stages,
             share: heavy.count().div_ceil(max_stages).max(1),
             stage_of: Vec::with_capacity(graph.nodes.len()),
@@ -133,7 +143,7 @@ impl StagePlan {
         let lines = stages.map(|(at, stage)| {
             let names = stage.iter().map(|&node| graph.nodes[node].op.name());
             let names = super::super::explain::joined(names);
-            let place = match at == last {
+            let place = match at == last || Some(at) == self.caller_sources {
                 true => ", in the caller's thread",
                 false => "",
             };
@@ -171,6 +181,7 @@ impl StageBuilder<'_> {
             heavy,
             inputs,
             root: 0,
+            in_caller: false,
         });
         number
     }
@@ -180,7 +191,7 @@ impl StageBuilder<'_> {
         let mut inputs = own.inputs.iter();
         self.is_output[node]
             || matches!(own.op, Op::Factory(_))
-            || own.properties.needs == Resource::Interpreter
+            || own.properties.needs == Resource::Interpreter && !own.inputs.is_empty()
             || inputs.any(|&(from, _)| self.stage_of[from] == CALLER)
     }
 
@@ -230,7 +241,7 @@ impl StageBuilder<'_> {
             self.feeds.push(stages);
             return;
         } else if inputs.is_empty() {
-            self.place_source(heavy)
+            self.place_source(node, heavy)
         } else {
             let first = stages.first().copied().unwrap_or(0);
             let joins = match stages.len() {
@@ -251,7 +262,18 @@ impl StageBuilder<'_> {
         self.feeds.push(BTreeSet::new());
     }
 
-    fn place_source(&mut self, heavy: usize) -> usize {
+    fn place_source(&mut self, node: usize, heavy: usize) -> usize {
+        if self.graph.nodes[node].properties.needs == Resource::Interpreter {
+            let stage = match self.caller_sources {
+                Some(stage) => self.stage(stage),
+                None => self.new_stage(0, BTreeSet::new()),
+            };
+            self.caller_sources = Some(stage);
+            let own = &mut self.stages[stage];
+            own.heavy += heavy;
+            (own.root, own.in_caller) = (own.root | CALLER_ROOT, true);
+            return stage;
+        }
         let turn = self.sources % self.max_stages;
         self.sources += 1;
         let stage = match self.source_stages.get(turn) {
@@ -302,10 +324,12 @@ impl StageBuilder<'_> {
         for stage in all {
             let one = &mut self.stages[stage];
             one.merged_into = first;
-            let (heavy, root, inputs) = (one.heavy, one.root, std::mem::take(&mut one.inputs));
+            let (heavy, root, in_caller) = (one.heavy, one.root, one.in_caller);
+            let inputs = std::mem::take(&mut one.inputs);
             let into = &mut self.stages[first];
             into.heavy += heavy;
             into.root |= root;
+            into.in_caller |= in_caller;
             into.inputs.extend(inputs);
         }
         let inputs = std::mem::take(&mut self.stages[first].inputs);
@@ -329,9 +353,13 @@ impl StageBuilder<'_> {
                 [&reader] => Some(reader),
                 _ => None,
             };
-            let light = readers
-                .keys()
-                .find(|&stage| self.stages[*stage].heavy == 0 && only(stage).is_some());
+            let light = readers.keys().find(|&stage| {
+                let own = &self.stages[*stage];
+                let reader = only(stage);
+                // Passing samples within one thread gains nothing.
+                own.heavy == 0 && !own.in_caller && reader.is_some()
+                    || own.in_caller && reader == Some(CALLER)
+            });
             let mut before_callers = readers
                 .iter()
                 .filter(|(_, readers)| readers.contains(&CALLER));
@@ -384,10 +412,14 @@ impl StageBuilder<'_> {
             CALLER => u64::MAX,
             stage => self.roots(&BTreeSet::from([stage])),
         });
+        let mut numbered = order.iter().enumerate();
+        let caller_sources =
+            numbered.find(|&(_, &stage)| stage != CALLER && self.stages[stage].in_caller);
         Ok(StagePlan {
             stages,
             roots: roots.collect(),
             stage_of,
+            caller_sources: caller_sources.map(|(at, _)| at),
         })
     }
 
