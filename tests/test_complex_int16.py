@@ -92,8 +92,43 @@ def test_complex_numbers_are_cast_on_request_and_refused_if_they_do_not_fit(stor
     signal.append(np.array([[0.6, -7.0]]), cast=True)
     assert signal[:].values().tolist() == [1 - 3j, -3j, 1 + 2j, 3 + 4j, 1 - 7j]
     for wrong in ([[1, 70_000]], np.array([[1, 2]], "i4"), np.array([[0.5, 1.0]])):
-        with pytest.raises(StoreTypeError, match="complex int16 samples, got parts of"):
+        with pytest.raises(StoreTypeError, match="complex int16 samples, got parts of") as caught:
             signal.append(wrong)
+        # It wraps 70 000, and lists have none.
+        assert "astype" not in str(caught.value)
+        assert "call append(samples, cast=True)" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("samples", "what"),
+    [
+        (np.array([1, 2, 3 + 40_000j]), "the imaginary part 40000.0 at position 2"),
+        (np.array([1, -40_000 + 1j, 3]), "the real part -40000.0 at position 1"),
+        ([[1, 2], [1, 70_000]], "the imaginary part 70000 at position 1"),
+        (np.r_[np.zeros(70_000), np.nan].astype("c16"), "the real part nan at position 70000"),
+    ],
+)
+def test_a_part_that_does_not_fit_is_named_by_its_sample(store: iso.Store, samples: object, what: str) -> None:
+    signal = store.create("cast", dtype="ci16", rate=1000)
+    with pytest.raises(
+        StoreValueError, match=f"{what} does not fit int16 .*; scale, clip or drop such values"
+    ) as caught:
+        signal.append(samples, cast=True)
+    assert "wider" not in str(caught.value)
+
+
+def test_nothing_can_be_appended(store: iso.Store) -> None:
+    signal = store.create("iq", dtype="ci16", rate=1000)
+    for nothing in ([], (), np.empty((0, 2), "i2")):
+        assert signal.append(nothing).samples == 0
+    with pytest.raises(StoreValueError, match=r"shape \(n, 2\)"):
+        signal.append(np.empty(0, "i2"))
+
+
+@pytest.mark.parametrize("name", ["ci8", "cs8", "sc8", "ci32", "complex32", "cf16_le"])
+def test_other_complex_types_are_refused_with_those_there_are(store: iso.Store, name: str) -> None:
+    with pytest.raises(TypeError, match=rf'dtype "{name}" is not supported; .*"ci16" \(complex_int16: .*"complex64"'):
+        store.create("iq", dtype=name, rate=1000)
 
 
 @pytest.mark.parametrize(("dtype", "order"), [("ci16", "<"), ("ci16_le", "<"), ("ci16_be", ">")])

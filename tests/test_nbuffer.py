@@ -260,3 +260,18 @@ def test_progress_log_and_trace() -> None:
 
     with pytest.raises(LookupError, match="enough"):
         iso.nbuffer(data, None, progress=stop)
+
+
+@pytest.mark.parametrize("buffer", [5, 100])
+def test_a_function_that_fails_is_named_with_a_remedy(buffer: int) -> None:
+    def refuse(record: memoryview) -> None:
+        if bytes(record) == b"22222":
+            raise ValueError("no twos")
+
+    with pytest.raises(
+        NBufferError,
+        match=r"^the given processor failed at bytes 10 to 15: ValueError: no twos; correct it, or the data there",
+    ) as caught:
+        iso.nbuffer(b"000001111122222", refuse, stride=5, buffer=buffer)
+    assert (caught.value.code, caught.value.offset) == ("nbuf_process", 10)
+    assert isinstance(caught.value.__cause__, ValueError)

@@ -99,6 +99,24 @@ def test_integers_of_64_bits_are_rounded_once(store: iso.Store, dtype: Any, fill
             np.testing.assert_array_equal(signal.values(fill, out=out, counts=counts), wanted)
 
 
+@pytest.mark.parametrize("dtype", [np.longdouble, np.clongdouble])
+def test_gaps_are_filled_with_64_bits(store: iso.Store, dtype: Any) -> None:
+    signal = store.create("x", dtype="i8", rate=100)
+    samples = [2**53 + 1, 2**62 + 1, -(2**63) + 1]
+    for sample in samples:
+        signal.append([5, sample])
+        signal.append_gap(samples=3)
+    signal.append([7])
+    signal.append([9], at=iso.Time("2030-01-01T00:00:00Z"))
+    wanted = [number for sample in samples for number in [5, *[sample] * 4]] + [7, 9]
+    read = signal.values("ffill", dtype=dtype)
+    assert [int(number.real) for number in read] == wanted
+    # Of a part that begins in a gap nobody knows what was before.
+    part = signal[3:7].values("ffill", dtype=dtype, counts=True)
+    assert np.isnan(part[:2]).all()
+    assert [int(number.real) for number in part[2:]] == [5, 2**62 + 1]
+
+
 def test_large_integers_stay_exact(store: iso.Store) -> None:
     signal = store.create("x", dtype="i8", rate=100)
     samples = np.array([2**62 + 1, -(2**60) - 3, 5])

@@ -36,9 +36,11 @@ def test_only_lossless_conversions(store: iso.Store) -> None:
     signal.append(np.arange(3, dtype="u1"))
     signal.append(range(3))
     for bad in (np.zeros(3), np.zeros(3, "i4"), [1.5], [70_000]):
-        with pytest.raises(TypeError, match="astype") as caught:
+        with pytest.raises(TypeError, match=r"append\(samples, cast=True\)") as caught:
             signal.append(bad)
         assert caught.value.code == "dtype_mismatch"
+        # It wraps what does not fit, and lists have none.
+        assert "astype" not in str(caught.value)
     with pytest.raises(iso.StoreError, match="1-D"):
         signal.append(np.zeros((2, 2), "i2"))
     with pytest.raises(iso.StoreError, match="masked"):

@@ -198,3 +198,11 @@ def test_a_descriptor_that_is_refused_stays_open(tmp_path: Path) -> None:
         os.fstat(descriptor)
     finally:
         os.close(descriptor)
+
+
+@pytest.mark.parametrize("wrap", ["yes", 1, None])
+def test_wrap_is_true_or_false(wrap: Any) -> None:
+    words = rf"wrap={wrap!r} is refused; give True or False"
+    for function in (lambda s: s.max() > 1, iso.py(lambda s: s.max(axis=1) > 1)):
+        refused(lambda function=function: windows().filter(function, wrap=wrap), OptionError, words)  # type: ignore[misc]
+        refused(lambda function=function: windows().map(function, wrap=wrap), OptionError, words)  # type: ignore[misc]

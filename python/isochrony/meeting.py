@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from .chain import Chain
 from .native_errors import OptionError, PlanError
-from .options import length
+from .options import flag, length
 
 if TYPE_CHECKING:
     from ._native import NativePlan
@@ -39,7 +39,7 @@ def takes_plans(step: str, function: Callable[..., Any], count: int) -> None:
 
 def alone(step: str, plan: Chain, others: tuple[Plan, ...], wrap: bool) -> NativePlan:
     """The plan by itself, or an error where a Python function would get what only an expression takes."""
-    if wrap:
+    if flag(f"{step} wrap", wrap):
         raise PlanError(f"{step}: wrap=True is for expressions; a Python function computes in the dtypes of its arrays")
     if others:
         raise PlanError(

@@ -104,6 +104,7 @@ class Plan(
         Raises:
             PlanError: it cannot be traced, gives one bool per sample, names a field that does not exist, or its types
                 do not fit; or the plans differ in what they carry.
+            OptionError: `wrap` is neither True nor False.
 
         >>> import numpy as np, isochrony as iso
         >>> windows = iso.scan(np.arange(12) % 5, rate=100).rewindow(4)
@@ -137,6 +138,7 @@ class Plan(
 
         Raises:
             PlanError: it cannot be traced, or its types do not fit; or the plans differ in what they carry.
+            OptionError: `wrap` is neither True nor False.
 
         >>> import numpy as np, isochrony as iso
         >>> x, y = iso.scan(np.arange(6), rate=100), iso.scan(np.arange(6)[::-1], rate=100)
@@ -166,7 +168,8 @@ class Plan(
     ) -> Self:
         if others and callable(function):
             takes_plans(step, function, 1 + len(others))
-        return type(self)(self._native.traced(step, parameter, function, [other._native for other in others], wrap))
+        wraps = flag(f"{step} wrap", wrap)
+        return type(self)(self._native.traced(step, parameter, function, [other._native for other in others], wraps))
 
     def each(self, function: Callable[[npt.NDArray[Any], int], object], *, counts: bool = False) -> Self:
         """Call a Python function with every block, and pass the block on: ``plan.each(print).run()``.

@@ -12,6 +12,9 @@ from .values import cast
 
 __all__ = ["as_samples", "as_stretches"]
 
+# `astype` is not advised: it wraps what does not fit.
+_CAST = "call append(samples, cast=True), which rounds them and refuses what does not fit"
+
 
 def as_samples(samples: Any, dtype: str, signal: str, is_cast: bool = False) -> npt.NDArray[Any]:
     """A 1-D array of exactly that dtype, converted only where that loses nothing, or where a cast is asked for.
@@ -45,10 +48,14 @@ def as_samples(samples: Any, dtype: str, signal: str, is_cast: bool = False) -> 
         return array.astype(wanted)
     if is_cast and array.dtype.kind in "biufc":
         return cast(array, wanted, f"samples for {signal!r}")
-    raise StoreTypeError(
-        f"signal {signal!r} holds {wanted} samples, got {array.dtype}, whose values may not fit; convert them first: "
-        f"samples.astype({wanted.name!r}), or append(samples, cast=True), which refuses what does not fit"
-    )
+    raise StoreTypeError(f"signal {signal!r} holds {wanted} samples, got {_got(samples, array)}; {_CAST}")
+
+
+def _got(samples: Any, array: npt.NDArray[Any]) -> str:
+    """What was given in place of samples of the signal's dtype."""
+    if isinstance(samples, np.ndarray):
+        return f"{array.dtype}, whose values may not fit"
+    return f"{array.dtype} numbers, not all of which it holds exactly"
 
 
 def _pairs(samples: Any, array: npt.NDArray[Any], signal: str, is_cast: bool) -> npt.NDArray[np.int16]:
@@ -58,11 +65,13 @@ def _pairs(samples: Any, array: npt.NDArray[Any], signal: str, is_cast: bool) ->
         if not is_cast:
             raise StoreTypeError(
                 f"signal {signal!r} holds complex int16 samples, got {array.dtype}, whose values may not fit; give "
-                "int16 of shape (n, 2), real and imaginary parts, or append(samples, cast=True), which refuses what "
-                "does not fit"
+                f"int16 of shape (n, 2), real and imaginary parts, or {_CAST}"
             )
         wide = np.ascontiguousarray(array, np.complex128)
-        return cast(wide.view(np.float64), np.dtype("i2"), f"parts of {what}")
+        return cast(wide.view(np.float64), np.dtype("i2"), what, is_pairs=True)
+    if array.shape == (0,) and not isinstance(samples, np.ndarray):
+        # A list without numbers has no dtype and no second dimension.
+        return np.empty(0, np.int16)
     if array.ndim != 2 or array.shape[1] != 2:
         raise StoreValueError(
             f"signal {signal!r} holds complex int16 samples: give an array of shape (n, 2), real and imaginary parts, "
@@ -72,11 +81,8 @@ def _pairs(samples: Any, array: npt.NDArray[Any], signal: str, is_cast: bool) ->
     if np.can_cast(array.dtype, wanted, "safe") or _list_fits(samples, array, wanted):
         return np.ascontiguousarray(array, wanted).reshape(-1)
     if is_cast and array.dtype.kind in "biuf":
-        return cast(array.reshape(-1), wanted, f"parts of {what}")
-    raise StoreTypeError(
-        f"signal {signal!r} holds complex int16 samples, got parts of {array.dtype}, which may not fit; convert them "
-        "first: samples.astype('int16'), or append(samples, cast=True), which refuses what does not fit"
-    )
+        return cast(array.reshape(-1), wanted, what, is_pairs=True)
+    raise StoreTypeError(f"signal {signal!r} holds complex int16 samples, got parts of {_got(samples, array)}; {_CAST}")
 
 
 def as_stretches(rows: npt.NDArray[Any]) -> npt.NDArray[np.int64]:

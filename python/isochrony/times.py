@@ -286,7 +286,9 @@ def rate(value: object) -> tuple[int, int]:
         TimeError: not a positive number, or parts beyond 64 bits.
     """
     exact = _pair(value)
-    if exact is None or exact <= 0 or max(exact.numerator, exact.denominator) >= 2**64:
+    # Two negative numbers have a positive quotient.
+    is_negative = isinstance(value, tuple) and any((_number(part) or 0) <= 0 for part in value)
+    if exact is None or exact <= 0 or is_negative or max(exact.numerator, exact.denominator) >= 2**64:
         raise TimeError(
             f"rate {value!r} is refused; give samples per second above zero as a number, a Fraction, "
             'text such as "44100000/1001" or a pair of whole numbers'

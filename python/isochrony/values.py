@@ -81,6 +81,10 @@ def read_values(
         # float64, by way of which they came, has fewer digits than these integers.
         whole, mask = _empty(len(source), held), source.mask()
         source._read(whole, "value", np.zeros(1, held), True)
+        if how == "ffill":
+            # What is filled has the sample before it, which is of the same run; all else is NaN.
+            before = np.maximum.accumulate(np.where(mask, np.arange(len(mask)), 0))
+            whole, mask = whole[before], mask | ~np.isnan(array)
         array[mask] = whole[mask]
     return array
 
@@ -228,7 +232,9 @@ def _of_numpy(given: Array) -> Array:
         return given
 
 
-def cast(array: Array, dtype: np.dtype[Any], what: str, *, out: Array | None = None, first: int = 0) -> Array:
+def cast(
+    array: Array, dtype: np.dtype[Any], what: str, *, out: Array | None = None, first: int = 0, is_pairs: bool = False
+) -> Array:
     """Numbers as another dtype: rounded to the nearest, ties to even, or refused.
 
     A float type is given the nearest value that it has. An integer type is given the nearest whole number; NaN,
@@ -241,6 +247,7 @@ def cast(array: Array, dtype: np.dtype[Any], what: str, *, out: Array | None = N
         what: of what they are values, for the error.
         out: array of that dtype and length to write to.
         first: position of the first one, for the error.
+        is_pairs: the numbers are real and imaginary parts in turn; positions in errors count pairs.
 
     Returns:
         `out`, or a new array.
@@ -256,8 +263,15 @@ def cast(array: Array, dtype: np.dtype[Any], what: str, *, out: Array | None = N
         if bad.any():
             at = int(np.argmax(bad))
             why, mend = _reason(part[at], dtype)
+            position = first + start + at
+            if is_pairs:
+                which, position = ("the imaginary part " if position % 2 else "the real part "), position // 2
+                # No wider dtype is stored as pairs.
+                mend = "scale, clip or drop such values first"
+            else:
+                which = ""
             raise StoreValueError(
-                f"{what}: {part[at]} at position {first + start + at} does not fit {dtype} ({why}); {mend}"
+                f"{what}: {which}{part[at]} at position {position} does not fit {dtype} ({why}); {mend}"
             )
         with np.errstate(all="ignore"):
             is_rounded = part.dtype.kind in "fc" and dtype.kind in "biu"

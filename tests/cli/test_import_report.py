@@ -29,7 +29,7 @@ def test_kept_and_refused_files_are_told_apart(
     said = capsys.readouterr().err
     (kept,) = [line for line in said.splitlines() if line.startswith("kept:")]
     assert "cut.csv: the rest is imported, but not: the last row" in kept
-    assert "--partial" in kept
+    assert "no line end" in kept
     (refused,) = [line for line in said.splitlines() if line.startswith("refused:")]
     assert "bad.csv: row 32: 'later' is not a time" in refused
     assert "1 refused; 1 kept with remarks" in said

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import random
 import select
 import signal
 import subprocess
@@ -153,3 +154,17 @@ def test_a_name_that_is_no_text_is_refused() -> None:
     done = subprocess.run([*ISOCHRONY, b"count:\xff"], input=b"abc", capture_output=True, timeout=120)
     assert done.returncode == 2
     assert b"give it as UTF-8 text" in done.stderr
+
+
+def test_help_says_which_orders_keep_that_of_the_input() -> None:
+    words = " ".join(pipe("--help")[0].decode().split())
+    assert "--memory SIZE upper limit on the memory used, such as 500MB" in words
+    assert "both, and output: that of the input" in words
+    # As it says: results do not depend on it, and with two of them the output has the order of the input.
+    data = random.Random(1).randbytes(3_000_000)
+    for order in ("none", "output", "execution", "both"):
+        out, said = pipe("--copy", "--order", order, "--buffer", "4kB", "--workers", "4", "md5", data=data)
+        assert said.split()[0] == hashlib.md5(data).hexdigest()
+        assert len(out) == len(data)
+        if order in ("output", "both"):
+            assert out == data

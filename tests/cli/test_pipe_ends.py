@@ -55,7 +55,7 @@ def test_a_failing_function_leaves_the_part_before_it_under_the_given_name(tmp_p
     out.write_bytes(b"what was there before" * 100)
     with pytest.raises(iso.NBufferError) as caught:
         iso.nbuffer(bytes(range(100)), bad, out, stride=1, buffer=10, ramp=False, workers=3, log=log.append)
-    assert str(caught.value).endswith(f"this one is bad{part(70, str(out))}")
+    assert str(caught.value).endswith(f"this one is bad; correct it, or the data there{part(70, str(out))}")
     assert out.read_bytes() == bytes(range(70))
     assert caught.value.report.complete is False
     assert log[-1] == f"error: {caught.value}"

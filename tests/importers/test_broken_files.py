@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import bz2
+import errno
 import gzip
 import io
 import lzma
@@ -11,6 +12,7 @@ import sys
 from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import obspy
@@ -125,6 +127,9 @@ def test_a_rate_in_the_metadata_that_cannot_be_stops_no_import(rate: str, tmp_pa
         ("a.csv.gz", gzip.compress(text()), "is compressed by gzip; unpack it"),
         ("a.csv.bz2", bz2.compress(text()), "is compressed by bzip2; unpack it"),
         ("a.csv.xz", lzma.compress(text()), "is compressed by xz; unpack it"),
+        ("a.csv", gzip.compress(text()), "is compressed by gzip; unpack it"),
+        ("a.txt", bz2.compress(text()), "is compressed by bzip2; unpack it"),
+        ("a.tsv", b"PK\x03\x04" + bytes(range(100, 200)), "is a ZIP archive"),
         ("a.xlsx", b"PK\x03\x04" + bytes(100), "is a ZIP archive, as .xlsx and .npz files are, too; unpack it"),
         ("a.csv", text().decode().encode("utf-16"), "is UTF-16 text; save it as UTF-8"),
         ("a.csv", b"time,v\n", "holds no rows; leave it out"),
@@ -148,3 +153,26 @@ def test_what_a_file_is_instead_is_said_briefly(tmp_path: Path, name: str, conte
     assert words in reason
     assert len(reason) < 300
     assert "Error" not in reason
+
+
+@pytest.mark.parametrize("partial", [False, True])
+@pytest.mark.parametrize("format_name", [None, "csv"])
+def test_a_file_that_cannot_be_opened_is_refused_alone(
+    format_name: str | None, partial: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in "ab":
+        (tmp_path / f"{name}.csv").write_bytes(text())
+    path_open = Path.open
+
+    def opened(path: Path, *given: Any, **options: Any) -> Any:
+        # Also for root, whom permissions do not stop.
+        if path.name == "b.csv":
+            raise PermissionError(errno.EACCES, "Permission denied", str(path))
+        return path_open(path, *given, **options)
+
+    monkeypatch.setattr(Path, "open", opened)
+    with pytest.warns(iso.PartialImportWarning, match="Permission denied"):
+        summary = iso.import_files(
+            tmp_path / "s.iso", [tmp_path / "a.csv", tmp_path / "b.csv"], format=format_name, partial=partial
+        )
+    assert [one["status"] for one in summary["results"]] == ["imported", "refused"]

@@ -113,10 +113,31 @@ def test_a_row_that_is_cut_waits_for_its_line_end(tmp_path: Path) -> None:
             ((_, reason),) = summary["problems"]
             assert "no line end" in reason
             assert summary["kept"] == [True]
-    # Whoever knows that it is whole says so.
-    path.write_bytes(whole[:-1])
-    assert imported(tmp_path / "other.iso", path, partial=True)["problems"] == []
-    assert iso.open(tmp_path / "other.iso")["a"].sample_count == 300
+
+
+def test_a_cut_row_waits_with_partial_too(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    text = "time,v\n" + "".join(f"2024-01-01T00:00:0{k},{k}\n" for k in range(5)) + "2024-01-01T00:00:05,1"
+    for _ in range(2):
+        path.write_text(text)
+        touch(path)
+        ((_, reason),) = imported(tmp_path / "s.iso", path, partial=True)["problems"]
+        assert "the last row, from byte 117 on, which has no line end" in reason
+        assert "add it if the file is complete" in reason
+    path.write_text(text + "7\n2024-01-01T00:00:06,9\n")
+    assert imported(tmp_path / "s.iso", path, partial=True)["problems"] == []
+    assert stored(tmp_path / "s.iso", "a").tolist() == [0, 1, 2, 3, 4, 17, 9]
+    signal = iso.open(tmp_path / "s.iso")["a"]
+    assert [signal.time_of(k) - iso.Time("2024-01-01T00:00:00Z") for k in range(7)] == list(range(7))
+    assert len(signal.runs()) == 1
+
+
+@pytest.mark.parametrize("text", ["1", "time,v", "v\n1", "time,v\n2024-01-01,1"])
+def test_a_table_of_a_cut_row_only(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text(text)
+    ((_, reason),) = imported(tmp_path / "s.iso", path, rate=1)["problems"]
+    assert "no line end" in reason
 
 
 def test_a_gap_in_a_table_that_grows_is_stored_once(tmp_path: Path) -> None:

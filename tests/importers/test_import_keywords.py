@@ -71,6 +71,41 @@ def test_what_is_no_time_above_zero_is_refused(value: Any) -> None:
         checked({"gap_slip": value})
 
 
+@pytest.mark.parametrize("value", ["1e-999999999s", "1e999999999h", "9" * 200 + "ms"])
+@pytest.mark.parametrize("name", ["gap_slip", "max_gap"])
+def test_a_time_of_too_many_digits_is_refused_at_once(name: str, value: str) -> None:
+    with pytest.raises(iso.OptionError, match=rf"^{name} .* is not a duration above 0") as caught:
+        checked({name: value})
+    assert len(str(caught.value)) < 200
+
+
+@pytest.mark.parametrize("value", [1e30, "1e30s", "99999999d", 9.3e9, timedelta(days=200_000)])
+@pytest.mark.parametrize("name", ["gap_slip", "max_gap"])
+def test_a_time_beyond_all_durations_is_refused_by_its_name(name: str, value: Any) -> None:
+    with pytest.raises(iso.OptionError, match=rf"^{name} .* is longer than 292 years") as caught:
+        checked({name: value})
+    assert repr(value) in str(caught.value)
+    assert checked({name: 9e9})[name] == 9e9
+
+
+@pytest.mark.parametrize("given", ["1500", " 1500-02", "1500-02-01"])
+def test_a_start_is_shown_as_it_was_given(given: str) -> None:
+    with pytest.raises(
+        iso.UsageError, match=rf"^start: '{given}' is not a time \(it is not between .*; give one that is$"
+    ):
+        checked({"start": given})
+
+
+@pytest.mark.parametrize("pair", [(-1, -1), (-1, 1), (1, -1), (0, 1), (0, -1), (1, 0)])
+def test_a_pair_with_a_number_that_is_not_above_zero_is_no_rate(store: iso.Store, pair: tuple[int, int]) -> None:
+    for refuse in (lambda: checked({"rate": pair}), lambda: store.create("x", dtype="i2", rate=pair)):
+        with pytest.raises(iso.TimeError, match=r"rate \(.*\) is refused"):
+            refuse()
+    assert (
+        checked({"rate": (3, 2)})["rate"] == store.create("x", dtype="i2", rate=(3, 2)).rate.fraction == Fraction(3, 2)
+    )
+
+
 def test_a_gap_is_found_by_a_slip_that_is_given_as_text(tmp_path: Path) -> None:
     moments = pd.date_range("2024-05-01", periods=200, freq="10ms")
     moments = moments[:100].append(moments[100:] + pd.Timedelta("8ms"))

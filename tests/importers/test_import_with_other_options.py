@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -122,20 +123,62 @@ def test_signals_of_other_files_are_not_compared(table: Path) -> None:
     assert again(table, columns="p", zone="Europe/Berlin") == []
 
 
-def test_the_last_row_comes_when_it_is_asked_for(table: Path) -> None:
-    table.write_text(table.read_text()[:-1])
+def test_the_last_row_comes_once_it_has_a_line_end(table: Path) -> None:
+    whole = table.read_text()
+    table.write_text(whole[:-1])
     with pytest.warns(iso.PartialImportWarning, match="the last row"):
         iso.import_files(table.parent / "s.iso", table)
-    assert iso.open(table.parent / "s.iso")["a/p"].sample_count == 29
-    for _ in range(2):
-        summary = iso.import_files(table.parent / "s.iso", table, partial=True)
-        assert summary.is_clean, summary
-        assert iso.open(table.parent / "s.iso")["a/p"].sample_count == 30
+    for partial in (False, True):
+        assert again(table, partial=partial) == []
+        assert iso.open(table.parent / "s.iso")["a/p"].sample_count == 29
+    table.write_text(whole)
+    assert iso.import_files(table.parent / "s.iso", table).is_clean
     np.testing.assert_array_equal(iso.open(table.parent / "s.iso")["a/q"][:].values(), np.arange(30) ** 2)
-    # A file that has its last line end is not read again.
-    table.write_text(table.read_text() + "\n")
-    iso.import_files(table.parent / "s.iso", table)
     assert again(table, partial=True) == []
+
+
+@pytest.mark.parametrize("end", ["", "\n"])
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ({"columns": "p", "zone": "Europe/Berlin"}, {"columns": "p", "zone": "UTC"}),
+        ({"columns": "p"}, {"columns": "q"}),
+        ({"columns": "p", "unit": "V"}, {"columns": "p", "unit": "A"}),
+    ],
+)
+def test_a_file_without_a_last_line_end_is_known_with_partial(
+    table: Path, end: str, first: dict[str, Any], second: dict[str, Any]
+) -> None:
+    table.write_text("time,p,q,r\n" + ROWS[:-1] + end)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", iso.PartialImportWarning)
+        iso.import_files(table.parent / "s.iso", table, partial=True, **first)
+    before = iso.open(table.parent / "s.iso")["a"].sample_count
+    assert before == (30 if end else 29)
+    assert again(table, partial=True, **first) == []
+    (remark,) = again(table, partial=True, **second)
+    assert "is stored already in signal 'a'" in remark
+    assert iso.open(table.parent / "s.iso")["a"].sample_count == before
+
+
+def test_raw_recordings(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = tmp_path / "raw"
+    folder.mkdir()
+    np.arange(5000, dtype="<i2").tofile(folder / "radio_1600000000.raw")
+    given = {"layout": "{station}_{epoch}.raw", "dtype": "<i2", "rate": 1000}
+    for options, told in (
+        ({}, []),
+        ({}, []),
+        ({"unit": "Pa"}, ["with no unit, and unit= does not change that"]),
+        ({"rate": 2000}, ["with 1000 Hz, and rate= does not change that"]),
+    ):
+        remarks = iso.import_files(tmp_path / "s.iso", folder, **given | options)["remarks"]
+        assert [path for path, _ in remarks] == [str(folder)] * len(told)
+        for part, (_, text) in zip(told, remarks, strict=True):
+            assert text.startswith(f"is stored already in signal 'radio', {part}")
+    line = ["import", str(folder), str(tmp_path / "s.iso"), "--layout", "{station}_{epoch}.raw", "--dtype", "<i2"]
+    assert main([*line, "--rate", "3000"]) == 0
+    assert "with 1000 Hz, and --rate does not change that" in capsys.readouterr().err
 
 
 def test_the_command_line_says_it_in_its_own_words(table: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -96,7 +96,14 @@ def test_numbers_with_points_far_below_ones_with_commas_are_refused_with_their_r
     moments = pd.date_range("2024-05-01", periods=9000, freq="1s").strftime("%d.%m.%Y %H:%M:%S")
     rows = [f"{moment};{k},25;{k},5" for k, moment in enumerate(moments)]
     assert len("\n".join(rows)) > 2 * SAMPLE_BYTES
-    for column, cell in (("p", "1.234"), ("p", "+1.234,5"), ("q", ".5"), ("q", " -1.234.567,8")):
+    for column, cell in (
+        ("p", "1.234"),
+        ("p", "+1.234,5"),
+        ("q", ".5"),
+        ("q", " -1.234.567,8"),
+        ("q", "\u00a01.5"),
+        ("p", "1.5e3"),
+    ):
         odd = list(rows)
         odd[8000] = f"{moments[8000]};{cell if column == 'p' else '1,5'};{cell if column == 'q' else '1,5'}"
         reason = refused(tmp_path, "Zeit;p;q\n" + "\n".join(odd) + "\n")
@@ -170,6 +177,17 @@ def test_a_local_time_that_comes_twice_is_refused(tmp_path: Path) -> None:
     text = "time,v\n" + "".join(f"2024-10-27 0{k}:00:00,{k}\n" for k in range(6))
     reason = refused(tmp_path, text, zone="Europe/Berlin")
     assert "row 4: '2024-10-27 02:00:00' is not a time (this local time occurs twice or not at all in Europe/" in reason
+    assert reason.endswith("; write it with its UTC offset, such as 2024-10-27T02:00:00+01:00")
+
+
+@pytest.mark.parametrize("cell", ["01.02.2024", "10.0.0.1", "1.5 ok", "ok 1.5", "1.2.3"])
+def test_a_column_of_texts_beside_decimal_commas(tmp_path: Path, cell: str) -> None:
+    text = "time;v;note\n" + "".join(f"2024-05-01T00:00:{k:02d}Z;{k},5;{cell}\n" for k in range(10))
+    reason = refused(tmp_path, text)
+    assert reason.startswith(f"column 'note' holds string, not numbers (row 2: {cell!r})")
+    assert reason.endswith("leave out this column by listing the others in columns=")
+    store, _ = imported(tmp_path, text, columns="v")
+    np.testing.assert_array_equal(store["a"][:].values(), np.arange(10) + 0.5)
 
 
 def test_times_without_a_zone_are_told_of_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -74,7 +74,7 @@ pub enum NbufError {
         why: io::Error,
     },
     /// The processor failed or panicked.
-    #[error("processing failed{}: {why}", place(*offset, *length, why))]
+    #[error("{}", failure(*offset, *length, why))]
     Process {
         /// Offset in the stream of the failed record, or of the block.
         offset: u64,
@@ -122,18 +122,21 @@ fn too_long(length: Option<u64>, buffer: usize) -> String {
 
 fn span(offset: u64, length: u64) -> String {
     if length == 0 {
-        return format!("at byte {offset}");
+        return format!("byte {offset}");
     }
     format!("bytes {offset} to {}", offset + length)
 }
 
-/// The range in the stream, unless the cause names it.
-fn place(offset: u64, length: u64, why: &Cause) -> String {
-    let why = why.downcast_ref::<BytesError>();
-    if why.is_some_and(|why| why.offset().is_some()) {
-        return String::new();
+/// That a processor failed, with the range in the stream unless the cause names it, and a remedy unless the cause has one.
+fn failure(offset: u64, length: u64, why: &Cause) -> String {
+    match why.downcast_ref::<BytesError>() {
+        Some(native) if native.offset().is_some() => format!("processing failed: {why}"),
+        Some(_) => format!("processing failed at {}: {why}", span(offset, length)),
+        None => format!(
+            "the given processor failed at {}: {why}; correct it, or the data there",
+            span(offset, length)
+        ),
     }
-    format!(" {}", span(offset, length))
 }
 
 fn unfinished_record(bytes: u64) -> String {
@@ -224,8 +227,7 @@ pub struct LocatedError {
 
 impl fmt::Display for LocatedError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let place = place(self.offset, self.length, &self.why);
-        write!(f, "{}: {}", place.trim_start(), self.why)
+        write!(f, "{}: {}", span(self.offset, self.length), self.why)
     }
 }
 
@@ -329,7 +331,10 @@ mod tests {
                     length: 5,
                     why: "bad".into(),
                 },
-                &["bytes 10 to 15", "bad"],
+                &[
+                    "the given processor failed at bytes 10 to 15: bad",
+                    "correct it",
+                ],
             ),
             (
                 NbufError::Process {
@@ -337,7 +342,7 @@ mod tests {
                     length: 0,
                     why: "bad".into(),
                 },
-                &["at byte 10: bad"],
+                &["the given processor failed at byte 10: bad"],
             ),
             (
                 // The cause names the offset.

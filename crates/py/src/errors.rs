@@ -104,7 +104,9 @@ impl From<SegmentError> for Error {
         let class = match error.code() {
             "out_of_range" => "SegmentIndexError",
             "out_of_memory" => "SegmentMemoryError",
-            "dtype_mismatch" | "unknown_dtype" | "unsupported_dtype" => "SegmentTypeError",
+            "dtype_mismatch" | "unknown_dtype" | "unsupported_dtype" | "unsupported_complex" => {
+                "SegmentTypeError"
+            }
             _ => "SegmentError",
         };
         PackageError::new(class, error.code(), error.to_string()).into()

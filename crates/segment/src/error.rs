@@ -24,6 +24,15 @@ pub enum SegmentError {
         /// The text as given.
         text: String,
     },
+    /// Complex numbers of a kind that is not stored.
+    #[error(
+        "dtype {text:?} is not supported; complex samples are stored as \"ci16\" (complex_int16: pairs of int16), \
+         \"complex64\" or \"complex128\": convert to one of these"
+    )]
+    UnsupportedComplex {
+        /// The text as given.
+        text: String,
+    },
     /// Samples of one type were asked for as another.
     #[error("samples are {got}, but {expected} was asked for; ask for {got} or convert first")]
     DTypeMismatch {
@@ -128,6 +137,7 @@ impl SegmentError {
         match self {
             Self::UnknownDType { .. } => "unknown_dtype",
             Self::UnsupportedDType { .. } => "unsupported_dtype",
+            Self::UnsupportedComplex { .. } => "unsupported_complex",
             Self::DTypeMismatch { .. } => "dtype_mismatch",
             Self::PartialSample { .. } => "partial_sample",
             Self::NotAdjacent { .. } => "not_adjacent",
@@ -157,6 +167,10 @@ mod tests {
                     text: "uint64".into(),
                 },
                 &["\"uint64\"", "int64"],
+            ),
+            (
+                SegmentError::UnsupportedComplex { text: "ci8".into() },
+                &["\"ci8\"", "\"ci16\"", "complex_int16", "complex64"],
             ),
             (
                 SegmentError::DTypeMismatch {
@@ -230,14 +244,15 @@ mod tests {
         match error {
             SegmentError::UnknownDType { .. } => 0,
             SegmentError::UnsupportedDType { .. } => 1,
-            SegmentError::DTypeMismatch { .. } => 2,
-            SegmentError::PartialSample { .. } => 3,
-            SegmentError::NotAdjacent { .. } => 4,
-            SegmentError::StreamMismatch { .. } => 5,
-            SegmentError::OutOfRange { .. } => 6,
-            SegmentError::IndexOverflow { .. } => 7,
-            SegmentError::InvalidCalibration { .. } => 8,
-            SegmentError::OutOfMemory { .. } => 9,
+            SegmentError::UnsupportedComplex { .. } => 2,
+            SegmentError::DTypeMismatch { .. } => 3,
+            SegmentError::PartialSample { .. } => 4,
+            SegmentError::NotAdjacent { .. } => 5,
+            SegmentError::StreamMismatch { .. } => 6,
+            SegmentError::OutOfRange { .. } => 7,
+            SegmentError::IndexOverflow { .. } => 8,
+            SegmentError::InvalidCalibration { .. } => 9,
+            SegmentError::OutOfMemory { .. } => 10,
         }
     }
 

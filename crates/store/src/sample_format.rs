@@ -116,7 +116,7 @@ impl SampleFormat {
     /// recordings of radio call them, "ci16", "ci16_le", "ci16_be", "cs16", "sc16".
     ///
     /// # Errors
-    /// Those of [`DType::parse`].
+    /// Those of [`DType::parse`]; [`SegmentError::UnsupportedComplex`] for names of other complex numbers, such as "ci8".
     ///
     /// ```
     /// use isochrony_segment::{ByteOrder, DType};
@@ -130,10 +130,27 @@ impl SampleFormat {
             "complex_int16" | "ci16" | "cs16" | "sc16" => ByteOrder::NATIVE,
             "ci16_le" => ByteOrder::Little,
             "ci16_be" => ByteOrder::Big,
-            _ => return DType::parse(text).map(|(dtype, order)| (Self::Plain(dtype), order)),
+            name => {
+                let (dtype, order) = DType::parse(text).map_err(|error| match error {
+                    SegmentError::UnknownDType { text } if is_complex_name(name) => {
+                        SegmentError::UnsupportedComplex { text }
+                    }
+                    other => other,
+                })?;
+                return Ok((Self::Plain(dtype), order));
+            }
         };
         Ok((Self::ComplexInt16, order))
     }
+}
+
+/// Whether a name that is none of ours is one of complex numbers elsewhere: "ci8", "cs8", "sc8", "cf32_le", "complex32".
+fn is_complex_name(name: &str) -> bool {
+    let name = name.trim_start_matches(['<', '>', '=']);
+    let rest = ["complex_int", "complex", "ci", "cs", "cu", "cf", "sc", "c"]
+        .iter()
+        .find_map(|prefix| name.strip_prefix(prefix));
+    rest.is_some_and(|rest| rest.starts_with(|digit: char| digit.is_ascii_digit()))
 }
 
 fn pairs_to_complex(stored: &[u8], samples: &mut [Complex32]) {
@@ -234,7 +251,14 @@ mod tests {
             );
         }
         assert_eq!("sc16".parse(), Ok(SampleFormat::ComplexInt16));
-        assert!("ci32".parse::<SampleFormat>().is_err());
+        for other in ["ci32", "ci8", "cs8_le", "complex32", "<c4", "cf16"] {
+            let error = other.parse::<SampleFormat>().unwrap_err();
+            assert_eq!(error.code(), "unsupported_complex", "{other}");
+        }
+        for none in ["csv", "complex", "c", "scale", "i3", "complexity2"] {
+            let code = none.parse::<SampleFormat>().err().map(|error| error.code());
+            assert_ne!(code, Some("unsupported_complex"), "{none}");
+        }
         assert!(postcard::from_bytes::<SampleFormat>(&[100]).is_err());
     }
 }

@@ -51,7 +51,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--preset", metavar="NAME", help="built-in layout, dtype and rate of raw recordings; available: censam"
     )
-    parser.add_argument("--dtype", metavar="TYPE", help="type of raw samples in NumPy's spelling, such as '<i2'")
+    parser.add_argument(
+        "--dtype",
+        metavar="TYPE",
+        help="type of the samples in the raw files (without a header) below --from, in NumPy's spelling, such as '<i2'",
+    )
     parser.add_argument("--rate", metavar="HZ", help="nominal sample rate of files that do not state one")
     parser.add_argument("--unit", metavar="U", help="unit of the samples, such as mbar")
 

@@ -11,6 +11,7 @@ from ..importers import formats
 from ..importers.keywords import OPTIONS
 from ..importers.option_checks import ChoiceCheck
 from .paths import input_path
+from .words import as_options
 
 __all__ = ["EXAMPLES", "HELP", "add_arguments"]
 
@@ -68,7 +69,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("src", metavar="SRC", nargs="+", type=input_path, help="folder, file or pattern of recordings")
     parser.add_argument("store", metavar="STORE", type=input_path, help="store to import into, such as water.iso")
     groups = {title: parser.add_argument_group(title) for title in dict.fromkeys(o.group for o in OPTIONS.values())}
-    kinds = "; ".join(f"{one.name}: {one.summary}" for one in formats())
+    kinds = as_options("; ".join(f"{one.name}: {one.summary}" for one in formats()))
     for name, option in OPTIONS.items():
         group = groups[option.group]
         flag = f"--{name.replace('_', '-')}"

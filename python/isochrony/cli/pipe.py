@@ -38,24 +38,28 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--copy", action="store_true", help="write the input to standard output as well")
     parser.add_argument(
-        "--memory", default="100MB", metavar="BYTES", help="upper limit on the memory used (default: 100MB)"
+        "--memory",
+        default="100MB",
+        metavar="SIZE",
+        help="upper limit on the memory used, such as 500MB (default: 100MB)",
     )
     parser.add_argument(
         "--workers", default="auto", metavar="N", help="threads to use (default: as many as can be busy)"
     )
     parser.add_argument(
         "--buffer",
-        metavar="BYTES",
-        help="size of the block that each worker processes at a time (default: 1MiB; 4MiB where a processor needs the "
-        "blocks in order, such as sha256)",
+        metavar="SIZE",
+        help="size of the block that each worker processes at a time, such as 256kB (default: 1MiB; 4MiB where a "
+        "processor needs the blocks in order, such as sha256)",
     )
     parser.add_argument(
         "--order",
         default="both",
         choices=["none", "output", "execution", "both"],
-        help="both: blocks are processed one after another and written in input order; output: processed in parallel, "
-        "written in input order; execution: processed one after another, written as they finish; none: processed in "
-        "parallel, written as they finish (default: both)",
+        help="order of the output. both, and output: that of the input. execution, and none: blocks are written as "
+        "soon as they are processed, in any order. Results such as hashes are the same with each of them, since every "
+        "processor here sees the bytes in input order; both differs from output, and execution from none, only where a "
+        "Python function is given to iso.nbuffer() (default: both)",
     )
     parser.add_argument(
         "--eager", action="store_true", help="process data as soon as they arrive, without waiting for full blocks"

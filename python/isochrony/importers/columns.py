@@ -177,8 +177,8 @@ def parse_times(
         try:
             times[i], resolution = _time(raw.strip(), unit_ns, zone)
         except (ValueError, OverflowError) as error:
-            advice = _HOW
-            if unit_ns is None and _NUMBER.fullmatch(raw.strip()):
+            advice = _advice(error)
+            if advice == _HOW and unit_ns is None and _NUMBER.fullmatch(raw.strip()):
                 advice += (
                     "; where it counts from the file's start, state the unit with time_unit=, or say in the column's "
                     "name what it counts, such as 'time (s)'"
@@ -190,8 +190,8 @@ def parse_times(
     return times, finest
 
 
-def parse_time(text: str) -> tuple[int, int]:
-    """One time and its resolution, both in ns, as `parse_times` reads them.
+def parse_time(text: str, *, shown: str) -> tuple[int, int]:
+    """One time and its resolution, both in ns, as `parse_times` reads them; errors show it as the user gave it.
 
     Raises:
         UsageError: neither ISO 8601 nor an epoch number.
@@ -199,7 +199,7 @@ def parse_time(text: str) -> tuple[int, int]:
     try:
         return _time(text.strip())
     except (ValueError, OverflowError) as error:
-        raise UsageError(f"{text!r} is not a time{_why(error)}; {_HOW}") from error
+        raise UsageError(f"{shown!r} is not a time{_why(error)}; {_advice(error)}") from error
 
 
 def _time(text: str, unit_ns: int | None = None, zone: tzinfo | None = None) -> tuple[int, int]:
@@ -211,12 +211,24 @@ def _time(text: str, unit_ns: int | None = None, zone: tzinfo | None = None) -> 
     else:
         raise ValueError
     if abs(found[0]) >= 1 << 63:
-        raise ValueError("it is not between the years 1678 and 2262")
+        raise _UnusableTimeError("it is not between the years 1678 and 2262", "give one that is")
     return found
+
+
+class _UnusableTimeError(ValueError):
+    """A time that can be read, but not be used: why, and what to do."""
+
+    def __init__(self, why: str, advice: str) -> None:
+        super().__init__(why)
+        self.advice = advice
 
 
 def _why(error: Exception) -> str:
     return f" ({error})" if str(error) else ""
+
+
+def _advice(error: Exception) -> str:
+    return error.advice if isinstance(error, _UnusableTimeError) else _HOW
 
 
 def epoch_unit_ns(digits: int) -> int:
@@ -272,9 +284,9 @@ def _local_offset_ns(minute: int, zone: tzinfo) -> int:
     local = datetime(1970, 1, 1) + timedelta(minutes=minute)
     before, after = (local.replace(tzinfo=zone, fold=fold).utcoffset() for fold in (0, 1))
     if before is None or before != after:
-        raise ValueError(
-            f"this local time occurs twice or not at all in {zone}, because the clocks change: write it with its UTC "
-            "offset, such as 2024-10-27T02:00:00+01:00"
+        raise _UnusableTimeError(
+            f"this local time occurs twice or not at all in {zone}, because the clocks change",
+            "write it with its UTC offset, such as 2024-10-27T02:00:00+01:00",
         )
     return int(before / timedelta(microseconds=1)) * 1_000
 

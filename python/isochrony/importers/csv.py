@@ -11,7 +11,7 @@ that is no comma, numbers may have decimal commas. An empty cell is a missing va
 column without any value is left out.
 
 A file is read twice: the type of a column is that of all its rows. A last row without a line end may be cut in the
-middle of a number; it is left out until it has one.
+middle of a number; it is left out until it has one, also with `partial`.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from ..extras import require
 from .block import Omission, Options, Part, Remark
 from .columns import TIME_UNITS, Batch, is_elapsed, parse_times, shown_value, time_unit_ns
 from .csv_columns import MISSING, Kinds, convert
-from .csv_look import SAMPLE_BYTES, TableLook, is_cut
+from .csv_look import SAMPLE_BYTES, TableLook
 from .registry import Format
 from .stretches import Column, blocks_of, default_columns
 from .table import TABLE_OPTIONS, values_of
@@ -40,7 +40,12 @@ __all__ = ["FORMAT", "read"]
 # Arrow reads 32 of them ahead.
 _BATCH_BYTES = 1 << 19
 _INDEX = "index"
-_POINT = r"^\s*[+-]?\d*\.\d"
+_CUT = (
+    "which has no line end and may be cut in the middle of a number: the next import takes it once it has one; add it "
+    "if the file is complete"
+)
+# A number with a decimal point, or with points between thousands; no date, and no text.
+_POINT = r"^[+-]?(\d*\.\d+|[\d.]*\.[\d.]*,\d*|\d{1,3}(\.\d{3})+)([eE][+-]?\d+)?$"
 _TITLE = re.compile(r"(?P<name>.*\S)\s*\[(?P<unit>[^\[\]]*)\]")
 
 
@@ -60,22 +65,21 @@ def read(path: Path, signal: str, options: Options) -> Iterator[Part]:
     clock = look.clock_column(time)
     remarks = list(look.remarks(time, options))
     status = path.stat()
-    end = status.st_size if options.partial else look.end
-    table = _Table(pyarrow, path, look, time, clock, end, options)
+    is_cut = look.end < look.whole_end
+    table = _Table(pyarrow, path, look, time, clock, look.end, options)
     # Not needed any more, and much larger than the text that it was read from.
     look.body = []
     kinds = _CACHE.kinds(table, status.st_size, status.st_mtime_ns)
+    if is_cut and not any(map(kinds.of, table.value_names)):
+        raise BadSourceError(f"holds no values but those of its last row, {_CUT}")
     columns = _columns(table, kinds, signal, options)
     yield from remarks
     for name in table.value_names:
         if not kinds.of(name):
             yield Remark(f"its column {name!r} has no values and was left out")
     yield from blocks_of(table.batches(kinds, list(columns)), signal, options, columns)
-    if end < look.whole_end:
-        yield Omission(
-            f"the last row, from byte {end} on: it has no line end and may be cut in the middle of a number; end it "
-            "with one, or take it with partial=True"
-        )
+    if is_cut:
+        yield Omission(f"the last row, from byte {look.end} on, {_CUT}")
 
 
 def _columns(table: _Table, kinds: Kinds, signal: str, options: Options) -> dict[str, Column]:
@@ -251,13 +255,15 @@ class _Table:
         compute = require("pyarrow.compute", "reading tables")
         for name in self._with_commas:
             texts = table.column(self._look.names.index(name))
-            places = compute.indices_nonzero(compute.match_substring_regex(texts, _POINT).fill_null(False))
+            trimmed = compute.utf8_trim_whitespace(texts)
+            places = compute.indices_nonzero(compute.match_substring_regex(trimmed, _POINT).fill_null(False))
             if len(places):
                 at = places[0].as_py()
                 cell = shown_value(texts[at].as_py())
                 raise BadSourceError(
-                    f"row {row + at}: column {name!r} holds {cell}, with a point, and the first "
-                    "numbers of the file have decimal commas; write all numbers alike, without separators of thousands"
+                    f"row {row + at}: column {name!r} holds {cell}, with a point, and the first numbers of the file "
+                    "have decimal commas; write all numbers alike, without separators of thousands, or leave out this "
+                    "column by listing the others in columns="
                 )
         columns = [compute.replace_substring(column, ",", ".") for column in table.columns]
         return self.pyarrow.RecordBatch.from_arrays(columns, names=table.schema.names)
@@ -320,6 +326,5 @@ FORMAT = Format(
     suffixes=(".csv", ".tsv", ".txt"),
     read=read,
     extra="table",
-    is_cut=is_cut,
     uses=TABLE_OPTIONS,
 )

@@ -13,9 +13,10 @@ from typing import BinaryIO
 from ..errors import BadSourceError
 from .block import Options, Remark
 from .columns import TIME_UNITS, is_calendar_time, is_time_name, lacks_zone, parse_times, time_unit_ns
+from .sources import packed_as
 from .without_effect import time_remarks
 
-__all__ = ["SAMPLE_BYTES", "TableLook", "is_cut"]
+__all__ = ["SAMPLE_BYTES", "TableLook"]
 
 SAMPLE_BYTES = 65_536
 _POINT = re.compile(r"[+-]?\d*\.\d+([eE][+-]?\d+)?")
@@ -35,6 +36,8 @@ class TableLook:
             raise BadSourceError("is empty; fetch it again, or leave it out")
         if raw.startswith((b"\xff\xfe", b"\xfe\xff")):
             raise BadSourceError("is UTF-16 text; save it as UTF-8")
+        if not raw.isascii() and (packed := packed_as(raw)) is not None:
+            raise BadSourceError(f"is {packed}; unpack it, or save it in another format, and import that")
         if b"\0" in raw:
             raise BadSourceError("is not text; leave it out, or give it the suffix of its format")
         self.encoding = _encoding(raw)
@@ -176,13 +179,6 @@ def _encoding(raw: bytes) -> str:
     except UnicodeDecodeError as error:
         return "utf8" if error.start >= len(raw) - 4 else "latin1"
     return "utf8"
-
-
-def is_cut(path: Path) -> bool:
-    """Whether the last row of a file has no line end."""
-    with path.open("rb") as file:
-        size = file.seek(0, io.SEEK_END)
-        return _last_line_end(file, size) < size
 
 
 def _last_line_end(file: BinaryIO, size: int) -> int:

@@ -179,11 +179,7 @@ class _Feed:
         key, named = _key(source), self.options.signal or (source.signal if source.named else None)
         if named is not None and not _names_signals(source) and not self.names.hold(named, key):
             return False
-        size = source.size
-        if self.options.partial and source.format is not None and source.format.is_cut(source.path):
-            # What was left out of it may come now: of no file that has grown is the end known.
-            size += 1
-        return self.session.known(key, size, source.mtime_ns)
+        return self.session.known(key, source.size, source.mtime_ns)
 
     def _remark(self, source: Source, text: str) -> None:
         self.remarks[_key(source), text] = None

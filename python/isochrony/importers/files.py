@@ -19,6 +19,7 @@ from .keywords import ImportKeywords, checked, options_of, takes_import_options
 from .registry import formats
 from .sources import expand, printable_path
 from .summary import ImportSummary, shown
+from .without_effect import raw_stored_otherwise
 
 if TYPE_CHECKING:
     from .._native import Store
@@ -44,9 +45,10 @@ def import_files(
     """Import recordings: a file, several, a folder with all below it, or a pattern such as ``day*/*.wav``.
 
     A bad file never stops the others: it is refused with its reason, in the summary and as a warning. Importing again
-    imports only what is new, also of files that have grown, and with ``partial=True`` the last row of a table that was
-    left out. What is stored stays as it was imported: an option that would make something else of a known file, such
-    as another ``zone=``, changes nothing and is told of in the remarks.
+    imports only what is new, also of files that have grown. The last row of a table may be cut in the middle of a
+    number while it has no line end: it is left out, and comes with the next import once it has one. What is stored
+    stays as it was imported: an option that would make something else of a known file, such as another ``zone=``,
+    changes nothing and is told of in the remarks.
 
     A signal is named by the file's path below the folder that is named, or below the deepest folder that holds all the
     files, without its suffix; ``signal=``, ``layout=`` or the file itself may name it otherwise. Files that differ in
@@ -128,7 +130,8 @@ def import_recordings(
             {"path": path, "status": "kept" if kept else "refused", "signals": [], "samples": 0, "reason": reason}
             for (path, reason), kept in zip(raw["problems"], raw["kept"], strict=True)
         ]
-        return ImportSummary(raw, remarks=[], results=results)
+        remarks = [(printable_path(paths[0]), text) for text in raw_stored_otherwise(opened, raw, given)]
+        return ImportSummary(raw, remarks=remarks, results=results)
 
 
 def _check_folder(paths: list[Path]) -> None:

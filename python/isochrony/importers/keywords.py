@@ -146,9 +146,9 @@ class ImportKeywords(TypedDict, total=False):
         ImportOption(
             default=None,
             check=ChoiceCheck(lambda: TIME_UNITS),
-            help="what numbers in the time column of tables count: ns, us, ms, s, min, h or d",
-            details="""Numbers too small to be times since 1970 count from `start`. Default: what the column's name
-                says, as in `t (ms)`, else by the digits of the numbers.""",
+            help="""unit of the numbers in a table's time column: ns, us, ms, s, min, h or d; large numbers count since
+                1970, those too small for that from the stated start (default: the unit in the column's name, as in
+                't (ms)', else by the number of digits)""",
             metavar="UNIT",
             is_recorded=True,
         ),

@@ -66,7 +66,7 @@ def read(path: Path, signal: str, options: Options) -> Iterator[Block]:
 
 FORMAT = Format(
     name="numpy",
-    summary="NumPy .npy arrays (needs a rate)",
+    summary="NumPy .npy arrays (also give rate=HZ)",
     suffixes=(".npy",),
     read=read,
     recognises=recognises,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import datetime as dt
 import re
 import zoneinfo
@@ -20,7 +19,7 @@ from ..times import civil
 from ..times import rate as exact_rate
 from .block import Stamp
 from .columns import TIME_UNITS, parse_time
-from .rational import parse_rate
+from .rational import parse_number, parse_rate
 
 __all__ = [
     "ChoiceCheck",
@@ -38,6 +37,10 @@ __all__ = [
 
 _FIXED_ZONE = re.compile(r"([+-])(\d\d):?(\d\d)?")
 _WIDEST_ZONE = dt.timedelta(hours=14)
+# Most characters of a value that an error shows.
+_SHOWN = 40
+# Nanoseconds have 63 bits.
+_LONGEST_S = Fraction((1 << 63) - 1, 1_000_000_000)
 # Their first instant is meant, as with `iso.Time("2024")`.
 _YEAR_OR_MONTH = re.compile(r"\d{4}(-(0[1-9]|1[0-2]))?")
 _DURATION = re.compile(r"([0-9.eE+-]+?)\s*([^\W\d_]+)")
@@ -69,7 +72,8 @@ def start(name: str, value: Any) -> Stamp | None:
     # Whoever gives 06:00:00 or 06:00:00.5 means that instant, not somewhere in its last digit.
     if isinstance(value, str):
         date = value.strip()
-        return Stamp(parse_time(f"{date}-01-01"[:10] if _YEAR_OR_MONTH.fullmatch(date) else value)[0], 1)
+        whole = f"{date}-01-01"[:10] if _YEAR_OR_MONTH.fullmatch(date) else date
+        return Stamp(parse_time(whole, shown=value)[0], 1)
     ns = getattr(value, "ns", None)
     ns = int(ns if ns is not None else civil(value)[0])
     if abs(ns) >= 1 << 63:
@@ -102,20 +106,34 @@ def _number(value: Any) -> float:
 
 def seconds_above_zero(name: str, value: Any) -> Any:
     """Seconds above zero as a number, exact ones of a text with a unit; durations of other libraries as they are."""
+    if value is None:
+        return None
     if isinstance(value, dt.timedelta | np.timedelta64):
         if not value > type(value)(0):
             raise OptionError(f"{name} {value!r} is not a duration above 0; give a longer one")
+        if isinstance(value, dt.timedelta):
+            _check_not_too_long(name, value, value.total_seconds())
         return value
     found = _DURATION.fullmatch(value.strip()) if isinstance(value, str) else None
-    if found is not None and found[2] in _DURATION_UNITS:
-        with contextlib.suppress(ValueError):
-            if (number := Fraction(found[1])) > 0:
-                return number * _DURATION_UNITS[found[2]] / TIME_UNITS["s"]
-    elif found is None and (value is None or 0 < _number(value) < float("inf")):
-        return None if value is None else _number(value)
-    raise OptionError(
-        f"{name} {value!r} is not a duration above 0; give seconds as a number, or a text such as 5ms, 1.5s or 2h"
-    )
+    seconds: Fraction | float | None
+    if found is None:
+        seconds = _number(value)
+    else:
+        unit = _DURATION_UNITS.get(found[2])
+        number = parse_number(found[1])
+        seconds = None if unit is None or number is None else number * unit / TIME_UNITS["s"]
+    if seconds is None or not 0 < seconds < float("inf"):
+        shown = repr(value) if len(repr(value)) <= _SHOWN else f"{repr(value)[:_SHOWN]}..."
+        raise OptionError(
+            f"{name} {shown} is not a duration above 0; give seconds as a number, or a text such as 5ms, 1.5s or 2h"
+        )
+    _check_not_too_long(name, value, seconds)
+    return seconds
+
+
+def _check_not_too_long(name: str, value: Any, seconds: Fraction | float) -> None:
+    if seconds >= _LONGEST_S:
+        raise OptionError(f"{name} {value!r} is longer than 292 years, the longest duration; give a shorter one")
 
 
 def time_zone(name: str, value: Any) -> dt.tzinfo | None:

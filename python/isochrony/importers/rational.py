@@ -8,7 +8,7 @@ from fractions import Fraction
 
 from ..errors import UsageError
 
-__all__ = ["parse_rate", "simplest_around", "simplest_between", "simplest_near"]
+__all__ = ["parse_number", "parse_rate", "simplest_around", "simplest_between", "simplest_near"]
 
 
 def simplest_between(low: Fraction, high: Fraction) -> Fraction:
@@ -54,21 +54,26 @@ def simplest_near(value: float, relative: float) -> Fraction:
     return simplest_around(exact - slack, exact, exact + slack)
 
 
+def parse_number(text: str) -> Fraction | None:
+    """A number as written, exact; None if it is none, or one of so many digits that they would take long to compute."""
+    written = text.replace(" ", "")
+    exponent = re.search(r"[eE]([+-]?\d+)$", written)
+    try:
+        # A power of ten of so many digits would be computed before it is refused.
+        is_sane = len(written) <= 100 and (exponent is None or abs(int(exponent[1])) <= 100)
+        return Fraction(written) if is_sane else None
+    except (ValueError, ZeroDivisionError):
+        return None
+
+
 def parse_rate(text: str) -> Fraction:
     """A rate in Hz as users write it: ``2000``, ``100.0000042``, ``44100000/1001``, ``1e6``.
 
     Raises:
         UsageError: not a positive number.
     """
-    written = text.replace(" ", "")
-    exponent = re.search(r"[eE]([+-]?\d+)$", written)
-    try:
-        # A power of ten of so many digits would be computed before it is refused.
-        is_sane = len(written) <= 100 and (exponent is None or abs(int(exponent[1])) <= 100)
-        rate = Fraction(written) if is_sane else Fraction(0)
-    except (ValueError, ZeroDivisionError):
-        rate = Fraction(0)
-    if rate <= 0:
+    rate = parse_number(text)
+    if rate is None or rate <= 0:
         shown = text if len(text) <= 40 else f"{text[:40]}..."
         raise UsageError(
             f"rate {shown!r} is not a positive number of Hz; write it like 2000, 100.0000042 or 44100000/1001"

@@ -40,7 +40,6 @@ class Format:
         checks_parts: whether each block is known to be good when it is yielded, so that a long file is stored while it
             is read; others are read to their end first, and refused whole if they are damaged.
         extra: the extra that installs what `read` needs.
-        is_cut: whether the end of a file may be left out that `partial` takes; looked at only of files that are known.
         uses: options (fields of `Options`) that apply to files of the format; of others one that is given is told of
             in the summary. Default: all.
     """
@@ -52,7 +51,6 @@ class Format:
     recognises: Callable[[bytes], bool] = lambda _head: False
     checks_parts: bool = False
     extra: str | None = None
-    is_cut: Callable[[Path], bool] = lambda _path: False
     uses: tuple[str, ...] | None = None
 
     def takes(self, option: str) -> bool:

@@ -20,7 +20,7 @@ from ..errors import IsochronyError, UsageError
 from .block import Stamp
 from .registry import Format, format_named, format_of, formats
 
-__all__ = ["Match", "Source", "expand", "find_sources", "printable_path"]
+__all__ = ["Match", "Source", "expand", "find_sources", "packed_as", "printable_path"]
 
 # A layout template's answer for a path: signal and stamp. It raises `IsochronyError` where the path does not fit.
 Match = Callable[[str], tuple[str, Stamp | None]]
@@ -220,11 +220,14 @@ class _Walk:
         self.problems.append(Source(path, name, None, 0, 0, problem=problem))
 
 
-def _packed(path: Path) -> str | None:
-    """What a file is that has others in it, by its first bytes."""
-    with path.open("rb") as file:
-        head = file.read(max(map(len, _PACKED)))
+def packed_as(head: bytes) -> str | None:
+    """What a file is that has others in it, by its first bytes; None if it has none."""
     return next((what for magic, what in _PACKED.items() if head.startswith(magic)), None)
+
+
+def _head(path: Path) -> bytes:
+    with path.open("rb") as file:
+        return file.read(max(map(len, _PACKED)))
 
 
 def _natural(text: str) -> list[tuple[int, int | str]]:
@@ -252,7 +255,7 @@ def _source(path: Path, root: Path, forced: Format | None, match: Match | None, 
     except OSError as error:
         return Source(path, signal, None, 0, 0, problem=f"cannot be read ({error.strerror}); check its permissions")
     if found.format is None:
-        if (packed := _packed(path)) is not None:
+        if (packed := packed_as(_head(path))) is not None:
             return replace(found, problem=f"is {packed}; unpack it, or save it in another format, and import that")
         known = ", ".join(one.name for one in formats())
         return replace(

@@ -16,6 +16,7 @@ from .sources import Source
 __all__ = [
     "SignalNames",
     "rates_differ",
+    "raw_stored_otherwise",
     "recorded_options",
     "stored_otherwise",
     "table_remarks",
@@ -158,6 +159,24 @@ def stored_otherwise(store: Any, names: SignalNames, source: Source, key: str, o
             f"is stored already in signal {holders[0]!r} without column {missing[0]!r}, and columns= does not change "
             f"that; {remedy}"
         )
+
+
+def raw_stored_otherwise(store: Any, summary: Mapping[str, Any], given: Mapping[str, Any]) -> Iterator[str]:
+    """A remark for each option that would make something else of a signal whose raw recordings were all known.
+
+    Parameters:
+        store: that they are in.
+        summary: of the import.
+        given: a value for each option of imports.
+    """
+    options = Options(rate=given["rate"], unit=given["unit"])
+    for name in (one["name"] for one in summary["signals"] if summary["skipped"] and not one["added"]):
+        for option, stored, differs in _compared(store[name], options):
+            if differs:
+                yield (
+                    f"is stored already in signal {name!r}, {stored}, and {option}= does not change that; import it "
+                    "into another store, or delete that signal first"
+                )
 
 
 def _recorded(signal: Any, source: Source, options: Options) -> Iterator[tuple[str, str, bool]]:
