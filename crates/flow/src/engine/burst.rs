@@ -58,6 +58,8 @@ impl PlanExecutor {
             context.check_interrupt()?;
             context.switch_to(node);
             context.pool.shrink_if_short(context.queued_bytes);
+            // If it fails, the error names what it gave last.
+            context.item_range = source.given;
             let pulled = source.pull(next.as_ref())?;
             gave |= !matches!(pulled, SourceEvent::Idle);
             match pulled {
@@ -65,6 +67,7 @@ impl PlanExecutor {
                 SourceEvent::Item(mut item) => {
                     let samples = size.add_item(&item);
                     *items += 1;
+                    source.given = item.extent().unwrap_or(NO_RANGE);
                     source.progress = match item.extent() {
                         Some((start, _)) if source.source.overlaps() => start,
                         Some((_, next)) => next,

@@ -179,6 +179,7 @@ fn open_source(graph: &Graph, node: usize, source: Box<dyn crate::Source>) -> Op
         source,
         node,
         progress: i64::MIN,
+        given: NO_RANGE,
         deferred: None,
         rewinds: 0,
         time: f64::NEG_INFINITY,

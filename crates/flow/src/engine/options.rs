@@ -47,7 +47,8 @@ pub struct RunOptions<'a> {
     /// Changes parameters between bursts.
     #[serde(skip)]
     pub control: Option<&'a Control>,
-    /// Threads that run tasks, beside the caller's thread, which executes the sequential part. With 1, only operators
+    /// Threads that run tasks, beside the caller's thread, which executes the sequential part; or, where nothing runs
+    /// in tasks, how many stages of the plan compute at once, that of the caller's thread included. With 1, only operators
     /// whose results depend on the cuts, as sums do ([`Contract::Reducible`](crate::Contract)), run in tasks, so that
     /// results have the same bits for any number.
     pub workers: usize,

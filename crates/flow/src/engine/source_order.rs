@@ -19,6 +19,8 @@ pub(super) struct OpenSource {
     pub(super) node: usize,
     /// Index up to which it has given items.
     pub(super) progress: i64,
+    /// Indices of its last item.
+    pub(super) given: (i64, i64),
     /// Pulled too early: given when this source is next.
     pub(super) deferred: Option<SourceEvent>,
     pub(super) rewinds: u64,

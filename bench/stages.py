@@ -1,0 +1,113 @@
+"""Plans that keep state, on two workers against one, by turns: what stages gain, and what they cost where they cannot.
+
+No more than B = min(2, T1 / Ts) can be gained: T1 is one worker's time, Ts that of the heaviest operator that must
+work in order, both of the same run. Results are asserted to have the same bits.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from peers_flow import RESULTS, compare
+
+import numpy as np  # isort: skip
+
+import isochrony as iso
+
+RATE = 1000
+WINDOW = 4096
+#: Part of B that must be reached, and of one worker's speed that must be kept where nothing can be gained.
+GOAL, KEPT = 0.9, 0.97
+#: Operators that work in order whatever the number of workers.
+IN_ORDER = ("scan", "iir", "stalta")
+
+
+def plans(x: np.ndarray[Any, Any]) -> dict[str, list[iso.Plan]]:
+    """Plans by name."""
+
+    def generated() -> Iterator[np.ndarray[Any, Any]]:
+        yield from x.reshape(-1, 1 << 17)
+
+    def scan(k: int = 0) -> iso.Plan:
+        return iso.scan(x + np.float32(k), rate=RATE)
+
+    def greatest(plan: iso.Plan) -> iso.Plan:
+        return plan.rewindow(WINDOW).map(lambda s: s.max())
+
+    made = iso.generate(generated, dtype="f4", rate=RATE)
+    return {
+        "low-pass, power": [scan().lowpass(50).rewindow(WINDOW).power().map(lambda s: s.max())],
+        "three filters in a row": [greatest(scan().lowpass(50).highpass(5).lowpass(40))],
+        "power of generated samples": [made.rewindow(WINDOW).power().map(lambda s: s.max())],
+        "four channels, a low-pass each": [greatest(scan(k).lowpass(50)) for k in range(4)],
+        "STA/LTA, CFAR": [scan().stalta(0.05, 1.0).ca_cfar(pfa=1e-3, training=32, guard=4)],
+    }
+
+
+def without_gain(x: np.ndarray[Any, Any]) -> dict[str, list[iso.Plan]]:
+    """Plans of which one operator does nearly all."""
+    low = iso.scan(x, rate=RATE).lowpass(50)
+    return {"one low-pass": [low], "one low-pass, count": [low.rewindow(WINDOW).count()]}
+
+
+def bound(plans: list[iso.Plan]) -> float:
+    """B, of the median of a few runs on one worker."""
+    bounds = []
+    for _ in range(5):
+        report = iso.run(*plans).report
+        in_order = [one.useful_s for one in report.operators if one.name in IN_ORDER]
+        bounds.append(min(2.0, report.elapsed_s / max(in_order)))
+    return sorted(bounds)[2]
+
+
+def measure(name: str, plans: list[iso.Plan], samples: int, goal: float, rounds: int, most: str = "") -> None:
+    expected = [np.asarray(one) for one in collected(plans, 1)]
+
+    def turn(workers: int) -> float:
+        start = time.perf_counter()
+        found = collected(plans, workers)
+        spent = time.perf_counter() - start
+        assert all(np.array_equal(one, other) for one, other in zip(found, expected, strict=True))
+        return spent
+
+    other = f"one worker{most}"
+    compare(
+        f"stages/{name}/2-workers",
+        lambda: turn(2),
+        {other: lambda: turn(1)},
+        samples=samples,
+        rounds=rounds,
+        size=4,
+        goals={other: round(goal, 2)},
+    )
+
+
+def collected(plans: list[iso.Plan], workers: int) -> list[Any]:
+    found = iso.collect(plans, workers=workers)
+    return list(found)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--out", type=Path)
+    parser.add_argument("--quick", action="store_true")
+    arguments = parser.parse_args()
+    count, rounds = (1 << 19, 1) if arguments.quick else (1 << 23, 15)
+    x = np.random.default_rng(0).normal(0, 100, count).astype("f4")
+    for name, some in plans(x).items():
+        most = bound(some)
+        measure(name, some, count * len(some), GOAL * most, rounds, f"; no more than {most:.2f} can be gained")
+    for name, some in without_gain(x).items():
+        measure(name, some, count, KEPT, rounds)
+    if arguments.out:
+        arguments.out.write_text(json.dumps(RESULTS, indent=1))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,123 @@
+"""Plans that keep state, on several cores: stages, their report, live signals."""
+
+import json
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import isochrony as iso
+
+RATE = 1000
+X = np.random.default_rng(7).normal(0, 100, 400_000).astype("f4")
+
+
+def filtered(plan: iso.Plan) -> iso.Plan:
+    return plan.lowpass(50).highpass(5)
+
+
+def peaks(plan: iso.Plan) -> iso.Plan:
+    return filtered(plan).rewindow(512).power().map(lambda s: s.max())
+
+
+def test_filters_and_spectra_are_stages_with_the_same_bits() -> None:
+    plan = peaks(iso.scan(X, rate=RATE))
+    np.testing.assert_array_equal(plan.collect(workers=2), plan.collect())
+    text = plan.explain()
+    assert "stage 0: scan -> iir\n" in text
+    report = plan.run(workers=2).report
+    names = [[report.operators[at].name for at in stage.operators] for stage in report.stages]
+    assert names == [["scan", "iir"], ["iir", "rewindow"], ["power"], ["map"]]
+    for stage in report.stages:
+        spent = stage.busy_s + stage.input_wait_s + stage.output_wait_s + stage.core_wait_s
+        assert 0 < spent <= report.elapsed_s + 0.05
+    assert "waited" in str(report)
+    # One thread has none, nor has what runs in tasks.
+    assert plan.run().report.stages == ()
+    assert iso.scan(X, rate=RATE).rewindow(512).power().run(workers=2).report.stages == ()
+
+
+def test_functions_and_sources_of_python_stay_in_this_thread() -> None:
+    seen: list[int] = []
+
+    def made() -> Iterator[np.ndarray[Any, Any]]:
+        for block in X.reshape(-1, 1000):
+            seen.append(threading.get_ident())
+            yield block
+
+    def noted(rows: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+        seen.append(threading.get_ident())
+        return rows.max(axis=1)
+
+    function = iso.py(noted, dtype="f4", width=1, on_workers="inline")
+    plan = filtered(iso.generate(made, dtype="f4", rate=RATE)).rewindow(512).map(function)
+    two = plan.collect(workers=2)
+    assert len(plan.run(workers=2).report.stages) > 2
+    np.testing.assert_array_equal(two, plan.collect())
+    assert set(seen) == {threading.get_ident()}
+
+
+def test_an_error_of_a_python_source_reaches_the_user_as_from_one_thread() -> None:
+    def made() -> Iterator[np.ndarray[Any, Any]]:
+        yield X[:1000]
+        raise ValueError("the tape is torn")
+
+    plan = peaks(iso.generate(made, dtype="f4", rate=RATE))
+    texts = []
+    for workers in (1, 2):
+        with pytest.raises(iso.RunError) as caught:
+            plan.collect(workers=workers)
+        assert isinstance(caught.value.__cause__, ValueError)
+        texts.append(str(caught.value))
+    assert texts[0] == texts[1]
+
+
+def test_a_followed_signal_gives_what_it_gives_when_all_is_there(tmp_path: Path) -> None:
+    with iso.open(tmp_path / "a.iso", "x") as store:
+        for name in ("a", "b"):
+            store.create(name, dtype="f4", rate=RATE, start="2026-01-01")
+        store.commit()
+
+        def write() -> None:
+            # One of them lags behind, now and then.
+            for at in range(0, 40_000, 1000):
+                store["a"].append(X[at : at + 1000])
+                store.commit()
+                if at % 3000 == 0:
+                    time.sleep(0.002)
+                store["b"].append(X[at + 7 : at + 1007])
+                store.commit()
+
+        def together(*sources: Any) -> iso.Plan:
+            first, second = (filtered(iso.scan(source)) for source in sources)
+            return first.align(second).rewindow(512).map(lambda s: s.std())
+
+        writer = threading.Thread(target=write)
+        writer.start()
+        followed = [iso.follow(store[name], silence=1.0) for name in ("a", "b")]
+        live = together(*followed)
+        result = live.collect(workers=2)
+        writer.join()
+        stored = together(store["a"], store["b"])
+        np.testing.assert_array_equal(result, stored.collect())
+        # All windows but one at the end, which alignment needs.
+        assert len(result) == 40_000 // 512 - 1
+
+
+def test_the_command_line_takes_workers_and_reports_stages(tmp_path: Path) -> None:
+    with iso.open(tmp_path / "a.iso", "x") as store:
+        store.create("x", dtype="f4", rate=RATE).append(X)
+        store.commit()
+        plan = peaks(iso.scan(store["x"]))
+        (tmp_path / "plan.json").write_text(plan.to_json())
+    command = [sys.executable, "-m", "isochrony", "run", "plan.json", "--workers", "2", "--json"]
+    ran = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
+    report = json.loads(ran.stdout)["report"]
+    names = [[report["operators"][at]["name"] for at in stage["operators"]] for stage in report["stages"]]
+    assert names == [["scan", "iir"], ["iir", "rewindow"], ["power"], ["map"]]
