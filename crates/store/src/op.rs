@@ -199,7 +199,7 @@ pub struct PieceRow {
     pub den: u64,
     /// Uncertainty in picoseconds, rounded up.
     pub uncertainty_ps: u64,
-    /// Largest residual of the piece's points in picoseconds, rounded up.
+    /// Root mean square distance of the piece's points from it in picoseconds, rounded up.
     pub residual_ps: u64,
 }
 

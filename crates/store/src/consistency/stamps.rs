@@ -1,74 +1,120 @@
 //! The fit of a signal's clock against the stamps that it was made of.
 
-use isochrony_time::{Fixed, Piece, PointUse};
+use isochrony_time::{Fixed, Piece, Point, PointUse};
 
 use super::{Contradiction, damaged};
 use crate::clock;
 use crate::error::StoreError;
-use crate::op::{PieceRow, PointRow};
+use crate::op::PointRow;
 use crate::state::{FIT, SignalState};
 
 /// A fit may be beside its stamps by so many times what the clock takes for no gap: what is beside them by more was made
 /// of other stamps.
 const FACTOR: f64 = 10.0;
 
-/// Compares each piece of the fit with the first and the last stamp that it was made of. That is cheap enough for every
+/// The most that a fitted rate departs from the expected one, as a share of it.
+const HARD_SLOPE: f64 = 0.01;
+
+/// The stamps of a piece, as far as it is held against them.
+#[derive(Default)]
+struct Stamps {
+    ends: Option<(Point, Point)>,
+    /// Those that may be in the fit.
+    count: u64,
+}
+
+impl Stamps {
+    fn add(&mut self, row: &PointRow) {
+        let point = clock::point(row);
+        if !is_in_fit(&point) {
+            return;
+        }
+        self.count += 1;
+        self.ends = Some((self.ends.map_or(point, |(first, _)| first), point));
+    }
+}
+
+/// Whether a stamp may be one of those that a line was fitted to.
+fn is_in_fit(point: &Point) -> bool {
+    matches!(point.use_, PointUse::Used | PointUse::LeapSecond)
+}
+
+/// Compares each piece of the fit with the first and the last stamp that it covers. That is cheap enough for every
 /// time that a signal is loaded, and finds a fit of other stamps.
+///
+/// A piece that begins by itself is near its first stamp, always: the fit began with it. The last one may be far off: stamps
+/// that follow on within the slip stay in use although the line could not take them, and stores of earlier versions
+/// had no limit to that slip. The line itself, however, departs from the expected rate by no more than clocks do and the piece
+/// states.
 ///
 /// # Errors
 /// [`StoreError::DamagedTable`] with the row of the piece.
 pub(super) fn check_ends(state: &SignalState) -> Result<(), StoreError> {
     let mut points = state.points.iter().peekable();
+    let mut before: Option<Piece> = None;
     for (row, (run, piece)) in state.fit.iter().enumerate() {
-        let end = if piece.end < 0 { i64::MAX } else { piece.end };
         let line = clock::piece(run, &piece);
-        let mut last = None;
-        let mut is_first = true;
-        while let Some(point) = points.peek().copied() {
-            if (point.run, point.index) >= (run, end) {
-                break;
+        let end = line.end.unwrap_or(i64::MAX);
+        let mut stamps = Stamps::default();
+        while let Some(point) = points.next_if(|point| (point.run, point.index) < (run, end)) {
+            if (point.run, point.index) >= (run, piece.index) {
+                stamps.add(&point);
             }
-            points.next();
-            if (point.run, point.index) < (run, piece.index) || point.usage != 0 {
-                continue;
-            }
-            if is_first {
-                compare(state, row, &line, &piece, &point)?;
-            }
-            is_first = false;
-            last = Some(point);
         }
-        if let Some(point) = last {
-            compare(state, row, &line, &piece, &point)?;
+        if let Some((first, last)) = &stamps.ends {
+            let goes_on = before.is_some_and(|before| continues(&before, &line));
+            let is_near = |point: &Point| is_near(state, &line, stamps.count, point);
+            if !goes_on && !is_near(first)? || !is_near(last)? && departs(state, &line, last)? {
+                let reason = "the piece is far beside the stamps that it was made of";
+                return Err(damaged(state, FIT, row, reason));
+            }
         }
+        before = Some(line);
     }
     Ok(())
 }
 
-fn compare(
-    state: &SignalState,
-    row: usize,
-    line: &Piece,
-    piece: &PieceRow,
-    point: &PointRow,
-) -> Result<(), StoreError> {
-    let stamp = clock::point(point);
-    let at = line.civil_at(Fixed::from_int(point.index));
-    let apart = at.ok().and_then(|at| at.checked_sub(stamp.civil));
+/// Whether a piece starts, in index and in time, where the one before it ends.
+fn continues(before: &Piece, piece: &Piece) -> bool {
+    let meets = before.run == piece.run && before.end == Some(piece.index);
+    let end = before.civil_at(Fixed::from_int(piece.index)).ok();
+    let apart = end.and_then(|end| piece.civil.checked_sub(end));
+    meets && apart.is_some_and(|apart| apart.to_f64().abs() <= 1.0)
+}
+
+/// What a piece with so many stamps may be beside one of them, ns.
+fn bound(state: &SignalState, line: &Piece, stamps: u64, point: &Point) -> Result<f64, StoreError> {
     let period = state.meta.expected_rate().duration_ns(1)?.to_f64();
     let slip = state.meta.clock.gap_slip_ns.map_or(0.0, |ns| ns as f64);
-    let picoseconds = |number: u64| number as f64 / 1e3;
-    let bound = FACTOR
-        * (slip
-            + 2.5 * period
-            + stamp.resolution.to_f64()
-            + picoseconds(piece.uncertainty_ps)
-            + FACTOR * picoseconds(piece.residual_ps));
-    if apart.is_some_and(|apart| apart.to_f64().abs() <= bound) {
-        return Ok(());
-    }
-    let reason = "the piece is far beside the stamps that it was made of";
-    Err(damaged(state, FIT, row, reason))
+    let stated = point.resolution.to_f64() + line.uncertainty_ns;
+    let residual = FACTOR.max(largest(stamps)) * line.residual_ns;
+    Ok(FACTOR * (slip + 2.5 * period + stated + residual))
+}
+
+/// The largest distance of so many stamps, in their root mean square. One more, where the piece before ends, counts too.
+fn largest(stamps: u64) -> f64 {
+    (stamps as f64 + 1.0).sqrt()
+}
+
+fn is_near(
+    state: &SignalState,
+    line: &Piece,
+    stamps: u64,
+    point: &Point,
+) -> Result<bool, StoreError> {
+    let at = line.civil_at(Fixed::from_int(point.index));
+    let apart = at.ok().and_then(|at| at.checked_sub(point.civil));
+    let bound = bound(state, line, stamps, point)?;
+    Ok(apart.is_some_and(|apart| apart.to_f64().abs() <= bound))
+}
+
+/// Whether a line, up to a stamp, leaves the expected rate by more than clocks do and the piece states.
+fn departs(state: &SignalState, line: &Piece, point: &Point) -> Result<bool, StoreError> {
+    let period = state.meta.expected_rate().duration_ns(1)?.to_f64();
+    let samples = (i128::from(point.index) - i128::from(line.index)) as f64;
+    let by = (line.ns_per_sample() - period).abs() * samples;
+    let allowed = HARD_SLOPE * period * samples + FACTOR * (2.5 * period + line.uncertainty_ns);
+    Ok(by > allowed)
 }
 
 /// The first piece that lies further from a stamp that it was fitted to than it states.
@@ -79,6 +125,13 @@ pub(super) fn far_from_fit(state: &SignalState) -> Option<Contradiction> {
             .of_run(run.id)
             .map(|row| clock::piece(run.id, &row))
             .collect();
+        let mut counts = vec![0; pieces.len()];
+        for row in state.points.of_run(run.id) {
+            let at = pieces.partition_point(|piece| piece.index <= row.index);
+            if let Some(count) = at.checked_sub(1).and_then(|at| counts.get_mut(at)) {
+                *count += u64::from(is_in_fit(&clock::point(&row)));
+            }
+        }
         for row in state.points.of_run(run.id) {
             let point = clock::point(&row);
             if point.use_ != PointUse::Used {
@@ -86,15 +139,16 @@ pub(super) fn far_from_fit(state: &SignalState) -> Option<Contradiction> {
             }
             let position = pieces.partition_point(|piece| piece.index <= row.index);
             // A stamp where two pieces meet is one of both.
-            let near = &pieces[position.saturating_sub(2)..pieces.len().min(position + 1)];
-            let least = near
+            let near = position.saturating_sub(2)..pieces.len().min(position + 1);
+            let least = pieces[near.clone()]
                 .iter()
-                .filter_map(|piece| {
+                .zip(&counts[near])
+                .filter_map(|(piece, stamps)| {
                     let civil = piece.civil_at(Fixed::from_int(row.index)).ok()?;
                     let away = civil.checked_sub(point.civil)?.to_f64();
                     // The time lies anywhere within the stamp's resolution.
                     let outside = (-away).max(away - point.resolution.to_f64()).max(0.0);
-                    Some(outside - piece.uncertainty_ns - piece.residual_ns)
+                    Some(outside - piece.uncertainty_ns - largest(*stamps) * piece.residual_ns)
                 })
                 .fold(f64::INFINITY, f64::min);
             if least.is_finite() && least > tolerance(state) {

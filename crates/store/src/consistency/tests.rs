@@ -167,6 +167,22 @@ fn refuses_a_fit_far_beside_its_stamps() {
     assert_eq!(outcome(slightly), Ok(()));
 }
 
+#[test]
+fn accepts_a_last_stamp_that_the_fit_left_out_which_verification_finds() {
+    let late = |ops: &mut Vec<Op>| match &mut ops[5] {
+        Op::Point { point, .. } => point.civil_ns += 50 * S,
+        _ => unreachable!(),
+    };
+    assert_eq!(outcome(late), Ok(()));
+    assert_eq!(examined(late), Some((FIT, 0..600)));
+    // A residual that counts the stamp: 50 s among two.
+    let stated = |ops: &mut Vec<Op>| {
+        late(ops);
+        piece_at(ops, 7).residual_ps = 36 * 1_000_000_000_000;
+    };
+    assert_eq!(examined(stated), None);
+}
+
 /// The table that verification names, and the samples concerned.
 fn examined(change: impl FnOnce(&mut Vec<Op>)) -> Option<(&'static str, Range<i64>)> {
     let state = state(change);

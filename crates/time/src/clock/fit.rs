@@ -8,6 +8,7 @@
 use super::config::{COVER, ROOM};
 use super::corridor::Corridor;
 use super::learned::spread;
+use super::left_out::LeftOut;
 
 /// A stamp in the coordinates of `learned.rs`, its true `y` within `[y, y + width)`.
 #[derive(Clone, Copy, Debug)]
@@ -403,7 +404,17 @@ impl Fit {
         worst
     }
 
-    /// Root mean square distance of the stamps' centres from a line.
+    /// Root mean square distance of the stamps' centres from a line, those that it left out included.
+    pub(crate) fn residual_with(&self, line: &FitLine, left_out: &LeftOut) -> f64 {
+        if left_out.count == 0.0 {
+            return line.residual;
+        }
+        let own = line.residual * line.residual * self.sums.n;
+        let others = left_out.squares(line.offset, line.slope.value);
+        ((own + others) / (self.sums.n + left_out.count)).sqrt()
+    }
+
+    /// Root mean square distance of the centres of the stamps in the fit from a line.
     fn residual(&self, slope: f64, offset: f64) -> f64 {
         let s = &self.sums;
         if s.n == 0.0 {

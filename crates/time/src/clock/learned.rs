@@ -5,7 +5,7 @@
 //! nominal duration in ns, `y` a stamp minus its nominal time in ns, so a slope
 //! is dimensionless (1e-6 is one part per million).
 
-use super::config::{COARSE_NS, COVER, FLOOR_SLOPE, GUESS_NS, PRIOR_SIGMA, ROOM};
+use super::config::{COARSE_NS, COVER, FLOOR_SLOPE, GUESS_NS, HARD_SLOPE, PRIOR_SIGMA, ROOM};
 use super::fit::{Obs, Scatter, Slope};
 
 /// Robust scatter of stamps, from second differences: blind to offset and rate.
@@ -296,9 +296,10 @@ impl Learned {
         let (value, sd) = self.running.slope(scatter.sigma, resolution);
         let (recent, recent_sd) = self.quick.slope(scatter.sigma, resolution);
         let lag = 2.0 * ((recent - value).abs() - recent_sd).max(0.0);
+        // Stamps of a stepping clock may scatter by any amount. An allowance without limit would make any gap follow on.
         Slope {
-            value,
-            half: COVER * sd + lag + FLOOR_SLOPE,
+            value: value.clamp(-HARD_SLOPE, HARD_SLOPE),
+            half: (COVER * sd + lag + FLOOR_SLOPE).min(HARD_SLOPE),
         }
     }
 }

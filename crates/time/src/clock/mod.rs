@@ -5,6 +5,7 @@
 //! - `learned`: rate and scatter, which survive gaps and steps;
 //! - `corridor`: the straight lines that its stamps leave possible;
 //! - `fit`: one line through the corridors of its stamps;
+//! - `left_out`: the stamps that it did not take;
 //! - `stretch`: the gap-free end of a run, whose open piece the fit is;
 //! - `place`: contiguous, gap, step, outlier;
 //! - `resume`: the same state again from what was stored.
@@ -17,6 +18,7 @@ mod config;
 mod corridor;
 mod fit;
 mod learned;
+mod left_out;
 mod place;
 mod point;
 mod resume;

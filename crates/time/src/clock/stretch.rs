@@ -1,9 +1,10 @@
 //! [`Stretch`]: the gap-free end of a run, its open piece and what closes it.
 
 use super::Stamp;
-use super::config::WANDER;
+use super::config::{HARD_SLOPE, WANDER};
 use super::fit::{Fit, FitLine, HiddenGap, Obs, Scatter, Slope};
 use super::learned::Learned;
+use super::left_out::LeftOut;
 use crate::{Fixed, Piece, Rate, RunId, TimeError};
 
 /// Samples since the last gap. Coordinates of its fit are relative to `origin`,
@@ -19,6 +20,9 @@ pub(crate) struct Stretch {
     range: (f64, f64),
     /// A stamp that the fit refused; the next one tells whether it was alone.
     pending: Option<Obs>,
+    /// Stamps of the open piece that stay out of the fit: before the last one in it, and behind.
+    left_out: LeftOut,
+    left_out_behind: LeftOut,
 }
 
 /// A stamp's facts, as [`Stretch`] needs them.
@@ -72,6 +76,8 @@ impl Stretch {
             fit,
             range: (0.0, 0.0),
             pending: None,
+            left_out: LeftOut::default(),
+            left_out_behind: LeftOut::default(),
         })
     }
 
@@ -116,7 +122,7 @@ impl Stretch {
         let scatter = learned.scatter(width);
         if !self.fit.coarse(scatter) {
             return Slope {
-                half: running.half * self.fit.excess(scatter),
+                half: (running.half * self.fit.excess(scatter)).min(HARD_SLOPE),
                 ..running
             };
         }
@@ -158,6 +164,7 @@ impl Stretch {
             // One stamp far off is a latency or a fault; it waits for the next one.
             if off.is_none() && self.fit.add(obs, scatter) {
                 learned.add_rate(&obs);
+                self.catch_up();
             } else {
                 self.pending = Some(obs);
             }
@@ -171,15 +178,19 @@ impl Stretch {
         if alone {
             // The refused stamp stood alone: it stays out.
             learned.add_rate(&obs);
+            self.left_out_behind.add(&refused);
+            self.catch_up();
             return Ok(());
         }
         if !together {
             // One far off to either side: neither says anything about the line.
+            self.left_out_behind.add(&refused);
             self.pending = Some(obs);
             return Ok(());
         }
         if self.fit.add(refused, scatter) {
             learned.add_rate(&refused);
+            self.catch_up();
             if self.fit.add(obs, scatter) {
                 learned.add_rate(&obs);
             } else {
@@ -188,6 +199,12 @@ impl Stretch {
             return Ok(());
         }
         self.turn(refused, obs, learned, closed)
+    }
+
+    /// The stamps left out so far lie before the fit's last one, or the piece that they are part of begins.
+    fn catch_up(&mut self) {
+        let behind = std::mem::take(&mut self.left_out_behind);
+        self.left_out.merge(&behind);
     }
 
     /// Two stamps in a row left the line: it ends, and another goes on from there.
@@ -206,6 +223,7 @@ impl Stretch {
         };
         let vertex = self.fit.last.index;
         let anchor = self.close(vertex, learned, closed)?;
+        self.catch_up();
         let mut fit = Fit::anchored(anchor, prior);
         let reach = (2.0 * scatter.bound + obs.width) / (obs.x - anchor.x).max(1.0);
         let drifts = fit.add(refused, scatter)
@@ -220,8 +238,12 @@ impl Stretch {
             let rate = learned.slope(obs.width);
             let half = rate.half + WANDER;
             self.fit = Fit::anchored(anchor, Slope { half, ..rate });
-            self.fit.add(refused, scatter);
-            self.fit.add(obs, scatter);
+            if !self.fit.add(refused, scatter) {
+                self.left_out.add(&refused);
+            }
+            if !self.fit.add(obs, scatter) {
+                self.left_out_behind.add(&obs);
+            }
         }
         for o in [refused, obs] {
             learned.add_rate(&o);
@@ -240,6 +262,7 @@ impl Stretch {
         let civil = piece.civil_at(Fixed::from_int(index))?;
         if index > self.start {
             closed.push(piece);
+            self.left_out = LeftOut::default();
         }
         (self.start, self.start_civil) = (index, Some(civil));
         self.obs_at(index, civil)
@@ -267,12 +290,13 @@ impl Stretch {
             num,
             den,
             uncertainty_ns: step.abs() + to.width / 2.0 + scatter.bound,
-            residual_ns: 0.0,
+            residual_ns: self.left_out.residual(from.y - slope * from.x, slope),
             ..self.origin
         };
         let civil = piece.civil_at(Fixed::from_int(to.index))?;
         if to.index > from.index {
             closed.push(piece);
+            self.left_out = LeftOut::default();
         }
         (self.start, self.start_civil) = (to.index, Some(civil));
         self.obs_at(to.index, civil)
@@ -306,6 +330,12 @@ impl Stretch {
             None => self.civil(self.start, line.at(x))?,
         };
         let (num, den) = self.ratio(line.slope.value);
+        let mut left_out = self.left_out;
+        // Stamps behind the fit's last one are part of this piece unless it ends there.
+        if end.is_none_or(|end| end > self.fit.last.index) {
+            left_out.merge(&self.left_out_behind);
+            self.pending.iter().for_each(|obs| left_out.add(obs));
+        }
         Ok(Piece {
             index: self.start,
             end,
@@ -313,7 +343,7 @@ impl Stretch {
             num,
             den,
             uncertainty_ns: line.uncertainty,
-            residual_ns: line.residual,
+            residual_ns: self.fit.residual_with(&line, &left_out),
             ..self.origin
         })
     }

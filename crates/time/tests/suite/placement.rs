@@ -1,7 +1,7 @@
 //! Where simulated recordings are placed: gaps, steps, leap seconds.
 
 use crate::common::*;
-use isochrony_time::{Empirical, Placement};
+use isochrony_time::{Clock, ClockConfig, Empirical, Fixed, Placement, RunId, Stamp};
 
 #[test]
 fn gaps_of_all_sizes_are_found_and_measured() {
@@ -283,4 +283,60 @@ fn a_wrong_rate_is_no_gap_after_the_first_file() {
             "{ppm}"
         );
     }
+}
+
+/// Stamps whose clock steps by half a sample now and then: start and length in samples, and how far the stamp is off, in us.
+/// Two recordings are lost among the first, and one before the last.
+const STEPPING: [(i64, u64, i64); 22] = [
+    (0, 566, 0),
+    (566, 565, 0),
+    (1131, 563, 0),
+    (1694, 563, 0),
+    (2257, 568, 0),
+    (2825, 566, 0),
+    (3391, 566, 0),
+    (3957, 563, 0),
+    (5078, 552, -30_000),
+    (5630, 572, -30_000),
+    (6202, 568, -30_000),
+    (6770, 561, -30_000),
+    (7331, 567, 728_300),
+    (8462, 559, -30_000),
+    (9021, 569, -30_000),
+    (9590, 561, 970_000),
+    (10_151, 553, 970_000),
+    (10_704, 565, 970_000),
+    (11_269, 562, 970_000),
+    (11_831, 570, 1_970_000),
+    (12_401, 574, 1_970_000),
+    (13_537, 562, 1_970_000),
+];
+
+#[test]
+fn a_recording_that_is_lost_after_steps_of_half_a_sample_is_a_gap() {
+    let rate = "0.5".parse().unwrap();
+    let mut clock = Clock::new(ClockConfig::new(rate), RunId(0)).unwrap();
+    let stamp = |&(start, _, off): &(i64, u64, i64)| {
+        let civil = 1_330_908_095 * 1_000_000_000 + start * 2_000_000_000 + off * 1000;
+        Stamp::new(Fixed::from_int(civil), Fixed::from_int(1000))
+    };
+    let mut gaps = Vec::new();
+    for (position, recording) in STEPPING.iter().enumerate() {
+        let (own, next) = (stamp(recording), STEPPING.get(position + 1).map(stamp));
+        let placement = clock.place(&own, recording.1, next.as_ref()).unwrap();
+        let mut index = clock.end().unwrap_or(0);
+        match placement {
+            Placement::Gap { samples, .. } => {
+                gaps.push((position, samples.unwrap()));
+                index += samples.unwrap() as i64;
+            }
+            Placement::Contiguous | Placement::First => (),
+            other => panic!("{other:?} of recording {position}"),
+        }
+        clock.accept(index, &own, recording.1, &placement).unwrap();
+    }
+    let lost: Vec<usize> = gaps.iter().map(|gap| gap.0).collect();
+    assert_eq!(lost, [8, 13, 21], "{gaps:?}");
+    // To the sample that such a clock leaves open.
+    assert!((gaps[2].1 as i64 - 562).abs() <= 1, "{gaps:?}");
 }
