@@ -150,7 +150,26 @@ def replace_section(document: Path, section: str) -> None:
     document.write_text(before + section + (text[end:] if end >= 0 else ""))
 
 
+def replace_rows(path: Path, results: list[dict[str, Any]]) -> None:
+    """Puts rows into the first table of a page, each in the place of the one of the same benchmark and partner."""
+    lines = path.read_text().splitlines()
+    for result in (one for one in results if "ratio" in one):
+        new = row(result)
+        old = re.compile(rf"\| `{re.escape(result['name'])}` \|[^|]*\|[^|]*, {re.escape(result['other'])} \|")
+        at = next((at for at, line in enumerate(lines) if old.match(line)), None)
+        if at is not None:
+            lines[at] = new
+            continue
+        head = lines.index("|---|---|---|---|---|")
+        end = next(at for at in range(head, len(lines)) if not lines[at].startswith("|"))
+        lines.insert(end, new)
+    path.write_text("\n".join(lines) + "\n")
+
+
 def main() -> None:
+    if sys.argv[1:2] == ["--rows-into"]:
+        replace_rows(Path(sys.argv[2]), read(sys.argv[3:])[1])
+        return
     if sys.argv[1:2] == ["--archives-into"]:
         files, results, _ = read(sys.argv[3:])
         replace_section(Path(sys.argv[2]), archives(results, files))

@@ -12,7 +12,7 @@ mod sync {
 #[path = "../src/scheduler/stages/link.rs"]
 mod link;
 
-#[allow(dead_code)]
+#[allow(dead_code, unreachable_pub)]
 #[path = "../../runtime/src/core_limit.rs"]
 mod core_limit;
 
