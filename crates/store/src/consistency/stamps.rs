@@ -42,10 +42,9 @@ fn is_in_fit(point: &Point) -> bool {
 /// Compares each piece of the fit with the first and the last stamp that it covers. That is cheap enough for every
 /// time that a signal is loaded, and finds a fit of other stamps.
 ///
-/// A piece that begins by itself is near its first stamp, always: the fit began with it. The last one may be far off: stamps
-/// that follow on within the slip stay in use although the line could not take them, and stores of earlier versions
-/// had no limit to that slip. The line itself, however, departs from the expected rate by no more than clocks do and the piece
-/// states.
+/// A piece that does not continue another is near its first stamp, with which its fit began. The last stamp may be far
+/// off: stamps within the slip stay in use although the line could not take them, and the slip had no limit in earlier
+/// versions. The line itself departs from the expected rate by no more than clocks do and the piece states.
 ///
 /// # Errors
 /// [`StoreError::DamagedTable`] with the row of the piece.

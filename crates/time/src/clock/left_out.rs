@@ -1,7 +1,7 @@
 //! [`LeftOut`]: how far stamps that a line did not take lie from it.
 //!
-//! Such stamps stay in use, and a signal's tables name no others that its pieces were made of: the residual that a piece
-//! states counts them, so that it bounds the distance of every stamp, and readers can hold the piece against them.
+//! They are stored as stamps in use all the same. The residual of a piece counts them, so that it bounds the distance of
+//! each of its stamps, and readers can check the piece against them.
 
 use super::fit::Obs;
 
