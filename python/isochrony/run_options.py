@@ -73,12 +73,12 @@ class RunKeywords(TypedDict, total=False):
                 stated number of samples around it: stateless operators, `fir` of few taps, `resample`, `decimate`, also
                 where plans branch and are combined, and the part of `count` and `group_by` for a portion. Python
                 functions are called in a worker process for each (see `isochrony.py`). A plan of which no part can be
-                done in portions, as one that filters recursively or reads a live feed, is cut into stages, which work at
-                the same time, each in order. Sinks, and sequential operators beside portions,
-                run in this thread, in order along each branch; branches alternate portion by portion, in the plan's
-                order, instead of block by block. Results are the same bits for any number; `explain` says what is done
-                where. 1: all in this thread, except sums and means of `group_by`, which one thread beside it computes
-                of the same portions.""",
+                done in portions, as one that filters recursively or reads a live feed, is cut into stages, which work
+                at the same time, each in order. Sinks, and sequential operators beside portions, run in this thread,
+                in order along each branch; branches alternate portion by portion, in the plan's order, instead of
+                block by block. Results are the same bits for any number; `explain` says what is done where. 1: all in
+                this thread, except sums and means of `group_by`, which one thread beside it computes of the same
+                portions.""",
             metavar="N",
             parse=lambda text: text if text == "auto" else int(text),
         ),

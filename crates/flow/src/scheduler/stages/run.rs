@@ -340,10 +340,8 @@ pub(crate) fn run(
             meanwhile: Some(&meanwhile),
             ..*options
         };
-        ran = match own.filter(|_| started.len() == count) {
-            Some(own) => Some(catch_unwind(AssertUnwindSafe(|| own.run(plan, &options)))),
-            None => None,
-        };
+        let own = own.filter(|_| started.len() == count);
+        ran = own.map(|own| catch_unwind(AssertUnwindSafe(|| own.run(plan, &options))));
         // Threads check it between operator calls, and when they wake.
         interrupt.request();
         links.iter().for_each(|link| link.link.close());
