@@ -356,6 +356,41 @@ fn a_slow_source_makes_no_other_one_pile_up() {
 }
 
 #[test]
+fn what_meets_beside_branches_of_one_source_does_not_pile_up() {
+    let (rate, pause) = (Rate::new(2000, 1).unwrap(), Duration::from_millis(1));
+    let source = |nth: i64, pause: Duration| {
+        let stream = Stream::new(format!("beside/{nth}"), TimebaseId(0), rate).intern();
+        Plan::scan(GeneratedRecording::new(DType::F32, stream, move || {
+            let mut next = 0;
+            Ok(Box::new(move || {
+                if next == 4_000_000 {
+                    return Ok(None);
+                }
+                std::thread::sleep(pause);
+                let samples: Vec<f32> = (next..next + 8000).map(|at| (at % 977) as f32).collect();
+                let segment = SigSeg::from_slice(&samples, next, stream)?;
+                next += 8000;
+                Ok(Some(segment))
+            }))
+        }))
+    };
+    let slow = filters(source(0, pause), 1);
+    let fast = filters(source(1, Duration::ZERO), 1);
+    let branch = filters(slow.clone(), 2).rewindow(1000).unwrap();
+    let both = slow
+        .map_with(&(Expr::input() - Expr::input_at(1)), &[fast])
+        .unwrap();
+    // Run for their effects, so that what meets does so in the caller's thread, which reads the branch, too.
+    let plans = [both, branch];
+    let mut options = RunOptions::default();
+    // Less than all of the fast one.
+    options.memory = 4 << 20;
+    Plan::run_all(&plans, &options).unwrap();
+    options.workers = 2;
+    Plan::run_all(&plans, &options).unwrap();
+}
+
+#[test]
 fn what_does_not_fit_is_an_error_of_one_thread_too() {
     let made = Arc::default();
     for memory in [4u64 << 20, 5 << 20, 8 << 20] {

@@ -139,7 +139,7 @@ impl CoreUser {
         self.limit.enter();
         self.add(CORE, begun.elapsed());
         let waits = self.waits();
-        let held = Held(&self.limit);
+        let held = CoreGuard(&self.limit);
         let begun = Instant::now();
         let done = work();
         let waited = self.waits().saturating_sub(waits);
@@ -156,7 +156,7 @@ impl CoreUser {
         };
         let begun = Instant::now();
         self.limit.leave();
-        let again = Reenter(self);
+        let again = CoreReentry(self);
         let done = wait();
         self.add(spent, begun.elapsed());
         drop(again);
@@ -178,7 +178,7 @@ impl CoreUser {
         if self.limit.lock().paused {
             release_memory();
             self.limit.leave();
-            drop(Reenter(self));
+            drop(CoreReentry(self));
         }
     }
 
@@ -189,7 +189,7 @@ impl CoreUser {
             // Another thread has paused this one.
             drop(state);
             self.limit.leave();
-            drop(Reenter(self));
+            drop(CoreReentry(self));
             state = self.limit.lock();
         }
         state.paused = true;
@@ -229,18 +229,18 @@ impl CoreUser {
 }
 
 /// Gives the core back when dropped, also in a panic.
-struct Held<'a>(&'a CoreLimit);
+struct CoreGuard<'a>(&'a CoreLimit);
 
-impl Drop for Held<'_> {
+impl Drop for CoreGuard<'_> {
     fn drop(&mut self) {
         self.0.leave();
     }
 }
 
 /// Takes a core again when dropped, also in a panic.
-struct Reenter<'a>(&'a CoreUser);
+struct CoreReentry<'a>(&'a CoreUser);
 
-impl Drop for Reenter<'_> {
+impl Drop for CoreReentry<'_> {
     fn drop(&mut self) {
         let begun = Instant::now();
         self.0.limit.enter();

@@ -199,7 +199,7 @@ impl PlanExecutor {
     /// Sleeps until a source has items, after operators have emitted what they batch.
     pub(super) fn wait_for_sources(&mut self, options: &RunOptions<'_>) -> Result<(), OpError> {
         self.context.check_interrupt()?;
-        if options.meanwhile.is_some_and(|work| (work.0)()) {
+        if options.idle_work.is_some_and(|work| (work.0)()) {
             self.source_order.retry_idle();
             return Ok(());
         }

@@ -47,5 +47,5 @@ pub(crate) use dispatch::is_operator_error;
 pub(crate) use executor::PlanExecutor;
 pub(crate) use first_error::panic_error;
 pub(crate) use layout::ReusableParts;
-pub(crate) use options::Meanwhile;
+pub(crate) use options::IdleWork;
 pub use options::{DEFAULT_MEMORY, DEFAULT_TASK, RunOptions};

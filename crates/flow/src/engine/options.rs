@@ -16,11 +16,11 @@ pub const DEFAULT_MEMORY: u64 = 1 << 30;
 pub const DEFAULT_TASK: u64 = 4 << 20;
 
 /// Work for a thread that has nothing else to do.
-pub(crate) struct Meanwhile<'a>(pub(crate) Box<dyn Fn() -> bool + Sync + 'a>);
+pub(crate) struct IdleWork<'a>(pub(crate) Box<dyn Fn() -> bool + Sync + 'a>);
 
-impl std::fmt::Debug for Meanwhile<'_> {
+impl std::fmt::Debug for IdleWork<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Meanwhile").finish_non_exhaustive()
+        f.debug_struct("IdleWork").finish_non_exhaustive()
     }
 }
 
@@ -77,7 +77,7 @@ pub struct RunOptions<'a> {
     pub(crate) core: Option<&'a CoreUser>,
     /// Called instead of waiting for a source; false if there is nothing to do meanwhile.
     #[serde(skip)]
-    pub(crate) meanwhile: Option<&'a Meanwhile<'a>>,
+    pub(crate) idle_work: Option<&'a IdleWork<'a>>,
 }
 
 impl RunOptions<'_> {
@@ -107,7 +107,7 @@ impl Default for RunOptions<'_> {
             shared: None,
             shared_memory: None,
             core: None,
-            meanwhile: None,
+            idle_work: None,
         }
     }
 }

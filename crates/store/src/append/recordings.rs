@@ -37,7 +37,7 @@ pub struct AppendedRecordings {
 
 /// Recordings that follow on, as the clock took them in.
 #[derive(Default)]
-struct Following {
+struct ContiguousRecordings {
     points: Vec<Point>,
     samples: i64,
 }
@@ -77,7 +77,8 @@ fn append_following<'a>(
         return Ok(AppendedRecordings::default());
     }
     let mut clock = take_clock(state, writer, &run)?;
-    let Following { points, samples } = take_following(&mut clock, state.end, recordings, next);
+    let ContiguousRecordings { points, samples } =
+        take_following(&mut clock, state.end, recordings, next);
     if points.is_empty() {
         writer.live = Some(LiveClock::Known(clock));
         return Ok(AppendedRecordings::default());
@@ -107,8 +108,8 @@ fn take_following(
     index: i64,
     recordings: &[StampedRecording],
     next: &Stamp,
-) -> Following {
-    let mut following = Following::default();
+) -> ContiguousRecordings {
+    let mut following = ContiguousRecordings::default();
     let after = recordings.iter().skip(1).map(|it| &it.stamp);
     for (recording, next) in recordings.iter().zip(after.chain([next])) {
         let index = index + following.samples;

@@ -21,7 +21,8 @@
 //!
 //! **No deadlock.** Consider stages in the order of the plan. The caller's stage never waits for room. A stage that
 //! waits for room waits for a later stage, which waits for input only while that link is empty, or if it waits for
-//! another link, of other sources, whose stage it then is that can go on. So the last stage that has work goes on.
+//! another link, of other sources, whose stage it then is that can go on. So the last stage that has work goes on. A
+//! stage that reads two links of the same source waits for neither alone, and has no fan-in (`could_pile_up`).
 //!
 //! **Errors.** What a stage gave before it failed still reaches the next one, then a stand-in for the error
 //! ([`OpErrorKind::StageFailed`](crate::OpErrorKind)), which is ranked among others like the error itself, and

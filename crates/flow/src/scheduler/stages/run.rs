@@ -13,7 +13,7 @@ use super::stage_plan::StagePlan;
 use crate::engine::budget::{ExecutionMemory, MemoryHandle, MemoryReclaimer};
 use crate::engine::report::{OperatorReport, Report, StageReport};
 use crate::engine::time_axis::ErrorRank;
-use crate::engine::{Meanwhile, PlanExecutor, RunOptions, is_operator_error, panic_error};
+use crate::engine::{IdleWork, PlanExecutor, RunOptions, is_operator_error, panic_error};
 use crate::plan::graph::Graph;
 use crate::scheduler::parallel::{ParallelExecution, no_thread};
 use crate::scheduler::task_contract::placements;
@@ -333,11 +333,11 @@ pub(crate) fn run(
                 Err(_) => break,
             }
         }
-        let meanwhile = Meanwhile(Box::new(|| {
+        let idle_work = IdleWork(Box::new(|| {
             sources.as_ref().is_some_and(CallerSources::burst)
         }));
         let options = RunOptions {
-            meanwhile: Some(&meanwhile),
+            idle_work: Some(&idle_work),
             ..*options
         };
         let own = own.filter(|_| started.len() == count);

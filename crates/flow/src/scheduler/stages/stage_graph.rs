@@ -23,14 +23,14 @@ pub(super) struct StageGraph {
 }
 
 #[derive(Default)]
-struct Nodes {
+struct StageNodes {
     nodes: Vec<GraphNode>,
     names: Vec<(&'static str, usize)>,
     plan_node: Vec<Option<usize>>,
     source_order: Vec<usize>,
 }
 
-impl Nodes {
+impl StageNodes {
     /// `of`: the node of the plan that errors name.
     fn push(
         &mut self,
@@ -76,7 +76,7 @@ impl StageGraph {
         core: &Arc<CoreUser>,
         delivered: &Arc<Progress>,
     ) -> Self {
-        let mut nodes = Nodes::default();
+        let mut nodes = StageNodes::default();
         let mut edges: HashMap<Edge, Edge> = HashMap::new();
         let entering: Vec<_> = links.iter().filter(|link| link.to == stage).collect();
         for link in &entering {

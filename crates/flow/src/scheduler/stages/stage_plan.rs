@@ -136,6 +136,26 @@ impl StagePlan {
         self.roots[one] & self.roots[other] != 0
     }
 
+    /// Whether a stage with a fan-in reads from two stages that depend on the same source. It may wait for neither of
+    /// them alone, so what meets there could pile up.
+    fn could_pile_up(&self, graph: &Graph) -> bool {
+        let mut entering: Vec<BTreeSet<usize>> = vec![BTreeSet::new(); self.stages.len()];
+        for (from, to, _) in self.cut_edges(graph) {
+            entering[to].insert(from);
+        }
+        let shares = |from: &BTreeSet<usize>| {
+            let (mut all, mut bits) = (0, 0);
+            for &one in from {
+                all |= self.roots[one];
+                bits += self.roots[one].count_ones();
+            }
+            bits > u64::count_ones(all)
+        };
+        let meets = |nodes: &Vec<usize>| nodes.iter().any(|&at| graph.nodes[at].inputs.len() > 1);
+        let mut stages = self.stages.iter().zip(&entering);
+        stages.any(|(nodes, from)| meets(nodes) && shares(from))
+    }
+
     /// The operators of each stage, in words.
     pub(crate) fn lines(&self, graph: &Graph) -> Vec<String> {
         let last = self.stages.len() - 1;
@@ -415,12 +435,16 @@ impl StageBuilder<'_> {
         let mut numbered = order.iter().enumerate();
         let caller_sources =
             numbered.find(|&(_, &stage)| stage != CALLER && self.stages[stage].in_caller);
-        Ok(StagePlan {
+        let plan = StagePlan {
             stages,
             roots: roots.collect(),
             stage_of,
             caller_sources: caller_sources.map(|(at, _)| at),
-        })
+        };
+        match plan.could_pile_up(self.graph) {
+            true => Err("a thread would read branches of one source beside others that meet there"),
+            false => Ok(plan),
+        }
     }
 
     /// Stages so that each comes behind those it reads from, and that of the caller last.
