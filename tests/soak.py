@@ -23,6 +23,8 @@ from typing import Any
 import numpy as np
 
 import isochrony as iso
+from isochrony.run_options import RunOptions
+from isochrony.running import run_reported
 
 RATE = 1_000_000
 PIECE = 5000
@@ -117,8 +119,13 @@ def soak(seconds: float) -> dict[str, Any]:
     noise = threading.Thread(target=disturb, args=(listener.address, stop))
     noise.start()
     check = Check()
+    # Three stages, of which one has replicas; a filter of one tap keeps each index, as float64.
+    plan = iso.scan(listener, segment=50_000).fir([1.0], method="direct").each(check)
+    # Links and the number of replicas change after each burst of this thread, several times a second.
+    options = RunOptions.of(workers=3)
+    options.settings["stages"] = {"shuffle": 7}
     try:
-        report = iso.scan(listener, segment=50_000).each(check).run().report
+        report = run_reported((plan,), options).report
     finally:
         stop.set()
         noise.join()
@@ -138,7 +145,10 @@ def soak(seconds: float) -> dict[str, Any]:
         "latency_ms": {"median": 1e3 * latency.median, "p99": 1e3 * latency.p99, "most": 1e3 * latency.most},
         "memory_mb": {"first": settled[0] / 1e6, "last": settled[-1] / 1e6, "most": max(settled) / 1e6},
         "peak_bytes_of_run": report.peak_bytes,
+        "stages": [(one.number, one.replica, one.busy_s) for one in report.stages],
     }
+    replicas = [one.busy_s for one in report.stages if one.replica is not None]
+    assert len(replicas) == 3 and min(replicas) > 0, found
     assert code_of_sender == 0
     # Each sample is where it belongs, none comes twice, and each index that is missing is in a gap that was counted.
     assert check.wrong == 0, found

@@ -3,7 +3,11 @@
 import argparse
 import inspect
 import json
+import os
 import re
+import subprocess
+import sys
+import types
 from typing import Any
 
 import numpy as np
@@ -14,7 +18,7 @@ from isochrony import _native
 from isochrony.cli.main import build_parser
 from isochrony.options import byte_count
 from isochrony.plan import Plan
-from isochrony.run_options import OPTIONS, RunOptions
+from isochrony.run_options import OPTIONS, RunOptions, auto_workers
 
 # A value of each that is not its default, and what is to arrive.
 GIVEN: dict[str, tuple[Any, Any]] = {
@@ -41,7 +45,9 @@ def test_every_option_is_tried_here() -> None:
 @pytest.mark.parametrize("name", [name for name in GIVEN if name != "progress"])
 def test_a_value_reaches_rust_and_changes_no_other(name: str) -> None:
     value, expected = GIVEN[name]
-    assert arrived(**{name: value}) == arrived() | {name: expected}
+    # Who asks for a number of workers leaves nothing to choose.
+    chosen = {"auto_workers": False} if name == "workers" else {}
+    assert arrived(**{name: value}) == arrived() | {name: expected} | chosen
     assert arrived()[name] != expected
 
 
@@ -64,7 +70,42 @@ def test_progress_is_called_by_the_run() -> None:
 @pytest.mark.parametrize("name", [name for name, option in OPTIONS.items() if option.is_setting])
 def test_defaults_are_those_of_rust(name: str) -> None:
     default = OPTIONS[name].default
-    assert default is None or arrived()[name] == default
+    if name == "workers":
+        assert (default, arrived()["auto_workers"], arrived()[name]) == ("auto", True, auto_workers())
+    else:
+        assert default is None or arrived()[name] == default
+
+
+def test_workers_are_as_many_as_the_cores_that_the_process_may_use() -> None:
+    code = "from isochrony.run_options import auto_workers; print(auto_workers())"
+
+    def count(*before: str, **environment: str) -> int:
+        command = [*before, sys.executable, "-c", code]
+        ran = subprocess.run(command, env=os.environ | environment, capture_output=True, text=True, check=True)
+        return int(ran.stdout)
+
+    assert count() == len(os.sched_getaffinity(0))
+    assert count("taskset", "--cpu-list", str(min(os.sched_getaffinity(0)))) == 1
+    # Inside a worker process the other cores are its siblings'.
+    assert count(ISOCHRONY_WORKER="1") == 1
+
+
+def test_workers_of_others_use_one_core(monkeypatch: pytest.MonkeyPatch) -> None:
+    def outside() -> None:
+        raise ValueError("No worker found")
+
+    expected = auto_workers()
+    dask, torch = types.ModuleType("distributed"), types.ModuleType("torch.utils.data")
+    monkeypatch.setitem(sys.modules, "distributed", dask)
+    monkeypatch.setitem(sys.modules, "torch.utils.data", torch)
+    monkeypatch.setattr(dask, "get_worker", outside, raising=False)
+    monkeypatch.setattr(torch, "get_worker_info", lambda: None, raising=False)
+    assert auto_workers() == expected
+    monkeypatch.setattr(torch, "get_worker_info", lambda: (0, 2))
+    assert auto_workers() == 1
+    monkeypatch.setattr(torch, "get_worker_info", lambda: None)
+    monkeypatch.setattr(dask, "get_worker", lambda: dask)
+    assert auto_workers() == 1
 
 
 def test_what_rust_does_not_know_is_an_error() -> None:
@@ -102,7 +143,7 @@ def run_parser() -> argparse.ArgumentParser:
 def test_is_a_flag_of_the_command_line_with_the_same_help() -> None:
     flags = {flag: one.help for one in run_parser()._actions for flag in one.option_strings}
     for name, option in OPTIONS.items():
-        default = {"workers": " (default: 1)", "tolerance": " (default: 0)"}.get(name, "")
+        default = {"tolerance": " (default: 0)"}.get(name, "")
         shown = option.metavar or (option.is_setting and option.default is False)
         wanted = {
             f"--{name}": option.help + default if shown else None,

@@ -33,10 +33,28 @@ def test_filters_and_spectra_are_stages_with_the_same_bits() -> None:
     assert "stage 0: scan -> iir\n" in text
     report = plan.run(workers=2).report
     names = [[report.operators[at].name for at in stage.operators] for stage in report.stages]
-    assert names == [["scan", "iir"], ["iir", "rewindow"], ["power"], ["map"]]
+    assert names == [["scan", "iir"], ["iir", "rewindow"], ["power"], ["power"], ["map"]]
+    assert [(stage.number, stage.replica) for stage in report.stages] == [
+        (0, None),
+        (1, None),
+        (2, 0),
+        (2, 1),
+        (3, None),
+    ]
     for stage in report.stages:
         spent = stage.busy_s + stage.input_wait_s + stage.output_wait_s + stage.core_wait_s
         assert 0 < spent <= report.elapsed_s + 0.05
+    for operator in report.operators:
+        assert operator.useful_s <= operator.threads * report.elapsed_s
+    assert [operator.threads for operator in report.operators] == [1, 1, 1, 1, 2, 1]
+    # Every sample went over the first two links, and half as many values over the last: a spectrum a window.
+    least = [4 * len(X), 4 * len(X), 2 * len(X) - 2048]
+    assert [link.stages for link in report.links] == [(0, 1), (1, 2), (2, 3)]
+    for link, fewest in zip(report.links, least, strict=True):
+        assert link.bytes >= fewest and sum(link.occupancy) > 0 and 0 <= link.mean_occupancy <= 1
+    assert len(report.threads) in (0, 2)
+    for thread in report.threads:
+        assert thread.cpu_s is None or 0 <= thread.cpu_s <= thread.elapsed_s + 0.01
     assert "waited" in str(report)
     # One thread has none, nor has what runs in tasks.
     assert plan.run().report.stages == ()
@@ -120,4 +138,47 @@ def test_the_command_line_takes_workers_and_reports_stages(tmp_path: Path) -> No
     ran = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
     report = json.loads(ran.stdout)["report"]
     names = [[report["operators"][at]["name"] for at in stage["operators"]] for stage in report["stages"]]
-    assert names == [["scan", "iir"], ["iir", "rewindow"], ["power"], ["map"]]
+    assert names == [["scan", "iir"], ["iir", "rewindow"], ["power"], ["power"], ["map"]]
+    assert [link["stages"] for link in report["links"]] == [[0, 1], [1, 2], [2, 3]]
+
+
+def test_a_plan_chooses_one_worker_where_more_would_not_help(tmp_path: Path) -> None:
+    short, long = (iso.scan(np.resize(X, count), rate=RATE) for count in (400_000, 2_000_000))
+    for plan, stages in ((short, 0), (long, 5)):
+        assert len(peaks(plan).run().report.stages) == stages
+        assert len(peaks(plan).run(workers="auto").report.stages) == stages
+    assert "by default one worker: it reads only 400000 samples" in short.explain()
+    assert "by default a worker for each core" in peaks(long).explain()
+    assert "by default one worker: something may end early" in peaks(long).limit(3).explain()
+    # Parameters change, and functions are called, as with one worker.
+    control = iso.Control()
+    assert peaks(long).run(control=control).report.stages == ()
+    seen: set[int] = set()
+
+    def noted(rows: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+        seen.add(threading.get_ident())
+        return rows.max(axis=1)
+
+    function = iso.py(noted, dtype="f4", width=1)
+    report = long.rewindow(512).map(function).run().report
+    assert (seen, report.processes) == ({threading.get_ident()}, ())
+
+    def made() -> Iterator[np.ndarray[Any, Any]]:
+        yield from X.reshape(-1, 1000)
+
+    live = peaks(iso.generate(made, dtype="f4", rate=RATE))
+    assert live.run().report.stages == ()
+    assert "by default one worker: its samples are made or received while it runs" in live.explain()
+
+
+def test_a_stream_that_operators_made_has_no_clock_in_stages_either(tmp_path: Path) -> None:
+    with iso.open(tmp_path / "a.iso", "x") as store:
+        for name, start in (("a", "2026-01-01"), ("b", "2026-01-01T00:00:01")):
+            store.create(name, dtype="f4", rate=RATE, start=start).append(X)
+        store.commit()
+        first, second = (iso.scan(store[name]) for name in ("a", "b"))
+        plan = filtered(second.align(first)).rewindow(512).stats("max")
+        one, two = (plan.collect(workers=workers) for workers in (1, 2))
+        assert one.columns == two.columns
+        for name in one.columns:
+            np.testing.assert_array_equal(np.asarray(one[name]), np.asarray(two[name]))

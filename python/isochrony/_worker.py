@@ -34,6 +34,7 @@ import numpy.typing as npt
 
 from ._native import end_with
 from .raised import dumps, pickled, said
+from .run_options import WORKER_VARIABLE
 
 # Kind and body length of a message. Kinds and fields are those of crates/workers/src/wire.rs.
 HEADER = struct.Struct("=IQ")
@@ -290,6 +291,7 @@ def _end_what_is_left(parent: int) -> None:
 
 def main() -> None:
     """Serves the parent at the other end of standard input."""
+    os.environ[WORKER_VARIABLE] = "1"
     parent = socket.socket(fileno=os.dup(0))
     null = os.open(os.devnull, os.O_RDONLY)
     os.dup2(null, 0)

@@ -357,7 +357,8 @@ class Plan(
     def blocks(self, *, counts: bool = False, **options: Unpack[RunKeywords]) -> Iterator[Block]:
         """Run the plan and iterate over its result block by block, in bounded memory: ``for block in plan.blocks()``.
 
-        Parameters are those of `collect`, without `as_`; ``for block in plan`` gives none. The plan is executed in a
+        Parameters are those of `collect`, without `as_`, and `workers` is 1 if it is not given; ``for block in plan``
+        gives none. The plan is executed in a
         thread, at most a few blocks ahead of the loop. Leaving the loop, or dropping the iterator, ends the execution
         as Ctrl-C does: what sinks have committed stays. Each iteration is an execution of its own.
 
@@ -381,6 +382,7 @@ class Plan(
         >>> [len(block.values) for block in iso.scan(np.arange(5), 2, rate=100).blocks(workers=2)]
         [2, 2, 1]
         """
+        options.setdefault("workers", 1)
         return blocks_of(self, RunOptions.of(**options), counts=flag("blocks counts", counts))
 
     def __iter__(self) -> Iterator[Block]:

@@ -4,7 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-__all__ = ["OperatorReport", "ProcessReport", "Report", "RunResult", "StageReport", "TaskReport", "WorkerReport"]
+__all__ = [
+    "LinkReport",
+    "OperatorReport",
+    "ProcessReport",
+    "Report",
+    "RunResult",
+    "StageReport",
+    "TaskReport",
+    "ThreadReport",
+    "WorkerReport",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,7 +28,8 @@ class OperatorReport:
         gaps: that it met.
         skipped: of a scan: samples that it did not read, since stored extremes show that no window with them passes the
             filter behind it.
-        useful_s: seconds spent in it, estimated from the first items of bursts.
+        useful_s: seconds spent in it by all threads, estimated from the first items of bursts.
+        threads: that executed it, or replicas: ``useful_s / threads`` is at most the seconds of the run.
     """
 
     name: str
@@ -27,6 +38,7 @@ class OperatorReport:
     gaps: int
     skipped: int
     useful_s: float
+    threads: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,23 +75,59 @@ class TaskReport:
 
 @dataclass(frozen=True, slots=True)
 class StageReport:
-    """What one stage did: a part of the plan that ran in a thread of its own while the other stages ran.
+    """What one stage did, or one replica of it: a part of the plan that ran while the other stages ran.
 
-    The four times add up to the stage's part of the run.
+    The four times add up to at most the seconds of the run.
 
     Attributes:
+        number: of the stage, from 0.
+        replica: which of its replicas, from 0; None if it has none.
         operators: indices into `Report.operators`.
         busy_s: seconds in which it computed.
         input_wait_s: seconds in which it waited for samples from its sources or an earlier stage.
         output_wait_s: seconds in which it waited for a later stage to take what it had computed.
-        core_wait_s: seconds in which it could have computed, but as many other stages as there are workers did.
+        core_wait_s: seconds in which it could have computed, but all threads computed something else.
     """
 
+    number: int
+    replica: int | None
     operators: tuple[int, ...]
     busy_s: float
     input_wait_s: float
     output_wait_s: float
     core_wait_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class LinkReport:
+    """What one link between stages carried.
+
+    Attributes:
+        stages: the numbers of the stages that it joins.
+        bytes: that it carried.
+        occupancy: how often results were sent when 0 to 7 eighths of it were full, and when it was full: 9 counts.
+        mean_occupancy: part of it that was full when results were sent, on average, from 0 to 1.
+    """
+
+    stages: tuple[int, int]
+    bytes: int
+    occupancy: tuple[int, ...]
+    mean_occupancy: float
+
+
+@dataclass(frozen=True, slots=True)
+class ThreadReport:
+    """What one thread that ran stages used, from when there were several.
+
+    Attributes:
+        cpu_s: seconds on a processor; None where the system does not tell.
+        involuntary_switches: how often another thread took its processor; None where the system does not tell.
+        elapsed_s: seconds from its start to its end.
+    """
+
+    cpu_s: float | None
+    involuntary_switches: int | None
+    elapsed_s: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +159,8 @@ class Report:
         workers: what each did; none where all was done in the caller's thread.
         tasks: theirs, scan by scan in the order of reading.
         stages: in the order of the plan, the last in the caller's thread; none where the plan was not cut into stages.
+        links: between stages, in the order of the plan.
+        threads: that ran stages, that of the caller first; none if it was the only one.
         places: of functions in a run on several cores: where each was called, and why there.
         processes: worker processes, by worker.
         notes: why the result is empty, where nothing was read or no window fits: what `EmptyResultWarning` says.
@@ -124,6 +174,8 @@ class Report:
     workers: tuple[WorkerReport, ...]
     tasks: tuple[TaskReport, ...]
     stages: tuple[StageReport, ...]
+    links: tuple[LinkReport, ...]
+    threads: tuple[ThreadReport, ...]
     places: tuple[str, ...]
     processes: tuple[ProcessReport, ...]
     notes: tuple[str, ...]

@@ -7,14 +7,16 @@ of ``isochrony run`` are made from the entries. A value acts where flow's ``RunO
 
 from __future__ import annotations
 
+import multiprocessing
 import os
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal, ParamSpec, Self, TypedDict, TypeVar, Unpack
 
 import numpy as np
 
-from ._native import NativeControl
+from ._native import NativeControl, available_cores
 from .control import Control
 from .keyword_options import Option, declared_options, listing_options
 from .native_errors import OptionError
@@ -25,22 +27,51 @@ __all__ = ["OPTIONS", "Option", "RunKeywords", "RunOptions", "takes_run_options"
 # Threads beyond this only cost memory.
 MAX_WORKERS = 1024
 
+#: Set in our worker processes.
+WORKER_VARIABLE = "ISOCHRONY_WORKER"
+
 P = ParamSpec("P")
 R = TypeVar("R")
 
 
 def worker_count(name: str, workers: object) -> int:
-    """How many workers are asked for; "auto": as many as there are cores.
+    """How many workers are asked for; "auto": `auto_workers`.
 
     Raises:
         OptionError: neither "auto" nor a whole number from 1 to 1024.
     """
     if is_auto(workers):
-        return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+        return auto_workers()
     if isinstance(workers, int | np.integer) and not isinstance(workers, bool) and 1 <= workers <= MAX_WORKERS:
         return int(workers)
     legal = f'a whole number from 1 to {MAX_WORKERS}, or "auto" for a worker a core'
     raise OptionError(f"{name}={workers!r} is refused; give {legal}")
+
+
+def auto_workers() -> int:
+    """As many as there are cores that this process may use, by its affinity and its control group; 1 inside a worker
+    process of ours, of `multiprocessing`, of Dask or of PyTorch, whose siblings use the other cores.
+    """
+    is_worker = bool(os.environ.get(WORKER_VARIABLE)) or multiprocessing.parent_process() is not None
+    if is_worker or _in_dask_worker() or _in_torch_worker():
+        return 1
+    return min(available_cores(), MAX_WORKERS)
+
+
+def _in_dask_worker() -> bool:
+    distributed = sys.modules.get("distributed")
+    if distributed is None:
+        return False
+    try:
+        distributed.get_worker()
+    except (AttributeError, ValueError):
+        return False
+    return True
+
+
+def _in_torch_worker() -> bool:
+    data = sys.modules.get("torch.utils.data")
+    return data is not None and data.get_worker_info() is not None
 
 
 def _tolerance(name: str, tolerance: Any) -> float:
@@ -66,9 +97,9 @@ class RunKeywords(TypedDict, total=False):
     workers: Annotated[
         int | Literal["auto"],
         Option(
-            default=1,
+            default="auto",
             check=worker_count,
-            help='threads that share the work, or "auto": one for each core',
+            help='threads that share the work; "auto": one for each core that the process may use',
             details="""Each takes a portion of the recording at a time and computes what depends on it alone, or on a
                 stated number of samples around it: stateless operators, `fir` of few taps, `resample`, `decimate`, also
                 where plans branch and are combined, and the part of `count` and `group_by` for a portion. Python
@@ -76,8 +107,11 @@ class RunKeywords(TypedDict, total=False):
                 done in portions, as one that filters recursively or reads a live feed, is cut into stages, which work
                 at the same time, each in order. Sinks, and sequential operators beside portions, run in this thread,
                 in order along each branch; branches alternate portion by portion, in the plan's order, instead of
-                block by block. Results are the same bits for any number; `explain` says what is done where. 1: all in
-                this thread, except sums and means of `group_by`, which one thread beside it computes of the same
+                block by block. Results are the same bits for any number; `explain` says what is done where. "auto" is
+                1 where the plan is short, may end early, calls Python functions, has a `control` or reads what is made
+                or received while it runs (`explain` says why), and inside a worker process of this package,
+                `multiprocessing`, Dask or PyTorch. 1: all in this thread, except sums and means of `group_by`, which
+                one thread beside it computes of the same
                 portions.""",
             metavar="N",
             parse=lambda text: text if text == "auto" else int(text),
@@ -150,7 +184,7 @@ class RunOptions:
         progress: whether a progress line is drawn.
     """
 
-    settings: dict[str, bool | int | float]
+    settings: dict[str, Any]
     control: NativeControl | None = None
     progress: bool = False
 
@@ -162,8 +196,10 @@ class RunOptions:
             OptionError: one has no legal value.
             TypeError: there is none of that name.
         """
-        settings: dict[str, bool | int | float] = {}
+        settings: dict[str, Any] = {}
         others: dict[str, Any] = {}
+        given.setdefault("workers", "auto")
+        settings["auto_workers"] = is_auto(given["workers"])
         for name, value in given.items():
             if name not in OPTIONS:
                 raise TypeError(f"{name!r} is no run option; give {', '.join(OPTIONS)}")

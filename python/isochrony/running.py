@@ -17,7 +17,17 @@ from .failures import expected
 from .native_errors import PlanError
 from .options import choice, flag
 from .progress import ImportProgress
-from .report import OperatorReport, ProcessReport, Report, RunResult, StageReport, TaskReport, WorkerReport
+from .report import (
+    LinkReport,
+    OperatorReport,
+    ProcessReport,
+    Report,
+    RunResult,
+    StageReport,
+    TaskReport,
+    ThreadReport,
+    WorkerReport,
+)
 from .results import FORMS, Form, LabelledResult
 from .run_options import RunKeywords, RunOptions, takes_run_options
 from .table import Table
@@ -107,6 +117,8 @@ def _result(report: dict[str, Any]) -> RunResult:
         ("workers", WorkerReport),
         ("tasks", TaskReport),
         ("stages", _stage),
+        ("links", _link),
+        ("threads", ThreadReport),
         ("processes", ProcessReport),
     )
     for name, row in rows:
@@ -117,8 +129,12 @@ def _result(report: dict[str, Any]) -> RunResult:
     return RunResult(Report(**report))
 
 
-def _stage(operators: Sequence[int], **times: float) -> StageReport:
-    return StageReport(tuple(operators), **times)
+def _stage(operators: Sequence[int], **others: Any) -> StageReport:
+    return StageReport(operators=tuple(operators), **others)
+
+
+def _link(occupancy: Sequence[int], **others: Any) -> LinkReport:
+    return LinkReport(occupancy=tuple(occupancy), **others)
 
 
 def _warn(notes: Sequence[str]) -> None:

@@ -18,7 +18,7 @@ import pytest
 import isochrony as iso
 from isochrony.cli import main
 from isochrony.cli.exits import Exit
-from isochrony.run_options import RunOptions
+from isochrony.run_options import RunOptions, auto_workers
 from processes import PROGRAM, wait_for
 
 
@@ -72,9 +72,9 @@ def test_run_options_are_flags(store: Path, monkeypatch: pytest.MonkeyPatch) -> 
     flags = ["--workers", "2", "--tolerance", "1e-9", "--pin", "--memory", "64MiB", "--no-optimise"]
     assert main(["run", plan, *flags]) == 0
     assert main(["run", plan, "--workers", "auto"]) == 0
-    given = {"workers": 2, "tolerance": 1e-9, "pin": True, "memory": 64 << 20, "optimise": False}
-    assert [one.settings for one in seen[:2]] == [{}, given]
-    assert seen[2].settings["workers"] >= 1
+    given = {"auto_workers": False, "workers": 2, "tolerance": 1e-9, "pin": True, "memory": 64 << 20, "optimise": False}
+    assert seen[1].settings == given
+    assert seen[0].settings == seen[2].settings == {"auto_workers": True, "workers": auto_workers()}
 
 
 def test_explaining_reads_nothing(store: Path, capsys: pytest.CaptureFixture[str]) -> None:

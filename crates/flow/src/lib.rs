@@ -32,8 +32,10 @@ pub use engine::control::Control;
 pub use engine::dispatch::Out;
 pub use engine::gathered::{Array, PlanOutput};
 pub use engine::pool::Block;
-pub use engine::report::{OperatorReport, PlanWorkerReport, Report, StageReport, TaskReport};
-pub use engine::{DEFAULT_MEMORY, DEFAULT_TASK, RunOptions};
+pub use engine::report::{
+    LinkReport, OperatorReport, PlanWorkerReport, Report, StageReport, TaskReport, ThreadReport,
+};
+pub use engine::{DEFAULT_MEMORY, DEFAULT_TASK, RunOptions, StageOptions};
 pub use isochrony_runtime::{Interrupt, Progress, Watch, WorkerReport};
 pub use isochrony_workers::ProcessReport;
 pub use operators::Stat;

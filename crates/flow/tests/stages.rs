@@ -36,6 +36,23 @@ fn run_all(plans: &[Plan], workers: usize) -> Result<(Vec<PlanOutput>, Report), 
     Plan::collect_all(plans, &options)
 }
 
+/// In stages of which several have work at once although the plan is small, with links resized and replicas changed at
+/// random.
+fn run_shuffled(
+    plans: &[Plan],
+    workers: usize,
+    seed: u64,
+) -> Result<(Vec<PlanOutput>, Report), RunError> {
+    let mut options = RunOptions::default();
+    options.workers = workers;
+    options.stages.helpers_after_us = 0;
+    options.stages.burst_bytes = 1 << (seed % 12);
+    options.stages.block_bytes = 1 << (seed / 12 % 14);
+    options.stages.link_bytes = 1 << (seed / 168 % 16);
+    options.stages.shuffle = (!seed.is_multiple_of(5)).then_some(seed);
+    Plan::collect_all(plans, &options)
+}
+
 /// A recording that can be read only in order, in segments of `segment` samples from `start` on. `made` counts them.
 fn generated(nth: i64, range: Range<i64>, segment: i64, made: &Arc<AtomicU64>) -> Plan {
     let rate = Rate::new(2000, 1).unwrap();
@@ -93,13 +110,23 @@ fn random_plans_give_the_same_bits_in_stages() {
     let given = (
         (steps(), steps(), steps()),
         (0usize..8, 0usize..8, 0usize..6, 1u8..16),
-        (1i64..3000, 1i64..300, 2usize..6, any::<[bool; 2]>()),
+        (
+            1i64..3000,
+            1i64..300,
+            2usize..6,
+            any::<[bool; 2]>(),
+            any::<u64>(),
+        ),
     );
-    let (staged, met) = (Cell::new(0), Cell::new(0));
+    let (staged, met, replicated) = (Cell::new(0), Cell::new(0), Cell::new(0));
     let mut runner = TestRunner::new(ProptestConfig::with_cases(CASES));
     let ran = runner.run(
         &given,
-        |((first, second, behind), (one, other, how, wanted), (len, segment, workers, which))| {
+        |(
+            (first, second, behind),
+            (one, other, how, wanted),
+            (len, segment, workers, which, seed),
+        )| {
             let made = Arc::default();
             let source = |nth: i64, stored: bool| match stored {
                 _ if how == 5 && nth == 0 => generated_here(nth, 0..len, segment),
@@ -139,12 +166,14 @@ fn random_plans_give_the_same_bits_in_stages() {
                     .collect::<Vec<_>>()
                     .join("\n")
             };
-            match (run_all(&plans, 1), run_all(&plans, workers)) {
+            match (run_all(&plans, 1), run_shuffled(&plans, workers, seed)) {
                 (Ok((expected, _)), Ok((got, report))) => {
                     prop_assert_eq!(got, expected, "{}", texts());
                     let several = stages(&report).len() > 1;
                     staged.set(staged.get() + u32::from(several));
                     met.set(met.get() + u32::from(several && meets));
+                    let replicas = stages(&report).iter().any(|one| one.replica.is_some());
+                    replicated.set(replicated.get() + u32::from(replicas));
                 }
                 (Err(expected), Err(got)) => {
                     prop_assert_eq!(got.to_string(), expected.to_string(), "{}", texts());
@@ -158,10 +187,10 @@ fn random_plans_give_the_same_bits_in_stages() {
         },
     );
     ran.unwrap_or_else(|error| panic!("{error}"));
-    let (staged, met) = (staged.get(), met.get());
+    let (staged, met, replicated) = (staged.get(), met.get(), replicated.get());
     assert!(
-        staged > CASES / 3 && met > CASES / 20,
-        "{staged} and {met} of {CASES}"
+        staged > CASES / 3 && met > CASES / 40 && replicated > CASES / 10,
+        "{staged}, {met} and {replicated} of {CASES}"
     );
 }
 
@@ -229,11 +258,17 @@ fn code_that_makes_samples_stays_in_the_callers_thread_and_the_rest_does_not() {
             text.contains("stage 0: scan, in the caller's thread"),
             "{text}"
         );
-        assert_eq!(stages(&report).len(), count + 2, "{text}");
-        assert!(
-            stages(&report)
-                .iter()
-                .all(|stage| stage.time.busy > Duration::ZERO)
+        let busy = |one: &&StageReport| one.time.busy > Duration::ZERO;
+        let mut numbers: Vec<usize> = stages(&report)
+            .iter()
+            .filter(busy)
+            .map(|one| one.number)
+            .collect();
+        numbers.dedup();
+        assert_eq!(
+            numbers,
+            (0..count + 3).collect::<Vec<_>>(),
+            "{text} {report}"
         );
     }
     // Its error, and that of what follows, is that of one thread.
@@ -263,6 +298,23 @@ fn thousands_of_operators_and_channels_share_a_few_stages() {
         assert_eq!(got, one);
         let count = stages(&report).len();
         assert!((8..=25).contains(&count), "{count}");
+    }
+}
+
+#[test]
+fn no_plan_has_more_stages_than_the_queue_holds() {
+    let made = Arc::default();
+    let channel = |nth: i64| {
+        let around = |plan: Plan| named(&plan, &plans::around()[0]).unwrap();
+        let twice = |plan: Plan| around(filters(plan, 1));
+        twice(twice(generated(nth, 0..3000, 100, &made)))
+    };
+    for channels in [15, 24, 31, 40] {
+        let plans: Vec<Plan> = (0..channels).map(channel).collect();
+        let (one, _) = run_all(&plans, 1).unwrap();
+        let (got, report) = run_shuffled(&plans, 8, channels as u64 * 977).unwrap();
+        assert!(got == one, "{channels}");
+        assert!((20..=64).contains(&stages(&report).len()), "{report}");
     }
 }
 

@@ -90,8 +90,8 @@ pub mod _native {
     use crate::store::layout::Layout;
     #[pymodule_export]
     use crate::store::machine::{
-        calibrate_machine, load_machine_profile, machine_profile_path, predict_scan,
-        save_machine_profile,
+        available_cores, calibrate_machine, load_machine_profile, machine_profile_path,
+        predict_scan, save_machine_profile,
     };
     #[pymodule_export]
     use crate::store::opening::open;

@@ -8,19 +8,33 @@ use std::sync::atomic::{AtomicBool, Ordering};
 ///
 /// It publishes no data: a thread that sees the request may not conclude what happened before it.
 #[derive(Debug, Clone, Default)]
-pub struct Interrupt(Arc<AtomicBool>);
+pub struct Interrupt {
+    own: Arc<AtomicBool>,
+    parent: Option<Arc<AtomicBool>>,
+}
 
 impl Interrupt {
     /// Asks the execution to end.
     pub fn request(&self) {
-        self.0.store(true, Ordering::Relaxed);
+        self.own.store(true, Ordering::Relaxed);
     }
 
     /// Whether the execution should end.
     #[inline]
     #[must_use]
     pub fn is_requested(&self) -> bool {
-        self.0.load(Ordering::Relaxed)
+        let is_set = |flag: &Arc<AtomicBool>| flag.load(Ordering::Relaxed);
+        is_set(&self.own) || self.parent.as_ref().is_some_and(is_set)
+    }
+
+    /// A flag of its own that is also set when this one is: for a part of an execution. A child of the child is not
+    /// set with it.
+    #[must_use]
+    pub fn child(&self) -> Self {
+        Self {
+            own: Arc::default(),
+            parent: Some(Arc::clone(&self.own)),
+        }
     }
 }
 
@@ -36,5 +50,15 @@ mod tests {
         asked.request();
         assert!(worker.is_requested());
         assert!(!Interrupt::default().is_requested());
+    }
+
+    #[test]
+    fn a_child_is_set_with_its_parent_and_not_the_other_way_round() {
+        let parent = Interrupt::default();
+        let (one, other) = (parent.child(), parent.child());
+        one.request();
+        assert!(one.is_requested() && !parent.is_requested() && !other.is_requested());
+        parent.request();
+        assert!(other.is_requested());
     }
 }

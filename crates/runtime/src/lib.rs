@@ -5,27 +5,29 @@
 //! | How far is it? | [`Progress`], counted by the threads that work and read by the one that reports |
 //! | Should it go on? | [`Interrupt`], a flag that the threads check; [`Watch`], a callback in the execution's own thread |
 //! | When is it time to check? | every [`POLL_INTERVAL`]: [`PollTimer`] for a thread that works, [`WaitGroup`] for one that waits |
-//! | Is there a core for it? | [`CoreLimit`], which each thread uses as a [`CoreUser`] |
+//! | What wakes it? | a [`Waker`](std::task::Waker): [`thread_waker`] for a thread that is parked |
 //! | Is there memory for it? | [`MemoryBudget`], of which each thread holds [`MemoryReservation`]s |
-//! | What did each thread do? | [`WorkerReport`] |
+//! | What did each thread do? | [`WorkerReport`], [`StageTime`] |
 //! | Why did code of others fail? | [`Cause`], [`panic_message`] |
 //!
 //! Depends on the standard library only and starts no workers: pools and queues belong to the engines.
 
 mod cause;
-mod core_limit;
 mod interrupt;
 mod interval_clock;
 mod memory_budget;
 mod poll;
 mod progress;
+mod stage_time;
 pub mod sync;
+mod waker;
 mod worker_report;
 
 pub use cause::{Cause, panic_message};
-pub use core_limit::{CoreLimit, CoreUse, CoreUser, WaitReason};
 pub use interrupt::Interrupt;
 pub use memory_budget::{MemoryBudget, MemoryReservation};
 pub use poll::{ActiveWatch, POLL_INTERVAL, PollTimer, WaitGroup, WaitToken, Watch};
 pub use progress::Progress;
+pub use stage_time::StageTime;
+pub use waker::thread_waker;
 pub use worker_report::WorkerReport;

@@ -58,6 +58,12 @@ impl Watch {
         }
     }
 
+    /// Runs the callback now; returns whether the execution goes on.
+    #[must_use]
+    pub fn poll(&self) -> bool {
+        (self.callback)()
+    }
+
     /// Starts the timer.
     #[must_use]
     pub fn start(&self) -> ActiveWatch {
@@ -93,7 +99,7 @@ impl ActiveWatch {
     #[must_use]
     pub fn poll(&mut self) -> bool {
         self.timer.restart();
-        (self.watch.callback)()
+        self.watch.poll()
     }
 }
 

@@ -1,4 +1,5 @@
-//! The locks of model-checked files. A crate re-exports this module as its own `sync`; its model check compiles the
-//! same files with loom's locks instead.
+//! The locks and atomics of model-checked files. A crate re-exports this module as its own `sync`; its model check
+//! compiles the same files with loom's instead.
 
+pub use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64};
 pub use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};

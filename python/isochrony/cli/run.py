@@ -171,7 +171,14 @@ def _report(done: RunResult) -> dict[str, Any]:
     report = done.report
     return {
         "operators": [
-            {"name": o.name, "items": o.items, "samples": o.samples, "gaps": o.gaps, "useful_s": o.useful_s}
+            {
+                "name": o.name,
+                "items": o.items,
+                "samples": o.samples,
+                "gaps": o.gaps,
+                "useful_s": o.useful_s,
+                "threads": o.threads,
+            }
             for o in report.operators
         ],
         "reads": list(report.reads),
@@ -179,6 +186,8 @@ def _report(done: RunResult) -> dict[str, Any]:
         "tasks": len(report.tasks),
         "stages": [
             {
+                "number": s.number,
+                "replica": s.replica,
                 "operators": list(s.operators),
                 "busy_s": s.busy_s,
                 "input_wait_s": s.input_wait_s,
@@ -186,6 +195,13 @@ def _report(done: RunResult) -> dict[str, Any]:
                 "core_wait_s": s.core_wait_s,
             }
             for s in report.stages
+        ],
+        "links": [
+            {"stages": list(one.stages), "bytes": one.bytes, "occupancy": list(one.occupancy)} for one in report.links
+        ],
+        "threads": [
+            {"cpu_s": t.cpu_s, "involuntary_switches": t.involuntary_switches, "elapsed_s": t.elapsed_s}
+            for t in report.threads
         ],
         "bursts": report.bursts,
         "elapsed_s": report.elapsed_s,

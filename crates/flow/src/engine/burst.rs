@@ -2,8 +2,6 @@
 
 use std::time::{Duration, Instant};
 
-use isochrony_runtime::WaitReason;
-
 use super::context::{ExecutionContext, NO_RANGE};
 use super::control::{Change, Control};
 use super::dispatch::{Out, broadcast_mark, drive, end_task, fan_out, skip_to, split_at_node};
@@ -19,7 +17,7 @@ use crate::{Break, OpError, ParameterUpdate, SourceEvent};
 /// The first bursts are all timed, so that short executions are measured, too.
 const TIMED_BURSTS: u64 = 16;
 /// Longest sleep while no source has items; bounds how late an interrupt or a due commit is noticed.
-pub(super) const IDLE_WAIT: Duration = Duration::from_millis(20);
+pub(crate) const IDLE_WAIT: Duration = Duration::from_millis(20);
 
 impl PlanExecutor {
     /// Returns whether the source gave anything, its end included.
@@ -52,6 +50,7 @@ impl PlanExecutor {
         let node = source.node as u32;
         let behind = source.node + 1;
         let (mut size, mut gave) = (BurstSize::default(), false);
+        context.ends_burst = false;
         // Its consumers may have ended since its last burst.
         source.ended |= slots[source.node].ended;
         while !size.is_over(*burst_bytes) && !source.ended && !source.idle {
@@ -120,7 +119,7 @@ impl PlanExecutor {
                 // Another source may be unused now, and must learn that first.
                 break;
             }
-            if source.is_after(next.as_ref()) {
+            if source.is_after(next.as_ref()) || context.ends_burst {
                 break;
             }
         }
@@ -157,12 +156,14 @@ impl PlanExecutor {
     }
 
     /// Starts a burst, or continues one that sources share block by block. The first item of early bursts and of
-    /// every fourth later one is timed (reading the clock takes as long as ten operators); of a shared burst, each
+    /// a fourth of later ones is timed (reading the clock takes as long as ten operators); of a shared burst, each
     /// source's first item.
     fn begin_burst(&mut self) {
         let continues = self.source_order.by_block && !self.round.is_over(self.burst_bytes);
         if !continues || self.bursts == 0 {
-            let due = self.bursts < TIMED_BURSTS || self.bursts.is_multiple_of(4);
+            // Not each fourth: sources may be asked in turn, four of them.
+            let random = self.bursts.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 62;
+            let due = self.bursts < TIMED_BURSTS || random == 0;
             let sources = match self.source_order.by_block {
                 true => self.source_order.sources.len(),
                 false => 1,
@@ -196,24 +197,14 @@ impl PlanExecutor {
         drain_feedback(&mut self.slots, &mut self.context)
     }
 
-    /// Sleeps until a source has items, after operators have emitted what they batch.
-    pub(super) fn wait_for_sources(&mut self, options: &RunOptions<'_>) -> Result<(), OpError> {
+    /// No source has items: operators emit what they batch.
+    pub(super) fn go_idle(&mut self) -> Result<(), OpError> {
         self.context.check_interrupt()?;
-        if options.idle_work.is_some_and(|work| (work.0)()) {
-            self.source_order.retry_idle();
-            return Ok(());
-        }
         // Where the order of sources matters, blocks must not depend on the speed of workers.
-        if !(self.source_order.waits() && self.source_order.any_awaited()) {
+        if !(self.source_order.waits() && self.source_order.any_under_way()) {
             self.flush(false)?;
         }
         self.context.pool.shrink_if_short(self.context.queued_bytes);
-        let sleep = || std::thread::park_timeout(IDLE_WAIT);
-        match options.core {
-            Some(core) => core.outside(WaitReason::Input, sleep),
-            None => sleep(),
-        }
-        self.source_order.retry_idle();
         Ok(())
     }
 

@@ -30,6 +30,8 @@ pub(crate) struct ExecutionContext {
     pub(crate) current_node: u32,
     pub(crate) item_range: (i64, i64),
     pub(crate) interrupt: Option<Interrupt>,
+    /// Set by an operator whose results have no room: the burst ends after this item.
+    pub(crate) ends_burst: bool,
     /// Called now and then; may stop the execution.
     pub(super) watch: Option<ActiveWatch>,
     /// This item is timed; time since `since` belongs to `current_node`.

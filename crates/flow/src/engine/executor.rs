@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::context::ExecutionContext;
+use super::first_error::RankedError;
 use super::pool::OutputPool;
 use super::report::{OperatorReport, Report};
 use super::slot::{self, Slot};
@@ -29,7 +30,11 @@ pub(crate) struct PlanExecutor {
     /// Given by the sources.
     pub(super) items: u64,
     pub(super) timed_samples: u64,
-    /// Time of the first error so far; later items are not wanted.
+    /// No source had anything in the last burst.
+    pub(super) was_idle: bool,
+    /// The first error so far, while sources are read up to it.
+    pub(super) first_error: Option<RankedError>,
+    /// Its time; later items are not wanted.
     pub(super) error_time: Option<f64>,
 }
 
@@ -42,6 +47,12 @@ impl PlanExecutor {
     /// Waits for a source that lags behind the others, instead of asking them, if its items arrive by themselves.
     pub(crate) fn awaiting_sources(mut self) -> Self {
         self.source_order.awaits = true;
+        self
+    }
+
+    /// Bursts end after so many bytes of a source, or fewer.
+    pub(crate) fn with_bursts_of(mut self, bytes: u64) -> Self {
+        self.burst_bytes = self.burst_bytes.min(bytes);
         self
     }
 
@@ -101,12 +112,14 @@ impl PlanExecutor {
         self.slots[node].op.result()
     }
 
-    /// Times are scaled up from the timed items to all.
+    /// Times are scaled up from the timed items to all, but not beyond `elapsed`.
     pub(crate) fn report(&self, elapsed: Duration) -> Report {
         let counts = slot::input_counts(&self.slots, &self.context.nodes);
         let sources = &self.source_order.sources;
         let given: u64 = sources.iter().map(|source| counts[source.node].1).sum();
-        let scale = given as f64 / self.timed_samples.max(1) as f64;
+        let timed: u64 = self.context.useful_ns.iter().sum();
+        let most = elapsed.as_nanos() as f64 / timed.max(1) as f64;
+        let scale = (given as f64 / self.timed_samples.max(1) as f64).min(most);
         let each = self
             .context
             .nodes
@@ -120,6 +133,7 @@ impl PlanExecutor {
             gaps: node.gaps,
             skipped: node.skipped,
             useful: Duration::from_nanos((useful as f64 * scale) as u64),
+            threads: 1,
         });
         Report {
             operators: operators.collect(),
@@ -133,6 +147,8 @@ impl PlanExecutor {
             workers: Vec::new(),
             tasks: Vec::new(),
             stages: Vec::new(),
+            links: Vec::new(),
+            threads: Vec::new(),
             places: Vec::new(),
             processes: Vec::new(),
             notes: Vec::new(),

@@ -8,16 +8,16 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use isochrony_runtime::panic_message;
 
-use super::burst::IDLE_WAIT;
 use super::context::NO_RANGE;
 use super::dispatch::is_operator_error;
 use super::executor::PlanExecutor;
 use super::options::RunOptions;
+use super::run::Burst;
 use super::slot::NodeState;
 use super::time_axis::ErrorRank;
 use crate::{OpError, OpErrorKind, RunError};
 
-pub(super) struct RankedError {
+pub(crate) struct RankedError {
     rank: ErrorRank,
     /// Whether an operator failed: not an interrupt, nor a lack of memory.
     is_operator_error: bool,
@@ -148,19 +148,6 @@ impl PlanExecutor {
         Some(first)
     }
 
-    /// The error that the execution ends with after this one.
-    pub(super) fn resolve_error(
-        &mut self,
-        first: RankedError,
-        current: Option<usize>,
-        options: &RunOptions<'_>,
-    ) -> RunError {
-        match first.is_operator_error {
-            true => self.drain_to_first_error(first, current, options),
-            false => first.error,
-        }
-    }
-
     /// Ends all nodes behind a source: a panic does not say which operator it came from.
     pub(super) fn end_downstream(&mut self, source: usize) {
         let mut open = vec![self.source_order.sources[source].node];
@@ -172,13 +159,16 @@ impl PlanExecutor {
         }
     }
 
-    /// Drives the other sources up to the time of an error; returns the error that is then first.
-    fn drain_to_first_error(
+    /// From now on [`drain`](Self::drain) drives the other sources up to the time of an error, which is returned at once
+    /// if no operator failed.
+    pub(super) fn begin_drain(
         &mut self,
-        mut first: RankedError,
+        first: RankedError,
         current: Option<usize>,
-        options: &RunOptions<'_>,
-    ) -> RunError {
+    ) -> Result<(), RunError> {
+        if !first.is_operator_error {
+            return Err(first.error);
+        }
         for (at, source) in self.source_order.sources.iter_mut().enumerate() {
             if source.ended {
                 continue;
@@ -190,46 +180,56 @@ impl PlanExecutor {
             }
             source.idle = false;
         }
+        self.first_error = Some(first);
+        Ok(())
+    }
+
+    /// A burst of a source that may hold an earlier error than the first so far; that error once there is none.
+    pub(super) fn drain(
+        &mut self,
+        mut first: RankedError,
+        options: &RunOptions<'_>,
+    ) -> Result<Burst, RunError> {
         let options = RunOptions {
             control: None,
             progress: None,
             ..*options
         };
-        loop {
-            let Some(current) = self.source_order.select(&self.slots) else {
-                // Workers still have tasks, or nothing is left.
-                if !self.source_order.any_awaited() || self.context.check_interrupt().is_err() {
-                    break;
-                }
-                std::thread::park_timeout(IDLE_WAIT);
-                self.source_order.retry_idle();
-                continue;
-            };
-            self.error_time = Some(first.rank.time);
-            let burst = catch_unwind(AssertUnwindSafe(|| self.burst(current, &options)));
-            let error = match burst {
-                Ok(Ok(true)) => {
-                    self.source_order.retry_idle();
-                    continue;
-                }
-                Ok(Ok(false)) => continue,
-                Ok(Err(error)) => error,
-                Err(panic) => {
-                    self.end_downstream(current);
-                    panic_error(&*panic)
-                }
-            };
-            let other = self.rank_error(error, Some(current));
-            let Some(other) = other.filter(|other| other.is_operator_error) else {
-                break;
-            };
-            if other.rank.is_before(&first.rank) {
-                first = other;
+        let Some(current) = self.source_order.select(&self.slots) else {
+            // Workers still have tasks, or nothing is left.
+            if !self.source_order.any_awaited() || self.context.check_interrupt().is_err() {
+                return Err(first.error);
             }
-            let source = &mut self.source_order.sources[current];
-            source.source.close();
-            source.ended = true;
+            self.first_error = Some(first);
+            return Ok(Burst::Idle);
+        };
+        self.error_time = Some(first.rank.time);
+        let burst = catch_unwind(AssertUnwindSafe(|| self.burst(current, &options)));
+        let error = match burst {
+            Ok(Ok(gave)) => {
+                if gave {
+                    self.source_order.retry_idle();
+                }
+                self.first_error = Some(first);
+                return Ok(Burst::Ran);
+            }
+            Ok(Err(error)) => error,
+            Err(panic) => {
+                self.end_downstream(current);
+                panic_error(&*panic)
+            }
+        };
+        let other = self.rank_error(error, Some(current));
+        let Some(other) = other.filter(|other| other.is_operator_error) else {
+            return Err(first.error);
+        };
+        if other.rank.is_before(&first.rank) {
+            first = other;
         }
-        first.error
+        let source = &mut self.source_order.sources[current];
+        source.source.close();
+        source.ended = true;
+        self.first_error = Some(first);
+        Ok(Burst::Ran)
     }
 }

@@ -109,6 +109,7 @@ impl PlanExecutor {
                 current_node: 0,
                 item_range: NO_RANGE,
                 interrupt: options.interrupt.cloned(),
+                ends_burst: false,
                 watch: options.watch.map(Watch::start),
                 timed: false,
                 since: Instant::now(),
@@ -131,6 +132,8 @@ impl PlanExecutor {
             burst_bytes,
             items: 0,
             timed_samples: 0,
+            was_idle: false,
+            first_error: None,
             error_time: None,
         })
     }

@@ -43,9 +43,10 @@ mod slot;
 mod source_order;
 pub(crate) mod time_axis;
 
+pub(crate) use burst::IDLE_WAIT;
 pub(crate) use dispatch::is_operator_error;
 pub(crate) use executor::PlanExecutor;
 pub(crate) use first_error::panic_error;
 pub(crate) use layout::ReusableParts;
-pub(crate) use options::IdleWork;
-pub use options::{DEFAULT_MEMORY, DEFAULT_TASK, RunOptions};
+pub use options::{DEFAULT_MEMORY, DEFAULT_TASK, RunOptions, StageOptions};
+pub(crate) use run::Burst;

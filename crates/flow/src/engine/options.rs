@@ -3,7 +3,7 @@
 use std::any::Any;
 use std::sync::Arc;
 
-use isochrony_runtime::{CoreUser, Interrupt, Progress, Watch};
+use isochrony_runtime::{Interrupt, Progress, Watch};
 use serde::{Deserialize, Serialize};
 
 use super::budget::{ExecutionMemory, MemoryHandle};
@@ -15,12 +15,34 @@ pub const DEFAULT_MEMORY: u64 = 1 << 30;
 /// Default of [`RunOptions::task`]: milliseconds of work.
 pub const DEFAULT_TASK: u64 = 4 << 20;
 
-/// Work for a thread that has nothing else to do.
-pub(crate) struct IdleWork<'a>(pub(crate) Box<dyn Fn() -> bool + Sync + 'a>);
+/// Sizes of stages, for tests and measurements. Results do not depend on them; the lengths of blocks that functions are
+/// given do.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+#[non_exhaustive]
+pub struct StageOptions {
+    /// Microseconds after which other threads help the caller's: a shorter execution needs none.
+    pub helpers_after_us: u64,
+    /// Bytes of a source in a burst, about: what stages pass to each other stays in the cache.
+    pub burst_bytes: u64,
+    /// New bytes in a block of a replicated stage, about, if enough have arrived.
+    pub block_bytes: u64,
+    /// Bytes that a link holds, about.
+    pub link_bytes: u64,
+    /// Changes the capacity of links and the number of replicas at random after each burst of the caller's thread; the
+    /// seed.
+    pub shuffle: Option<u64>,
+}
 
-impl std::fmt::Debug for IdleWork<'_> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("IdleWork").finish_non_exhaustive()
+impl Default for StageOptions {
+    fn default() -> Self {
+        Self {
+            helpers_after_us: 500,
+            burst_bytes: 512 << 10,
+            block_bytes: 512 << 10,
+            link_bytes: 1 << 20,
+            shuffle: None,
+        }
     }
 }
 
@@ -52,6 +74,9 @@ pub struct RunOptions<'a> {
     /// whose results depend on the cuts, as sums do ([`Contract::Reducible`](crate::Contract)), run in tasks, so that
     /// results have the same bits for any number.
     pub workers: usize,
+    /// `workers` is the most: one if the plan is short, or has a [`Control`]; and Python functions are called in the
+    /// caller's thread unless they say otherwise.
+    pub auto_workers: bool,
     /// Approximate bytes of samples that a task reads, without its overlap; less where memory is short and cuts do
     /// not change results.
     pub task: u64,
@@ -63,6 +88,8 @@ pub struct RunOptions<'a> {
     pub tolerance: f64,
     /// Pins each worker to a core of its own.
     pub pin: bool,
+    /// Sizes of stages.
+    pub stages: StageOptions,
     /// Number of the worker, from 0; None in the caller's thread.
     #[serde(skip)]
     pub worker: Option<usize>,
@@ -72,12 +99,6 @@ pub struct RunOptions<'a> {
     /// Shared with other threads; None: it has all of it.
     #[serde(skip)]
     pub(crate) shared_memory: Option<&'a MemoryHandle>,
-    /// The core that the thread holds, if threads share them; given back while it waits for a source.
-    #[serde(skip)]
-    pub(crate) core: Option<&'a CoreUser>,
-    /// Called instead of waiting for a source; false if there is nothing to do meanwhile.
-    #[serde(skip)]
-    pub(crate) idle_work: Option<&'a IdleWork<'a>>,
 }
 
 impl RunOptions<'_> {
@@ -100,14 +121,14 @@ impl Default for RunOptions<'_> {
             progress: None,
             control: None,
             workers: 1,
+            auto_workers: false,
             task: DEFAULT_TASK,
             tolerance: 0.0,
             pin: false,
+            stages: StageOptions::default(),
             worker: None,
             shared: None,
             shared_memory: None,
-            core: None,
-            idle_work: None,
         }
     }
 }

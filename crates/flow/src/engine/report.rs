@@ -4,7 +4,7 @@ use std::fmt;
 use std::ops::Range;
 use std::time::Duration;
 
-use isochrony_runtime::{CoreUse, WorkerReport};
+use isochrony_runtime::{StageTime, WorkerReport};
 use isochrony_store::Reading;
 use isochrony_workers::ProcessReport;
 
@@ -22,8 +22,10 @@ pub struct OperatorReport {
     pub gaps: u64,
     /// Of a scan: samples that were not read, since stored extremes show that no window with them passes the filter behind.
     pub skipped: u64,
-    /// Time spent in it, estimated from timed items.
+    /// Time spent in it by all threads, estimated from timed items.
     pub useful: Duration,
+    /// Threads that executed it, or replicas: its share of their time is at most 1.
+    pub threads: usize,
 }
 
 impl OperatorReport {
@@ -36,6 +38,7 @@ impl OperatorReport {
             gaps: 0,
             skipped: 0,
             useful: Duration::ZERO,
+            threads: 0,
         }
     }
 
@@ -45,6 +48,7 @@ impl OperatorReport {
         self.gaps += other.gaps;
         self.skipped += other.skipped;
         self.useful += other.useful;
+        self.threads += other.threads;
     }
 }
 
@@ -78,10 +82,50 @@ pub struct TaskReport {
 pub struct StageReport {
     /// Its number, from 0; the last was executed in the caller's thread.
     pub number: usize,
+    /// Which of its replicas, from 0; None if it has none.
+    pub replica: Option<usize>,
     /// Its operators, by their numbers in the plan.
     pub operators: Vec<usize>,
-    /// How its thread spent its time.
-    pub time: CoreUse,
+    /// How it spent its time.
+    pub time: StageTime,
+}
+
+/// What a link between stages did.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct LinkReport {
+    /// The stages that it joins.
+    pub from: usize,
+    /// The later one.
+    pub to: usize,
+    /// Bytes that it carried.
+    pub bytes: u64,
+    /// How often results were sent when 0 to 7 eighths of it were full; the last: when it was full.
+    pub occupancy: [u64; 9],
+}
+
+impl LinkReport {
+    /// Mean part of it that was full when results were sent, from 0 to 1.
+    #[must_use]
+    pub fn mean_occupancy(&self) -> f64 {
+        let sent: u64 = self.occupancy.iter().sum();
+        let full = (0u64..)
+            .zip(&self.occupancy)
+            .map(|(eighths, count)| eighths * count);
+        full.sum::<u64>() as f64 / (8 * sent).max(1) as f64
+    }
+}
+
+/// What a thread that executed stages did, from when there were several.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct ThreadReport {
+    /// Time on a processor; None where the system does not tell.
+    pub cpu: Option<Duration>,
+    /// How often another thread took its processor away; None where the system does not tell.
+    pub involuntary_switches: Option<u64>,
+    /// Time from start to end.
+    pub elapsed: Duration,
 }
 
 /// What an execution did.
@@ -102,8 +146,12 @@ pub struct Report {
     pub workers: Vec<PlanWorkerReport>,
     /// Their tasks, in read order.
     pub tasks: Vec<TaskReport>,
-    /// Stages, in the order of the plan; empty if the plan was not cut.
+    /// Stages and their replicas, in the order of the plan; empty if the plan was not cut.
     pub stages: Vec<StageReport>,
+    /// Links between stages, in the order of the plan.
+    pub links: Vec<LinkReport>,
+    /// Threads that executed stages, that of the caller first; empty if it was the only one.
+    pub threads: Vec<ThreadReport>,
     /// Where factory operators were called, and why.
     pub places: Vec<String>,
     /// Worker processes, by worker, in the order in which they ended.
@@ -121,7 +169,8 @@ impl fmt::Display for Report {
             "operator", "items", "samples", "gaps", "time"
         )?;
         for one in &self.operators {
-            let share = 100.0 * one.useful.as_secs_f64() / seconds.max(1e-9);
+            let own = seconds * one.threads.max(1) as f64;
+            let share = 100.0 * one.useful.as_secs_f64() / own.max(1e-9);
             writeln!(
                 f,
                 "{:<16}{:>12}{:>16}{:>8}{share:>9.1}%",
@@ -154,22 +203,41 @@ impl fmt::Display for Report {
                 .iter()
                 .filter_map(|&at| self.operators.get(at));
             let names: Vec<&str> = names.map(|one| one.name).collect();
-            let CoreUse {
+            let StageTime {
                 busy,
                 core,
                 input,
                 output,
             } = one.time;
+            let replica = one.replica.map(|replica| format!(", replica {replica}"));
             writeln!(
                 f,
-                "stage {}: worked {:.1}%, waited {:.1}% for input, {:.1}% for room, {:.1}% for a core: {}",
+                "stage {}{}: worked {:.1}%, waited {:.1}% for input, {:.1}% for room, {:.1}% for a core: {}",
                 one.number,
+                replica.unwrap_or_default(),
                 share(busy),
                 share(input),
                 share(output),
                 share(core),
                 names.join(" -> ")
             )?;
+        }
+        for one in &self.links {
+            writeln!(
+                f,
+                "link {} to {}: {} bytes, {:.0}% full on average",
+                one.from,
+                one.to,
+                one.bytes,
+                100.0 * one.mean_occupancy()
+            )?;
+        }
+        for (number, one) in self.threads.iter().enumerate() {
+            let Some(cpu) = one.cpu else {
+                continue;
+            };
+            let share = 100.0 * cpu.as_secs_f64() / one.elapsed.as_secs_f64().max(1e-9);
+            writeln!(f, "thread {number}: {share:.1}% of its time on a processor")?;
         }
         for one in &self.processes {
             let share = 100.0 * one.busy.as_secs_f64() / seconds.max(1e-9);

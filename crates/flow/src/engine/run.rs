@@ -1,54 +1,63 @@
-//! Runs an executor: to the end, or for one task of a worker.
+//! Runs an executor: to the end, for a burst, or for one task of a worker.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::task::Waker;
 use std::time::Instant;
 
+use isochrony_runtime::thread_waker;
+
+use super::burst::IDLE_WAIT;
 use super::executor::PlanExecutor;
 use super::first_error::panic_error;
 use super::options::RunOptions;
 use super::report::Report;
 use crate::RunError;
 
-impl PlanExecutor {
-    pub(crate) fn run(&mut self, options: &RunOptions<'_>) -> Result<Report, RunError> {
-        self.run_with(options, |_| ())
-    }
+/// What [`PlanExecutor::run_burst`] did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Burst {
+    /// A burst of a source.
+    Ran,
+    /// No source has anything: to be called again when one wakes the execution, and after [`IDLE_WAIT`].
+    Idle,
+    /// All sources have ended.
+    Ended,
+}
 
-    /// The same; `after_burst` is called after each.
-    pub(crate) fn run_with(
-        &mut self,
-        options: &RunOptions<'_>,
-        mut after_burst: impl FnMut(&mut Self),
-    ) -> Result<Report, RunError> {
+impl PlanExecutor {
+    /// In this thread, to the end.
+    pub(crate) fn run(&mut self, options: &RunOptions<'_>) -> Result<Report, RunError> {
         let begun = Instant::now();
         if let Some(progress) = options.progress {
             progress.set_total(self.total());
         }
-        self.set_wakers();
-        while !self.source_order.all_ended() {
-            self.step(options)?;
-            after_burst(self);
-        }
-        match self.starvation_error() {
-            Some(error) => Err(error),
-            None => Ok(self.report(begun.elapsed())),
+        self.set_waker(&thread_waker());
+        loop {
+            match self.run_burst(options)? {
+                Burst::Ran => {}
+                Burst::Idle => std::thread::park_timeout(IDLE_WAIT),
+                Burst::Ended => return Ok(self.report(begun.elapsed())),
+            }
         }
     }
 
-    /// This thread is woken when a live source has something.
-    pub(crate) fn set_wakers(&mut self) {
+    /// It is woken when a live source has something.
+    pub(crate) fn set_waker(&mut self, waker: &Waker) {
         for source in &mut self.source_order.sources {
-            source.source.set_waker(&std::thread::current());
+            source.source.set_waker(waker);
         }
     }
 
-    /// One burst; false if all sources have ended.
-    pub(crate) fn run_burst(&mut self, options: &RunOptions<'_>) -> Result<bool, RunError> {
-        if self.source_order.all_ended() {
-            return self.starvation_error().map_or(Ok(false), Err);
+    pub(crate) fn run_burst(&mut self, options: &RunOptions<'_>) -> Result<Burst, RunError> {
+        if std::mem::take(&mut self.was_idle) {
+            self.source_order.retry_idle();
         }
-        self.step(options)?;
-        Ok(true)
+        if self.first_error.is_none() && self.source_order.all_ended() {
+            return self.starvation_error().map_or(Ok(Burst::Ended), Err);
+        }
+        let burst = self.step(options)?;
+        self.was_idle = burst == Burst::Idle;
+        Ok(burst)
     }
 
     /// One task of a worker: until all sources are idle or have ended.
@@ -59,7 +68,7 @@ impl PlanExecutor {
             let mut sources = executor.source_order.sources.iter();
             sources.any(|source| !source.ended && !source.idle)
         };
-        while is_open(self) {
+        while self.first_error.is_some() || is_open(self) {
             self.step(options)?;
         }
         // Nothing that operators hold back may mix with the next task; what waits at fan-ins finds no partner any
@@ -70,13 +79,16 @@ impl PlanExecutor {
             .map_err(|error| self.locate(error))
     }
 
-    /// One burst, or a sleep while no source has items.
-    fn step(&mut self, options: &RunOptions<'_>) -> Result<(), RunError> {
+    /// One burst, if a source has items.
+    fn step(&mut self, options: &RunOptions<'_>) -> Result<Burst, RunError> {
+        if let Some(first) = self.first_error.take() {
+            return self.drain(first, options);
+        }
         let current = self.source_order.select(&self.slots);
         // One guard per burst: error reports need only `context`, which is read after a panic but not continued with.
         let burst = catch_unwind(AssertUnwindSafe(|| match current {
             Some(current) => self.burst(current, options),
-            None => self.wait_for_sources(options).map(|()| false),
+            None => self.go_idle().map(|()| false),
         }));
         let error = match burst {
             Ok(Ok(gave)) => {
@@ -84,7 +96,11 @@ impl PlanExecutor {
                 let others = self.source_order.sources.iter_mut().enumerate();
                 let others = others.filter(|&(at, _)| gave && Some(at) != current);
                 others.for_each(|(_, source)| source.idle = false);
-                return Ok(());
+                return Ok(if current.is_some() {
+                    Burst::Ran
+                } else {
+                    Burst::Idle
+                });
             }
             Ok(Err(error)) => error,
             Err(panic) => {
@@ -93,9 +109,9 @@ impl PlanExecutor {
                 panic_error(&*panic)
             }
         };
-        Err(match self.rank_error(error, current) {
-            Some(first) => self.resolve_error(first, current, options),
-            None => RunError::Interrupted { items: self.items },
-        })
+        match self.rank_error(error, current) {
+            Some(first) => self.begin_drain(first, current).map(|()| Burst::Ran),
+            None => Err(RunError::Interrupted { items: self.items }),
+        }
     }
 }

@@ -162,6 +162,11 @@ impl SourceOrder {
         open.any(|source| source.source.is_awaited())
     }
 
+    pub(super) fn any_under_way(&self) -> bool {
+        let mut open = self.sources.iter().filter(|source| !source.ended);
+        open.any(|source| source.source.is_under_way())
+    }
+
     /// The source to ask now; None if it has nothing. A source whose consumers have ended must learn that before
     /// others are asked.
     pub(super) fn select(&self, slots: &[Slot]) -> Option<usize> {

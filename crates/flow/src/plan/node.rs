@@ -139,6 +139,9 @@ pub const SEGMENT_SAMPLES: u64 = 1 << 17;
 
 /// Operators behind a scan then find the clock.
 pub(super) fn register_clock(recording: &SharedRecording) {
+    if !recording.0.registers_clock() {
+        return;
+    }
     if let (Some(stream), Some(clock)) = (recording.0.port().stream_id(), recording.0.clock()) {
         rows::register(stream, &clock);
     }

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::{
     Break, Contract, Item, Next, OpError, OpErrorKind, Operator, OperatorFactory,
-    OperatorProperties, Out, PlanError, Port, PortType, RangeOrigin, SharedRecording,
+    OperatorProperties, Out, PlanError, Port, PortType, RangeOrigin, SharedRecording, SourceEvent,
 };
 
 #[derive(Debug)]
@@ -19,6 +19,45 @@ pub(super) enum ExitEvent {
     },
     /// Nothing that begins before this index follows.
     ProgressMark(i64),
+}
+
+/// Joins what tasks give at an exit: a contiguous range that continues from the last task is not announced again.
+#[derive(Debug, Default)]
+pub(super) struct RangeAnnouncer(Option<RangeOrigin>);
+
+impl RangeAnnouncer {
+    /// Gives the events of the next task.
+    pub(super) fn announce(
+        &mut self,
+        events: impl Iterator<Item = ExitEvent>,
+        mut give: impl FnMut(SourceEvent),
+    ) {
+        let mut continues_at = None;
+        for event in events {
+            match event {
+                // Only the last of consecutive ones counts.
+                ExitEvent::RangeStart { origin, why: None } => continues_at = Some(origin),
+                ExitEvent::RangeStart { origin, why } => {
+                    self.continue_at(continues_at.take(), &mut give);
+                    self.0 = Some(origin);
+                    give(SourceEvent::RangeStart { origin, why });
+                }
+                ExitEvent::Item(item) => {
+                    self.continue_at(continues_at.take(), &mut give);
+                    give(SourceEvent::Item(item));
+                }
+                ExitEvent::ProgressMark(index) => give(SourceEvent::ProgressMark(index)),
+            }
+        }
+        self.continue_at(continues_at, &mut give);
+    }
+
+    fn continue_at(&mut self, origin: Option<RangeOrigin>, give: &mut impl FnMut(SourceEvent)) {
+        if let Some(origin) = origin.filter(|&origin| self.0 != Some(origin)) {
+            self.0 = Some(origin);
+            give(SourceEvent::RangeStart { origin, why: None });
+        }
+    }
 }
 
 /// Output of the current task at one exit. Used by one thread; shared by the replica and its recording operator.

@@ -1,6 +1,7 @@
 //! Renders a plan for [`Plan::explain`]: as written, its rewrites, which operators run in tasks of what size, and why
 //! the others do not. The text is bounded for any number of operators.
 
+use super::run::one_worker_because;
 use super::scan_groups::subgraph_plans;
 use super::stages::StagePlan;
 use super::subgraph::SubgraphPlan;
@@ -107,6 +108,16 @@ fn render_nodes(graph: &Graph) -> String {
     text
 }
 
+/// How many workers a run has that does not say.
+fn explain_workers(graph: &Graph) -> String {
+    let options = RunOptions::default();
+    // What a recording cannot tell now is an error of the run, not of its explanation.
+    match one_worker_because(graph, &options).ok().flatten() {
+        Some(why) => format!("by default one worker: {why}\n"),
+        None => "by default a worker for each core\n".to_owned(),
+    }
+}
+
 fn explain_tasks(graph: &Graph) -> String {
     let options = RunOptions {
         workers: 2,
@@ -131,7 +142,7 @@ fn explain_tasks(graph: &Graph) -> String {
 /// How the plan is cut where no part of it runs in tasks.
 fn explain_stages(graph: &Graph, options: &RunOptions<'_>) -> String {
     match StagePlan::of(graph, options) {
-        Ok(plan) => plan.lines(graph).join("\n") + "\n",
+        Ok(plan) => plan.lines(graph, options.workers).join("\n") + "\n",
         Err(why) => format!("in one stage: {why}\n"),
     }
 }
@@ -238,6 +249,7 @@ impl Plan {
         }
         text += &format!("runs as\n{}\n", indent(&render_graph(&graph)));
         text += &render_nodes(&graph);
+        text += &explain_workers(&graph);
         text += &format!("on several workers\n{}\n", indent(&explain_tasks(&graph)));
         let reads = graph.nodes.iter().filter_map(|node| match &node.op {
             Op::Scan {

@@ -8,11 +8,12 @@ use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::Waker;
 
 use isochrony_store::Signal;
 use serde_json::{Map, Value};
 
-use super::boundary::ExitEvent;
+use super::boundary::RangeAnnouncer;
 use super::parallel_subgraph::ParallelSubgraph;
 use super::task_output::{
     ExitOutput, ExitState, NextOutput, TaskFailure, TaskOutput, TaskScheduler,
@@ -21,8 +22,8 @@ use crate::engine::RunOptions;
 use crate::plan::Op;
 use crate::{
     Clock, Item, Next, OpError, OpErrorKind, Operator, OperatorFactory, OperatorProperties, Out,
-    OuterGaps, PlanError, Port, PortType, RangeOrigin, Recording, RunError, SharedRecording,
-    SignalDescription, Snapshot, Source, SourceEvent,
+    OuterGaps, PlanError, Port, PortType, Recording, RunError, SharedRecording, SignalDescription,
+    Snapshot, Source, SourceEvent,
 };
 
 #[derive(Clone)]
@@ -42,47 +43,9 @@ struct ExitQueue {
     state: ExitState,
     /// Events of a failed task delivered so far; a retry skips them.
     delivered: usize,
-    /// Announced last.
-    announced: Option<RangeOrigin>,
+    ranges: RangeAnnouncer,
     /// The source was closed.
     abandoned: bool,
-}
-
-impl ExitQueue {
-    /// A contiguous range that continues from the last task is not announced again.
-    fn push_events(&mut self, events: impl Iterator<Item = ExitEvent>) {
-        let mut continues_at = None;
-        for event in events {
-            match event {
-                // Only the last of consecutive ones counts.
-                ExitEvent::RangeStart { origin, why: None } => continues_at = Some(origin),
-                ExitEvent::RangeStart { origin, why } => {
-                    self.announce(continues_at.take());
-                    self.announced = Some(origin);
-                    self.ready
-                        .push_back(SourceEvent::RangeStart { origin, why });
-                }
-                ExitEvent::Item(item) => {
-                    self.announce(continues_at.take());
-                    self.ready.push_back(SourceEvent::Item(item));
-                }
-                ExitEvent::ProgressMark(index) => {
-                    self.ready.push_back(SourceEvent::ProgressMark(index))
-                }
-            }
-        }
-        self.announce(continues_at);
-    }
-
-    fn announce(&mut self, continues_at: Option<RangeOrigin>) {
-        let Some(origin) = continues_at.filter(|&origin| self.announced != Some(origin)) else {
-            return;
-        };
-        self.announced = Some(origin);
-        let why = None;
-        self.ready
-            .push_back(SourceEvent::RangeStart { origin, why });
-    }
 }
 
 impl ExitQueues {
@@ -95,7 +58,7 @@ impl ExitQueues {
             ready: VecDeque::new(),
             state: state.clone(),
             delivered: 0,
-            announced: None,
+            ranges: RangeAnnouncer::default(),
             abandoned: false,
         });
         let exits = exits.collect();
@@ -126,7 +89,7 @@ impl ExitQueues {
             }
             if first.is_some() {
                 // The source of that exit may have been asked when it had nothing: make the engine ask again.
-                std::thread::current().unpark();
+                self.scheduler.wake_consumer();
                 return Ok(SourceEvent::Idle);
             }
             drop(exits);
@@ -163,10 +126,12 @@ impl ExitQueues {
                 continue;
             }
             if rewinds {
-                exit.announced = None;
+                exit.ranges = RangeAnnouncer::default();
                 exit.ready.push_back(SourceEvent::Rewind);
             }
-            exit.push_events(events.into_iter().skip(before));
+            let ready = &mut exit.ready;
+            let events = events.into_iter().skip(before);
+            exit.ranges.announce(events, |event| ready.push_back(event));
             exit.ready.extend(upto.map(SourceEvent::ProgressMark));
         }
     }
@@ -207,6 +172,10 @@ impl Recording for ExitRecording {
 
     fn clock(&self) -> Option<Arc<dyn Clock>> {
         self.reads.clock()
+    }
+
+    fn registers_clock(&self) -> bool {
+        false
     }
 
     fn saved(&self) -> Option<Map<String, Value>> {
@@ -287,8 +256,8 @@ impl Source for ExitSource {
         self.snapshot.time_of(index)
     }
 
-    fn set_waker(&mut self, thread: &std::thread::Thread) {
-        self.queues.scheduler.set_consumer(thread);
+    fn set_waker(&mut self, waker: &Waker) {
+        self.queues.scheduler.set_consumer(waker);
     }
 
     fn total(&self) -> Option<u64> {

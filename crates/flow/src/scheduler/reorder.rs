@@ -17,7 +17,7 @@
 //!
 //! Independent of what a task computes, so that a model checker can try all interleavings (`tests/loom_order.rs`).
 
-use std::thread::Thread;
+use std::task::Waker;
 use std::time::Duration;
 
 use super::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -44,7 +44,7 @@ struct State<Part, R: TaskResult> {
     stopped: bool,
     /// A worker ended unexpectedly; its task will not complete.
     worker_lost: bool,
-    consumer: Option<Thread>,
+    consumer: Option<Waker>,
     /// Most tasks in flight: falls when memory is short, then rises slowly.
     concurrency_limit: usize,
     /// Since the limit last changed.
@@ -270,7 +270,7 @@ impl<P: Partitioner, R: TaskResult> ReorderScheduler<P, R> {
     fn notify_consumer(&self, state: &State<P::Part, R>) {
         self.progress.notify_all();
         if let Some(consumer) = &state.consumer {
-            consumer.unpark();
+            consumer.wake_by_ref();
         }
     }
 
@@ -361,8 +361,15 @@ impl<P: Partitioner, R: TaskResult> ReorderScheduler<P, R> {
         self.work_available.notify_all();
     }
 
-    pub(super) fn set_consumer(&self, consumer: &Thread) {
-        self.lock().consumer = Some(consumer.clone());
+    /// Makes the consumer ask again.
+    pub(super) fn wake_consumer(&self) {
+        if let Some(consumer) = &self.lock().consumer {
+            consumer.wake_by_ref();
+        }
+    }
+
+    pub(super) fn set_consumer(&self, waker: &Waker) {
+        self.lock().consumer = Some(waker.clone());
     }
 
     pub(super) fn stop(&self) {

@@ -2,12 +2,14 @@
 
 use super::notes::notes;
 use super::parallel::{self, ParallelExecution};
+use super::scan_input::scan_error;
 use super::task_contract::placements;
 use crate::engine::{PlanExecutor, ReusableParts, RunOptions};
 use crate::operators::Collect;
 use crate::optimiser::{optimise, skip_unmatched};
-use crate::plan::graph::Graph;
-use crate::{Plan, PlanError, PlanOutput, Report, RunError};
+use crate::plan::Op;
+use crate::plan::graph::{Graph, GraphNode};
+use crate::{Plan, PlanError, PlanOutput, Report, Resource, RunError};
 
 pub(crate) fn prepare(plans: &[Plan], options: &RunOptions<'_>) -> Result<Graph, RunError> {
     let mut graph = Graph::of(plans);
@@ -27,6 +29,52 @@ pub(crate) fn prepare(plans: &[Plan], options: &RunOptions<'_>) -> Result<Graph,
     Ok(graph)
 }
 
+/// A plan that reads fewer samples ends before other threads would help.
+const MIN_AUTO_SAMPLES: u64 = 1 << 20;
+
+/// Why a plan that may choose is executed by one worker; None if it is not.
+pub(crate) fn one_worker_because(
+    graph: &Graph,
+    options: &RunOptions<'_>,
+) -> Result<Option<String>, RunError> {
+    if options.control.is_some() {
+        return Ok(Some("parameters change only with one worker".into()));
+    }
+    if graph.nodes.iter().any(|node| node.properties.ends_early) {
+        return Ok(Some(
+            "something may end early, and others would read more than it needs".into(),
+        ));
+    }
+    let calls_python = |node: &&GraphNode| {
+        node.properties.needs == Resource::Interpreter && !node.inputs.is_empty()
+    };
+    if let Some(node) = graph.nodes.iter().find(calls_python) {
+        let name = node.op.name();
+        return Ok(Some(format!(
+            "{name} calls Python, and would be given blocks of other lengths"
+        )));
+    }
+    let mut samples = 0u64;
+    for (at, node) in graph.nodes.iter().enumerate() {
+        let Op::Scan {
+            recording, range, ..
+        } = &node.op
+        else {
+            continue;
+        };
+        let snapshot = recording.0.snapshot(range.clone());
+        let Some(snapshot) = snapshot.map_err(|error| scan_error(at, error))? else {
+            // In one thread each sample reaches the sinks before the next is asked for, also where Ctrl-C ends the plan.
+            return Ok(Some(
+                "its samples are made or received while it runs; give workers= for more".into(),
+            ));
+        };
+        samples = samples.saturating_add(snapshot.total());
+    }
+    let is_short = samples < MIN_AUTO_SAMPLES;
+    Ok(is_short.then(|| format!("it reads only {samples} samples")))
+}
+
 /// `reused`: parts of an earlier execution of the same graph with the same options, used if this one runs in the
 /// caller's thread.
 pub(crate) fn run(
@@ -34,6 +82,16 @@ pub(crate) fn run(
     options: &RunOptions<'_>,
     reused: Option<ReusableParts>,
 ) -> Result<ParallelExecution, RunError> {
+    let mut options = options;
+    let one_worker;
+    if options.auto_workers && options.workers > 1 && one_worker_because(graph, options)?.is_some()
+    {
+        one_worker = RunOptions {
+            workers: 1,
+            ..*options
+        };
+        options = &one_worker;
+    }
     if options.control.is_some() && options.workers > 1 {
         let workers = options.workers;
         return Err(PlanError::ControlNeedsOneWorker { workers }.into());

@@ -91,7 +91,7 @@ impl ScanInput {
     }
 }
 
-fn scan_error(node: usize, error: OpError) -> RunError {
+pub(super) fn scan_error(node: usize, error: OpError) -> RunError {
     RunError::Operator {
         operator: "scan",
         node,
@@ -215,6 +215,10 @@ impl Recording for PortionSource {
             reader: self.reader.clone(),
             recording: self.recording.clone(),
         }))
+    }
+
+    fn registers_clock(&self) -> bool {
+        self.recording.0.registers_clock()
     }
 
     fn clock(&self) -> Option<Arc<dyn Clock>> {

@@ -81,15 +81,21 @@ pub(super) struct ExitOutput {
     pub(super) upto: Option<i64>,
 }
 
-impl TaskOutput {
-    pub(super) fn new(exits: Vec<ExitOutput>, samples: u64, failure: Option<TaskFailure>) -> Self {
-        let events = exits.iter().flat_map(|exit| &exit.events);
-        let bytes = events.map(|event| match event {
+impl ExitOutput {
+    /// Of its items.
+    pub(super) fn bytes(&self) -> u64 {
+        let bytes = self.events.iter().map(|event| match event {
             ExitEvent::Item(item) => item.bytes(),
             ExitEvent::RangeStart { .. } | ExitEvent::ProgressMark(_) => 0,
         });
+        bytes.sum()
+    }
+}
+
+impl TaskOutput {
+    pub(super) fn new(exits: Vec<ExitOutput>, samples: u64, failure: Option<TaskFailure>) -> Self {
         Self {
-            bytes: bytes.sum(),
+            bytes: exits.iter().map(ExitOutput::bytes).sum(),
             exits,
             range: 0..0,
             samples,

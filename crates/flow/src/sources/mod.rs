@@ -53,6 +53,12 @@ pub trait Recording: Send + Sync {
         false
     }
 
+    /// Whether operators may look its clock up by the name of its stream. Not if they made the stream: two of one name
+    /// may have different clocks.
+    fn registers_clock(&self) -> bool {
+        true
+    }
+
     /// Whether reading it takes a core's time, since chunks are decompressed: worth doing in tasks for operators that are
     /// not.
     fn is_decoded(&self) -> bool {

@@ -1,6 +1,7 @@
 //! One pass over a recording: the [`Source`] that the engine pulls from, and its [`SourceEvent`]s.
 
 use std::ops::Range;
+use std::task::Waker;
 
 use isochrony_store::Reading;
 
@@ -50,7 +51,7 @@ pub enum SourceEvent {
     /// What follows lies before what was given, as ranges of a selection may. Given before the `RangeStart` there:
     /// inputs are aligned only within ascending indices.
     Rewind,
-    /// Nothing now, from a live source, which unparks the thread of [`Source::set_waker`] when there is.
+    /// Nothing now, from a live source, which wakes the [`Source::set_waker`] when there is.
     Idle,
     /// Nothing that begins before this index follows. Sent where items alone do not show it.
     ProgressMark(i64),
@@ -84,16 +85,21 @@ pub trait Source: Send {
         false
     }
 
+    /// After [`SourceEvent::Idle`]: whether something is on its way, although the engine may not wait for it, so that
+    /// operators need not emit yet what they batch.
+    fn is_under_way(&self) -> bool {
+        self.is_awaited()
+    }
+
     /// If the last pull failed with [`OpErrorKind::Interrupted`](crate::OpErrorKind::Interrupted) because a task
     /// failed: its position in read order, in seconds (index over rate of what is read), and its error.
     fn failure(&mut self) -> Option<(f64, RunError)> {
         None
     }
 
-    /// Sets the thread to unpark when an item arrives after [`SourceEvent::Idle`]. Called once, before the first
-    /// pull.
-    fn set_waker(&mut self, thread: &std::thread::Thread) {
-        let _ = thread;
+    /// Sets what to wake when an item arrives after [`SourceEvent::Idle`]. Called once, before the first pull.
+    fn set_waker(&mut self, waker: &Waker) {
+        let _ = waker;
     }
 
     /// Whether an item may begin before the end of the one before, as where streams were merged.

@@ -15,7 +15,8 @@ mod linux {
     use std::os::fd::OwnedFd;
     use std::path::Path;
     use std::sync::Arc;
-    use std::thread::{JoinHandle, Thread};
+    use std::task::Waker;
+    use std::thread::JoinHandle;
 
     use isochrony_store::layout;
     use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
@@ -30,8 +31,8 @@ mod linux {
     }
 
     impl LogWatcher {
-        /// Unparks a thread when a store's log changes. None where the system cannot tell.
-        pub(in super::super) fn new(store: &Path, wakes: Thread) -> Option<Self> {
+        /// Wakes when a store's log changes. None where the system cannot tell.
+        pub(in super::super) fn new(store: &Path, waker: Waker) -> Option<Self> {
             let changes = inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK).ok()?;
             let what = WatchFlags::MODIFY | WatchFlags::CREATE | WatchFlags::MOVED_TO;
             inotify::add_watch(&changes, layout::engine_folder(store), what).ok()?;
@@ -39,7 +40,7 @@ mod linux {
             let stopped = stop.clone();
             let thread = std::thread::Builder::new().name("isochrony-follow".into());
             let thread = thread
-                .spawn(move || watch_log(&changes, &stopped, &wakes))
+                .spawn(move || watch_log(&changes, &stopped, &waker))
                 .ok()?;
             Some(Self {
                 stop,
@@ -48,7 +49,7 @@ mod linux {
         }
     }
 
-    fn watch_log(changes: &OwnedFd, stop: &OwnedFd, wakes: &Thread) {
+    fn watch_log(changes: &OwnedFd, stop: &OwnedFd, waker: &Waker) {
         let mut events = [MaybeUninit::uninit(); 4096];
         loop {
             let mut either = [
@@ -64,7 +65,7 @@ mod linux {
             }
             // Details do not matter: the run looks for itself.
             while read(changes, &mut events).is_ok_and(|(told, _)| !told.is_empty()) {}
-            wakes.unpark();
+            waker.wake_by_ref();
         }
     }
 
@@ -83,7 +84,7 @@ mod linux {
 #[cfg(not(target_os = "linux"))]
 mod unsupported {
     use std::path::Path;
-    use std::thread::Thread;
+    use std::task::Waker;
 
     /// Wakes nobody: the run polls.
     #[derive(Debug)]

@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 use std::sync::Arc;
+use std::task::Waker;
 use std::time::{Duration, Instant};
 
 use isochrony_flow::{Item, OpError, Source, SourceEvent, StoredRecording};
@@ -153,8 +154,8 @@ impl Source for FollowSource {
         Some(civil::format(time.value))
     }
 
-    fn set_waker(&mut self, thread: &std::thread::Thread) {
-        self.watcher = LogWatcher::new(self.followed.store.path(), thread.clone());
+    fn set_waker(&mut self, waker: &Waker) {
+        self.watcher = LogWatcher::new(self.followed.store.path(), waker.clone());
     }
 }
 

@@ -4,7 +4,7 @@
 
 use std::collections::VecDeque;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
-use std::thread::Thread;
+use std::task::Waker;
 use std::time::Duration;
 
 const MAX_SPARE_BYTES: usize = 64 << 10;
@@ -38,7 +38,7 @@ struct QueueState {
     dropped: u64,
     ended: bool,
     stopped: bool,
-    waiter: Option<Thread>,
+    waker: Option<Waker>,
 }
 
 #[derive(Debug)]
@@ -75,8 +75,8 @@ impl PacketQueue {
             is_first,
             dropped,
         });
-        if let Some(waiter) = &state.waiter {
-            waiter.unpark();
+        if let Some(waker) = &state.waker {
+            waker.wake_by_ref();
         }
     }
 
@@ -125,16 +125,16 @@ impl PacketQueue {
         }
     }
 
-    /// Unparked when a packet arrives.
-    pub(crate) fn set_waiter(&self, thread: Thread) {
-        self.lock().waiter = Some(thread);
+    /// Woken when a packet arrives.
+    pub(crate) fn set_waker(&self, waker: Waker) {
+        self.lock().waker = Some(waker);
     }
 
     pub(crate) fn end(&self) {
         let mut state = self.lock();
         state.ended = true;
-        if let Some(waiter) = &state.waiter {
-            waiter.unpark();
+        if let Some(waker) = &state.waker {
+            waker.wake_by_ref();
         }
     }
 

@@ -11,6 +11,8 @@ pub(super) struct ReportFields {
     workers: Vec<WorkerFields>,
     tasks: Vec<TaskFields>,
     stages: Vec<StageFields>,
+    links: Vec<LinkFields>,
+    threads: Vec<ThreadFields>,
     places: Vec<String>,
     processes: Vec<ProcessFields>,
     notes: Vec<String>,
@@ -30,6 +32,7 @@ struct OperatorFields {
     gaps: u64,
     skipped: u64,
     useful_s: f64,
+    threads: usize,
 }
 
 /// `isochrony.report.WorkerReport`.
@@ -52,11 +55,30 @@ struct TaskFields {
 /// `isochrony.report.StageReport`.
 #[derive(IntoPyObject)]
 struct StageFields {
+    number: usize,
+    replica: Option<usize>,
     operators: Vec<usize>,
     busy_s: f64,
     input_wait_s: f64,
     output_wait_s: f64,
     core_wait_s: f64,
+}
+
+/// `isochrony.report.LinkReport`.
+#[derive(IntoPyObject)]
+struct LinkFields {
+    stages: (usize, usize),
+    bytes: u64,
+    occupancy: Vec<u64>,
+    mean_occupancy: f64,
+}
+
+/// `isochrony.report.ThreadReport`.
+#[derive(IntoPyObject)]
+struct ThreadFields {
+    cpu_s: Option<f64>,
+    involuntary_switches: Option<u64>,
+    elapsed_s: f64,
 }
 
 /// `isochrony.report.ProcessReport`.
@@ -90,6 +112,7 @@ impl From<&Report> for ReportFields {
             gaps: operator.gaps,
             skipped: operator.skipped,
             useful_s: operator.useful.as_secs_f64(),
+            threads: operator.threads,
         });
         let workers = report.workers.iter().map(|worker| WorkerFields {
             tasks: worker.work.items,
@@ -102,7 +125,20 @@ impl From<&Report> for ReportFields {
             worker: task.worker,
             elapsed_s: task.elapsed.as_secs_f64(),
         });
+        let links = report.links.iter().map(|link| LinkFields {
+            stages: (link.from, link.to),
+            bytes: link.bytes,
+            occupancy: link.occupancy.to_vec(),
+            mean_occupancy: link.mean_occupancy(),
+        });
+        let threads = report.threads.iter().map(|thread| ThreadFields {
+            cpu_s: thread.cpu.map(|cpu| cpu.as_secs_f64()),
+            involuntary_switches: thread.involuntary_switches,
+            elapsed_s: thread.elapsed.as_secs_f64(),
+        });
         let stages = report.stages.iter().map(|stage| StageFields {
+            number: stage.number,
+            replica: stage.replica,
             operators: stage.operators.clone(),
             busy_s: stage.time.busy.as_secs_f64(),
             input_wait_s: stage.time.input.as_secs_f64(),
@@ -115,6 +151,8 @@ impl From<&Report> for ReportFields {
             workers: workers.collect(),
             tasks: tasks.collect(),
             stages: stages.collect(),
+            links: links.collect(),
+            threads: threads.collect(),
             places: report.places.clone(),
             processes: report.processes.iter().map(ProcessFields::from).collect(),
             notes: report.notes.clone(),

@@ -24,20 +24,22 @@ impl<'py> FromPyObject<'_, 'py> for PythonRunOptions {
     /// Settings are read by name, so that a new one needs nothing here.
     fn extract(options: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
         let settings = options.getattr("settings")?.cast_into::<PyDict>()?;
-        let settings = settings.iter().map(|(name, value)| {
-            let value = scalar(&value)?;
-            Ok((name.extract()?, value))
-        });
-        let settings = Value::Object(settings.collect::<PyResult<Map<_, _>>>()?);
         Ok(Self {
-            settings: RunOptions::deserialize(settings)
+            settings: RunOptions::deserialize(setting(settings.as_any())?)
                 .map_err(|error| PyTypeError::new_err(error.to_string()))?,
             control: options.getattr("control")?.extract()?,
         })
     }
 }
 
-fn scalar(value: &Bound<'_, PyAny>) -> PyResult<Value> {
+/// Numbers, flags, and tables of them.
+fn setting(value: &Bound<'_, PyAny>) -> PyResult<Value> {
+    if let Ok(table) = value.cast::<PyDict>() {
+        let entries = table
+            .iter()
+            .map(|(name, value)| Ok((name.extract()?, setting(&value)?)));
+        return Ok(Value::Object(entries.collect::<PyResult<Map<_, _>>>()?));
+    }
     Ok(if let Ok(flag) = value.extract::<bool>() {
         json!(flag)
     } else if let Ok(number) = value.extract::<u64>() {

@@ -34,6 +34,12 @@ pub(crate) fn calibrate_machine(
     )
 }
 
+/// Cores that this process may use, by its affinity and the quota of its control group.
+#[pyfunction]
+pub(crate) fn available_cores() -> usize {
+    std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
+}
+
 /// Where the profile of this user is kept.
 #[pyfunction]
 pub(crate) fn machine_profile_path() -> Option<PathBuf> {

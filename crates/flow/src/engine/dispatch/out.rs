@@ -82,6 +82,11 @@ impl Out<'_> {
         pool.charge(used, bytes)
     }
 
+    /// Ends the burst after this item of the source.
+    pub(crate) fn end_burst(&mut self) {
+        self.context.ends_burst = true;
+    }
+
     /// Sends an item to the beginning of the loop that this node ends.
     pub(crate) fn feed_back(&mut self, item: Item) {
         if let Some(begin) = self.context.nodes[self.node as usize].loop_begin {

@@ -1,13 +1,15 @@
-//! A bounded queue from one thread to another, of batches of events.
+//! A queue from one stage to another, of batches of events, bounded in bytes.
 //!
-//! The writer sends what a burst gave as one batch, so a lock is taken once for some hundred thousand samples. A batch
-//! that finds the link empty is accepted whatever its size; otherwise all batches together have at most `capacity`
-//! bytes. Independent of what an event is, so that a model checker can try all interleavings (`tests/loom_link.rs`).
+//! The writer sends what a burst gave as one batch, and the queue is lock-free. The bound is the writer's to keep: it ends
+//! its burst once the link [`is_full`](Link::is_full) and is executed again when the reader has made room, so a link
+//! exceeds its capacity by the results of one item, and every batch is accepted. Independent of what an event is and of
+//! who wakes whom, so that a model checker can try all interleavings (`tests/loom_stages.rs`).
 
-use std::collections::VecDeque;
-use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
-use super::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use crossbeam_queue::SegQueue;
+
+use super::sync::{AtomicBool, AtomicU64};
 
 /// Consecutive events.
 pub(crate) struct Batch<E> {
@@ -15,14 +17,6 @@ pub(crate) struct Batch<E> {
     pub(crate) bytes: u64,
     /// Samples that the writer's sources gave up to here.
     pub(crate) delivered: u64,
-}
-
-/// Why a batch was not accepted.
-pub(crate) enum Refused<E> {
-    /// There is no room: see [`Link::wait_for_room`].
-    Full(Batch<E>),
-    /// The reader wants no more.
-    Closed,
 }
 
 pub(crate) enum Received<E> {
@@ -33,155 +27,114 @@ pub(crate) enum Received<E> {
     End,
 }
 
-/// Wakes the reader.
-pub(crate) type Waker = Arc<dyn Fn() + Send + Sync>;
-
-struct State<E> {
-    batches: VecDeque<Batch<E>>,
-    bytes: u64,
-    waker: Option<Waker>,
-    /// For a writer that does other work meanwhile: what wakes it when there is room.
-    writer_waker: Option<Waker>,
-    /// The reader wants no more.
-    closed: bool,
-    /// Nothing follows.
-    ended: bool,
-    /// Everything is accepted.
-    unbounded: bool,
-    /// The writer does not exceed the bound by more than one batch.
-    trusts_writer: bool,
-}
-
 pub(crate) struct Link<E> {
-    state: Mutex<State<E>>,
-    room: Condvar,
-    capacity: u64,
+    batches: SegQueue<Batch<E>>,
+    /// Of all batches in it.
+    bytes: AtomicU64,
+    capacity: AtomicU64,
+    /// The reader wants no more.
+    closed: AtomicBool,
+    /// Nothing follows.
+    ended: AtomicBool,
+    sent: AtomicU64,
+    /// How often a batch was sent when so many eighths of the link were full; the last: when it was full.
+    occupancy: [AtomicU64; 9],
 }
 
 impl<E> Link<E> {
     pub(crate) fn new(capacity: u64) -> Self {
         Self {
-            state: Mutex::new(State {
-                batches: VecDeque::new(),
-                bytes: 0,
-                waker: None,
-                writer_waker: None,
-                closed: false,
-                ended: false,
-                unbounded: false,
-                trusts_writer: false,
-            }),
-            room: Condvar::new(),
-            capacity,
+            batches: SegQueue::new(),
+            bytes: AtomicU64::new(0),
+            capacity: AtomicU64::new(capacity),
+            closed: AtomicBool::new(false),
+            ended: AtomicBool::new(false),
+            sent: AtomicU64::new(0),
+            occupancy: std::array::from_fn(|_| AtomicU64::new(0)),
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, State<E>> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Whether the batches in it leave room for no more.
-    fn is_full(&self, state: &State<E>, more: u64) -> bool {
-        !state.batches.is_empty()
-            && !state.unbounded
-            && state.bytes.saturating_add(more) > self.capacity
-    }
-
-    /// Called by the writer.
-    pub(crate) fn send(&self, batch: Batch<E>) -> Result<(), Refused<E>> {
-        let mut state = self.lock();
-        if state.closed {
-            return Err(Refused::Closed);
-        }
-        if !state.trusts_writer && self.is_full(&state, batch.bytes) {
-            return Err(Refused::Full(batch));
-        }
-        state.bytes += batch.bytes;
-        state.batches.push_back(batch);
-        // A reader that sleeps has found it empty.
-        let waker = state.waker.clone().filter(|_| state.batches.len() == 1);
-        drop(state);
-        if let Some(wake) = waker {
-            wake();
-        }
-        Ok(())
-    }
-
-    /// Whether it accepts a batch of one byte, if a batch may also exceed the capacity.
-    pub(crate) fn has_room(&self) -> bool {
-        let state = self.lock();
-        state.closed || !self.is_full(&state, 1)
-    }
-
-    /// Blocks the writer until `bytes` more have room, or the link is closed.
-    pub(crate) fn wait_for_room(&self, bytes: u64) {
-        let mut state = self.lock();
-        while !state.closed && self.is_full(&state, bytes) {
-            let waited = self.room.wait(state);
-            state = waited.unwrap_or_else(PoisonError::into_inner);
+    /// Called by the writer. Dropped if the reader wants no more.
+    pub(crate) fn send(&self, batch: Batch<E>) {
+        let before = self.bytes.fetch_add(batch.bytes, Ordering::SeqCst);
+        self.sent.fetch_add(batch.bytes, Ordering::Relaxed);
+        let eighth = (self.capacity.load(Ordering::Relaxed) / 8).max(1);
+        self.occupancy[(before / eighth).min(8) as usize].fetch_add(1, Ordering::Relaxed);
+        self.batches.push(batch);
+        if self.closed.load(Ordering::SeqCst) {
+            self.clear();
         }
     }
 
     /// Nothing follows. Called by the writer.
     pub(crate) fn end(&self) {
-        let mut state = self.lock();
-        state.ended = true;
-        let waker = state.waker.clone();
-        drop(state);
-        if let Some(wake) = waker {
-            wake();
-        }
+        self.ended.store(true, Ordering::SeqCst);
     }
 
     /// The oldest batch. Called by the reader.
     pub(crate) fn receive(&self) -> Received<E> {
-        let mut state = self.lock();
-        let Some(batch) = state.batches.pop_front() else {
-            return match state.ended {
-                true => Received::End,
-                false => Received::Nothing,
-            };
-        };
-        state.bytes -= batch.bytes;
-        let waker = state.writer_waker.clone();
-        drop(state);
-        self.room.notify_all();
-        if let Some(wake) = waker {
-            wake();
+        // Read first: what was sent before the end is then found.
+        let ended = self.ended.load(Ordering::SeqCst);
+        match self.batches.pop() {
+            Some(batch) => {
+                self.bytes.fetch_sub(batch.bytes, Ordering::SeqCst);
+                Received::Batch(batch)
+            }
+            None if ended => Received::End,
+            None => Received::Nothing,
         }
-        Received::Batch(batch)
-    }
-
-    /// Sets what wakes the reader when a batch arrives, or the end.
-    pub(crate) fn set_waker(&self, waker: Waker) {
-        self.lock().waker = Some(waker);
     }
 
     /// The reader wants no more: what is in it is dropped.
     pub(crate) fn close(&self) {
-        let mut state = self.lock();
-        state.closed = true;
-        state.bytes = 0;
-        let dropped = std::mem::take(&mut state.batches);
-        drop(state);
-        drop(dropped);
-        self.room.notify_all();
+        self.closed.store(true, Ordering::SeqCst);
+        self.clear();
     }
 
-    /// Every batch is accepted: the writer asks [`has_room`](Self::has_room) before it makes one, and is woken.
-    pub(crate) fn trust_writer(&self, waker: Waker) {
-        let mut state = self.lock();
-        (state.trusts_writer, state.writer_waker) = (true, Some(waker));
+    fn clear(&self) {
+        while let Some(batch) = self.batches.pop() {
+            self.bytes.fetch_sub(batch.bytes, Ordering::SeqCst);
+        }
     }
 
-    /// Accepts everything from now on.
-    pub(crate) fn remove_bound(&self) {
-        self.lock().unbounded = true;
-        self.room.notify_all();
+    /// Bytes sent so far, and how often a batch was sent when so many eighths of it were full.
+    pub(crate) fn use_so_far(&self) -> (u64, [u64; 9]) {
+        let counts = self.occupancy.each_ref();
+        let counts = counts.map(|count| count.load(Ordering::Relaxed));
+        (self.sent.load(Ordering::Relaxed), counts)
     }
 
     /// Bytes in it.
     pub(crate) fn bytes(&self) -> u64 {
-        self.lock().bytes
+        self.bytes.load(Ordering::SeqCst)
+    }
+
+    pub(crate) fn is_full(&self) -> bool {
+        self.holds(1)
+    }
+
+    /// At least so many times its capacity, and somebody wants it.
+    fn holds(&self, times: u64) -> bool {
+        let capacity = self.capacity.load(Ordering::Relaxed);
+        !self.closed.load(Ordering::SeqCst) && self.bytes() >= capacity.saturating_mul(times)
+    }
+
+    /// So far beyond its capacity that the writer waits although its item is not done.
+    pub(crate) fn is_overdrawn(&self) -> bool {
+        self.holds(2)
+    }
+
+    /// At least half of it is free: the reader tells a writer that waits.
+    pub(crate) fn has_room(&self) -> bool {
+        self.bytes() <= self.capacity.load(Ordering::Relaxed) / 2
+    }
+
+    pub(crate) fn capacity(&self) -> u64 {
+        self.capacity.load(Ordering::Relaxed)
+    }
+
+    /// Also while it is in use.
+    pub(crate) fn set_capacity(&self, capacity: u64) {
+        self.capacity.store(capacity, Ordering::Relaxed);
     }
 }

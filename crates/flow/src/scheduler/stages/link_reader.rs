@@ -77,6 +77,10 @@ impl Recording for LinkRecording {
         self.reads.clock()
     }
 
+    fn registers_clock(&self) -> bool {
+        false
+    }
+
     fn saved(&self) -> Option<Map<String, Value>> {
         self.reads.saved()
     }
@@ -127,10 +131,13 @@ impl Source for LinkSource {
             while let Some(&(port, _)) = reader.events.front() {
                 if port != self.port && !reader.link.is_closed(port) {
                     // The source of that edge may have had nothing when it was asked: make the engine ask again.
-                    std::thread::current().unpark();
+                    reader.link.notify_readers();
                     return Ok(SourceEvent::Idle);
                 }
                 let event = reader.events.pop_front();
+                if let Some((_, event)) = &event {
+                    reader.link.consume(event);
+                }
                 let Some((_, event)) = event.filter(|&(port, _)| port == self.port) else {
                     continue;
                 };
@@ -138,16 +145,16 @@ impl Source for LinkSource {
                 return Ok(event);
             }
             let link = Arc::clone(&reader.link);
-            match link.link.receive() {
+            match link.receive() {
                 Received::Batch(batch) => {
                     reader.delivered = batch.delivered;
+                    link.begin_reading(batch.bytes);
                     reader.events.extend(batch.events);
                     reader.is_idle = false;
                 }
                 Received::Nothing => return Ok(SourceEvent::Idle),
                 Received::End => {
-                    let failure = link.failure.lock().unwrap_or_else(PoisonError::into_inner);
-                    let Some(failure) = failure.clone() else {
+                    let Some(failure) = link.failure() else {
                         return Ok(SourceEvent::End);
                     };
                     self.failure = Some(failure);
@@ -166,7 +173,7 @@ impl Source for LinkSource {
     fn continues_after_failure(&mut self) -> bool {
         let mut reader = self.reader.lock();
         reader.draining = true;
-        reader.link.link.remove_bound();
+        reader.link.remove_bound();
         true
     }
 
@@ -176,6 +183,11 @@ impl Source for LinkSource {
             Some(&(port, _)) => port == self.port,
             None => (self.is_alone || reader.draining) && !reader.is_idle,
         }
+    }
+
+    fn is_under_way(&self) -> bool {
+        let reader = self.reader.lock();
+        !reader.events.is_empty() || !reader.is_idle
     }
 
     fn failure(&mut self) -> Option<(f64, RunError)> {
@@ -199,15 +211,6 @@ impl Source for LinkSource {
         Some((time, error))
     }
 
-    fn set_waker(&mut self, thread: &std::thread::Thread) {
-        let thread = thread.clone();
-        let reader = self.reader.lock();
-        reader
-            .link
-            .link
-            .set_waker(Arc::new(move || thread.unpark()));
-    }
-
     fn overlaps(&self) -> bool {
         true
     }
@@ -221,11 +224,7 @@ impl Source for LinkSource {
         if !self.counts(&reader) {
             return Some(0);
         }
-        *reader
-            .link
-            .total
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
+        reader.link.total()
     }
 
     fn delivered(&self) -> Option<u64> {

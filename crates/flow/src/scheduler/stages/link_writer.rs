@@ -1,11 +1,15 @@
 //! The end of a link in the stage that fills it: an operator behind each edge that leads to the next stage.
 
+use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use isochrony_runtime::{CoreUser, Progress, WaitReason};
+use isochrony_runtime::Progress;
 
-use super::link::{Batch, Link, Refused};
+use super::link::{Batch, Link, Received};
+use super::pool::PoolRef;
+use super::stage_queue::{Notice, StageQueue};
+use crate::engine::report::LinkReport;
 use crate::plan::graph::Edge;
 use crate::{
     Break, Contract, Item, Next, OpError, Operator, OperatorFactory, OperatorProperties, Out,
@@ -18,7 +22,16 @@ pub(super) type LinkEvent = (u16, SourceEvent);
 /// Bytes of a batch that are sent before the burst ends.
 const BATCH_BYTES: u64 = 256 << 10;
 /// What an event costs beside its samples.
-const EVENT_BYTES: u64 = 128;
+pub(super) const EVENT_BYTES: u64 = 128;
+
+/// What an event counts for.
+pub(super) fn event_bytes(event: &SourceEvent) -> u64 {
+    let item = match event {
+        SourceEvent::Item(item) => item.bytes(),
+        _ => 0,
+    };
+    item + EVENT_BYTES
+}
 
 /// An edge that a link carries.
 pub(super) struct LinkedEdge {
@@ -46,10 +59,16 @@ pub(super) struct StageLink {
     pub(super) to: usize,
     pub(super) edges: Vec<LinkedEdge>,
     pub(super) link: Link<LinkEvent>,
+    /// Bytes that the reading stage has received and not consumed.
+    unread: AtomicU64,
+    queue: Arc<StageQueue>,
+    /// In the queue of stages: what executes the two stages.
+    pub(super) writers: Range<usize>,
+    readers: Range<usize>,
     /// Set when the writing stage has failed, before the link ends.
-    pub(super) failure: Mutex<Option<StageFailure>>,
+    failure: Mutex<Option<StageFailure>>,
     /// Samples that the sources of the writing stage will give, if known, and if this of its links counts them.
-    pub(super) total: Mutex<Option<u64>>,
+    total: Mutex<Option<u64>>,
     pub(super) counts: bool,
 }
 
@@ -60,6 +79,8 @@ impl StageLink {
         edges: Vec<Edge>,
         capacity: u64,
         counts: bool,
+        queue: &Arc<StageQueue>,
+        entries: &[Range<usize>],
     ) -> Self {
         let edges = edges.into_iter().map(|edge| LinkedEdge {
             edge,
@@ -71,10 +92,110 @@ impl StageLink {
             to,
             edges: edges.collect(),
             link: Link::new(capacity),
+            unread: AtomicU64::new(0),
+            queue: Arc::clone(queue),
+            writers: entries[from].clone(),
+            readers: entries[to].clone(),
             failure: Mutex::new(None),
             total: Mutex::new(None),
             counts,
         }
+    }
+
+    fn notify_writers(&self) {
+        for entry in self.writers.clone() {
+            self.queue.notify(entry, Notice::Room);
+        }
+    }
+
+    /// Makes the reading stage ask again.
+    pub(super) fn notify_readers(&self) {
+        // One that waits is enough: it wakes others if there is more.
+        let mut readers = self.readers.clone();
+        readers.any(|entry| self.queue.notify(entry, Notice::Input));
+    }
+
+    pub(super) fn failure(&self) -> Option<StageFailure> {
+        let failure = self.failure.lock();
+        failure.unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// In it, and what its reader has not consumed.
+    pub(super) fn bytes(&self) -> u64 {
+        self.link.bytes() + self.unread.load(Ordering::Relaxed)
+    }
+
+    /// The reading stage has received some bytes.
+    pub(super) fn begin_reading(&self, bytes: u64) {
+        self.unread.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    /// The reading stage has consumed an event.
+    pub(super) fn consume(&self, event: &SourceEvent) {
+        let bytes = event_bytes(event);
+        let less = |unread: u64| Some(unread.saturating_sub(bytes));
+        let _ = self
+            .unread
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, less);
+    }
+
+    pub(super) fn report(&self) -> LinkReport {
+        let (bytes, occupancy) = self.link.use_so_far();
+        LinkReport {
+            from: self.from,
+            to: self.to,
+            bytes,
+            occupancy,
+        }
+    }
+
+    pub(super) fn total(&self) -> Option<u64> {
+        *self.total.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn expect(&self, port: u16, samples: u64) {
+        let edge = &self.edges[usize::from(port)];
+        edge.expected.store(samples, Ordering::Relaxed);
+    }
+
+    pub(super) fn set_total(&self, total: Option<u64>) {
+        *self.total.lock().unwrap_or_else(PoisonError::into_inner) = total;
+    }
+
+    /// The next batch. Called by the reading stage.
+    pub(super) fn receive(&self) -> Received<LinkEvent> {
+        let received = self.link.receive();
+        if matches!(received, Received::Batch(_)) && self.link.has_room() {
+            self.notify_writers();
+        }
+        received
+    }
+
+    fn send(&self, batch: Batch<LinkEvent>) {
+        self.link.send(batch);
+        self.notify_readers();
+    }
+
+    /// Nothing follows. Called by the writing stage.
+    fn end(&self) {
+        self.link.end();
+        self.notify_readers();
+    }
+
+    /// Everything is accepted from now on.
+    pub(super) fn remove_bound(&self) {
+        self.set_capacity(u64::MAX);
+    }
+
+    /// Also while it is in use.
+    pub(super) fn set_capacity(&self, bytes: u64) {
+        self.link.set_capacity(bytes);
+        self.notify_writers();
+    }
+
+    pub(super) fn close_all(&self) {
+        self.link.close();
+        self.notify_writers();
     }
 
     /// Closes an edge; the link, if it was the last.
@@ -84,7 +205,7 @@ impl StageLink {
             .store(true, Ordering::Relaxed);
         let mut edges = self.edges.iter();
         if edges.all(|edge| edge.closed.load(Ordering::Relaxed)) {
-            self.link.close();
+            self.close_all();
         }
     }
 
@@ -105,11 +226,14 @@ pub(super) struct LinkWriter {
     pub(super) link: Arc<StageLink>,
     /// Numbers of the operators that write to it, by edge.
     pub(super) nodes: Vec<usize>,
-    core: Arc<CoreUser>,
+    /// Executes other stages while there is no room.
+    pool: PoolRef,
     /// What the sources of the stage gave.
     delivered: Arc<Progress>,
     events: Vec<LinkEvent>,
     bytes: u64,
+    /// Sent at once.
+    batch_bytes: u64,
     /// The next stage knows that nothing has come since.
     is_idle: bool,
 }
@@ -122,32 +246,53 @@ pub(super) fn lock(writer: &SharedWriter) -> MutexGuard<'_, LinkWriter> {
 }
 
 impl LinkWriter {
-    pub(super) fn new(
-        link: &Arc<StageLink>,
-        core: &Arc<CoreUser>,
-        delivered: &Arc<Progress>,
-    ) -> Self {
+    pub(super) fn new(link: &Arc<StageLink>, pool: &PoolRef, delivered: &Arc<Progress>) -> Self {
         Self {
             link: Arc::clone(link),
             nodes: Vec::new(),
-            core: Arc::clone(core),
+            pool: pool.clone(),
             delivered: Arc::clone(delivered),
             events: Vec::new(),
             bytes: 0,
+            batch_bytes: BATCH_BYTES.min(link.link.capacity() / 4).max(1),
             is_idle: false,
         }
     }
 
-    fn push(&mut self, port: u16, event: SourceEvent) {
-        if let SourceEvent::Item(item) = &event {
-            self.bytes += item.bytes();
-        }
-        self.bytes += EVENT_BYTES;
+    /// Whether it sent a batch.
+    fn push(&mut self, port: u16, event: SourceEvent) -> bool {
+        self.bytes += event_bytes(&event);
         self.events.push((port, event));
         self.is_idle = false;
-        if self.bytes >= BATCH_BYTES {
-            self.send();
+        if self.bytes < self.batch_bytes {
+            return false;
         }
+        self.send();
+        true
+    }
+
+    /// An event that a replica gave.
+    pub(super) fn give(&mut self, port: u16, event: &SourceEvent) {
+        if self.link.is_closed(port) {
+            return;
+        }
+        let event = match event {
+            SourceEvent::ProgressMark(upto) => return self.push_progress(port, *upto),
+            SourceEvent::Idle if self.is_idle => return,
+            SourceEvent::Item(item) => SourceEvent::Item(item.clone()),
+            SourceEvent::RangeStart { origin, why } => SourceEvent::RangeStart {
+                origin: *origin,
+                why: why.clone(),
+            },
+            SourceEvent::Idle => SourceEvent::Idle,
+            SourceEvent::Rewind => SourceEvent::Rewind,
+            SourceEvent::End => SourceEvent::End,
+            // No operator gives it.
+            SourceEvent::Skipped { .. } => return,
+        };
+        let is_idle = matches!(event, SourceEvent::Idle);
+        self.push(port, event);
+        self.is_idle = is_idle;
     }
 
     /// Of consecutive marks of an edge only the last is needed.
@@ -156,29 +301,20 @@ impl LinkWriter {
             Some((last_port, SourceEvent::ProgressMark(last))) if *last_port == port => {
                 *last = upto.max(*last);
             }
-            _ => self.push(port, SourceEvent::ProgressMark(upto)),
+            _ => drop(self.push(port, SourceEvent::ProgressMark(upto))),
         }
     }
 
-    /// Sends what there is, once there is room.
+    /// Sends what there is.
     pub(super) fn send(&mut self) {
         if self.events.is_empty() {
             return;
         }
-        let mut batch = Batch {
+        self.link.send(Batch {
             events: std::mem::take(&mut self.events),
             bytes: std::mem::take(&mut self.bytes),
             delivered: self.delivered.done(),
-        };
-        loop {
-            let bytes = batch.bytes;
-            batch = match self.link.link.send(batch) {
-                Ok(()) | Err(Refused::Closed) => return,
-                Err(Refused::Full(batch)) => batch,
-            };
-            let wait = || self.link.link.wait_for_room(bytes);
-            self.core.outside(WaitReason::Output, wait);
-        }
+        });
     }
 
     /// Sends the rest: the stage has ended, or failed.
@@ -189,7 +325,7 @@ impl LinkWriter {
             .failure
             .lock()
             .unwrap_or_else(PoisonError::into_inner) = failure;
-        self.link.link.end();
+        self.link.end();
     }
 }
 
@@ -217,12 +353,20 @@ impl Operator for LinkSender {
         Ok(OperatorProperties::new(inputs.iter().copied()).contract(Contract::Sequential))
     }
 
-    fn process(&mut self, _: Port, item: &mut Item, _: &mut Out<'_>) -> Result<Next, OpError> {
+    fn process(&mut self, _: Port, item: &mut Item, out: &mut Out<'_>) -> Result<Next, OpError> {
         let mut writer = lock(&self.writer);
         if writer.link.is_closed(self.port) {
             return Ok(Next::Done);
         }
-        writer.push(self.port, SourceEvent::Item(item.take()));
+        if writer.push(self.port, SourceEvent::Item(item.take())) {
+            let link = Arc::clone(&writer.link);
+            if link.link.is_overdrawn() {
+                writer.pool.make_room(&link);
+            }
+            if link.link.is_full() {
+                out.end_burst();
+            }
+        }
         Ok(Next::Consumed)
     }
 
@@ -261,8 +405,6 @@ impl Operator for LinkSender {
     }
 
     fn expect(&mut self, samples: u64) {
-        let writer = lock(&self.writer);
-        let edge = &writer.link.edges[usize::from(self.port)];
-        edge.expected.store(samples, Ordering::Relaxed);
+        lock(&self.writer).link.expect(self.port, samples);
     }
 }

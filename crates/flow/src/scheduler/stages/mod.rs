@@ -1,28 +1,39 @@
 //! Runs what no task can compute in stages: parts of the plan that work at the same time, each in order.
 //!
 //! ```text
-//!   thread 1                    thread 2                   caller's thread
-//!  +------------------+  link  +------------------+  link  +----------------------------+
-//!  | scan -> low-pass | =====> | STA/LTA          | =====> | threshold -> sink, Python  |
-//!  +------------------+        +------------------+        +----------------------------+
-//!          a stage is a graph that the engine executes depth first, as it does a whole plan
+//!  +------------------+  link  +-----------------------+  link  +----------------------------+
+//!  | scan -> low-pass | =====> | power, power          | =====> | threshold -> sink, Python  |
+//!  +------------------+        +-----------------------+        +----------------------------+
+//!     a stage is a graph           replicas compute blocks of      only the caller's thread
+//!     that the engine              the input at the same time      executes this one
+//!     executes depth first
 //!
-//!  A stage waits:   for input  when all its links are empty, and no live source has anything;
-//!                   for room   when a link is full: after a burst, or when a burst gave more than a link may hold;
-//!                   for a core when as many stages compute as there are workers (`CoreLimit`).
+//!  StagePool:  caller's thread, helpers:  take a ready stage -> execute a burst -> put it back
+//!  A stage waits:   for input   when all its links are empty, and no live source has anything;
+//!                   for room    when a link behind it is full;
+//!                   for a core  when it is ready, and all threads compute something else.
 //!  Memory budget:   what is in a link counts for the stage that made it, until the next one drops it.
 //! ```
 //!
-//! **Results have the same bits as in one thread.** Each operator gets the same items, breaks and marks in the same
-//! order: a link carries all of them, and two stages have one link, however many edges lead from one to the other.
-//! Inputs of a fan-in that come from the same source leave one stage, so by one link, in the order in which one thread
-//! would have computed them; those of different sources are asked as one thread asks the sources. Operators that write
-//! or call Python stay in the caller's thread.
+//! **Results have the same bits as in one thread.** On each edge an operator gets the same samples, breaks and marks in
+//! the same order; replicas may cut items elsewhere. Two stages have one link, however many edges lead from one to the
+//! other, and it keeps the order in which the first computed them, that of replicas block by block. Inputs of a fan-in that
+//! come from the same source leave one stage, so by one link; those of different sources are asked as one thread asks the
+//! sources. Replicas compute only what has the same bits wherever its input is cut. Operators that write or call Python
+//! stay in the caller's thread.
 //!
-//! **No deadlock.** Consider stages in the order of the plan. The caller's stage never waits for room. A stage that
-//! waits for room waits for a later stage, which waits for input only while that link is empty, or if it waits for
-//! another link, of other sources, whose stage it then is that can go on. So the last stage that has work goes on. A
-//! stage that reads two links of the same source waits for neither alone, and has no fan-in (`could_pile_up`).
+//! **No deadlock**, between bursts:
+//! 1. A link accepts every batch; its writer ends its burst after the item that filled it. So a waiting stage holds no
+//!    thread, and a ready one is executed as soon as a thread that may is free.
+//! 2. The last stage waits for no room. A stage that waits for room has something in the link to a later stage. That stage
+//!    is ready, unless it waits for room itself, or for another of its links, which is empty.
+//! 3. The stage before an empty link is ready or waits for input, from a source in the end. Links of the same source are
+//!    waited for together, never alone, and no stage in which they meet reads them (`could_pile_up`).
+//!
+//! In the middle of a burst: an item whose results fill a link twice over keeps its thread inside an operator. The thread
+//! then executes other stages, except those that it depends on, which would wait for itself; if nobody computes or can, it
+//! goes on without room (`StageQueue::wait_suspended`). Replicas wait for nothing but the oldest block, which somebody
+//! computes.
 //!
 //! **Errors.** What a stage gave before it failed still reaches the next one, then a stand-in for the error
 //! ([`OpErrorKind::StageFailed`](crate::OpErrorKind)), which is ranked among others like the error itself, and
@@ -33,14 +44,21 @@
 //! | where to cut (pure) | `stage_plan` |
 //! | a graph for each stage | `stage_graph` |
 //! | what joins stages | `link`, `link_writer`, `link_reader` |
-//! | threads | `run` |
+//! | replicas: blocks (pure), order | `block`, `replicated` |
+//! | which stage is executed next, who waits | `stage_queue` |
+//! | threads | `pool`, `run`, `thread_use` |
 
+mod block;
 mod link;
 mod link_reader;
 mod link_writer;
+mod pool;
+mod replicated;
 mod run;
 mod stage_graph;
 mod stage_plan;
+mod stage_queue;
+mod thread_use;
 
 pub(super) use run::run;
 pub(super) use stage_plan::StagePlan;

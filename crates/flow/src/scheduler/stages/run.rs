@@ -1,373 +1,102 @@
-//! Executes a plan in stages: a thread for each but the last, which the caller's thread executes.
+//! Executes a plan in stages.
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Instant;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
-use isochrony_runtime::{CoreLimit, CoreUser, Interrupt, Progress};
+use isochrony_runtime::{Interrupt, Progress, StageTime, Watch};
 
-use super::link_writer::{SharedWriter, StageFailure, StageLink, lock};
+use super::pool::{PoolRef, Stage, StagePool, StageState, StageWaker, StageWork, ancestors};
+use super::replicated::{StageReplica, StageToReplicate};
 use super::stage_graph::{StageGraph, links};
 use super::stage_plan::StagePlan;
+use super::stage_queue::{StageQueue, StageSet};
+use super::thread_use::ThreadUse;
 use crate::engine::budget::{ExecutionMemory, MemoryHandle, MemoryReclaimer};
 use crate::engine::report::{OperatorReport, Report, StageReport};
-use crate::engine::time_axis::ErrorRank;
-use crate::engine::{IdleWork, PlanExecutor, RunOptions, is_operator_error, panic_error};
+use crate::engine::{IDLE_WAIT, PlanExecutor, RunOptions};
 use crate::plan::graph::Graph;
 use crate::scheduler::parallel::{ParallelExecution, no_thread};
 use crate::scheduler::task_contract::placements;
+use crate::scheduler::worker::pin;
 use crate::{OpErrorKind, RunError};
 
-/// Lets one thread of the execution have the memory of all: the others stop, and what is in links counts no more.
-struct StageReclaimer {
-    core: Arc<CoreUser>,
-    memory: Arc<ExecutionMemory>,
-    links: Vec<Arc<StageLink>>,
-}
+/// How long a thread that finds nothing to do spins before it sleeps.
+const SPIN: Duration = Duration::from_micros(50);
 
-impl MemoryReclaimer for StageReclaimer {
-    fn reclaim(&self) {
-        self.core.pause();
-        // One thread would hold none of it.
-        let links = self.links.iter().map(|link| link.link.bytes());
-        self.memory.set_overdraft(links.sum());
-    }
-
-    fn resume(&self) {
-        self.memory.set_overdraft(0);
-        self.core.resume();
-    }
-}
-
-/// One stage, ready to run.
-struct StageThread {
-    number: usize,
-    graph: StageGraph,
-    executor: PlanExecutor,
-    core: Arc<CoreUser>,
-    delivered: Arc<Progress>,
-    memory: MemoryHandle,
-}
-
-/// What a stage leaves.
-struct StageResult {
-    executor: PlanExecutor,
-    graph: StageGraph,
-    report: Report,
-    core: Arc<CoreUser>,
-    error: Option<RunError>,
-}
-
-impl StageThread {
-    fn run(mut self, plan: &Graph, options: &RunOptions<'_>) -> StageResult {
-        let begun = Instant::now();
-        let is_last = self.graph.writers.is_empty();
-        let options = RunOptions {
-            shared_memory: Some(&self.memory),
-            core: Some(&self.core),
-            progress: match is_last {
-                true => options.progress,
-                false => Some(&self.delivered),
-            },
-            ..*options
-        };
-        let (core, writers) = (Arc::clone(&self.core), &self.graph.writers);
-        let executor = &mut self.executor;
-        let ran = catch_unwind(AssertUnwindSafe(|| {
-            core.inside(|| {
-                let ran = executor.run_with(&options, |executor| {
-                    send_all(writers, executor);
-                    core.checkpoint(|| executor.release_memory());
-                });
-                end_all(writers, plan, self.number, ran.as_ref().err());
-                ran
-            })
-        }));
-        let ran = ran.unwrap_or_else(|panic| match is_last {
-            true => resume_unwind(panic),
-            false => Err(self.lost(&*panic)),
-        });
-        let report = self.executor.report(begun.elapsed());
-        StageResult {
-            report,
-            error: ran.err(),
-            executor: self.executor,
-            graph: self.graph,
-            core: self.core,
-        }
-    }
-
-    /// The error of a stage whose thread panicked outside of operators.
-    fn lost(&self, panic: &(dyn std::any::Any + Send)) -> RunError {
-        let (operator, node) = self.graph.graph.plan_node(0);
-        let failure = StageFailure {
-            stage: self.number,
-            time: f64::INFINITY,
-            node,
-            is_operator_error: true,
-        };
-        for writer in &self.graph.writers {
-            lock(writer).end(Some(failure.clone()));
-        }
-        RunError::Operator {
-            operator,
-            node,
-            range: None,
-            time: None,
-            error: panic_error(panic),
-        }
-    }
-}
-
-/// Sends what a burst gave, and ends what nobody reads any more.
-fn send_all(writers: &[SharedWriter], executor: &mut PlanExecutor) {
-    for writer in writers {
-        let mut writer = lock(writer);
-        writer.send();
-        let nodes = (0..).zip(&writer.nodes);
-        let closed = nodes.filter(|&(port, _)| writer.link.is_closed(port));
-        executor.end_nodes(closed.map(|(_, &node)| node));
-    }
-}
-
-/// Ends the links of a stage that has ended, with an error or without.
-fn end_all(writers: &[SharedWriter], plan: &Graph, stage: usize, error: Option<&RunError>) {
-    let failure = error.and_then(|error| stage_failure(plan, stage, error));
-    for writer in writers {
-        lock(writer).end(failure.clone());
-    }
-}
-
-/// The stage of sources that call Python: the caller's thread executes a burst of it when it would have to wait.
-struct CallerSources<'a> {
-    stage: Mutex<StageThread>,
-    error: Mutex<Option<RunError>>,
-    has_ended: AtomicBool,
-    core: Arc<CoreUser>,
-    plan: &'a Graph,
-    options: RunOptions<'a>,
-}
-
-impl<'a> CallerSources<'a> {
-    fn new(
-        mut stage: StageThread,
-        core: &Arc<CoreUser>,
-        plan: &'a Graph,
-        options: &RunOptions<'a>,
-    ) -> Self {
-        let caller = std::thread::current();
-        for writer in &stage.graph.writers {
-            let caller = caller.clone();
-            let link = &lock(writer).link.link;
-            link.trust_writer(Arc::new(move || caller.unpark()));
-        }
-        stage.executor.set_wakers();
-        Self {
-            stage: Mutex::new(stage),
-            error: Mutex::new(None),
-            has_ended: AtomicBool::new(false),
-            core: Arc::clone(core),
-            plan,
-            options: *options,
-        }
-    }
-
-    /// Executes a burst if there is room for what it gives; false if there is not, or nothing is left.
-    fn burst(&self) -> bool {
-        if self.has_ended.load(Ordering::Relaxed) {
-            return false;
-        }
-        let mut stage = self.stage.lock().unwrap_or_else(PoisonError::into_inner);
-        let writers = &stage.graph.writers;
-        if !writers
-            .iter()
-            .all(|writer| lock(writer).link.link.has_room())
-        {
-            return false;
-        }
-        let own = Arc::clone(&stage.core);
-        self.core.lend(&own, || self.run(&mut stage));
-        true
-    }
-
-    fn run(&self, stage: &mut StageThread) {
-        let StageThread {
-            executor,
-            graph,
-            memory,
-            delivered,
-            number,
-            ..
-        } = stage;
-        let options = RunOptions {
-            shared_memory: Some(memory),
-            progress: Some(delivered),
-            ..self.options
-        };
-        let ran = executor.run_burst(&options);
-        send_all(&graph.writers, executor);
-        if !matches!(ran, Ok(true)) {
-            self.has_ended.store(true, Ordering::Relaxed);
-            end_all(&graph.writers, self.plan, *number, ran.as_ref().err());
-        }
-        *self.error.lock().unwrap_or_else(PoisonError::into_inner) = ran.err();
-    }
-
-    fn into_result(self, begun: Instant) -> StageResult {
-        let stage = self.stage.into_inner();
-        let stage = stage.unwrap_or_else(PoisonError::into_inner);
-        let error = self.error.into_inner();
-        StageResult {
-            report: stage.executor.report(begun.elapsed()),
-            error: error.unwrap_or_else(PoisonError::into_inner),
-            executor: stage.executor,
-            graph: stage.graph,
-            core: stage.core,
-        }
-    }
-}
-
-/// What stands for an error in the next stages; None if the stage was interrupted because the execution ends.
-fn stage_failure(plan: &Graph, stage: usize, error: &RunError) -> Option<StageFailure> {
-    let RunError::Operator {
-        node, error: why, ..
-    } = error
-    else {
-        return None;
-    };
-    // A stand-in for the error of an earlier stage is passed on.
-    let origin = match why.kind() {
-        OpErrorKind::StageFailed { stage, .. } => *stage,
-        _ => stage,
-    };
-    let rank = ErrorRank::of_error(plan, error);
-    Some(StageFailure {
-        stage: origin,
-        time: rank.map_or(f64::INFINITY, |rank| rank.time),
-        node: *node,
-        is_operator_error: is_operator_error(why),
-    })
-}
-
-/// Executes a plan in stages.
+/// Executes a plan in stages: in the caller's thread and, if it takes longer, in up to `workers - 1` others.
 pub(crate) fn run(
     plan: &Graph,
     stages: &StagePlan,
     options: &RunOptions<'_>,
 ) -> Result<ParallelExecution, RunError> {
     let begun = Instant::now();
-    let interrupt = Interrupt::default();
-    let memory = Arc::new(ExecutionMemory::new(options.memory));
-    let limit = Arc::new(CoreLimit::new(options.workers));
-    let links = links(plan, stages, options.memory);
-    let theirs = RunOptions {
-        progress: None,
-        interrupt: Some(&interrupt),
-        watch: None,
-        ..*options
-    };
-    let last = stages.stages.len() - 1;
-    let mut threads = Vec::with_capacity(stages.stages.len());
-    for number in 0..=last {
-        let core = Arc::new(CoreUser::new(&limit));
-        let delivered = Arc::new(Progress::default());
-        let graph = StageGraph::of(plan, stages, number, &links, &core, &delivered);
-        let reclaimer: Arc<dyn MemoryReclaimer> = Arc::new(StageReclaimer {
-            core: Arc::clone(&core),
-            memory: Arc::clone(&memory),
-            links: links.clone(),
-        });
-        let handle = MemoryHandle {
-            memory: Arc::clone(&memory),
-            reclaimer: Some(reclaimer),
-        };
-        let own = RunOptions {
-            shared_memory: Some(&handle),
-            core: Some(&core),
-            ..if number == last { *options } else { theirs }
-        };
-        let executor = PlanExecutor::new(&graph.graph, &own)?
-            .by_block(false)
-            .awaiting_sources()
-            .ordered_by(&graph.source_order);
-        for link in links.iter().filter(|link| link.from == number) {
-            *link.total.lock().unwrap_or_else(PoisonError::into_inner) = executor.total();
-        }
-        threads.push(StageThread {
-            number,
-            graph,
-            executor,
-            core,
-            delivered,
-            memory: handle,
-        });
+    let pool = pool(plan, stages, options)?;
+    let delivered = Arc::clone(&pool.delivered);
+    if let Some(progress) = options.progress {
+        progress.set_total(pool.total);
     }
-    let own = threads.pop();
-    let sources = stages.caller_sources.map(|at| {
-        let core = own.as_ref().map_or_else(
-            || Arc::clone(&threads[at].core),
-            |own| Arc::clone(&own.core),
-        );
-        let stage = threads.remove(at);
-        CallerSources::new(
-            stage,
-            &core,
-            plan,
-            &RunOptions {
-                interrupt: options.interrupt,
-                ..theirs
-            },
-        )
-    });
-    let mut results: Vec<StageResult> = Vec::with_capacity(last + 1);
-    let mut ran = None;
+    let mut reported = 0;
+    let entries = pool.stages.len();
+    let helpers_after = Duration::from_micros(options.stages.helpers_after_us);
+    let mut shuffle = options.stages.shuffle;
+    let mut threads = Vec::new();
     std::thread::scope(|scope| {
-        let (count, mut started) = (threads.len(), Vec::with_capacity(last));
-        for stage in threads {
-            let thread =
-                std::thread::Builder::new().name(format!("isochrony-stage-{}", stage.number));
-            let theirs = &theirs;
-            match thread.spawn_scoped(scope, move || stage.run(plan, theirs)) {
-                Ok(thread) => started.push(thread),
-                Err(_) => break,
+        let mut wanted = options.workers.min(entries).saturating_sub(1);
+        let (mut own, mut helpers) = (None, Vec::new());
+        let mut after_burst = || {
+            if let Some(progress) = options.progress {
+                let done = delivered.done();
+                progress.advance(done - std::mem::replace(&mut reported, done));
             }
-        }
-        let idle_work = IdleWork(Box::new(|| {
-            sources.as_ref().is_some_and(CallerSources::burst)
-        }));
-        let options = RunOptions {
-            idle_work: Some(&idle_work),
-            ..*options
+            if let Some(state) = &mut shuffle {
+                pool.shuffle(state);
+            }
+            if wanted == 0 || begun.elapsed() < helpers_after {
+                return;
+            }
+            // With fewer threads than wanted the caller's has more to do.
+            own = Some(ThreadUse::begin());
+            for number in 1..=std::mem::take(&mut wanted) {
+                let (pool, pins) = (&pool, options.pin);
+                let helper = move || {
+                    if pins {
+                        pin(number);
+                    }
+                    let used = ThreadUse::begin();
+                    pool.run_helper();
+                    used.end()
+                };
+                let thread = std::thread::Builder::new().name(format!("isochrony-{number}"));
+                helpers.extend(thread.spawn_scoped(scope, helper));
+            }
         };
-        let own = own.filter(|_| started.len() == count);
-        ran = own.map(|own| catch_unwind(AssertUnwindSafe(|| own.run(plan, &options))));
-        // Threads check it between operator calls, and when they wake.
-        interrupt.request();
-        links.iter().for_each(|link| link.link.close());
-        for thread in &started {
-            thread.thread().unpark();
+        let ran = catch_unwind(AssertUnwindSafe(|| pool.run_caller(&mut after_burst)));
+        pool.stop();
+        pool.links.iter().for_each(|link| link.close_all());
+        threads.extend(own.map(|own| own.end()));
+        for helper in helpers {
+            threads.push(helper.join().unwrap_or_else(|panic| resume_unwind(panic)));
         }
-        results.extend(started.into_iter().filter_map(|thread| thread.join().ok()));
+        ran.unwrap_or_else(|panic| resume_unwind(panic));
     });
-    let own = match ran {
-        Some(Ok(own)) => own,
-        Some(Err(panic)) => resume_unwind(panic),
-        None => return Err(no_thread()),
+    let Some(pool) = Arc::into_inner(pool) else {
+        return Err(no_thread());
     };
-    results.push(own);
-    if let (Some(at), Some(sources)) = (stages.caller_sources, sources) {
-        results.insert(at, sources.into_result(begun));
-    }
-    let mut report = merged_report(plan, stages, &results);
-    let Some(own) = results.pop() else {
+    let times = (0..entries).map(|entry| pool.queue.time(entry));
+    let times: Vec<StageTime> = times.collect();
+    let mut all: Vec<StageWork> = pool.stages.into_iter().map(Stage::into_work).collect();
+    let mut report = merged_report(plan, stages, &all, &times);
+    report.threads = threads;
+    report.links = pool.links.iter().map(|link| link.report()).collect();
+    let Some(StageWork::Whole(own)) = all.pop() else {
         return Err(no_thread());
     };
     if let Some(error) = own.error {
-        return Err(original(error, &mut results));
+        return Err(original(error, &mut all));
     }
     report.elapsed = begun.elapsed();
-    report.peak_bytes = memory.peak();
+    report.peak_bytes = pool.memory.peak();
     report.places = placements(plan, options, &[]);
     Ok(ParallelExecution {
         executor: own.executor,
@@ -376,48 +105,174 @@ pub(crate) fn run(
     })
 }
 
+/// All stages, ready to be executed.
+fn pool(
+    plan: &Graph,
+    stages: &StagePlan,
+    options: &RunOptions<'_>,
+) -> Result<Arc<StagePool>, RunError> {
+    let entries = stages.entries(options.workers);
+    let bit = |stage: usize| 1 << entries[stage].start;
+    let last = stages.stages.len() - 1;
+    let callers: StageSet = bit(last) | stages.caller_sources.map_or(0, bit);
+    let count = entries[last].end;
+    let queue = Arc::new(StageQueue::new(count, callers, SPIN, IDLE_WAIT));
+    let interrupt = options
+        .interrupt
+        .map_or_else(Interrupt::default, Interrupt::child);
+    let memory = Arc::new(ExecutionMemory::new(options.memory));
+    let links = links(plan, stages, options, &queue, &entries);
+    let caller = std::thread::current().id();
+    let watch = options
+        .watch
+        .cloned()
+        .map(|watch| Watch::new(move || std::thread::current().id() != caller || watch.poll()));
+    let reference = PoolRef::default();
+    let reclaimer: Arc<dyn MemoryReclaimer> = Arc::new(reference.clone());
+    let handle = MemoryHandle {
+        memory: Arc::clone(&memory),
+        reclaimer: Some(reclaimer),
+    };
+    let own = RunOptions {
+        progress: None,
+        interrupt: Some(&interrupt),
+        watch: watch.as_ref(),
+        shared_memory: Some(&handle),
+        ..*options
+    };
+    let mut all: Vec<StageWork> = Vec::with_capacity(count);
+    let mut replicated = Vec::new();
+    let (mut delivered, mut total) = (Arc::default(), None);
+    for (number, entries) in entries.iter().enumerate() {
+        delivered = Arc::new(Progress::default());
+        let mut graph = StageGraph::of(plan, stages, number, &links, &reference, &delivered);
+        if entries.len() > 1 {
+            let stage = StageToReplicate {
+                number,
+                graph,
+                links: &links,
+                plan,
+                queue: &queue,
+                entries,
+                delivered: &delivered,
+            };
+            match stage.replicate(&own)? {
+                Ok(stage) => {
+                    for replica in 0..entries.len() {
+                        let replica = StageReplica::new(replica, &stage, &own)?;
+                        all.push(StageWork::Replica(Box::new(replica)));
+                    }
+                    replicated.push(stage);
+                    continue;
+                }
+                Err(whole) => graph = whole,
+            }
+        }
+        let mut executor = PlanExecutor::new(&graph.graph, &own)?
+            .by_block(false)
+            .awaiting_sources()
+            .with_bursts_of(match stages.caller_sources == Some(number) {
+                // The code that makes samples may wait, so each item is passed on before the next.
+                true => 1,
+                false => options.stages.burst_bytes,
+            })
+            .ordered_by(&graph.source_order);
+        total = executor.total();
+        for link in links.iter().filter(|link| link.from == number) {
+            link.set_total(total);
+        }
+        let waker = StageWaker {
+            queue: Arc::clone(&queue),
+            stage: entries.start,
+        };
+        executor.set_waker(&Arc::new(waker).into());
+        all.push(StageWork::Whole(Box::new(StageState {
+            number,
+            graph,
+            executor,
+            delivered: Arc::clone(&delivered),
+            error: None,
+        })));
+        // It was to have replicas.
+        all.extend(entries.clone().skip(1).map(|_| StageWork::Unused));
+    }
+    let ancestors = ancestors(&links, &entries);
+    let stages = all.into_iter().zip(ancestors);
+    let pool = Arc::new(StagePool {
+        stages: stages
+            .map(|(work, ancestors)| Stage::new(work, ancestors))
+            .collect(),
+        queue,
+        links,
+        replicated,
+        memory,
+        plan: plan.clone(),
+        interrupt,
+        watch,
+        caller,
+        delivered,
+        total,
+    });
+    reference.set(&pool);
+    Ok(pool)
+}
+
 /// The error that a stand-in stands for.
-fn original(error: RunError, results: &mut [StageResult]) -> RunError {
+fn original(error: RunError, all: &mut [StageWork]) -> RunError {
     let RunError::Operator { error: why, .. } = &error else {
         return error;
     };
-    let OpErrorKind::StageFailed { stage, .. } = why.kind() else {
+    let &OpErrorKind::StageFailed { stage, .. } = why.kind() else {
         return error;
     };
-    let result = results.get_mut(*stage);
-    result
-        .and_then(|result| result.error.take())
-        .unwrap_or(error)
+    let mut all = all.iter_mut();
+    let own = all.find_map(|work| match work {
+        StageWork::Whole(one) if one.number == stage => Some(one.error.take()),
+        StageWork::Replica(one) if one.stage().number == stage => Some(one.stage().take_error()),
+        _ => None,
+    });
+    own.flatten().unwrap_or(error)
 }
 
 /// What all stages did, by operator of the plan.
-fn merged_report(plan: &Graph, stages: &StagePlan, results: &[StageResult]) -> Report {
+fn merged_report(
+    plan: &Graph,
+    stages: &StagePlan,
+    all: &[StageWork],
+    times: &[StageTime],
+) -> Report {
     let names = plan.nodes.iter().map(|node| node.op.name());
-    let mut operators: Vec<OperatorReport> = names.map(OperatorReport::none).collect();
-    let mut merged: Option<Report> = None;
-    for (number, result) in results.iter().enumerate() {
-        let own = &result.report;
-        for (one, node) in own.operators.iter().zip(&result.graph.plan_node) {
-            if let Some(node) = node {
-                operators[*node].add(one);
+    let mut report = Report {
+        operators: names.map(OperatorReport::none).collect(),
+        ..Report::default()
+    };
+    for (work, &time) in all.iter().zip(times) {
+        let (number, replica) = match work {
+            StageWork::Whole(stage) => {
+                let own = stage.executor.report(time.busy);
+                for (one, node) in own.operators.iter().zip(&stage.graph.plan_node) {
+                    if let Some(node) = node {
+                        report.operators[*node].add(one);
+                    }
+                }
+                report.bursts += own.bursts;
+                report.reads.extend(own.reads);
+                (stage.number, None)
             }
-        }
-        let stage = StageReport {
-            number,
-            operators: stages.stages[number].clone(),
-            time: result.core.time(),
+            StageWork::Replica(replica) => {
+                for (node, one) in replica.reports(time.busy) {
+                    report.operators[node].add(&one);
+                }
+                (replica.stage().number, Some(replica.number()))
+            }
+            StageWork::Unused => continue,
         };
-        let merged = merged.get_or_insert_with(|| Report {
-            operators: Vec::new(),
-            reads: Vec::new(),
-            bursts: 0,
-            ..own.clone()
+        report.stages.push(StageReport {
+            number,
+            replica,
+            operators: stages.stages[number].clone(),
+            time,
         });
-        merged.bursts += own.bursts;
-        merged.reads.extend(own.reads.iter().cloned());
-        merged.stages.push(stage);
     }
-    let mut report = merged.unwrap_or_default();
-    report.operators = operators;
     report
 }

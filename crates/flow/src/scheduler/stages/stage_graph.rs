@@ -1,13 +1,17 @@
 //! The graph of a stage: its nodes, a scan for each edge that enters it, and an operator for each edge that leaves it.
 
 use std::collections::HashMap;
+use std::ops::Range;
 use std::sync::Arc;
 
-use isochrony_runtime::{CoreUser, Progress};
+use isochrony_runtime::Progress;
 
 use super::link_reader::{LinkRecording, SharedReader};
 use super::link_writer::{LinkSender, LinkWriter, SharedWriter, StageLink, lock};
+use super::pool::PoolRef;
 use super::stage_plan::StagePlan;
+use super::stage_queue::StageQueue;
+use crate::engine::RunOptions;
 use crate::plan::Op;
 use crate::plan::graph::{Edge, Graph, GraphNode};
 
@@ -49,7 +53,13 @@ impl StageNodes {
 }
 
 /// The links of a plan: one for each pair of stages with edges between them, in the order of the plan.
-pub(super) fn links(graph: &Graph, plan: &StagePlan, memory: u64) -> Vec<Arc<StageLink>> {
+pub(super) fn links(
+    graph: &Graph,
+    plan: &StagePlan,
+    options: &RunOptions<'_>,
+    queue: &Arc<StageQueue>,
+    entries: &[Range<usize>],
+) -> Vec<Arc<StageLink>> {
     let mut pairs: Vec<(usize, usize, Vec<Edge>)> = Vec::new();
     for (from, to, edge) in plan.cut_edges(graph) {
         match pairs.last_mut() {
@@ -57,12 +67,16 @@ pub(super) fn links(graph: &Graph, plan: &StagePlan, memory: u64) -> Vec<Arc<Sta
             _ => pairs.push((from, to, vec![edge])),
         }
     }
-    let capacity = StagePlan::link_capacity(memory, pairs.len());
+    let capacity = StagePlan::link_capacity(options, pairs.len());
     let mut counted: Option<usize> = None;
     let links = pairs.into_iter().map(|(from, to, edges)| {
         // The first link of a stage counts what it read.
         let counts = counted.replace(from) != Some(from);
-        Arc::new(StageLink::new(from, to, edges, capacity, counts))
+        // Each replica that reads has a block while others are in the link.
+        let capacity = capacity.saturating_mul(entries[to].len() as u64);
+        Arc::new(StageLink::new(
+            from, to, edges, capacity, counts, queue, entries,
+        ))
     });
     links.collect()
 }
@@ -73,7 +87,7 @@ impl StageGraph {
         plan: &StagePlan,
         stage: usize,
         links: &[Arc<StageLink>],
-        core: &Arc<CoreUser>,
+        pool: &PoolRef,
         delivered: &Arc<Progress>,
     ) -> Self {
         let mut nodes = StageNodes::default();
@@ -126,7 +140,7 @@ impl StageGraph {
         let leaving = links.iter().filter(|link| link.from == stage);
         let mut writers = Vec::new();
         for link in leaving {
-            let writer: SharedWriter = Arc::new(LinkWriter::new(link, core, delivered).into());
+            let writer: SharedWriter = Arc::new(LinkWriter::new(link, pool, delivered).into());
             for (port, linked) in (0..).zip(&link.edges) {
                 let (from, output) = linked.edge;
                 let types = graph.nodes[from].properties.outputs[usize::from(output)];

@@ -6,20 +6,23 @@
 //! between. There are a few stages for each worker; of more sources than that, several share a stage.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 
 use crate::engine::RunOptions;
 use crate::plan::Op;
 use crate::plan::graph::{Edge, Graph};
+use crate::scheduler::task_contract::{interleaves, reduces, task_contract};
 use crate::{Alignment, Resource};
 
 /// Least memory budget for which a plan is cut: with less, what is in links could be missing elsewhere.
 const MIN_MEMORY: u64 = 4 << 20;
-/// Bytes that a link holds, and the part of the memory budget that all links may take.
-const LINK_BYTES: u64 = 1 << 20;
+/// The part of the memory budget that all links may take.
 const LINK_MEMORY_FRACTION: u64 = 16;
 /// Stages for each worker, and in all, about: enough that one of unequal stages has work for a free core.
 const STAGES_PER_WORKER: usize = 4;
-const MAX_STAGES: usize = 63;
+const MAX_STAGES: usize = 31;
+/// Stages and replicas.
+const MAX_ENTRIES: usize = 64;
 
 /// How a plan is cut into stages.
 #[derive(Debug, PartialEq, Eq)]
@@ -32,6 +35,9 @@ pub(crate) struct StagePlan {
     roots: Vec<u64>,
     /// The stage of sources that call Python, which the caller's thread executes while it has no other work.
     pub(super) caller_sources: Option<usize>,
+    /// Whether each stage's operators give the same bits wherever their input is cut, so that it is worth having
+    /// replicas.
+    pub(super) is_replicable: Vec<bool>,
 }
 
 /// The bit of the stage of sources that call Python.
@@ -52,10 +58,13 @@ struct GrowingStage {
     root: u64,
     /// A source of it calls Python.
     in_caller: bool,
+    /// It has no source, and all its operators can compute blocks of their input independently.
+    is_replicable: bool,
 }
 
 struct StageBuilder<'a> {
     graph: &'a Graph,
+    options: &'a RunOptions<'a>,
     is_output: Vec<bool>,
     stages: Vec<GrowingStage>,
     /// Stages with sources; further sources join them in turn.
@@ -70,6 +79,8 @@ struct StageBuilder<'a> {
     stage_of: Vec<usize>,
     /// Stages that each node of the caller's thread depends on; empty for others.
     feeds: Vec<BTreeSet<usize>>,
+    /// Whether what each node gives does not ascend: streams in turn, or ranges before earlier ones.
+    descends: Vec<bool>,
 }
 
 impl StagePlan {
@@ -96,6 +107,7 @@ impl StagePlan {
         }
         let mut builder = StageBuilder {
             graph,
+            options,
             is_output,
             stages: Vec::new(),
             source_stages: Vec::new(),
@@ -105,6 +117,7 @@ impl StagePlan {
             share: heavy.count().div_ceil(max_stages).max(1),
             stage_of: Vec::with_capacity(graph.nodes.len()),
             feeds: Vec::with_capacity(graph.nodes.len()),
+            descends: Vec::with_capacity(graph.nodes.len()),
         };
         for node in 0..graph.nodes.len() {
             builder.place(node);
@@ -113,8 +126,9 @@ impl StagePlan {
     }
 
     /// Bytes that each of so many links may hold.
-    pub(super) fn link_capacity(memory: u64, links: usize) -> u64 {
-        (memory / LINK_MEMORY_FRACTION / links.max(1) as u64).min(LINK_BYTES)
+    pub(super) fn link_capacity(options: &RunOptions<'_>, links: usize) -> u64 {
+        let most = options.memory / LINK_MEMORY_FRACTION / links.max(1) as u64;
+        most.min(options.stages.link_bytes)
     }
 
     /// Edges that lead from one stage to another: those two, and the edge, in the order of the plan.
@@ -156,8 +170,27 @@ impl StagePlan {
         stages.any(|(nodes, from)| meets(nodes) && shares(from))
     }
 
+    /// Where the replicas of each stage are in the queue of stages, or the stage.
+    pub(super) fn entries(&self, workers: usize) -> Vec<Range<usize>> {
+        let mut spare = MAX_ENTRIES.saturating_sub(self.stages.len());
+        let mut next = 0;
+        let entries = self.is_replicable.iter().map(|&is_replicable| {
+            let more = if is_replicable {
+                workers.saturating_sub(1).min(spare)
+            } else {
+                0
+            };
+            spare -= more;
+            let first = next;
+            next += 1 + more;
+            first..next
+        });
+        entries.collect()
+    }
+
     /// The operators of each stage, in words.
-    pub(crate) fn lines(&self, graph: &Graph) -> Vec<String> {
+    pub(crate) fn lines(&self, graph: &Graph, workers: usize) -> Vec<String> {
+        let entries = self.entries(workers);
         let last = self.stages.len() - 1;
         let stages = self.stages.iter().enumerate();
         let lines = stages.map(|(at, stage)| {
@@ -167,7 +200,10 @@ impl StagePlan {
                 true => ", in the caller's thread",
                 false => "",
             };
-            format!("stage {at}: {names}{place}")
+            match entries[at].len() {
+                1 => format!("stage {at}: {names}{place}"),
+                replicas => format!("stage {at}: {names}, {replicas} replicas"),
+            }
         });
         lines.collect()
     }
@@ -202,6 +238,7 @@ impl StageBuilder<'_> {
             inputs,
             root: 0,
             in_caller: false,
+            is_replicable: false,
         });
         number
     }
@@ -243,6 +280,8 @@ impl StageBuilder<'_> {
 
     /// Chooses the stage of the next node.
     fn place(&mut self, node: usize) {
+        let descends = self.descends(node);
+        self.descends.push(descends);
         let inputs = &self.graph.nodes[node].inputs;
         let heavy = usize::from(computes_much(self.graph, node));
         let mut stages: BTreeSet<usize> = BTreeSet::new();
@@ -264,22 +303,63 @@ impl StageBuilder<'_> {
             self.place_source(node, heavy)
         } else {
             let first = stages.first().copied().unwrap_or(0);
+            let replicable = self.is_replicable(node);
             let joins = match stages.len() {
-                1 => heavy == 0 || self.stages[first].heavy < self.share,
+                1 => self.joins(&self.stages[first], heavy, replicable),
                 _ => self.stages.len() >= 2 * self.max_stages,
             };
             match joins {
                 true => {
                     stages.remove(&first);
                     self.stages[first].heavy += heavy;
+                    self.stages[first].is_replicable &= replicable;
                     self.stages[first].inputs.extend(stages);
                     first
                 }
-                false => self.new_stage(heavy, stages),
+                false => {
+                    let stage = self.new_stage(heavy, stages);
+                    self.stages[stage].is_replicable = replicable;
+                    stage
+                }
             }
         };
         self.stage_of.push(stage);
         self.feeds.push(BTreeSet::new());
+    }
+
+    /// Whether an operator joins the stage of its input.
+    fn joins(&self, stage: &GrowingStage, heavy: usize, is_replicable: bool) -> bool {
+        let is_full = self.stages.len() >= 2 * self.max_stages;
+        let joins = match (stage.is_replicable && stage.heavy > 0, is_replicable) {
+            (true, is_replicable) => is_replicable,
+            // It would have no replicas there.
+            (false, true) if heavy > 0 && stage.heavy > 0 => false,
+            _ => heavy == 0 || stage.heavy < self.share,
+        };
+        joins || is_full
+    }
+
+    fn descends(&self, node: usize) -> bool {
+        let own = &self.graph.nodes[node];
+        let recording = own.op.recording();
+        let mut inputs = own.inputs.iter();
+        interleaves(own)
+            || recording.is_some_and(|recording| recording.0.skips_samples())
+            || inputs.any(|&(from, _)| self.descends[from])
+    }
+
+    fn is_replicable(&self, node: usize) -> bool {
+        if self.descends[node] {
+            return false;
+        }
+        let node = &self.graph.nodes[node];
+        let inputs = node
+            .inputs
+            .iter()
+            .map(|&(from, output)| self.graph.nodes[from].properties.outputs[usize::from(output)]);
+        let inputs: Vec<_> = inputs.collect();
+        let contract = task_contract(node, &inputs, self.options);
+        inputs.len() == 1 && !reduces(node) && contract.is_ok_and(|one| one.rel_err == 0.0)
     }
 
     fn place_source(&mut self, node: usize, heavy: usize) -> usize {
@@ -294,8 +374,11 @@ impl StageBuilder<'_> {
             (own.root, own.in_caller) = (own.root | CALLER_ROOT, true);
             return stage;
         }
-        let turn = self.sources % self.max_stages;
+        let mut turn = self.sources % self.max_stages;
         self.sources += 1;
+        if self.stages.len() >= 2 * self.max_stages && !self.source_stages.is_empty() {
+            turn %= self.source_stages.len();
+        }
         let stage = match self.source_stages.get(turn) {
             Some(&stage) => {
                 let stage = self.stage(stage);
@@ -350,6 +433,7 @@ impl StageBuilder<'_> {
             into.heavy += heavy;
             into.root |= root;
             into.in_caller |= in_caller;
+            into.is_replicable = false;
             into.inputs.extend(inputs);
         }
         let inputs = std::mem::take(&mut self.stages[first].inputs);
@@ -376,8 +460,12 @@ impl StageBuilder<'_> {
             let light = readers.keys().find(|&stage| {
                 let own = &self.stages[*stage];
                 let reader = only(stage);
+                let keeps = reader.is_some_and(|reader| {
+                    let reader = self.stages.get(reader);
+                    reader.is_some_and(|reader| reader.is_replicable && reader.heavy > 0)
+                });
                 // Passing samples within one thread gains nothing.
-                own.heavy == 0 && !own.in_caller && reader.is_some()
+                own.heavy == 0 && !own.in_caller && reader.is_some() && !keeps
                     || own.in_caller && reader == Some(CALLER)
             });
             let mut before_callers = readers
@@ -385,7 +473,10 @@ impl StageBuilder<'_> {
                 .filter(|(_, readers)| readers.contains(&CALLER));
             let last = before_callers.next().map(|(stage, _)| stage);
             let waits = before_callers.next().is_none() && !self.caller_computes(stages);
-            let last = last.filter(|&stage| waits && only(stage).is_some());
+            let last = last.filter(|&stage| {
+                let gains = self.stages[*stage].is_replicable && self.stages[*stage].heavy > 0;
+                waits && only(stage).is_some() && !gains
+            });
             let Some((&from, into)) = light.or(last).and_then(|stage| Some((stage, only(stage)?)))
             else {
                 return;
@@ -413,6 +504,9 @@ impl StageBuilder<'_> {
         if order.len() < 2 {
             return Err("too few of its operators compute much and can work at the same time");
         }
+        if order.len() > MAX_ENTRIES {
+            return Err("it has more parts than can be stages");
+        }
         let mut number = vec![order.len() - 1; self.stages.len()];
         for (at, &stage) in order.iter().enumerate() {
             if let Some(number) = number.get_mut(stage) {
@@ -432,6 +526,10 @@ impl StageBuilder<'_> {
             CALLER => u64::MAX,
             stage => self.roots(&BTreeSet::from([stage])),
         });
+        let is_replicable = order.iter().map(|&stage| {
+            let own = self.stages.get(stage);
+            own.is_some_and(|own| own.is_replicable && own.heavy > 0)
+        });
         let mut numbered = order.iter().enumerate();
         let caller_sources =
             numbered.find(|&(_, &stage)| stage != CALLER && self.stages[stage].in_caller);
@@ -440,6 +538,7 @@ impl StageBuilder<'_> {
             roots: roots.collect(),
             stage_of,
             caller_sources: caller_sources.map(|(at, _)| at),
+            is_replicable: is_replicable.collect(),
         };
         match plan.could_pile_up(self.graph) {
             true => Err("a thread would read branches of one source beside others that meet there"),

@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::{Arc, atomic};
+use std::task::Waker;
 use std::time::{Duration, Instant};
 
 use isochrony_flow::{Clock as _, OpError, Source, SourceEvent};
@@ -261,8 +262,8 @@ impl Source for FeedSource {
         Some(isochrony_time::civil::format(time.civil))
     }
 
-    fn set_waker(&mut self, thread: &std::thread::Thread) {
-        self.queue.set_waiter(thread.clone());
+    fn set_waker(&mut self, waker: &Waker) {
+        self.queue.set_waker(waker.clone());
     }
 }
 

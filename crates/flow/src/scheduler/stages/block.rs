@@ -1,0 +1,434 @@
+//! Cuts what arrives on an edge into blocks, which replicas of a stage compute at the same time. Pure.
+//!
+//! ```text
+//!  arrived    |----------------------------------------|          upto: nothing that begins before it follows
+//!  block 4    [before|=========|after]
+//!  block 5              [before|===========|after]
+//!                              start       end = upto - after, or where a range begins that lies behind
+//! ```
+//!
+//! A block has what its operators need around it, by reference. It may end anywhere: operators that can be replicated
+//! give the same bits wherever their input is cut. So a block is all that has arrived, up to a size, and a replica that
+//! has nothing to do never waits for a block to fill.
+
+use std::collections::VecDeque;
+use std::ops::Range;
+use std::sync::Arc;
+
+use super::link_writer::{EVENT_BYTES, event_bytes};
+use crate::{Break, Clock, Item, OpError, PortionOverlap, RangeOrigin, Source, SourceEvent};
+
+/// A part of a stream.
+pub(super) struct Block {
+    /// Results that begin here are the block's.
+    pub(super) range: Range<i64>,
+    /// The contiguous range that it begins inside of; None if it begins with one.
+    pub(super) origin: Option<RangeOrigin>,
+    /// Items, those around it included, and where contiguous ranges begin.
+    events: Vec<SourceEvent>,
+}
+
+/// What comes next in the order in which one thread computes.
+pub(super) enum Cut {
+    Block(Block),
+    /// It has no results, and passes: `Idle`, `Rewind`, `End`.
+    Pass(SourceEvent),
+    /// Not yet.
+    Nothing,
+}
+
+enum Retained {
+    Item(Item),
+    RangeStart(RangeOrigin, Option<Break>),
+}
+
+impl Retained {
+    fn to_event(&self) -> SourceEvent {
+        match self {
+            Self::Item(item) => SourceEvent::Item(item.clone()),
+            Self::RangeStart(origin, why) => SourceEvent::RangeStart {
+                origin: *origin,
+                why: why.clone(),
+            },
+        }
+    }
+
+    fn range_start(&self) -> Option<RangeOrigin> {
+        match self {
+            Self::RangeStart(origin, _) => Some(*origin),
+            Self::Item(_) => None,
+        }
+    }
+
+    fn bytes(&self) -> u64 {
+        match self {
+            Self::Item(item) => item.bytes() + EVENT_BYTES,
+            Self::RangeStart(..) => EVENT_BYTES,
+        }
+    }
+}
+
+pub(super) struct BlockCutter {
+    overlap: PortionOverlap,
+    max_bytes: u64,
+    arrived: VecDeque<SourceEvent>,
+    arrived_bytes: u64,
+    /// What is before the next block and in it.
+    retained: VecDeque<Retained>,
+    /// Bytes of it that are in no block yet.
+    new_bytes: u64,
+    /// Nothing that begins before this index follows.
+    upto: i64,
+    /// Where the last contiguous range begins: what lies before is complete.
+    last_first: i64,
+    /// Start of the next block, if anything has arrived.
+    start: Option<i64>,
+    /// The contiguous range that it begins inside of.
+    origin: Option<RangeOrigin>,
+}
+
+impl BlockCutter {
+    /// A block ends after an item with which its new items have `max_bytes`.
+    pub(super) fn new(overlap: PortionOverlap, max_bytes: u64) -> Self {
+        Self {
+            overlap,
+            max_bytes,
+            arrived: VecDeque::new(),
+            arrived_bytes: 0,
+            retained: VecDeque::new(),
+            new_bytes: 0,
+            upto: i64::MIN,
+            last_first: i64::MIN,
+            start: None,
+            origin: None,
+        }
+    }
+
+    /// What has arrived.
+    pub(super) fn push(&mut self, events: impl Iterator<Item = SourceEvent>) {
+        for event in events {
+            self.arrived_bytes += event_bytes(&event);
+            self.arrived.push_back(event);
+        }
+    }
+
+    /// Whether the next block could be larger.
+    pub(super) fn has_room(&self) -> bool {
+        self.arrived_bytes + self.new_bytes < self.max_bytes
+    }
+
+    /// Whether something has arrived that is in no block.
+    pub(super) fn has_more(&self) -> bool {
+        !self.arrived.is_empty()
+    }
+
+    /// Bytes of what has arrived and of what it retains.
+    pub(super) fn bytes(&self) -> u64 {
+        self.arrived_bytes + self.retained_bytes()
+    }
+
+    fn retained_bytes(&self) -> u64 {
+        self.retained.iter().map(Retained::bytes).sum()
+    }
+
+    pub(super) fn cut(&mut self) -> Cut {
+        self.take_arrived();
+        let next = self.arrived.front();
+        let completes = matches!(next, Some(SourceEvent::Rewind | SourceEvent::End));
+        let passes = completes || matches!(next, Some(SourceEvent::Idle));
+        if let Some(block) = self.block(completes) {
+            return Cut::Block(block);
+        }
+        if !passes {
+            return Cut::Nothing;
+        }
+        if completes {
+            self.retained.clear();
+            (self.upto, self.last_first) = (i64::MIN, i64::MIN);
+            (self.start, self.origin) = (None, None);
+        }
+        let passed = self.arrived.pop_front();
+        self.arrived_bytes -= passed.as_ref().map_or(0, event_bytes);
+        passed.map_or(Cut::Nothing, Cut::Pass)
+    }
+
+    /// Where the next block ends, if nothing is said to be complete.
+    fn end(&self) -> i64 {
+        let end = self.upto.saturating_sub_unsigned(self.overlap.after);
+        end.max(self.last_first)
+    }
+
+    /// Moves what has arrived to what is retained, up to the size of a block or to what passes.
+    fn take_arrived(&mut self) {
+        while self.new_bytes < self.max_bytes || self.start.is_none_or(|start| self.end() <= start)
+        {
+            let next = self.arrived.pop_front();
+            self.arrived_bytes -= next.as_ref().map_or(0, event_bytes);
+            let retained = match next {
+                Some(SourceEvent::Item(item)) => {
+                    if let Some((start, next)) = item.extent() {
+                        self.start.get_or_insert(start);
+                        self.upto = self.upto.max(next);
+                    }
+                    Retained::Item(item)
+                }
+                Some(SourceEvent::RangeStart { origin, why }) => {
+                    self.start.get_or_insert(origin.first);
+                    self.last_first = self.last_first.max(origin.first);
+                    Retained::RangeStart(origin, why)
+                }
+                Some(SourceEvent::ProgressMark(upto)) => {
+                    self.upto = self.upto.max(upto);
+                    continue;
+                }
+                // Given to `rewindow` only, which reads a scan.
+                Some(SourceEvent::Skipped { .. }) => continue,
+                Some(other) => {
+                    self.arrived_bytes += event_bytes(&other);
+                    return self.arrived.push_front(other);
+                }
+                None => return,
+            };
+            self.new_bytes += retained.bytes();
+            self.retained.push_back(retained);
+        }
+    }
+
+    /// The next block. `completes`: nothing follows that belongs to the last contiguous range.
+    fn block(&mut self, completes: bool) -> Option<Block> {
+        let start = self.start?;
+        let last_start = self
+            .retained
+            .iter()
+            .rposition(|one| one.range_start().is_some());
+        let last_origin = last_start.and_then(|at| self.retained[at].range_start());
+        let end = match completes {
+            true => last_origin.map_or(self.upto, |origin| self.upto.max(origin.first + 1)),
+            false => self.end(),
+        };
+        let end = end.max(start);
+        if end <= start && !(completes && self.new_bytes > 0) {
+            return None;
+        }
+        // The last range belongs to the next block if this one ends there.
+        let starts_next = last_origin.is_some_and(|origin| origin.first >= end) && !completes;
+        let own = last_start.filter(|_| starts_next);
+        let own = own.unwrap_or(self.retained.len());
+        let from = start.saturating_sub_unsigned(self.overlap.before);
+        let events = self.retained.iter().take(own).filter_map(|one| match one {
+            Retained::Item(item) => clipped(item, from),
+            Retained::RangeStart(..) => Some(one.to_event()),
+        });
+        let block = Block {
+            range: start..end,
+            origin: self.origin,
+            events: events.collect(),
+        };
+        self.advance(end, own, last_origin);
+        Some(block)
+    }
+
+    /// The next block starts at `end`; `own` of what is retained was in this one.
+    fn advance(&mut self, end: i64, own: usize, last_origin: Option<RangeOrigin>) {
+        let needed = end.saturating_sub_unsigned(self.overlap.before);
+        let starts_next = own < self.retained.len();
+        self.start = Some(end);
+        if starts_next {
+            self.retained.drain(..own);
+            self.origin = None;
+        } else {
+            self.origin = last_origin.or(self.origin);
+            let needs = |one: &Retained| match one {
+                Retained::Item(item) => item.extent().is_some_and(|(_, next)| next > needed),
+                Retained::RangeStart(..) => false,
+            };
+            let keeps = self.overlap.before > 0 || self.overlap.after > 0;
+            while let Some(first) = self.retained.front() {
+                let in_last = last_origin.is_none()
+                    || !self.retained.iter().any(|one| one.range_start().is_some());
+                if keeps && in_last && needs(first) {
+                    break;
+                }
+                self.retained.pop_front();
+            }
+        }
+        self.new_bytes = match starts_next {
+            true => self.retained_bytes(),
+            false => 0,
+        };
+    }
+}
+
+/// The part of an item from an index on; None if that is nothing.
+fn clipped(item: &Item, from: i64) -> Option<SourceEvent> {
+    let Item::Samples(samples) = item else {
+        return Some(SourceEvent::Item(item.clone()));
+    };
+    if samples.end() <= from {
+        return None;
+    }
+    let part = samples.subseg(samples.start().max(from)..samples.end());
+    // A range within its own does not fail.
+    part.ok().map(|part| SourceEvent::Item(Item::Samples(part)))
+}
+
+/// Gives the events of a block.
+pub(super) struct BlockSource {
+    events: std::vec::IntoIter<SourceEvent>,
+    clock: Option<Arc<dyn Clock>>,
+}
+
+impl BlockSource {
+    pub(super) fn new(block: &mut Block, clock: Option<Arc<dyn Clock>>) -> Self {
+        Self {
+            events: std::mem::take(&mut block.events).into_iter(),
+            clock,
+        }
+    }
+}
+
+impl Source for BlockSource {
+    fn pull(&mut self) -> Result<SourceEvent, OpError> {
+        Ok(self.events.next().unwrap_or(SourceEvent::End))
+    }
+
+    fn time_of(&self, index: i64) -> Option<String> {
+        let stamp = self.clock.as_ref()?.stamp(index)?;
+        Some(isochrony_time::civil::format(stamp.civil))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use isochrony_segment::{SigSeg, Stream};
+    use isochrony_time::{Rate, TimebaseId};
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn samples(range: Range<i64>) -> SourceEvent {
+        let rate = Rate::new(100, 1).unwrap();
+        let stream = Stream::new("blocks", TimebaseId(0), rate).intern();
+        let values: Vec<i64> = range.clone().collect();
+        SourceEvent::Item(Item::Samples(
+            SigSeg::from_slice(&values, range.start, stream).unwrap(),
+        ))
+    }
+
+    /// Contiguous ranges as events: each begins, and comes in items of `len` samples.
+    fn events(ranges: &[Range<i64>], len: usize) -> Vec<SourceEvent> {
+        let mut events = Vec::new();
+        for range in ranges {
+            let origin = RangeOrigin::at(range.start);
+            events.push(SourceEvent::RangeStart { origin, why: None });
+            for start in range.clone().step_by(len) {
+                events.push(samples(start..range.end.min(start + len as i64)));
+            }
+        }
+        events.push(SourceEvent::End);
+        events
+    }
+
+    /// Indices of the samples of a block, in its range and around it.
+    fn indices(block: &Block) -> Vec<i64> {
+        let items = block.events.iter().filter_map(|event| match event {
+            SourceEvent::Item(Item::Samples(samples)) => Some(samples.range()),
+            _ => None,
+        });
+        items.flatten().collect()
+    }
+
+    proptest! {
+        /// Every sample is in one block, each block follows the one before, and has what is around it of its contiguous
+        /// ranges, whatever arrives together.
+        #[test]
+        fn blocks_divide_a_stream_and_have_what_is_around_them(
+            lengths in prop::collection::vec((1i64..60, 1i64..20), 1..6),
+            len in 1usize..15,
+            (before, after) in (0u64..12, 0u64..12),
+            (max_bytes, together) in (1u64..4000, 1usize..9),
+        ) {
+            let mut next = 5;
+            let ranges = lengths.iter().map(|&(length, gap)| {
+                let range = next..next + length;
+                next = range.end + gap;
+                range
+            });
+            let ranges: Vec<Range<i64>> = ranges.collect();
+            let mut cutter = BlockCutter::new(PortionOverlap { before, after }, max_bytes);
+            let (mut blocks, mut ended) = (Vec::new(), false);
+            let mut arriving = events(&ranges, len).into_iter();
+            while !ended {
+                let some: Vec<SourceEvent> = arriving.by_ref().take(together).collect();
+                prop_assert!(!some.is_empty(), "nothing more arrives, and it has not ended");
+                cutter.push(some.into_iter());
+                loop {
+                    match cutter.cut() {
+                        Cut::Block(block) => blocks.push(block),
+                        Cut::Pass(event) => ended = matches!(event, SourceEvent::End),
+                        Cut::Nothing => break,
+                    }
+                    if ended {
+                        break;
+                    }
+                }
+            }
+            let mut own: Vec<i64> = Vec::new();
+            for (nth, block) in blocks.iter().enumerate() {
+                if nth > 0 {
+                    prop_assert_eq!(block.range.start, blocks[nth - 1].range.end);
+                }
+                let has = indices(block);
+                own.extend(has.iter().filter(|&index| block.range.contains(index)));
+                // What is around it, of the ranges that reach into it.
+                for range in &ranges {
+                    let part = range.start.max(block.range.start)..range.end.min(block.range.end);
+                    if part.is_empty() {
+                        continue;
+                    }
+                    let from = range.start.max(part.start - before as i64);
+                    let to = range.end.min(part.end + after as i64);
+                    for index in from..to {
+                        prop_assert!(has.contains(&index), "{index} of {:?} in {has:?}", block.range);
+                    }
+                }
+                prop_assert_eq!(
+                    block.origin.is_some(),
+                    !matches!(block.events.first(), Some(SourceEvent::RangeStart { .. }))
+                );
+            }
+            let all: Vec<i64> = ranges.iter().cloned().flatten().collect();
+            prop_assert_eq!(own, all);
+        }
+    }
+
+    #[test]
+    fn what_passes_keeps_its_place_and_waits_for_no_more() {
+        let mut cutter = BlockCutter::new(
+            PortionOverlap {
+                before: 2,
+                after: 3,
+            },
+            1 << 20,
+        );
+        let origin = RangeOrigin::at(0);
+        let start = SourceEvent::RangeStart { origin, why: None };
+        cutter.push([start, samples(0..10), SourceEvent::Idle].into_iter());
+        let Cut::Block(block) = cutter.cut() else {
+            panic!("no block");
+        };
+        // What needs later samples belongs to the next block.
+        assert_eq!(block.range, 0..7);
+        assert!(matches!(cutter.cut(), Cut::Pass(SourceEvent::Idle)));
+        assert!(matches!(cutter.cut(), Cut::Nothing));
+        cutter.push([samples(10..12), SourceEvent::End].into_iter());
+        let Cut::Block(block) = cutter.cut() else {
+            panic!("no block");
+        };
+        assert_eq!(
+            (block.range.clone(), indices(&block)),
+            (7..12, (5..12).collect())
+        );
+        assert!(matches!(cutter.cut(), Cut::Pass(SourceEvent::End)));
+    }
+}

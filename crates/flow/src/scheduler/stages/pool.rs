@@ -1,0 +1,386 @@
+//! Executes stages: a burst at a time, in the caller's thread and in helper threads.
+
+use std::ops::Range;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::task::Wake;
+use std::thread::ThreadId;
+
+use isochrony_runtime::{Interrupt, Progress, Watch};
+
+use super::link_writer::{StageFailure, StageLink, lock};
+use super::replicated::{ReplicatedStage, StageReplica};
+use super::stage_graph::StageGraph;
+use super::stage_queue::{Notice, Outcome, StageQueue, StageSet, Worker};
+use crate::engine::budget::{ExecutionMemory, MemoryReclaimer};
+use crate::engine::time_axis::ErrorRank;
+use crate::engine::{Burst, PlanExecutor, RunOptions, is_operator_error, panic_error};
+use crate::plan::graph::Graph;
+use crate::{OpErrorKind, RunError};
+
+/// A stage, which one thread at a time executes.
+pub(super) struct Stage {
+    work: Mutex<StageWork>,
+    /// Stages that it depends on, itself included.
+    ancestors: StageSet,
+    /// Stages that the thread that executes it must not execute meanwhile.
+    excluded: AtomicU64,
+}
+
+/// What executes a stage.
+pub(super) enum StageWork {
+    Whole(Box<StageState>),
+    /// One of several that compute blocks of it.
+    Replica(Box<StageReplica>),
+    /// Nothing.
+    Unused,
+}
+
+pub(super) struct StageState {
+    pub(super) number: usize,
+    pub(super) graph: StageGraph,
+    pub(super) executor: PlanExecutor,
+    pub(super) delivered: Arc<Progress>,
+    pub(super) error: Option<RunError>,
+}
+
+impl Stage {
+    pub(super) fn new(work: StageWork, ancestors: StageSet) -> Self {
+        Self {
+            work: Mutex::new(work),
+            ancestors,
+            excluded: AtomicU64::new(0),
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, StageWork> {
+        self.work.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn into_work(self) -> StageWork {
+        let work = self.work.into_inner();
+        work.unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// All stages of an execution.
+pub(super) struct StagePool {
+    pub(super) stages: Vec<Stage>,
+    pub(super) queue: Arc<StageQueue>,
+    pub(super) links: Vec<Arc<StageLink>>,
+    pub(super) replicated: Vec<Arc<ReplicatedStage>>,
+    pub(super) memory: Arc<ExecutionMemory>,
+    pub(super) plan: Graph,
+    pub(super) interrupt: Interrupt,
+    /// Does nothing in other threads than the caller's.
+    pub(super) watch: Option<Watch>,
+    pub(super) caller: ThreadId,
+    /// Samples that the last stage has got of the sources, and all that they will give, if known.
+    pub(super) delivered: Arc<Progress>,
+    pub(super) total: Option<u64>,
+}
+
+impl StagePool {
+    /// Executes bursts in the caller's thread until the last stage has ended; `after_burst` is called after each.
+    pub(super) fn run_caller(&self, mut after_burst: impl FnMut()) {
+        let mut watch = self.watch.as_ref().map(Watch::start);
+        let last = self.stages.len() - 1;
+        while !self.queue.is_stopped() {
+            match self.queue.take(Worker::Caller, 0) {
+                Some(stage) => self.execute(stage, 0),
+                None => {
+                    if let Some(watch) = watch.as_mut().filter(|watch| watch.is_due())
+                        && !watch.poll()
+                    {
+                        self.interrupt.request();
+                    }
+                    if self.interrupt.is_requested() {
+                        // It ends the execution.
+                        self.queue.notify(last, Notice::Input);
+                    }
+                    self.queue.wait(Worker::Caller);
+                }
+            }
+            after_burst();
+        }
+    }
+
+    /// Executes bursts in another thread.
+    pub(super) fn run_helper(&self) {
+        self.queue.add_helper();
+        let ends = StopOnPanic(self);
+        while !self.queue.is_stopped() {
+            match self.queue.take(Worker::Helper, 0) {
+                Some(stage) => self.execute(stage, 0),
+                None => self.queue.wait(Worker::Helper),
+            }
+        }
+        drop(ends);
+        self.queue.remove_helper();
+    }
+
+    /// Gives a link another capacity, and a replicated stage another number of replicas.
+    pub(super) fn shuffle(&self, state: &mut u64) {
+        // The next of a linear congruential generator; its upper bits are the better ones.
+        *state = state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1);
+        let random = (*state >> 33) as usize;
+        if let Some(link) = self.links.get(random % self.links.len().max(1)) {
+            link.set_capacity(1 << (random / 7 % 21));
+        }
+        if let Some(stage) = self
+            .replicated
+            .get(random / 3 % self.replicated.len().max(1))
+        {
+            stage.set_replicas(random / 11 + 1);
+        }
+    }
+
+    /// Whoever executes stages returns soon.
+    pub(super) fn stop(&self) {
+        self.interrupt.request();
+        self.queue.stop();
+    }
+
+    /// Executes a burst of a stage that this thread has taken.
+    fn execute(&self, number: usize, excluded: StageSet) {
+        let stage = &self.stages[number];
+        stage.excluded.store(excluded, Ordering::Relaxed);
+        let outcome = match &mut *stage.lock() {
+            StageWork::Whole(stage) => self.burst(stage),
+            StageWork::Replica(replica) => {
+                let (outcome, interrupted) = replica.burst();
+                if interrupted {
+                    self.interrupt.request();
+                }
+                outcome
+            }
+            StageWork::Unused => Outcome::Ended,
+        };
+        if outcome == Outcome::Ended && number + 1 == self.stages.len() {
+            self.stop();
+        }
+        self.queue.put_back(number, outcome);
+    }
+
+    fn burst(&self, stage: &mut StageState) -> Outcome {
+        if !stage.has_room() {
+            return Outcome::Full;
+        }
+        let options = RunOptions {
+            progress: Some(&stage.delivered),
+            ..RunOptions::default()
+        };
+        let executor = &mut stage.executor;
+        // Operators' panics are errors already.
+        let ran = catch_unwind(AssertUnwindSafe(|| executor.run_burst(&options)));
+        let ran = ran.unwrap_or_else(|panic| Err(stage.panic_error(&*panic)));
+        stage.send_all();
+        match ran {
+            Ok(Burst::Ran) if stage.has_room() => Outcome::Ran,
+            Ok(Burst::Ran) => Outcome::Full,
+            Ok(Burst::Idle) => Outcome::Idle,
+            Ok(Burst::Ended) => {
+                stage.end_all(None);
+                Outcome::Ended
+            }
+            Err(error) => {
+                match error {
+                    // The caller's stage ends the execution: it must not take this for the end of what it reads.
+                    RunError::Interrupted { .. } => self.interrupt.request(),
+                    _ => stage.end_all(Some(stage_failure(&self.plan, stage.number, &error))),
+                }
+                stage.error = Some(error);
+                Outcome::Ended
+            }
+        }
+    }
+
+    /// Called in the middle of a burst: executes other stages until a link has room.
+    fn make_room(&self, link: &StageLink) {
+        let worker = self.this_worker();
+        // Replicas send whole blocks, so a stage that is in the middle of a burst has none.
+        let number = link.writers.start;
+        let stage = &self.stages[number];
+        // What it depends on would wait for room in vain.
+        let excluded = stage.excluded.load(Ordering::Relaxed) | stage.ancestors;
+        let has_room = || !link.link.is_full() || self.interrupt.is_requested();
+        self.queue.suspend(number);
+        while !has_room() && self.queue.wait_suspended(worker, excluded, has_room) {
+            if let Some(next) = self.queue.take(worker, excluded) {
+                self.execute(next, excluded);
+            } else if self.queue.is_stopped() {
+                break;
+            } else if worker == Worker::Caller
+                && self.watch.as_ref().is_some_and(|watch| !watch.poll())
+            {
+                self.interrupt.request();
+            }
+        }
+        self.queue.resume(number);
+    }
+
+    fn this_worker(&self) -> Worker {
+        match std::thread::current().id() == self.caller {
+            true => Worker::Caller,
+            false => Worker::Helper,
+        }
+    }
+}
+
+/// Nobody waits for a stage that will not be put back.
+struct StopOnPanic<'a>(&'a StagePool);
+
+impl Drop for StopOnPanic<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0.stop();
+        }
+    }
+}
+
+impl StageState {
+    fn has_room(&self) -> bool {
+        let mut writers = self.graph.writers.iter();
+        writers.all(|writer| !lock(writer).link.link.is_full())
+    }
+
+    /// Sends what a burst gave, and ends what nobody reads any more.
+    fn send_all(&mut self) {
+        for writer in &self.graph.writers {
+            let mut writer = lock(writer);
+            writer.send();
+            let nodes = (0..).zip(&writer.nodes);
+            let closed = nodes.filter(|&(port, _)| writer.link.is_closed(port));
+            self.executor.end_nodes(closed.map(|(_, &node)| node));
+        }
+    }
+
+    /// Ends its links: it has ended, with an error or without.
+    fn end_all(&self, failure: Option<StageFailure>) {
+        for writer in &self.graph.writers {
+            lock(writer).end(failure.clone());
+        }
+    }
+
+    /// The error of a panic outside of operators.
+    fn panic_error(&self, panic: &(dyn std::any::Any + Send)) -> RunError {
+        let (operator, node) = self.graph.graph.plan_node(0);
+        RunError::Operator {
+            operator,
+            node,
+            range: None,
+            time: None,
+            error: panic_error(panic),
+        }
+    }
+}
+
+/// What stands for an error in the next stages.
+pub(super) fn stage_failure(plan: &Graph, stage: usize, error: &RunError) -> StageFailure {
+    let RunError::Operator {
+        node, error: why, ..
+    } = error
+    else {
+        return StageFailure {
+            stage,
+            time: f64::INFINITY,
+            node: 0,
+            is_operator_error: true,
+        };
+    };
+    // A stand-in for the error of an earlier stage is passed on.
+    let origin = match why.kind() {
+        OpErrorKind::StageFailed { stage, .. } => *stage,
+        _ => stage,
+    };
+    let rank = ErrorRank::of_error(plan, error);
+    StageFailure {
+        stage: origin,
+        time: rank.map_or(f64::INFINITY, |rank| rank.time),
+        node: *node,
+        is_operator_error: is_operator_error(why),
+    }
+}
+
+/// The pool, for what exists before it: set once.
+#[derive(Clone, Default)]
+pub(super) struct PoolRef(Arc<OnceLock<Weak<StagePool>>>);
+
+impl PoolRef {
+    pub(super) fn set(&self, pool: &Arc<StagePool>) {
+        let _ = self.0.set(Arc::downgrade(pool));
+    }
+
+    fn get(&self) -> Option<Arc<StagePool>> {
+        self.0.get()?.upgrade()
+    }
+
+    pub(super) fn make_room(&self, link: &StageLink) {
+        if let Some(pool) = self.get() {
+            pool.make_room(link);
+        }
+    }
+}
+
+/// Lets a thread of the execution have the memory of all: the others stop, and what is in links counts no more.
+impl MemoryReclaimer for PoolRef {
+    fn reclaim(&self) {
+        let Some(pool) = self.get() else {
+            return;
+        };
+        pool.queue.pause();
+        for stage in &pool.stages {
+            // Others are in the middle of a burst.
+            match stage.work.try_lock().as_deref_mut() {
+                Ok(StageWork::Whole(stage)) => stage.executor.release_memory(),
+                Ok(StageWork::Replica(replica)) => replica.release_memory(),
+                Ok(StageWork::Unused) | Err(_) => {}
+            }
+        }
+        // One thread would hold none of it.
+        let links = pool.links.iter().map(|link| link.bytes());
+        let blocks = pool.replicated.iter().map(|stage| stage.bytes());
+        pool.memory.set_overdraft(links.chain(blocks).sum());
+    }
+
+    fn resume(&self) {
+        if let Some(pool) = self.get() {
+            pool.memory.set_overdraft(0);
+            pool.queue.end_pause();
+        }
+    }
+}
+
+/// Wakes a stage whose source has something.
+pub(super) struct StageWaker {
+    pub(super) queue: Arc<StageQueue>,
+    pub(super) stage: usize,
+}
+
+impl Wake for StageWaker {
+    fn wake(self: Arc<Self>) {
+        self.queue.notify(self.stage, Notice::Input);
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
+        self.queue.notify(self.stage, Notice::Input);
+    }
+}
+
+/// For each entry of the queue the bits of those that it depends on, itself included.
+pub(super) fn ancestors(links: &[Arc<StageLink>], entries: &[Range<usize>]) -> Vec<StageSet> {
+    let bits = |entries: &Range<usize>| entries.clone().fold(0, |all, entry| all | 1 << entry);
+    let mut all: Vec<StageSet> = entries.iter().map(bits).collect();
+    // Links lead to later stages only.
+    for stage in 0..all.len() {
+        for link in links.iter().filter(|link| link.to == stage) {
+            all[stage] |= all[link.from];
+        }
+    }
+    let of_entries = all.iter().zip(entries);
+    let of_entries = of_entries.flat_map(|(&all, entries)| entries.clone().map(move |_| all));
+    of_entries.collect()
+}

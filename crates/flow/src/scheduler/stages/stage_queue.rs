@@ -1,0 +1,442 @@
+//! Which stages can be executed, and who waits: threads take a stage, execute a burst of it and put it back.
+//!
+//! ```text
+//!            notify(Input)               take                    put_back(Ran)
+//!  Waiting ----------------> Ready ----------------> Running ---------------------> Ready
+//!   input, room              ^                        |  ^                          put_back(Idle, Full, Ended)
+//!     ^                      |                suspend |  | resume                    -> Waiting, Ended
+//!     +---- put_back --------+                        v  |
+//!                                                  Suspended: mid-burst, waits for room
+//! ```
+//!
+//! A thread takes the ready stage nearest to the end of the plan, so what is in links becomes less before it becomes
+//! more, and is still in the thread's cache. Some stages can be executed only by the caller's thread, which takes those
+//! first.
+//!
+//! A notice to a stage that runs or is ready is one atomic operation; only one to a stage that waits takes the lock.
+//! A thread that finds nothing to do spins for a while before it sleeps: waking a sleeping thread takes longer than
+//! most bursts.
+//!
+//! Independent of what a stage is, so that a model checker can try all interleavings (`tests/loom_stages.rs`).
+
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use isochrony_runtime::StageTime;
+
+use super::sync::{AtomicBool, AtomicU8, AtomicU64, Condvar, Mutex, MutexGuard, PoisonError};
+
+/// A set of at most 64 stages.
+pub(crate) type StageSet = u64;
+
+/// What a stage waits for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Notice {
+    /// Something to work on.
+    Input,
+    /// Room for what it makes.
+    Room,
+}
+
+impl Notice {
+    fn bit(self) -> u8 {
+        match self {
+            Self::Input => 1,
+            Self::Room => 2,
+        }
+    }
+
+    /// Set while the stage waits for it.
+    fn waits(self) -> u8 {
+        self.bit() << 2
+    }
+}
+
+/// What a burst of a stage left.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Outcome {
+    /// It can go on.
+    Ran,
+    /// It has no input.
+    Idle,
+    /// It has no room.
+    Full,
+    /// It has ended.
+    Ended,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    Ready,
+    Running,
+    Suspended,
+    Waiting(Notice),
+    Ended,
+}
+
+struct StageState {
+    phase: Phase,
+    since: Instant,
+    time: StageTime,
+}
+
+impl StageState {
+    fn enter(&mut self, phase: Phase, now: Instant) {
+        let spent = match self.phase {
+            Phase::Ready => &mut self.time.core,
+            Phase::Running => &mut self.time.busy,
+            Phase::Waiting(Notice::Input) => &mut self.time.input,
+            Phase::Suspended | Phase::Waiting(Notice::Room) => &mut self.time.output,
+            Phase::Ended => &mut Duration::default(),
+        };
+        *spent += now.duration_since(self.since);
+        (self.phase, self.since) = (phase, now);
+    }
+}
+
+struct State {
+    stages: Vec<StageState>,
+    /// Threads that compute.
+    active: usize,
+    /// One thread computes, and nobody else may.
+    paused: bool,
+    /// Of the caller and of helpers, at the top of their loops.
+    sleeping: [usize; 2],
+    /// Of these, how many have been woken and do not run yet.
+    woken: [usize; 2],
+    /// Threads in all, and those in the middle of a burst that waits for room.
+    threads: usize,
+    suspended: usize,
+    last_poll: Instant,
+}
+
+/// Who asks for a stage.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Worker {
+    Caller,
+    /// Another thread; see [`StageQueue::add_helper`].
+    Helper,
+}
+
+pub(crate) struct StageQueue {
+    state: Mutex<State>,
+    /// Of each stage: notices since it was last taken, and what it waits for.
+    notices: Vec<AtomicU8>,
+    /// Stages that are ready, for threads that spin.
+    ready: AtomicU64,
+    stopped: AtomicBool,
+    /// What the caller and helpers sleep on, and all threads that are in the middle of a burst.
+    idle: [Condvar; 2],
+    suspended: Condvar,
+    /// Stages that only the caller's thread executes.
+    callers: StageSet,
+    spin: Duration,
+    /// Stages that wait for input are tried again after this time, since not every source wakes them.
+    poll_interval: Duration,
+}
+
+impl StageQueue {
+    /// `stages` of them, all ready. `spin`: how long a thread that finds nothing spins before it sleeps.
+    pub(crate) fn new(
+        stages: usize,
+        callers: StageSet,
+        spin: Duration,
+        poll_interval: Duration,
+    ) -> Self {
+        let now = Instant::now();
+        let stage = |_| StageState {
+            phase: Phase::Ready,
+            since: now,
+            time: StageTime::default(),
+        };
+        Self {
+            state: Mutex::new(State {
+                stages: (0..stages).map(stage).collect(),
+                active: 0,
+                paused: false,
+                sleeping: [0; 2],
+                woken: [0; 2],
+                threads: 1,
+                suspended: 0,
+                last_poll: now,
+            }),
+            notices: (0..stages).map(|_| AtomicU8::new(0)).collect(),
+            ready: AtomicU64::new(u64::MAX >> (64 - stages.clamp(1, 64))),
+            stopped: AtomicBool::new(false),
+            idle: [Condvar::new(), Condvar::new()],
+            suspended: Condvar::new(),
+            callers,
+            spin,
+            poll_interval,
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn takeable(&self, worker: Worker, excluded: StageSet) -> StageSet {
+        let others = match worker {
+            Worker::Caller => 0,
+            Worker::Helper => self.callers,
+        };
+        self.ready.load(Ordering::SeqCst) & !excluded & !others
+    }
+
+    fn make_ready(&self, state: &mut State, stage: usize, now: Instant) {
+        state.stages[stage].enter(Phase::Ready, now);
+        self.ready.fetch_or(1 << stage, Ordering::SeqCst);
+    }
+
+    /// Wakes a thread that can execute a stage.
+    fn wake_for(&self, state: &mut State, stage: usize) {
+        let is_callers = self.callers & 1 << stage != 0;
+        let workers = match is_callers {
+            true => &[Worker::Caller][..],
+            false => &[Worker::Helper, Worker::Caller],
+        };
+        let mut workers = workers.iter().map(|&worker| worker as usize);
+        if let Some(at) = workers.find(|&at| state.sleeping[at] > state.woken[at]) {
+            state.woken[at] += 1;
+            self.idle[at].notify_one();
+        }
+        if state.suspended > 0 {
+            self.suspended.notify_all();
+        }
+    }
+
+    /// There is input or room for a stage. Returns whether the stage waited for it.
+    pub(crate) fn notify(&self, stage: usize, notice: Notice) -> bool {
+        let before = self.notices[stage].fetch_or(notice.bit(), Ordering::SeqCst);
+        if before & notice.waits() == 0 {
+            return false;
+        }
+        let mut state = self.lock();
+        match state.stages[stage].phase {
+            Phase::Waiting(wait) if wait == notice => {
+                self.notices[stage].fetch_and(!notice.waits(), Ordering::SeqCst);
+                self.make_ready(&mut state, stage, Instant::now());
+                self.wake_for(&mut state, stage);
+                return true;
+            }
+            Phase::Suspended => self.suspended.notify_all(),
+            _ => {}
+        }
+        false
+    }
+
+    /// A helper begins.
+    pub(crate) fn add_helper(&self) {
+        self.lock().threads += 1;
+    }
+
+    pub(crate) fn remove_helper(&self) {
+        self.lock().threads -= 1;
+        self.suspended.notify_all();
+    }
+
+    /// A stage to execute: of those nearest to the end of the plan. To be put back.
+    pub(crate) fn take(&self, worker: Worker, excluded: StageSet) -> Option<usize> {
+        let mut state = self.lock();
+        if state.paused || self.is_stopped() {
+            return None;
+        }
+        let now = Instant::now();
+        if now.duration_since(state.last_poll) >= self.poll_interval {
+            self.retry_idle(&mut state, now);
+        }
+        let ready = self.takeable(worker, excluded);
+        let own = ready & self.callers;
+        let from = if own != 0 { own } else { ready };
+        let stage = from.checked_ilog2()? as usize;
+        self.ready.fetch_and(!(1 << stage), Ordering::SeqCst);
+        // Read, so that what came before a notice is seen.
+        self.notices[stage].swap(0, Ordering::SeqCst);
+        state.stages[stage].enter(Phase::Running, now);
+        state.active += 1;
+        Some(stage)
+    }
+
+    /// Not every source wakes its stage.
+    fn retry_idle(&self, state: &mut State, now: Instant) {
+        state.last_poll = now;
+        for stage in 0..state.stages.len() {
+            if state.stages[stage].phase == Phase::Waiting(Notice::Input) {
+                self.notices[stage].fetch_and(!Notice::Input.waits(), Ordering::SeqCst);
+                self.make_ready(state, stage, now);
+                self.wake_for(state, stage);
+            }
+        }
+    }
+
+    /// After a burst, or if it cannot be executed.
+    pub(crate) fn put_back(&self, stage: usize, outcome: Outcome) {
+        let mut state = self.lock();
+        let now = Instant::now();
+        self.leave(&mut state);
+        let wait = match outcome {
+            Outcome::Ran => None,
+            Outcome::Ended => return state.stages[stage].enter(Phase::Ended, now),
+            Outcome::Idle => Some(Notice::Input),
+            Outcome::Full => Some(Notice::Room),
+        };
+        if let Some(wait) = wait {
+            // A notice since the burst looked is not lost.
+            let before = self.notices[stage].fetch_or(wait.waits(), Ordering::SeqCst);
+            if before & wait.bit() == 0 {
+                return state.stages[stage].enter(Phase::Waiting(wait), now);
+            }
+            self.notices[stage].fetch_and(!wait.waits(), Ordering::SeqCst);
+        }
+        let others = self.ready.load(Ordering::SeqCst);
+        self.make_ready(&mut state, stage, now);
+        // This thread takes one next, unless its own burst can go on.
+        if others != 0 || state.suspended > 0 {
+            self.wake_for(&mut state, stage);
+        }
+    }
+
+    /// A thread computes no more.
+    fn leave(&self, state: &mut State) {
+        state.active -= 1;
+        if state.paused {
+            self.wake_all();
+        } else if state.active == 0 && state.suspended > 0 {
+            self.suspended.notify_all();
+        }
+    }
+
+    fn wake_all(&self) {
+        self.idle.iter().for_each(Condvar::notify_all);
+        self.suspended.notify_all();
+    }
+
+    /// Until there may be a stage to take, or nothing more, or it is time to poll.
+    pub(crate) fn wait(&self, worker: Worker) {
+        let has_work = || self.takeable(worker, 0) != 0 || self.is_stopped();
+        let begun = Instant::now();
+        while !has_work() && begun.elapsed() < self.spin {
+            for _ in 0..16 {
+                std::hint::spin_loop();
+            }
+        }
+        let mut state = self.lock();
+        while (!has_work() || state.paused) && !self.is_stopped() {
+            // The caller's thread may be in the code of a user for long: one helper polls, too.
+            let polls = worker == Worker::Caller || state.sleeping[worker as usize] == 0;
+            state.sleeping[worker as usize] += 1;
+            let idle = &self.idle[worker as usize];
+            state = match polls {
+                false => idle.wait(state).unwrap_or_else(PoisonError::into_inner),
+                true => {
+                    let waited = idle.wait_timeout(state, self.poll_interval);
+                    waited.unwrap_or_else(PoisonError::into_inner).0
+                }
+            };
+            state.sleeping[worker as usize] -= 1;
+            state.woken[worker as usize] = state.woken[worker as usize].saturating_sub(1);
+            if polls {
+                return;
+            }
+        }
+    }
+
+    /// The thread waits for room in the middle of a burst; it executes other stages meanwhile. To be ended with
+    /// [`resume`](Self::resume).
+    pub(crate) fn suspend(&self, stage: usize) {
+        let mut state = self.lock();
+        self.notices[stage].fetch_or(Notice::Room.waits(), Ordering::SeqCst);
+        state.stages[stage].enter(Phase::Suspended, Instant::now());
+        state.suspended += 1;
+        self.leave(&mut state);
+    }
+
+    /// Waits in the middle of a burst until there may be a stage to take, or `has_room` is true, at most until it is time
+    /// to poll. False if nobody computes or can, so that the burst must go on although there is no room.
+    pub(crate) fn wait_suspended(
+        &self,
+        worker: Worker,
+        excluded: StageSet,
+        has_room: impl Fn() -> bool,
+    ) -> bool {
+        let mut state = self.lock();
+        loop {
+            if has_room() || self.is_stopped() {
+                return true;
+            }
+            if !state.paused {
+                if self.takeable(worker, excluded) != 0 {
+                    return true;
+                }
+                let nobody_can = state.suspended >= state.threads;
+                if state.active == 0 && (nobody_can || self.ready.load(Ordering::SeqCst) == 0) {
+                    return false;
+                }
+            }
+            let waited = self.suspended.wait_timeout(state, self.poll_interval);
+            let (again, timeout) = waited.unwrap_or_else(PoisonError::into_inner);
+            state = again;
+            if timeout.timed_out() {
+                // Whoever could take a stage has done so: what is ready is for threads that must not take it.
+                return state.active > 0 || state.paused;
+            }
+        }
+    }
+
+    /// The burst goes on.
+    pub(crate) fn resume(&self, stage: usize) {
+        let mut state = self.lock();
+        while state.paused {
+            state = self.wait_paused(state);
+        }
+        state.suspended -= 1;
+        state.active += 1;
+        self.notices[stage].fetch_and(!Notice::Room.waits(), Ordering::SeqCst);
+        state.stages[stage].enter(Phase::Running, Instant::now());
+    }
+
+    fn wait_paused<'a>(&self, state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
+        let waited = self.suspended.wait(state);
+        waited.unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits until no other thread computes, and keeps them from it until [`end_pause`](Self::end_pause). Called in a
+    /// burst.
+    pub(crate) fn pause(&self) {
+        let mut state = self.lock();
+        while state.paused {
+            self.leave(&mut state);
+            state = self.wait_paused(state);
+            state.active += 1;
+        }
+        state.paused = true;
+        while state.active > 1 && !self.is_stopped() {
+            state = self.wait_paused(state);
+        }
+    }
+
+    pub(crate) fn end_pause(&self) {
+        self.lock().paused = false;
+        self.wake_all();
+    }
+
+    /// Nothing more is handed out.
+    pub(crate) fn stop(&self) {
+        let state = self.lock();
+        self.stopped.store(true, Ordering::SeqCst);
+        drop(state);
+        self.wake_all();
+    }
+
+    pub(crate) fn is_stopped(&self) -> bool {
+        self.stopped.load(Ordering::SeqCst)
+    }
+
+    /// How the time of a stage was spent so far.
+    pub(crate) fn time(&self, stage: usize) -> StageTime {
+        let mut state = self.lock();
+        let phase = state.stages[stage].phase;
+        state.stages[stage].enter(phase, Instant::now());
+        state.stages[stage].time
+    }
+}

@@ -1,0 +1,249 @@
+//! Model check of links and of the queue of stages, under every interleaving of two threads with at most three
+//! preemptions: events come once and in order, no notice is lost, nobody computes during a pause, and all threads end.
+//! loom reports deadlocks itself: it never lets a wait time out.
+
+/// `super::sync` of both files.
+mod sync {
+    pub(crate) use loom::sync::atomic::{AtomicBool, AtomicU8, AtomicU64};
+    pub(crate) use loom::sync::{Condvar, Mutex, MutexGuard};
+    pub(crate) use std::sync::PoisonError;
+}
+
+#[allow(dead_code)]
+#[path = "../src/scheduler/stages/link.rs"]
+mod link;
+
+#[allow(dead_code)]
+#[path = "../src/scheduler/stages/stage_queue.rs"]
+mod stage_queue;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use loom::sync::Mutex;
+use loom::sync::atomic::{AtomicUsize, Ordering};
+use loom::thread;
+
+use link::{Batch, Link, Received};
+use stage_queue::{Notice, Outcome, StageQueue, StageSet, Worker};
+
+fn model(check: impl Fn() + Sync + Send + 'static) {
+    let mut builder = loom::model::Builder::new();
+    builder.preemption_bound = Some(3);
+    builder.check(check);
+}
+
+/// An event of one byte.
+fn batch(event: u32) -> Batch<u32> {
+    Batch {
+        events: vec![event],
+        bytes: 1,
+        delivered: 0,
+    }
+}
+
+/// Stages in a row, each of which adds 10 to what it gets; the last, of the caller, keeps it.
+struct Row {
+    queue: StageQueue,
+    links: Vec<Link<u32>>,
+    /// Events that the first stage makes, in bursts of so many.
+    events: u32,
+    burst: u32,
+    made: Mutex<u32>,
+    got: Mutex<Vec<u32>>,
+    /// Threads in a burst.
+    computing: AtomicUsize,
+}
+
+impl Row {
+    fn new(links: usize, events: u32, burst: u32) -> Arc<Self> {
+        let last = links;
+        let callers: StageSet = 1 << last;
+        Arc::new(Self {
+            queue: StageQueue::new(links + 1, callers, Duration::ZERO, Duration::MAX),
+            links: (0..links).map(|_| Link::new(1)).collect(),
+            events,
+            burst,
+            made: Mutex::new(0),
+            got: Mutex::new(Vec::new()),
+            computing: AtomicUsize::new(0),
+        })
+    }
+
+    fn send(&self, link: usize, event: u32) {
+        self.links[link].send(batch(event));
+        self.queue.notify(link + 1, Notice::Input);
+    }
+
+    fn end(&self, link: usize) {
+        self.links[link].end();
+        self.queue.notify(link + 1, Notice::Input);
+    }
+
+    /// In the middle of a burst.
+    fn make_room(&self, worker: Worker, stage: usize) {
+        let has_room = || !self.links[stage].is_full();
+        let before: StageSet = (1 << (stage + 1)) - 1;
+        self.queue.suspend(stage);
+        while !has_room() && self.queue.wait_suspended(worker, before, has_room) {
+            if let Some(next) = self.queue.take(worker, before) {
+                self.execute(worker, next);
+            }
+        }
+        self.queue.resume(stage);
+    }
+
+    fn execute(&self, worker: Worker, stage: usize) {
+        let outcome = self.burst(worker, stage);
+        self.queue.put_back(stage, outcome);
+    }
+
+    fn burst(&self, worker: Worker, stage: usize) -> Outcome {
+        if self.links.get(stage).is_some_and(Link::is_full) {
+            return Outcome::Full;
+        }
+        if stage == 0 {
+            for nth in 0..self.burst {
+                if nth > 0 && self.links[0].is_full() {
+                    self.make_room(worker, 0);
+                }
+                let mut made = self.made.lock().unwrap();
+                let event = *made;
+                *made += 1;
+                drop(made);
+                self.send(0, event);
+                if event + 1 == self.events {
+                    self.end(0);
+                    return Outcome::Ended;
+                }
+            }
+            return Outcome::Ran;
+        }
+        let from = &self.links[stage - 1];
+        match from.receive() {
+            Received::Batch(batch) => {
+                if from.has_room() {
+                    self.queue.notify(stage - 1, Notice::Room);
+                }
+                for event in batch.events {
+                    match stage < self.links.len() {
+                        true => self.send(stage, event + 10),
+                        false => self.got.lock().unwrap().push(event),
+                    }
+                }
+                Outcome::Ran
+            }
+            Received::Nothing => Outcome::Idle,
+            Received::End => {
+                match stage < self.links.len() {
+                    true => self.end(stage),
+                    false => self.queue.stop(),
+                }
+                Outcome::Ended
+            }
+        }
+    }
+
+    fn work(&self, worker: Worker) {
+        while !self.queue.is_stopped() {
+            match self.queue.take(worker, 0) {
+                Some(stage) => {
+                    self.computing.fetch_add(1, Ordering::SeqCst);
+                    self.execute(worker, stage);
+                    self.computing.fetch_sub(1, Ordering::SeqCst);
+                }
+                None => self.queue.wait(worker),
+            }
+        }
+    }
+
+    /// In the caller's thread and one other; returns what arrived.
+    fn run(self: &Arc<Self>) -> Vec<u32> {
+        let row = Arc::clone(self);
+        let helper = thread::spawn(move || {
+            row.queue.add_helper();
+            row.work(Worker::Helper);
+            row.queue.remove_helper();
+        });
+        self.work(Worker::Caller);
+        helper.join().unwrap();
+        self.got.lock().unwrap().clone()
+    }
+}
+
+#[test]
+fn three_events_come_in_order_through_a_link_for_one() {
+    model(|| assert_eq!(Row::new(1, 3, 1).run(), [0, 1, 2]));
+}
+
+#[test]
+fn events_come_in_order_through_two_links() {
+    model(|| assert_eq!(Row::new(2, 2, 1).run(), [10, 11]));
+}
+
+#[test]
+fn a_burst_that_gives_more_than_a_link_holds_goes_on() {
+    model(|| assert_eq!(Row::new(1, 3, 3).run(), [0, 1, 2]));
+}
+
+#[test]
+fn nobody_waits_for_room_for_ever_where_nobody_else_works() {
+    // The caller's thread alone.
+    model(|| {
+        let row = Row::new(2, 3, 3);
+        row.work(Worker::Caller);
+        assert_eq!(*row.got.lock().unwrap(), [10, 11, 12]);
+    });
+}
+
+#[test]
+fn a_reader_that_closes_the_link_sets_the_writer_free() {
+    model(|| {
+        let row = Row::new(1, 3, 1);
+        let closes = Arc::clone(&row);
+        let helper = thread::spawn(move || {
+            let mut bursts = 0;
+            while bursts < 3 {
+                match closes.queue.take(Worker::Helper, 0) {
+                    Some(stage) => {
+                        closes.execute(Worker::Helper, stage);
+                        bursts = *closes.made.lock().unwrap();
+                    }
+                    None => closes.queue.wait(Worker::Helper),
+                }
+            }
+        });
+        row.links[0].close();
+        row.queue.notify(0, Notice::Room);
+        helper.join().unwrap();
+    });
+}
+
+#[test]
+fn one_thread_at_a_time_has_all_while_the_others_are_paused() {
+    model(|| {
+        // Two stages, and a thread for each.
+        let queue = Arc::new(StageQueue::new(2, 0b10, Duration::ZERO, Duration::MAX));
+        let computing = Arc::new(AtomicUsize::new(0));
+        let work = |worker: Worker| {
+            let (queue, computing) = (Arc::clone(&queue), Arc::clone(&computing));
+            move || {
+                let stage = loop {
+                    match queue.take(worker, if worker == Worker::Caller { 1 } else { 0 }) {
+                        Some(stage) => break stage,
+                        None => queue.wait(worker),
+                    }
+                };
+                computing.fetch_add(1, Ordering::SeqCst);
+                computing.fetch_sub(1, Ordering::SeqCst);
+                queue.pause();
+                assert_eq!(computing.load(Ordering::SeqCst), 0);
+                queue.end_pause();
+                queue.put_back(stage, Outcome::Ended);
+            }
+        };
+        let helper = thread::spawn(work(Worker::Helper));
+        work(Worker::Caller)();
+        helper.join().unwrap();
+    });
+}

@@ -1,0 +1,16 @@
+//! How a stage of an execution spent its time.
+
+use std::time::Duration;
+
+/// Time that a stage spent: its parts add up to no more than that of the execution.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct StageTime {
+    /// Computing.
+    pub busy: Duration,
+    /// Waiting for a thread.
+    pub core: Duration,
+    /// Waiting for input.
+    pub input: Duration,
+    /// Waiting for room.
+    pub output: Duration,
+}
