@@ -21,6 +21,8 @@ from typing import Any
 # Before the libraries start their threads.
 for name in ("POLARS_MAX_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
     os.environ.setdefault(name, "1")
+# Nor do our plans use more than one, unless a measurement says so.
+os.environ.setdefault("ISOCHRONY_WORKER", "1")
 
 import numpy as np  # noqa: E402
 from peers import quartiles  # noqa: E402

@@ -8,6 +8,7 @@ mod chain;
 mod commit;
 mod fft;
 mod import;
+mod links;
 mod literals;
 mod measure;
 mod open;
@@ -64,10 +65,11 @@ type Bench = fn(&std::path::Path, bool, &mut Results) -> Result<(), Box<dyn std:
 
 fn run(setup: &Setup) -> Result<(), Box<dyn std::error::Error>> {
     let mut results = Results::default();
-    let benches: [(&str, Bench); 11] = [
+    let benches: [(&str, Bench); 12] = [
         ("statfilter", statfilter::run),
         ("skipping", skipping::run),
         ("chain", chain::run),
+        ("links", links::run),
         ("fft", fft::run),
         ("scan", scan::run),
         ("open", open::run),
