@@ -25,7 +25,7 @@ use loom::sync::atomic::{AtomicUsize, Ordering};
 use loom::thread;
 
 use link::{Batch, Link, Received};
-use stage_queue::{Notice, Outcome, StageQueue, StageSet, Worker};
+use stage_queue::{Notice, StageOutcome, StageQueue, StageSet, ThreadRole};
 
 fn model(check: impl Fn() + Sync + Send + 'static) {
     let mut builder = loom::model::Builder::new();
@@ -81,7 +81,7 @@ impl Row {
     }
 
     /// In the middle of a burst.
-    fn make_room(&self, worker: Worker, stage: usize) {
+    fn make_room(&self, worker: ThreadRole, stage: usize) {
         let has_room = || !self.links[stage].is_full();
         let before: StageSet = (1 << (stage + 1)) - 1;
         self.queue.suspend(stage);
@@ -93,14 +93,14 @@ impl Row {
         self.queue.resume(stage);
     }
 
-    fn execute(&self, worker: Worker, stage: usize) {
+    fn execute(&self, worker: ThreadRole, stage: usize) {
         let outcome = self.burst(worker, stage);
         self.queue.put_back(stage, outcome);
     }
 
-    fn burst(&self, worker: Worker, stage: usize) -> Outcome {
+    fn burst(&self, worker: ThreadRole, stage: usize) -> StageOutcome {
         if self.links.get(stage).is_some_and(Link::is_full) {
-            return Outcome::Full;
+            return StageOutcome::Full;
         }
         if stage == 0 {
             for nth in 0..self.burst {
@@ -114,10 +114,10 @@ impl Row {
                 self.send(0, event);
                 if event + 1 == self.events {
                     self.end(0);
-                    return Outcome::Ended;
+                    return StageOutcome::Ended;
                 }
             }
-            return Outcome::Ran;
+            return StageOutcome::Ran;
         }
         let from = &self.links[stage - 1];
         match from.receive() {
@@ -131,20 +131,20 @@ impl Row {
                         false => self.got.lock().unwrap().push(event),
                     }
                 }
-                Outcome::Ran
+                StageOutcome::Ran
             }
-            Received::Nothing => Outcome::Idle,
+            Received::Nothing => StageOutcome::Idle,
             Received::End => {
                 match stage < self.links.len() {
                     true => self.end(stage),
                     false => self.queue.stop(),
                 }
-                Outcome::Ended
+                StageOutcome::Ended
             }
         }
     }
 
-    fn work(&self, worker: Worker) {
+    fn work(&self, worker: ThreadRole) {
         while !self.queue.is_stopped() {
             match self.queue.take(worker, 0) {
                 Some(stage) => {
@@ -162,10 +162,10 @@ impl Row {
         let row = Arc::clone(self);
         let helper = thread::spawn(move || {
             row.queue.add_helper();
-            row.work(Worker::Helper);
+            row.work(ThreadRole::Helper);
             row.queue.remove_helper();
         });
-        self.work(Worker::Caller);
+        self.work(ThreadRole::Caller);
         helper.join().unwrap();
         self.got.lock().unwrap().clone()
     }
@@ -191,7 +191,7 @@ fn nobody_waits_for_room_for_ever_where_nobody_else_works() {
     // The caller's thread alone.
     model(|| {
         let row = Row::new(2, 3, 3);
-        row.work(Worker::Caller);
+        row.work(ThreadRole::Caller);
         assert_eq!(*row.got.lock().unwrap(), [10, 11, 12]);
     });
 }
@@ -204,12 +204,12 @@ fn a_reader_that_closes_the_link_sets_the_writer_free() {
         let helper = thread::spawn(move || {
             let mut bursts = 0;
             while bursts < 3 {
-                match closes.queue.take(Worker::Helper, 0) {
+                match closes.queue.take(ThreadRole::Helper, 0) {
                     Some(stage) => {
-                        closes.execute(Worker::Helper, stage);
+                        closes.execute(ThreadRole::Helper, stage);
                         bursts = *closes.made.lock().unwrap();
                     }
-                    None => closes.queue.wait(Worker::Helper),
+                    None => closes.queue.wait(ThreadRole::Helper),
                 }
             }
         });
@@ -225,11 +225,11 @@ fn one_thread_at_a_time_has_all_while_the_others_are_paused() {
         // Two stages, and a thread for each.
         let queue = Arc::new(StageQueue::new(2, 0b10, Duration::ZERO, Duration::MAX));
         let computing = Arc::new(AtomicUsize::new(0));
-        let work = |worker: Worker| {
+        let work = |worker: ThreadRole| {
             let (queue, computing) = (Arc::clone(&queue), Arc::clone(&computing));
             move || {
                 let stage = loop {
-                    match queue.take(worker, if worker == Worker::Caller { 1 } else { 0 }) {
+                    match queue.take(worker, if worker == ThreadRole::Caller { 1 } else { 0 }) {
                         Some(stage) => break stage,
                         None => queue.wait(worker),
                     }
@@ -239,11 +239,11 @@ fn one_thread_at_a_time_has_all_while_the_others_are_paused() {
                 queue.pause();
                 assert_eq!(computing.load(Ordering::SeqCst), 0);
                 queue.end_pause();
-                queue.put_back(stage, Outcome::Ended);
+                queue.put_back(stage, StageOutcome::Ended);
             }
         };
-        let helper = thread::spawn(work(Worker::Helper));
-        work(Worker::Caller)();
+        let helper = thread::spawn(work(ThreadRole::Helper));
+        work(ThreadRole::Caller)();
         helper.join().unwrap();
     });
 }

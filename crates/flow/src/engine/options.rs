@@ -74,8 +74,8 @@ pub struct RunOptions<'a> {
     /// whose results depend on the cuts, as sums do ([`Contract::Reducible`](crate::Contract)), run in tasks, so that
     /// results have the same bits for any number.
     pub workers: usize,
-    /// `workers` is the most: one if the plan is short, or has a [`Control`]; and Python functions are called in the
-    /// caller's thread unless they say otherwise.
+    /// `workers` is the most: one if the plan is short, may end early, calls Python, has a [`Control`], or reads what is
+    /// made or received while it runs.
     pub auto_workers: bool,
     /// Approximate bytes of samples that a task reads, without its overlap; less where memory is short and cuts do
     /// not change results.

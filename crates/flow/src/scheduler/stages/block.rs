@@ -19,10 +19,10 @@ use super::link_writer::{EVENT_BYTES, event_bytes};
 use crate::{Break, Clock, Item, OpError, PortionOverlap, RangeOrigin, Source, SourceEvent};
 
 /// A part of a stream.
-pub(super) struct Block {
+pub(super) struct StreamBlock {
     /// Results that begin here are the block's.
     pub(super) range: Range<i64>,
-    /// The contiguous range that it begins inside of; None if it begins with one.
+    /// The contiguous range that it begins inside of, or right behind; None if it begins with one.
     pub(super) origin: Option<RangeOrigin>,
     /// Items, those around it included, and where contiguous ranges begin.
     events: Vec<SourceEvent>,
@@ -30,7 +30,7 @@ pub(super) struct Block {
 
 /// What comes next in the order in which one thread computes.
 pub(super) enum Cut {
-    Block(Block),
+    Block(StreamBlock),
     /// It has no results, and passes: `Idle`, `Rewind`, `End`.
     Pass(SourceEvent),
     /// Not yet.
@@ -195,7 +195,7 @@ impl BlockCutter {
     }
 
     /// The next block. `completes`: nothing follows that belongs to the last contiguous range.
-    fn block(&mut self, completes: bool) -> Option<Block> {
+    fn block(&mut self, completes: bool) -> Option<StreamBlock> {
         let start = self.start?;
         let last_start = self
             .retained
@@ -219,7 +219,7 @@ impl BlockCutter {
             Retained::Item(item) => clipped(item, from),
             Retained::RangeStart(..) => Some(one.to_event()),
         });
-        let block = Block {
+        let block = StreamBlock {
             range: start..end,
             origin: self.origin,
             events: events.collect(),
@@ -279,7 +279,7 @@ pub(super) struct BlockSource {
 }
 
 impl BlockSource {
-    pub(super) fn new(block: &mut Block, clock: Option<Arc<dyn Clock>>) -> Self {
+    pub(super) fn new(block: &mut StreamBlock, clock: Option<Arc<dyn Clock>>) -> Self {
         Self {
             events: std::mem::take(&mut block.events).into_iter(),
             clock,
@@ -330,7 +330,7 @@ mod tests {
     }
 
     /// Indices of the samples of a block, in its range and around it.
-    fn indices(block: &Block) -> Vec<i64> {
+    fn indices(block: &StreamBlock) -> Vec<i64> {
         let items = block.events.iter().filter_map(|event| match event {
             SourceEvent::Item(Item::Samples(samples)) => Some(samples.range()),
             _ => None,
@@ -392,10 +392,15 @@ mod tests {
                         prop_assert!(has.contains(&index), "{index} of {:?} in {has:?}", block.range);
                     }
                 }
-                prop_assert_eq!(
-                    block.origin.is_some(),
-                    !matches!(block.events.first(), Some(SourceEvent::RangeStart { .. }))
-                );
+                // What continues from the block before, or what a break at its start follows.
+                let before_it = ranges.iter().rfind(|range| range.start < block.range.start);
+                let before_it = before_it.map(|range| RangeOrigin::at(range.start));
+                match block.events.first() {
+                    Some(SourceEvent::RangeStart { .. }) => {
+                        prop_assert!(block.origin.is_none() || block.origin == before_it)
+                    }
+                    _ => prop_assert_eq!(block.origin, before_it),
+                }
             }
             let all: Vec<i64> = ranges.iter().cloned().flatten().collect();
             prop_assert_eq!(own, all);

@@ -44,11 +44,12 @@
 //! | where to cut (pure) | `stage_plan` |
 //! | a graph for each stage | `stage_graph` |
 //! | what joins stages | `link`, `link_writer`, `link_reader` |
-//! | replicas: blocks (pure), order | `block`, `replicated` |
+//! | replicas: blocks (pure), what reads them, order | `block`, `block_subgraph`, `replicated` |
 //! | which stage is executed next, who waits | `stage_queue` |
 //! | threads | `pool`, `run`, `thread_use` |
 
 mod block;
+mod block_subgraph;
 mod link;
 mod link_reader;
 mod link_writer;

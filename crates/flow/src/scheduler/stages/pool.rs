@@ -12,7 +12,7 @@ use isochrony_runtime::{Interrupt, Progress, Watch};
 use super::link_writer::{StageFailure, StageLink, lock};
 use super::replicated::{ReplicatedStage, StageReplica};
 use super::stage_graph::StageGraph;
-use super::stage_queue::{Notice, Outcome, StageQueue, StageSet, Worker};
+use super::stage_queue::{Notice, StageOutcome, StageQueue, StageSet, ThreadRole};
 use crate::engine::budget::{ExecutionMemory, MemoryReclaimer};
 use crate::engine::time_axis::ErrorRank;
 use crate::engine::{Burst, PlanExecutor, RunOptions, is_operator_error, panic_error};
@@ -30,14 +30,14 @@ pub(super) struct Stage {
 
 /// What executes a stage.
 pub(super) enum StageWork {
-    Whole(Box<StageState>),
+    Whole(Box<WholeStage>),
     /// One of several that compute blocks of it.
     Replica(Box<StageReplica>),
     /// Nothing.
     Unused,
 }
 
-pub(super) struct StageState {
+pub(super) struct WholeStage {
     pub(super) number: usize,
     pub(super) graph: StageGraph,
     pub(super) executor: PlanExecutor,
@@ -87,7 +87,7 @@ impl StagePool {
         let mut watch = self.watch.as_ref().map(Watch::start);
         let last = self.stages.len() - 1;
         while !self.queue.is_stopped() {
-            match self.queue.take(Worker::Caller, 0) {
+            match self.queue.take(ThreadRole::Caller, 0) {
                 Some(stage) => self.execute(stage, 0),
                 None => {
                     if let Some(watch) = watch.as_mut().filter(|watch| watch.is_due())
@@ -99,7 +99,7 @@ impl StagePool {
                         // It ends the execution.
                         self.queue.notify(last, Notice::Input);
                     }
-                    self.queue.wait(Worker::Caller);
+                    self.queue.wait(ThreadRole::Caller);
                 }
             }
             after_burst();
@@ -111,9 +111,9 @@ impl StagePool {
         self.queue.add_helper();
         let ends = StopOnPanic(self);
         while !self.queue.is_stopped() {
-            match self.queue.take(Worker::Helper, 0) {
+            match self.queue.take(ThreadRole::Helper, 0) {
                 Some(stage) => self.execute(stage, 0),
-                None => self.queue.wait(Worker::Helper),
+                None => self.queue.wait(ThreadRole::Helper),
             }
         }
         drop(ends);
@@ -157,17 +157,17 @@ impl StagePool {
                 }
                 outcome
             }
-            StageWork::Unused => Outcome::Ended,
+            StageWork::Unused => StageOutcome::Ended,
         };
-        if outcome == Outcome::Ended && number + 1 == self.stages.len() {
+        if outcome == StageOutcome::Ended && number + 1 == self.stages.len() {
             self.stop();
         }
         self.queue.put_back(number, outcome);
     }
 
-    fn burst(&self, stage: &mut StageState) -> Outcome {
+    fn burst(&self, stage: &mut WholeStage) -> StageOutcome {
         if !stage.has_room() {
-            return Outcome::Full;
+            return StageOutcome::Full;
         }
         let options = RunOptions {
             progress: Some(&stage.delivered),
@@ -179,12 +179,12 @@ impl StagePool {
         let ran = ran.unwrap_or_else(|panic| Err(stage.panic_error(&*panic)));
         stage.send_all();
         match ran {
-            Ok(Burst::Ran) if stage.has_room() => Outcome::Ran,
-            Ok(Burst::Ran) => Outcome::Full,
-            Ok(Burst::Idle) => Outcome::Idle,
+            Ok(Burst::Ran) if stage.has_room() => StageOutcome::Ran,
+            Ok(Burst::Ran) => StageOutcome::Full,
+            Ok(Burst::Idle) => StageOutcome::Idle,
             Ok(Burst::Ended) => {
                 stage.end_all(None);
-                Outcome::Ended
+                StageOutcome::Ended
             }
             Err(error) => {
                 match error {
@@ -193,7 +193,7 @@ impl StagePool {
                     _ => stage.end_all(Some(stage_failure(&self.plan, stage.number, &error))),
                 }
                 stage.error = Some(error);
-                Outcome::Ended
+                StageOutcome::Ended
             }
         }
     }
@@ -213,7 +213,7 @@ impl StagePool {
                 self.execute(next, excluded);
             } else if self.queue.is_stopped() {
                 break;
-            } else if worker == Worker::Caller
+            } else if worker == ThreadRole::Caller
                 && self.watch.as_ref().is_some_and(|watch| !watch.poll())
             {
                 self.interrupt.request();
@@ -222,10 +222,10 @@ impl StagePool {
         self.queue.resume(number);
     }
 
-    fn this_worker(&self) -> Worker {
+    fn this_worker(&self) -> ThreadRole {
         match std::thread::current().id() == self.caller {
-            true => Worker::Caller,
-            false => Worker::Helper,
+            true => ThreadRole::Caller,
+            false => ThreadRole::Helper,
         }
     }
 }
@@ -241,7 +241,7 @@ impl Drop for StopOnPanic<'_> {
     }
 }
 
-impl StageState {
+impl WholeStage {
     fn has_room(&self) -> bool {
         let mut writers = self.graph.writers.iter();
         writers.all(|writer| !lock(writer).link.link.is_full())

@@ -22,35 +22,28 @@ use std::time::Duration;
 
 use isochrony_runtime::Progress;
 
-use super::block::{Block, BlockCutter, BlockSource, Cut};
+use super::block::{BlockCutter, BlockSource, Cut, StreamBlock};
+use super::block_subgraph::{only_input, subgraph};
 use super::link::Received;
 use super::link_writer::{StageFailure, StageLink, lock};
 use super::pool::stage_failure;
 use super::stage_graph::StageGraph;
-use super::stage_queue::{Notice, Outcome, StageQueue};
+use super::stage_queue::{Notice, StageOutcome, StageQueue};
 use crate::engine::report::OperatorReport;
 use crate::engine::{RunOptions, panic_error};
-use crate::plan::Op;
 use crate::plan::graph::{Edge, Graph};
 use crate::scheduler::boundary::RangeAnnouncer;
 use crate::scheduler::parallel_subgraph::ParallelSubgraph;
 use crate::scheduler::partition::TaskInput;
 use crate::scheduler::replica::Replica;
-use crate::scheduler::scan_groups::subgraph_plans;
-use crate::scheduler::scan_input::{PortionReader, ScanInput};
+use crate::scheduler::scan_input::PortionReader;
 use crate::scheduler::task_output::{ExitOutput, ExitState, Task};
-use crate::scheduler::task_size::TaskSize;
-use crate::{
-    Clock, OpError, OpErrorKind, PortType, Portion, PortionOverlap, RangePortion, Recording,
-    RunError, SharedRecording, Snapshot, Source, SourceEvent,
-};
+use crate::{Clock, RangePortion, RunError, SourceEvent};
 
 /// Blocks in flight or buffered for each replica.
 const BLOCKS_PER_REPLICA: usize = 3;
 /// A block has at least so many times the samples around it, if enough have arrived.
 const MIN_OVERLAP_MULTIPLE: u64 = 4;
-/// Largest overlap that is recomputed for each block.
-const MAX_OVERLAP_BYTES: u64 = 4 << 20;
 
 /// What all replicas of a stage share.
 pub(super) struct ReplicatedStage {
@@ -72,7 +65,7 @@ pub(super) struct ReplicatedStage {
     order: Mutex<BlockOrder>,
 }
 
-enum Slot {
+enum BlockSlot {
     InFlight,
     Done(BlockResult),
 }
@@ -93,7 +86,7 @@ struct BlockOrder {
     input_ended: bool,
     /// Number of the oldest block in `slots`.
     first: u64,
-    slots: VecDeque<Slot>,
+    slots: VecDeque<BlockSlot>,
     /// Of each exit.
     ranges: Vec<RangeAnnouncer>,
     /// What the earlier stage had read when the last batch was sent.
@@ -218,7 +211,7 @@ impl ReplicatedStage {
     pub(super) fn bytes(&self) -> u64 {
         let order = self.lock();
         let slots = order.slots.iter().map(|slot| match slot {
-            Slot::Done(BlockResult::Results { exits, .. }) => {
+            BlockSlot::Done(BlockResult::Results { exits, .. }) => {
                 exits.iter().map(ExitOutput::bytes).sum()
             }
             _ => 0,
@@ -262,23 +255,25 @@ impl ReplicatedStage {
     }
 
     /// The next block and its number; what passes before it takes its place among the blocks.
-    fn next_block(&self, order: &mut BlockOrder) -> Option<(u64, Block)> {
+    fn next_block(&self, order: &mut BlockOrder) -> Option<(u64, StreamBlock)> {
         loop {
             while order.cutter.has_room() && self.receive(order) {}
             let number = order.first + order.slots.len() as u64;
             match order.cutter.cut() {
                 Cut::Block(block) => {
-                    order.slots.push_back(Slot::InFlight);
+                    order.slots.push_back(BlockSlot::InFlight);
                     return Some((number, block));
                 }
-                Cut::Pass(event) => order.slots.push_back(Slot::Done(BlockResult::Pass(event))),
+                Cut::Pass(event) => order
+                    .slots
+                    .push_back(BlockSlot::Done(BlockResult::Pass(event))),
                 // The next block is larger than others.
                 Cut::Nothing if self.receive(order) => {}
                 Cut::Nothing => {
                     if std::mem::take(&mut order.input_ended) {
                         let failure = self.input.failure();
                         let ended = BlockResult::InputEnded(failure);
-                        order.slots.push_back(Slot::Done(ended));
+                        order.slots.push_back(BlockSlot::Done(ended));
                     }
                     return None;
                 }
@@ -291,8 +286,8 @@ impl ReplicatedStage {
         let mut sent = false;
         while !order.ended
             && self.has_room()
-            && let Some(Slot::Done(_)) = order.slots.front()
-            && let Some(Slot::Done(result)) = order.slots.pop_front()
+            && let Some(BlockSlot::Done(_)) = order.slots.front()
+            && let Some(BlockSlot::Done(result)) = order.slots.pop_front()
         {
             (order.first, sent) = (order.first + 1, true);
             self.send(order, result);
@@ -410,16 +405,16 @@ impl StageReplica {
     }
 
     /// Computes a block, if there is one. True if the execution was interrupted.
-    pub(super) fn burst(&mut self) -> (Outcome, bool) {
+    pub(super) fn burst(&mut self) -> (StageOutcome, bool) {
         let shared = Arc::clone(&self.shared);
         let mut order = shared.lock();
         if order.ended {
-            return (Outcome::Ended, false);
+            return (StageOutcome::Ended, false);
         }
         // What did not fit before.
         shared.send_complete(&mut order);
         if order.ended {
-            return (Outcome::Ended, false);
+            return (StageOutcome::Ended, false);
         }
         let window = BLOCKS_PER_REPLICA * shared.entries.len();
         let is_retired = self.number >= shared.replicas.load(Ordering::Relaxed);
@@ -432,16 +427,23 @@ impl StageReplica {
             for entry in others {
                 shared.queue.notify(entry, Notice::Input);
             }
-            return (Outcome::Full, false);
+            return (StageOutcome::Full, false);
         }
         if !shared.has_room() || order.slots.len() >= window {
-            return (Outcome::Full, false);
+            return (StageOutcome::Full, false);
         }
         let next = shared.next_block(&mut order);
         shared.send_complete(&mut order);
         let Some((number, block)) = next else {
             let ended = order.ended;
-            return (if ended { Outcome::Ended } else { Outcome::Idle }, false);
+            return (
+                if ended {
+                    StageOutcome::Ended
+                } else {
+                    StageOutcome::Idle
+                },
+                false,
+            );
         };
         let delivered = order.delivered;
         // There may be a block for another replica.
@@ -452,12 +454,12 @@ impl StageReplica {
         }
         let (exits, error) = self.compute(number, block);
         if matches!(error, Some(RunError::Interrupted { .. })) {
-            return (Outcome::Ended, true);
+            return (StageOutcome::Ended, true);
         }
         let mut order = shared.lock();
         let at = number.checked_sub(order.first).map(|at| at as usize);
         if let Some(slot) = at.and_then(|at| order.slots.get_mut(at)) {
-            *slot = Slot::Done(BlockResult::Results {
+            *slot = BlockSlot::Done(BlockResult::Results {
                 exits,
                 delivered,
                 error,
@@ -465,13 +467,17 @@ impl StageReplica {
         }
         shared.send_complete(&mut order);
         let outcome = match order.ended {
-            true => Outcome::Ended,
-            false => Outcome::Ran,
+            true => StageOutcome::Ended,
+            false => StageOutcome::Ran,
         };
         (outcome, false)
     }
 
-    fn compute(&mut self, number: u64, mut block: Block) -> (Vec<ExitOutput>, Option<RunError>) {
+    fn compute(
+        &mut self,
+        number: u64,
+        mut block: StreamBlock,
+    ) -> (Vec<ExitOutput>, Option<RunError>) {
         let Self {
             shared, replica, ..
         } = self;
@@ -524,118 +530,5 @@ impl ReplicatedStage {
             (*operator, *node) = self.graph.graph.plan_node(*node);
         }
         error
-    }
-}
-
-/// The link by which all input comes, if it has one edge.
-fn only_input(stage: usize, links: &[Arc<StageLink>]) -> Option<&Arc<StageLink>> {
-    let mut entering = links.iter().filter(|link| link.to == stage);
-    let only = entering.next().filter(|link| link.edges.len() == 1)?;
-    entering.next().is_none().then_some(only)
-}
-
-/// The operators of a stage as a subgraph that reads blocks; None if they do not allow it.
-fn subgraph(
-    graph: &StageGraph,
-    input: &StageLink,
-    options: &RunOptions<'_>,
-) -> Result<Option<ParallelSubgraph>, RunError> {
-    let mut own = graph.graph.clone();
-    let Some(Op::Scan { recording, .. }) = own.nodes.first_mut().map(|node| &mut node.op) else {
-        return Ok(None);
-    };
-    *recording = SharedRecording::new(BlockRecording {
-        edge: recording.clone(),
-        samples: input.expected(0),
-    });
-    let options = RunOptions {
-        workers: 2,
-        tolerance: 0.0,
-        ..*options
-    };
-    let Some(plan) = subgraph_plans(&own, &options).into_iter().next() else {
-        return Ok(None);
-    };
-    let is_in_blocks = |node: usize| plan.nodes.iter().any(|one| one.node == node);
-    let mut of_plan = graph.plan_node.iter().enumerate();
-    let all = of_plan.all(|(node, of_plan)| of_plan.is_none() || is_in_blocks(node));
-    let overlap = match own.nodes[0].properties.outputs[0] {
-        PortType::Samples { dtype, .. } => {
-            plan.overlap.samples().saturating_mul(dtype.size() as u64)
-        }
-        // Windows around a block would be windows, not samples.
-        PortType::Frames { .. } if plan.overlap == PortionOverlap::default() => 0,
-        _ => return Ok(None),
-    };
-    let fits = overlap <= MAX_OVERLAP_BYTES.min(options.memory / 64);
-    let reduces = plan.exits.iter().any(|exit| exit.reduces);
-    if !all || !fits || reduces || plan.exposes_cuts(&own) {
-        return Ok(None);
-    }
-    let input = ScanInput::new(&own, 0, plan.overlap, false)?;
-    Ok(input.map(|input| ParallelSubgraph {
-        operators: plan
-            .nodes
-            .iter()
-            .map(|one| own.nodes[one.node].clone())
-            .collect(),
-        size: TaskSize {
-            samples: 0,
-            bytes: 0,
-        },
-        inputs: vec![input],
-        exit_states: plan.exits.iter().map(|_| ExitState::default()).collect(),
-        by_block: false,
-        plan,
-    }))
-}
-
-/// An edge whose items arrive in blocks.
-struct BlockRecording {
-    edge: SharedRecording,
-    /// In all, if known.
-    samples: Option<u64>,
-}
-
-impl Recording for BlockRecording {
-    fn port(&self) -> PortType {
-        self.edge.0.port()
-    }
-
-    fn open(&self, range: Option<Range<i64>>, segment: u64) -> Result<Box<dyn Source>, OpError> {
-        self.edge.0.open(range, segment)
-    }
-
-    fn clock(&self) -> Option<Arc<dyn Clock>> {
-        self.edge.clock()
-    }
-
-    fn registers_clock(&self) -> bool {
-        false
-    }
-
-    fn is_splittable(&self) -> bool {
-        true
-    }
-
-    fn snapshot(&self, _: Option<Range<i64>>) -> Result<Option<Arc<dyn Snapshot>>, OpError> {
-        Ok(Some(Arc::new(ArrivingBlocks(self.samples))))
-    }
-}
-
-/// Which blocks there are is not known before they arrive.
-struct ArrivingBlocks(Option<u64>);
-
-impl Snapshot for ArrivingBlocks {
-    fn portion_after(&self, _: Option<&Portion>, _: u64, _: u64) -> Option<Portion> {
-        None
-    }
-
-    fn open(&self, _: &Portion, _: PortionOverlap, _: u64) -> Result<Box<dyn Source>, OpError> {
-        Err(OpErrorKind::Interrupted.into())
-    }
-
-    fn total(&self) -> u64 {
-        self.0.unwrap_or(0)
     }
 }

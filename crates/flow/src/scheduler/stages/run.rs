@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use isochrony_runtime::{Interrupt, Progress, StageTime, Watch};
 
-use super::pool::{PoolRef, Stage, StagePool, StageState, StageWaker, StageWork, ancestors};
+use super::pool::{PoolRef, Stage, StagePool, StageWaker, StageWork, WholeStage, ancestors};
 use super::replicated::{StageReplica, StageToReplicate};
 use super::stage_graph::{StageGraph, links};
 use super::stage_plan::StagePlan;
@@ -186,7 +186,7 @@ fn pool(
             stage: entries.start,
         };
         executor.set_waker(&Arc::new(waker).into());
-        all.push(StageWork::Whole(Box::new(StageState {
+        all.push(StageWork::Whole(Box::new(WholeStage {
             number,
             graph,
             executor,

@@ -29,7 +29,7 @@ use super::sync::{AtomicBool, AtomicU8, AtomicU64, Condvar, Mutex, MutexGuard, P
 /// A set of at most 64 stages.
 pub(crate) type StageSet = u64;
 
-/// What a stage waits for.
+/// What a stage is told of, and waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Notice {
     /// Something to work on.
@@ -54,7 +54,7 @@ impl Notice {
 
 /// What a burst of a stage left.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Outcome {
+pub(crate) enum StageOutcome {
     /// It can go on.
     Ran,
     /// It has no input.
@@ -74,13 +74,13 @@ enum Phase {
     Ended,
 }
 
-struct StageState {
+struct QueuedStage {
     phase: Phase,
     since: Instant,
     time: StageTime,
 }
 
-impl StageState {
+impl QueuedStage {
     fn enter(&mut self, phase: Phase, now: Instant) {
         let spent = match self.phase {
             Phase::Ready => &mut self.time.core,
@@ -95,7 +95,7 @@ impl StageState {
 }
 
 struct State {
-    stages: Vec<StageState>,
+    stages: Vec<QueuedStage>,
     /// Threads that compute.
     active: usize,
     /// One thread computes, and nobody else may.
@@ -112,7 +112,7 @@ struct State {
 
 /// Who asks for a stage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Worker {
+pub(crate) enum ThreadRole {
     Caller,
     /// Another thread; see [`StageQueue::add_helper`].
     Helper,
@@ -144,7 +144,7 @@ impl StageQueue {
         poll_interval: Duration,
     ) -> Self {
         let now = Instant::now();
-        let stage = |_| StageState {
+        let stage = |_| QueuedStage {
             phase: Phase::Ready,
             since: now,
             time: StageTime::default(),
@@ -175,10 +175,10 @@ impl StageQueue {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn takeable(&self, worker: Worker, excluded: StageSet) -> StageSet {
+    fn takeable(&self, worker: ThreadRole, excluded: StageSet) -> StageSet {
         let others = match worker {
-            Worker::Caller => 0,
-            Worker::Helper => self.callers,
+            ThreadRole::Caller => 0,
+            ThreadRole::Helper => self.callers,
         };
         self.ready.load(Ordering::SeqCst) & !excluded & !others
     }
@@ -192,8 +192,8 @@ impl StageQueue {
     fn wake_for(&self, state: &mut State, stage: usize) {
         let is_callers = self.callers & 1 << stage != 0;
         let workers = match is_callers {
-            true => &[Worker::Caller][..],
-            false => &[Worker::Helper, Worker::Caller],
+            true => &[ThreadRole::Caller][..],
+            false => &[ThreadRole::Helper, ThreadRole::Caller],
         };
         let mut workers = workers.iter().map(|&worker| worker as usize);
         if let Some(at) = workers.find(|&at| state.sleeping[at] > state.woken[at]) {
@@ -236,7 +236,7 @@ impl StageQueue {
     }
 
     /// A stage to execute: of those nearest to the end of the plan. To be put back.
-    pub(crate) fn take(&self, worker: Worker, excluded: StageSet) -> Option<usize> {
+    pub(crate) fn take(&self, worker: ThreadRole, excluded: StageSet) -> Option<usize> {
         let mut state = self.lock();
         if state.paused || self.is_stopped() {
             return None;
@@ -270,15 +270,15 @@ impl StageQueue {
     }
 
     /// After a burst, or if it cannot be executed.
-    pub(crate) fn put_back(&self, stage: usize, outcome: Outcome) {
+    pub(crate) fn put_back(&self, stage: usize, outcome: StageOutcome) {
         let mut state = self.lock();
         let now = Instant::now();
         self.leave(&mut state);
         let wait = match outcome {
-            Outcome::Ran => None,
-            Outcome::Ended => return state.stages[stage].enter(Phase::Ended, now),
-            Outcome::Idle => Some(Notice::Input),
-            Outcome::Full => Some(Notice::Room),
+            StageOutcome::Ran => None,
+            StageOutcome::Ended => return state.stages[stage].enter(Phase::Ended, now),
+            StageOutcome::Idle => Some(Notice::Input),
+            StageOutcome::Full => Some(Notice::Room),
         };
         if let Some(wait) = wait {
             // A notice since the burst looked is not lost.
@@ -312,7 +312,7 @@ impl StageQueue {
     }
 
     /// Until there may be a stage to take, or nothing more, or it is time to poll.
-    pub(crate) fn wait(&self, worker: Worker) {
+    pub(crate) fn wait(&self, worker: ThreadRole) {
         let has_work = || self.takeable(worker, 0) != 0 || self.is_stopped();
         let begun = Instant::now();
         while !has_work() && begun.elapsed() < self.spin {
@@ -323,7 +323,7 @@ impl StageQueue {
         let mut state = self.lock();
         while (!has_work() || state.paused) && !self.is_stopped() {
             // The caller's thread may be in the code of a user for long: one helper polls, too.
-            let polls = worker == Worker::Caller || state.sleeping[worker as usize] == 0;
+            let polls = worker == ThreadRole::Caller || state.sleeping[worker as usize] == 0;
             state.sleeping[worker as usize] += 1;
             let idle = &self.idle[worker as usize];
             state = match polls {
@@ -355,7 +355,7 @@ impl StageQueue {
     /// to poll. False if nobody computes or can, so that the burst must go on although there is no room.
     pub(crate) fn wait_suspended(
         &self,
-        worker: Worker,
+        worker: ThreadRole,
         excluded: StageSet,
         has_room: impl Fn() -> bool,
     ) -> bool {

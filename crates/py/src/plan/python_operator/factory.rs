@@ -180,9 +180,6 @@ impl OperatorFactory for PythonOperator {
             ),
             (_, _, true) => caller("remembers what came before, and is notified of breaks"),
             (FunctionRole::MapRows(_), ..) => caller("is called with rows, in order"),
-            (_, OnWorkers::Auto, _) if run.auto_workers => {
-                caller("is called in order, unless workers= or on_workers= says otherwise")
-            }
             (_, OnWorkers::Threads, _) => {
                 Parallelism::Workers("in the workers' threads: on_workers=\"threads\"".into())
             }

@@ -1,0 +1,134 @@
+//! The operators of a stage as a subgraph that reads blocks, if they give the same bits wherever their input is cut.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use super::link_writer::StageLink;
+use super::stage_graph::StageGraph;
+use crate::engine::RunOptions;
+use crate::plan::Op;
+use crate::scheduler::parallel_subgraph::ParallelSubgraph;
+use crate::scheduler::scan_groups::subgraph_plans;
+use crate::scheduler::scan_input::ScanInput;
+use crate::scheduler::task_output::ExitState;
+use crate::scheduler::task_size::TaskSize;
+use crate::{
+    Clock, OpError, OpErrorKind, PortType, Portion, PortionOverlap, Recording, RunError,
+    SharedRecording, Snapshot, Source,
+};
+
+/// Largest overlap that is recomputed for each block.
+const MAX_OVERLAP_BYTES: u64 = 4 << 20;
+
+/// The link by which all input comes, if it has one edge.
+pub(super) fn only_input(stage: usize, links: &[Arc<StageLink>]) -> Option<&Arc<StageLink>> {
+    let mut entering = links.iter().filter(|link| link.to == stage);
+    let only = entering.next().filter(|link| link.edges.len() == 1)?;
+    entering.next().is_none().then_some(only)
+}
+
+/// The operators of a stage as a subgraph that reads blocks; None if they do not allow it.
+pub(super) fn subgraph(
+    graph: &StageGraph,
+    input: &StageLink,
+    options: &RunOptions<'_>,
+) -> Result<Option<ParallelSubgraph>, RunError> {
+    let mut own = graph.graph.clone();
+    let Some(Op::Scan { recording, .. }) = own.nodes.first_mut().map(|node| &mut node.op) else {
+        return Ok(None);
+    };
+    *recording = SharedRecording::new(BlockRecording {
+        edge: recording.clone(),
+        samples: input.expected(0),
+    });
+    let options = RunOptions {
+        workers: 2,
+        tolerance: 0.0,
+        ..*options
+    };
+    let Some(plan) = subgraph_plans(&own, &options).into_iter().next() else {
+        return Ok(None);
+    };
+    let is_in_blocks = |node: usize| plan.nodes.iter().any(|one| one.node == node);
+    let mut of_plan = graph.plan_node.iter().enumerate();
+    let all = of_plan.all(|(node, of_plan)| of_plan.is_none() || is_in_blocks(node));
+    let overlap = match own.nodes[0].properties.outputs[0] {
+        PortType::Samples { dtype, .. } => {
+            plan.overlap.samples().saturating_mul(dtype.size() as u64)
+        }
+        // Windows around a block would be windows, not samples.
+        PortType::Frames { .. } if plan.overlap == PortionOverlap::default() => 0,
+        _ => return Ok(None),
+    };
+    let fits = overlap <= MAX_OVERLAP_BYTES.min(options.memory / 64);
+    let reduces = plan.exits.iter().any(|exit| exit.reduces);
+    if !all || !fits || reduces || plan.exposes_cuts(&own) {
+        return Ok(None);
+    }
+    let input = ScanInput::new(&own, 0, plan.overlap, false)?;
+    Ok(input.map(|input| ParallelSubgraph {
+        operators: plan
+            .nodes
+            .iter()
+            .map(|one| own.nodes[one.node].clone())
+            .collect(),
+        size: TaskSize {
+            samples: 0,
+            bytes: 0,
+        },
+        inputs: vec![input],
+        exit_states: plan.exits.iter().map(|_| ExitState::default()).collect(),
+        by_block: false,
+        plan,
+    }))
+}
+
+/// An edge whose items arrive in blocks.
+struct BlockRecording {
+    edge: SharedRecording,
+    /// In all, if known.
+    samples: Option<u64>,
+}
+
+impl Recording for BlockRecording {
+    fn port(&self) -> PortType {
+        self.edge.0.port()
+    }
+
+    fn open(&self, range: Option<Range<i64>>, segment: u64) -> Result<Box<dyn Source>, OpError> {
+        self.edge.0.open(range, segment)
+    }
+
+    fn clock(&self) -> Option<Arc<dyn Clock>> {
+        self.edge.clock()
+    }
+
+    fn registers_clock(&self) -> bool {
+        false
+    }
+
+    fn is_splittable(&self) -> bool {
+        true
+    }
+
+    fn snapshot(&self, _: Option<Range<i64>>) -> Result<Option<Arc<dyn Snapshot>>, OpError> {
+        Ok(Some(Arc::new(ArrivingBlocks(self.samples))))
+    }
+}
+
+/// Which blocks there are is not known before they arrive.
+struct ArrivingBlocks(Option<u64>);
+
+impl Snapshot for ArrivingBlocks {
+    fn portion_after(&self, _: Option<&Portion>, _: u64, _: u64) -> Option<Portion> {
+        None
+    }
+
+    fn open(&self, _: &Portion, _: PortionOverlap, _: u64) -> Result<Box<dyn Source>, OpError> {
+        Err(OpErrorKind::Interrupted.into())
+    }
+
+    fn total(&self) -> u64 {
+        self.0.unwrap_or(0)
+    }
+}
