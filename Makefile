@@ -125,7 +125,10 @@ test-python: build-test build-example
 
 lint: lint-rust lint-python
 
+# `bench` and `fuzz` are packages with lock files of their own, which a new dependency of a crate makes stale.
 lint-rust:
+	cargo metadata --locked --format-version 1 --manifest-path bench/Cargo.toml >/dev/null
+	cargo metadata --locked --format-version 1 --manifest-path fuzz/Cargo.toml >/dev/null
 	cargo fmt --all --check
 	cargo clippy --locked --workspace --all-targets --profile $(TEST_PROFILE) -- -D warnings
 
