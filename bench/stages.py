@@ -26,6 +26,8 @@ RATE = 1000
 WINDOW = 4096
 #: Part of B that must be reached, and of one worker's speed that must be kept where nothing can be gained.
 GOAL, KEPT = 0.9, 0.97
+#: Part of the throughput that must be left where times are measured, and the width of the interval that shows it.
+MEASURED, NARROW = 0.99, 0.005
 #: Operators that work in order whatever the number of workers; `ca_cfar` since its sums run through all samples.
 IN_ORDER = ("scan", "iir", "stalta", "ca_cfar")
 #: Of a live feed: samples a second, of a segment, and seconds within which 99 of 100 windows must be through.
@@ -89,6 +91,50 @@ def measure(name: str, plans: list[iso.Plan], samples: int, goal: float, rounds:
         rounds=rounds,
         size=4,
         goals={other: round(goal, 2)},
+    )
+
+
+def measure_measuring(x: np.ndarray[Any, Any], pairs: int) -> None:
+    """Throughput with clocks in it against that without, with both cores busy: by turns, until the 95 % interval of the
+    median is `NARROW` wide, at most `pairs` times.
+    """
+    plan = plans(x)["three filters in a row"]
+
+    def spent(measured: bool) -> float:
+        start = time.perf_counter()
+        iso.collect(plan, workers=2, measure=measured)
+        return time.perf_counter() - start
+
+    times: list[tuple[float, float]] = []
+    interval = (0.0, 1.0)
+    random = np.random.default_rng(0)
+    while len(times) < pairs and (len(times) < 20 or interval[1] - interval[0] > NARROW):
+        if len(times) % 2:
+            with_clocks, without = spent(True), spent(False)
+        else:
+            without, with_clocks = spent(False), spent(True)
+        times.append((with_clocks, without))
+        if len(times) % 20 == 0:
+            ratios = np.array([without / with_clocks for with_clocks, without in times])
+            medians = np.median(random.choice(ratios, (2000, len(ratios))), axis=1)
+            interval = (float(np.quantile(medians, 0.025)), float(np.quantile(medians, 0.975)))
+    ratios = np.array([without / with_clocks for with_clocks, without in times])
+    ratio = float(np.median(ratios))
+    RESULTS.append(
+        {
+            "name": f"stages/measuring/2-workers, {len(times)} pairs, the 95 % interval",
+            "other": "measure=False",
+            "bytes": 4 * len(x),
+            "seconds": quartiles([one for one, _ in times]),
+            "other_seconds": quartiles([one for _, one in times]),
+            "ratio": (ratio, *interval),
+            "goal": f">= {MEASURED}",
+            "met": interval[0] >= MEASURED,
+        }
+    )
+    print(
+        f"measured at {ratio:.4f} ({interval[0]:.4f} to {interval[1]:.4f}) of the speed without, {len(times)} pairs",
+        flush=True,
     )
 
 
@@ -161,6 +207,7 @@ def main() -> None:
         measure(name, some, count * len(some), GOAL * most, rounds, f"; no more than {most:.2f} can be gained")
     for name, some in without_gain(x).items():
         measure(name, some, count, KEPT, rounds)
+    measure_measuring(x[: 1 << 21], 20 if arguments.quick else 1500)
     measure_latency(2 if arguments.quick else 10, 1 if arguments.quick else 5)
     if arguments.out:
         arguments.out.write_text(json.dumps(RESULTS, indent=1))

@@ -114,14 +114,14 @@ def test_a_function_with_too_few_arguments_is_told_as_many_names_as_there_are_pl
 
 
 @pytest.mark.parametrize("optimise", [True, False])
-def test_a_running_plan_takes_other_parameters_from_the_next_burst_on(optimise: bool) -> None:
+def test_a_running_plan_takes_other_parameters_from_the_next_window_on(optimise: bool) -> None:
     burst = 64 * 10
     x = (np.random.default_rng(1).normal(size=3 * burst) * 1000).astype("i2")
     control = iso.Control()
     plans = []
 
     def change(_values: np.ndarray, start: int) -> None:
-        if start == 0:
+        if start == burst:
             control.set(plans[0], predicate=lambda s: s.max() > 1200)
 
     loud = iso.scan(x, 10, rate=100).each(change).rewindow(5).filter(lambda s: s.max() > 2500)
@@ -143,6 +143,9 @@ def test_what_cannot_change_is_refused() -> None:
         control.set(loud, predicate=lambda s: s.max())
     with pytest.raises(iso.PlanError, match="an expression"):
         control.set(loud, predicate=3)
+    for at in (2.5, True, "3", 1 << 63):
+        with pytest.raises(iso.OptionError, match="at="):
+            control.set(loud, at=at, predicate=lambda s: s.max() > 3)  # type: ignore[arg-type]
     control.set(windows.map(lambda s: s * 2), expression=lambda s: s * 3)
     with pytest.raises(iso.PlanError, match="not part of the running plan"):
         loud.collect(control=control)

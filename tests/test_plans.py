@@ -275,8 +275,6 @@ def test_plans_print_compare_explain_and_report(store: iso.Store) -> None:
         for bad in (0, -1, 2.5, "all", True, 5000):
             with pytest.raises(iso.OptionError, match="workers"):
                 run(workers=bad)
-        with pytest.raises(iso.PlanError, match="control"):
-            run(workers=2, control=iso.Control())
 
 
 def test_plans_come_back_from_json(store: iso.Store) -> None:

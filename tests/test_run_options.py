@@ -25,6 +25,8 @@ GIVEN: dict[str, tuple[Any, Any]] = {
     "workers": (3, 3),
     "tolerance": (0.25, 0.25),
     "pin": (True, True),
+    "measure": (False, False),
+    "latency": (0.5, 0.5),
     "progress": (True, True),
     "memory": ("3MiB", 3 << 20),
     "optimise": (False, False),

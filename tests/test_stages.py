@@ -5,7 +5,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import isochrony as iso
+from isochrony.report import Measurement
 
 RATE = 1000
 X = np.random.default_rng(7).normal(0, 100, 400_000).astype("f4")
@@ -150,9 +151,7 @@ def test_a_plan_chooses_one_worker_where_more_would_not_help(tmp_path: Path) -> 
     assert "by default one worker: it reads only 400000 samples" in short.explain()
     assert "by default a worker for each core" in peaks(long).explain()
     assert "by default one worker: something may end early" in peaks(long).limit(3).explain()
-    # Parameters change, and functions are called, as with one worker.
-    control = iso.Control()
-    assert peaks(long).run(control=control).report.stages == ()
+    # Functions are called as with one worker.
     seen: set[int] = set()
 
     def noted(rows: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
@@ -182,3 +181,125 @@ def test_a_stream_that_operators_made_has_no_clock_in_stages_either(tmp_path: Pa
         assert one.columns == two.columns
         for name in one.columns:
             np.testing.assert_array_equal(np.asarray(one[name]), np.asarray(two[name]))
+
+
+# Indices, and the levels in effect from there on.
+CHANGES = ((10_025, 110), (200_000, 125))
+
+
+@pytest.mark.parametrize("workers", [1, 2, 3])
+def test_a_change_at_an_index_is_in_effect_from_there_on_with_any_number_of_workers(workers: int) -> None:
+    samples = np.resize(X, 300_000)
+    lowpass = iso.scan(samples, rate=RATE).lowpass(RATE / 8)
+    loud = lowpass.rewindow(100, hop=50).filter(lambda s: s.max() > 140)
+    control = iso.Control()
+    for at, level in CHANGES:
+        control.set(loud, at=at, predicate=lambda s, level=level: s.max() > level)
+    rows = loud.stats("max")
+    report = rows.run(workers=workers, control=control).report
+    assert [(one.operator, one.at) for one in report.changes] == [("filter", 10_025), ("filter", 200_000)]
+    for at, level in CHANGES:
+        control.set(loud, at=at, predicate=lambda s, level=level: s.max() > level)
+    got = rows.collect(workers=workers, control=control)
+    filtered = lowpass.collect(workers=1)
+    starts = np.arange(0, len(filtered) - 99, 50)
+    peak = np.lib.stride_tricks.sliding_window_view(filtered, 100)[starts].max(axis=1)
+    level = np.select([starts < 10_025, starts < 200_000], [140, 110], 125)
+    np.testing.assert_array_equal(got["start"], starts[peak > level])
+
+
+def test_a_control_measures_and_changes_stages_while_they_run() -> None:
+    control, done = iso.Control(), threading.Event()
+    seen: list[Measurement] = []
+    codes: set[str] = set()
+    with pytest.raises(iso.PlanError, match="nothing runs with this control") as error:
+        control.measurement()
+    assert error.value.code == "no_stages"
+
+    def adjust() -> None:
+        while not done.is_set():
+            try:
+                measured = control.measurement()
+                control.set_replicas(2, 1 + len(seen) % 2)
+                control.set_link_capacity(0, "64KiB")
+            except iso.PlanError as refused:
+                assert refused.code == "no_stages", refused
+                continue
+            seen.append(measured)
+            refused_calls: list[Callable[[], None]] = [
+                lambda: control.set_replicas(0, 2),
+                lambda: control.set_replicas(2, 3),
+                lambda: control.set_link_capacity(99, 1),
+            ]
+            for call in refused_calls:
+                with pytest.raises(iso.PlanError) as refusal:
+                    call()
+                codes.add(refusal.value.code)
+
+    plan = peaks(iso.scan(np.resize(X, 6_000_000), rate=RATE))
+    expected = plan.collect(workers=1)
+    thread = threading.Thread(target=adjust)
+    thread.start()
+    try:
+        for _ in range(3):
+            np.testing.assert_array_equal(plan.collect(workers=2, control=control), expected)
+    finally:
+        done.set()
+        thread.join()
+    assert len(seen) > 3
+    assert codes <= {"no_replicas", "no_link", "no_stages"} and {"no_replicas", "no_link"} <= codes
+    last = seen[-1]
+    assert any(stage.replica == 1 for stage in last.stages)
+    assert last.links[0].capacity == 64 << 10
+    busy = [stage.busy_s for stage in last.stages]
+    assert all(0 <= stage.cpu_s <= stage.busy_s for stage in last.stages)
+    assert 0 < sum(busy) <= 2 * last.elapsed_s + 0.05
+    report = plan.run(workers=2).report
+    first = report.stages[0]
+    assert (first.bytes, first.items > 0) == (6_000_000 * 4, True)
+    # A filter of float32 gives float32.
+    assert report.links[0].gain == pytest.approx(1, rel=0.01)
+
+
+def test_without_measuring_only_the_run_as_a_whole_is_timed() -> None:
+    plan = peaks(iso.scan(np.resize(X, 2_000_000), rate=RATE))
+    for workers in (1, 2):
+        timed, untimed = (plan.run(workers=workers, measure=measure).report for measure in (True, False))
+        assert sum(one.useful_s for one in timed.operators) > 0 < untimed.elapsed_s
+        assert {one.useful_s for one in untimed.operators} == {0.0}
+        assert {(one.busy_s, one.cpu_s, one.input_wait_s) for one in untimed.stages} <= {(0.0, 0.0, 0.0)}
+        assert [(one.name, one.samples) for one in timed.operators] == [
+            (one.name, one.samples) for one in untimed.operators
+        ]
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_latency_bounds_how_long_rows_are_held_back(workers: int) -> None:
+    made: list[float] = []
+
+    def pieces() -> Iterator[np.ndarray[Any, Any]]:
+        # Never without samples, so that nothing is passed on for want of them.
+        for piece in X[:250_000].reshape(250, 1000):
+            time.sleep(0.002)
+            made.append(time.monotonic())
+            yield piece
+
+    def lags(**options: Any) -> tuple[np.ndarray[Any, Any], list[float]]:
+        made.clear()
+        got: list[tuple[np.ndarray[Any, Any], float]] = []
+
+        def note(rows: Any, _: int) -> None:
+            got.append((np.asarray(rows["max"]), time.monotonic()))
+
+        plan = filtered(iso.generate(pieces, dtype="f4", rate=RATE)).rewindow(1000).stats("max").each(note)
+        plan.run(workers=workers, **options)
+        rows = np.concatenate([values for values, _ in got])
+        arrived = [at for values, at in got for _ in values]
+        return rows, [at - begun for at, begun in zip(arrived, made, strict=True)]
+
+    held, passed_on = lags(), lags(latency=0.04)
+    np.testing.assert_array_equal(held[0], passed_on[0])
+    if workers == 1:
+        # Stages run out of samples now and then.
+        assert max(held[1]) > 0.4
+    assert np.median(passed_on[1]) < 0.1

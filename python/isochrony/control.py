@@ -1,10 +1,12 @@
-"""Parameters that change while a plan runs."""
+"""Changes of a plan while it runs: parameters, replicas, links."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
 from ._native import NativeControl
+from .options import byte_count, index, whole
+from .report import Measurement
 
 if TYPE_CHECKING:
     from .plan import Plan
@@ -13,19 +15,21 @@ __all__ = ["Control"]
 
 
 class Control:
-    """Changes parameters of a running plan: give it to `Plan.collect` or `Plan.run`, and keep it.
+    """Changes a plan while it runs: give it to `Plan.collect` or `Plan.run`, and keep it.
 
-    Adjustable are the functions of `Plan.filter` and `Plan.map`. A change holds from the next burst of the sources on
-    (some 64 items), for all of its items. It is one run's: the plan stays as it is.
-    A control serves one run after another; a run that is given the control of one that has not ended is a `PlanError`
-    with code ``control_in_use``.
+    Adjustable are the functions of `Plan.filter` and `Plan.map`, and the thresholds of `Plan.triggers`. A change takes
+    effect at an index of the operator's input: what begins before it is computed without, all else with it, by however
+    many workers. `Report.changes` lists these indices; given as ``at=``, they repeat the run to the bit.
+    A control is one run's: the plan stays as it is. It serves one run after another; a run that is given the control of
+    one that has not ended is a `PlanError` with code ``control_in_use``.
 
     >>> import numpy as np, isochrony as iso
     >>> loud = iso.scan(np.arange(8), rate=100).rewindow(2).filter(lambda s: s.max() > 100)
     >>> control = iso.Control()
-    >>> control.set(loud, predicate=lambda s: s.max() > 4)  # here before it runs, as well from another thread
-    >>> loud.count().collect(control=control)
-    2
+    >>> control.set(loud, at=4, predicate=lambda s: s.max() > 4)  # here before it runs, as well from another thread
+    >>> result = loud.count().run(control=control)
+    >>> [(change.operator, change.at) for change in result.report.changes]
+    [('filter', 4)]
     """
 
     __slots__ = ("_native",)
@@ -33,7 +37,7 @@ class Control:
     def __init__(self) -> None:
         self._native = NativeControl()
 
-    def set(self, plan: Plan, **params: Any) -> None:
+    def set(self, plan: Plan, *, at: int | None = None, **params: Any) -> None:
         """Give parameters of the last operator of `plan`, as it was built, other values.
 
         What an expression remembers (`ewm`, `hysteresis`, `previous`, `counter`) stays where that part is written as
@@ -41,9 +45,54 @@ class Control:
 
         Parameters:
             plan: the plan that ends in the operator: the whole, or a part that others were made of.
-            params: by name, as the step takes them: ``predicate=`` of `Plan.filter`, ``expression=`` of `Plan.map`.
+            at: index of the operator's input (for windows and rows: of their first sample) from which the change is in
+                effect: not before what the operator has got by now, and not before an earlier change of it. Default:
+                from what it has not got yet; before the run begins, from the first sample.
+            params: by name, as the step takes them: ``predicate=`` of `Plan.filter`, ``expression=`` of `Plan.map`,
+                ``on=`` and ``off=`` of `Plan.triggers`.
 
         Raises:
-            PlanError: not adjustable, not of the type that it had, or no part of the plan that runs.
+            PlanError: not adjustable, not of the type that it had, or no part of the plan that runs; with several
+                workers also an expression that remembers earlier items in place of one that does not, or the reverse.
+            OptionError: `at` is no whole number of 64 bits.
         """
-        self._native.set(plan._native, params)
+        from_index = None if at is None else index("Control.set at=", at, "samples")
+        self._native.set(plan._native, params, from_index)
+
+    def set_replicas(self, stage: int, replicas: int) -> None:
+        """Give a stage of the running plan another number of replicas. Results stay the same.
+
+        Parameters:
+            stage: its number, as in `StageReport`.
+            replicas: from 1 to the number of workers. A replica that is retired completes what it computes.
+
+        Raises:
+            PlanError: nothing runs in stages with this control (``no_stages``), or that stage cannot have so many
+                (``no_replicas``).
+            OptionError: a negative number, or no whole one.
+        """
+        stage = whole("Control.set_replicas stage=", stage, "", 0)
+        self._native.set_replicas(stage, whole("Control.set_replicas replicas=", replicas, "replicas"))
+
+    def set_link_capacity(self, link: int, size: int | str) -> None:
+        """Give a link between stages of the running plan another capacity. Results stay the same.
+
+        Parameters:
+            link: its number, an index into `Report.links`.
+            size: bytes from 1, or text such as "256KiB": the stage before it waits while it holds more.
+
+        Raises:
+            PlanError: nothing runs in stages with this control (``no_stages``), or there is no such link
+                (``no_link``).
+            OptionError: a negative number, or no size.
+        """
+        link = whole("Control.set_link_capacity link=", link, "", 0)
+        self._native.set_link_capacity(link, byte_count("size", size))
+
+    def measurement(self) -> Measurement:
+        """What the stages and links of the running plan did so far.
+
+        Raises:
+            PlanError: nothing runs in stages with this control (``no_stages``).
+        """
+        return Measurement._of(**self._native.measurement())

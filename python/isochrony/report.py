@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import Any, Self
 
 __all__ = [
+    "ChangeReport",
     "LinkReport",
+    "Measurement",
     "OperatorReport",
     "ProcessReport",
     "Report",
@@ -83,6 +88,11 @@ class StageReport:
         number: of the stage, from 0.
         replica: which of its replicas, from 0; None if it has none.
         operators: indices into `Report.operators`.
+        items: segments, blocks of windows and rows that it got from its sources or earlier stages. Replicas get what
+            their blocks share twice.
+        bytes: in them.
+        cpu_s: seconds on a processor, estimated from every eighth time that it was at work: less than `busy_s` where
+            something else took the processor.
         busy_s: seconds in which it computed.
         input_wait_s: seconds in which it waited for samples from its sources or an earlier stage.
         output_wait_s: seconds in which it waited for a later stage to take what it had computed.
@@ -92,6 +102,9 @@ class StageReport:
     number: int
     replica: int | None
     operators: tuple[int, ...]
+    items: int
+    bytes: int
+    cpu_s: float
     busy_s: float
     input_wait_s: float
     output_wait_s: float
@@ -105,14 +118,67 @@ class LinkReport:
     Attributes:
         stages: the numbers of the stages that it joins.
         bytes: that it carried.
+        capacity: bytes that it may hold before its writer waits, at the end.
+        gain: bytes that it carried for each byte that the stage before it got.
         occupancy: how often results were sent when 0 to 7 eighths of it were full, and when it was full: 9 counts.
         mean_occupancy: part of it that was full when results were sent, on average, from 0 to 1.
     """
 
     stages: tuple[int, int]
     bytes: int
+    capacity: int
+    gain: float
     occupancy: tuple[int, ...]
     mean_occupancy: float
+
+
+@dataclass(frozen=True, slots=True)
+class Measurement:
+    """What the stages and links of a run did so far: `Control.measurement`.
+
+    Attributes:
+        elapsed_s: seconds since the run began.
+        stages: in the order of the plan, the last in the caller's thread.
+        links: between stages, in the order of the plan.
+    """
+
+    elapsed_s: float
+    stages: tuple[StageReport, ...]
+    links: tuple[LinkReport, ...]
+
+    @classmethod
+    def _of(cls, elapsed_s: float, stages: Sequence[dict[str, Any]], links: Sequence[dict[str, Any]]) -> Self:
+        return cls(elapsed_s, tuple(map(_stage, stages)), tuple(map(_link, links)))
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeReport:
+    """A change of parameters during the run.
+
+    Attributes:
+        operator: whose parameters changed.
+        node: its number in the plan as it was built, inputs first.
+        parameters: by name, expressions as in a saved plan.
+        at: index of the operator's input from which the change was in effect: what begins before it was computed
+            without. None if nothing came behind it, or what came has no indices.
+    """
+
+    operator: str
+    node: int
+    parameters: dict[str, Any]
+    at: int | None
+
+
+def _stage(fields: dict[str, Any]) -> StageReport:
+    return StageReport(**fields | {"operators": tuple(fields["operators"])})
+
+
+def _link(fields: dict[str, Any]) -> LinkReport:
+    return LinkReport(**fields | {"occupancy": tuple(fields["occupancy"])})
+
+
+def _change(fields: dict[str, Any]) -> ChangeReport:
+    return ChangeReport(**fields | {"parameters": json.loads(fields["parameters"])})
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,6 +227,7 @@ class Report:
         stages: in the order of the plan, the last in the caller's thread; none where the plan was not cut into stages.
         links: between stages, in the order of the plan.
         threads: that ran stages, that of the caller first; none if it was the only one.
+        changes: of parameters by a `Control`, in the order in which they were requested.
         places: of functions in a run on several cores: where each was called, and why there.
         processes: worker processes, by worker.
         notes: why the result is empty, where nothing was read or no window fits: what `EmptyResultWarning` says.
@@ -176,6 +243,7 @@ class Report:
     stages: tuple[StageReport, ...]
     links: tuple[LinkReport, ...]
     threads: tuple[ThreadReport, ...]
+    changes: tuple[ChangeReport, ...]
     places: tuple[str, ...]
     processes: tuple[ProcessReport, ...]
     notes: tuple[str, ...]
@@ -183,6 +251,22 @@ class Report:
     elapsed_s: float
     peak_bytes: int
     _text: str = field(repr=False)
+
+    @classmethod
+    def _of(cls, fields: dict[str, Any]) -> Self:
+        rows: dict[str, Callable[[dict[str, Any]], Any]] = {
+            "operators": lambda one: OperatorReport(**one),
+            "workers": lambda one: WorkerReport(**one),
+            "tasks": lambda one: TaskReport(**one),
+            "stages": _stage,
+            "links": _link,
+            "threads": lambda one: ThreadReport(**one),
+            "changes": _change,
+            "processes": lambda one: ProcessReport(**one),
+        }
+        tuples = {name: tuple(map(row, fields[name])) for name, row in rows.items()}
+        tuples |= {name: tuple(fields[name]) for name in ("reads", "places", "notes")}
+        return cls(**fields | tuples)
 
     def __str__(self) -> str:
         return self._text

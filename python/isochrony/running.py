@@ -17,17 +17,7 @@ from .failures import expected
 from .native_errors import PlanError
 from .options import choice, flag
 from .progress import ImportProgress
-from .report import (
-    LinkReport,
-    OperatorReport,
-    ProcessReport,
-    Report,
-    RunResult,
-    StageReport,
-    TaskReport,
-    ThreadReport,
-    WorkerReport,
-)
+from .report import Report, RunResult
 from .results import FORMS, Form, LabelledResult
 from .run_options import RunKeywords, RunOptions, takes_run_options
 from .table import Table
@@ -112,29 +102,9 @@ def collect_reported(
 
 def _result(report: dict[str, Any]) -> RunResult:
     """The report of a run, from its fields."""
-    rows: tuple[tuple[str, Callable[..., Any]], ...] = (
-        ("operators", OperatorReport),
-        ("workers", WorkerReport),
-        ("tasks", TaskReport),
-        ("stages", _stage),
-        ("links", _link),
-        ("threads", ThreadReport),
-        ("processes", ProcessReport),
-    )
-    for name, row in rows:
-        report[name] = tuple(row(**one) for one in report[name])
-    for name in ("reads", "places", "notes"):
-        report[name] = tuple(report[name])
-    _warn(report["notes"])
-    return RunResult(Report(**report))
-
-
-def _stage(operators: Sequence[int], **others: Any) -> StageReport:
-    return StageReport(operators=tuple(operators), **others)
-
-
-def _link(occupancy: Sequence[int], **others: Any) -> LinkReport:
-    return LinkReport(occupancy=tuple(occupancy), **others)
+    result = Report._of(report)
+    _warn(result.notes)
+    return RunResult(result)
 
 
 def _warn(notes: Sequence[str]) -> None:

@@ -1,14 +1,27 @@
 //! Parameters that change while a plan runs, against plans that have them from the start.
 
-use std::sync::{Arc, Mutex};
+#[path = "common/plans.rs"]
+#[allow(dead_code)]
+mod plans;
 
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::Int64Type;
 use isochrony_expr::Expr;
 use isochrony_flow::{
-    Control, Inputs, Item, Next, OpError, Operator, OperatorProperties, Out, Plan, PlanError, Port,
-    PortType, RunOptions, Segments, SharedRecording, json, operator,
+    Control, GeneratedRecording, Inputs, Item, Next, OpError, Operator, OperatorProperties, Out,
+    Plan, PlanError, PlanOutput, Port, PortType, Report, RunError, RunOptions, Segments,
+    SharedRecording, Stat, json, operator,
 };
-use isochrony_segment::{SigSeg, Stream, StreamId};
+use isochrony_segment::{DType, SigSeg, Stream, StreamId};
 use isochrony_time::{Rate, TimebaseId};
+use proptest::prelude::*;
+use proptest::test_runner::TestRunner;
+
+use plans::named;
 
 /// So many samples in segments of this length: a burst is 64 of them.
 const SEGMENT: i64 = 10;
@@ -87,7 +100,7 @@ fn above(level: i64) -> Expr {
 }
 
 #[test]
-fn a_filter_changes_at_the_next_burst_whether_it_is_rewritten_or_not() {
+fn a_filter_changes_at_the_next_window_whether_it_is_rewritten_or_not() {
     for (id, optimise) in [(1, true), (2, false)] {
         let control = Arc::new(Control::default());
         let slot: Arc<Mutex<Option<Plan>>> = Arc::default();
@@ -108,7 +121,11 @@ fn a_filter_changes_at_the_next_burst_whether_it_is_rewritten_or_not() {
         let mut expected = Vec::new();
         for start in (0..3 * BURST).step_by(5) {
             let samples: Vec<i16> = (start..start + 5).map(value).collect();
-            let level = if start < 2 * BURST { 1500 } else { 900 };
+            let level = if start < BURST + 5 * SEGMENT {
+                1500
+            } else {
+                900
+            };
             if samples.iter().any(|&x| x > level) && samples.iter().any(|&x| x < 0) {
                 expected.extend(samples);
             }
@@ -132,7 +149,7 @@ fn what_is_remembered_stays_where_it_is_of_the_same() {
     let (asked, named) = (control.clone(), slot.clone());
     let change = json!(running(-300));
     let watch = watched(&scan(2 * BURST), 3, move |index| {
-        if index == 0 {
+        if index == BURST {
             let plan = named.lock().unwrap().clone().unwrap();
             asked.set(&plan, [("predicate", change.clone())]).unwrap();
         }
@@ -187,7 +204,7 @@ fn an_operator_that_cannot_take_a_change_is_replaced() {
     let slot: Arc<Mutex<Option<Plan>>> = Arc::default();
     let (asked, named) = (control.clone(), slot.clone());
     let watch = watched(&scan(2 * BURST), 4, move |index| {
-        if index == 0 {
+        if index == BURST {
             let plan = named.lock().unwrap().clone().unwrap();
             asked.set(&plan, [("every", json!(16))]).unwrap();
         }
@@ -311,4 +328,197 @@ fn a_control_serves_one_run_at_a_time() {
     );
     // The first run is as if nobody had asked, and the control serves again.
     assert_eq!(collected(&plan, Some(&control), true), first);
+}
+
+/// Samples made while the plan runs, in segments of `segment`; `pause` after each lets another thread change something.
+fn made(samples: i64, segment: i64, pause: Duration) -> Plan {
+    let recording = GeneratedRecording::new(DType::I16, stream(), move || {
+        let mut next = 0;
+        Ok(Box::new(move || {
+            let stop = samples.min(next + segment);
+            let values: Vec<i16> = (next..stop).map(value).collect();
+            let made = (!values.is_empty()).then(|| SigSeg::from_slice(&values, next, stream()));
+            next = stop;
+            std::thread::sleep(pause);
+            Ok(made.transpose()?)
+        }))
+    });
+    Plan::scan(recording)
+}
+
+fn smoothed(plan: &Plan) -> Plan {
+    let params = json!({"band": "lowpass", "cutoff_hz": 300.0, "order": 2});
+    named(plan, &("iir", params)).unwrap()
+}
+
+/// In tasks or stages, whose sizes, links and replicas follow from the seed.
+fn run(
+    plan: &Plan,
+    control: &Control,
+    workers: usize,
+    seed: u64,
+) -> Result<(PlanOutput, Report), RunError> {
+    let mut options = RunOptions::default();
+    options.control = Some(control);
+    options.workers = workers;
+    options.task = 1 << (9 + seed % 6);
+    options.stages.helpers_after_us = 0;
+    options.stages.burst_bytes = 1 << (6 + seed % 9);
+    options.stages.block_bytes = 1 << (6 + seed % 7);
+    options.stages.shuffle = (!seed.is_multiple_of(3)).then_some(seed);
+    plan.collect_with(&options)
+}
+
+/// Levels, each in effect from an index on.
+type Levels = Vec<(i64, i64)>;
+
+fn level_at(levels: &Levels, index: i64) -> i64 {
+    let before = levels.iter().rev().find(|&&(from, _)| from <= index);
+    before.map_or(1500, |&(_, level)| level)
+}
+
+/// What the plans of `adjusted_plans` must give: starts of windows of `window` samples every `hop`.
+fn starts(samples: &[f64], (window, hop): (usize, usize), levels: &Levels) -> Vec<i64> {
+    let windows = samples.windows(window).enumerate().step_by(hop);
+    let loud = windows.filter(|(start, window)| {
+        let peak = window.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        peak > level_at(levels, *start as i64) as f64
+    });
+    loud.map(|(start, _)| start as i64).collect()
+}
+
+const SAMPLES: i64 = 20_000;
+
+/// The filter that changes, and the plan behind it: in tasks; in stages, with replicas; behind a sequential operator.
+fn adjusted_plans(shape: (u64, u64), pause: Duration) -> Vec<(Plan, Plan)> {
+    let sources = [
+        scan(SAMPLES),
+        made(SAMPLES, 37, pause),
+        smoothed(&made(SAMPLES, 500, pause)),
+        smoothed(&scan(SAMPLES)),
+    ];
+    let plans = sources.iter().map(|source| {
+        let windows = source.rewindow_every(shape.0, shape.1).unwrap();
+        let loud = windows.filter(&above(1500)).unwrap();
+        let rows = loud.stats([Stat::Max]).unwrap();
+        (loud, rows)
+    });
+    plans.collect()
+}
+
+fn starts_of(output: &PlanOutput) -> Vec<i64> {
+    let starts = output.rows().unwrap().column_by_name("start").unwrap();
+    starts.as_primitive::<Int64Type>().values().to_vec()
+}
+
+#[test]
+fn changes_at_stated_indices_have_the_same_bits_for_any_number_of_workers() {
+    let mut runner = TestRunner::new(ProptestConfig::with_cases(40));
+    let given = (
+        proptest::collection::vec((0..SAMPLES + 500, -2000i64..2000), 0..5),
+        prop_oneof![Just((5u64, 5u64)), Just((64, 16)), Just((300, 300))],
+        any::<u64>(),
+    );
+    let in_parallel = std::cell::Cell::new(0);
+    let check = |(mut changes, shape, seed): (Levels, (u64, u64), u64)| {
+        changes.sort_by_key(|&(from, _)| from);
+        for (loud, plan) in adjusted_plans(shape, Duration::ZERO) {
+            let source = loud.inputs()[0].inputs()[0].clone();
+            let samples = source.map(&Expr::input().astype(DType::F64)).unwrap();
+            let samples = samples.collect().unwrap();
+            let samples = samples.array().unwrap().to_vec::<f64>().unwrap();
+            let shape = (shape.0 as usize, shape.1 as usize);
+            let expected = starts(&samples, shape, &changes);
+            for workers in [1, 2, 3] {
+                let control = Control::default();
+                for &(from, level) in &changes {
+                    let params = [("predicate", json!(above(level)))];
+                    control.set_from(&loud, from, params).unwrap();
+                }
+                let (got, report) = run(&plan, &control, workers, seed).unwrap();
+                prop_assert!(
+                    starts_of(&got) == expected,
+                    "{} workers: {}",
+                    workers,
+                    &plan
+                );
+                let parallel = !report.stages.is_empty() || !report.workers.is_empty();
+                in_parallel.set(in_parallel.get() + usize::from(parallel && workers > 1));
+                let listed: Vec<_> = report.changes.iter().map(|one| one.from).collect();
+                for (listed, &(from, _)) in listed.iter().zip(&changes) {
+                    prop_assert!(listed.is_none_or(|listed| listed == from));
+                }
+            }
+        }
+        Ok(())
+    };
+    runner.run(&given, check).unwrap();
+    assert!(in_parallel.get() > 200, "{}", in_parallel.get());
+}
+
+#[test]
+fn a_run_whose_changes_another_thread_made_can_be_repeated_from_its_report() {
+    let mut in_effect = 0;
+    for seed in 0..12u64 {
+        let pause = Duration::from_micros(200);
+        for (loud, plan) in adjusted_plans((64, 16), pause) {
+            let control = Control::default();
+            let done = AtomicBool::new(false);
+            let workers = 1 + seed as usize % 3;
+            let (first, report) = std::thread::scope(|scope| {
+                scope.spawn(|| {
+                    let mut level = seed as i64;
+                    while !done.load(Ordering::SeqCst) {
+                        level = (level * 7919 + 13) % 2000;
+                        let _ = control.set(&loud, [("predicate", json!(above(level)))]);
+                        if let Ok(measurement) = control.measurement() {
+                            for stage in &measurement.stages {
+                                let replicas = 1 + level as usize % workers;
+                                let _ = control.set_replicas(stage.number, replicas);
+                            }
+                            let links = 0..measurement.links.len();
+                            links.for_each(|link| {
+                                let _ = control.set_link_capacity(link, 1 + level as u64 * 7);
+                            });
+                        }
+                        std::thread::sleep(Duration::from_micros(700));
+                    }
+                });
+                let ran = run(&plan, &control, workers, seed);
+                done.store(true, Ordering::SeqCst);
+                ran.unwrap()
+            });
+            // The first of them may have come before the run began, and so is in effect from the first window on.
+            let from: Vec<i64> = report.changes.iter().filter_map(|one| one.from).collect();
+            assert!(from.is_sorted());
+            in_effect += from.len();
+            let first_change = from.first().copied().unwrap_or(i64::MAX);
+            for workers in [1, 2, 3] {
+                let (repeated, _) =
+                    run(&plan, &repeating(&report, &loud), workers, seed + 1).unwrap();
+                let behind = |output: &PlanOutput| -> Vec<i64> {
+                    let starts = starts_of(output).into_iter();
+                    starts.filter(|&start| start >= first_change).collect()
+                };
+                assert!(
+                    behind(&repeated) == behind(&first),
+                    "{workers} workers: {plan}"
+                );
+            }
+        }
+    }
+    assert!(in_effect > 100, "{in_effect}");
+}
+
+/// A control that makes the changes that a report lists.
+fn repeating(report: &Report, loud: &Plan) -> Control {
+    let again = Control::default();
+    for change in &report.changes {
+        let params = change.params.iter();
+        let params = params.map(|(name, value)| (name.as_str(), value.clone()));
+        if let Some(from) = change.from {
+            again.set_from(loud, from, params).unwrap();
+        }
+    }
+    again
 }

@@ -60,7 +60,7 @@ impl Row {
         let last = links;
         let callers: StageSet = 1 << last;
         Arc::new(Self {
-            queue: StageQueue::new(links + 1, callers, Duration::ZERO, Duration::MAX),
+            queue: StageQueue::new(links + 1, callers, Duration::ZERO, Duration::MAX, true),
             links: (0..links).map(|_| Link::new(1)).collect(),
             events,
             burst,
@@ -223,7 +223,13 @@ fn a_reader_that_closes_the_link_sets_the_writer_free() {
 fn one_thread_at_a_time_has_all_while_the_others_are_paused() {
     model(|| {
         // Two stages, and a thread for each.
-        let queue = Arc::new(StageQueue::new(2, 0b10, Duration::ZERO, Duration::MAX));
+        let queue = Arc::new(StageQueue::new(
+            2,
+            0b10,
+            Duration::ZERO,
+            Duration::MAX,
+            true,
+        ));
         let computing = Arc::new(AtomicUsize::new(0));
         let work = |worker: ThreadRole| {
             let (queue, computing) = (Arc::clone(&queue), Arc::clone(&computing));

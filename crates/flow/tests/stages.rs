@@ -17,7 +17,9 @@ use std::time::{Duration, Instant};
 
 use isochrony_expr::Expr;
 use isochrony_flow::{
-    GeneratedRecording, Plan, PlanOutput, Report, RunError, RunOptions, StageReport, Stat,
+    Contract, GeneratedRecording, Inputs, Item, Next, OpError, Operator, OperatorProperties, Out,
+    Plan, PlanError, PlanOutput, Port, PortType, Report, RunError, RunOptions, StageReport, Stat,
+    json, operator,
 };
 use isochrony_runtime::Interrupt;
 use isochrony_segment::{DType, SigSeg, Stream};
@@ -315,6 +317,92 @@ fn no_plan_has_more_stages_than_the_queue_holds() {
         let (got, report) = run_shuffled(&plans, 8, channels as u64 * 977).unwrap();
         assert!(got == one, "{channels}");
         assert!((20..=64).contains(&stages(&report).len()), "{report}");
+    }
+}
+
+operator! {
+    /// Panics at an index.
+    struct PanicAt = "panic_at" (Inputs::Exactly(1)) {
+        /// The index.
+        index: i64 = "integer" {},
+        /// Whether it must be executed in order.
+        in_order: bool = "bool" {},
+    }
+    state {}
+}
+
+impl Operator for PanicAt {
+    fn bind(&mut self, inputs: &[PortType]) -> Result<OperatorProperties, PlanError> {
+        let properties = OperatorProperties::new(inputs.iter().copied());
+        Ok(match self.in_order {
+            true => properties.contract(Contract::Sequential),
+            false => properties,
+        })
+    }
+
+    fn process(&mut self, _: Port, item: &mut Item, _: &mut Out<'_>) -> Result<Next, OpError> {
+        let range = item.range().unwrap_or(0..0);
+        assert!(!range.contains(&self.index), "a defect of a test");
+        Ok(Next::Forward)
+    }
+}
+
+fn threads_of_this_process() -> Vec<String> {
+    let tasks = std::fs::read_dir("/proc/self/task").unwrap();
+    let names =
+        tasks.filter_map(|task| std::fs::read_to_string(task.ok()?.path().join("comm")).ok());
+    names
+        .filter(|name| name.starts_with("isochrony-"))
+        .collect()
+}
+
+#[test]
+fn a_panic_in_any_stage_or_replica_is_one_error_and_leaves_no_thread_behind() {
+    let panic_at = |plan: &Plan, index: i64, in_order: bool| {
+        let serde_json::Value::Object(params) = json!({"index": index, "in_order": in_order})
+        else {
+            unreachable!()
+        };
+        plan.then::<PanicAt>(params).unwrap()
+    };
+    let source = || generated(0, 0..60_000, 1000, &Arc::default());
+    let spectra = |plan: &Plan| named(&plan.rewindow(256).unwrap(), &("power", json!({}))).unwrap();
+    let plans = [
+        // In the first stage, in one between, in replicas, and in the caller's thread.
+        spectra(&filters(panic_at(&source(), 30_001, true), 2)),
+        spectra(&filters(panic_at(&filters(source(), 1), 30_001, true), 2)),
+        panic_at(&spectra(&filters(source(), 2)), 30_001, false),
+        panic_at(&spectra(&filters(source(), 2)), 30_001, true),
+    ];
+    for (at, plan) in plans.iter().enumerate() {
+        let (one, _) = (
+            run_all(std::slice::from_ref(plan), 1)
+                .map(|_| ())
+                .unwrap_err(),
+            (),
+        );
+        for seed in 0..20 {
+            let error = run_shuffled(std::slice::from_ref(plan), 3, seed).unwrap_err();
+            let (text, expected) = (error.to_string(), one.to_string());
+            assert_eq!(
+                text.matches("a defect of a test").count(),
+                1,
+                "{at}: {text}"
+            );
+            // Blocks are cut elsewhere, so the range that it names differs.
+            let operator = |text: &str| text.split(" at ").next().map(str::to_owned);
+            assert_eq!(operator(&text), operator(&expected), "{at}");
+        }
+    }
+    // Other tests of this process run plans, too: theirs end in time.
+    let begun = Instant::now();
+    while !threads_of_this_process().is_empty() {
+        assert!(
+            begun.elapsed() < Duration::from_secs(60),
+            "{:?}",
+            threads_of_this_process()
+        );
+        std::thread::sleep(Duration::from_millis(20));
     }
 }
 

@@ -3,7 +3,6 @@
 use std::time::{Duration, Instant};
 
 use super::context::{ExecutionContext, NO_RANGE};
-use super::control::{Change, Control};
 use super::dispatch::{Out, broadcast_mark, drive, end_task, fan_out, skip_to, split_at_node};
 use super::executor::PlanExecutor;
 use super::fan_in::FEEDBACK_PORT;
@@ -12,7 +11,7 @@ use super::options::RunOptions;
 use super::slot::{self, InputPort, Slot};
 use super::source_order::BurstSize;
 use super::time_axis::TimeAxis;
-use crate::{Break, OpError, ParameterUpdate, SourceEvent};
+use crate::{OpError, SourceEvent};
 
 /// The first bursts are all timed, so that short executions are measured, too.
 const TIMED_BURSTS: u64 = 16;
@@ -26,10 +25,6 @@ impl PlanExecutor {
         current: usize,
         options: &RunOptions<'_>,
     ) -> Result<bool, OpError> {
-        let changes = options.control.map(Control::take).unwrap_or_default();
-        for change in changes {
-            self.change(change)?;
-        }
         let next = self.source_order.next_after(current);
         self.begin_burst();
         let Self {
@@ -40,8 +35,11 @@ impl PlanExecutor {
             round,
             burst_bytes,
             items,
+            bytes,
             timed_samples,
             error_time,
+            flush_interval,
+            flushed,
             ..
         } = self;
         let by_block = source_order.by_block;
@@ -119,10 +117,12 @@ impl PlanExecutor {
                 // Another source may be unused now, and must learn that first.
                 break;
             }
-            if source.is_after(next.as_ref()) || context.ends_burst {
+            let is_due = || flush_interval.is_some_and(|interval| flushed.elapsed() >= interval);
+            if source.is_after(next.as_ref()) || context.ends_burst || is_due() {
                 break;
             }
         }
+        *bytes += size.bytes;
         round.add(&size);
         source.time = source.position_time();
         if error_time.is_some() {
@@ -163,7 +163,7 @@ impl PlanExecutor {
         if !continues || self.bursts == 0 {
             // Not each fourth: sources may be asked in turn, four of them.
             let random = self.bursts.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 62;
-            let due = self.bursts < TIMED_BURSTS || random == 0;
+            let due = self.measures && (self.bursts < TIMED_BURSTS || random == 0);
             let sources = match self.source_order.by_block {
                 true => self.source_order.sources.len(),
                 false => 1,
@@ -179,24 +179,6 @@ impl PlanExecutor {
         }
     }
 
-    /// Changes an operator's parameters, or replaces it by one that has them.
-    fn change(&mut self, change: Change) -> Result<(), OpError> {
-        let node = change.node as u32;
-        self.context.switch_to(node);
-        self.context.item_range = NO_RANGE;
-        let (slot, later) = split_at_node(&mut self.slots, 0, node);
-        if slot.ended || slot.op.set(&change.params)? == ParameterUpdate::Applied {
-            return Ok(());
-        }
-        slot.op.on_break(
-            0,
-            &Break::Removed,
-            &mut Out::of(node, later, &mut self.context),
-        )?;
-        slot.op = change.fresh;
-        drain_feedback(&mut self.slots, &mut self.context)
-    }
-
     /// No source has items: operators emit what they batch.
     pub(super) fn go_idle(&mut self) -> Result<(), OpError> {
         self.context.check_interrupt()?;
@@ -208,9 +190,20 @@ impl PlanExecutor {
         Ok(())
     }
 
+    /// Lets operators emit what they have held back for long enough.
+    pub(super) fn flush_if_due(&mut self) -> Result<(), OpError> {
+        match self.flush_interval {
+            Some(interval) if self.flushed.elapsed() >= interval => self.flush(false),
+            _ => Ok(()),
+        }
+    }
+
     /// Lets operators emit what they batch; at the end of a task fan-ins also release and forget what waits.
     pub(super) fn flush(&mut self, task_ends: bool) -> Result<(), OpError> {
         self.context.timed = false;
+        if self.flush_interval.is_some() {
+            self.flushed = Instant::now();
+        }
         for node in 0..self.slots.len() as u32 {
             self.context.switch_to(node);
             self.context.item_range = NO_RANGE;

@@ -1,6 +1,6 @@
 //! The state of an execution in one thread.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::context::ExecutionContext;
 use super::first_error::RankedError;
@@ -27,8 +27,14 @@ pub(crate) struct PlanExecutor {
     pub(super) round: BurstSize,
     pub(super) timed_items_left: usize,
     pub(super) burst_bytes: u64,
+    /// Items are timed.
+    pub(super) measures: bool,
+    /// Operators emit what they hold back after this time at the latest; when they last did.
+    pub(super) flush_interval: Option<Duration>,
+    pub(super) flushed: Instant,
     /// Given by the sources.
     pub(super) items: u64,
+    pub(super) bytes: u64,
     pub(super) timed_samples: u64,
     /// No source had anything in the last burst.
     pub(super) was_idle: bool,
@@ -68,6 +74,11 @@ impl PlanExecutor {
             .sources
             .sort_by_key(|source| order[source.node]);
         self
+    }
+
+    /// Items and bytes that the sources gave so far.
+    pub(crate) fn given(&self) -> (u64, u64) {
+        (self.items, self.bytes)
     }
 
     /// Also ends all that lead only to them.
@@ -149,6 +160,7 @@ impl PlanExecutor {
             stages: Vec::new(),
             links: Vec::new(),
             threads: Vec::new(),
+            changes: Vec::new(),
             places: Vec::new(),
             processes: Vec::new(),
             notes: Vec::new(),

@@ -130,7 +130,11 @@ impl PlanExecutor {
             round: BurstSize::default(),
             timed_items_left: 0,
             burst_bytes,
+            measures: options.measure,
+            flush_interval: options.flush_interval(),
+            flushed: Instant::now(),
             items: 0,
+            bytes: 0,
             timed_samples: 0,
             was_idle: false,
             first_error: None,
@@ -144,7 +148,7 @@ impl PlanExecutor {
             let properties = &node.properties;
             let alone = properties.contract == Contract::Stateless && properties.delay == 0;
             // Factory operators are made for one execution.
-            let made_of_parameters = matches!(node.op, Op::Apply { .. });
+            let made_of_parameters = matches!(node.op, Op::Apply { changes: None, .. });
             let in_place = matches!(properties.ratio, None | Some((1, 1)));
             let stateless = alone && in_place && properties.align == Alignment::Single;
             (made_of_parameters && stateless).then_some(slot.op)

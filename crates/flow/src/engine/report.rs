@@ -7,6 +7,7 @@ use std::time::Duration;
 use isochrony_runtime::{StageTime, WorkerReport};
 use isochrony_store::Reading;
 use isochrony_workers::ProcessReport;
+use serde_json::{Map, Value};
 
 /// What an operator did.
 #[derive(Debug, Clone, PartialEq)]
@@ -86,8 +87,14 @@ pub struct StageReport {
     pub replica: Option<usize>,
     /// Its operators, by their numbers in the plan.
     pub operators: Vec<usize>,
+    /// Items that it got of sources and earlier stages, and their bytes. Replicas get what their blocks overlap twice.
+    pub items: u64,
+    /// Bytes of these, mapped or not.
+    pub bytes: u64,
     /// How it spent its time.
     pub time: StageTime,
+    /// Processor time, estimated from every eighth burst: less than `time.busy` where others took the processor away.
+    pub cpu: Duration,
 }
 
 /// What a link between stages did.
@@ -100,6 +107,10 @@ pub struct LinkReport {
     pub to: usize,
     /// Bytes that it carried.
     pub bytes: u64,
+    /// Bytes that it may hold, at the end.
+    pub capacity: u64,
+    /// Bytes that it carried for each byte that the earlier stage got.
+    pub gain: f64,
     /// How often results were sent when 0 to 7 eighths of it were full; the last: when it was full.
     pub occupancy: [u64; 9],
 }
@@ -116,6 +127,18 @@ impl LinkReport {
     }
 }
 
+/// What stages and links did so far.
+#[derive(Debug, Clone, PartialEq, Default)]
+#[non_exhaustive]
+pub struct StageMeasurement {
+    /// Time since the execution began.
+    pub elapsed: Duration,
+    /// Stages and their replicas, in the order of the plan.
+    pub stages: Vec<StageReport>,
+    /// Links, in the order of the plan.
+    pub links: Vec<LinkReport>,
+}
+
 /// What a thread that executed stages did, from when there were several.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
@@ -126,6 +149,21 @@ pub struct ThreadReport {
     pub involuntary_switches: Option<u64>,
     /// Time from start to end.
     pub elapsed: Duration,
+}
+
+/// A change of parameters while the plan was executed.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct ChangeReport {
+    /// The operator.
+    pub operator: &'static str,
+    /// Its number in the plan as written.
+    pub node: usize,
+    /// What was set.
+    pub params: Map<String, Value>,
+    /// The index of the operator's input from which it was in effect; None if nothing came behind it, or what came has
+    /// no indices.
+    pub from: Option<i64>,
 }
 
 /// What an execution did.
@@ -152,6 +190,8 @@ pub struct Report {
     pub links: Vec<LinkReport>,
     /// Threads that executed stages, that of the caller first; empty if it was the only one.
     pub threads: Vec<ThreadReport>,
+    /// Changes of parameters, in the order in which they were requested.
+    pub changes: Vec<ChangeReport>,
     /// Where factory operators were called, and why.
     pub places: Vec<String>,
     /// Worker processes, by worker, in the order in which they ended.
@@ -225,10 +265,12 @@ impl fmt::Display for Report {
         for one in &self.links {
             writeln!(
                 f,
-                "link {} to {}: {} bytes, {:.0}% full on average",
+                "link {} to {}: {} bytes, {:.3} of what stage {} got, {:.0}% full on average",
                 one.from,
                 one.to,
                 one.bytes,
+                one.gain,
+                one.from,
                 100.0 * one.mean_occupancy()
             )?;
         }
@@ -238,6 +280,13 @@ impl fmt::Display for Report {
             };
             let share = 100.0 * cpu.as_secs_f64() / one.elapsed.as_secs_f64().max(1e-9);
             writeln!(f, "thread {number}: {share:.1}% of its time on a processor")?;
+        }
+        for one in &self.changes {
+            let from = one.from.map_or("never in effect".into(), |from| {
+                format!("from index {from}")
+            });
+            let params = Value::Object(one.params.clone());
+            writeln!(f, "changed {} {params}, {from}", one.operator)?;
         }
         for one in &self.processes {
             let share = 100.0 * one.busy.as_secs_f64() / seconds.max(1e-9);

@@ -87,7 +87,10 @@ impl PlanExecutor {
         let current = self.source_order.select(&self.slots);
         // One guard per burst: error reports need only `context`, which is read after a panic but not continued with.
         let burst = catch_unwind(AssertUnwindSafe(|| match current {
-            Some(current) => self.burst(current, options),
+            Some(current) => {
+                let gave = self.burst(current, options)?;
+                self.flush_if_due().map(|()| gave)
+            }
             None => self.go_idle().map(|()| false),
         }));
         let error = match burst {

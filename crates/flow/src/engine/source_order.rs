@@ -40,7 +40,7 @@ pub(super) struct OpenSource {
 pub(super) struct BurstSize {
     pub(super) samples: u64,
     items: u64,
-    bytes: u64,
+    pub(super) bytes: u64,
 }
 
 impl BurstSize {

@@ -261,6 +261,7 @@ impl Graph {
             Op::Apply {
                 declaration,
                 params,
+                ..
             } => (declaration, params),
             Op::Factory(factory) => return factory.0.label(),
             Op::Scan {

@@ -81,6 +81,62 @@ impl Item {
         }
     }
 
+    /// Where its first and last element begin: sample, window, row or range. None if it has none, or no indices.
+    pub(crate) fn first_and_last_start(&self) -> Option<(i64, i64)> {
+        match self {
+            Self::Samples(samples) => {
+                (samples.len() > 0).then(|| (samples.start(), samples.end() - 1))
+            }
+            Self::Frames(frames) => {
+                let last = frames.count.checked_sub(1)?;
+                Some((frames.start, frames.window_start(last)))
+            }
+            Self::Ranges(ranges) => {
+                let (first, last) = (ranges.ranges.first()?, ranges.ranges.last()?);
+                Some((first.start, last.start))
+            }
+            Self::Rows(rows) => rows.first_and_last_start(),
+            Self::Partial(_) | Self::Taken => None,
+        }
+    }
+
+    /// What begins before an index, and the rest. The index lies behind the start of its first element, and not behind
+    /// that of its last.
+    ///
+    /// # Errors
+    /// Samples that cannot be cut there.
+    pub(crate) fn split_at(self, index: i64) -> Result<(Self, Self), SegmentError> {
+        Ok(match self {
+            Self::Samples(samples) => {
+                let Range { start, end } = samples.range();
+                let index = index.clamp(start, end);
+                let before = samples.subseg(start..index)?;
+                (before.into(), samples.subseg(index..end)?.into())
+            }
+            Self::Frames(frames) => {
+                let before = frames.begin_before(index);
+                let part = |range| frames.sub(range).map_or(Self::Taken, Self::Frames);
+                (part(0..before), part(before..frames.count))
+            }
+            Self::Ranges(mut ranges) => {
+                let starts = ranges.ranges.iter();
+                let before = starts.take_while(|range| range.start < index).count();
+                let after = ranges.ranges.drain(before..).collect();
+                let after = Ranges {
+                    stream: ranges.stream,
+                    ranges: after,
+                };
+                (Self::Ranges(ranges), Self::Ranges(after))
+            }
+            Self::Rows(rows) => {
+                let before = rows.begin_before(index);
+                let (before, after) = rows.split(before);
+                (before.into(), after.into())
+            }
+            other @ (Self::Partial(_) | Self::Taken) => (other, Self::Taken),
+        })
+    }
+
     /// Kind of item, for errors.
     #[must_use]
     pub fn kind(&self) -> &'static str {
@@ -345,6 +401,12 @@ impl Frames {
             return None;
         }
         self.values.samples()
+    }
+
+    /// How many windows begin before an index.
+    pub(crate) fn begin_before(&self, index: i64) -> u64 {
+        let into = index.max(self.start).abs_diff(self.start);
+        into.div_ceil(self.hop).min(self.count)
     }
 
     /// Windows `range`, counted from the first; None if empty or out of bounds.

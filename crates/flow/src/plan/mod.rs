@@ -125,6 +125,7 @@ impl Plan {
         let op = Op::Apply {
             declaration: *declaration,
             params,
+            changes: None,
         };
         let indices = IndexRange::of_operator(op.name(), &properties, &index_ranges(&inputs))?;
         let plan = Self {

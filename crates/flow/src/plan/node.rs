@@ -8,6 +8,7 @@ use serde_json::{Map, Value};
 use super::index_order::IndexRange;
 use super::operator_factory::SharedFactory;
 use super::rows;
+use crate::engine::control::{AdjustableOperator, ParameterChanges};
 use crate::{
     Declaration, OpError, Operator, OperatorProperties, PlanError, RunOptions, SharedRecording,
     Source,
@@ -23,6 +24,8 @@ pub(crate) enum Op {
     Apply {
         declaration: Declaration,
         params: Map<String, Value>,
+        /// Changes while it is executed, if there may be any.
+        changes: Option<Arc<ParameterChanges>>,
     },
     /// An object of this process makes the operator.
     Factory(SharedFactory),
@@ -47,10 +50,12 @@ impl PartialEq for Op {
                 Self::Apply {
                     declaration,
                     params,
+                    ..
                 },
                 Self::Apply {
                     declaration: d,
                     params: p,
+                    ..
                 },
             ) => declaration.name == d.name && params == p,
             (Self::Factory(one), Self::Factory(other)) => one == other,
@@ -86,7 +91,16 @@ impl Op {
             Self::Apply {
                 declaration,
                 params,
+                changes: None,
             } => Some((declaration.build)(params)),
+            Self::Apply {
+                declaration,
+                params,
+                changes: Some(changes),
+            } => {
+                let made = AdjustableOperator::new(*declaration, params, Arc::clone(changes));
+                Some(made.map(|operator| Box::new(operator) as Box<dyn Operator>))
+            }
             Self::Factory(factory) => Some(factory.0.make_for(reads, run)),
         }
     }

@@ -185,12 +185,7 @@ impl Operator for PortionTrimmer {
                 }
             }
             Item::Frames(frames) => {
-                // Windows that begin before an index.
-                let before = |index: i64| {
-                    let into = index.max(frames.start()).abs_diff(frames.start());
-                    into.div_ceil(frames.hop()).min(frames.count())
-                };
-                let part = before(kept.start)..before(kept.end);
+                let part = frames.begin_before(kept.start)..frames.begin_before(kept.end);
                 if part == (0..frames.count()) {
                     return Ok(Next::Forward);
                 }

@@ -110,9 +110,8 @@ fn render_nodes(graph: &Graph) -> String {
 
 /// How many workers a run has that does not say.
 fn explain_workers(graph: &Graph) -> String {
-    let options = RunOptions::default();
     // What a recording cannot tell now is an error of the run, not of its explanation.
-    match one_worker_because(graph, &options).ok().flatten() {
+    match one_worker_because(graph).ok().flatten() {
         Some(why) => format!("by default one worker: {why}\n"),
         None => "by default a worker for each core\n".to_owned(),
     }

@@ -32,7 +32,7 @@ pub(crate) fn run(
     let workers = options.workers.max(1);
     // One worker uses tasks only where cuts change bits. Checked first, since splitting a large plan takes time.
     let exposes_cuts = || options.tolerance > 0.0 || graph.nodes.iter().any(combines_inexactly);
-    if options.control.is_some() || workers < 2 && !exposes_cuts() {
+    if workers < 2 && !exposes_cuts() {
         return Ok(None);
     }
     let interrupt = Interrupt::default();

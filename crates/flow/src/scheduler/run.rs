@@ -4,12 +4,13 @@ use super::notes::notes;
 use super::parallel::{self, ParallelExecution};
 use super::scan_input::scan_error;
 use super::task_contract::placements;
+use crate::engine::control::Control;
 use crate::engine::{PlanExecutor, ReusableParts, RunOptions};
 use crate::operators::Collect;
 use crate::optimiser::{optimise, skip_unmatched};
 use crate::plan::Op;
 use crate::plan::graph::{Graph, GraphNode};
-use crate::{Plan, PlanError, PlanOutput, Report, Resource, RunError};
+use crate::{Plan, PlanOutput, Report, Resource, RunError};
 
 pub(crate) fn prepare(plans: &[Plan], options: &RunOptions<'_>) -> Result<Graph, RunError> {
     let mut graph = Graph::of(plans);
@@ -20,7 +21,8 @@ pub(crate) fn prepare(plans: &[Plan], options: &RunOptions<'_>) -> Result<Graph,
         }
     }
     if let Some(control) = options.control {
-        return Ok(control.begin(&graph, options.optimise)?);
+        let is_parallel = options.workers > 1 && !chooses_one_worker(&graph, options)?;
+        return Ok(control.begin(&graph, options.optimise, is_parallel)?);
     }
     if options.optimise {
         optimise(&mut graph);
@@ -33,13 +35,7 @@ pub(crate) fn prepare(plans: &[Plan], options: &RunOptions<'_>) -> Result<Graph,
 const MIN_AUTO_SAMPLES: u64 = 1 << 20;
 
 /// Why a plan that may choose is executed by one worker; None if it is not.
-pub(crate) fn one_worker_because(
-    graph: &Graph,
-    options: &RunOptions<'_>,
-) -> Result<Option<String>, RunError> {
-    if options.control.is_some() {
-        return Ok(Some("parameters change only with one worker".into()));
-    }
+pub(crate) fn one_worker_because(graph: &Graph) -> Result<Option<String>, RunError> {
     if graph.nodes.iter().any(|node| node.properties.ends_early) {
         return Ok(Some(
             "something may end early, and others would read more than it needs".into(),
@@ -75,6 +71,21 @@ pub(crate) fn one_worker_because(
     Ok(is_short.then(|| format!("it reads only {samples} samples")))
 }
 
+/// Whether `workers` may be chosen, and is 1.
+fn chooses_one_worker(graph: &Graph, options: &RunOptions<'_>) -> Result<bool, RunError> {
+    let chooses = options.auto_workers && options.workers > 1;
+    Ok(chooses && one_worker_because(graph)?.is_some())
+}
+
+/// Ends the use of a control, also where the execution panics.
+struct ControlUse<'a>(Option<&'a Control>);
+
+impl Drop for ControlUse<'_> {
+    fn drop(&mut self) {
+        self.0.map(Control::end);
+    }
+}
+
 /// `reused`: parts of an earlier execution of the same graph with the same options, used if this one runs in the
 /// caller's thread.
 pub(crate) fn run(
@@ -82,40 +93,39 @@ pub(crate) fn run(
     options: &RunOptions<'_>,
     reused: Option<ReusableParts>,
 ) -> Result<ParallelExecution, RunError> {
+    let control = ControlUse(options.control);
+    let mut ran = execute(graph, options, reused)?;
+    ran.report.changes = control.0.map_or_else(Vec::new, Control::end);
+    Ok(ran)
+}
+
+fn execute(
+    graph: &Graph,
+    options: &RunOptions<'_>,
+    reused: Option<ReusableParts>,
+) -> Result<ParallelExecution, RunError> {
     let mut options = options;
     let one_worker;
-    if options.auto_workers && options.workers > 1 && one_worker_because(graph, options)?.is_some()
-    {
+    if chooses_one_worker(graph, options)? {
         one_worker = RunOptions {
             workers: 1,
             ..*options
         };
         options = &one_worker;
     }
-    if options.control.is_some() && options.workers > 1 {
-        let workers = options.workers;
-        return Err(PlanError::ControlNeedsOneWorker { workers }.into());
-    }
     if let Some(mut ran) = parallel::run(graph, options)? {
         ran.report.notes = notes(graph, &ran.report);
         return Ok(ran);
     }
-    let ran = PlanExecutor::with_reused(graph, options, reused).and_then(|mut executor| {
-        let mut report = executor.run(options)?;
-        if options.workers > 1 {
-            report.places = placements(graph, options, &[]);
-        }
-        report.notes = notes(graph, &report);
-        Ok((executor, report))
-    });
-    if let Some(control) = options.control {
-        control.end();
+    let mut executor = PlanExecutor::with_reused(graph, options, reused)?;
+    let mut report = executor.run(options)?;
+    if options.workers > 1 {
+        report.places = placements(graph, options, &[]);
     }
-    let (executor, report) = ran?;
-    let sequential = None;
+    report.notes = notes(graph, &report);
     Ok(ParallelExecution {
         executor,
-        sequential,
+        sequential: None,
         report,
     })
 }

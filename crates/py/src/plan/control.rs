@@ -8,6 +8,7 @@ use pyo3::types::PyDict;
 use serde_json::{Value, json};
 
 use super::NativePlan;
+use super::report::MeasurementFields;
 use crate::errors::Result;
 use crate::expr::Expr;
 
@@ -25,12 +26,14 @@ impl NativeControl {
         Self::default()
     }
 
-    /// Gives parameters of a plan's last operator other values; functions are traced as when it was added.
+    /// Gives parameters of a plan's last operator other values, from an index on or (None) at once; functions are traced as
+    /// when it was added.
     fn set(
         &self,
         py: Python<'_>,
         plan: PyRef<'_, NativePlan>,
         params: &Bound<'_, PyDict>,
+        at: Option<i64>,
     ) -> Result<()> {
         let values = PyDict::new(py);
         let mut all: Vec<(String, Value)> = Vec::new();
@@ -49,12 +52,36 @@ impl NativeControl {
         let plan = plan.plan.clone();
         let control = self.control.clone();
         crate::interpreter::detach(py, || {
-            control.set(
-                &plan,
-                all.iter()
-                    .map(|(name, value)| (name.as_str(), value.clone())),
-            )
+            let params = all.iter();
+            let params = params.map(|(name, value)| (name.as_str(), value.clone()));
+            match at {
+                Some(at) => control.set_from(&plan, at, params),
+                None => control.set(&plan, params),
+            }
         })?;
         Ok(())
+    }
+
+    /// Gives a stage another number of replicas.
+    fn set_replicas(&self, py: Python<'_>, stage: usize, replicas: usize) -> Result<()> {
+        let control = self.control.clone();
+        Ok(crate::interpreter::detach(py, || {
+            control.set_replicas(stage, replicas)
+        })?)
+    }
+
+    /// Gives a link another capacity.
+    fn set_link_capacity(&self, py: Python<'_>, link: usize, size: u64) -> Result<()> {
+        let control = self.control.clone();
+        Ok(crate::interpreter::detach(py, || {
+            control.set_link_capacity(link, size)
+        })?)
+    }
+
+    /// What stages and links did so far.
+    fn measurement(&self, py: Python<'_>) -> Result<MeasurementFields> {
+        let control = self.control.clone();
+        let measured = crate::interpreter::detach(py, || control.measurement())?;
+        Ok(MeasurementFields::from(&measured))
     }
 }

@@ -1,6 +1,8 @@
 //! The report of a run as a dict whose keys are the fields of the dataclasses in `isochrony/report.py`.
 
-use isochrony_flow::{ProcessReport, Report};
+use isochrony_flow::{
+    ChangeReport, LinkReport, ProcessReport, Report, StageMeasurement, StageReport,
+};
 use pyo3::prelude::*;
 
 /// `isochrony.report.Report`.
@@ -13,6 +15,7 @@ pub(super) struct ReportFields {
     stages: Vec<StageFields>,
     links: Vec<LinkFields>,
     threads: Vec<ThreadFields>,
+    changes: Vec<ChangeFields>,
     places: Vec<String>,
     processes: Vec<ProcessFields>,
     notes: Vec<String>,
@@ -58,6 +61,9 @@ struct StageFields {
     number: usize,
     replica: Option<usize>,
     operators: Vec<usize>,
+    items: u64,
+    bytes: u64,
+    cpu_s: f64,
     busy_s: f64,
     input_wait_s: f64,
     output_wait_s: f64,
@@ -69,8 +75,78 @@ struct StageFields {
 struct LinkFields {
     stages: (usize, usize),
     bytes: u64,
+    capacity: u64,
+    gain: f64,
     occupancy: Vec<u64>,
     mean_occupancy: f64,
+}
+
+impl From<&StageReport> for StageFields {
+    fn from(stage: &StageReport) -> Self {
+        Self {
+            number: stage.number,
+            replica: stage.replica,
+            operators: stage.operators.clone(),
+            items: stage.items,
+            bytes: stage.bytes,
+            cpu_s: stage.cpu.as_secs_f64(),
+            busy_s: stage.time.busy.as_secs_f64(),
+            input_wait_s: stage.time.input.as_secs_f64(),
+            output_wait_s: stage.time.output.as_secs_f64(),
+            core_wait_s: stage.time.core.as_secs_f64(),
+        }
+    }
+}
+
+impl From<&LinkReport> for LinkFields {
+    fn from(link: &LinkReport) -> Self {
+        Self {
+            stages: (link.from, link.to),
+            bytes: link.bytes,
+            capacity: link.capacity,
+            gain: link.gain,
+            occupancy: link.occupancy.to_vec(),
+            mean_occupancy: link.mean_occupancy(),
+        }
+    }
+}
+
+/// `isochrony.report.Measurement`.
+#[derive(IntoPyObject)]
+pub(super) struct MeasurementFields {
+    elapsed_s: f64,
+    stages: Vec<StageFields>,
+    links: Vec<LinkFields>,
+}
+
+impl From<&StageMeasurement> for MeasurementFields {
+    fn from(measured: &StageMeasurement) -> Self {
+        Self {
+            elapsed_s: measured.elapsed.as_secs_f64(),
+            stages: measured.stages.iter().map(StageFields::from).collect(),
+            links: measured.links.iter().map(LinkFields::from).collect(),
+        }
+    }
+}
+
+/// `isochrony.report.ChangeReport`; its parameters as JSON.
+#[derive(IntoPyObject)]
+struct ChangeFields {
+    operator: &'static str,
+    node: usize,
+    parameters: String,
+    at: Option<i64>,
+}
+
+impl From<&ChangeReport> for ChangeFields {
+    fn from(change: &ChangeReport) -> Self {
+        Self {
+            operator: change.operator,
+            node: change.node,
+            parameters: serde_json::Value::Object(change.params.clone()).to_string(),
+            at: change.from,
+        }
+    }
 }
 
 /// `isochrony.report.ThreadReport`.
@@ -125,34 +201,20 @@ impl From<&Report> for ReportFields {
             worker: task.worker,
             elapsed_s: task.elapsed.as_secs_f64(),
         });
-        let links = report.links.iter().map(|link| LinkFields {
-            stages: (link.from, link.to),
-            bytes: link.bytes,
-            occupancy: link.occupancy.to_vec(),
-            mean_occupancy: link.mean_occupancy(),
-        });
         let threads = report.threads.iter().map(|thread| ThreadFields {
             cpu_s: thread.cpu.map(|cpu| cpu.as_secs_f64()),
             involuntary_switches: thread.involuntary_switches,
             elapsed_s: thread.elapsed.as_secs_f64(),
-        });
-        let stages = report.stages.iter().map(|stage| StageFields {
-            number: stage.number,
-            replica: stage.replica,
-            operators: stage.operators.clone(),
-            busy_s: stage.time.busy.as_secs_f64(),
-            input_wait_s: stage.time.input.as_secs_f64(),
-            output_wait_s: stage.time.output.as_secs_f64(),
-            core_wait_s: stage.time.core.as_secs_f64(),
         });
         Self {
             operators: operators.collect(),
             reads: report.reads.iter().map(ToString::to_string).collect(),
             workers: workers.collect(),
             tasks: tasks.collect(),
-            stages: stages.collect(),
-            links: links.collect(),
+            stages: report.stages.iter().map(StageFields::from).collect(),
+            links: report.links.iter().map(LinkFields::from).collect(),
             threads: threads.collect(),
+            changes: report.changes.iter().map(ChangeFields::from).collect(),
             places: report.places.clone(),
             processes: report.processes.iter().map(ProcessFields::from).collect(),
             notes: report.notes.clone(),

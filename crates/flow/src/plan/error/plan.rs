@@ -6,15 +6,6 @@ use isochrony_store::StoreError;
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum PlanError {
-    /// A control was given to more than one worker.
-    #[error(
-        "workers={workers} cannot be combined with control=, which changes parameters only in a run with one thread; set \
-         workers=1, or leave out control="
-    )]
-    ControlNeedsOneWorker {
-        /// Workers requested.
-        workers: usize,
-    },
     /// No operator has this name.
     #[error("no operator is called {name:?}; choose from {known}")]
     UnknownOperator {
@@ -260,6 +251,50 @@ pub enum PlanError {
         "this control is in use by a run that has not ended; create a new Control for each run that is active at the same time"
     )]
     ControlInUse,
+    /// A change of stages where none are executed.
+    #[error(
+        "there are no stages to change or measure: {}",
+        if *.running {
+            "the running plan is not cut into stages; explain() says why, and workers=2 or more is needed"
+        } else {
+            "nothing runs with this control; give it to the run with control=, and call this while the run lasts"
+        }
+    )]
+    NoStages {
+        /// Whether a plan is being executed.
+        running: bool,
+    },
+    /// A number of replicas that a stage cannot have.
+    #[error(
+        "stage {stage} cannot have {replicas} replicas: {}",
+        if *.most == 0 {
+            format!("the stages that can are {can}", can = if .able.is_empty() { "none" } else { .able })
+        } else {
+            format!("give 1 to {most}, the number of workers")
+        }
+    )]
+    NoReplicas {
+        /// The stage.
+        stage: usize,
+        /// The number asked for.
+        replicas: usize,
+        /// The most; 0 if the stage has no replicas.
+        most: usize,
+        /// Stages that have replicas.
+        able: String,
+    },
+    /// A link that does not exist, or a capacity of 0.
+    #[error(
+        "link {link} of {bytes} bytes cannot be set: give a link from 0 to {last}, and 1 byte or more"
+    )]
+    NoLink {
+        /// The link.
+        link: usize,
+        /// The capacity asked for.
+        bytes: u64,
+        /// Number of the last link.
+        last: usize,
+    },
     /// A change of an operator that is not being executed.
     #[error(
         "control.set() got a plan that ends with {operator}, but this {operator} is not part of the running plan; give the plan \
@@ -347,7 +382,6 @@ impl PlanError {
     pub fn code(&self) -> &'static str {
         match self {
             Self::UnknownOperator { .. } => "unknown_operator",
-            Self::ControlNeedsOneWorker { .. } => "control_needs_one_worker",
             Self::Inputs { .. } => "inputs",
             Self::InputType { .. } => "input_type",
             Self::InputsDiffer { .. } => "inputs_differ",
@@ -370,6 +404,9 @@ impl PlanError {
             Self::WritesItsInput { .. } => "writes_its_input",
             Self::NotAdjustable { .. } => "not_adjustable",
             Self::ControlInUse => "control_in_use",
+            Self::NoStages { .. } => "no_stages",
+            Self::NoReplicas { .. } => "no_replicas",
+            Self::NoLink { .. } => "no_link",
             Self::NotRunning { .. } => "not_running",
             Self::ChangesPlan { .. } => "changes_plan",
             Self::IndicesRepeat { .. } => "indices_repeat",

@@ -119,6 +119,12 @@ impl Rows {
         self.covers.as_ref().map(|_| &starts.values()[..])
     }
 
+    /// Where the first and the last row begin, if they have indices.
+    pub(crate) fn first_and_last_start(&self) -> Option<(i64, i64)> {
+        let starts = self.starts()?;
+        Some((*starts.first()?, *starts.last()?))
+    }
+
     /// Rows that begin before an index; all if they have no indices.
     #[must_use]
     pub fn begin_before(&self, limit: i64) -> u64 {

@@ -133,8 +133,11 @@ impl<E> Link<E> {
         self.capacity.load(Ordering::Relaxed)
     }
 
-    /// Also while it is in use.
+    /// Also while it is in use. A link whose bound was removed has none any more.
     pub(crate) fn set_capacity(&self, capacity: u64) {
-        self.capacity.store(capacity, Ordering::Relaxed);
+        let bounded = |now: u64| (now < u64::MAX).then_some(capacity);
+        let _ = self
+            .capacity
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, bounded);
     }
 }

@@ -139,12 +139,15 @@ impl StageLink {
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, less);
     }
 
-    pub(super) fn report(&self) -> LinkReport {
+    /// `got`: bytes that the earlier stage got.
+    pub(super) fn report(&self, got: u64) -> LinkReport {
         let (bytes, occupancy) = self.link.use_so_far();
         LinkReport {
             from: self.from,
             to: self.to,
             bytes,
+            capacity: self.link.capacity(),
+            gain: bytes as f64 / got.max(1) as f64,
             occupancy,
         }
     }

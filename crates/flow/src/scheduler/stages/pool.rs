@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::task::Wake;
 use std::thread::ThreadId;
+use std::time::{Duration, Instant};
 
 use isochrony_runtime::{Interrupt, Progress, Watch};
 
@@ -13,19 +14,66 @@ use super::link_writer::{StageFailure, StageLink, lock};
 use super::replicated::{ReplicatedStage, StageReplica};
 use super::stage_graph::StageGraph;
 use super::stage_queue::{Notice, StageOutcome, StageQueue, StageSet, ThreadRole};
+use super::thread_use::cpu_time;
 use crate::engine::budget::{ExecutionMemory, MemoryReclaimer};
+use crate::engine::control::RunningStages;
+use crate::engine::report::{LinkReport, StageMeasurement, StageReport};
 use crate::engine::time_axis::ErrorRank;
 use crate::engine::{Burst, PlanExecutor, RunOptions, is_operator_error, panic_error};
 use crate::plan::graph::Graph;
-use crate::{OpErrorKind, RunError};
+use crate::{OpErrorKind, PlanError, RunError};
 
 /// A stage, which one thread at a time executes.
 pub(super) struct Stage {
     work: Mutex<StageWork>,
+    /// Its number and that of the replica; None if it does nothing.
+    name: Option<(usize, Option<usize>)>,
     /// Stages that it depends on, itself included.
     ancestors: StageSet,
     /// Stages that the thread that executes it must not execute meanwhile.
     excluded: AtomicU64,
+    counts: StageCounts,
+}
+
+/// What a stage did so far.
+#[derive(Default)]
+struct StageCounts {
+    bursts: AtomicU64,
+    items: AtomicU64,
+    bytes: AtomicU64,
+    /// Of the bursts whose processor time was measured: that and the time from start to end, in nanoseconds.
+    cpu_ns: AtomicU64,
+    elapsed_ns: AtomicU64,
+}
+
+/// The processor time of one burst in so many is measured: asking for it takes longer than for the time.
+const CPU_TIME_EVERY: u64 = 8;
+
+impl StageCounts {
+    /// Executes a burst.
+    fn count<T>(&self, measures: bool, burst: impl FnOnce() -> T) -> T {
+        let nth = self.bursts.fetch_add(1, Ordering::Relaxed);
+        if !measures || !nth.is_multiple_of(CPU_TIME_EVERY) {
+            return burst();
+        }
+        let (begun, before) = (Instant::now(), cpu_time());
+        let ran = burst();
+        let cpu = cpu_time()
+            .zip(before)
+            .map_or(Duration::ZERO, |(now, before)| now.saturating_sub(before));
+        let add = |to: &AtomicU64, time: Duration| {
+            to.fetch_add(time.as_nanos() as u64, Ordering::Relaxed)
+        };
+        add(&self.cpu_ns, cpu);
+        add(&self.elapsed_ns, begun.elapsed());
+        ran
+    }
+
+    fn cpu(&self, busy: Duration) -> Duration {
+        let elapsed = self.elapsed_ns.load(Ordering::Relaxed).max(1);
+        let part = self.cpu_ns.load(Ordering::Relaxed) as f64 / elapsed as f64;
+        busy.mul_f64(part.min(1.0))
+    }
 }
 
 /// What executes a stage.
@@ -35,6 +83,17 @@ pub(super) enum StageWork {
     Replica(Box<StageReplica>),
     /// Nothing.
     Unused,
+}
+
+impl StageWork {
+    /// Items and bytes that it got so far.
+    fn given(&self) -> (u64, u64) {
+        match self {
+            Self::Whole(stage) => stage.executor.given(),
+            Self::Replica(replica) => replica.given(),
+            Self::Unused => (0, 0),
+        }
+    }
 }
 
 pub(super) struct WholeStage {
@@ -47,10 +106,17 @@ pub(super) struct WholeStage {
 
 impl Stage {
     pub(super) fn new(work: StageWork, ancestors: StageSet) -> Self {
+        let name = match &work {
+            StageWork::Whole(stage) => Some((stage.number, None)),
+            StageWork::Replica(replica) => Some((replica.stage().number, Some(replica.number()))),
+            StageWork::Unused => None,
+        };
         Self {
             work: Mutex::new(work),
+            name,
             ancestors,
             excluded: AtomicU64::new(0),
+            counts: StageCounts::default(),
         }
     }
 
@@ -72,6 +138,10 @@ pub(super) struct StagePool {
     pub(super) replicated: Vec<Arc<ReplicatedStage>>,
     pub(super) memory: Arc<ExecutionMemory>,
     pub(super) plan: Graph,
+    /// Of each stage, by their numbers in the plan.
+    pub(super) operators: Vec<Vec<usize>>,
+    pub(super) begun: Instant,
+    pub(super) measures: bool,
     pub(super) interrupt: Interrupt,
     /// Does nothing in other threads than the caller's.
     pub(super) watch: Option<Watch>,
@@ -82,6 +152,35 @@ pub(super) struct StagePool {
 }
 
 impl StagePool {
+    /// What each stage and replica did so far.
+    pub(super) fn stage_reports(&self) -> Vec<StageReport> {
+        let stages = self.stages.iter().enumerate();
+        let reports = stages.filter_map(|(entry, stage)| {
+            let (number, replica) = stage.name?;
+            let time = self.queue.time(entry);
+            Some(StageReport {
+                number,
+                replica,
+                operators: self.operators[number].clone(),
+                items: stage.counts.items.load(Ordering::Relaxed),
+                bytes: stage.counts.bytes.load(Ordering::Relaxed),
+                time,
+                cpu: stage.counts.cpu(time.busy),
+            })
+        });
+        reports.collect()
+    }
+
+    /// What each link did so far, given what stages did.
+    pub(super) fn link_reports(&self, stages: &[StageReport]) -> Vec<LinkReport> {
+        let got = |number: usize| {
+            let stages = stages.iter().filter(|stage| stage.number == number);
+            stages.map(|stage| stage.bytes).sum()
+        };
+        let links = self.links.iter();
+        links.map(|link| link.report(got(link.from))).collect()
+    }
+
     /// Executes bursts in the caller's thread until the last stage has ended; `after_burst` is called after each.
     pub(super) fn run_caller(&self, mut after_burst: impl FnMut()) {
         let mut watch = self.watch.as_ref().map(Watch::start);
@@ -148,7 +247,8 @@ impl StagePool {
     fn execute(&self, number: usize, excluded: StageSet) {
         let stage = &self.stages[number];
         stage.excluded.store(excluded, Ordering::Relaxed);
-        let outcome = match &mut *stage.lock() {
+        let mut work = stage.lock();
+        let outcome = stage.counts.count(self.measures, || match &mut *work {
             StageWork::Whole(stage) => self.burst(stage),
             StageWork::Replica(replica) => {
                 let (outcome, interrupted) = replica.burst();
@@ -158,7 +258,11 @@ impl StagePool {
                 outcome
             }
             StageWork::Unused => StageOutcome::Ended,
-        };
+        });
+        let (items, bytes) = work.given();
+        drop(work);
+        stage.counts.items.store(items, Ordering::Relaxed);
+        stage.counts.bytes.store(bytes, Ordering::Relaxed);
         if outcome == StageOutcome::Ended && number + 1 == self.stages.len() {
             self.stop();
         }
@@ -226,6 +330,49 @@ impl StagePool {
         match std::thread::current().id() == self.caller {
             true => ThreadRole::Caller,
             false => ThreadRole::Helper,
+        }
+    }
+}
+
+impl RunningStages for StagePool {
+    fn set_replicas(&self, stage: usize, replicas: usize) -> Result<(), PlanError> {
+        let numbers = self.replicated.iter().map(|one| one.number.to_string());
+        let named = self.replicated.iter().find(|one| one.number == stage);
+        let most = named.map_or(0, |one| one.max_replicas());
+        match named.filter(|_| (1..=most).contains(&replicas)) {
+            Some(named) => {
+                named.set_replicas(replicas);
+                Ok(())
+            }
+            None => Err(PlanError::NoReplicas {
+                stage,
+                replicas,
+                most,
+                able: numbers.collect::<Vec<_>>().join(", "),
+            }),
+        }
+    }
+
+    fn set_link_capacity(&self, link: usize, bytes: u64) -> Result<(), PlanError> {
+        match self.links.get(link).filter(|_| bytes > 0) {
+            Some(named) => {
+                named.set_capacity(bytes);
+                Ok(())
+            }
+            None => Err(PlanError::NoLink {
+                link,
+                bytes,
+                last: self.links.len().saturating_sub(1),
+            }),
+        }
+    }
+
+    fn measurement(&self) -> StageMeasurement {
+        let stages = self.stage_reports();
+        StageMeasurement {
+            elapsed: self.begun.elapsed(),
+            links: self.link_reports(&stages),
+            stages,
         }
     }
 }

@@ -45,6 +45,17 @@ const BLOCKS_PER_REPLICA: usize = 3;
 /// A block has at least so many times the samples around it, if enough have arrived.
 const MIN_OVERLAP_MULTIPLE: u64 = 4;
 
+/// New bytes of a block where results must not be held back for long.
+const SHORT_BLOCK_BYTES: u64 = 64 << 10;
+
+fn max_bytes(options: &RunOptions<'_>) -> u64 {
+    let bytes = options.stages.block_bytes;
+    match options.latency {
+        Some(_) => bytes.min(SHORT_BLOCK_BYTES),
+        None => bytes,
+    }
+}
+
 /// What all replicas of a stage share.
 pub(super) struct ReplicatedStage {
     pub(super) number: usize,
@@ -155,7 +166,7 @@ impl StageToReplicate<'_> {
             number,
             clock: subgraph.inputs[0].recording.clock(),
             order: Mutex::new(BlockOrder {
-                cutter: BlockCutter::new(overlap, options.stages.block_bytes.max(least)),
+                cutter: BlockCutter::new(overlap, max_bytes(options).max(least)),
                 input_ended: false,
                 first: 0,
                 slots: VecDeque::new(),
@@ -224,6 +235,10 @@ impl ReplicatedStage {
         let replicas = replicas.clamp(1, self.entries.len());
         self.replicas.store(replicas, Ordering::Relaxed);
         self.notify_all(Notice::Room);
+    }
+
+    pub(super) fn max_replicas(&self) -> usize {
+        self.entries.len()
     }
 
     fn has_room(&self) -> bool {
@@ -388,6 +403,11 @@ impl StageReplica {
 
     pub(super) fn number(&self) -> usize {
         self.number
+    }
+
+    /// Items and bytes of blocks so far.
+    pub(super) fn given(&self) -> (u64, u64) {
+        self.replica.executor.given()
     }
 
     pub(super) fn stage(&self) -> &ReplicatedStage {

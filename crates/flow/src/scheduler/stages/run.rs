@@ -4,7 +4,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use isochrony_runtime::{Interrupt, Progress, StageTime, Watch};
+use isochrony_runtime::{Interrupt, Progress, Watch};
 
 use super::pool::{PoolRef, Stage, StagePool, StageWaker, StageWork, WholeStage, ancestors};
 use super::replicated::{StageReplica, StageToReplicate};
@@ -13,6 +13,7 @@ use super::stage_plan::StagePlan;
 use super::stage_queue::{StageQueue, StageSet};
 use super::thread_use::ThreadUse;
 use crate::engine::budget::{ExecutionMemory, MemoryHandle, MemoryReclaimer};
+use crate::engine::control::RunningStages;
 use crate::engine::report::{OperatorReport, Report, StageReport};
 use crate::engine::{IDLE_WAIT, PlanExecutor, RunOptions};
 use crate::plan::graph::Graph;
@@ -30,8 +31,11 @@ pub(crate) fn run(
     stages: &StagePlan,
     options: &RunOptions<'_>,
 ) -> Result<ParallelExecution, RunError> {
-    let begun = Instant::now();
     let pool = pool(plan, stages, options)?;
+    let begun = pool.begun;
+    if let Some(control) = options.control {
+        control.attach(Arc::clone(&pool) as Arc<dyn RunningStages>);
+    }
     let delivered = Arc::clone(&pool.delivered);
     if let Some(progress) = options.progress {
         progress.set_total(pool.total);
@@ -80,15 +84,18 @@ pub(crate) fn run(
         }
         ran.unwrap_or_else(|panic| resume_unwind(panic));
     });
+    if let Some(control) = options.control {
+        control.detach();
+    }
     let Some(pool) = Arc::into_inner(pool) else {
         return Err(no_thread());
     };
-    let times = (0..entries).map(|entry| pool.queue.time(entry));
-    let times: Vec<StageTime> = times.collect();
+    let reports = pool.stage_reports();
+    let links = pool.link_reports(&reports);
     let mut all: Vec<StageWork> = pool.stages.into_iter().map(Stage::into_work).collect();
-    let mut report = merged_report(plan, stages, &all, &times);
+    let mut report = merged_report(plan, &all, reports);
     report.threads = threads;
-    report.links = pool.links.iter().map(|link| link.report()).collect();
+    report.links = links;
     let Some(StageWork::Whole(own)) = all.pop() else {
         return Err(no_thread());
     };
@@ -116,7 +123,13 @@ fn pool(
     let last = stages.stages.len() - 1;
     let callers: StageSet = bit(last) | stages.caller_sources.map_or(0, bit);
     let count = entries[last].end;
-    let queue = Arc::new(StageQueue::new(count, callers, SPIN, IDLE_WAIT));
+    let queue = Arc::new(StageQueue::new(
+        count,
+        callers,
+        SPIN,
+        IDLE_WAIT,
+        options.measure,
+    ));
     let interrupt = options
         .interrupt
         .map_or_else(Interrupt::default, Interrupt::child);
@@ -138,6 +151,10 @@ fn pool(
         interrupt: Some(&interrupt),
         watch: watch.as_ref(),
         shared_memory: Some(&handle),
+        // What one stage held back waits for the next, at worst.
+        latency: options
+            .latency
+            .map(|latency| latency / stages.stages.len() as f64),
         ..*options
     };
     let mut all: Vec<StageWork> = Vec::with_capacity(count);
@@ -197,6 +214,7 @@ fn pool(
         all.extend(entries.clone().skip(1).map(|_| StageWork::Unused));
     }
     let ancestors = ancestors(&links, &entries);
+    let operators = stages.stages.clone();
     let stages = all.into_iter().zip(ancestors);
     let pool = Arc::new(StagePool {
         stages: stages
@@ -207,6 +225,9 @@ fn pool(
         replicated,
         memory,
         plan: plan.clone(),
+        operators,
+        begun: Instant::now(),
+        measures: options.measure,
         interrupt,
         watch,
         caller,
@@ -234,20 +255,16 @@ fn original(error: RunError, all: &mut [StageWork]) -> RunError {
     own.flatten().unwrap_or(error)
 }
 
-/// What all stages did, by operator of the plan.
-fn merged_report(
-    plan: &Graph,
-    stages: &StagePlan,
-    all: &[StageWork],
-    times: &[StageTime],
-) -> Report {
+/// What all stages did, by operator of the plan. `reports`: those of all that does something.
+fn merged_report(plan: &Graph, all: &[StageWork], reports: Vec<StageReport>) -> Report {
     let names = plan.nodes.iter().map(|node| node.op.name());
     let mut report = Report {
         operators: names.map(OperatorReport::none).collect(),
         ..Report::default()
     };
-    for (work, &time) in all.iter().zip(times) {
-        let (number, replica) = match work {
+    let works = all.iter().filter(|work| !matches!(work, StageWork::Unused));
+    for (work, StageReport { time, .. }) in works.zip(&reports) {
+        match work {
             StageWork::Whole(stage) => {
                 let own = stage.executor.report(time.busy);
                 for (one, node) in own.operators.iter().zip(&stage.graph.plan_node) {
@@ -257,22 +274,15 @@ fn merged_report(
                 }
                 report.bursts += own.bursts;
                 report.reads.extend(own.reads);
-                (stage.number, None)
             }
             StageWork::Replica(replica) => {
                 for (node, one) in replica.reports(time.busy) {
                     report.operators[node].add(&one);
                 }
-                (replica.stage().number, Some(replica.number()))
             }
-            StageWork::Unused => continue,
-        };
-        report.stages.push(StageReport {
-            number,
-            replica,
-            operators: stages.stages[number].clone(),
-            time,
-        });
+            StageWork::Unused => {}
+        }
     }
+    report.stages = reports;
     report
 }

@@ -89,7 +89,7 @@ impl QueuedStage {
             Phase::Suspended | Phase::Waiting(Notice::Room) => &mut self.time.output,
             Phase::Ended => &mut Duration::default(),
         };
-        *spent += now.duration_since(self.since);
+        *spent += now.saturating_duration_since(self.since);
         (self.phase, self.since) = (phase, now);
     }
 }
@@ -131,17 +131,21 @@ pub(crate) struct StageQueue {
     /// Stages that only the caller's thread executes.
     callers: StageSet,
     spin: Duration,
+    /// Stands for all times if the time of stages is not measured.
+    unmeasured: Option<Instant>,
     /// Stages that wait for input are tried again after this time, since not every source wakes them.
     poll_interval: Duration,
 }
 
 impl StageQueue {
-    /// `stages` of them, all ready. `spin`: how long a thread that finds nothing spins before it sleeps.
+    /// `stages` of them, all ready. `spin`: how long a thread that finds nothing spins before it sleeps. `measures`: the
+    /// time of stages.
     pub(crate) fn new(
         stages: usize,
         callers: StageSet,
         spin: Duration,
         poll_interval: Duration,
+        measures: bool,
     ) -> Self {
         let now = Instant::now();
         let stage = |_| QueuedStage {
@@ -167,12 +171,17 @@ impl StageQueue {
             suspended: Condvar::new(),
             callers,
             spin,
+            unmeasured: (!measures).then_some(now),
             poll_interval,
         }
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn now(&self) -> Instant {
+        self.unmeasured.unwrap_or_else(Instant::now)
     }
 
     fn takeable(&self, worker: ThreadRole, excluded: StageSet) -> StageSet {
@@ -215,7 +224,7 @@ impl StageQueue {
         match state.stages[stage].phase {
             Phase::Waiting(wait) if wait == notice => {
                 self.notices[stage].fetch_and(!notice.waits(), Ordering::SeqCst);
-                self.make_ready(&mut state, stage, Instant::now());
+                self.make_ready(&mut state, stage, self.now());
                 self.wake_for(&mut state, stage);
                 return true;
             }
@@ -243,7 +252,8 @@ impl StageQueue {
         }
         let now = Instant::now();
         if now.duration_since(state.last_poll) >= self.poll_interval {
-            self.retry_idle(&mut state, now);
+            state.last_poll = now;
+            self.retry_idle(&mut state, self.unmeasured.unwrap_or(now));
         }
         let ready = self.takeable(worker, excluded);
         let own = ready & self.callers;
@@ -252,6 +262,7 @@ impl StageQueue {
         self.ready.fetch_and(!(1 << stage), Ordering::SeqCst);
         // Read, so that what came before a notice is seen.
         self.notices[stage].swap(0, Ordering::SeqCst);
+        let now = self.unmeasured.unwrap_or(now);
         state.stages[stage].enter(Phase::Running, now);
         state.active += 1;
         Some(stage)
@@ -259,7 +270,6 @@ impl StageQueue {
 
     /// Not every source wakes its stage.
     fn retry_idle(&self, state: &mut State, now: Instant) {
-        state.last_poll = now;
         for stage in 0..state.stages.len() {
             if state.stages[stage].phase == Phase::Waiting(Notice::Input) {
                 self.notices[stage].fetch_and(!Notice::Input.waits(), Ordering::SeqCst);
@@ -272,7 +282,7 @@ impl StageQueue {
     /// After a burst, or if it cannot be executed.
     pub(crate) fn put_back(&self, stage: usize, outcome: StageOutcome) {
         let mut state = self.lock();
-        let now = Instant::now();
+        let now = self.now();
         self.leave(&mut state);
         let wait = match outcome {
             StageOutcome::Ran => None,
@@ -346,7 +356,7 @@ impl StageQueue {
     pub(crate) fn suspend(&self, stage: usize) {
         let mut state = self.lock();
         self.notices[stage].fetch_or(Notice::Room.waits(), Ordering::SeqCst);
-        state.stages[stage].enter(Phase::Suspended, Instant::now());
+        state.stages[stage].enter(Phase::Suspended, self.now());
         state.suspended += 1;
         self.leave(&mut state);
     }
@@ -392,7 +402,7 @@ impl StageQueue {
         state.suspended -= 1;
         state.active += 1;
         self.notices[stage].fetch_and(!Notice::Room.waits(), Ordering::SeqCst);
-        state.stages[stage].enter(Phase::Running, Instant::now());
+        state.stages[stage].enter(Phase::Running, self.now());
     }
 
     fn wait_paused<'a>(&self, state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
@@ -432,11 +442,11 @@ impl StageQueue {
         self.stopped.load(Ordering::SeqCst)
     }
 
-    /// How the time of a stage was spent so far.
+    /// How the time of a stage was spent so far; nothing if that is not measured.
     pub(crate) fn time(&self, stage: usize) -> StageTime {
         let mut state = self.lock();
         let phase = state.stages[stage].phase;
-        state.stages[stage].enter(phase, Instant::now());
+        state.stages[stage].enter(phase, self.now());
         state.stages[stage].time
     }
 }

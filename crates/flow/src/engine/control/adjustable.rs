@@ -1,0 +1,263 @@
+//! An operator whose parameters may change while it is executed.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use serde_json::{Map, Value};
+
+use super::changes::{ParameterChanges, ParameterVersion};
+use crate::{
+    Break, Contract, Declaration, Item, Next, OpError, OpErrorKind, Operator, OperatorProperties,
+    Out, ParameterUpdate, PartialResult, PlanError, PlanOutput, Port, PortType, RangeOrigin,
+};
+
+/// An instance of an operator with the parameters that are in effect where its items begin. An item in which a change
+/// takes effect is split there.
+pub(crate) struct AdjustableOperator {
+    declaration: Declaration,
+    changes: Arc<ParameterChanges>,
+    inputs: Vec<PortType>,
+    /// The parameters at first, and after each change.
+    versions: Vec<ParameterVersion>,
+    current: Box<dyn Operator>,
+    /// Its version.
+    version: usize,
+    /// Of an operator without state: another version, since blocks of an input may overlap where a change takes effect.
+    other: Option<(usize, Box<dyn Operator>)>,
+    is_stateless: bool,
+    /// Where the contiguous range of its input begins.
+    origin: Option<RangeOrigin>,
+    /// Parts of items in which a change takes effect, by input, until all inputs have theirs.
+    parts: Vec<VecDeque<Item>>,
+}
+
+impl AdjustableOperator {
+    pub(crate) fn new(
+        declaration: Declaration,
+        params: &Map<String, Value>,
+        changes: Arc<ParameterChanges>,
+    ) -> Result<Self, PlanError> {
+        Ok(Self {
+            current: (declaration.build)(params)?,
+            declaration,
+            changes,
+            inputs: Vec::new(),
+            versions: vec![(i64::MIN, params.clone())],
+            version: 0,
+            other: None,
+            is_stateless: false,
+            origin: None,
+            parts: Vec::new(),
+        })
+    }
+
+    /// Admits the items of all inputs that begin where `item` does.
+    fn admit(&mut self, item: &Item) {
+        let starts = item.first_and_last_start();
+        let first = starts.map(|(first, _)| first);
+        self.take_changes(first);
+        if let Some((_, last)) = starts {
+            self.changes.admit(last.saturating_add(1));
+        }
+        self.take_changes(first);
+    }
+
+    fn take_changes(&mut self, next: Option<i64>) {
+        let known = self.versions.len() - 1;
+        if self.changes.requested() != known {
+            self.versions
+                .extend(self.changes.versions_after(known, next));
+        }
+    }
+
+    /// The version for what begins at an index; the last if items have none.
+    fn version_at(&self, start: Option<i64>) -> usize {
+        let last = self.versions.len() - 1;
+        let Some(start) = start else {
+            return last;
+        };
+        // Changes are in the order of their indices, the last ones wanted most often.
+        let before = self.versions.iter().rposition(|&(from, _)| from <= start);
+        let version = before.unwrap_or(0);
+        match self.is_stateless {
+            true => version,
+            // What an operator remembers is of all before, so there is no way back.
+            false => version.max(self.version),
+        }
+    }
+
+    /// Cuts an item where changes take effect.
+    fn parts_of(&self, item: Item) -> Result<VecDeque<Item>, OpError> {
+        let mut parts = VecDeque::from([item]);
+        loop {
+            let starts = parts.back().and_then(Item::first_and_last_start);
+            let Some((first, last)) = starts else {
+                return Ok(parts);
+            };
+            let next = self.version_at(Some(first)) + 1;
+            let cut = self
+                .versions
+                .get(next..)
+                .and_then(|later| later.iter().find(|&&(from, _)| from > first));
+            let Some(&(cut, _)) = cut.filter(|&&(from, _)| from <= last) else {
+                return Ok(parts);
+            };
+            let Some((before, after)) = parts
+                .pop_back()
+                .map(|item| item.split_at(cut))
+                .transpose()?
+            else {
+                return Ok(parts);
+            };
+            parts.extend([before, after]);
+        }
+    }
+
+    fn has_change_in(&self, item: &Item) -> bool {
+        let Some((first, last)) = item.first_and_last_start() else {
+            return false;
+        };
+        self.version_at(Some(first)) != self.version_at(Some(last))
+    }
+
+    fn switch_to(&mut self, version: usize, out: &mut Out<'_>) -> Result<(), OpError> {
+        if version == self.version {
+            return Ok(());
+        }
+        if self.is_stateless {
+            let other = self.other.take().filter(|&(other, _)| other == version);
+            let next = match other {
+                Some((_, operator)) => operator,
+                None => self.built(version)?,
+            };
+            let before = std::mem::replace(&mut self.current, next);
+            self.other = Some((std::mem::replace(&mut self.version, version), before));
+            return Ok(());
+        }
+        for next in self.version + 1..=version {
+            if self.current.set(&self.versions[next].1)? == ParameterUpdate::Rebuild {
+                self.current.on_break(0, &Break::Removed, out)?;
+                self.current = self.built(next)?;
+            }
+        }
+        self.version = version;
+        Ok(())
+    }
+
+    fn built(&self, version: usize) -> Result<Box<dyn Operator>, OpError> {
+        let build = || {
+            let mut operator = (self.declaration.build)(&self.versions[version].1)?;
+            operator.bind(&self.inputs)?;
+            Ok(operator)
+        };
+        let operator: Result<_, PlanError> = build();
+        let mut operator = operator.map_err(|error| OpErrorKind::Failed(error.into()))?;
+        if let Some(origin) = self.origin {
+            operator.begins(origin, None);
+        }
+        Ok(operator)
+    }
+
+    /// Both instances of an operator without state.
+    fn instances(&mut self) -> impl Iterator<Item = &mut Box<dyn Operator>> {
+        let other = self.other.as_mut().map(|(_, operator)| operator);
+        std::iter::once(&mut self.current).chain(other)
+    }
+}
+
+impl Operator for AdjustableOperator {
+    fn bind(&mut self, inputs: &[PortType]) -> Result<OperatorProperties, PlanError> {
+        let properties = self.current.bind(inputs)?;
+        self.inputs = inputs.to_vec();
+        self.parts = inputs.iter().map(|_| VecDeque::new()).collect();
+        self.is_stateless = properties.contract == Contract::Stateless;
+        Ok(may_split(properties))
+    }
+
+    fn process(&mut self, port: Port, item: &mut Item, out: &mut Out<'_>) -> Result<Next, OpError> {
+        // Items of several inputs come together, with the same indices, in the order of the inputs.
+        if port == 0 {
+            self.admit(item);
+        }
+        if !self.has_change_in(item) {
+            if port == 0 {
+                let start = item.first_and_last_start().map(|(first, _)| first);
+                self.switch_to(self.version_at(start), out)?;
+            }
+            return self.current.process(port, item, out);
+        }
+        self.parts[usize::from(port)] = self.parts_of(item.take())?;
+        if usize::from(port) + 1 < self.parts.len() {
+            return Ok(Next::Consumed);
+        }
+        let mut answer = Next::Consumed;
+        while self.parts.iter().all(|parts| !parts.is_empty()) {
+            if answer == Next::Forward {
+                out.emit(0, item)?;
+            }
+            for port in 0..self.parts.len() {
+                let Some(mut part) = self.parts[port].pop_front() else {
+                    continue;
+                };
+                if port == 0 {
+                    let start = part.first_and_last_start().map(|(first, _)| first);
+                    self.switch_to(self.version_at(start), out)?;
+                }
+                answer = self.current.process(port as Port, &mut part, out)?;
+                *item = part;
+            }
+            if answer == Next::Done {
+                break;
+            }
+        }
+        Ok(answer)
+    }
+
+    fn on_break(&mut self, port: Port, why: &Break, out: &mut Out<'_>) -> Result<(), OpError> {
+        let mut instances = self.instances();
+        instances.try_for_each(|one| one.on_break(port, why, out))
+    }
+
+    fn begins(&mut self, origin: RangeOrigin, why: Option<&Break>) {
+        self.origin = Some(origin);
+        self.instances().for_each(|one| one.begins(origin, why));
+    }
+
+    fn first_output(&self, first: i64) -> i64 {
+        self.current.first_output(first)
+    }
+
+    fn finish(&mut self, port: Port, out: &mut Out<'_>) -> Result<(), OpError> {
+        self.current.finish(port, out)
+    }
+
+    fn idle(&mut self, out: &mut Out<'_>) -> Result<(), OpError> {
+        self.current.idle(out)
+    }
+
+    fn progress(&mut self, port: Port, upto: i64) -> i64 {
+        self.current.progress(port, upto)
+    }
+
+    fn expect(&mut self, samples: u64) {
+        self.current.expect(samples);
+    }
+
+    fn partial(&mut self) -> Option<PartialResult> {
+        self.current.partial()
+    }
+
+    fn combine(&mut self, next: &PartialResult) -> Result<(), OpError> {
+        self.current.combine(next)
+    }
+
+    fn result(&mut self) -> Option<PlanOutput> {
+        self.current.result()
+    }
+}
+
+/// Properties of an operator that may emit part of what it would forward.
+pub(super) fn may_split(mut properties: OperatorProperties) -> OperatorProperties {
+    properties.in_step = false;
+    properties
+}

@@ -1,0 +1,107 @@
+//! When changed parameters of an operator take effect: at an index of its input.
+//!
+//! ```text
+//!  instance 0  |=======|  |====                   an instance admits an item before it computes it
+//!  instance 1          |=======|
+//!                              ^ a change that is requested now takes effect here, in both
+//! ```
+//!
+//! What begins before the index of a change is computed with the parameters before it, and all else with those behind it,
+//! by whichever instance, and however the input is cut into items. So a change does not depend on threads, and an
+//! execution with the same changes at the same indices has the same results.
+//!
+//! Admission and request are each announced before the other is looked for, with a fence between: an instance that has
+//! admitted an item without seeing a request is seen by whoever decides its index (`tests/loom_changes.rs`).
+
+use std::sync::atomic::Ordering;
+
+use serde_json::{Map, Value};
+
+use super::sync::{AtomicI64, AtomicUsize, Mutex, MutexGuard, PoisonError, fence};
+
+/// The changes of one operator in one execution, shared by its instances.
+#[derive(Debug)]
+pub(crate) struct ParameterChanges {
+    requested: AtomicUsize,
+    /// Some instance may have got what begins before this index.
+    admitted: AtomicI64,
+    changes: Mutex<Vec<ParameterChange>>,
+}
+
+#[derive(Debug)]
+struct ParameterChange {
+    /// All parameters.
+    params: Map<String, Value>,
+    /// Not before this index.
+    at: i64,
+    /// It takes effect here, once that is decided; `i64::MIN`: items have no indices.
+    from: Option<i64>,
+}
+
+/// All parameters, and the index from which they are in effect.
+pub(crate) type ParameterVersion = (i64, Map<String, Value>);
+
+impl Default for ParameterChanges {
+    fn default() -> Self {
+        Self {
+            requested: AtomicUsize::new(0),
+            admitted: AtomicI64::new(i64::MIN),
+            changes: Mutex::new(Vec::new()),
+        }
+    }
+}
+
+impl ParameterChanges {
+    fn lock(&self) -> MutexGuard<'_, Vec<ParameterChange>> {
+        self.changes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Requests a change: not before index `at`, not before what has been admitted, and not before earlier changes.
+    /// Returns its number.
+    pub(crate) fn request(&self, params: Map<String, Value>, at: i64) -> usize {
+        let mut changes = self.lock();
+        let from = None;
+        changes.push(ParameterChange { params, at, from });
+        self.requested.store(changes.len(), Ordering::Release);
+        changes.len() - 1
+    }
+
+    /// How many changes were requested.
+    pub(crate) fn requested(&self) -> usize {
+        self.requested.load(Ordering::Acquire)
+    }
+
+    /// An instance is about to compute what begins before `end`.
+    pub(crate) fn admit(&self, end: i64) {
+        self.admitted.fetch_max(end, Ordering::AcqRel);
+        fence(Ordering::SeqCst);
+    }
+
+    /// The changes behind the first `known`, and from where they are in effect, which is decided if it was not. `next`: where
+    /// the item begins that is to be computed, if it has indices: nothing may have been admitted yet.
+    pub(crate) fn versions_after(&self, known: usize, next: Option<i64>) -> Vec<ParameterVersion> {
+        let mut changes = self.lock();
+        fence(Ordering::SeqCst);
+        let admitted = self.admitted.load(Ordering::Acquire);
+        let mut earlier = i64::MIN;
+        for change in changes.iter_mut() {
+            let from = change.from.get_or_insert_with(|| {
+                match change.at.max(admitted).max(earlier) {
+                    // Nothing was admitted, and no index asked for.
+                    i64::MIN => next.unwrap_or(i64::MIN),
+                    from => from,
+                }
+            });
+            earlier = *from;
+        }
+        let new = changes.iter().skip(known);
+        new.filter_map(|change| Some((change.from?, change.params.clone())))
+            .collect()
+    }
+
+    /// The index from which a change is in effect; None if no item has come since, or items have no indices.
+    pub(crate) fn effective_from(&self, change: usize) -> Option<i64> {
+        let from = self.lock().get(change)?.from;
+        from.filter(|&from| from > i64::MIN)
+    }
+}

@@ -1,0 +1,428 @@
+//! Changes parameters while a plan is executed.
+//!
+//! A [`Control`] is shared by the execution and by whoever changes it, in any thread. A change names, as written, the
+//! plan that ends in the operator. It is checked at once: the changed plan is rewritten again, and operators that now
+//! differ get a [`ParameterChanges`] entry. Each takes effect at an index of its operator's input, the same in all
+//! threads, which the report lists.
+
+mod adjustable;
+mod changes;
+
+/// What [`changes`] needs; a model checker has its own.
+mod sync {
+    pub(crate) use std::sync::atomic::{AtomicI64, AtomicUsize, fence};
+    pub(crate) use std::sync::{Mutex, MutexGuard, PoisonError};
+}
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use serde_json::{Map, Value};
+
+use super::report::{ChangeReport, StageMeasurement};
+use crate::optimiser::optimise;
+use crate::plan::Op;
+use crate::plan::graph::{Graph, GraphNode};
+use crate::{Plan, PlanError, PortType};
+
+pub(crate) use adjustable::AdjustableOperator;
+pub(crate) use changes::ParameterChanges;
+
+/// Changes parameters of a running plan, which gets it in [`RunOptions::control`](crate::RunOptions::control).
+///
+/// It serves one execution after another; a second at the same time ends in [`PlanError::ControlInUse`].
+///
+/// ```
+/// use isochrony_expr::Expr;
+/// use isochrony_flow::{Control, Plan, RunOptions, Segments, json};
+/// # use isochrony_segment::{SigSeg, Stream};
+/// # use isochrony_time::{Rate, TimebaseId};
+/// # let stream = Stream::new("tone", TimebaseId(0), Rate::new(100, 1)?).intern();
+/// # let samples = Segments::new([SigSeg::from_slice(&[1i16, 5, 9], 0, stream)?]).expect("in order");
+/// let s = Expr::input();
+/// let loud = Plan::scan(samples).rewindow(1)?.filter(&s.max().gt(100))?;
+/// let control = Control::default();
+/// control.set(&loud, [("predicate", json!(s.max().gt(4)))])?; // here before it runs, as well from another thread
+/// let mut options = RunOptions::default();
+/// options.control = Some(&control);
+/// assert_eq!(loud.count()?.collect_with(&options)?.0.count(), Some(2));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Default)]
+pub struct Control {
+    state: Mutex<State>,
+}
+
+/// Stages that are being executed.
+pub(crate) trait RunningStages: Send + Sync {
+    fn set_replicas(&self, stage: usize, replicas: usize) -> Result<(), PlanError>;
+    fn set_link_capacity(&self, link: usize, bytes: u64) -> Result<(), PlanError>;
+    fn measurement(&self) -> StageMeasurement;
+}
+
+#[derive(Default)]
+struct State {
+    active: Option<ActivePlan>,
+    /// None where the plan is not cut into stages. Used under the lock only, so that it is gone when the execution ends.
+    stages: Option<Arc<dyn RunningStages>>,
+    /// Requested before the execution began.
+    early: Vec<EarlyChange>,
+}
+
+struct EarlyChange {
+    plan: Plan,
+    params: Map<String, Value>,
+    at: Option<i64>,
+}
+
+struct ActivePlan {
+    /// Changes are named by it.
+    written: Graph,
+    /// The plan with all changes so far, before and after rewriting.
+    changed: Graph,
+    executed: Graph,
+    optimised: bool,
+    /// Several threads execute it.
+    is_parallel: bool,
+    /// Of each operator that is executed; None if it has no adjustable parameters.
+    changes: Vec<Option<Arc<ParameterChanges>>>,
+    requests: Vec<ChangeRequest>,
+}
+
+struct ChangeRequest {
+    operator: &'static str,
+    node: usize,
+    params: Map<String, Value>,
+    /// An operator that changes with it, and the number of the change there; None if the change changes nothing.
+    follows: Option<(Arc<ParameterChanges>, usize)>,
+}
+
+impl std::fmt::Debug for Control {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let state = self.state();
+        f.debug_struct("Control")
+            .field("running", &state.active.is_some())
+            .field("early", &state.early.len())
+            .finish()
+    }
+}
+
+impl Control {
+    /// No call under the lock leaves it inconsistent, so poison is ignored.
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Sets parameters of the last operator of `at`: for all that begins behind what the operator has got by now, or from
+    /// the first item on before an execution begins. An operator keeps its state where it can: an expression keeps that
+    /// of parts that are written as before.
+    ///
+    /// # Errors
+    /// [`PlanError::NotAdjustable`], [`PlanError::Parameter`], [`PlanError::Expression`]; [`PlanError::NotRunning`] if
+    /// the operator is none of the running plan, [`PlanError::ChangesPlan`] if something else would have to change
+    /// with it.
+    pub fn set<'a>(
+        &self,
+        at: &Plan,
+        params: impl IntoIterator<Item = (&'a str, Value)>,
+    ) -> Result<(), PlanError> {
+        self.request(at, None, params)
+    }
+
+    /// The same for all that begins at an index of the operator's input, or behind it. Not before earlier changes of
+    /// it, and not before what it has got by now: [`Report::changes`](crate::Report) lists the index that counts.
+    ///
+    /// # Errors
+    /// As [`set`](Self::set).
+    pub fn set_from<'a>(
+        &self,
+        at: &Plan,
+        index: i64,
+        params: impl IntoIterator<Item = (&'a str, Value)>,
+    ) -> Result<(), PlanError> {
+        self.request(at, Some(index), params)
+    }
+
+    /// Gives a stage another number of replicas, from 1 to as many as there are workers. One that is retired completes
+    /// its block; results stay the same.
+    ///
+    /// # Errors
+    /// [`PlanError::NoStages`] if no stages are being executed, [`PlanError::NoReplicas`] if that one has none, or not so
+    /// many.
+    pub fn set_replicas(&self, stage: usize, replicas: usize) -> Result<(), PlanError> {
+        self.with_stages(|stages| stages.set_replicas(stage, replicas))?
+    }
+
+    /// Gives a link another capacity, in bytes, at least 1: its writer waits while it holds more. Links are numbered as in
+    /// [`Report::links`](crate::Report). Results stay the same.
+    ///
+    /// # Errors
+    /// [`PlanError::NoStages`], [`PlanError::NoLink`].
+    pub fn set_link_capacity(&self, link: usize, bytes: u64) -> Result<(), PlanError> {
+        self.with_stages(|stages| stages.set_link_capacity(link, bytes))?
+    }
+
+    /// What the stages and links of the execution did so far.
+    ///
+    /// # Errors
+    /// [`PlanError::NoStages`] if the plan is not being executed in stages.
+    pub fn measurement(&self) -> Result<StageMeasurement, PlanError> {
+        self.with_stages(|stages| stages.measurement())
+    }
+
+    fn with_stages<T>(&self, call: impl FnOnce(&dyn RunningStages) -> T) -> Result<T, PlanError> {
+        let state = self.state();
+        let stages = state.stages.as_deref().ok_or(PlanError::NoStages {
+            running: state.active.is_some(),
+        })?;
+        Ok(call(stages))
+    }
+
+    pub(crate) fn attach(&self, stages: Arc<dyn RunningStages>) {
+        self.state().stages = Some(stages);
+    }
+
+    pub(crate) fn detach(&self) {
+        self.state().stages = None;
+    }
+
+    fn request<'a>(
+        &self,
+        plan: &Plan,
+        at: Option<i64>,
+        params: impl IntoIterator<Item = (&'a str, Value)>,
+    ) -> Result<(), PlanError> {
+        let params: Map<String, Value> = params
+            .into_iter()
+            .map(|(name, value)| (name.to_owned(), value))
+            .collect();
+        check_adjustable(plan, &params)?;
+        let mut state = self.state();
+        match &mut state.active {
+            Some(active) => active.change(plan, params, at),
+            None => {
+                let graph = Graph::new(plan);
+                let node = graph.outputs[0].0;
+                with(&graph, node, &params)?;
+                let plan = plan.clone();
+                state.early.push(EarlyChange { plan, params, at });
+                Ok(())
+            }
+        }
+    }
+
+    /// Begins an execution; returns the rewritten graph with all earlier changes.
+    pub(crate) fn begin(
+        &self,
+        written: &Graph,
+        optimised: bool,
+        is_parallel: bool,
+    ) -> Result<Graph, PlanError> {
+        let mut state = self.state();
+        if state.active.is_some() {
+            // Changes name operators of one execution by number.
+            return Err(PlanError::ControlInUse);
+        }
+        let mut active = ActivePlan {
+            written: written.clone(),
+            changed: written.clone(),
+            executed: rewritten(written, optimised),
+            optimised,
+            is_parallel,
+            changes: Vec::new(),
+            requests: Vec::new(),
+        };
+        let early = std::mem::take(&mut state.early);
+        let (first, later): (Vec<_>, Vec<_>) = early.into_iter().partition(|one| one.at.is_none());
+        for change in first {
+            active.change(&change.plan, change.params, None)?;
+        }
+        active.requests.clear();
+        let mut executed = active.executed.clone();
+        active.changes = executed.nodes.iter_mut().map(adjustable_node).collect();
+        for change in later {
+            active.change(&change.plan, change.params, change.at)?;
+        }
+        state.active = Some(active);
+        Ok(executed)
+    }
+
+    /// Ends the execution; returns what was changed in it.
+    pub(crate) fn end(&self) -> Vec<ChangeReport> {
+        let mut state = self.state();
+        state.stages = None;
+        let Some(active) = state.active.take() else {
+            return Vec::new();
+        };
+        let requests = active.requests.into_iter();
+        let reports = requests.map(|request| ChangeReport {
+            operator: request.operator,
+            node: request.node,
+            params: request.params,
+            from: request
+                .follows
+                .and_then(|(changes, number)| changes.effective_from(number)),
+        });
+        reports.collect()
+    }
+}
+
+/// Lets the parameters of an operator change, if any of them may.
+fn adjustable_node(node: &mut GraphNode) -> Option<Arc<ParameterChanges>> {
+    let Op::Apply {
+        declaration,
+        changes,
+        ..
+    } = &mut node.op
+    else {
+        return None;
+    };
+    if !declaration.params.iter().any(|param| param.adjustable) {
+        return None;
+    }
+    node.properties = adjustable::may_split(node.properties.clone());
+    Some(Arc::clone(changes.insert(Arc::default())))
+}
+
+fn rewritten(written: &Graph, optimised: bool) -> Graph {
+    let mut graph = written.clone();
+    if optimised {
+        optimise(&mut graph);
+    }
+    graph
+}
+
+fn check_adjustable(at: &Plan, params: &Map<String, Value>) -> Result<(), PlanError> {
+    let refused = |parameter: &str, may: String| PlanError::NotAdjustable {
+        operator: at.node.op.name(),
+        parameter: parameter.into(),
+        adjustable: may,
+    };
+    let declared = match &at.node.op {
+        Op::Apply { declaration, .. } => declaration.params,
+        _ => &[],
+    };
+    let may = declared.iter().filter(|param| param.adjustable);
+    let may: Vec<&str> = may.map(|param| param.name).collect();
+    match params.keys().find(|name| !may.contains(&name.as_str())) {
+        None => Ok(()),
+        Some(name) if may.is_empty() => Err(refused(name, "none".into())),
+        Some(name) => Err(refused(name, may.join(", "))),
+    }
+}
+
+/// All parameters of a node with some changed, and its binding.
+fn with(
+    graph: &Graph,
+    node: usize,
+    params: &Map<String, Value>,
+) -> Result<(Map<String, Value>, crate::OperatorProperties), PlanError> {
+    let node = &graph.nodes[node];
+    let Op::Apply {
+        declaration,
+        params: before,
+        ..
+    } = &node.op
+    else {
+        return Ok((Map::new(), node.properties.clone()));
+    };
+    let mut all = before.clone();
+    for (name, value) in params {
+        all.insert(name.clone(), value.clone());
+    }
+    let all = declaration.check(all)?;
+    let properties = (declaration.build)(&all)?.bind(&inputs(graph, node))?;
+    if properties.outputs == node.properties.outputs {
+        return Ok((all, properties));
+    }
+    let types = |properties: &crate::OperatorProperties| {
+        let types: Vec<String> = properties.outputs.iter().map(PortType::to_string).collect();
+        types.join(", ")
+    };
+    Err(PlanError::ChangesPlan {
+        operator: node.op.name(),
+        what: format!(
+            "gives {} instead of {}",
+            types(&properties),
+            types(&node.properties)
+        ),
+    })
+}
+
+fn inputs(graph: &Graph, node: &GraphNode) -> Vec<PortType> {
+    let types = node
+        .inputs
+        .iter()
+        .map(|&(n, output)| &graph.nodes[n].properties.outputs[usize::from(output)]);
+    types.copied().collect()
+}
+
+impl ActivePlan {
+    /// Requests the changes of executed operators that follow from a change of the written plan; before there are any,
+    /// only changes the graphs.
+    fn change(
+        &mut self,
+        at: &Plan,
+        params: Map<String, Value>,
+        from: Option<i64>,
+    ) -> Result<(), PlanError> {
+        let operator = at.node.op.name();
+        let named = self.written.find(&Graph::new(at));
+        let node = named.ok_or(PlanError::NotRunning { operator })?;
+        let (all, properties) = with(&self.changed, node, &params)?;
+        let refused = |what: &str| PlanError::ChangesPlan {
+            operator,
+            what: what.into(),
+        };
+        let mut changed = self.changed.clone();
+        changed.nodes[node].properties = properties;
+        if let Op::Apply { params, .. } = &mut changed.nodes[node].op {
+            *params = all;
+        }
+        let executed = rewritten(&changed, self.optimised);
+        let alike = |graph: &Graph| -> Vec<_> {
+            let nodes = graph.nodes.iter();
+            nodes
+                .map(|node| (node.op.name(), node.inputs.clone()))
+                .collect()
+        };
+        if alike(&executed) != alike(&self.executed) {
+            return Err(refused("is rewritten otherwise"));
+        }
+        let mut differ = Vec::new();
+        for (at, (now, before)) in executed.nodes.iter().zip(&self.executed.nodes).enumerate() {
+            let Op::Apply {
+                declaration,
+                params,
+                ..
+            } = &now.op
+            else {
+                continue;
+            };
+            if now == before {
+                continue;
+            }
+            let properties = (declaration.build)(params)?.bind(&inputs(&executed, now))?;
+            if self.is_parallel && properties.contract != before.properties.contract {
+                return Err(refused(
+                    "does or does not remember earlier items, unlike before, which several threads cannot change; give workers=1",
+                ));
+            }
+            differ.push((at, params.clone()));
+        }
+        let mut follows = None;
+        for (at, params) in differ {
+            if let Some(Some(changes)) = self.changes.get(at) {
+                let number = changes.request(params, from.unwrap_or(i64::MIN));
+                follows.get_or_insert((Arc::clone(changes), number));
+            }
+        }
+        (self.changed, self.executed) = (changed, executed);
+        self.requests.push(ChangeRequest {
+            operator,
+            node,
+            params,
+            follows,
+        });
+        Ok(())
+    }
+}

@@ -1,0 +1,58 @@
+//! Model check of where changed parameters take effect, under every interleaving of two instances that compute items and a
+//! thread that requests a change, with at most three preemptions: whatever begins before the index of the change is
+//! computed without it, and all else with it.
+
+/// `super::sync` of the file.
+mod sync {
+    pub(crate) use loom::sync::atomic::{AtomicI64, AtomicUsize, fence};
+    pub(crate) use loom::sync::{Mutex, MutexGuard};
+    pub(crate) use std::sync::PoisonError;
+}
+
+#[allow(dead_code)]
+#[path = "../src/engine/control/changes.rs"]
+mod changes;
+
+use std::sync::Arc;
+
+use changes::ParameterChanges;
+use loom::thread;
+use serde_json::Map;
+
+/// What `AdjustableOperator` does with an item of one element: its index, and the index of the change if it was known.
+fn compute(changes: &ParameterChanges, index: i64, known: &mut Vec<i64>) -> (i64, Option<i64>) {
+    let mut take = |changes: &ParameterChanges| {
+        if changes.requested() != known.len() {
+            let new = changes.versions_after(known.len(), Some(index));
+            known.extend(new.into_iter().map(|(from, _)| from));
+        }
+    };
+    take(changes);
+    changes.admit(index + 1);
+    take(changes);
+    let in_effect = known.iter().rev().find(|&&from| from <= index);
+    (index, in_effect.copied())
+}
+
+#[test]
+fn each_instance_computes_what_begins_behind_a_change_with_it_and_all_else_without() {
+    let mut builder = loom::model::Builder::new();
+    builder.preemption_bound = Some(3);
+    builder.check(|| {
+        let changes = Arc::new(ParameterChanges::default());
+        let instances = [[0, 2], [1, 3]].map(|items| {
+            let changes = Arc::clone(&changes);
+            thread::spawn(move || {
+                let mut known = Vec::new();
+                items.map(|index| compute(&changes, index, &mut known))
+            })
+        });
+        let change = changes.request(Map::new(), i64::MIN);
+        let computed = instances.map(|instance| instance.join().unwrap());
+        let from = changes.effective_from(change);
+        for (index, in_effect) in computed.into_iter().flatten() {
+            let expected = from.filter(|&from| from <= index);
+            assert_eq!(in_effect, expected, "index {index} of {from:?}");
+        }
+    });
+}
