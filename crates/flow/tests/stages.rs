@@ -369,10 +369,10 @@ fn a_panic_in_any_stage_or_replica_is_one_error_and_leaves_no_thread_behind() {
     let spectra = |plan: &Plan| named(&plan.rewindow(256).unwrap(), &("power", json!({}))).unwrap();
     let plans = [
         // In the first stage, in one between, in replicas, and in the caller's thread.
-        spectra(&filters(panic_at(&source(), 30_001, true), 2)),
-        spectra(&filters(panic_at(&filters(source(), 1), 30_001, true), 2)),
-        panic_at(&spectra(&filters(source(), 2)), 30_001, false),
-        panic_at(&spectra(&filters(source(), 2)), 30_001, true),
+        spectra(&filters(panic_at(&source(), 30_500, true), 2)),
+        spectra(&filters(panic_at(&filters(source(), 1), 30_500, true), 2)),
+        panic_at(&spectra(&filters(source(), 2)), 30_500, false),
+        panic_at(&spectra(&filters(source(), 2)), 30_500, true),
     ];
     for (at, plan) in plans.iter().enumerate() {
         let (one, _) = (
