@@ -10,6 +10,7 @@ import argparse
 import json
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -22,14 +23,14 @@ import numpy as np  # isort: skip
 
 import isochrony as iso
 
-RATE = 1000
+RATE, AUDIO_RATE = 1000, 48_000
 WINDOW = 4096
 #: Part of B that must be reached, and of one worker's speed that must be kept where nothing can be gained.
 GOAL, KEPT = 0.9, 0.97
 #: Part of the throughput that must be left where times are measured, and the width of the interval that shows it.
 MEASURED, NARROW = 0.99, 0.005
 #: Operators that work in order whatever the number of workers; `ca_cfar` since its sums run through all samples.
-IN_ORDER = ("scan", "iir", "stalta", "ca_cfar")
+IN_ORDER = ("scan", "iir", "stalta", "ca_cfar", "cfar", "triggers")
 #: Of a live feed: samples a second, of a segment, and seconds within which 99 of 100 windows must be through.
 FEED, SEGMENT, LATENCY = 1_000_000, 1000, 0.005
 
@@ -54,6 +55,20 @@ def plans(x: np.ndarray[Any, Any]) -> dict[str, list[iso.Plan]]:
         "four channels, a low-pass each": [greatest(scan(k).lowpass(50)) for k in range(4)],
         "STA/LTA, CFAR": [scan().stalta(0.05, 1.0).ca_cfar(pfa=1e-3, training=32, guard=4)],
     }
+
+
+def live_detectors(x: np.ndarray[Any, Any], folder: str) -> list[iso.Plan]:
+    """DETECTAUDIO on four channels that are followed: read as live sources, as fast as they are computed."""
+    store = iso.open(f"{folder}/channels.iso", "x")
+    plans = []
+    for k in range(4):
+        signal = store.create(f"mic_{k}", dtype="i2", rate=AUDIO_RATE)
+        signal.append(np.roll(x, k * 1000).astype("i2"))
+        signal.seal()
+        score = iso.scan(iso.follow(signal)).rewindow(32).spectral_score(band_hz=(1500, 7500))
+        plans.append(score.cfar(deviations=7, memory=1000).triggers(on=1, off=0.5, min_length=0.005, merge=0.02))
+    store.commit()
+    return plans
 
 
 def without_gain(x: np.ndarray[Any, Any]) -> dict[str, list[iso.Plan]]:
@@ -205,6 +220,11 @@ def main() -> None:
     for name, some in plans(x).items():
         most = bound(some)
         measure(name, some, count * len(some), GOAL * most, rounds, f"; no more than {most:.2f} can be gained")
+    with tempfile.TemporaryDirectory() as folder:
+        some = live_detectors(x, folder)
+        most = bound(some)
+        what = f"; no more than {most:.2f} can be gained"
+        measure("DETECTAUDIO live on four channels", some, count * 4, GOAL * most, rounds, what)
     for name, some in without_gain(x).items():
         measure(name, some, count, KEPT, rounds)
     measure_measuring(x[: 1 << 21], 20 if arguments.quick else 1500)

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use isochrony_expr::Expr;
 use isochrony_flow::{
-    Contract, Control, Inputs, Interrupt, Item, Next, OpError, Operator, OperatorFactory,
+    Contract, Inputs, Interrupt, Item, Next, OpError, Operator, OperatorFactory,
     OperatorProperties, Out, Plan, PlanError, Port, PortType, Progress, RunOptions, SharedFactory,
     SharedRecording, Stat, json, operator,
 };
@@ -330,17 +330,4 @@ fn windows_that_overlap_too_much_for_tasks_go_in_order() {
     options.memory = 64 << 20;
     let report = powers.limit(5).unwrap().run_with(&options).unwrap();
     assert!(report.workers.is_empty());
-}
-
-#[test]
-fn parameters_are_changed_in_one_thread_only() {
-    let control = Control::default();
-    let mut options = options(2);
-    options.control = Some(&control);
-    let error = windows().run_with(&options).unwrap_err();
-    assert_eq!(
-        error.to_string(),
-        "workers=2 cannot be combined with control=, which changes parameters only in a run with one thread; set workers=1, \
-         or leave out control="
-    );
 }

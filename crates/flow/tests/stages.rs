@@ -555,3 +555,40 @@ fn what_does_not_fit_is_an_error_of_one_thread_too() {
         }
     }
 }
+
+#[test]
+fn what_is_left_beside_tasks_is_cut_into_stages_if_it_can_work_at_the_same_time() {
+    let averaged = |plan: &Plan| {
+        let taps = json!({"taps": [0.25, 0.5, 0.25], "method": "direct"});
+        named(plan, &("fir", taps)).unwrap()
+    };
+    let stored = |nth: i64| Plan::scan_shared(channel(nth, &[0..200_000], 10_000));
+    // Its recursive filter alone is left to the caller's thread.
+    let one = filters(averaged(&stored(0)), 1);
+    let (_, report) = run_all(std::slice::from_ref(&one), 2).unwrap();
+    assert!(
+        report.stages.is_empty() && !report.workers.is_empty(),
+        "{}",
+        one.explain()
+    );
+    // Two of them, in a row and of different channels.
+    let row = filters(averaged(&stored(0)), 2);
+    let channels: Vec<Plan> = (0..3)
+        .map(|nth| filters(averaged(&stored(nth)), 1))
+        .collect();
+    for plans in [vec![row], channels] {
+        let (single, _) = run_all(&plans, 1).unwrap();
+        for workers in [2, 3] {
+            let (got, report) = run_all(&plans, workers).unwrap();
+            assert_eq!(got, single);
+            assert!(report.workers.is_empty());
+            assert!(
+                report.stages.iter().any(|stage| stage.replica.is_some()),
+                "{report}"
+            );
+        }
+        assert_eq!(run_shuffled(&plans, 3, 977).unwrap().0, single);
+    }
+    let text = filters(averaged(&stored(0)), 2).explain();
+    assert!(text.contains("stage 1: fir, 2 replicas"), "{text}");
+}

@@ -123,6 +123,12 @@ fn explain_tasks(graph: &Graph) -> String {
         ..RunOptions::default()
     };
     let subgraph_plans = subgraph_plans(graph, &options);
+    if let Some(stages) = StagePlan::instead_of_tasks(graph, &options, &subgraph_plans) {
+        let lines = stages.lines(graph, options.workers);
+        let placements = placements(graph, &options, &[]);
+        let all = lines.into_iter().chain(placements);
+        return all.map(|line| line + "\n").collect();
+    }
     let lines = subgraph_plans.iter().map(|plan| describe(plan, graph));
     let spread = subgraph_plans
         .iter()

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use isochrony_runtime::Interrupt;
 
+use super::scan_groups::subgraph_plans;
 use super::split::SplitPlan;
 use super::stages::{self, StagePlan};
 use super::task_contract::combines_inexactly;
@@ -36,8 +37,15 @@ pub(crate) fn run(
         return Ok(None);
     }
     let interrupt = Interrupt::default();
-    let Some(split) = SplitPlan::of(graph, options)? else {
-        let stages = StagePlan::of(graph, options).ok().filter(|_| workers > 1);
+    let subgraph_plans = subgraph_plans(graph, options);
+    let in_stages = StagePlan::instead_of_tasks(graph, options, &subgraph_plans);
+    let split = match in_stages {
+        Some(_) => None,
+        None => SplitPlan::of(graph, options, subgraph_plans)?,
+    };
+    let Some(split) = split else {
+        let stages = in_stages.or_else(|| StagePlan::of(graph, options).ok());
+        let stages = stages.filter(|_| workers > 1);
         let ran = stages.map(|stages| stages::run(graph, &stages, options));
         return ran.transpose();
     };

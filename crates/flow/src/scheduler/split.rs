@@ -4,9 +4,9 @@
 use std::sync::Arc;
 
 use super::parallel_subgraph::ParallelSubgraph;
-use super::scan_groups::subgraph_plans;
 use super::scan_input::ScanInput;
 use super::sequential::SequentialPart;
+use super::subgraph::SubgraphPlan;
 use super::task_contract::placements;
 use super::task_output::{ExitState, TASKS_PER_WORKER, TaskScheduler};
 use super::worker::WorkerResult;
@@ -24,9 +24,12 @@ pub(super) struct SplitPlan {
 
 impl SplitPlan {
     /// Splits a plan; None if no subgraph is worth replicating or can be read in portions.
-    pub(super) fn of(graph: &Graph, options: &RunOptions<'_>) -> Result<Option<Self>, RunError> {
+    pub(super) fn of(
+        graph: &Graph,
+        options: &RunOptions<'_>,
+        mut subgraph_plans: Vec<SubgraphPlan>,
+    ) -> Result<Option<Self>, RunError> {
         let mut subgraphs = Vec::new();
-        let mut subgraph_plans = subgraph_plans(graph, options);
         if options.workers < 2 {
             // One worker uses tasks only where cuts change bits.
             subgraph_plans.retain(|plan| plan.exposes_cuts(graph));

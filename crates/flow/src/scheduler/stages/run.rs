@@ -118,6 +118,7 @@ fn pool(
     stages: &StagePlan,
     options: &RunOptions<'_>,
 ) -> Result<Arc<StagePool>, RunError> {
+    let begun = Instant::now();
     let entries = stages.entries(options.workers);
     let bit = |stage: usize| 1 << entries[stage].start;
     let last = stages.stages.len() - 1;
@@ -226,7 +227,7 @@ fn pool(
         memory,
         plan: plan.clone(),
         operators,
-        begun: Instant::now(),
+        begun,
         measures: options.measure,
         interrupt,
         watch,

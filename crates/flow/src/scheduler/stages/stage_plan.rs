@@ -9,10 +9,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 use crate::engine::RunOptions;
+use crate::operators::Collect;
 use crate::plan::Op;
 use crate::plan::graph::{Edge, Graph};
-use crate::scheduler::task_contract::{interleaves, reduces, task_contract};
-use crate::{Alignment, Resource};
+use crate::scheduler::subgraph::SubgraphPlan;
+use crate::scheduler::task_contract::{combines_inexactly, interleaves, reduces, task_contract};
+use crate::{Alignment, Declared, Resource};
 
 /// Least memory budget for which a plan is cut: with less, what is in links could be missing elsewhere.
 const MIN_MEMORY: u64 = 4 << 20;
@@ -123,6 +125,43 @@ impl StagePlan {
             builder.place(node);
         }
         builder.build()
+    }
+
+    /// The stages of a plan of which operators that compute much in order would be left to one thread beside tasks, although
+    /// they can work at the same time: replicas then compute what tasks would. None if tasks are better: one such operator
+    /// at most, samples that workers decode, functions that worker processes call, or cuts that show in results.
+    pub(crate) fn instead_of_tasks(
+        graph: &Graph,
+        options: &RunOptions<'_>,
+        subgraph_plans: &[SubgraphPlan],
+    ) -> Option<Self> {
+        let exposes_cuts = options.tolerance > 0.0 || graph.nodes.iter().any(combines_inexactly);
+        if options.workers < 2 || exposes_cuts {
+            return None;
+        }
+        let mut in_tasks = vec![false; graph.nodes.len()];
+        for plan in subgraph_plans {
+            if plan.task_size(graph, options).is_none() {
+                continue;
+            }
+            for one in &plan.nodes {
+                let node = &graph.nodes[one.node];
+                let is_decoded =
+                    (node.op.recording()).is_some_and(|recording| recording.0.is_decoded());
+                if is_decoded || node.properties.needs == Resource::Interpreter {
+                    return None;
+                }
+                in_tasks[one.node] = true;
+            }
+        }
+        let stages = Self::of(graph, options).ok()?;
+        let gathers = |node: usize| graph.nodes[node].op.name() == Collect::DECLARATION.name;
+        let left = |stage: &&Vec<usize>| {
+            let mut nodes = stage.iter();
+            nodes.any(|&node| !in_tasks[node] && !gathers(node) && computes_much(graph, node))
+        };
+        let tasks = in_tasks.contains(&true);
+        (tasks && stages.stages.iter().filter(left).count() > 1).then_some(stages)
     }
 
     /// Bytes that each of so many links may hold.
@@ -333,7 +372,7 @@ impl StageBuilder<'_> {
         let joins = match (stage.is_replicable && stage.heavy > 0, is_replicable) {
             (true, is_replicable) => is_replicable,
             // It would have no replicas there.
-            (false, true) if heavy > 0 && stage.heavy > 0 => false,
+            (false, true) if heavy > 0 => false,
             _ => heavy == 0 || stage.heavy < self.share,
         };
         joins || is_full
