@@ -161,6 +161,8 @@ class Report:
         stages: in the order of the plan, the last in the caller's thread; none where the plan was not cut into stages.
         links: between stages, in the order of the plan.
         threads: that ran stages, that of the caller first; none if it was the only one.
+        pinned_cpus: number of the CPU that each thread was pinned to, with ``pin=True``: that of the caller first, then
+            the workers, or the other threads that ran stages, in order; None where the system refused.
         places: of functions in a run on several cores: where each was called, and why there.
         processes: worker processes, by worker.
         notes: why the result is empty, where nothing was read or no window fits: what `EmptyResultWarning` says.
@@ -176,6 +178,7 @@ class Report:
     stages: tuple[StageReport, ...]
     links: tuple[LinkReport, ...]
     threads: tuple[ThreadReport, ...]
+    pinned_cpus: tuple[int | None, ...]
     places: tuple[str, ...]
     processes: tuple[ProcessReport, ...]
     notes: tuple[str, ...]

@@ -123,7 +123,7 @@ def _result(report: dict[str, Any]) -> RunResult:
     )
     for name, row in rows:
         report[name] = tuple(row(**one) for one in report[name])
-    for name in ("reads", "places", "notes"):
+    for name in ("reads", "pinned_cpus", "places", "notes"):
         report[name] = tuple(report[name])
     _warn(report["notes"])
     return RunResult(Report(**report))

@@ -149,6 +149,7 @@ impl PlanExecutor {
             stages: Vec::new(),
             links: Vec::new(),
             threads: Vec::new(),
+            pinned_cpus: Vec::new(),
             places: Vec::new(),
             processes: Vec::new(),
             notes: Vec::new(),

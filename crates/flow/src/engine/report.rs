@@ -152,6 +152,9 @@ pub struct Report {
     pub links: Vec<LinkReport>,
     /// Threads that executed stages, that of the caller first; empty if it was the only one.
     pub threads: Vec<ThreadReport>,
+    /// The CPU that each thread was pinned to, that of the caller first, then its workers or the other threads that executed
+    /// stages; None where the system refused. Empty unless [`RunOptions::pin`](crate::RunOptions).
+    pub pinned_cpus: Vec<Option<usize>>,
     /// Where factory operators were called, and why.
     pub places: Vec<String>,
     /// Worker processes, by worker, in the order in which they ended.
@@ -238,6 +241,12 @@ impl fmt::Display for Report {
             };
             let share = 100.0 * cpu.as_secs_f64() / one.elapsed.as_secs_f64().max(1e-9);
             writeln!(f, "thread {number}: {share:.1}% of its time on a processor")?;
+        }
+        if !self.pinned_cpus.is_empty() {
+            let cpus = self.pinned_cpus.iter();
+            let cpus = cpus.map(|cpu| cpu.map_or("none".to_owned(), |cpu| cpu.to_string()));
+            let cpus: Vec<String> = cpus.collect();
+            writeln!(f, "threads pinned to CPU {}", cpus.join(", "))?;
         }
         for one in &self.processes {
             let share = 100.0 * one.busy.as_secs_f64() / seconds.max(1e-9);

@@ -4,7 +4,7 @@ use super::notes::notes;
 use super::parallel::{self, ParallelExecution};
 use super::scan_input::scan_error;
 use super::task_contract::placements;
-use crate::engine::{PlanExecutor, ReusableParts, RunOptions};
+use crate::engine::{Pinning, PlanExecutor, ReusableParts, RunOptions};
 use crate::operators::Collect;
 use crate::optimiser::{optimise, skip_unmatched};
 use crate::plan::Op;
@@ -78,6 +78,26 @@ pub(crate) fn one_worker_because(
 /// `reused`: parts of an earlier execution of the same graph with the same options, used if this one runs in the
 /// caller's thread.
 pub(crate) fn run(
+    graph: &Graph,
+    options: &RunOptions<'_>,
+    reused: Option<ReusableParts>,
+) -> Result<ParallelExecution, RunError> {
+    let Some(pinning) = options.pin.then(Pinning::of_current_thread).flatten() else {
+        return execute(graph, options, reused);
+    };
+    let options = RunOptions {
+        pinning: Some(&pinning),
+        ..*options
+    };
+    let pinned = pinning.pin(0);
+    let ran = execute(graph, &options, reused);
+    drop(pinned);
+    let mut ran = ran?;
+    ran.report.pinned_cpus = pinning.into_cpus();
+    Ok(ran)
+}
+
+fn execute(
     graph: &Graph,
     options: &RunOptions<'_>,
     reused: Option<ReusableParts>,
