@@ -87,13 +87,13 @@ impl Described {
     fn replicas(count: usize) -> Self {
         let last = count + 2;
         let mut weights = vec![64; last + 1];
+        weights[1..=count].fill(64 * 3 / count as u64);
         let mut transfers = vec![Transfer {
             from: last - 1,
             to: last,
             bytes: 100,
         }];
         for replica in 1..=count {
-            weights[replica] = 64 * 3 / count as u64;
             transfers.push(Transfer {
                 from: 0,
                 to: replica,
