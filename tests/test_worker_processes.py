@@ -51,6 +51,34 @@ def test_pinned_workers_and_their_processes_stay_on_a_core_each(pressure: iso.Si
     assert len({core for _, _, core in seen}) == min(2, len(os.sched_getaffinity(0)))
 
 
+def test_a_pinned_run_gives_the_thread_its_affinity_back(pressure: iso.Signal) -> None:
+    before = os.sched_getaffinity(0)
+    seen: list[set[int]] = []
+
+    def here(rows: Array) -> Array:
+        seen.append(os.sched_getaffinity(0))
+        return rows
+
+    def fails(rows: Array) -> Array:
+        raise ValueError("as asked")
+
+    report = windows(pressure).map(iso.py(here)).run(workers=1, pin=True).report
+    (cpu,) = report.pinned_cpus
+    assert seen and all(cpus == {cpu} for cpus in seen)
+    assert f"threads pinned to CPU {cpu}" in str(report)
+    assert os.sched_getaffinity(0) == before
+
+    report = windows(pressure).power().run(workers=2, pin=True, memory=64 << 20).report
+    assert len(report.pinned_cpus) == 3, report  # this thread and two workers
+    assert {cpu for cpu in report.pinned_cpus if cpu is not None} <= before
+    assert os.sched_getaffinity(0) == before
+
+    with pytest.raises(iso.RunError, match="as asked"):
+        windows(pressure).map(iso.py(fails)).run(workers=1, pin=True)
+    assert os.sched_getaffinity(0) == before
+    assert windows(pressure).count().run().report.pinned_cpus == ()
+
+
 # --- results ---
 
 

@@ -228,6 +228,8 @@ class Report:
         links: between stages, in the order of the plan.
         threads: that ran stages, that of the caller first; none if it was the only one.
         changes: of parameters by a `Control`, in the order in which they were requested.
+        pinned_cpus: number of the CPU that each thread was pinned to, with ``pin=True``: that of the caller first, then
+            the workers, or the other threads that ran stages, in order; None where the system refused.
         places: of functions in a run on several cores: where each was called, and why there.
         processes: worker processes, by worker.
         notes: why the result is empty, where nothing was read or no window fits: what `EmptyResultWarning` says.
@@ -244,6 +246,7 @@ class Report:
     links: tuple[LinkReport, ...]
     threads: tuple[ThreadReport, ...]
     changes: tuple[ChangeReport, ...]
+    pinned_cpus: tuple[int | None, ...]
     places: tuple[str, ...]
     processes: tuple[ProcessReport, ...]
     notes: tuple[str, ...]
@@ -265,7 +268,7 @@ class Report:
             "processes": lambda one: ProcessReport(**one),
         }
         tuples = {name: tuple(map(row, fields[name])) for name, row in rows.items()}
-        tuples |= {name: tuple(fields[name]) for name in ("reads", "places", "notes")}
+        tuples |= {name: tuple(fields[name]) for name in ("reads", "pinned_cpus", "places", "notes")}
         return cls(**fields | tuples)
 
     def __str__(self) -> str:

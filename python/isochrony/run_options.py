@@ -143,7 +143,21 @@ class RunKeywords(TypedDict, total=False):
             parse=float,
         ),
     ]
-    pin: Annotated[bool, Option(default=False, check=flag, help="keep each worker on a core of its own")]
+    pin: Annotated[
+        bool,
+        Option(
+            default=False,
+            check=flag,
+            help="keep each thread on a CPU of its own, the calling one too, until the run returns",
+            details="""Each gets a physical core of its own while there are any, then an SMT sibling; threads are near
+                one another: on one last-level cache, then one NUMA node, while these have cores. This thread keeps the
+                CPU that it runs on, and its affinity is restored at the end, also by an error. CPUs are those that it
+                may use; with more threads than CPUs some share one. Stages that pass each other much are preferred by
+                threads that share a cache. Threads and processes that Python functions start meanwhile inherit the
+                CPU. Where the system refuses, nothing is pinned; `report.pinned_cpus` says which CPU each thread had.
+                Results are the same.""",
+        ),
+    ]
     measure: Annotated[
         bool,
         Option(

@@ -49,6 +49,8 @@ struct Row {
     /// Events that the first stage makes, in bursts of so many.
     events: u32,
     burst: u32,
+    /// Stages that the caller and the helper take first.
+    preferred: [StageSet; 2],
     made: Mutex<u32>,
     got: Mutex<Vec<u32>>,
     /// Threads in a burst.
@@ -57,6 +59,10 @@ struct Row {
 
 impl Row {
     fn new(links: usize, events: u32, burst: u32) -> Arc<Self> {
+        Self::with_homes(links, events, burst, [0, 0])
+    }
+
+    fn with_homes(links: usize, events: u32, burst: u32, preferred: [StageSet; 2]) -> Arc<Self> {
         let last = links;
         let callers: StageSet = 1 << last;
         Arc::new(Self {
@@ -64,6 +70,7 @@ impl Row {
             links: (0..links).map(|_| Link::new(1)).collect(),
             events,
             burst,
+            preferred,
             made: Mutex::new(0),
             got: Mutex::new(Vec::new()),
             computing: AtomicUsize::new(0),
@@ -86,7 +93,7 @@ impl Row {
         let before: StageSet = (1 << (stage + 1)) - 1;
         self.queue.suspend(stage);
         while !has_room() && self.queue.wait_suspended(worker, before, has_room) {
-            if let Some(next) = self.queue.take(worker, before) {
+            if let Some(next) = self.queue.take(worker, before, 0) {
                 self.execute(worker, next);
             }
         }
@@ -146,7 +153,7 @@ impl Row {
 
     fn work(&self, worker: ThreadRole) {
         while !self.queue.is_stopped() {
-            match self.queue.take(worker, 0) {
+            match self.queue.take(worker, 0, self.preferred[worker as usize]) {
                 Some(stage) => {
                     self.computing.fetch_add(1, Ordering::SeqCst);
                     self.execute(worker, stage);
@@ -182,6 +189,12 @@ fn events_come_in_order_through_two_links() {
 }
 
 #[test]
+fn an_event_comes_through_stages_at_home_with_either_thread() {
+    // The first stage is the caller's home, the second the helper's.
+    model(|| assert_eq!(Row::with_homes(2, 1, 1, [0b001, 0b010]).run(), [10]));
+}
+
+#[test]
 fn a_burst_that_gives_more_than_a_link_holds_goes_on() {
     model(|| assert_eq!(Row::new(1, 3, 3).run(), [0, 1, 2]));
 }
@@ -204,7 +217,7 @@ fn a_reader_that_closes_the_link_sets_the_writer_free() {
         let helper = thread::spawn(move || {
             let mut bursts = 0;
             while bursts < 3 {
-                match closes.queue.take(ThreadRole::Helper, 0) {
+                match closes.queue.take(ThreadRole::Helper, 0, 0) {
                     Some(stage) => {
                         closes.execute(ThreadRole::Helper, stage);
                         bursts = *closes.made.lock().unwrap();
@@ -235,7 +248,7 @@ fn one_thread_at_a_time_has_all_while_the_others_are_paused() {
             let (queue, computing) = (Arc::clone(&queue), Arc::clone(&computing));
             move || {
                 let stage = loop {
-                    match queue.take(worker, if worker == ThreadRole::Caller { 1 } else { 0 }) {
+                    match queue.take(worker, if worker == ThreadRole::Caller { 1 } else { 0 }, 0) {
                         Some(stage) => break stage,
                         None => queue.wait(worker),
                     }

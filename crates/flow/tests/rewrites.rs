@@ -93,6 +93,7 @@ fn branches_and_fan_ins_of_a_scan_are_done_in_tasks_to_the_same_bits() {
             let mut options = RunOptions::default();
             let (one, _) = run_all(&plans, &options);
             (options.workers, options.task) = (workers, task);
+            options.pin = workers % 2 == 1;
             let (many, tasks) = run_all(&plans, &options);
             let texts: Vec<String> = plans.iter().map(Plan::explain).collect();
             prop_assert_eq!(many, one, "{}", texts.join("\n"));

@@ -51,6 +51,9 @@ fn run_shuffled(
     options.stages.burst_bytes = 1 << (seed % 12);
     options.stages.block_bytes = 1 << (seed / 12 % 14);
     options.stages.link_bytes = 1 << (seed / 168 % 16);
+    // As if consecutive threads were on caches of their own: stages then have homes.
+    options.stages.threads_per_cache = (seed / 7 % 3) as usize;
+    options.pin = seed.is_multiple_of(11);
     options.stages.shuffle = (!seed.is_multiple_of(5)).then_some(seed);
     Plan::collect_all(plans, &options)
 }

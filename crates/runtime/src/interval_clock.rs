@@ -9,6 +9,7 @@
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::thread;
 
+use crate::cpu::unpinned;
 use crate::poll::POLL_INTERVAL;
 
 /// One second.
@@ -31,7 +32,9 @@ impl ClockUser {
         let process = std::process::id();
         if CLOCK_PROCESS.swap(process, Ordering::SeqCst) != process {
             let clock = thread::Builder::new().name("isochrony-clock".into());
-            if clock.spawn(move || count(process)).is_err() {
+            // It outlives the execution that starts it.
+            let main = unpinned(move || count(process));
+            if clock.spawn(main).is_err() {
                 CLOCK_PROCESS.store(0, Ordering::SeqCst);
                 return None;
             }

@@ -8,11 +8,14 @@
 //! | What wakes it? | a [`Waker`](std::task::Waker): [`thread_waker`] for a thread that is parked |
 //! | Is there memory for it? | [`MemoryBudget`], of which each thread holds [`MemoryReservation`]s |
 //! | What did each thread do? | [`WorkerReport`], [`StageTime`] |
+//! | Where does a thread run? | [`CpuTopology`], which CPUs share a core, a cache, a memory node; [`CpuPlacement`], a CPU for each thread; [`PinnedThread`] |
 //! | Why did code of others fail? | [`Cause`], [`panic_message`] |
 //!
-//! Depends on the standard library only and starts no workers: pools and queues belong to the engines.
+//! Depends on the standard library and, for affinities, on `rustix`; starts no workers: pools and queues belong to the
+//! engines.
 
 mod cause;
+mod cpu;
 mod interrupt;
 mod interval_clock;
 mod memory_budget;
@@ -24,6 +27,7 @@ mod waker;
 mod worker_report;
 
 pub use cause::{Cause, panic_message};
+pub use cpu::{CpuLocation, CpuPlacement, CpuTopology, PinnedThread, unpinned};
 pub use interrupt::Interrupt;
 pub use memory_budget::{MemoryBudget, MemoryReservation};
 pub use poll::{ActiveWatch, POLL_INTERVAL, PollTimer, WaitGroup, WaitToken, Watch};

@@ -161,6 +161,7 @@ impl PlanExecutor {
             links: Vec::new(),
             threads: Vec::new(),
             changes: Vec::new(),
+            pinned_cpus: Vec::new(),
             places: Vec::new(),
             processes: Vec::new(),
             notes: Vec::new(),

@@ -22,7 +22,7 @@
 //! | which source is asked, and for how much | `source_order`, `burst`, `run` |
 //! | items and marks through operators | `dispatch`, `mark`, `fan_in` |
 //! | errors | `first_error`, `time_axis` |
-//! | around it | `options`, `control`, `report`, `gathered`, `budget` |
+//! | around it | `options`, `pinning`, `control`, `report`, `gathered`, `budget` |
 
 pub(crate) mod budget;
 mod burst;
@@ -36,6 +36,7 @@ pub(crate) mod gathered;
 mod layout;
 mod mark;
 mod options;
+pub(crate) mod pinning;
 pub(crate) mod pool;
 pub(crate) mod report;
 mod run;
@@ -49,4 +50,5 @@ pub(crate) use executor::PlanExecutor;
 pub(crate) use first_error::panic_error;
 pub(crate) use layout::ReusableParts;
 pub use options::{DEFAULT_MEMORY, DEFAULT_TASK, RunOptions, StageOptions};
+pub(crate) use pinning::Pinning;
 pub(crate) use run::Burst;

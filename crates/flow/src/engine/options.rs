@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::budget::{ExecutionMemory, MemoryHandle};
 use super::control::Control;
+use super::pinning::Pinning;
 
 /// Default of [`RunOptions::memory`].
 pub const DEFAULT_MEMORY: u64 = 1 << 30;
@@ -33,6 +34,9 @@ pub struct StageOptions {
     /// Changes the capacity of links and the number of replicas at random after each burst of the caller's thread; the
     /// seed.
     pub shuffle: Option<u64>,
+    /// So many consecutive threads count as sharing a last-level cache, as on a larger machine; 0: those that share one,
+    /// if they are pinned.
+    pub threads_per_cache: usize,
 }
 
 impl Default for StageOptions {
@@ -43,6 +47,7 @@ impl Default for StageOptions {
             block_bytes: 512 << 10,
             link_bytes: 1 << 20,
             shuffle: None,
+            threads_per_cache: 0,
         }
     }
 }
@@ -87,7 +92,10 @@ pub struct RunOptions<'a> {
     /// operators do not run in tasks. For each tolerance results have the same bits for any number of workers: one
     /// uses the same tasks.
     pub tolerance: f64,
-    /// Pins each worker to a core of its own.
+    /// Pins each thread of the execution to a CPU, the caller's too, which gets its affinity back at the end. Each gets a
+    /// physical core of its own while there are any, near the others: see
+    /// [`CpuPlacement`](isochrony_runtime::CpuPlacement). Threads and processes that code of users starts meanwhile
+    /// inherit the CPU.
     pub pin: bool,
     /// Measures where time is spent, for the report: costs at most a hundredth of the throughput. Without, all times but
     /// that of the whole are zero.
@@ -106,6 +114,9 @@ pub struct RunOptions<'a> {
     /// Shared with other threads; None: it has all of it.
     #[serde(skip)]
     pub(crate) shared_memory: Option<&'a MemoryHandle>,
+    /// The CPUs of the threads; None: they are not pinned.
+    #[serde(skip)]
+    pub(crate) pinning: Option<&'a Pinning>,
 }
 
 /// What is complete is held back by an operator, then by what follows: each has its part of the time.
@@ -147,6 +158,7 @@ impl Default for RunOptions<'_> {
             worker: None,
             shared: None,
             shared_memory: None,
+            pinning: None,
         }
     }
 }

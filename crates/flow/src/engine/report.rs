@@ -192,6 +192,9 @@ pub struct Report {
     pub threads: Vec<ThreadReport>,
     /// Changes of parameters, in the order in which they were requested.
     pub changes: Vec<ChangeReport>,
+    /// The CPU that each thread was pinned to, that of the caller first, then its workers or the other threads that executed
+    /// stages; None where the system refused. Empty unless [`RunOptions::pin`](crate::RunOptions).
+    pub pinned_cpus: Vec<Option<usize>>,
     /// Where factory operators were called, and why.
     pub places: Vec<String>,
     /// Worker processes, by worker, in the order in which they ended.
@@ -287,6 +290,12 @@ impl fmt::Display for Report {
             });
             let params = Value::Object(one.params.clone());
             writeln!(f, "changed {} {params}, {from}", one.operator)?;
+        }
+        if !self.pinned_cpus.is_empty() {
+            let cpus = self.pinned_cpus.iter();
+            let cpus = cpus.map(|cpu| cpu.map_or("none".to_owned(), |cpu| cpu.to_string()));
+            let cpus: Vec<String> = cpus.collect();
+            writeln!(f, "threads pinned to CPU {}", cpus.join(", "))?;
         }
         for one in &self.processes {
             let share = 100.0 * one.busy.as_secs_f64() / seconds.max(1e-9);

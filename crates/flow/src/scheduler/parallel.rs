@@ -9,7 +9,7 @@ use super::scan_groups::subgraph_plans;
 use super::split::SplitPlan;
 use super::stages::{self, StagePlan};
 use super::task_contract::combines_inexactly;
-use super::worker::{Worker, WorkerResult, pin};
+use super::worker::{Worker, WorkerResult};
 use crate::engine::budget::{ExecutionMemory, MemoryHandle, MemoryReclaimer};
 use crate::engine::report::{Report, TaskReport};
 use crate::engine::time_axis::first_error;
@@ -85,9 +85,8 @@ pub(crate) fn run(
                 ..theirs
             };
             let work = move || {
-                if options.pin {
-                    pin(number);
-                }
+                // Thread 0 is the caller's.
+                let _pinned = options.pinning.map(|pinning| pinning.pin(number + 1));
                 Worker::new(number, subgraphs, &theirs).work(scheduler)
             };
             let thread = std::thread::Builder::new().name(format!("isochrony-{number}"));

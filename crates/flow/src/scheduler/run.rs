@@ -5,7 +5,7 @@ use super::parallel::{self, ParallelExecution};
 use super::scan_input::scan_error;
 use super::task_contract::placements;
 use crate::engine::control::Control;
-use crate::engine::{PlanExecutor, ReusableParts, RunOptions};
+use crate::engine::{Pinning, PlanExecutor, ReusableParts, RunOptions};
 use crate::operators::Collect;
 use crate::optimiser::{optimise, skip_unmatched};
 use crate::plan::Op;
@@ -94,7 +94,16 @@ pub(crate) fn run(
     reused: Option<ReusableParts>,
 ) -> Result<ParallelExecution, RunError> {
     let control = ControlUse(options.control);
-    let mut ran = execute(graph, options, reused)?;
+    let pinning = options.pin.then(Pinning::of_current_thread).flatten();
+    let options = RunOptions {
+        pinning: pinning.as_ref(),
+        ..*options
+    };
+    let pinned = pinning.as_ref().map(|pinning| pinning.pin(0));
+    let ran = execute(graph, &options, reused);
+    drop(pinned);
+    let mut ran = ran?;
+    ran.report.pinned_cpus = pinning.map_or_else(Vec::new, Pinning::into_cpus);
     ran.report.changes = control.0.map_or_else(Vec::new, Control::end);
     Ok(ran)
 }

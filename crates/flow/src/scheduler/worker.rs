@@ -250,19 +250,3 @@ impl Drop for LossGuard<'_> {
         self.0.report_lost_worker();
     }
 }
-
-/// Pins the thread to one of the allowed cores, where the system permits.
-pub(super) fn pin(number: usize) {
-    use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
-    let Ok(allowed) = sched_getaffinity(None) else {
-        return;
-    };
-    let cores: Vec<usize> = (0..CpuSet::MAX_CPU)
-        .filter(|&core| allowed.is_set(core))
-        .collect();
-    if let Some(&core) = cores.get(number % cores.len().max(1)) {
-        let mut one = CpuSet::new();
-        one.set(core);
-        let _ = sched_setaffinity(None, &one);
-    }
-}

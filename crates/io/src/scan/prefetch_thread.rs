@@ -8,6 +8,8 @@ use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use isochrony_runtime::unpinned;
+
 use super::PieceIter;
 use crate::system::OwnerProcess;
 
@@ -88,7 +90,7 @@ impl PrefetchThread {
         let ascends = neighbours.all(|two| two[0].end <= two[1].start);
         let thread = std::thread::Builder::new()
             .name("isochrony-ahead".into())
-            .spawn(move || {
+            .spawn(unpinned(move || {
                 let mut lead = Lead::default();
                 for piece in pieces {
                     let bytes = (piece.end - piece.start).cast_unsigned() * sample_bytes;
@@ -103,7 +105,7 @@ impl PrefetchThread {
                         return;
                     }
                 }
-            })?;
+            }))?;
         Ok(Self {
             progress,
             sample_bytes,

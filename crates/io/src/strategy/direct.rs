@@ -16,6 +16,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 
+use isochrony_runtime::unpinned;
+
 use super::{CostModel, IoStrategy, StartError, Strategy};
 use crate::error::IoError;
 use crate::scan::{
@@ -127,7 +129,7 @@ impl ReadThreads {
         for _ in 0..threads.min(MAX_THREADS).min(pieces.max(1)) {
             let (shared, files) = (started.shared.clone(), SourceFiles::new(source));
             let thread = std::thread::Builder::new().name("isochrony-direct".into());
-            let thread = thread.spawn(move || shared.work(files))?;
+            let thread = thread.spawn(unpinned(move || shared.work(files)))?;
             started.threads.push(thread);
         }
         Ok(started)

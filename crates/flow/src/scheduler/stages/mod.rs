@@ -46,10 +46,12 @@
 //! | what joins stages | `link`, `link_writer`, `link_reader` |
 //! | replicas: blocks (pure), what reads them, order | `block`, `block_subgraph`, `replicated` |
 //! | which stage is executed next, who waits | `stage_queue` |
+//! | which threads prefer it, if they are pinned (pure) | `homes`, `stage_weights` |
 //! | threads | `pool`, `run`, `thread_use` |
 
 mod block;
 mod block_subgraph;
+mod homes;
 mod link;
 mod link_reader;
 mod link_writer;
@@ -59,6 +61,7 @@ mod run;
 mod stage_graph;
 mod stage_plan;
 mod stage_queue;
+mod stage_weights;
 mod thread_use;
 
 pub(super) use run::run;

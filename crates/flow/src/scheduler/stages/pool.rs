@@ -134,6 +134,8 @@ impl Stage {
 pub(super) struct StagePool {
     pub(super) stages: Vec<Stage>,
     pub(super) queue: Arc<StageQueue>,
+    /// What each thread takes first, that of the caller first; see `homes`.
+    pub(super) homes: Vec<StageSet>,
     pub(super) links: Vec<Arc<StageLink>>,
     pub(super) replicated: Vec<Arc<ReplicatedStage>>,
     pub(super) memory: Arc<ExecutionMemory>,
@@ -185,8 +187,9 @@ impl StagePool {
     pub(super) fn run_caller(&self, mut after_burst: impl FnMut()) {
         let mut watch = self.watch.as_ref().map(Watch::start);
         let last = self.stages.len() - 1;
+        let home = self.home(0);
         while !self.queue.is_stopped() {
-            match self.queue.take(ThreadRole::Caller, 0) {
+            match self.queue.take(ThreadRole::Caller, 0, home) {
                 Some(stage) => self.execute(stage, 0),
                 None => {
                     if let Some(watch) = watch.as_mut().filter(|watch| watch.is_due())
@@ -205,18 +208,23 @@ impl StagePool {
         }
     }
 
-    /// Executes bursts in another thread.
-    pub(super) fn run_helper(&self) {
+    /// Executes bursts in another thread, number `thread`.
+    pub(super) fn run_helper(&self, thread: usize) {
+        let home = self.home(thread);
         self.queue.add_helper();
         let ends = StopOnPanic(self);
         while !self.queue.is_stopped() {
-            match self.queue.take(ThreadRole::Helper, 0) {
+            match self.queue.take(ThreadRole::Helper, 0, home) {
                 Some(stage) => self.execute(stage, 0),
                 None => self.queue.wait(ThreadRole::Helper),
             }
         }
         drop(ends);
         self.queue.remove_helper();
+    }
+
+    fn home(&self, thread: usize) -> StageSet {
+        self.homes.get(thread).copied().unwrap_or(0)
     }
 
     /// Gives a link another capacity, and a replicated stage another number of replicas.
@@ -313,7 +321,7 @@ impl StagePool {
         let has_room = || !link.link.is_full() || self.interrupt.is_requested();
         self.queue.suspend(number);
         while !has_room() && self.queue.wait_suspended(worker, excluded, has_room) {
-            if let Some(next) = self.queue.take(worker, excluded) {
+            if let Some(next) = self.queue.take(worker, excluded, 0) {
                 self.execute(next, excluded);
             } else if self.queue.is_stopped() {
                 break;

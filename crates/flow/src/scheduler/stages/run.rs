@@ -19,7 +19,6 @@ use crate::engine::{IDLE_WAIT, PlanExecutor, RunOptions};
 use crate::plan::graph::Graph;
 use crate::scheduler::parallel::{ParallelExecution, no_thread};
 use crate::scheduler::task_contract::placements;
-use crate::scheduler::worker::pin;
 use crate::{OpErrorKind, RunError};
 
 /// How long a thread that finds nothing to do spins before it sleeps.
@@ -62,13 +61,11 @@ pub(crate) fn run(
             // With fewer threads than wanted the caller's has more to do.
             own = Some(ThreadUse::begin());
             for number in 1..=std::mem::take(&mut wanted) {
-                let (pool, pins) = (&pool, options.pin);
+                let (pool, pinning) = (&pool, options.pinning);
                 let helper = move || {
-                    if pins {
-                        pin(number);
-                    }
+                    let _pinned = pinning.map(|pinning| pinning.pin(number));
                     let used = ThreadUse::begin();
-                    pool.run_helper();
+                    pool.run_helper(number);
                     used.end()
                 };
                 let thread = std::thread::Builder::new().name(format!("isochrony-{number}"));
@@ -216,12 +213,14 @@ fn pool(
     }
     let ancestors = ancestors(&links, &entries);
     let operators = stages.stages.clone();
+    let homes = stages.homes(plan, options, &entries);
     let stages = all.into_iter().zip(ancestors);
     let pool = Arc::new(StagePool {
         stages: stages
             .map(|(work, ancestors)| Stage::new(work, ancestors))
             .collect(),
         queue,
+        homes,
         links,
         replicated,
         memory,

@@ -249,7 +249,7 @@ impl StagePlan {
 }
 
 /// Whether a node computes so much that another core is worth passing its results.
-fn computes_much(graph: &Graph, node: usize) -> bool {
+pub(super) fn computes_much(graph: &Graph, node: usize) -> bool {
     let node = &graph.nodes[node];
     match &node.op {
         // Samples that are not merely mapped are made, decoded or received.

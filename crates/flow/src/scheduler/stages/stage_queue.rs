@@ -244,8 +244,13 @@ impl StageQueue {
         self.suspended.notify_all();
     }
 
-    /// A stage to execute: of those nearest to the end of the plan. To be put back.
-    pub(crate) fn take(&self, worker: ThreadRole, excluded: StageSet) -> Option<usize> {
+    /// A stage to execute, one of `preferred` if any of them is ready: that nearest to the end of the plan. To be put back.
+    pub(crate) fn take(
+        &self,
+        worker: ThreadRole,
+        excluded: StageSet,
+        preferred: StageSet,
+    ) -> Option<usize> {
         let mut state = self.lock();
         if state.paused || self.is_stopped() {
             return None;
@@ -256,9 +261,9 @@ impl StageQueue {
             self.retry_idle(&mut state, self.unmeasured.unwrap_or(now));
         }
         let ready = self.takeable(worker, excluded);
-        let own = ready & self.callers;
-        let from = if own != 0 { own } else { ready };
-        let stage = from.checked_ilog2()? as usize;
+        let sets = [ready & self.callers, ready & preferred, ready];
+        let from = sets.into_iter().find(|&set| set != 0)?;
+        let stage = from.ilog2() as usize;
         self.ready.fetch_and(!(1 << stage), Ordering::SeqCst);
         // Read, so that what came before a notice is seen.
         self.notices[stage].swap(0, Ordering::SeqCst);

@@ -1,0 +1,162 @@
+//! Keeps the current thread on one CPU for a while.
+
+use std::cell::Cell;
+use std::marker::PhantomData;
+
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+
+use super::CpuPlacement;
+
+thread_local! {
+    /// While this thread is pinned: what threads that it starts may use.
+    static ALLOWED: Cell<Option<CpuSet>> = const { Cell::new(None) };
+}
+
+/// Keeps the current thread on the CPU that a [`CpuPlacement`] gives it; gives it back the affinity that it had when
+/// dropped, also by a panic.
+///
+/// Threads that it starts meanwhile inherit the CPU, unless they are started with [`unpinned`].
+///
+/// ```
+/// use isochrony_runtime::{CpuPlacement, PinnedThread};
+///
+/// if let Some(placement) = CpuPlacement::of_current_thread() {
+///     let pinned = PinnedThread::pin(&placement, 0);
+///     // `None` where the system refuses.
+///     assert!(pinned.cpu().is_none_or(|cpu| cpu == placement.cpu(0)));
+/// }
+/// ```
+#[derive(Debug)]
+#[must_use = "the thread is pinned until this is dropped"]
+pub struct PinnedThread {
+    cpu: Option<usize>,
+    /// Affinity to restore.
+    before: Option<CpuSet>,
+    allowed_before: Option<CpuSet>,
+    /// An affinity belongs to a thread, so this must be dropped by the one that made it: not `Send`.
+    of_this_thread: PhantomData<*const ()>,
+}
+
+impl PinnedThread {
+    /// Pins the current thread, which is number `thread` of the execution. Where the system refuses it may use all CPUs of
+    /// the placement.
+    pub fn pin(placement: &CpuPlacement, thread: usize) -> Self {
+        let cpu = placement.cpu(thread);
+        let before = sched_getaffinity(None).ok();
+        let mut one = CpuSet::new();
+        one.set(cpu);
+        let is_pinned = sched_setaffinity(None, &one).is_ok();
+        if !is_pinned {
+            // The thread that started it may be pinned itself.
+            let _ = sched_setaffinity(None, &placement.allowed);
+        }
+        Self {
+            cpu: is_pinned.then_some(cpu),
+            before,
+            allowed_before: ALLOWED.replace(Some(placement.allowed)),
+            of_this_thread: PhantomData,
+        }
+    }
+
+    /// The CPU, if the system let the thread be pinned.
+    #[must_use]
+    pub fn cpu(&self) -> Option<usize> {
+        self.cpu
+    }
+}
+
+impl Drop for PinnedThread {
+    fn drop(&mut self) {
+        ALLOWED.set(self.allowed_before);
+        if let Some(before) = &self.before {
+            let _ = sched_setaffinity(None, before);
+        }
+    }
+}
+
+/// The main function of a thread that the current one starts: if the current one is pinned, the new one may use all CPUs
+/// that the current one could use before. For threads that mostly wait, or outlive the execution.
+///
+/// ```
+/// let thread = std::thread::spawn(isochrony_runtime::unpinned(|| 7));
+/// assert_eq!(thread.join().unwrap(), 7);
+/// ```
+pub fn unpinned<T>(main: impl FnOnce() -> T) -> impl FnOnce() -> T {
+    let allowed = ALLOWED.get();
+    move || {
+        if let Some(allowed) = allowed {
+            let _ = sched_setaffinity(None, &allowed);
+        }
+        main()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::CpuTopology;
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+
+    fn affinity() -> Vec<usize> {
+        let set = sched_getaffinity(None).unwrap();
+        (0..CpuSet::MAX_CPU)
+            .filter(|&cpu| set.is_set(cpu))
+            .collect()
+    }
+
+    #[test]
+    fn a_pinned_thread_has_one_cpu_and_then_its_affinity_again() {
+        let before = affinity();
+        let placement = CpuPlacement::of_current_thread().unwrap();
+        let pinned = PinnedThread::pin(&placement, 1);
+        assert_eq!(affinity(), [placement.cpu(1)]);
+        assert_eq!(pinned.cpu(), Some(placement.cpu(1)));
+        drop(pinned);
+        assert_eq!(affinity(), before);
+    }
+
+    #[test]
+    fn a_panic_restores_the_affinity() {
+        let before = affinity();
+        let placement = CpuPlacement::of_current_thread().unwrap();
+        let panicked = catch_unwind(AssertUnwindSafe(|| {
+            let _pinned = PinnedThread::pin(&placement, 0);
+            panic!("in a pinned thread");
+        }));
+        assert!(panicked.is_err());
+        assert_eq!(affinity(), before);
+    }
+
+    #[test]
+    fn guards_nest() {
+        let before = affinity();
+        let placement = CpuPlacement::of_current_thread().unwrap();
+        let outer = PinnedThread::pin(&placement, 0);
+        let inner_placement = CpuPlacement::of_current_thread().unwrap();
+        let inner = PinnedThread::pin(&inner_placement, 5);
+        assert_eq!(affinity(), [placement.cpu(0)]);
+        drop(inner);
+        assert_eq!(affinity(), [placement.cpu(0)]);
+        drop(outer);
+        assert_eq!(affinity(), before);
+    }
+
+    #[test]
+    fn threads_inherit_the_cpu_unless_they_are_started_unpinned() {
+        let before = affinity();
+        let placement = CpuPlacement::of_current_thread().unwrap();
+        let _pinned = PinnedThread::pin(&placement, 0);
+        let inherits = std::thread::spawn(affinity).join().unwrap();
+        let free = std::thread::spawn(unpinned(affinity)).join().unwrap();
+        assert_eq!((inherits, free), (vec![placement.cpu(0)], before));
+    }
+
+    #[test]
+    fn a_cpu_that_does_not_exist_leaves_the_thread_as_it_was() {
+        let before = affinity();
+        let missing = [CpuSet::MAX_CPU - 1];
+        let placement = CpuPlacement::new(&CpuTopology::default(), &missing, 0).unwrap();
+        let pinned = PinnedThread::pin(&placement, 0);
+        assert_eq!((pinned.cpu(), affinity()), (None, before));
+    }
+}
