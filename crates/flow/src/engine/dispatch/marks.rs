@@ -106,6 +106,7 @@ fn deliver(
             }
         }
         Mark::Progress(upto) => {
+            advance(slot, later, to, *upto, context)?;
             *upto = slot.op.progress(to.port, *upto);
             let state = &mut context.nodes[node];
             if *upto <= state.progress {
@@ -137,6 +138,21 @@ fn deliver(
     Ok(true)
 }
 
+fn advance(
+    slot: &mut Slot,
+    later: &mut [Slot],
+    to: InputPort,
+    upto: i64,
+    context: &mut ExecutionContext,
+) -> Result<(), OpError> {
+    if slot.ended {
+        return Ok(());
+    }
+    let result = (slot.op).advance(to.port, upto, &mut Out::of(to.node, later, context));
+    slot.ended |= result.is_err();
+    result
+}
+
 /// A mark at one input of a fan-in becomes what holds for all inputs. Returns whether it is forwarded.
 fn merge_at_fan_in(
     slot: &mut Slot,
@@ -162,9 +178,9 @@ fn merge_at_fan_in(
         rewind_fan_in(slot, later, to.node, context)?;
         return Ok(false);
     }
-    let by_civil_time = queues.by_civil_time();
-    if matches!(mark, Mark::RangeStart { .. }) && by_civil_time {
-        return Ok(!queues.defines_own_ranges());
+    // Indices do not say between which items it belongs.
+    if matches!(mark, Mark::RangeStart { .. }) && queues.by_civil_time() {
+        return Ok(false);
     }
     queues.mark(to.port, mark);
     call_matched(slot, later, to.node, context)?;
@@ -373,6 +389,9 @@ fn begin_range(
     let node = to.node as usize;
     if let Some(why) = why {
         context.nodes[node].gaps += u64::from(matches!(why, Break::Gap(_)));
+        if matches!(why, Break::ClockStep { .. }) {
+            advance(slot, later, to, origin.anchor, context)?;
+        }
         if !slot.ended {
             let result = slot
                 .op
