@@ -74,15 +74,34 @@ def test_windows_are_those_of_a_loop_and_of_polars(tmp_path: Path, seed: int, ev
         assert mine["time"].to_list() == theirs["time"].to_list()
         assert mine["n"].to_list() == theirs["n"].to_list()
         np.testing.assert_allclose(mine["total"].to_numpy(), theirs["total"].to_numpy(), atol=1e-9)
-    # Indices of a window: its first sample in the run, and the first behind it.
-    signal = iso.scan(recorded(tmp_path / "b.iso", seed))
-    times = columns(signal.rewindow(1).stats("max").collect())
-    at = {int(index): int(when) for index, when in zip(times["start"], times["time"].astype("i8"), strict=True)}
+    check_indices(table, iso.scan(recorded(tmp_path / "b.iso", seed)), (period or every) * second)
+
+
+def check_indices(table: Any, samples: iso.Plan, period: int) -> None:
+    """`start` is the first sample of a window, `end` the first behind it."""
+    times = columns(samples.rewindow(1).stats("max").collect())
+    at = dict(zip(times["start"].tolist(), times["time"].astype("i8").tolist(), strict=True))
+    first = min(at)
     for start, end, begin in zip(table["start"], table["end"], table["time"].astype("i8"), strict=True):
-        assert start == 0 or at.get(int(start), begin) >= begin
-        assert at.get(int(start) - 1, begin - 1) < begin
-        assert at.get(int(end), begin + (period or every) * second) >= begin + (period or every) * second
-        assert at.get(int(end) - 1, begin) < begin + (period or every) * second
+        # Where there is no sample, in a gap or beyond the recording, nothing is known here.
+        assert start >= first
+        assert start == first or at.get(start, begin) >= begin
+        assert at.get(start - 1, begin - 1) < begin
+        assert at.get(end, begin + period) >= begin + period
+        assert at.get(end - 1, begin) < begin + period
+
+
+def test_windows_behind_resampling_have_indices_of_its_grid(tmp_path: Path) -> None:
+    samples = iso.scan(recorded(tmp_path / "a.iso", 3)).resample(up=3, down=7, attenuation_db=30)
+    rows = samples.rewindow(5).stats("max", "mean")
+    table = rows.group_by(every=13, period=17).agg(n="count").collect()
+    assert len(table) > 20
+    check_indices(table, samples, 17_000_000_000)
+    times = rows.collect()["time"].astype("i8")
+    counts = [
+        np.count_nonzero((times >= begin) & (times < begin + 17_000_000_000)) for begin in table["time"].astype("i8")
+    ]
+    assert table["n"].tolist() == counts
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -178,7 +197,12 @@ def test_real_recordings_count_the_same_with_any_number_of_workers(recordings: P
     with iso.open(tmp_path / "event.iso", "x") as store:
         iso.import_files(store, recordings / "seismic")
     signal = next(iter(iso.open(tmp_path / "event.iso").values()))
-    rows = iso.scan(signal).rewindow(20).stats("max", "mean").select("start", "end", "time", "mean", max=lambda r: r.max > 0)
+    rows = (
+        iso.scan(signal)
+        .rewindow(20)
+        .stats("max", "mean")
+        .select("start", "end", "time", "mean", max=lambda r: r.max > 0)
+    )
     found = {}
     for workers in (1, 2):
         table = rows.group_by("max", every="1500ms", period="4s").agg(**AGGREGATES).collect(workers=workers)
@@ -216,6 +240,33 @@ def test_a_live_feed_gives_the_row_of_a_second_before_it_ends() -> None:
     assert counts == [10, 10, 10]
 
 
+def test_a_window_of_a_live_feed_meets_its_rows_when_it_is_over() -> None:
+    """Though no further window follows it before the feed goes on."""
+    arrived = threading.Event()
+    listener = iso.listen("tcp://127.0.0.1:0", dtype="i2", rate=1000, framing="raw", silence=60)
+    host, port = listener.address.removeprefix("tcp://").split(":")
+
+    def feed() -> None:
+        with socket.create_connection((host, int(port))) as connection:
+            connection.sendall(np.arange(1500, dtype="<i2").tobytes())
+            if arrived.wait(30):
+                connection.sendall(np.zeros(500, "<i2").tobytes())
+
+    thread = threading.Thread(target=feed, daemon=True)
+    thread.start()
+    starts: list[int] = []
+
+    def seen(table: Any, start: int) -> None:
+        starts.extend(table["start_right"].tolist())
+        arrived.set()
+
+    rows = iso.scan(listener).rewindow(100).stats("max")
+    rows.group_by(every="1000 samples").agg(n="count").join(rows).each(seen).run()
+    thread.join(30)
+    assert listener.counts["samples"] == 2000, "no pair came while the feed was open"
+    assert starts == list(range(0, 2000, 100))
+
+
 def test_a_followed_signal_gives_windows_while_it_grows_though_nothing_passes_a_filter(tmp_path: Path) -> None:
     """What is quiet closes windows, too: by progress marks."""
     with iso.open(tmp_path / "a.iso", "x") as store:
@@ -224,8 +275,14 @@ def test_a_followed_signal_gives_windows_while_it_grows_though_nothing_passes_a_
         followed = iso.follow(iso.open(tmp_path / "a.iso")["s"], silence=20)
         loud = iso.scan(followed).rewindow(100).stats("max").filter(lambda r: r.max > 0)
         seen: list[tuple[str, int]] = []
-        plan = loud.group_by(every="1s").agg(n="count").each(
-            lambda table, start: seen.extend(zip(table["time"].astype("M8[s]").astype(str), table["n"], strict=True))
+        plan = (
+            loud.group_by(every="1s")
+            .agg(n="count")
+            .each(
+                lambda table, start: seen.extend(
+                    zip(table["time"].astype("M8[s]").astype(str), table["n"], strict=True)
+                )
+            )
         )
         thread = threading.Thread(target=lambda: plan.limit(2).run(), daemon=True)
         thread.start()

@@ -380,11 +380,26 @@ proptest! {
     }
 }
 
-/// Stops the run once as many rows have come as there are in windows that are over.
+#[test]
+fn a_row_may_be_in_thousands_of_windows() {
+    let rows = (0..90)
+        .map(|k| (5 + 40 * k, 45 + 40 * k, 0.1 * k as f64, k % 2))
+        .collect();
+    let run = ClockRun {
+        first: 5,
+        zero: 0,
+        rows,
+    };
+    let history = history(vec![run], false, vec![(90, None)]);
+    let params = json!({"every": "1 sample", "period": "2000 samples"});
+    let plan = grouped(&Plan::scan(history.clone()), &params).unwrap();
+    assert_eq!(results(&table(&plan)), windows_by_loops(&history, 1, 2000));
+}
+
 #[test]
 fn a_window_is_emitted_when_progress_passes_its_end() {
     let row = |start| (start, start + 1, 1.0, 0);
-    // The feed breaks behind the mark: an error, of which the rows before it show what had come.
+    // The last row is an error, and what came before it shows what had been emitted.
     let run = ClockRun {
         first: 0,
         zero: 0,

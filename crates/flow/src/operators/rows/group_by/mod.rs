@@ -3,6 +3,7 @@
 mod keys;
 mod sessions;
 mod span;
+mod state;
 mod timed;
 mod windows;
 
@@ -21,7 +22,8 @@ use crate::{
     Break, Contract, Inputs, Item, Length, Next, OpError, OpErrorKind, Operator,
     OperatorProperties, Out, PartialResult, PlanError, Port, PortType, RangeOrigin, json,
 };
-use keys::{GroupKey, KeyColumns, push_key, row_keys};
+use keys::GroupKey;
+use state::{BoundState, PartialGroups};
 use timed::TimedGroups;
 
 operator! {
@@ -79,23 +81,6 @@ operator! {
     state {
         bound: Option<BoundState>,
     }
-}
-
-struct BoundState {
-    output: Fields,
-    keys: KeyColumns,
-    aggregates: Vec<(Option<usize>, Aggregate)>,
-    groups: HashMap<GroupKey, usize>,
-    /// Group of each row of the current batch.
-    places: Vec<usize>,
-    /// Groups of windows or sessions, instead of `groups`.
-    timed: Option<TimedGroups>,
-}
-
-/// Keys in the order of their first rows, and each aggregate's state by group.
-struct PartialGroups {
-    keys: Vec<GroupKey>,
-    aggregates: Vec<Vec<GroupState>>,
 }
 
 fn parameter_error(parameter: &'static str, got: String, legal: String) -> PlanError {
@@ -252,19 +237,15 @@ impl Operator for GroupBy {
             .into());
         };
         let batch = rows.batch();
-        let column = |place: &Option<usize>| place.map(|at| batch.column(at).as_ref());
-        if let Some(timed) = &mut bound.timed {
-            timed.add(batch, &row_keys(&bound.keys, batch))?;
-            for (place, aggregate) in &mut bound.aggregates {
-                timed.add_to(aggregate, column(place));
-            }
-            bound.emit(out)?;
+        if bound.timed.is_some() {
+            bound.add_timed(batch, out)?;
             return Ok(Next::Consumed);
         }
         bound.group(batch, self.most)?;
         for (place, aggregate) in &mut bound.aggregates {
+            let column = place.map(|at| batch.column(at).as_ref());
             let pairs = bound.places.iter().copied().enumerate();
-            aggregate.add(column(place), pairs, bound.groups.len());
+            aggregate.add(column, pairs, bound.groups.len());
         }
         Ok(Next::Consumed)
     }
@@ -364,46 +345,5 @@ impl GroupBy {
             close(timed);
         }
         bound.emit(out)
-    }
-}
-
-impl BoundState {
-    /// Emits the groups of closed windows.
-    fn emit(&mut self, out: &mut Out<'_>) -> Result<(), OpError> {
-        let Some(timed) = &mut self.timed else {
-            return Ok(());
-        };
-        loop {
-            let aggregates = self.aggregates.iter_mut().map(|(_, one)| one);
-            let Some(rows) = timed.take_rows(self.output, &self.keys, aggregates)? else {
-                break;
-            };
-            out.emit(0, &mut rows.into())?;
-        }
-        out.holds(timed.bytes(self.keys.len(), self.aggregates.len()))
-    }
-
-    fn group(&mut self, batch: &RecordBatch, most: u64) -> Result<(), OpError> {
-        self.places.clear();
-        for key in row_keys(&self.keys, batch) {
-            let place = self.place(&key, most)?;
-            self.places.push(place);
-        }
-        Ok(())
-    }
-
-    /// Adds the group if it is new.
-    fn place(&mut self, key: &GroupKey, most: u64) -> Result<usize, OpError> {
-        if let Some(&place) = self.groups.get(key) {
-            return Ok(place);
-        }
-        let place = self.groups.len();
-        if place as u64 >= most {
-            let groups = place as u64 + 1;
-            return Err(OpErrorKind::TooManyGroups { groups, most }.into());
-        }
-        push_key(self.keys.iter_mut().map(|(_, cells)| cells), key);
-        self.groups.insert(key.clone(), place);
-        Ok(place)
     }
 }

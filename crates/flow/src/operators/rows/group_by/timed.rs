@@ -21,6 +21,8 @@ use crate::{OpError, OpErrorKind, RangeOrigin};
 
 /// Largest number of rows of an emitted batch.
 const MAX_ROWS: usize = 8192;
+/// So many values are added at once; a row more that is in many windows.
+const MAX_PAIRS: usize = 1 << 14;
 
 /// A row and where it lies on the axis.
 pub(super) struct TimedRow<'a> {
@@ -145,8 +147,14 @@ impl TimedGroups {
         [index(START), index(END)].into_iter().chain(time)
     }
 
-    /// Finds the groups of a batch's rows, and closes those that the rows are behind.
-    pub(super) fn add(&mut self, batch: &RecordBatch, keys: &[GroupKey]) -> Result<(), OpError> {
+    /// Finds the groups of a batch's rows from number `first` on, and closes those that the rows are behind. Returns the
+    /// number of the row at which it stopped, because much is to be emitted or added.
+    pub(super) fn add(
+        &mut self,
+        batch: &RecordBatch,
+        keys: &[GroupKey],
+        first: usize,
+    ) -> Result<usize, OpError> {
         self.pairs.clear();
         let index = |at: usize| batch.column(at).as_primitive::<Int64Type>().values();
         let (starts, ends) = (index(self.range.0), index(self.range.1));
@@ -158,7 +166,10 @@ impl TimedGroups {
             Span::Sessions(_) => self.axis.ranges(starts, ends)?,
         };
         let rows = starts.iter().zip(ends).zip(ranges).zip(keys).enumerate();
-        for (row, (((&start, &end), (from, to)), key)) in rows {
+        for (row, (((&start, &end), (from, to)), key)) in rows.skip(first) {
+            if self.pairs.len() >= MAX_PAIRS || self.finished.len() >= MAX_ROWS {
+                return Ok(row);
+            }
             let earliest = self.last.max(self.upto);
             if start < earliest {
                 return Err(OpErrorKind::BackInTime {
@@ -194,7 +205,7 @@ impl TimedGroups {
                 }
             }
         }
-        Ok(())
+        Ok(starts.len())
     }
 
     /// Nothing that begins before index `upto` follows.
@@ -323,6 +334,7 @@ impl TimedGroups {
         // A table of a session or window, and its entry, at a load of a half.
         let entry = 4 * size_of::<(GroupKey, (usize, usize))>() + spilled;
         let each = aggregates * size_of::<GroupState>();
-        self.places.open * entry as u64 + (self.places.count * each) as u64
+        let pairs = self.pairs.capacity() * size_of::<(usize, usize)>();
+        self.places.open * entry as u64 + (self.places.count * each + pairs) as u64
     }
 }
