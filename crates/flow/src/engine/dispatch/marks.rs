@@ -106,6 +106,7 @@ fn deliver(
             }
         }
         Mark::Progress(upto) => {
+            context.nodes[node].input_progress = *upto;
             advance(slot, later, to, *upto, context)?;
             *upto = slot.op.progress(to.port, *upto);
             let state = &mut context.nodes[node];
@@ -225,6 +226,31 @@ fn announce_starts(
     Ok(())
 }
 
+fn forget_progress(node: u32, context: &mut ExecutionContext) {
+    let state = &mut context.nodes[node as usize];
+    (state.progress, state.input_progress) = (i64::MIN, i64::MIN);
+}
+
+/// Forwards progress that a node held back for items that it has emitted since.
+pub(crate) fn renew_progress(
+    slot: &mut Slot,
+    later: &mut [Slot],
+    node: u32,
+    context: &mut ExecutionContext,
+) -> Result<(), OpError> {
+    let state = &mut context.nodes[node as usize];
+    // Those in step hold nothing back.
+    if slot.ended || state.in_step || state.input_progress == i64::MIN {
+        return Ok(());
+    }
+    let upto = slot.op.progress(0, state.input_progress);
+    if upto <= state.progress {
+        return Ok(());
+    }
+    state.progress = upto;
+    broadcast_mark(later, node, &Mark::Progress(upto), context)
+}
+
 /// Fan-ins release and forget what waits, and progress starts anew.
 pub(crate) fn end_task(
     slot: &mut Slot,
@@ -232,7 +258,7 @@ pub(crate) fn end_task(
     node: u32,
     context: &mut ExecutionContext,
 ) -> Result<(), OpError> {
-    context.nodes[node as usize].progress = i64::MIN;
+    forget_progress(node, context);
     if !slot.fan_in {
         return Ok(());
     }
@@ -267,7 +293,7 @@ fn reset_for_rewind(
     to: InputPort,
     context: &mut ExecutionContext,
 ) -> Result<(), OpError> {
-    context.nodes[to.node as usize].progress = i64::MIN;
+    forget_progress(to.node, context);
     if slot.ended {
         return Ok(());
     }
