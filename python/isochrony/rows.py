@@ -125,10 +125,10 @@ class RowSteps(Chain):
 
         >>> pressure = iso.scan(np.arange(7200), rate=1, start="2026-03-01T10:20")
         >>> pressure.rewindow(1200).stats("max").group_by(every="1h").agg(n="count", max=("max", "max")).collect()
-         start   end                 time  n   max
-             0  2400  2026-03-01T10:00:00  2  2399
-          2400  6000  2026-03-01T11:00:00  3  5999
-          6000  9600  2026-03-01T12:00:00  1  7199
+         start   end                           time  n   max
+             0  2400  2026-03-01T10:00:00.000000000  2  2399
+          2400  6000  2026-03-01T11:00:00.000000000  3  5999
+          6000  9600  2026-03-01T12:00:00.000000000  1  7199
         [3 rows]
         """
         spans = {"every": every, "period": period, "session": session}
