@@ -267,6 +267,9 @@ fn grouped(plan: &Plan, params: &serde_json::Value) -> Result<Plan, PlanError> {
     plan.then::<GroupBy>(params)
 }
 
+/// From one row's start to the next, its length, ten times its number, its key.
+type Step = (i64, i64, i64, i64);
+
 fn runs() -> impl Strategy<Value = Vec<ClockRun>> {
     let row = (0i64..30, 0i64..25, -30i64..40, 0i64..3);
     let run = (
@@ -276,7 +279,7 @@ fn runs() -> impl Strategy<Value = Vec<ClockRun>> {
     );
     prop::collection::vec(run, 1..4).prop_map(|runs| {
         let mut first = 5;
-        let run = |(steps, zero, behind): (Vec<(i64, i64, i64, i64)>, i64, i64)| {
+        let run = |(steps, zero, behind): (Vec<Step>, i64, i64)| {
             let mut start = first;
             let rows = steps.into_iter().map(|(step, len, x, key)| {
                 start += step;
@@ -356,7 +359,7 @@ proptest! {
         }
     }
 
-    /// The operator behind matches by index, and would end the run where a start is less than a mark before it.
+    /// The join ends the run if a start is less than a mark before it.
     #[test]
     fn what_joins_windows_finds_each_beside_the_rows_in_it(
         mut runs in runs(), every in 1i64..200, hop in 1i64..4, cuts in cuts(),
