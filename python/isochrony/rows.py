@@ -7,10 +7,11 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Generic, Self, TypeVar
 
 from .chain import Chain
-from .options import flag, whole
+from .options import flag, length_in_seconds, whole
 
 if TYPE_CHECKING:
     from ._native import Expr, Row
+    from .options import Duration
 
 __all__ = ["STATS", "Groups", "RowSteps"]
 
@@ -77,18 +78,40 @@ class RowSteps(Chain):
         params = json.dumps({"names": names})
         return type(self)(self._native.traced_fields("select", params, fields, _wraps("select", wrap)))
 
-    def group_by(self, *keys: str, most: int = 1_000_000) -> Groups[Self]:
-        """Group rows with equal fields; `Groups.agg` aggregates the groups.
+    def group_by(
+        self,
+        *keys: str,
+        every: Duration | None = None,
+        period: Duration | None = None,
+        session: Duration | None = None,
+        most: int = 1_000_000,
+    ) -> Groups[Self]:
+        """Group rows with equal fields, or those of each window of time; `Groups.agg` aggregates the groups.
 
         Returns:
-            Groups, whose `agg` gives rows: the keys, then the aggregates, one row per group at the end of the run.
+            Groups, whose `agg` gives rows: one per group at the end of the run; with `every`, one per window and group
+            as soon as the window is over; with `session`, one per session.
 
         Parameters:
-            keys: names of the fields; none: all rows are one group. Other keys, as hours, are made by `select`.
-            most: largest number of groups; more end the run with an error.
+            keys: names of the fields; none: all rows are one group. Other keys are made by `select`.
+            every: from the begin of one window to the next, in seconds, or as text ("1h", "100 samples") or timedelta,
+                from 1 ns to 2e9 s and at least a sample. Windows begin at multiples of it: in civil time (UTC) where
+                the rows have it, so "1h" begins at the full hour, else in time since index 0, in whole samples. A
+                length in samples counts from index 0 in any case.
+            period: length of a window, as `every`, which is the default. Longer: windows overlap, and a row is in
+                several. Shorter: rows between windows are left out.
+            session: longest pause within a session, as `every`. A session begins with a row of its key, and ends when
+                no row of the key starts within this time after the end of those before.
+            most: largest number of groups, with windows of those that are not over; more end the run with an error.
+
+        Conventions:
+            A row belongs to the windows that its "start" lies in. A gap ends no window; a clock step does, and the new
+            run has windows of its own.
 
         Raises:
-            OptionError: `most` is no whole number from 1. A key that does not exist is an error of `Groups.agg`.
+            OptionError: a length is none, or `most` is no whole number from 1.
+            PlanError: `every` together with `session`, or `period` without `every`, as raised by `Groups.agg`, and a
+                key that does not exist.
 
         >>> import numpy as np, isochrony as iso
         >>> rows = iso.scan(np.arange(8) % 3, rate=100).rewindow(2).stats("max")
@@ -97,8 +120,22 @@ class RowSteps(Chain):
            1  2
            2  2
         [2 rows]
+
+        A row per hour, while the recording or feed is being read:
+
+        >>> pressure = iso.scan(np.arange(7200), rate=1, start="2026-03-01T10:20")
+        >>> pressure.rewindow(1200).stats("max").group_by(every="1h").agg(n="count", max=("max", "max")).collect()
+         start   end                           time  n   max
+             0  2400  2026-03-01T10:00:00.000000000  2  2399
+          2400  6000  2026-03-01T11:00:00.000000000  3  5999
+          6000  9600  2026-03-01T12:00:00.000000000  1  7199
+        [3 rows]
         """
-        return Groups(self, keys, whole("group_by most=", most, "groups"))
+        spans = {"every": every, "period": period, "session": session}
+        lengths = {
+            name: length_in_seconds(f"group_by {name}=", value) for name, value in spans.items() if value is not None
+        }
+        return Groups(self, keys, {**lengths, "most": whole("group_by most=", most, "groups")})
 
 
 def _wraps(step: str, wrap: object) -> bool:
@@ -111,25 +148,34 @@ _Plan = TypeVar("_Plan", bound=RowSteps)
 class Groups(Generic[_Plan]):
     """Rows in groups; made by `Plan.group_by`."""
 
-    __slots__ = ("_keys", "_most", "_plan")
+    __slots__ = ("_keys", "_params", "_plan")
 
-    def __init__(self, plan: _Plan, keys: tuple[str, ...], most: int) -> None:
+    def __init__(self, plan: _Plan, keys: tuple[str, ...], params: dict[str, float | str]) -> None:
         self._plan = plan
         self._keys = keys
-        self._most = most
+        self._params = params
 
     def agg(self, **aggregates: str | tuple[str, str]) -> _Plan:
-        """One row for each group, at the end of the run, in the order of the groups' first rows.
+        """One row for each group, at the end of the run, or for each group of a window when the window is over.
 
         Returns:
-            Rows: the keys, then the aggregates, one row per group. No indices, so they cannot be joined.
+            Rows at the end: the keys, then the aggregates, one row per group in the order of their first rows. No
+            indices, so they cannot be joined.
+
+            With `every`: "start" and "end" (int64, indices of the window), "time" (its begin, where the rows have civil
+            time), the keys, the aggregates; by window, then in the order of first rows in it. Windows without rows give
+            none. "start" and "end" stay within the run.
+
+            With `session`: the same, with the start of the session's first row, the latest end of its rows, and the
+            time of its start; by start. A session waits for those that began before it.
 
         Parameters:
             aggregates: names of columns, and what they are: "count", or a field and one of "sum", "min", "max",
                 "mean", "std" (of the population), "first", "last". Nulls are left out.
 
         Raises:
-            PlanError: a field or an aggregate that does not exist, or two columns of one name.
+            PlanError: a field or an aggregate that does not exist, or two columns of one name, of which windows have
+                "start", "end" and "time"; windows of rows that have no "start" and "end", or are shorter than a sample.
 
         >>> import numpy as np, isochrony as iso
         >>> rows = iso.scan(np.arange(8) % 3, rate=100).rewindow(2).stats("min", "max")
@@ -138,6 +184,11 @@ class Groups(Generic[_Plan]):
            1  2      0
            2  2      0
         [2 rows]
+        >>> rows.group_by(every="4 samples").agg(most=("max", "max")).collect()
+         start  end  most
+             0    4     2
+             4    8     2
+        [2 rows]
         """
         aggregates_json = {name: what if isinstance(what, str) else list(what) for name, what in aggregates.items()}
-        return self._plan._then("group_by", keys=list(self._keys), aggregates=aggregates_json, most=self._most)
+        return self._plan._then("group_by", keys=list(self._keys), aggregates=aggregates_json, **self._params)

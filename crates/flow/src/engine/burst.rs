@@ -3,7 +3,9 @@
 use std::time::{Duration, Instant};
 
 use super::context::{ExecutionContext, NO_RANGE};
-use super::dispatch::{Out, broadcast_mark, drive, end_task, fan_out, skip_to, split_at_node};
+use super::dispatch::{
+    Out, broadcast_mark, drive, end_task, fan_out, renew_progress, skip_to, split_at_node,
+};
 use super::executor::PlanExecutor;
 use super::fan_in::FEEDBACK_PORT;
 use super::mark::Mark;
@@ -213,6 +215,7 @@ impl PlanExecutor {
             }
             if !slot.ended {
                 (slot.op).idle(&mut Out::of(node, later, &mut self.context))?;
+                renew_progress(slot, later, node, &mut self.context)?;
             }
         }
         drain_feedback(&mut self.slots, &mut self.context)

@@ -88,10 +88,10 @@ pub enum Alignment {
     Time,
     /// Whole items, in the order of their start indices.
     Begin,
-    /// Whole items, in the order of civil time: for inputs of different timebases.
+    /// Whole items, in the order of civil time: for inputs of different timebases. Their contiguous ranges are not
+    /// announced after it, since their indices have no common order.
     Civil,
-    /// As `Civil` if the inputs have clocks, else as `Begin`. The output has contiguous ranges of its own, so the
-    /// inputs' are not announced after it.
+    /// As `Civil` if the inputs have clocks, else as `Begin`, but the output has contiguous ranges of its own.
     Resampled,
     /// In order of arrival.
     Arrival,
@@ -287,7 +287,7 @@ impl OperatorProperties {
 
     /// It returns [`Next::Forward`] for every item of its only input, keeps the item's indices, and never emits, not
     /// even at breaks or the end. The engine then detects breaks and progress once for a chain of such operators and
-    /// does not call [`Operator::progress`]. Breaking this promise is an error.
+    /// calls neither [`Operator::advance`] nor [`Operator::progress`]. Breaking this promise is an error.
     #[must_use]
     pub fn in_step(mut self) -> Self {
         self.in_step = true;
@@ -352,6 +352,17 @@ pub trait Operator: Send {
     /// As [`process`](Self::process).
     fn idle(&mut self, out: &mut Out<'_>) -> Result<(), OpError> {
         let _ = out;
+        Ok(())
+    }
+
+    /// Nothing that begins before `upto` follows on the input: emit what is complete by that alone. Called before
+    /// [`progress`](Self::progress), and with the first index of a new clock before [`on_break`](Self::on_break). How
+    /// often, and with which limits, depends on how the input is cut: results must not.
+    ///
+    /// # Errors
+    /// As [`process`](Self::process).
+    fn advance(&mut self, port: Port, upto: i64, out: &mut Out<'_>) -> Result<(), OpError> {
+        let _ = (port, upto, out);
         Ok(())
     }
 

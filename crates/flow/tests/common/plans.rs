@@ -1,7 +1,7 @@
 //! Plans made by chance.
 
 use isochrony_expr::Expr;
-use isochrony_flow::operators::TrimPeak;
+use isochrony_flow::operators::{GroupBy, TrimPeak};
 use isochrony_flow::{Catalog, Plan, PlanError, PortType, Stat};
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -21,6 +21,10 @@ pub(crate) enum Step {
     Limit(u64),
     /// Rows in groups, of which nothing depends on the order of additions.
     Groups(bool),
+    /// Rows in windows of time or sessions.
+    TimedGroups(usize, bool),
+    /// Rows with those of what it was some steps ago.
+    Join(usize, bool),
     /// An operator that needs what is around: its name and parameters.
     Around(usize),
     /// One that settles.
@@ -134,6 +138,8 @@ pub(crate) fn steps() -> impl Strategy<Value = Vec<Step>> {
         Just(Step::TrimPeak),
         (0u64..60).prop_map(Step::Limit),
         any::<bool>().prop_map(Step::Groups),
+        (0..spans().len(), any::<bool>()).prop_map(|(k, keyed)| Step::TimedGroups(k, keyed)),
+        (1usize..6, any::<bool>()).prop_map(|(back, near)| Step::Join(back, near)),
         (0..around().len()).prop_map(Step::Around),
         (0..around().len()).prop_map(Step::Around),
         (0..settling().len()).prop_map(Step::Settling),
@@ -168,6 +174,35 @@ fn groups(rows: &Plan, keyed: bool) -> Result<Plan, PlanError> {
     rows.group_by(keys, exact)
 }
 
+/// Windows and sessions.
+fn spans() -> Vec<Value> {
+    vec![
+        json!({"every": "61 samples"}),
+        json!({"every": 0.01, "period": 0.025}),
+        json!({"every": "90 samples", "period": "20 samples"}),
+        json!({"session": 0.002}),
+    ]
+}
+
+/// Rows of `stats`, or of windows of them, in windows: sums are added in the order of rows.
+fn timed_groups(rows: &Plan, span: usize, keyed: bool) -> Result<Plan, PlanError> {
+    let again =
+        matches!(rows.port(), PortType::Rows { fields, .. } if fields.find("sum").is_some());
+    let field = if again { "sum" } else { "mean" };
+    let mut params = spans()[span].clone();
+    params["keys"] = match keyed && !again {
+        true => json!(["max"]),
+        false => json!([]),
+    };
+    params["aggregates"] = json!({
+        "n": "count",
+        "sum": [field, "sum"],
+        "spread": [field, "std"],
+        "last": [field, "last"],
+    });
+    rows.then::<GroupBy>(params.as_object().unwrap().clone())
+}
+
 /// The plan of the steps that fit one another; those that do not are left out.
 pub(crate) fn plan(scan: Plan, steps: &[Step]) -> Plan {
     plans(scan, steps).pop().unwrap()
@@ -196,6 +231,8 @@ pub(crate) fn plans(scan: Plan, steps: &[Step]) -> Vec<Plan> {
             Step::TrimPeak => now.then::<TrimPeak>(serde_json::Map::new()),
             Step::Limit(count) => now.limit(*count),
             Step::Groups(keyed) => groups(&now, *keyed),
+            Step::TimedGroups(span, keyed) => timed_groups(&now, *span, *keyed),
+            Step::Join(back, near) => now.join(&earlier(back), near.then_some(0.01)),
             Step::Around(k) => named(&now, &around()[*k]),
             Step::Settling(k) => named(&now, &settling()[*k]),
             Step::Zip(back) => now.zip(&[earlier(back)]),

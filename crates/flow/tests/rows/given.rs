@@ -90,7 +90,7 @@ impl Recording for Given {
     }
 }
 
-pub(crate) struct Script(Vec<SourceEvent>);
+pub(crate) struct Script(pub(crate) Vec<SourceEvent>);
 
 impl Source for Script {
     fn pull(&mut self) -> Result<SourceEvent, OpError> {

@@ -4,6 +4,7 @@ mod errors;
 mod fields;
 mod given;
 mod loops;
+mod windows;
 
 use std::ops::Range;
 use std::sync::Arc;

@@ -62,6 +62,10 @@ impl Clock for FollowedClock {
     fn stamp(&self, index: i64) -> Option<Stamp> {
         self.clock()?.stamp(index)
     }
+
+    fn first_at(&self, near: i64, time: i64) -> Option<i64> {
+        self.clock()?.first_at(near, time)
+    }
 }
 
 pub(super) fn failed(error: StoreError) -> OpError {

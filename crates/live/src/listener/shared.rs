@@ -76,6 +76,10 @@ impl Clock for ListenerClock {
     fn stamp(&self, index: i64) -> Option<isochrony_time::Stamp> {
         self.clock()?.stamp(index)
     }
+
+    fn first_at(&self, near: i64, time: i64) -> Option<i64> {
+        self.clock()?.first_at(near, time)
+    }
 }
 
 /// Held by the run that scans a listener; frees it when dropped.

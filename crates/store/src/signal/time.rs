@@ -98,6 +98,34 @@ impl Signal {
         Ok(self.civil()?.index_of(civil, lookup)?.index)
     }
 
+    /// First index of the run of `near` whose civil time, to the nearest ns, is `civil_ns` or later: not before the
+    /// run, at most its end. The last run is extrapolated. `None` if the run has no civil time.
+    ///
+    /// # Errors
+    /// [`StoreError::Time`] on overflow.
+    pub fn first_index_at(&self, near: i64, civil_ns: i64) -> Result<Option<i64>, StoreError> {
+        let runs = &self.state.runs;
+        let run = runs.at(near).filter(|run| self.is_timed(*run));
+        let (Some(run), Some(_)) = (run, self.empirical()?) else {
+            return Ok(None);
+        };
+        let is_last = runs.last().is_some_and(|last| last.id == run.id);
+        let end = if is_last { i64::MAX } else { run.end };
+        let nearest = self.index_in_run(&run, Fixed::from_int(civil_ns))?;
+        let mut index = nearest.clamp(run.start, end);
+        let is_reached = |index| {
+            let time = self.time_of(index)?.value.round_i64();
+            Ok::<_, StoreError>(time.is_none_or(|time| time >= civil_ns))
+        };
+        // The nearest sample is at most one off.
+        if index < end && !is_reached(index)? {
+            index += 1;
+        } else if index > run.start && is_reached(index - 1)? {
+            index -= 1;
+        }
+        Ok(Some(index))
+    }
+
     /// The timebase of this signal's indices, which no other signal has.
     #[must_use]
     pub fn timebase(&self) -> TimebaseId {

@@ -235,6 +235,10 @@ impl Operator for AdjustableOperator {
         self.current.idle(out)
     }
 
+    fn advance(&mut self, port: Port, upto: i64, out: &mut Out<'_>) -> Result<(), OpError> {
+        self.current.advance(port, upto, out)
+    }
+
     fn progress(&mut self, port: Port, upto: i64) -> i64 {
         self.current.progress(port, upto)
     }

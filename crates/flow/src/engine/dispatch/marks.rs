@@ -106,6 +106,8 @@ fn deliver(
             }
         }
         Mark::Progress(upto) => {
+            context.nodes[node].input_progress = *upto;
+            advance(slot, later, to, *upto, context)?;
             *upto = slot.op.progress(to.port, *upto);
             let state = &mut context.nodes[node];
             if *upto <= state.progress {
@@ -137,6 +139,21 @@ fn deliver(
     Ok(true)
 }
 
+fn advance(
+    slot: &mut Slot,
+    later: &mut [Slot],
+    to: InputPort,
+    upto: i64,
+    context: &mut ExecutionContext,
+) -> Result<(), OpError> {
+    if slot.ended {
+        return Ok(());
+    }
+    let result = (slot.op).advance(to.port, upto, &mut Out::of(to.node, later, context));
+    slot.ended |= result.is_err();
+    result
+}
+
 /// A mark at one input of a fan-in becomes what holds for all inputs. Returns whether it is forwarded.
 fn merge_at_fan_in(
     slot: &mut Slot,
@@ -162,9 +179,9 @@ fn merge_at_fan_in(
         rewind_fan_in(slot, later, to.node, context)?;
         return Ok(false);
     }
-    let by_civil_time = queues.by_civil_time();
-    if matches!(mark, Mark::RangeStart { .. }) && by_civil_time {
-        return Ok(!queues.defines_own_ranges());
+    // Indices do not say between which items it belongs.
+    if matches!(mark, Mark::RangeStart { .. }) && queues.by_civil_time() {
+        return Ok(false);
     }
     queues.mark(to.port, mark);
     call_matched(slot, later, to.node, context)?;
@@ -209,6 +226,31 @@ fn announce_starts(
     Ok(())
 }
 
+fn forget_progress(node: u32, context: &mut ExecutionContext) {
+    let state = &mut context.nodes[node as usize];
+    (state.progress, state.input_progress) = (i64::MIN, i64::MIN);
+}
+
+/// Forwards progress that a node held back for items that it has emitted since.
+pub(crate) fn renew_progress(
+    slot: &mut Slot,
+    later: &mut [Slot],
+    node: u32,
+    context: &mut ExecutionContext,
+) -> Result<(), OpError> {
+    let state = &mut context.nodes[node as usize];
+    // Those in step hold nothing back.
+    if slot.ended || state.in_step || state.input_progress == i64::MIN {
+        return Ok(());
+    }
+    let upto = slot.op.progress(0, state.input_progress);
+    if upto <= state.progress {
+        return Ok(());
+    }
+    state.progress = upto;
+    broadcast_mark(later, node, &Mark::Progress(upto), context)
+}
+
 /// Fan-ins release and forget what waits, and progress starts anew.
 pub(crate) fn end_task(
     slot: &mut Slot,
@@ -216,7 +258,7 @@ pub(crate) fn end_task(
     node: u32,
     context: &mut ExecutionContext,
 ) -> Result<(), OpError> {
-    context.nodes[node as usize].progress = i64::MIN;
+    forget_progress(node, context);
     if !slot.fan_in {
         return Ok(());
     }
@@ -251,7 +293,7 @@ fn reset_for_rewind(
     to: InputPort,
     context: &mut ExecutionContext,
 ) -> Result<(), OpError> {
-    context.nodes[to.node as usize].progress = i64::MIN;
+    forget_progress(to.node, context);
     if slot.ended {
         return Ok(());
     }
@@ -373,6 +415,9 @@ fn begin_range(
     let node = to.node as usize;
     if let Some(why) = why {
         context.nodes[node].gaps += u64::from(matches!(why, Break::Gap(_)));
+        if matches!(why, Break::ClockStep { .. }) {
+            advance(slot, later, to, origin.anchor, context)?;
+        }
         if !slot.ended {
             let result = slot
                 .op

@@ -20,5 +20,5 @@ mod out;
 
 pub(crate) use drive::is_operator_error;
 pub(super) use drive::{drive, fan_out, skip_to, split_at_node};
-pub(super) use marks::{broadcast_mark, end_task};
+pub(super) use marks::{broadcast_mark, end_task, renew_progress};
 pub use out::Out;

@@ -217,10 +217,6 @@ impl FanIn {
         matches!(self.align, Alignment::Civil | Alignment::Resampled)
     }
 
-    pub(crate) fn defines_own_ranges(&self) -> bool {
-        self.align == Alignment::Resampled
-    }
-
     pub(crate) fn is_loop(&self) -> bool {
         matches!(self.align, Alignment::Loop { .. })
     }

@@ -7,7 +7,7 @@ use crate::operators::rows::{Axis, Matcher, RowBuilder};
 use crate::operators::wrong_input;
 use crate::plan::rows::{Fields, Rows, clock_of};
 use crate::{
-    Alignment, Contract, Inputs, Item, Length, Next, OpError, OpErrorKind, Operator,
+    Alignment, Break, Contract, Inputs, Item, Length, Next, OpError, OpErrorKind, Operator,
     OperatorProperties, Out, PlanError, Port, PortType, json,
 };
 
@@ -213,6 +213,24 @@ impl Operator for Join {
             out.holds(bound.matcher.bytes())?;
         }
         Ok(Next::Consumed)
+    }
+
+    /// The limit is that of both inputs, on the axis on which they are matched.
+    fn advance(&mut self, _: Port, upto: i64, out: &mut Out<'_>) -> Result<(), OpError> {
+        let Some(bound) = &mut self.bound else {
+            return Ok(());
+        };
+        bound.matcher.advance(upto);
+        emit(bound.matcher.take_matches(false)?, out)?;
+        out.holds(bound.matcher.bytes())
+    }
+
+    /// What is announced behind rows must not overtake them: those of two clocks do not match.
+    fn on_break(&mut self, _: Port, why: &Break, out: &mut Out<'_>) -> Result<(), OpError> {
+        match (&mut self.bound, why) {
+            (Some(bound), Break::ClockStep { .. }) => emit(bound.matcher.take_matches(true)?, out),
+            _ => Ok(()),
+        }
     }
 
     fn finish(&mut self, _: Port, out: &mut Out<'_>) -> Result<(), OpError> {

@@ -125,6 +125,11 @@ impl ColumnValues {
         }
     }
 
+    /// An empty column of the same type.
+    pub(crate) fn empty(&self) -> Self {
+        Self::new(self.dtype)
+    }
+
     pub(crate) fn clear(&mut self) {
         self.bits.clear();
         self.known.clear();
@@ -190,23 +195,27 @@ impl Aggregate {
         }
     }
 
-    /// `places`: the group of each value; `groups`: their number so far.
-    pub(crate) fn add(&mut self, column: Option<&dyn Array>, places: &[usize], groups: usize) {
+    /// `pairs`: rows and the groups to which their values are added; `groups`: number of groups so far.
+    pub(crate) fn add(
+        &mut self,
+        column: Option<&dyn Array>,
+        pairs: impl IntoIterator<Item = (usize, usize)>,
+        groups: usize,
+    ) {
         self.groups.resize(groups, GroupState::default());
+        let pairs = pairs.into_iter();
         let Some(column) = column else {
-            places
-                .iter()
-                .for_each(|&place| self.groups[place].count += 1);
+            pairs.for_each(|(_, place)| self.groups[place].count += 1);
             return;
         };
         let values = wide(column, self.dtype, f64::to_bits);
         let nulls = column.logical_nulls();
         let float = self.dtype.is_float();
-        for (row, (&place, &bits)) in places.iter().zip(&values).enumerate() {
+        for (row, place) in pairs {
             if nulls.as_ref().is_some_and(|nulls| nulls.is_null(row)) {
                 continue;
             }
-            self.groups[place].add(self.function, bits, float);
+            self.groups[place].add(self.function, values[row], float);
         }
     }
 
@@ -233,9 +242,23 @@ impl Aggregate {
         }
     }
 
+    /// The results of all groups.
     pub(crate) fn finish(self) -> ColumnValues {
+        self.results(&self.groups)
+    }
+
+    /// The results of some groups, whose places are then free.
+    pub(crate) fn finish_groups(&mut self, places: &[usize]) -> ColumnValues {
+        let groups = places
+            .iter()
+            .map(|&place| std::mem::take(&mut self.groups[place]));
+        let groups: Vec<GroupState> = groups.collect();
+        self.results(&groups)
+    }
+
+    fn results(&self, groups: &[GroupState]) -> ColumnValues {
         let mut cells = ColumnValues::new(self.function.result(self.dtype));
-        for group in self.groups {
+        for group in groups {
             let known = group.count > 0
                 || matches!(
                     self.function,

@@ -140,10 +140,15 @@ pub(crate) fn times(
 ) -> Result<TimestampNanosecondArray, OpError> {
     let mut ns = vec![0; indices.len()];
     clock.times(indices, &mut ns)?;
+    Ok(timestamps(ns))
+}
+
+/// Civil times in ns; `i64::MIN` if unknown.
+pub(crate) fn timestamps(ns: Vec<i64>) -> TimestampNanosecondArray {
     let known = ns
         .contains(&i64::MIN)
         .then(|| NullBuffer::from_iter(ns.iter().map(|&t| t != i64::MIN)));
-    Ok(TimestampNanosecondArray::new(ScalarBuffer::from(ns), known).with_timezone("UTC"))
+    TimestampNanosecondArray::new(ScalarBuffer::from(ns), known).with_timezone("UTC")
 }
 
 pub(crate) fn integer(values: Vec<i64>) -> ArrayRef {

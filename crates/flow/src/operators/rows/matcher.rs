@@ -15,7 +15,7 @@ use isochrony_segment::StreamId;
 use isochrony_time::{Rate, SampleCount};
 
 use crate::plan::rows::{Clock, END, Fields, Rows, START};
-use crate::{OpError, OpErrorKind};
+use crate::{Length, OpError, OpErrorKind};
 
 /// Where rows are compared: indices, or civil time in ns.
 pub(crate) struct Axis {
@@ -52,14 +52,49 @@ impl Axis {
             .unwrap_or(i64::MAX)
     }
 
+    /// The nearest number of whole axis units; None beyond 63 bits.
+    pub(crate) fn units(&self, length: Length) -> Option<i64> {
+        let units = length.samples(self.second?)?;
+        i64::try_from(units).ok()
+    }
+
+    /// Positions of indices on the axis; `i64::MIN` if unknown.
+    pub(crate) fn positions(&self, indices: &[i64]) -> Result<Vec<i64>, OpError> {
+        let Some(clock) = &self.clock else {
+            return Ok(indices.to_vec());
+        };
+        let mut times = vec![0; indices.len()];
+        clock.times(indices, &mut times)?;
+        Ok(times)
+    }
+
+    /// First index at a position or later, in the run of index `near`. None if unknown.
+    pub(crate) fn first_at(&self, near: i64, position: i64) -> Option<i64> {
+        match &self.clock {
+            Some(clock) => clock.first_at(near, position),
+            None => Some(position),
+        }
+    }
+
+    pub(crate) fn is_civil(&self) -> bool {
+        self.clock.is_some()
+    }
+
+    /// Unit of distances.
+    pub(crate) fn unit(&self) -> &'static str {
+        match self.clock {
+            Some(_) => "ns",
+            None => "samples",
+        }
+    }
+
     /// Starts and ends on the axis; `i64::MIN` if unknown.
-    fn ranges(&self, starts: &[i64], ends: &[i64]) -> Result<Vec<(i64, i64)>, OpError> {
+    pub(crate) fn ranges(&self, starts: &[i64], ends: &[i64]) -> Result<Vec<(i64, i64)>, OpError> {
         let pairs = starts.iter().zip(ends);
         let Some(clock) = &self.clock else {
             return Ok(pairs.map(|(&start, &end)| (start, end)).collect());
         };
-        let mut from = vec![0; starts.len()];
-        clock.times(starts, &mut from)?;
+        let from = self.positions(starts)?;
         // A row ends one period after its last sample, because the next index may belong to another clock.
         let last: Vec<i64> = pairs.map(|(&start, &end)| (end - 1).max(start)).collect();
         let mut to = vec![0; last.len()];
@@ -127,7 +162,10 @@ pub(crate) struct Matcher {
     fields: Fields,
     inputs: [MatcherInput; 2],
     tolerance: Option<i64>,
+    /// Begin of the last block of both inputs.
     watermark: i64,
+    /// As the engine states it.
+    bound: i64,
     /// Number of right rows at which to prune.
     prune_at: usize,
 }
@@ -154,6 +192,7 @@ impl Matcher {
             inputs: inputs.map(input),
             tolerance,
             watermark: i64::MIN,
+            bound: i64::MIN,
             prune_at: MIN_PRUNE_ROWS,
         }
     }
@@ -174,11 +213,7 @@ impl Matcher {
                         port,
                         at: covers.start,
                         by: self.watermark - begins,
-                        unit: if input.axis.clock.is_some() {
-                            "ns"
-                        } else {
-                            "samples"
-                        },
+                        unit: input.axis.unit(),
                     }
                     .into());
                 }
@@ -201,11 +236,17 @@ impl Matcher {
         Ok(())
     }
 
+    /// Nothing that begins before a position on the axis follows.
+    pub(crate) fn advance(&mut self, position: i64) {
+        self.bound = self.bound.max(position);
+    }
+
     /// No match can follow.
     fn is_complete(&self, left: &PendingRow) -> bool {
+        let bound = self.bound.max(self.watermark);
         match self.tolerance {
-            None => left.end <= self.watermark,
-            Some(tolerance) => left.start.saturating_add(tolerance) < self.watermark,
+            None => left.end <= bound,
+            Some(tolerance) => left.start.saturating_add(tolerance) < bound,
         }
     }
 
@@ -333,6 +374,9 @@ impl Matcher {
                     .value(row.row),
             )
         });
-        waiting.unwrap_or(left.last)
+        waiting.unwrap_or(match left.axis.is_civil() {
+            true => left.last,
+            false => left.last.max(self.bound),
+        })
     }
 }

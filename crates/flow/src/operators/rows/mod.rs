@@ -8,7 +8,7 @@ mod select;
 mod to_rows;
 
 pub(crate) use aggregate::{Aggregate, AggregateFunction, ColumnValues, GroupState};
-pub(crate) use builder::{RowBuilder, float, flush_rows, integer, times};
+pub(crate) use builder::{RowBuilder, float, flush_rows, integer, times, timestamps};
 pub(crate) use matcher::{Axis, Matcher};
 
 register! {

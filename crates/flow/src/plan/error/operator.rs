@@ -124,10 +124,10 @@ pub enum OpErrorKind {
         /// Most groups allowed.
         most: u64,
     },
-    /// A stream's time decreases where rows are matched by time.
+    /// A stream's time decreases where rows are matched or grouped by time.
     #[error(
         "input {port} jumps back by {by} {unit} at index {at}: its clock was set back, or the selection is not in order; \
-         join one run, or one range, at a time"
+         read one run, or one range, at a time"
     )]
     BackInTime {
         /// The input.
@@ -138,6 +138,15 @@ pub enum OpErrorKind {
         by: i64,
         /// The unit of `by`.
         unit: &'static str,
+    },
+    /// A row without civil time where windows of civil time are formed.
+    #[error(
+        "the row at index {at} has no civil time, so it belongs to no window; leave such rows out with \
+         filter(lambda r: r.time > 0), or give lengths in samples, which count indices"
+    )]
+    RowWithoutTime {
+        /// Its first index.
+        at: i64,
     },
     /// Columns do not match the port's fields.
     #[error(
@@ -198,6 +207,7 @@ impl OpError {
             OpErrorKind::LoopStarved { .. } => "loop_starved",
             OpErrorKind::TooManyGroups { .. } => "too_many_groups",
             OpErrorKind::BackInTime { .. } => "back_in_time",
+            OpErrorKind::RowWithoutTime { .. } => "row_without_time",
             OpErrorKind::Arrow(_) => "arrow",
             OpErrorKind::Failed(_) => "operator_failed",
             OpErrorKind::Interrupted => "interrupted",

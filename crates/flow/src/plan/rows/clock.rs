@@ -29,6 +29,41 @@ pub trait Clock: Send + Sync {
         let known = time[0] != i64::MIN;
         known.then(|| Stamp::new(Fixed::from_int(time[0]), Fixed::ZERO))
     }
+
+    /// First index at a civil time (ns since 1970) or later, on the clock that sampled index `near`: not before its run,
+    /// at most its end. None if unknown.
+    ///
+    /// As provided: for one clock without steps, whose times ascend.
+    fn first_at(&self, near: i64, time: i64) -> Option<i64> {
+        let is_reached = |index: i64| {
+            let mut at = [i64::MIN];
+            self.times(&[index], &mut at).ok()?;
+            (at[0] != i64::MIN).then_some(at[0] >= time)
+        };
+        // Bounds at doubled distances, then bisection.
+        let forward = !is_reached(near)?;
+        let (mut before, mut reached, mut distance) = (near, near, 1i64);
+        loop {
+            let next = match forward {
+                true => near.checked_add(distance)?,
+                false => near.checked_sub(distance)?,
+            };
+            let found = is_reached(next)?;
+            *(if found { &mut reached } else { &mut before }) = next;
+            if found == forward {
+                break;
+            }
+            distance = distance.checked_mul(2)?;
+        }
+        while reached - before > 1 {
+            let middle = before + (reached - before) / 2;
+            match is_reached(middle)? {
+                true => reached = middle,
+                false => before = middle,
+            }
+        }
+        Some(reached)
+    }
 }
 
 /// Stream name and original, never resampled, timebase.

@@ -100,6 +100,24 @@ impl Clock for Regrid {
         Ok(())
     }
 
+    fn first_at(&self, near: i64, time: i64) -> Option<i64> {
+        let (sample, _) = self.ratio.place(near)?;
+        let sample = self.clock.first_at(sample, time)?;
+        // It lies behind the sample before, or in a run that begins with this one.
+        let mut before = self.ratio.first_from(sample - 1)?;
+        let mut reached = self.ratio.first_from(sample)?;
+        while before < reached {
+            let middle = before + (reached - before) / 2;
+            let mut at = [i64::MIN];
+            self.times(&[middle], &mut at).ok()?;
+            match at[0] >= time {
+                true => reached = middle,
+                false => before = middle + 1,
+            }
+        }
+        Some(reached)
+    }
+
     fn stamp(&self, index: i64) -> Option<Stamp> {
         let (sample, numerator) = self.ratio.place(index)?;
         let stamp = self.clock.stamp(sample)?;

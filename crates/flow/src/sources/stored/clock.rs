@@ -20,6 +20,11 @@ impl Clock for StoredClock {
         Some(Stamp::new(time.value, Fixed::ZERO))
     }
 
+    fn first_at(&self, near: i64, time: i64) -> Option<i64> {
+        let signal = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        signal.first_index_at(near, time).ok().flatten()
+    }
+
     fn times(&self, indices: &[i64], out: &mut [i64]) -> Result<(), Cause> {
         let signal = self.0.read().unwrap_or_else(PoisonError::into_inner);
         let mut exact = vec![Fixed::ZERO; indices.len().min(LOOKUP_LEN)];

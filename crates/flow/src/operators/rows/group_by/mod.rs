@@ -1,4 +1,11 @@
-//! Groups rows and aggregates them.
+//! Groups rows and aggregates them: all at the end, or those of windows in time as each window ends.
+
+mod keys;
+mod sessions;
+mod span;
+mod state;
+mod timed;
+mod windows;
 
 use std::collections::HashMap;
 
@@ -6,67 +13,74 @@ use arrow_array::{ArrayRef, RecordBatch};
 use arrow_schema::{DataType, Field};
 use isochrony_segment::DType;
 use serde_json::{Map, Value};
-use smallvec::SmallVec;
 
 use crate::operator;
 use crate::operators::rows::{Aggregate, AggregateFunction, ColumnValues, GroupState};
 use crate::operators::wrong_input;
 use crate::plan::rows::{Fields, Rows};
 use crate::{
-    Contract, Inputs, Item, Next, OpError, OpErrorKind, Operator, OperatorProperties, Out,
-    PartialResult, PlanError, Port, PortType, json,
+    Break, Contract, Inputs, Item, Length, Next, OpError, OpErrorKind, Operator,
+    OperatorProperties, Out, PartialResult, PlanError, Port, PortType, RangeOrigin, json,
 };
+use keys::GroupKey;
+use state::{BoundState, PartialGroups};
+use timed::TimedGroups;
 
 operator! {
-    /// Aggregates rows with equal keys: one row per group.
+    /// Aggregates rows with equal keys: one row per group, at the end, or for each window of time as soon as it is over.
     ///
     /// # Inputs
-    /// Rows.
+    /// Rows. With `every` or `session` they have `start` and `end`.
     ///
     /// # Returns
-    /// Rows: the keys, then the aggregates, at the end, groups in the order of their first rows. Rows of groups have no
-    /// indices. No edges.
+    /// Without `every` and `session`, rows at the end: the keys, then the aggregates, groups in the order of their first
+    /// rows. Rows of groups have no indices. No edges.
+    ///
+    /// With `every`, a row per window and group, once nothing can follow in the window: `start`, `end` (int64, indices of
+    /// the window), `time` (its begin, where the rows have civil time), the keys, the aggregates; ordered by window,
+    /// then by first row in it. A window without rows gives none. With `session`, a row per session: `start`, `end`
+    /// (of its rows), `time` (of `start`), the keys, the aggregates, in the order of `start`, then of first rows.
     ///
     /// # Conventions
     /// "count" is the number of rows; "sum" of integers is int64 and wraps, as in NumPy; other sums, "mean" and "std"
     /// (population) are float64; "min", "max", "first" and "last" keep the field's type, and minimum and maximum of
     /// floats are NaN if one is. Unknown values (nulls) are left out of aggregates; as a key they form one group, as
-    /// NaN does, and -0.0 equals 0.0. Memory is that of the groups.
+    /// NaN does, and -0.0 equals 0.0.
+    ///
+    /// A row belongs to the windows that its `start` lies in. Windows begin at multiples of `every`: of civil time
+    /// (UTC, since 1970) where the rows have it, so that hours begin at the full hour, else of time since index 0, in
+    /// whole samples. Lengths in samples always count from index 0. A gap ends no window. A clock step does: the new
+    /// run has windows of its own, though its civil time may be earlier, and so has what follows a rewind of a selection
+    /// by time. `start` and `end` stay within the run.
+    ///
+    /// A session ends where the next row of its key starts more than `session` after the end of its rows so far. It is
+    /// emitted when those that began before it are over, too.
+    ///
+    /// Memory is that of the groups: with windows, those of windows that are not over, at most `most`.
     ///
     /// # Errors
-    /// A field or an aggregate that does not exist; two columns of one name; more groups than `most`, when the plan
-    /// runs.
+    /// A field or an aggregate that does not exist; two columns of one name; `every` together with `session`; `period`
+    /// without `every`; a length of less than a sample; lengths in samples beside lengths in time; when the plan runs,
+    /// more groups at a time than `most`, a row without civil time where others have it, and rows whose starts decrease.
     pub struct GroupBy = "group_by" (Inputs::Exactly(1)) {
         /// Fields by which rows are grouped. None: all rows are one group.
         keys: Vec<String> = "list" {},
         /// Names of the columns, and what they are: "count", or a field and one of sum, min, max, mean, std, first,
         /// last.
         aggregates: Map<String, Value> = "aggregates" { default: || json!({}) },
-        /// Largest number of groups.
+        /// From the begin of one window to the next. Left out: one window, which is over at the end.
+        every: Option<Length> = "number" { unit: Seconds, range: (1e-9, 2e9), default: || json!(null) },
+        /// Length of a window; windows overlap if it is more than `every`, and rows between them are left out if it is
+        /// less. Left out: `every`.
+        period: Option<Length> = "number" { unit: Seconds, range: (1e-9, 2e9), default: || json!(null) },
+        /// Longest pause within a session.
+        session: Option<Length> = "number" { unit: Seconds, range: (1e-9, 2e9), default: || json!(null) },
+        /// Largest number of groups at a time.
         most: u64 = "integer" { unit: Of("groups"), range: (1.0, 9e18), default: || json!(1_000_000) },
     }
     state {
         bound: Option<BoundState>,
     }
-}
-
-/// A key's bits by column, and a mask of null columns.
-type GroupKey = (SmallVec<[u64; 2]>, u64);
-
-struct BoundState {
-    output: Fields,
-    /// Column of each key, and its values by group.
-    keys: Vec<(usize, ColumnValues)>,
-    aggregates: Vec<(Option<usize>, Aggregate)>,
-    groups: HashMap<GroupKey, usize>,
-    /// Group of each row of the current batch.
-    places: Vec<usize>,
-}
-
-/// Keys in the order of their first rows, and each aggregate's state by group.
-struct PartialGroups {
-    keys: Vec<GroupKey>,
-    aggregates: Vec<Vec<GroupState>>,
 }
 
 fn parameter_error(parameter: &'static str, got: String, legal: String) -> PlanError {
@@ -105,7 +119,7 @@ fn parse(name: &str, saved: &Value) -> Result<(AggregateFunction, Option<String>
 impl Operator for GroupBy {
     fn bind(&mut self, inputs: &[PortType]) -> Result<OperatorProperties, PlanError> {
         let port = &inputs[0];
-        let PortType::Rows { fields, .. } = *port else {
+        let PortType::Rows { fields, stream } = *port else {
             return Err(wrong_input(
                 "group_by",
                 "rows",
@@ -129,7 +143,11 @@ impl Operator for GroupBy {
             })?;
             Ok::<_, PlanError>((at, field, dtype))
         };
+        let timed = self.bind_span(port)?;
         let (mut all, mut keys): (Vec<Field>, _) = (Vec::new(), Vec::new());
+        if let Some(timed) = &timed {
+            all.extend(timed.own_fields());
+        }
         for name in &self.keys {
             let (at, field, dtype) = find(name)?;
             keys.push((at, ColumnValues::new(dtype)));
@@ -192,7 +210,14 @@ impl Operator for GroupBy {
             aggregates,
             groups: HashMap::new(),
             places: Vec::new(),
+            timed,
         });
+        if self.every.is_some() || self.session.is_some() {
+            let fields = output;
+            return Ok(OperatorProperties::new([PortType::Rows { fields, stream }])
+                .sequential_because("emits windows in their order")
+                .data_dependent());
+        }
         let port = PortType::Rows {
             fields: output,
             stream: None,
@@ -203,7 +228,7 @@ impl Operator for GroupBy {
             .data_dependent())
     }
 
-    fn process(&mut self, _: Port, item: &mut Item, _: &mut Out<'_>) -> Result<Next, OpError> {
+    fn process(&mut self, _: Port, item: &mut Item, out: &mut Out<'_>) -> Result<Next, OpError> {
         let (Item::Rows(rows), Some(bound)) = (&*item, &mut self.bound) else {
             return Err(OpErrorKind::WrongItem {
                 expected: "rows",
@@ -211,12 +236,42 @@ impl Operator for GroupBy {
             }
             .into());
         };
-        bound.group(rows.batch(), self.most)?;
+        let batch = rows.batch();
+        if bound.timed.is_some() {
+            bound.add_timed(batch, out)?;
+            return Ok(Next::Consumed);
+        }
+        bound.group(batch, self.most)?;
         for (place, aggregate) in &mut bound.aggregates {
-            let column = place.map(|at| rows.batch().column(at).as_ref());
-            aggregate.add(column, &bound.places, bound.groups.len());
+            let column = place.map(|at| batch.column(at).as_ref());
+            let pairs = bound.places.iter().copied().enumerate();
+            aggregate.add(column, pairs, bound.groups.len());
         }
         Ok(Next::Consumed)
+    }
+
+    fn advance(&mut self, _: Port, upto: i64, out: &mut Out<'_>) -> Result<(), OpError> {
+        self.close(out, |timed| timed.advance(upto))
+    }
+
+    fn on_break(&mut self, _: Port, why: &Break, out: &mut Out<'_>) -> Result<(), OpError> {
+        match why {
+            Break::ClockStep { .. } => self.close(out, TimedGroups::end_run),
+            Break::Rewind => self.close(out, TimedGroups::rewind),
+            _ => Ok(()),
+        }
+    }
+
+    fn begins(&mut self, origin: RangeOrigin, _: Option<&Break>) {
+        let timed = self.bound.as_mut().and_then(|bound| bound.timed.as_mut());
+        if let Some(timed) = timed {
+            timed.begin_range(origin);
+        }
+    }
+
+    fn progress(&mut self, _: Port, upto: i64) -> i64 {
+        let timed = self.bound.as_ref().and_then(|bound| bound.timed.as_ref());
+        timed.map_or(upto, |timed| timed.progress(upto))
     }
 
     fn partial(&mut self) -> Option<PartialResult> {
@@ -251,6 +306,7 @@ impl Operator for GroupBy {
     }
 
     fn finish(&mut self, _: Port, out: &mut Out<'_>) -> Result<(), OpError> {
+        self.close(out, TimedGroups::finish)?;
         let Some(mut bound) = self.bound.take() else {
             return Ok(());
         };
@@ -275,44 +331,19 @@ impl Operator for GroupBy {
     }
 }
 
-impl BoundState {
-    fn group(&mut self, batch: &RecordBatch, most: u64) -> Result<(), OpError> {
-        let rows = batch.num_rows();
-        self.places.clear();
-        let columns: Vec<_> = self
-            .keys
-            .iter()
-            .map(|(at, cells)| cells.bits(batch.column(*at).as_ref()))
-            .collect();
-        for row in 0..rows {
-            let mut unknown = 0;
-            let mut bits = SmallVec::with_capacity(columns.len());
-            for (at, column) in columns.iter().enumerate() {
-                let bit = column.get(row);
-                unknown |= u64::from(bit.is_none()) << at;
-                bits.push(bit.unwrap_or(0));
-            }
-            let place = self.place(&(bits, unknown), most)?;
-            self.places.push(place);
+impl GroupBy {
+    /// Closes windows, and emits their groups.
+    fn close(
+        &mut self,
+        out: &mut Out<'_>,
+        close: impl FnOnce(&mut TimedGroups),
+    ) -> Result<(), OpError> {
+        let Some(bound) = &mut self.bound else {
+            return Ok(());
+        };
+        if let Some(timed) = &mut bound.timed {
+            close(timed);
         }
-        Ok(())
-    }
-
-    /// Adds the group if it is new.
-    fn place(&mut self, key: &GroupKey, most: u64) -> Result<usize, OpError> {
-        if let Some(&place) = self.groups.get(key) {
-            return Ok(place);
-        }
-        let place = self.groups.len();
-        if place as u64 >= most {
-            let groups = place as u64 + 1;
-            return Err(OpErrorKind::TooManyGroups { groups, most }.into());
-        }
-        for (at, (_, cells)) in self.keys.iter_mut().enumerate() {
-            let known = key.1 >> at & 1 == 0;
-            cells.push(known.then_some(key.0[at]));
-        }
-        self.groups.insert(key.clone(), place);
-        Ok(place)
+        bound.emit(out)
     }
 }

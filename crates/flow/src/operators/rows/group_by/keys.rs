@@ -1,0 +1,42 @@
+//! Keys of rows: their bits by column.
+
+use arrow_array::RecordBatch;
+use smallvec::SmallVec;
+
+use crate::operators::rows::ColumnValues;
+
+/// A key's bits by column, and a mask of null columns.
+pub(super) type GroupKey = (SmallVec<[u64; 2]>, u64);
+
+/// Column of each key, and its values by group.
+pub(super) type KeyColumns = Vec<(usize, ColumnValues)>;
+
+/// The key of each row.
+pub(super) fn row_keys(columns: &KeyColumns, batch: &RecordBatch) -> Vec<GroupKey> {
+    let columns: Vec<_> = columns
+        .iter()
+        .map(|(at, cells)| cells.bits(batch.column(*at).as_ref()))
+        .collect();
+    let key = |row| {
+        let mut unknown = 0;
+        let mut bits = SmallVec::with_capacity(columns.len());
+        for (at, column) in columns.iter().enumerate() {
+            let bit = column.get(row);
+            unknown |= u64::from(bit.is_none()) << at;
+            bits.push(bit.unwrap_or(0));
+        }
+        (bits, unknown)
+    };
+    (0..batch.num_rows()).map(key).collect()
+}
+
+/// Appends a key to columns, one of each of its fields.
+pub(super) fn push_key<'a>(
+    columns: impl IntoIterator<Item = &'a mut ColumnValues>,
+    key: &GroupKey,
+) {
+    for (at, cells) in columns.into_iter().enumerate() {
+        let known = key.1 >> at & 1 == 0;
+        cells.push(known.then_some(key.0[at]));
+    }
+}

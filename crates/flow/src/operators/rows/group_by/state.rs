@@ -1,0 +1,98 @@
+//! Groups and their aggregates while rows are read.
+
+use std::collections::HashMap;
+
+use arrow_array::RecordBatch;
+
+use super::keys::{GroupKey, KeyColumns, push_key, row_keys};
+use super::timed::TimedGroups;
+use crate::operators::rows::{Aggregate, GroupState};
+use crate::plan::rows::Fields;
+use crate::{OpError, OpErrorKind, Out};
+
+/// Rows that are added to windows at once.
+const PART_ROWS: usize = 1024;
+
+pub(super) struct BoundState {
+    pub(super) output: Fields,
+    pub(super) keys: KeyColumns,
+    pub(super) aggregates: Vec<(Option<usize>, Aggregate)>,
+    pub(super) groups: HashMap<GroupKey, usize>,
+    /// Group of each row of the current batch.
+    pub(super) places: Vec<usize>,
+    /// Groups of windows or sessions, instead of `groups`.
+    pub(super) timed: Option<TimedGroups>,
+}
+
+/// Keys in the order of their first rows, and each aggregate's state by group.
+pub(super) struct PartialGroups {
+    pub(super) keys: Vec<GroupKey>,
+    pub(super) aggregates: Vec<Vec<GroupState>>,
+}
+
+impl BoundState {
+    /// Adds rows to windows, and emits the groups of those that the rows close.
+    pub(super) fn add_timed(
+        &mut self,
+        batch: &RecordBatch,
+        out: &mut Out<'_>,
+    ) -> Result<(), OpError> {
+        for from in (0..batch.num_rows()).step_by(PART_ROWS) {
+            let part = batch.slice(from, PART_ROWS.min(batch.num_rows() - from));
+            let keys = row_keys(&self.keys, &part);
+            let mut added = Ok(0);
+            while let Ok(from) = added
+                && from < part.num_rows()
+                && let Some(timed) = &mut self.timed
+            {
+                added = timed.add(&part, &keys, from);
+                for (place, aggregate) in &mut self.aggregates {
+                    timed.add_to(aggregate, place.map(|at| part.column(at).as_ref()));
+                }
+                // What is complete is emitted before an error, too.
+                self.emit(out)?;
+            }
+            added?;
+        }
+        Ok(())
+    }
+
+    /// Emits the groups of closed windows.
+    pub(super) fn emit(&mut self, out: &mut Out<'_>) -> Result<(), OpError> {
+        let Some(timed) = &mut self.timed else {
+            return Ok(());
+        };
+        loop {
+            let aggregates = self.aggregates.iter_mut().map(|(_, one)| one);
+            let Some(rows) = timed.take_rows(self.output, &self.keys, aggregates)? else {
+                break;
+            };
+            out.emit(0, &mut rows.into())?;
+        }
+        out.holds(timed.bytes(self.keys.len(), self.aggregates.len()))
+    }
+
+    pub(super) fn group(&mut self, batch: &RecordBatch, most: u64) -> Result<(), OpError> {
+        self.places.clear();
+        for key in row_keys(&self.keys, batch) {
+            let place = self.place(&key, most)?;
+            self.places.push(place);
+        }
+        Ok(())
+    }
+
+    /// Adds the group if it is new.
+    pub(super) fn place(&mut self, key: &GroupKey, most: u64) -> Result<usize, OpError> {
+        if let Some(&place) = self.groups.get(key) {
+            return Ok(place);
+        }
+        let place = self.groups.len();
+        if place as u64 >= most {
+            let groups = place as u64 + 1;
+            return Err(OpErrorKind::TooManyGroups { groups, most }.into());
+        }
+        push_key(self.keys.iter_mut().map(|(_, cells)| cells), key);
+        self.groups.insert(key.clone(), place);
+        Ok(place)
+    }
+}

@@ -1,0 +1,340 @@
+//! Groups in windows of time: which rows belong to which, and when one is complete.
+//!
+//! Rows come in the order of their starts, so a row closes every window that ends before it, and so does a progress
+//! mark. A clock step or a rewind closes all.
+
+use std::sync::Arc;
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::Int64Type;
+use arrow_array::{Array, ArrayRef, RecordBatch};
+use arrow_schema::{DataType, Field};
+
+use super::keys::{GroupKey, KeyColumns, push_key};
+use super::sessions::Sessions;
+use super::windows::Windows;
+use crate::operators::rows::{
+    Aggregate, Axis, ColumnValues, GroupState, integer, times, timestamps,
+};
+use crate::plan::rows::{Clock, END, Fields, Rows, START, TIME};
+use crate::{OpError, OpErrorKind, RangeOrigin};
+
+/// Largest number of rows of an emitted batch.
+const MAX_ROWS: usize = 8192;
+/// So many values are added at once; a row more that is in many windows.
+const MAX_PAIRS: usize = 1 << 14;
+
+/// A row and where it lies on the axis.
+pub(super) struct TimedRow<'a> {
+    /// Its number in the batch.
+    pub(super) row: usize,
+    pub(super) key: &'a GroupKey,
+    pub(super) start: i64,
+    pub(super) end: i64,
+    pub(super) from: i64,
+    pub(super) to: i64,
+}
+
+/// A group that nothing is added to any more, not emitted yet.
+pub(super) struct FinishedGroup {
+    pub(super) start: i64,
+    pub(super) end: i64,
+    /// Begin of its window on the axis.
+    pub(super) begin: i64,
+    pub(super) key: GroupKey,
+    pub(super) place: usize,
+}
+
+/// Places in the aggregates. A place is free once its group was emitted.
+pub(super) struct Places {
+    free: Vec<usize>,
+    count: usize,
+    open: u64,
+    most: u64,
+}
+
+impl Places {
+    pub(super) fn take(&mut self) -> Result<usize, OpError> {
+        let (open, most) = (self.open, self.most);
+        if open >= most {
+            let groups = open + 1;
+            return Err(OpErrorKind::TooManyGroups { groups, most }.into());
+        }
+        self.open += 1;
+        Ok(self.free.pop().unwrap_or_else(|| {
+            self.count += 1;
+            self.count - 1
+        }))
+    }
+}
+
+/// The clock interval that is being read.
+pub(super) struct Run {
+    /// First sample of its first contiguous range.
+    start: i64,
+    /// The next range is its first.
+    begins: bool,
+}
+
+impl Run {
+    /// First index of a window that begins at a position of the axis, and to which a row at index `near` belongs.
+    pub(super) fn window_start(&self, axis: &Axis, near: i64, begin: i64) -> i64 {
+        let start = axis.first_at(near, begin).unwrap_or(near);
+        start.max(self.start).min(near)
+    }
+}
+
+pub(super) enum Span {
+    Windows(Windows),
+    Sessions(Sessions),
+}
+
+pub(super) struct TimedGroups {
+    axis: Axis,
+    span: Span,
+    /// Columns of start and end.
+    range: (usize, usize),
+    /// Of the column `time`.
+    clock: Option<Arc<dyn Clock>>,
+    run: Run,
+    places: Places,
+    /// Rows of the current batch and the groups to which they are added.
+    pairs: Vec<(usize, usize)>,
+    finished: Vec<FinishedGroup>,
+    /// Start of the last row.
+    last: i64,
+    /// Nothing begins before this index.
+    upto: i64,
+    /// Position on the axis up to which windows are closed.
+    position: i64,
+}
+
+impl TimedGroups {
+    pub(super) fn new(
+        axis: Axis,
+        span: Span,
+        range: (usize, usize),
+        clock: Option<Arc<dyn Clock>>,
+        most: u64,
+    ) -> Self {
+        Self {
+            axis,
+            span,
+            range,
+            clock,
+            run: Run {
+                start: i64::MIN,
+                begins: true,
+            },
+            places: Places {
+                free: Vec::new(),
+                count: 0,
+                open: 0,
+                most,
+            },
+            pairs: Vec::new(),
+            finished: Vec::new(),
+            last: i64::MIN,
+            upto: i64::MIN,
+            position: i64::MIN,
+        }
+    }
+
+    /// The columns before those of keys and aggregates.
+    pub(super) fn own_fields(&self) -> impl Iterator<Item = Field> {
+        let index = |name| Field::new(name, DataType::Int64, false);
+        let time = (self.clock.as_ref()).map(|_| Field::new(TIME, Fields::civil(), true));
+        [index(START), index(END)].into_iter().chain(time)
+    }
+
+    /// Finds the groups of a batch's rows from number `first` on, and closes those that the rows are behind. Returns the
+    /// number of the row at which it stopped, because much is to be emitted or added.
+    pub(super) fn add(
+        &mut self,
+        batch: &RecordBatch,
+        keys: &[GroupKey],
+        first: usize,
+    ) -> Result<usize, OpError> {
+        self.pairs.clear();
+        let index = |at: usize| batch.column(at).as_primitive::<Int64Type>().values();
+        let (starts, ends) = (index(self.range.0), index(self.range.1));
+        let ranges = match self.span {
+            Span::Windows(_) => {
+                let positions = self.axis.positions(starts)?.into_iter();
+                positions.map(|from| (from, from)).collect()
+            }
+            Span::Sessions(_) => self.axis.ranges(starts, ends)?,
+        };
+        let rows = starts.iter().zip(ends).zip(ranges).zip(keys).enumerate();
+        for (row, (((&start, &end), (from, to)), key)) in rows.skip(first) {
+            if self.pairs.len() >= MAX_PAIRS || self.finished.len() >= MAX_ROWS {
+                return Ok(row);
+            }
+            let earliest = self.last.max(self.upto);
+            if start < earliest {
+                return Err(OpErrorKind::BackInTime {
+                    port: 0,
+                    at: start,
+                    by: earliest - start,
+                    unit: "samples",
+                }
+                .into());
+            }
+            self.last = start;
+            if from == i64::MIN || to == i64::MIN {
+                return Err(OpErrorKind::RowWithoutTime { at: start }.into());
+            }
+            // Estimated clocks of feeds may go back a little from sample to sample.
+            let from = from.max(self.position);
+            self.close(from, start);
+            let row = TimedRow {
+                row,
+                key,
+                start,
+                end,
+                from,
+                to: to.max(from),
+            };
+            match &mut self.span {
+                Span::Windows(windows) => {
+                    let place = (&self.axis, &self.run);
+                    windows.add(&row, place, &mut self.places, &mut self.pairs)?;
+                }
+                Span::Sessions(sessions) => {
+                    sessions.add(&row, &mut self.places, &mut self.pairs)?;
+                }
+            }
+        }
+        Ok(starts.len())
+    }
+
+    /// Nothing that begins before index `upto` follows.
+    pub(super) fn advance(&mut self, upto: i64) {
+        if upto <= self.upto {
+            return;
+        }
+        self.upto = upto;
+        if let Some(position) = self.position_of(upto) {
+            self.close(position, upto);
+        }
+    }
+
+    /// None if it is not known.
+    fn position_of(&self, index: i64) -> Option<i64> {
+        let position = self.axis.positions(&[index]).ok()?;
+        position.first().copied().filter(|&at| at != i64::MIN)
+    }
+
+    fn close(&mut self, position: i64, limit: i64) {
+        if position > self.position {
+            self.position = position;
+            self.close_spans(Some(position), limit);
+        }
+    }
+
+    fn close_spans(&mut self, position: Option<i64>, limit: i64) {
+        let before = self.finished.len();
+        match &mut self.span {
+            Span::Windows(windows) => {
+                windows.close(position, limit, &self.axis, &mut self.finished);
+            }
+            Span::Sessions(sessions) => sessions.close(position, &mut self.finished),
+        }
+        self.places.open -= (self.finished.len() - before) as u64;
+    }
+
+    pub(super) fn finish(&mut self) {
+        self.close_spans(None, i64::MAX);
+    }
+
+    /// The next row is of another run: indices go on, times need not.
+    pub(super) fn end_run(&mut self) {
+        // The index that the clock step was announced with.
+        self.close_spans(None, self.upto);
+        self.position = i64::MIN;
+        self.run.begins = true;
+    }
+
+    /// The next row lies before the last one.
+    pub(super) fn rewind(&mut self) {
+        self.finish();
+        (self.position, self.last, self.upto) = (i64::MIN, i64::MIN, i64::MIN);
+        self.run.begins = true;
+    }
+
+    pub(super) fn begin_range(&mut self, origin: RangeOrigin) {
+        if self.run.begins {
+            (self.run.start, self.run.begins) = (origin.anchor, false);
+        }
+    }
+
+    /// Index before which no row that is still to be emitted starts.
+    pub(super) fn progress(&self, upto: i64) -> i64 {
+        match &self.span {
+            Span::Sessions(sessions) => sessions.progress(upto),
+            Span::Windows(windows) => match self.position_of(upto) {
+                Some(position) => {
+                    let position = position.max(self.position);
+                    windows.progress(upto, position, &self.axis, &self.run)
+                }
+                None => i64::MIN,
+            },
+        }
+    }
+
+    pub(super) fn add_to(&self, aggregate: &mut Aggregate, column: Option<&dyn Array>) {
+        aggregate.add(column, self.pairs.iter().copied(), self.places.count);
+    }
+
+    /// Rows of finished groups; None if there are no more.
+    pub(super) fn take_rows<'a>(
+        &mut self,
+        fields: Fields,
+        keys: &KeyColumns,
+        aggregates: impl Iterator<Item = &'a mut Aggregate>,
+    ) -> Result<Option<Rows>, OpError> {
+        let count = self.finished.len().min(MAX_ROWS);
+        let groups: Vec<FinishedGroup> = self.finished.drain(..count).collect();
+        let (Some(first), Some(last)) = (groups.first(), groups.last()) else {
+            return Ok(None);
+        };
+        let starts: Vec<i64> = groups.iter().map(|group| group.start).collect();
+        let ends = groups.iter().map(|group| group.end).collect();
+        let mut columns: Vec<ArrayRef> = Vec::with_capacity(fields.schema().fields().len());
+        let time = match &self.clock {
+            None => None,
+            Some(_) if self.axis.is_civil() && matches!(self.span, Span::Windows(_)) => {
+                Some(timestamps(groups.iter().map(|group| group.begin).collect()))
+            }
+            Some(clock) => Some(times(&**clock, &starts)?),
+        };
+        columns.extend([integer(starts), integer(ends)]);
+        columns.extend(time.map(|time| Arc::new(time) as ArrayRef));
+        let mut cells: Vec<ColumnValues> = keys.iter().map(|(_, cells)| cells.empty()).collect();
+        groups
+            .iter()
+            .for_each(|group| push_key(&mut cells, &group.key));
+        let places: Vec<usize> = groups.iter().map(|group| group.place).collect();
+        cells.extend(aggregates.map(|aggregate| aggregate.finish_groups(&places)));
+        let own = fields.schema().fields().iter().skip(columns.len());
+        for (field, cells) in own.zip(cells) {
+            columns.push(cells.column(field).map_err(OpErrorKind::from)?);
+        }
+        self.places.free.extend(places);
+        let batch = RecordBatch::try_new(fields.schema().clone(), columns);
+        // The next row may start where the last one did.
+        let (covers, next) = (first.start..last.end.max(last.start), last.start);
+        let rows = Rows::new(batch.map_err(OpErrorKind::from)?, covers, next);
+        Ok(Some(rows))
+    }
+
+    /// Memory of groups that were not emitted yet.
+    pub(super) fn bytes(&self, keys: usize, aggregates: usize) -> u64 {
+        let spilled = if keys > 2 { keys * size_of::<u64>() } else { 0 };
+        // A table of a session or window, and its entry, at a load of a half.
+        let entry = 4 * size_of::<(GroupKey, (usize, usize))>() + spilled;
+        let each = aggregates * size_of::<GroupState>();
+        let pairs = self.pairs.capacity() * size_of::<(usize, usize)>();
+        self.places.open * entry as u64 + (self.places.count * each + pairs) as u64
+    }
+}
