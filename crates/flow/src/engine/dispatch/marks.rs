@@ -10,7 +10,7 @@ use crate::engine::context::{ExecutionContext, NO_RANGE};
 use crate::engine::fan_in::{FEEDBACK_PORT, HeldBack};
 use crate::engine::mark::Mark;
 use crate::engine::slot::{InputPort, NO_EXPECTED_INDEX, Slot};
-use crate::{Break, OpError, OpErrorKind, Port, RangeOrigin};
+use crate::{Break, InputBounds, OpError, OpErrorKind, Port, RangeOrigin};
 
 /// Sends a mark along every edge of a node; `later` are the slots behind it.
 pub(crate) fn broadcast_mark(
@@ -168,6 +168,9 @@ fn merge_at_fan_in(
     }
     queues.mark(to.port, mark);
     call_matched(slot, later, to.node, context)?;
+    if matches!(mark, Mark::Progress(_) | Mark::End) {
+        raise_bounds(slot, later, to, context)?;
+    }
     let last = context.nodes[node].open_ports <= 1;
     let Some(queues) = &mut context.nodes[node].queues else {
         return Ok(true);
@@ -176,6 +179,11 @@ fn merge_at_fan_in(
     let upto = match mark {
         // Announced before its first item.
         Mark::RangeStart { .. } => return Ok(false),
+        // Bounds by civil time are no indices.
+        Mark::Progress(upto) if by_civil_time => {
+            *upto = queues.index_bound(to.port);
+            return Ok(true);
+        }
         Mark::Progress(upto) => {
             *upto = queues.bound();
             *upto
@@ -187,6 +195,30 @@ fn merge_at_fan_in(
     };
     announce_starts(slot, later, to.node, upto, context)?;
     Ok(true)
+}
+
+/// Tells an operator how far its inputs are.
+fn raise_bounds(
+    slot: &mut Slot,
+    later: &mut [Slot],
+    to: InputPort,
+    context: &mut ExecutionContext,
+) -> Result<(), OpError> {
+    let Some(queues) = &context.nodes[to.node as usize].queues else {
+        return Ok(());
+    };
+    let bounds = InputBounds {
+        input: queues.index_bound(to.port),
+        all: queues.bound(),
+    };
+    if slot.ended {
+        return Ok(());
+    }
+    context.switch_to(to.node);
+    let mut out = Out::of(to.node, later, context);
+    let raised = slot.op.raise_bounds(to.port, bounds, &mut out);
+    slot.ended |= raised.is_err();
+    raised
 }
 
 /// Announces ranges that begin at or before an index, at a fan-in that is not being called.
