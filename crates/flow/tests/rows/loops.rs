@@ -33,6 +33,9 @@ fn pairs(table: &RecordBatch) -> Vec<(i64, i64, f64, i64, i64, f64)> {
         .collect()
 }
 
+/// Start and end, as far as known.
+type Time = (Option<i64>, Option<i64>);
+
 /// Pairs of rows of a join, either of which may be missing.
 fn joined(table: &RecordBatch) -> Vec<(Option<Row>, Option<Row>)> {
     let side = |suffix: &str, k: usize| {
@@ -50,18 +53,19 @@ fn joined(table: &RecordBatch) -> Vec<(Option<Row>, Option<Row>)> {
         .collect()
 }
 
-/// The join of two nested loops. `times`: those of rows, in units of which both have whole numbers; None: not known.
+/// The join of two nested loops. `times`: those of rows, in units of which both have whole numbers; None: not known, or
+/// only the start.
 fn naive_join(
     how: &str,
     (left, right): (&[Row], &[Row]),
-    times: [&dyn Fn(&Row) -> Option<(i64, i64)>; 2],
+    times: [&dyn Fn(&Row) -> Time; 2],
     tolerance: Option<i64>,
 ) -> Vec<(Option<Row>, Option<Row>)> {
     // Rows of unknown time stand behind the one before.
-    let places = |rows: &[Row], time: &dyn Fn(&Row) -> Option<(i64, i64)>| {
+    let places = |rows: &[Row], time: &dyn Fn(&Row) -> Time| {
         let mut place = i64::MIN;
         let next = |row| {
-            place = time(row).map_or(place, |(start, _)| start);
+            place = time(row).0.unwrap_or(place);
             place
         };
         rows.iter().map(next).collect::<Vec<_>>()
@@ -72,12 +76,14 @@ fn naive_join(
     for (a, place) in left.iter().zip(places(left, of_left)) {
         let mut near: Vec<(i64, usize)> = Vec::new();
         for (nth, b) in right.iter().enumerate() {
-            let (Some(one), Some(other)) = (of_left(a), of_right(b)) else {
+            let ((Some(one), Some(one_end)), (Some(other), Some(other_end))) =
+                (of_left(a), of_right(b))
+            else {
                 continue;
             };
-            let away = (one.0 - other.0).abs();
+            let away = (one - other).abs();
             let matches = match tolerance {
-                None => one.0 < other.1 && other.0 < one.1,
+                None => one < other_end && other < one_end,
                 Some(tolerance) => away <= tolerance,
             };
             near.extend(matches.then_some((away, nth)));
@@ -134,7 +140,7 @@ proptest! {
         let id = stream("rows/outer", 0, 10);
         let seconds = tolerance.map(|tolerance| tolerance as f64 / 10.0 + 0.01);
         let plan = join(&given(&left, &blocks, id), &given(&right, &others, id), how, seconds);
-        let time = |row: &Row| Some((row.start, row.end));
+        let time = |row: &Row| (Some(row.start), Some(row.end));
         let want = naive_join(how, (&left, &right), [&time, &time], tolerance);
         prop_assert_eq!(joined(&table(&plan)), want);
     }
@@ -162,9 +168,17 @@ proptest! {
         let a = side(&left, &blocks, 21, 10, 0, lost[0]);
         let b = side(&right, &others, 22, 20, zero, lost[1]);
         // In twentieths of a second.
-        let known = |row: &Row, lost| (row.end - 1).max(row.start) <= lost;
-        let of_left = |row: &Row| known(row, lost[0]).then_some((2 * row.start, 2 * row.end));
-        let of_right = |row: &Row| known(row, lost[1]).then_some((zero + row.start, zero + row.end));
+        let time = |row: &Row, lost| {
+            // That of the last sample is needed.
+            let last = (row.end - 1).max(row.start);
+            ((row.start <= lost).then_some(row.start), (last <= lost).then_some(row.end))
+        };
+        let on_axis = |(start, end): Time, zero: i64, unit: i64| {
+            let on = |index: i64| zero + unit * index;
+            (start.map(on), end.map(on))
+        };
+        let of_left = |row: &Row| on_axis(time(row, lost[0]), 0, 2);
+        let of_right = |row: &Row| on_axis(time(row, lost[1]), zero, 1);
         let want = naive_join(how, (&left, &right), [&of_left, &of_right], None);
         prop_assert_eq!(joined(&table(&join(&a, &b, how, None))), want);
     }

@@ -151,6 +151,11 @@ impl FrameDecoder {
         self.emit_verdicts(counters, out);
     }
 
+    /// When the next decision that depends on time alone is due.
+    pub(super) fn deadline(&self) -> Option<Duration> {
+        self.screen.as_ref()?.deadline()
+    }
+
     /// Decides what depends on time alone; at `end` nothing follows.
     pub(super) fn tick(
         &mut self,

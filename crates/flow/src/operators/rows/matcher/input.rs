@@ -13,7 +13,7 @@ use crate::{OpError, OpErrorKind};
 
 #[derive(Debug, Clone, Copy)]
 pub(super) struct PendingRow {
-    /// On the axis. A row of unknown time has the place of the row before it, and matches none.
+    /// On the axis. A row of unknown start has the place of the row before it, and matches none.
     pub(super) start: i64,
     pub(super) end: i64,
     pub(super) is_timed: bool,
@@ -37,7 +37,7 @@ pub(super) struct MatcherInput {
     bytes: u64,
     /// Rows of unknown time are kept.
     keeps_untimed: bool,
-    /// Where the last row of known time begins.
+    /// The last known start of a row.
     last_start: i64,
 }
 
@@ -66,11 +66,13 @@ impl MatcherInput {
             if !is_timed && !self.keeps_untimed {
                 continue;
             }
+            if start != i64::MIN {
+                self.last_start = start;
+            }
             let (start, end) = match is_timed {
                 true => (start, end),
                 false => (self.last_start, self.last_start),
             };
-            self.last_start = start;
             self.push(PendingRow {
                 start,
                 end,
