@@ -33,6 +33,8 @@ pub(crate) enum Step {
     /// An expression of both.
     MapBoth(usize),
     FilterBoth(usize),
+    /// Rows with those of some steps ago, in one of three ways; by their starts or where they overlap.
+    Join(usize, usize, bool),
     /// The same, but what comes next begins anew from what it was some steps ago: a branch.
     From(usize),
 }
@@ -142,6 +144,8 @@ pub(crate) fn steps() -> impl Strategy<Value = Vec<Step>> {
         (1usize..6).prop_map(Step::Other),
         (1usize..6).prop_map(Step::MapBoth),
         (1usize..6).prop_map(Step::FilterBoth),
+        (0usize..6, 0usize..3, any::<bool>())
+            .prop_map(|(back, how, near)| Step::Join(back, how, near)),
         (0usize..6).prop_map(Step::From),
     ];
     prop::collection::vec(step, 1..10)
@@ -166,6 +170,14 @@ fn groups(rows: &Plan, keyed: bool) -> Result<Plan, PlanError> {
         ("starts", json!(["start", "sum"])),
     ];
     rows.group_by(keys, exact)
+}
+
+fn joined(rows: &Plan, others: &Plan, how: usize, near: bool) -> Result<Plan, PlanError> {
+    let how = ["inner", "left", "outer"][how];
+    let params = json!({"how": how, "tolerance": near.then_some(0.02)});
+    let declaration = *Catalog::standard().get("join").unwrap();
+    let params = params.as_object().unwrap().clone();
+    rows.apply(&declaration, params, std::slice::from_ref(others))
 }
 
 /// The plan of the steps that fit one another; those that do not are left out.
@@ -205,6 +217,7 @@ pub(crate) fn plans(scan: Plan, steps: &[Step]) -> Vec<Plan> {
             Step::FilterBoth(back) => {
                 now.filter_with(&s.max().gt(Expr::input_at(1).mean()), &[earlier(back)])
             }
+            Step::Join(back, how, near) => joined(&now, &earlier(back), *how, *near),
             Step::From(back) => Ok(earlier(back)),
         };
         been.extend(next);

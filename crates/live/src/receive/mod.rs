@@ -22,6 +22,8 @@ mod udp;
 
 pub(crate) use context::ReceiveContext;
 pub use driver::{Driver, PushPosition, Pusher};
+#[cfg(test)]
+pub(crate) use packet_queue::ArrivalTime;
 pub(crate) use packet_queue::{Packet, PacketQueue};
 pub(crate) use run_clock::RunClock;
 pub(crate) use thread::{FeedInput, ReceiverThread};

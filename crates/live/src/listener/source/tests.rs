@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use isochrony_flow::arrow::RecordBatch;
 use isochrony_flow::{
-    Break, Catalog, Clock, Plan, PortType, Recording, SharedRecording, Stat, json,
+    Break, Catalog, Clock, Item, Plan, PortType, Recording, SharedRecording, Stat, json,
 };
 use isochrony_segment::DType;
 use isochrony_time::Rate;
