@@ -39,6 +39,10 @@ impl SilenceClock {
         }
     }
 
+    pub(crate) fn lateness(&self) -> Option<Duration> {
+        self.lateness
+    }
+
     /// Samples arrived. Of what comes out of order only the furthest counts.
     pub(crate) fn note(&mut self, first: u64, end: u64, at: Duration) {
         if self.latest.is_none_or(|latest| first > latest.first) {

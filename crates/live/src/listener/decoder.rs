@@ -156,6 +156,11 @@ impl FrameDecoder {
         self.screen.as_ref()?.deadline()
     }
 
+    /// When the first frame arrived that is held, of those that go on after `since`.
+    pub(super) fn held_since(&self, since: Duration) -> Option<Duration> {
+        self.screen.as_ref()?.held_since(since)
+    }
+
     /// Decides what depends on time alone; at `end` nothing follows.
     pub(super) fn tick(
         &mut self,

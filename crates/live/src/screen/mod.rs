@@ -159,6 +159,15 @@ impl<F> FrameScreen<F> {
         (waits && !self.ended).then_some(free)
     }
 
+    /// When the first of the held frames arrived that may be the feed's: of sequences that go on after `since`.
+    pub(crate) fn held_since(&self, since: Duration) -> Option<Duration> {
+        let held = self.candidates.iter();
+        let going_on = held.filter(|candidate| {
+            !candidate.is_contradicted() && candidate.tracker.last_admitted >= since
+        });
+        going_on.map(|candidate| candidate.first_arrival).min()
+    }
+
     /// Nothing follows: decides on all held frames.
     pub fn finish(&mut self, now: Duration, out: &mut Vec<ScreenVerdict<F>>) {
         self.tick(now, out);

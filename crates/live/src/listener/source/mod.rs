@@ -49,6 +49,10 @@ pub(super) struct FeedSource {
     /// Index of the session at which a silence began, and when its progress was last reported.
     silent_from: Option<u64>,
     last_mark: Duration,
+    /// Before this index nothing follows, since it was given up.
+    promised: i64,
+    /// Samples of a new run are late up to this index.
+    late_until: i64,
     estimator: ClockEstimator,
     stamp_source: Option<StampSource>,
     /// Civil time less monotonic time.
@@ -85,6 +89,8 @@ impl FeedSource {
             silence: SilenceClock::new(options.rate, options.lateness),
             silent_from: None,
             last_mark: Duration::ZERO,
+            promised: i64::MIN,
+            late_until: i64::MIN,
             estimator: clock_estimator(options, StampSource::Arrival),
             listener,
             queue,
