@@ -199,7 +199,7 @@ def test_a_device_that_counts_anew_is_a_new_run_and_not_late() -> None:
     def send() -> None:
         time.sleep(0.2)
         for _ in range(2):
-            for number in range(20):
+            for number in range(30):
                 samples = np.arange(number * each, (number + 1) * each, dtype="<i2")
                 to.sendto(struct.pack(">I", number) + samples.tobytes(), (host, int(port)))
                 time.sleep(each / rate)
@@ -209,7 +209,8 @@ def test_a_device_that_counts_anew_is_a_new_run_and_not_late() -> None:
     thread.start()
     got = iso.scan(listener).collect()
     thread.join()
-    assert got.tolist() == [*range(100), *range(100)]
+    # Further back than a packet can be late.
+    assert got.tolist() == [*range(150), *range(150)]
     assert listener.counts["late_samples"] == listener.counts["late_frames"] == 0
     assert listener.counts["clock_steps"] == 1
 

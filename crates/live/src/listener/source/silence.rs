@@ -112,7 +112,7 @@ impl FeedSource {
         (self.promised > i64::MIN).then(|| self.time_at(self.promised))?
     }
 
-    fn time_at(&self, index: i64) -> Option<i64> {
+    pub(super) fn time_at(&self, index: i64) -> Option<i64> {
         let mut time = [i64::MIN];
         self.estimator.clock().times(&[index], &mut time).ok()?;
         Some(time[0]).filter(|&time| time != i64::MIN)

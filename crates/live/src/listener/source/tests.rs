@@ -251,17 +251,17 @@ fn senders(rate: u64) -> impl Strategy<Value = Sender> {
             any::<bool>(),
             prop::collection::vec(delay, 60..120),
         ),
-        (10usize..60, 0u64..1500, any::<bool>(), any::<bool>()),
+        (10usize..60, 0u64..1500, any::<bool>()),
     )
         .prop_map(
-            move |((len, is_stamped, delays), (from, silence, sends_backlog, restarts))| Sender {
+            move |((len, is_stamped, delays), (from, silence, sends_backlog))| Sender {
                 rate,
                 len,
                 is_stamped,
                 delays,
                 silent: (from, silence),
                 sends_backlog,
-                restarts,
+                restarts: false,
             },
         )
 }
