@@ -159,4 +159,5 @@ def test_joins_that_cannot_be_are_refused() -> None:
     with pytest.raises(iso.PlanError, match="no indices"):
         outer.merge(outer)
     # Those of a left join go on.
-    assert a.select("start", "end").join(b.select("start", "end"), how="left").join(a, suffix="_2").count().collect() > 0
+    left = a.select("start", "end").join(b.select("start", "end"), how="left")
+    assert left.join(a, suffix="_2").count().collect() > 0
