@@ -99,8 +99,9 @@ def test_plans_of_rows_print_compare_save_and_explain(store: iso.Store) -> None:
     assert "rows(fields={energy: (s * s).sum(), peak: s.max()}) -> filter(predicate=r.peak > 3)" in str(plan)
     assert "rows[start int64, end int64, time time, energy" in plan.explain()
     joined = plan.join(plan.filter(lambda r: r.ratio > 1))
+    outer = plan.join(plan.filter(lambda r: r.ratio > 1), how="outer")
     grouped = joined.group_by("start").agg(n="count", ratio=("ratio", "mean"))
-    for one in (plan, joined, grouped):
+    for one in (plan, joined, outer, grouped):
         saved = iso.Plan.from_json(one.to_json(), store=store)
         assert saved == one
         assert saved.collect() == one.collect()

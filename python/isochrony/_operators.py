@@ -647,7 +647,14 @@ class GeneratedOperators(Chain):
             initial=_options.choice("initial", initial, ("zero", "steady")),
         )
 
-    def join(self, other: Plan, *, tolerance: Duration | None = None, suffix: str = "_right") -> Self:
+    def join(
+        self,
+        other: Plan,
+        *,
+        tolerance: Duration | None = None,
+        suffix: str = "_right",
+        how: Literal["inner", "left", "outer"] = "inner",
+    ) -> Self:
         """Join rows with those of another plan at the same time: where their ranges overlap, or the nearest.
 
         Inputs:
@@ -655,21 +662,28 @@ class GeneratedOperators(Chain):
 
         Returns:
             Rows, one for each pair, with the fields of both, in the order of this plan's rows and then of the other's.
-            Rows without a partner are left out. No edges; a row waits only as long as a partner can follow.
+            Rows without a partner are left out, or have nulls, as `how` says. No edges; a row waits only as long as a
+            partner can follow.
 
         Parameters:
             other: rows or ranges. Rows of one timebase match by their indices, others by civil time.
             tolerance (seconds or text, 0 to 1e12): Largest distance of two rows' starts; each row then matches at most
                 one. Left out: rows whose ranges overlap.
             suffix: Appended to names of the other plan's fields that this one has, too.
+            how ("inner" or "left" or "outer"): Which rows without a partner are kept, with nulls as the fields of the
+                other: none ("inner"), this plan's ("left"), or those of both plans ("outer").
 
         Conventions:
             With a tolerance, each row matches at most one of the other plan, whose start is nearest to its own and no
             further away; of two equally near ones the earlier. Rows whose time is not known match none. Times that
             decrease, as after a clock step, end the run with an error.
 
+            In an outer join, a row of the other plan without a partner stands where it begins, behind this plan's rows
+            that begin there, too; a row whose time is not known stands behind the one before it in its plan. Rows of an
+            outer join have no indices of their own: `merge` and a further `join` refuse them.
+
         Raises:
-            OptionError: an argument of the wrong type, or a number that is not finite.
+            OptionError: an argument of the wrong type, none of its choices, or a number that is not finite.
             PlanError: a value out of range; text that is no length; an input without `start` and `end`; inputs without
                 a common time; two fields of one name.
 
@@ -686,6 +700,7 @@ class GeneratedOperators(Chain):
             (other,),
             tolerance=None if tolerance is None else _options.length_in_seconds("join tolerance=", tolerance),
             suffix=_options.text("join suffix=", suffix, ""),
+            how=_options.choice("how", how, ("inner", "left", "outer")),
         )
 
     def merge(self, *others: Plan) -> Self:

@@ -30,13 +30,20 @@ class Followed:
         """Counters over all executions so far.
 
         ``samples`` that plans got; ``commits``, times that there was something new, the first included;
-        ``backfilled_samples`` that a late file put behind the place that was read, so that plans did not get them:
-        a scan of the signal as it is then has them.
+        ``backfilled_samples`` that a late file put behind the place that was read, or that were committed after
+        `lateness` had given them up, so that plans did not get them: a scan of the signal as it is then has them.
         """
         return dict(self._native.counts())
 
 
-def follow(signal: Signal, *, start: int = 0, silence: float | None = None, while_written: bool = False) -> Followed:
+def follow(
+    signal: Signal,
+    *,
+    start: int = 0,
+    silence: float | None = None,
+    lateness: float | None = None,
+    while_written: bool = False,
+) -> Followed:
     """Follow a stored signal that another process, or this one, still appends to.
 
     A plan over it reads what is there and then goes on with what is committed later, a few milliseconds after it was.
@@ -48,16 +55,23 @@ def follow(signal: Signal, *, start: int = 0, silence: float | None = None, whil
     by Ctrl-C; a signal that is removed or replaced meanwhile ends it with an error. Several runs may follow one signal,
     and plans over several followed signals meet as any others do.
 
+    A signal to which nothing is appended holds up what it meets (`join`, `zip`, `merge`, `align`, `sync`), unless
+    `lateness` says for how long: then its clock goes on, and what is overdue is a gap. What `lateness` and `silence`
+    wait for, and what they do then, is in ``docs/silence.md``.
+
     Parameters:
         signal: of a store that is open, for reading as a rule. In the process that writes, what waits for a commit
             counts as committed.
         start: index from which on it is read; ``signal.end_index`` leaves out what is there already.
         silence: seconds without anything new after which it ends; default: never.
+        lateness: seconds that samples may be overdue while nothing is committed; then they are given up: what is
+            committed of them later is not read, but counted, and plans go on. More than from one commit to the next.
+            Default: they are waited for, for ever.
         while_written: end when no process has the store open for writing; it is looked for twice a second, after what
             was committed has been read.
 
     Raises:
-        PlanError: `signal` is none. OptionError: `start` or `silence` is refused.
+        PlanError: `signal` is none. OptionError: `start`, `silence` or `lateness` is refused.
 
     >>> import numpy as np, tempfile, isochrony as iso
     >>> store = iso.open(tempfile.mkdtemp() + "/water.iso", "x")
@@ -71,5 +85,5 @@ def follow(signal: Signal, *, start: int = 0, silence: float | None = None, whil
 
     if not isinstance(signal, Signal):
         raise PlanError(f"follow got {type(signal).__name__}; give a signal of a store, such as store['name']")
-    native = NativeFollowed(signal, whole("follow start=", start, "samples", 0), silence, while_written)
+    native = NativeFollowed(signal, whole("follow start=", start, "samples", 0), silence, lateness, while_written)
     return Followed(native, signal.name)

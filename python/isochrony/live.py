@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from .audio_device import AudioDevice
     from .seedlink import SeedLink
 
-__all__ = ["Latency", "Listener", "LiveSteps", "listen"]
+__all__ = ["LateSamples", "Latency", "Listener", "LiveSteps", "listen"]
 
 
 class Latency(NamedTuple):
@@ -29,6 +29,17 @@ class Latency(NamedTuple):
     p99: float
     """99 of 100 took no longer."""
     most: float
+
+
+class LateSamples(NamedTuple):
+    """Samples of a feed that came after they were given up."""
+
+    start: int
+    """Index of the first, as that of the samples that plans got."""
+    time: np.datetime64
+    """Its civil time in UTC, to the nanosecond; NaT if it is not known."""
+    samples: npt.NDArray[Any]
+    """Shape (n,), of the feed's dtype; read-only."""
 
 
 class Listener:
@@ -63,7 +74,8 @@ class Listener:
         """Counters of frames and samples since the listener was made.
 
         ``frames`` that came at all; ``samples`` that plans got; ``lost_samples`` that never came, or too late, each
-        of them within a gap; ``late_frames``, ``duplicate_frames``, ``reordered_frames``; ``overrun_frames`` that were
+        of them within a gap; ``late_samples``, those of them that came too late, in ``late_frames`` or a part of one;
+        ``duplicate_frames``, ``reordered_frames``; ``overrun_frames`` that were
         dropped since the plan did not keep up; ``malformed_frames``; ``foreign`` frames of other senders and
         connections that were refused; ``clock_steps``; ``truncated_feeds`` that ended before the sender said that all
         was sent. Of an audio device also ``device_overruns``, the times that it
@@ -71,6 +83,24 @@ class Listener:
         """
         counts = dict(self._native.counts())
         return counts | self._driver.counts if self._driver is not None else counts
+
+    def take_late(self) -> list[LateSamples]:
+        """Take the samples that came too late, since the last call; `keep_late` says how many bytes are kept.
+
+        They may be taken while a plan runs, by another thread, or after it. Without `keep_late` they are only counted.
+
+        Returns:
+            `LateSamples` in order of arrival; where there was no room, the latest.
+
+        >>> import isochrony as iso
+        >>> iso.listen("udp://127.0.0.1:0", dtype="i2", rate=1000, lateness=1, keep_late=1 << 20).take_late()
+        []
+        """
+        dtype = self._native.dtype
+        return [
+            LateSamples(start, np.datetime64("NaT" if time is None else time, "ns"), np.frombuffer(samples, dtype))
+            for start, time, samples in self._native.take_late()
+        ]
 
     @property
     def latency(self) -> Latency:
@@ -91,6 +121,8 @@ def listen(
     max_frame: int = 1 << 20,
     step: float = 0.01,
     silence: float | None = None,
+    lateness: float | None = None,
+    keep_late: int = 0,
     anyone: bool = False,
     clock: Listener | None = None,
     channel: int = 0,
@@ -107,6 +139,10 @@ def listen(
     A frame whose counter or stamp jumps is believed when two more agree with it, so one stray datagram changes nothing;
     what nothing confirms is counted as malformed. Of several who connect over TCP one is listened to at a time; the
     others wait, and nothing of what they sent is lost.
+
+    A feed that falls silent holds up what it meets (`join`, `zip`, `merge`, `align`, `sync`), unless `lateness` says
+    for how long: then its clock goes on, and what is overdue is a gap. What `reorder`, `lateness` and `silence` wait
+    for, and what they do then, is in ``docs/silence.md``.
 
     Two feeds meet by civil time, as plans over different signals do (`join`, `align`); where one converter samples
     both, state that with `clock`, and they meet index by index.
@@ -146,6 +182,10 @@ def listen(
         step: seconds by which a sender's time must be off to mean that its clock was set; of SeedLink no less than
             three quarters of a sample.
         silence: seconds without anything after which the feed ends; default: never.
+        lateness: seconds, from `reorder`, that samples may be overdue while nothing comes; then they are given up: what
+            comes of them later is not passed on, but counted, and plans go on. Default: they are waited for, for ever.
+            Not with ``framing="raw"``.
+        keep_late: most bytes of samples that came too late and are kept for `Listener.take_late`; default: none.
         anyone: let other machines reach it. Whoever reaches it can send samples: nothing is authenticated.
         clock: another listener whose samples are taken by the same clock, index for index, as the channels of one
             converter; its rate must be the same. Index n of both is then the senders' own sample n, instead of the
@@ -188,7 +228,16 @@ def listen(
             raise OptionError(f"{option}={value!r} has no meaning for {address}; leave out {option}=")
     if driven:
         asked = None if dtype is None else sample_dtype(dtype)
-        common = (name, unit, reorder, buffer, step, silence)
+        common = (
+            name,
+            unit,
+            reorder,
+            buffer,
+            step,
+            silence,
+            lateness,
+            whole("listen keep_late=", keep_late, "bytes", 0),
+        )
         if scheme == "audio":
             return _audio(address, asked, rate, channel, common)
         return _seedlink(address, asked, rate, timeout, common)
@@ -196,14 +245,14 @@ def listen(
         raise OptionError(f"{address} needs dtype= and rate=; state those of the sender, such as dtype='i2', rate=1000")
     text = sample_dtype(dtype).str
     other = None if clock is None else clock._native
-    native = NativeListener(
-        address, text, rate, name, unit, framing, reorder, buffer, max_frame, step, silence, anyone, other
-    )
+    late = whole("listen keep_late=", keep_late, "bytes", 0)
+    times = (step, silence, lateness, late)
+    native = NativeListener(address, text, rate, name, unit, framing, reorder, buffer, max_frame, *times, anyone, other)
     return Listener(native)
 
 
-# Name, unit, reorder, buffer, step, silence.
-_Common = tuple[str, str, float, int, float, float | None]
+# Name, unit, reorder, buffer, step, silence, lateness, keep_late.
+_Common = tuple[str, str, float, int, float, float | None, float | None, int]
 
 
 def _audio(address: str, dtype: np.dtype[Any] | None, rate: Any, channel: int, common: _Common) -> Listener:
@@ -224,10 +273,10 @@ def _seedlink(address: str, dtype: np.dtype[Any] | None, rate: Any, timeout: flo
     if dtype is None or rate is None:
         found, hz, after = first_record(asked, timeout)
         dtype, rate = found if dtype is None else dtype, hz if rate is None else rate
-    name, unit, reorder, buffer, step, silence = common
+    name, unit, reorder, buffer, step, silence, lateness, late = common
     driver = SeedLink(asked, dtype, float(rate), reorder, after)
     # A gap is a whole number of samples on the index axis: by so much stamps may be off behind it.
-    common = (name, unit, reorder, buffer, max(step, 0.75 / float(rate)), silence)
+    common = (name, unit, reorder, buffer, max(step, 0.75 / float(rate)), silence, lateness, late)
     return _driven(driver, str(asked), dtype, rate, asked.name, common, {})
 
 
@@ -242,11 +291,11 @@ def _driven(
 ) -> Listener:
     from ._native import NativeListener
 
-    name, unit, reorder, buffer, step, silence = common
+    name, unit, reorder, buffer, step, silence, lateness, keep_late = common
     options = {"dtype": dtype.name, "rate": str(rate), "name": name, "unit": unit, "reorder": reorder}
-    options |= {"buffer": buffer, "step": step, "silence": silence} | more
+    options |= {"buffer": buffer, "step": step, "silence": silence, "lateness": lateness, "keep_late": keep_late} | more
     saved = json.dumps({"listen": address, "driven": options})
-    arguments = (dtype.str, rate, name or default_name, unit, reorder, buffer, step, silence)
+    arguments = (dtype.str, rate, name or default_name, unit, reorder, buffer, step, silence, lateness, keep_late)
     return Listener(NativeListener.driven(driver, saved, *arguments), driver, address)
 
 

@@ -48,8 +48,8 @@ pub use plan::error::{Cause, OpError, OpErrorKind, PlanError, RunError};
 pub use plan::item::{Break, Frames, Item, Ranges};
 pub use plan::length::{IntoParameter, Length, LengthError};
 pub use plan::operator::{
-    Alignment, Contract, Extent, Next, Operator, OperatorProperties, ParameterUpdate, Port,
-    Resource, RowAxis,
+    Alignment, Contract, Extent, InputBounds, Next, Operator, OperatorProperties, ParameterUpdate,
+    Port, Resource, RowAxis,
 };
 pub use plan::operator_factory::{FactoryResolver, OperatorFactory, Parallelism, SharedFactory};
 pub use plan::parameter::{Param, Unit};

@@ -42,6 +42,8 @@ counts! {
     lost_samples,
     /// Frames whose samples were given up before.
     late_frames,
+    /// Samples that arrived after they were given up; of `lost_samples`.
+    late_samples,
     /// Frames that arrived before.
     duplicate_frames,
     /// Frames out of order, put in order.

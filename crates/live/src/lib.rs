@@ -23,12 +23,14 @@
 //!  FrameScreen              a quarter of `buffer`
 //!  ReorderBuffer            `reorder` plus one second of samples
 //!  TCP connections          64 × a frame of `max_frame` bytes and a read of 64 KiB
+//!  late samples             `keep_late` bytes
 //!  SegmentBuilder           the segment being filled, those the plan keeps, 64 MiB or one spare
 //! ```
 //!
 //! - [`frame`]: the bytes on the wire. A frame states the index of its first sample, so loss is known to the sample.
 //! - [`screen`]: decides which frames belong to the feed. Pure.
 //! - [`reorder`]: puts frames in order within a jitter window. Pure.
+//! - `lateness`: how far a silent feed has come by its clock. Pure.
 //! - [`timing`]: the civil time of each sample, from the sender's stamps or from arrivals.
 //! - `receive`: receiver threads.
 //! - [`Listener`]: all of this as a [`Recording`](isochrony_flow::Recording).
@@ -44,6 +46,7 @@ mod error;
 mod feed_counts;
 mod follow;
 pub mod frame;
+mod lateness;
 mod listener;
 mod receive;
 pub mod reorder;
@@ -56,6 +59,6 @@ pub use address::{Address, FeedFraming};
 pub use error::LiveError;
 pub use feed_counts::FeedCounts;
 pub use follow::{FollowCounts, FollowOptions, FollowedSignal};
-pub use listener::{Latency, ListenOptions, Listener, SamplingClock};
+pub use listener::{LateSamples, Latency, ListenOptions, Listener, SamplingClock};
 pub use receive::{Driver, PushPosition, Pusher};
 pub use to_wire::ToWire;

@@ -165,10 +165,7 @@ impl<F> ReorderBuffer<F> {
                 first
             });
             if first > next {
-                if self.lost_ranges.len() == MAX_LOST_RANGES {
-                    self.lost_ranges.remove(0);
-                }
-                self.lost_ranges.push(next..first);
+                self.push_lost(next..first);
                 self.next = Some(first);
                 return Some(ReorderOutput::Lost(next..first));
             }
@@ -191,9 +188,58 @@ impl<F> ReorderBuffer<F> {
     /// Time until missing frames are given up; None: nothing is buffered.
     #[must_use]
     pub fn time_until_deadline(&mut self, now: Duration) -> Option<Duration> {
+        Some(self.deadline()?.saturating_sub(now))
+    }
+
+    /// When missing frames are given up; None: nothing is buffered.
+    pub(crate) fn deadline(&mut self) -> Option<Duration> {
         self.drop_stale_arrivals();
         let &(arrived, _) = self.arrivals.front()?;
-        Some(arrived.saturating_add(self.window.wait).saturating_sub(now))
+        Some(arrived.saturating_add(self.window.wait))
+    }
+
+    /// Gives up what has not been released before an index, of a buffer without frames.
+    pub(crate) fn give_up(&mut self, upto: u64) {
+        let Some(next) = self
+            .next
+            .filter(|&next| next < upto && self.frames.is_empty())
+        else {
+            return;
+        };
+        self.next = Some(upto);
+        match self.lost_ranges.last_mut() {
+            Some(last) if last.end == next => last.end = upto,
+            _ => self.push_lost(next..upto),
+        }
+    }
+
+    fn push_lost(&mut self, range: Range<u64>) {
+        if self.lost_ranges.len() == MAX_LOST_RANGES {
+            self.lost_ranges.remove(0);
+        }
+        self.lost_ranges.push(range);
+    }
+
+    /// Parts of a range that were given up; of all that is remembered.
+    pub(crate) fn lost_within(&self, range: &Range<u64>) -> Vec<Range<u64>> {
+        let parts = self.lost_ranges.iter();
+        let parts = parts.map(|lost| lost.start.max(range.start)..lost.end.min(range.end));
+        parts.filter(|part| !part.is_empty()).collect()
+    }
+
+    /// Whether a range begins before the first index that was released.
+    pub(crate) fn precedes_all(&self, range: &Range<u64>) -> bool {
+        self.next.is_some() && range.end <= self.first_released
+    }
+
+    /// These indices arrived late: once more, and they are duplicates.
+    pub(crate) fn note_late(&mut self, range: &Range<u64>) {
+        for lost in std::mem::take(&mut self.lost_ranges) {
+            let before = lost.start..lost.end.min(range.start);
+            let after = lost.start.max(range.end)..lost.end;
+            let rest = [before, after].into_iter().filter(|rest| !rest.is_empty());
+            rest.for_each(|rest| self.push_lost(rest));
+        }
     }
 
     fn drop_stale_arrivals(&mut self) {
@@ -265,6 +311,26 @@ mod tests {
             buffer.push(20..30, 10, 2, ms(52)),
             Err((PushError::Duplicate, 2))
         );
+    }
+
+    #[test]
+    fn what_is_given_up_in_silence_is_late_once() {
+        let mut buffer = ReorderBuffer::new(PATIENT);
+        buffer.push(0..10, 10, 0, ms(0)).unwrap();
+        assert_eq!(buffer.pop(ms(0), false), frame(0, 10, 0, 0));
+        buffer.give_up(20);
+        buffer.give_up(35);
+        assert_eq!(buffer.next_index(), Some(35));
+        assert_eq!(buffer.lost_within(&(0..100)), [10..35]);
+        let late = buffer.push(10..20, 10, 1, ms(90));
+        assert_eq!(late, Err((PushError::Late, 1)));
+        buffer.note_late(&(10..20));
+        let twice = buffer.push(10..20, 10, 1, ms(91));
+        assert_eq!(twice, Err((PushError::Duplicate, 1)));
+        // Half of it is late.
+        buffer.push(30..40, 10, 3, ms(92)).unwrap();
+        assert_eq!(buffer.lost_within(&(30..40)), [30..35]);
+        assert_eq!(buffer.pop(ms(92), false), frame(30, 10, 5, 3));
     }
 
     #[test]

@@ -62,8 +62,8 @@ pub(crate) struct NodeState {
     pub(crate) held_bytes: u64,
     /// Forwarded last.
     pub(crate) progress: i64,
-    /// What the last progress mark at its inputs stated.
-    pub(crate) input_progress: i64,
+    /// The last progress mark at its inputs, and the input.
+    pub(crate) input_progress: (Port, i64),
     items: u64,
     samples: u64,
 }
@@ -89,7 +89,7 @@ impl NodeState {
             loop_begin: None,
             held_bytes: 0,
             progress: i64::MIN,
-            input_progress: i64::MIN,
+            input_progress: (0, i64::MIN),
             items: 0,
             samples: 0,
         }

@@ -104,6 +104,16 @@ pub enum Alignment {
     },
 }
 
+/// What cannot follow on the inputs of a fan-in; `i64::MAX` at the end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct InputBounds {
+    /// Nothing that begins before this index waits or can come on the input.
+    pub input: i64,
+    /// Nothing that begins before this place waits or can come on any input: an index, or civil time in ns where
+    /// inputs are aligned by that.
+    pub all: i64,
+}
+
 /// At which indices an output can have items.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 #[non_exhaustive]
@@ -355,7 +365,7 @@ pub trait Operator: Send {
         Ok(())
     }
 
-    /// Nothing that begins before `upto` follows on the input: emit what is complete by that alone. Called before
+    /// Of an operator with one input: nothing that begins before `upto` follows; emit what is complete by that alone. Called before
     /// [`progress`](Self::progress), and with the first index of a new clock before [`on_break`](Self::on_break). How
     /// often, and with which limits, depends on how the input is cut: results must not.
     ///
@@ -366,8 +376,25 @@ pub trait Operator: Send {
         Ok(())
     }
 
-    /// Nothing that begins before `upto` follows on the input. Returns the same limit for the output; `i64::MIN` if
-    /// unknown, as for an operator that buffers items.
+    /// Of an operator with several inputs: the input `port` got a progress mark or ended. Emit what needs nothing
+    /// more. Called before [`progress`](Self::progress) and [`finish`](Self::finish). Results must not depend on this
+    /// call, except for how they are cut into items.
+    ///
+    /// # Errors
+    /// As [`process`](Self::process).
+    fn raise_bounds(
+        &mut self,
+        port: Port,
+        bounds: InputBounds,
+        out: &mut Out<'_>,
+    ) -> Result<(), OpError> {
+        let _ = (port, bounds, out);
+        Ok(())
+    }
+
+    /// Nothing that begins before `upto` follows on the input; of several inputs on any of them, or on `port` alone
+    /// where they are aligned by civil time. Returns the same limit for the output; `i64::MIN` if unknown, as for an
+    /// operator that buffers items.
     fn progress(&mut self, port: Port, upto: i64) -> i64 {
         let _ = port;
         upto

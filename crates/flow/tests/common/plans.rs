@@ -23,8 +23,6 @@ pub(crate) enum Step {
     Groups(bool),
     /// Rows in windows of time or sessions.
     TimedGroups(usize, bool),
-    /// Rows with those of what it was some steps ago.
-    Join(usize, bool),
     /// An operator that needs what is around: its name and parameters.
     Around(usize),
     /// One that settles.
@@ -37,6 +35,8 @@ pub(crate) enum Step {
     /// An expression of both.
     MapBoth(usize),
     FilterBoth(usize),
+    /// Rows with those of some steps ago, in one of three ways; by their starts or where they overlap.
+    Join(usize, usize, bool),
     /// The same, but what comes next begins anew from what it was some steps ago: a branch.
     From(usize),
 }
@@ -139,7 +139,6 @@ pub(crate) fn steps() -> impl Strategy<Value = Vec<Step>> {
         (0u64..60).prop_map(Step::Limit),
         any::<bool>().prop_map(Step::Groups),
         (0..spans().len(), any::<bool>()).prop_map(|(k, keyed)| Step::TimedGroups(k, keyed)),
-        (1usize..6, any::<bool>()).prop_map(|(back, near)| Step::Join(back, near)),
         (0..around().len()).prop_map(Step::Around),
         (0..around().len()).prop_map(Step::Around),
         (0..settling().len()).prop_map(Step::Settling),
@@ -148,6 +147,8 @@ pub(crate) fn steps() -> impl Strategy<Value = Vec<Step>> {
         (1usize..6).prop_map(Step::Other),
         (1usize..6).prop_map(Step::MapBoth),
         (1usize..6).prop_map(Step::FilterBoth),
+        (0usize..6, 0usize..3, any::<bool>())
+            .prop_map(|(back, how, near)| Step::Join(back, how, near)),
         (0usize..6).prop_map(Step::From),
     ];
     prop::collection::vec(step, 1..10)
@@ -203,6 +204,14 @@ fn timed_groups(rows: &Plan, span: usize, keyed: bool) -> Result<Plan, PlanError
     rows.then::<GroupBy>(params.as_object().unwrap().clone())
 }
 
+fn joined(rows: &Plan, others: &Plan, how: usize, near: bool) -> Result<Plan, PlanError> {
+    let how = ["inner", "left", "outer"][how];
+    let params = json!({"how": how, "tolerance": near.then_some(0.02)});
+    let declaration = *Catalog::standard().get("join").unwrap();
+    let params = params.as_object().unwrap().clone();
+    rows.apply(&declaration, params, std::slice::from_ref(others))
+}
+
 /// The plan of the steps that fit one another; those that do not are left out.
 pub(crate) fn plan(scan: Plan, steps: &[Step]) -> Plan {
     plans(scan, steps).pop().unwrap()
@@ -232,7 +241,6 @@ pub(crate) fn plans(scan: Plan, steps: &[Step]) -> Vec<Plan> {
             Step::Limit(count) => now.limit(*count),
             Step::Groups(keyed) => groups(&now, *keyed),
             Step::TimedGroups(span, keyed) => timed_groups(&now, *span, *keyed),
-            Step::Join(back, near) => now.join(&earlier(back), near.then_some(0.01)),
             Step::Around(k) => named(&now, &around()[*k]),
             Step::Settling(k) => named(&now, &settling()[*k]),
             Step::Zip(back) => now.zip(&[earlier(back)]),
@@ -242,6 +250,7 @@ pub(crate) fn plans(scan: Plan, steps: &[Step]) -> Vec<Plan> {
             Step::FilterBoth(back) => {
                 now.filter_with(&s.max().gt(Expr::input_at(1).mean()), &[earlier(back)])
             }
+            Step::Join(back, how, near) => joined(&now, &earlier(back), *how, *near),
             Step::From(back) => Ok(earlier(back)),
         };
         been.extend(next);

@@ -33,8 +33,155 @@ fn pairs(table: &RecordBatch) -> Vec<(i64, i64, f64, i64, i64, f64)> {
         .collect()
 }
 
+/// Start and end, as far as known.
+type Time = (Option<i64>, Option<i64>);
+
+/// Pairs of rows of a join, either of which may be missing.
+fn joined(table: &RecordBatch) -> Vec<(Option<Row>, Option<Row>)> {
+    let side = |suffix: &str, k: usize| {
+        let column = |name: &str| table.column_by_name(&format!("{name}{suffix}")).unwrap();
+        let missing = ["start", "end", "x"].map(|name| column(name).is_null(k));
+        assert!(missing.iter().all(|one| *one == missing[0]));
+        (!missing[0]).then(|| Row {
+            start: column("start").as_primitive::<Int64Type>().value(k),
+            end: column("end").as_primitive::<Int64Type>().value(k),
+            x: column("x").as_primitive::<Float64Type>().value(k),
+        })
+    };
+    (0..table.num_rows())
+        .map(|k| (side("", k), side("_right", k)))
+        .collect()
+}
+
+/// The join of two nested loops. `times`: those of rows, in units of which both have whole numbers; None: not known, or
+/// only the start.
+fn naive_join(
+    how: &str,
+    (left, right): (&[Row], &[Row]),
+    times: [&dyn Fn(&Row) -> Time; 2],
+    tolerance: Option<i64>,
+) -> Vec<(Option<Row>, Option<Row>)> {
+    // Rows of unknown time stand behind the one before.
+    let places = |rows: &[Row], time: &dyn Fn(&Row) -> Time| {
+        let mut place = i64::MIN;
+        let next = |row| {
+            place = time(row).0.unwrap_or(place);
+            place
+        };
+        rows.iter().map(next).collect::<Vec<_>>()
+    };
+    let [of_left, of_right] = times;
+    let mut all = Vec::new();
+    let mut matched = vec![false; right.len()];
+    for (a, place) in left.iter().zip(places(left, of_left)) {
+        let mut near: Vec<(i64, usize)> = Vec::new();
+        for (nth, b) in right.iter().enumerate() {
+            let ((Some(one), Some(one_end)), (Some(other), Some(other_end))) =
+                (of_left(a), of_right(b))
+            else {
+                continue;
+            };
+            let away = (one - other).abs();
+            let matches = match tolerance {
+                None => one < other_end && other < one_end,
+                Some(tolerance) => away <= tolerance,
+            };
+            near.extend(matches.then_some((away, nth)));
+        }
+        if tolerance.is_some() {
+            // The first of equals, which begins earlier.
+            near = near
+                .into_iter()
+                .min_by_key(|&(away, _)| away)
+                .into_iter()
+                .collect();
+        }
+        if near.is_empty() && how != "inner" {
+            all.push(((place, 0), (Some(a.clone()), None)));
+        }
+        for (_, nth) in near {
+            matched[nth] = true;
+            all.push(((place, 0), (Some(a.clone()), Some(right[nth].clone()))));
+        }
+    }
+    for (nth, place) in places(right, of_right).into_iter().enumerate() {
+        if how == "outer" && !matched[nth] {
+            all.push(((place, 1), (None, Some(right[nth].clone()))));
+        }
+    }
+    all.sort_by_key(|(place, _)| *place);
+    all.into_iter().map(|(_, pair)| pair).collect()
+}
+
+fn join(left: &Plan, right: &Plan, how: &str, tolerance: Option<f64>) -> Plan {
+    let params = json!({"how": how, "tolerance": tolerance});
+    let join = Catalog::standard();
+    let join = join.get("join").unwrap();
+    left.apply(
+        join,
+        params.as_object().unwrap().clone(),
+        std::slice::from_ref(right),
+    )
+    .unwrap()
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
+
+    #[test]
+    fn joins_that_keep_rows_without_a_match_are_those_of_two_nested_loops(
+        left in a_table(60),
+        right in a_table(60),
+        blocks in prop::collection::vec(1usize..20, 0..9),
+        others in prop::collection::vec(1usize..20, 0..9),
+        how in prop::sample::select(vec!["inner", "left", "outer"]),
+        tolerance in prop::option::of(0i64..30),
+    ) {
+        let id = stream("rows/outer", 0, 10);
+        let seconds = tolerance.map(|tolerance| tolerance as f64 / 10.0 + 0.01);
+        let plan = join(&given(&left, &blocks, id), &given(&right, &others, id), how, seconds);
+        let time = |row: &Row| (Some(row.start), Some(row.end));
+        let want = naive_join(how, (&left, &right), [&time, &time], tolerance);
+        prop_assert_eq!(joined(&table(&plan)), want);
+    }
+
+    /// As [`rows_of_different_timebases_meet_by_civil_time`], with times that are lost on both sides.
+    #[test]
+    fn rows_without_a_match_keep_their_place_in_civil_time(
+        left in a_table(60),
+        right in a_table(60),
+        blocks in prop::collection::vec(1usize..20, 0..9),
+        others in prop::collection::vec(1usize..20, 0..9),
+        zero in -200i64..200,
+        lost in [prop_oneof![Just(i64::MAX), 0i64..400], prop_oneof![Just(i64::MAX), 0i64..400]],
+        how in prop::sample::select(vec!["left", "outer"]),
+    ) {
+        let side = |rows: &[Row], blocks: &[usize], id, rate: u64, zero: i64, lost: i64| {
+            let period = 1_000_000_000 / rate as i64;
+            Plan::scan(Given {
+                rows: rows.to_vec(),
+                blocks: blocks.to_vec(),
+                stream: stream(if id == 21 { "outer/a" } else { "outer/b" }, id, rate),
+                clock: Some(Arc::new(Linear { zero: zero * period, period, lost })),
+            })
+        };
+        let a = side(&left, &blocks, 21, 10, 0, lost[0]);
+        let b = side(&right, &others, 22, 20, zero, lost[1]);
+        // In twentieths of a second.
+        let time = |row: &Row, lost| {
+            // That of the last sample is needed.
+            let last = (row.end - 1).max(row.start);
+            ((row.start <= lost).then_some(row.start), (last <= lost).then_some(row.end))
+        };
+        let on_axis = |(start, end): Time, zero: i64, unit: i64| {
+            let on = |index: i64| zero + unit * index;
+            (start.map(on), end.map(on))
+        };
+        let of_left = |row: &Row| on_axis(time(row, lost[0]), 0, 2);
+        let of_right = |row: &Row| on_axis(time(row, lost[1]), zero, 1);
+        let want = naive_join(how, (&left, &right), [&of_left, &of_right], None);
+        prop_assert_eq!(joined(&table(&join(&a, &b, how, None))), want);
+    }
 
     /// Where segments and blocks are cut leaves no trace.
     #[test]

@@ -3,6 +3,9 @@
 //! A pass reads up to the last committed sample, waits, and continues with the next commit of any process. It reads
 //! each index once, in order: gaps, clock steps and windows are as if the whole signal had been read at once.
 //!
+//! **A silent writer** holds up no plan if a lateness is stated: samples that are due for so long are given up, and what
+//! is committed of them later is late, as are late fills.
+//!
 //! **Late fills** of a gap behind the read position are only counted ([`FollowCounts::backfilled_samples`]): plans
 //! never see the past. A gap at the end is passed only once something follows it, so what fills it meanwhile is read.
 //!
@@ -114,16 +117,16 @@ impl FollowedSignal {
         };
         let how = saved.get("follow").and_then(Value::as_object);
         let how = how.ok_or_else(|| unreadable("follow= is no object".into()))?;
-        let silence = match how.get("silence").and_then(Value::as_f64) {
-            Some(seconds) => Some(
-                Duration::try_from_secs_f64(seconds)
-                    .map_err(|why| unreadable(format!("silence={seconds}: {why}")))?,
-            ),
-            None => None,
+        let seconds = |option: &str| match how.get(option).and_then(Value::as_f64) {
+            Some(seconds) => Duration::try_from_secs_f64(seconds)
+                .map(Some)
+                .map_err(|why| unreadable(format!("{option}={seconds}: {why}"))),
+            None => Ok(None),
         };
         let options = FollowOptions {
             start: how.get("start").and_then(Value::as_i64).unwrap_or(0),
-            silence,
+            silence: seconds("silence")?,
+            lateness: seconds("lateness")?,
             while_written: how.get("while_written") == Some(&Value::Bool(true)),
         };
         let signal = store.signal(name).map_err(no_recording)?;
@@ -198,6 +201,7 @@ impl Recording for FollowedSignal {
             "follow": {
                 "start": options.start,
                 "silence": options.silence.map(|silence| silence.as_secs_f64()),
+                "lateness": options.lateness.map(|lateness| lateness.as_secs_f64()),
                 "while_written": options.while_written,
             },
         });

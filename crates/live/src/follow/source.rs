@@ -3,15 +3,17 @@
 use std::ops::Range;
 use std::sync::Arc;
 use std::task::Waker;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use isochrony_flow::{Item, OpError, Source, SourceEvent, StoredRecording};
+use isochrony_flow::{Break, Item, OpError, RangeOrigin, Source, SourceEvent, StoredRecording};
 use isochrony_store::Signal;
 use isochrony_time::civil;
 
 use super::log_watcher::LogWatcher;
 use super::shared::{FollowedInner, failed};
 use crate::feed_counts::add;
+use crate::lateness::{MARK_INTERVAL, SilenceClock};
+use crate::receive::RunClock;
 
 /// How often to check for a writer; a check takes the store's lock for an instant.
 const WRITER_CHECK_INTERVAL: Duration = Duration::from_millis(500);
@@ -30,16 +32,24 @@ pub(super) struct FollowSource {
     /// Samples before `next` as of the last look; more of them later were backfilled.
     samples_before_next: i64,
     has_looked: bool,
+    clock: RunClock,
     /// When samples were last found; `silence` counts from it.
-    last_commit: Instant,
+    last_commit: Duration,
     /// When the store was last asked whether it is open for writing.
-    last_writer_check: Instant,
+    last_writer_check: Duration,
+    silence_clock: SilenceClock,
+    /// Index at which a silence began that is not over.
+    silent_from: Option<i64>,
+    /// When its progress was last reported.
+    last_mark: Duration,
+    /// Given next.
+    pending: Option<SourceEvent>,
     watcher: Option<LogWatcher>,
 }
 
 impl FollowSource {
     pub(super) fn new(followed: Arc<FollowedInner>, within: Range<i64>, segment: u64) -> Self {
-        let now = Instant::now();
+        let silence_clock = SilenceClock::new(followed.signal.rate(), followed.options.lateness);
         Self {
             signal: followed.signal.clone(),
             followed,
@@ -50,8 +60,13 @@ impl FollowSource {
             last_run: None,
             samples_before_next: 0,
             has_looked: false,
-            last_commit: now,
-            last_writer_check: now,
+            clock: RunClock::start(),
+            last_commit: Duration::ZERO,
+            last_writer_check: Duration::ZERO,
+            silence_clock,
+            silent_from: None,
+            last_mark: Duration::ZERO,
+            pending: None,
             watcher: None,
         }
     }
@@ -87,13 +102,15 @@ impl FollowSource {
             Some(times) => times.stored(&self.followed.store, &self.signal),
             None => StoredRecording::new(self.followed.store.path(), self.signal.clone()),
         };
+        self.last_commit = self.clock.since_start();
+        let (first, last) = (self.next.cast_unsigned(), end.cast_unsigned());
+        self.silence_clock.note(first, last, self.last_commit);
         let reader = stored.resume(self.signal.clone(), range, self.last_run, self.segment)?;
         self.reader = Some(reader);
         let runs = &self.signal.state().runs;
         self.last_run = runs.at(end - 1).map(|run| (end, run.id));
         self.samples_before_next += samples;
         self.next = end;
-        self.last_commit = Instant::now();
         add(&counters.commits, 1);
         Ok(true)
     }
@@ -101,20 +118,62 @@ impl FollowSource {
     /// Whether nothing more will be read; looks once more when the writer has left.
     fn is_over(&mut self) -> Result<bool, OpError> {
         let options = &self.followed.options;
+        let now = self.clock.since_start();
         let sealed = self.signal.is_sealed();
         let silent = options
             .silence
-            .is_some_and(|timeout| self.last_commit.elapsed() >= timeout);
+            .is_some_and(|timeout| now.saturating_sub(self.last_commit) >= timeout);
         if sealed || silent || self.next >= self.within.end {
             return Ok(true);
         }
-        if !options.while_written || self.last_writer_check.elapsed() < WRITER_CHECK_INTERVAL {
+        if !options.while_written
+            || now.saturating_sub(self.last_writer_check) < WRITER_CHECK_INTERVAL
+        {
             return Ok(false);
         }
         let written = self.followed.store.is_written().map_err(failed)?;
-        self.last_writer_check = Instant::now();
+        self.last_writer_check = self.clock.since_start();
         // Commits that the writer made since the last look are still read.
         Ok(!written && !self.look_for_commits()?)
+    }
+
+    /// Gives up samples that are overdue, and reports progress.
+    fn give_up(&mut self) -> Option<SourceEvent> {
+        let now = self.clock.since_start();
+        let upto = i64::try_from(self.silence_clock.given_up_at(now)?).unwrap_or(i64::MAX);
+        let (from, upto) = (self.next, upto.min(self.within.end));
+        let is_due = now.saturating_sub(self.last_mark) >= MARK_INTERVAL;
+        if upto <= from || self.silent_from.is_some() && !is_due {
+            return None;
+        }
+        (self.next, self.last_mark) = (upto, now);
+        let mark = SourceEvent::ProgressMark(upto);
+        if self.silent_from.is_some() {
+            return Some(mark);
+        }
+        self.silent_from = Some(from);
+        self.pending = Some(mark);
+        // How long it lasts is not known yet: operators only learn that what follows does not continue.
+        Some(SourceEvent::RangeStart {
+            origin: RangeOrigin::at(from + 1),
+            why: Some(Break::Dropped(from..from + 1)),
+        })
+    }
+
+    /// Samples given up before a range begins are dropped, although the signal may have them by now.
+    fn end_silence(&mut self, event: SourceEvent) -> SourceEvent {
+        let (SourceEvent::RangeStart { origin, why }, Some(from)) = (&event, self.silent_from)
+        else {
+            return event;
+        };
+        self.silent_from = None;
+        match why {
+            Some(Break::Removed) if origin.first > from + 1 => SourceEvent::RangeStart {
+                origin: RangeOrigin::at(origin.first),
+                why: Some(Break::Dropped(from + 1..origin.first)),
+            },
+            _ => event,
+        }
     }
 }
 
@@ -127,6 +186,9 @@ fn samples_in(signal: &Signal, range: Range<i64>) -> i64 {
 
 impl Source for FollowSource {
     fn pull(&mut self) -> Result<SourceEvent, OpError> {
+        if let Some(event) = self.pending.take() {
+            return Ok(event);
+        }
         loop {
             if let Some(reader) = &mut self.reader {
                 match reader.pull()? {
@@ -135,7 +197,7 @@ impl Source for FollowSource {
                         add(&self.followed.counters.samples, Item::samples(&item));
                         return Ok(SourceEvent::Item(item));
                     }
-                    other => return Ok(other),
+                    other => return Ok(self.end_silence(other)),
                 }
             } else if !self.look_for_commits()? {
                 if self.is_over()? {
@@ -143,7 +205,7 @@ impl Source for FollowSource {
                 }
                 // `is_over` may have found samples.
                 if self.reader.is_none() {
-                    return Ok(SourceEvent::Idle);
+                    return Ok(self.give_up().unwrap_or(SourceEvent::Idle));
                 }
             }
         }

@@ -151,6 +151,16 @@ impl FrameDecoder {
         self.emit_verdicts(counters, out);
     }
 
+    /// When the next decision that depends on time alone is due.
+    pub(super) fn deadline(&self) -> Option<Duration> {
+        self.screen.as_ref()?.deadline()
+    }
+
+    /// When the first frame arrived that is held, of those that go on after `since`.
+    pub(super) fn held_since(&self, since: Duration) -> Option<Duration> {
+        self.screen.as_ref()?.held_since(since)
+    }
+
     /// Decides what depends on time alone; at `end` nothing follows.
     pub(super) fn tick(
         &mut self,

@@ -3,6 +3,7 @@
 mod decoder;
 mod descriptions;
 mod index_axis;
+mod late_samples;
 mod latency;
 mod options;
 mod shared;
@@ -12,7 +13,6 @@ use std::net::{TcpListener, UdpSocket};
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
-use std::time::Instant;
 
 use isochrony_flow::{
     Clock, OpError, OpErrorKind, OuterGaps, PortType, Recording, SignalDescription, Source,
@@ -20,16 +20,18 @@ use isochrony_flow::{
 use isochrony_segment::{Calibration, Stream};
 use serde_json::{Map, Value, json};
 
+pub use late_samples::LateSamples;
 pub use latency::Latency;
 pub use options::ListenOptions;
 
 use crate::LiveError;
 use crate::address::{Address, FeedFraming};
 use crate::feed_counts::FeedCounts;
-use crate::receive::{Driver, FeedInput, PacketQueue, ReceiveContext, ReceiverThread};
+use crate::receive::{Driver, FeedInput, PacketQueue, ReceiveContext, ReceiverThread, RunClock};
 use descriptions::SessionDescriptions;
 use index_axis::IndexAxis;
 pub use index_axis::SamplingClock;
+use late_samples::LateBuffer;
 use latency::LatencyHistogram;
 use shared::{ListenerInner, ScanGuard};
 use source::FeedSource;
@@ -151,6 +153,7 @@ impl Listener {
             axis,
             counters: Arc::default(),
             latency: LatencyHistogram::default(),
+            late: LateBuffer::new(options.keep_late),
             is_scanned: AtomicBool::new(false),
             ended_session: AtomicU64::new(u64::MAX),
             clock: Arc::default(),
@@ -207,6 +210,12 @@ impl Listener {
         self.0.descriptions.unit()
     }
 
+    /// Takes the late samples that were kept ([`ListenOptions::keep_late`]), in order of arrival.
+    #[must_use]
+    pub fn take_late(&self) -> Vec<LateSamples> {
+        self.0.late.take()
+    }
+
     /// Time from arrival until the plan was done.
     #[must_use]
     pub fn latency(&self) -> Latency {
@@ -260,9 +269,9 @@ impl Recording for Listener {
             dtype: options.dtype,
             rate_hz: options.rate.to_f64(),
             max_frame: options.max_frame,
-            started: Instant::now(),
+            clock: RunClock::start(),
         };
-        let started = context.started;
+        let clock = context.clock.clone();
         let receiver = ReceiverThread::spawn(&self.0.feed, context).map_err(|why| {
             let why = match why.downcast() {
                 Ok(why) => LiveError::Socket {
@@ -276,7 +285,7 @@ impl Recording for Listener {
             };
             OpError::from(OpErrorKind::Failed(why))
         })?;
-        let source = FeedSource::new(guard, queue, receiver, segment, started);
+        let source = FeedSource::new(guard, queue, Some(receiver), segment, clock);
         self.0.clock.set(source.clock());
         Ok(Box::new(source))
     }
@@ -319,6 +328,8 @@ impl Recording for Listener {
             "max_frame": options.max_frame,
             "step": options.step.as_secs_f64(),
             "silence": options.silence.map(|silence| silence.as_secs_f64()),
+            "lateness": options.lateness.map(|lateness| lateness.as_secs_f64()),
+            "keep_late": options.keep_late,
             "anyone": options.anyone,
         });
         saved.as_object().cloned()

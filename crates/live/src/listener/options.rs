@@ -37,6 +37,10 @@ pub struct ListenOptions {
     pub step: Duration,
     /// Silence that ends the feed. None: never.
     pub silence: Option<Duration>,
+    /// How long samples that are due are waited for while nothing comes; then they are given up. None: for ever.
+    pub lateness: Option<Duration>,
+    /// Most bytes of late samples kept for [`Listener::take_late`](crate::Listener::take_late).
+    pub keep_late: usize,
     /// Other machines may reach it.
     pub anyone: bool,
     /// The sampling clock of another feed of the same converter (ADC): equal sample indices mean the same instant; the
@@ -69,6 +73,8 @@ impl ListenOptions {
             max_frame: MAX_FRAME_BYTES,
             step: Duration::from_millis(10),
             silence: None,
+            lateness: None,
+            keep_late: 0,
             anyone: false,
             clock: None,
         }
@@ -108,6 +114,14 @@ impl ListenOptions {
             None | Some(Value::Null) => None,
             Some(_) => Some(seconds("silence")?),
         };
+        options.lateness = match saved.get("lateness") {
+            None | Some(Value::Null) => None,
+            Some(_) => Some(seconds("lateness")?),
+        };
+        options.keep_late = match saved.get("keep_late") {
+            None => 0,
+            Some(_) => bytes("keep_late")?,
+        };
         options.anyone = saved
             .get("anyone")
             .and_then(Value::as_bool)
@@ -140,6 +154,27 @@ impl ListenOptions {
         if self.reorder > MAX_REORDER {
             let legal = format!("seconds from 0 to {}", MAX_REORDER.as_secs());
             return refused("reorder", self.reorder.as_secs_f64().to_string(), &legal);
+        }
+        if let Some(lateness) = self.lateness {
+            let got = lateness.as_secs_f64().to_string();
+            if self.framing == FeedFraming::Raw {
+                let legal = "none with framing=\"raw\": bare samples say no index, so a pause cannot be told from a loss";
+                return refused("lateness", got, legal);
+            }
+            if lateness < self.reorder {
+                let legal = format!(
+                    "seconds from reorder={}: frames that came early wait as long for those before them",
+                    self.reorder.as_secs_f64()
+                );
+                return refused("lateness", got, &legal);
+            }
+        }
+        if self.keep_late > 0 && !has_free_memory(self.keep_late as u64) {
+            let legal = format!(
+                "bytes from 0 to {}, the memory that is free on this machine",
+                free_memory()
+            );
+            return refused("keep_late", self.keep_late.to_string(), &legal);
         }
         if matches!(self.framing, FeedFraming::Counter { .. })
             && !matches!(address, Address::Udp(_))

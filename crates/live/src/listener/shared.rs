@@ -8,6 +8,7 @@ use isochrony_segment::StreamId;
 
 use super::descriptions::SessionDescriptions;
 use super::index_axis::IndexAxis;
+use super::late_samples::LateBuffer;
 use super::latency::LatencyHistogram;
 use super::options::ListenOptions;
 use crate::address::Address;
@@ -24,6 +25,7 @@ pub(super) struct ListenerInner {
     pub(super) axis: Arc<IndexAxis>,
     pub(super) counters: Arc<FeedCounters>,
     pub(super) latency: LatencyHistogram,
+    pub(super) late: LateBuffer,
     pub(super) is_scanned: AtomicBool,
     /// Above 32 bits: none.
     pub(super) ended_session: AtomicU64,

@@ -1,11 +1,12 @@
 //! What every receiver thread uses: queue, counters and options.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use isochrony_segment::DType;
 
 use super::packet_queue::{ArrivalTime, PacketQueue};
+use super::run_clock::RunClock;
 use crate::address::FeedFraming;
 use crate::feed_counts::FeedCounters;
 
@@ -22,25 +23,22 @@ pub(crate) struct ReceiveContext {
     pub(crate) dtype: DType,
     pub(crate) rate_hz: f64,
     pub(crate) max_frame: usize,
-    pub(crate) started: Instant,
+    pub(crate) clock: RunClock,
 }
 
 impl ReceiveContext {
     pub(super) fn now(&self) -> ArrivalTime {
-        let mut since_start = self.started.elapsed();
-        let mut civil = SystemTime::now().duration_since(UNIX_EPOCH);
+        let mut since_start = self.clock.since_start();
+        let mut civil_ns = self.clock.civil_ns();
         // Preemption in between would look like a clock that was set.
         for _ in 0..3 {
-            let after = self.started.elapsed();
+            let after = self.clock.since_start();
             if after - since_start < MAX_CLOCK_READ_GAP {
                 break;
             }
             since_start = after;
-            civil = SystemTime::now().duration_since(UNIX_EPOCH);
+            civil_ns = self.clock.civil_ns();
         }
-        let civil_ns = civil.map_or(0, |since| {
-            i64::try_from(since.as_nanos()).unwrap_or(i64::MAX)
-        });
         ArrivalTime {
             since_start,
             civil_ns,

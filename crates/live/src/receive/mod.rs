@@ -15,11 +15,15 @@ mod connections;
 mod context;
 mod driver;
 mod packet_queue;
+mod run_clock;
 mod stream;
 mod thread;
 mod udp;
 
 pub(crate) use context::ReceiveContext;
 pub use driver::{Driver, PushPosition, Pusher};
+#[cfg(test)]
+pub(crate) use packet_queue::ArrivalTime;
 pub(crate) use packet_queue::{Packet, PacketQueue};
+pub(crate) use run_clock::RunClock;
 pub(crate) use thread::{FeedInput, ReceiverThread};

@@ -39,6 +39,8 @@ struct QueueState {
     ended: bool,
     stopped: bool,
     waker: Option<Waker>,
+    /// The reader found nothing at this time: what comes has arrived no earlier.
+    empty_at: Duration,
 }
 
 #[derive(Debug)]
@@ -63,7 +65,14 @@ impl PacketQueue {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn append(&self, state: &mut QueueState, bytes: &[u8], arrival: ArrivalTime, is_first: bool) {
+    fn append(
+        &self,
+        state: &mut QueueState,
+        bytes: &[u8],
+        mut arrival: ArrivalTime,
+        is_first: bool,
+    ) {
+        arrival.since_start = arrival.since_start.max(state.empty_at);
         let mut memory = state.spare.pop().unwrap_or_default();
         memory.clear();
         memory.extend_from_slice(bytes);
@@ -107,10 +116,11 @@ impl PacketQueue {
         !state.stopped
     }
 
-    /// The next packet; if there is none, whether nothing follows.
-    pub(crate) fn pop(&self) -> Result<Packet, bool> {
+    /// The next packet; if there is none at `now`, whether nothing follows.
+    pub(crate) fn pop(&self, now: Duration) -> Result<Packet, bool> {
         let mut state = self.lock();
         let Some(packet) = state.packets.pop_front() else {
+            state.empty_at = state.empty_at.max(now);
             return Err(state.ended);
         };
         state.bytes -= packet.bytes.len();
@@ -165,15 +175,15 @@ mod tests {
         assert!(queue.try_push(&[1; 6], ARRIVAL, false));
         assert!(!queue.try_push(&[2; 6], ARRIVAL, false));
         assert!(queue.try_push(&[3; 4], ARRIVAL, false));
-        assert_eq!(queue.pop().unwrap().dropped, 0);
-        let second = queue.pop().unwrap();
+        assert_eq!(queue.pop(Duration::ZERO).unwrap().dropped, 0);
+        let second = queue.pop(Duration::ZERO).unwrap();
         assert_eq!((second.dropped, second.bytes), (6, vec![3; 4]));
-        assert!(!queue.pop().unwrap_err());
+        assert!(!queue.pop(Duration::ZERO).unwrap_err());
         // One packet always fits.
         assert!(queue.try_push(&[4; 60], ARRIVAL, false));
         queue.end();
-        assert_eq!(queue.pop().unwrap().bytes.len(), 60);
-        assert!(queue.pop().unwrap_err());
+        assert_eq!(queue.pop(Duration::ZERO).unwrap().bytes.len(), 60);
+        assert!(queue.pop(Duration::ZERO).unwrap_err());
     }
 
     #[test]
@@ -185,7 +195,7 @@ mod tests {
         });
         for k in 0..1000u32 {
             let packet = loop {
-                if let Ok(packet) = queue.pop() {
+                if let Ok(packet) = queue.pop(Duration::ZERO) {
                     break packet;
                 }
                 std::thread::yield_now();

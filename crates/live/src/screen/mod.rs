@@ -141,6 +141,33 @@ impl<F> FrameScreen<F> {
         }
     }
 
+    /// The next time at which [`tick`](Self::tick) decides something, if no frame arrives before.
+    #[must_use]
+    pub fn deadline(&self) -> Option<Duration> {
+        let Some(tracker) = &self.tracker else {
+            let [only] = &self.candidates[..] else {
+                return None;
+            };
+            return Some(only.first_arrival.saturating_add(self.limits.reorder));
+        };
+        let waits = self.candidates.iter().any(|candidate| {
+            candidate.tracker.session != tracker.session
+                && candidate.is_confirmed(CONFIRMING_FRAMES)
+                && !candidate.is_contradicted()
+        });
+        let free = tracker.last_admitted.saturating_add(SENDER_SILENCE);
+        (waits && !self.ended).then_some(free)
+    }
+
+    /// When the first of the held frames arrived that may be the feed's: of sequences that go on after `since`.
+    pub(crate) fn held_since(&self, since: Duration) -> Option<Duration> {
+        let held = self.candidates.iter();
+        let going_on = held.filter(|candidate| {
+            !candidate.is_contradicted() && candidate.tracker.last_admitted >= since
+        });
+        going_on.map(|candidate| candidate.first_arrival).min()
+    }
+
     /// Nothing follows: decides on all held frames.
     pub fn finish(&mut self, now: Duration, out: &mut Vec<ScreenVerdict<F>>) {
         self.tick(now, out);

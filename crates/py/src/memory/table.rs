@@ -7,6 +7,7 @@ use arrow_array::cast::AsArray;
 use arrow_array::ffi::FFI_ArrowSchema;
 use arrow_array::ffi_stream::FFI_ArrowArrayStream;
 use arrow_array::{Array, RecordBatch, RecordBatchIterator};
+use arrow_buffer::NullBuffer;
 use arrow_schema::{ArrowError, DataType, Schema};
 use isochrony_flow::Fields;
 use isochrony_segment::{Buffer, BufferMut, DType, Owner};
@@ -64,7 +65,11 @@ pub(crate) fn column<'py>(py: Python<'py>, column: &dyn Array) -> Result<Bound<'
             for (byte, bit) in bytes.bytes_mut().iter_mut().zip(bools) {
                 *byte = u8::from(bit);
             }
-            Ok(own(py, bytes, DType::Bool, None)?)
+            let bools = own(py, bytes, DType::Bool, None)?;
+            match nulls {
+                None => Ok(bools),
+                Some(nulls) => or_nan(py, &nulls, bools, &[column.len()]),
+            }
         }
         DataType::Timestamp(..) => {
             let mut ns = view(py, numbers(column, DType::I64)?, DType::I64)?;
@@ -80,12 +85,16 @@ pub(crate) fn column<'py>(py: Python<'py>, column: &dyn Array) -> Result<Bound<'
             let rows = column.len();
             let values = list.values().slice(0, rows * *width as usize);
             let flat = self::column(py, values.as_ref())?;
-            match Fields::dtype(item.data_type()) {
+            let (values, shape) = match Fields::dtype(item.data_type()) {
                 Some(part) if item.name() == Fields::COMPLEX => {
                     let complex = if part == DType::F32 { "c8" } else { "c16" };
-                    Ok(flat.call_method1("view", (complex,))?)
+                    (flat.call_method1("view", (complex,))?, vec![rows])
                 }
-                _ => Ok(flat.call_method1("reshape", (rows, *width))?),
+                _ => (flat.call_method1("reshape", (rows, *width))?, vec![rows, 1]),
+            };
+            match nulls {
+                None => Ok(values),
+                Some(nulls) => or_nan(py, &nulls, values, &shape),
             }
         }
         other => {
@@ -96,14 +105,23 @@ pub(crate) fn column<'py>(py: Python<'py>, column: &dyn Array) -> Result<Bound<'
             let values = view(py, numbers(column, dtype)?, dtype)?;
             match nulls {
                 None => Ok(values),
-                Some(nulls) => {
-                    let known = array_of(py, nulls.iter().map(u8::from))?;
-                    let numpy = py.import("numpy")?;
-                    Ok(numpy.call_method1("where", (known, values, f64::NAN))?)
-                }
+                Some(nulls) => or_nan(py, &nulls, values, &[column.len()]),
             }
         }
     }
+}
+
+/// NaN where there is a null. `shape`: of the flags, beside which `values` are.
+fn or_nan<'py>(
+    py: Python<'py>,
+    nulls: &NullBuffer,
+    values: Bound<'py, PyAny>,
+    shape: &[usize],
+) -> Result<Bound<'py, PyAny>> {
+    let known = array_of(py, nulls.iter().map(u8::from))?;
+    let known = known.call_method1("reshape", (shape.to_vec(),))?;
+    let numpy = py.import("numpy")?;
+    Ok(numpy.call_method1("where", (known, values, f64::NAN))?)
 }
 
 fn array_of<'py>(

@@ -11,7 +11,7 @@ use isochrony_segment::DType;
 use pyo3::prelude::*;
 use serde_json::{Map, Value};
 
-use super::listen::{NativeListener, seconds};
+use super::listen::{NativeListener, optional_seconds, seconds};
 use super::owner::{Callable, ObjectKeeper};
 use crate::errors::{Error, PackageError, Result};
 use crate::integer::IntegerArg;
@@ -132,6 +132,8 @@ impl NativeListener {
         buffer: IntegerArg<usize>,
         step: f64,
         silence: Option<f64>,
+        lateness: Option<f64>,
+        keep_late: IntegerArg<usize>,
     ) -> Result<Self> {
         let mut options = ListenOptions::new(DType::parse(dtype)?.0, rate.0);
         options.name = name;
@@ -139,10 +141,9 @@ impl NativeListener {
         options.reorder = seconds("reorder", reorder)?;
         options.buffer = buffer.0;
         options.step = seconds("step", step)?;
-        options.silence = match silence {
-            Some(silence) => Some(seconds("silence", silence)?),
-            None => None,
-        };
+        options.silence = optional_seconds("silence", silence)?;
+        options.lateness = optional_seconds("lateness", lateness)?;
+        options.keep_late = keep_late.0;
         let kept = ObjectKeeper::default();
         let driver = PyDriver {
             object: kept.keep(driver),

@@ -7,7 +7,7 @@ use pyo3::prelude::*;
 use serde_json::{Map, Value};
 
 use super::NativePlan;
-use super::listen::seconds;
+use super::listen::optional_seconds;
 use crate::errors::Result;
 use crate::signal::Signal;
 
@@ -25,16 +25,15 @@ impl NativeFollowed {
         signal: &Bound<'_, Signal>,
         start: i64,
         silence: Option<f64>,
+        lateness: Option<f64>,
         while_written: bool,
     ) -> Result<Self> {
         let py = signal.py();
         let signal = signal.get();
         let mut options = FollowOptions::default();
         options.start = start;
-        options.silence = match silence {
-            Some(silence) => Some(seconds("silence", silence)?),
-            None => None,
-        };
+        options.silence = optional_seconds("silence", silence)?;
+        options.lateness = optional_seconds("lateness", lateness)?;
         options.while_written = while_written;
         let store = &signal.follower.shared.store;
         let followed = FollowedSignal::new(store, signal.get(py)?, &options)?;

@@ -2,12 +2,15 @@
 
 use std::time::Duration;
 
-use isochrony_flow::{Plan, SEGMENT_SAMPLES, SharedFactory, SharedRecording, SinkFactory};
+use isochrony_flow::{
+    Plan, Recording as _, SEGMENT_SAMPLES, SharedFactory, SharedRecording, SinkFactory,
+};
 use isochrony_live::send::NetworkFaults;
-use isochrony_live::{Address, ListenOptions, Listener, ToWire};
-use isochrony_segment::DType;
+use isochrony_live::{Address, LateSamples, ListenOptions, Listener, ToWire};
+use isochrony_segment::{ByteOrder, DType};
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
+use pyo3::types::PyBytes;
 
 use super::NativePlan;
 use super::owner::Owner;
@@ -30,13 +33,18 @@ pub(super) fn seconds(name: &str, seconds: f64) -> Result<Duration> {
     })?)
 }
 
+pub(super) fn optional_seconds(name: &str, given: Option<f64>) -> Result<Option<Duration>> {
+    given.map(|given| seconds(name, given)).transpose()
+}
+
 #[pymethods]
 impl NativeListener {
     /// Listens at an address. `reorder`: seconds that early frames wait for late ones; `step`: seconds by which a sender's
-    /// stamp must deviate to start a new run; `silence`: seconds without frames that end the feed; `anyone`: other machines
-    /// may connect.
+    /// stamp must deviate to start a new run; `silence`: seconds without frames that end the feed; `lateness`: seconds
+    /// after which overdue samples are given up; `keep_late`: bytes of late samples kept; `anyone`: other machines may
+    /// connect.
     #[new]
-    #[pyo3(signature = (address, dtype, rate, name, unit, framing, reorder, buffer, max_frame, step, silence, anyone, clock=None))]
+    #[pyo3(signature = (address, dtype, rate, name, unit, framing, reorder, buffer, max_frame, step, silence, lateness, keep_late, anyone, clock=None))]
     #[allow(clippy::too_many_arguments)] // Called from one place.
     fn new(
         address: &str,
@@ -50,6 +58,8 @@ impl NativeListener {
         max_frame: IntegerArg<usize>,
         step: f64,
         silence: Option<f64>,
+        lateness: Option<f64>,
+        keep_late: IntegerArg<usize>,
         anyone: bool,
         clock: Option<PyRef<'_, Self>>,
     ) -> Result<Self> {
@@ -64,10 +74,9 @@ impl NativeListener {
         options.buffer = buffer.0;
         options.max_frame = max_frame.0;
         options.step = seconds("step", step)?;
-        options.silence = match silence {
-            Some(silence) => Some(seconds("silence", silence)?),
-            None => None,
-        };
+        options.silence = optional_seconds("silence", silence)?;
+        options.lateness = optional_seconds("lateness", lateness)?;
+        options.keep_late = keep_late.0;
         options.anyone = anyone;
         options.clock = clock.map(|other| other.listener.sampling_clock());
         let listener = Listener::bind(&address, &options)?;
@@ -86,6 +95,25 @@ impl NativeListener {
     /// Counters by name: frames, and samples delivered, lost and dropped.
     fn counts(&self) -> Vec<(&'static str, u64)> {
         self.listener.counts().named()
+    }
+
+    /// Takes the late samples that were kept: index and civil time (ns since 1970) of the first, and the bytes.
+    fn take_late<'py>(&self, py: Python<'py>) -> Vec<(i64, Option<i64>, Bound<'py, PyBytes>)> {
+        let pieces = self.listener.take_late().into_iter();
+        let piece = |late: LateSamples| {
+            let samples = PyBytes::new(py, &late.samples);
+            (late.start, late.time, samples)
+        };
+        pieces.map(piece).collect()
+    }
+
+    /// Dtype of the samples, as NumPy names it, in native byte order.
+    #[getter]
+    fn dtype(&self) -> String {
+        match self.listener.port().dtype() {
+            Some(dtype) => dtype.numpy_str(ByteOrder::NATIVE).into(),
+            None => String::new(),
+        }
     }
 
     /// The unit that the sender says its values have; None if it said nothing of its recording.

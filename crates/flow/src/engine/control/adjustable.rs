@@ -7,8 +7,9 @@ use serde_json::{Map, Value};
 
 use super::changes::{ParameterChanges, ParameterVersion};
 use crate::{
-    Break, Contract, Declaration, Item, Next, OpError, OpErrorKind, Operator, OperatorProperties,
-    Out, ParameterUpdate, PartialResult, PlanError, PlanOutput, Port, PortType, RangeOrigin,
+    Break, Contract, Declaration, InputBounds, Item, Next, OpError, OpErrorKind, Operator,
+    OperatorProperties, Out, ParameterUpdate, PartialResult, PlanError, PlanOutput, Port, PortType,
+    RangeOrigin,
 };
 
 /// An instance of an operator with the parameters that are in effect where its items begin. An item in which a change
@@ -237,6 +238,15 @@ impl Operator for AdjustableOperator {
 
     fn advance(&mut self, port: Port, upto: i64, out: &mut Out<'_>) -> Result<(), OpError> {
         self.current.advance(port, upto, out)
+    }
+
+    fn raise_bounds(
+        &mut self,
+        port: Port,
+        bounds: InputBounds,
+        out: &mut Out<'_>,
+    ) -> Result<(), OpError> {
+        self.current.raise_bounds(port, bounds, out)
     }
 
     fn progress(&mut self, port: Port, upto: i64) -> i64 {

@@ -10,7 +10,7 @@ use crate::engine::context::{ExecutionContext, NO_RANGE};
 use crate::engine::fan_in::{FEEDBACK_PORT, HeldBack};
 use crate::engine::mark::Mark;
 use crate::engine::slot::{InputPort, NO_EXPECTED_INDEX, Slot};
-use crate::{Break, OpError, OpErrorKind, Port, RangeOrigin};
+use crate::{Break, InputBounds, OpError, OpErrorKind, Port, RangeOrigin};
 
 /// Sends a mark along every edge of a node; `later` are the slots behind it.
 pub(crate) fn broadcast_mark(
@@ -106,7 +106,7 @@ fn deliver(
             }
         }
         Mark::Progress(upto) => {
-            context.nodes[node].input_progress = *upto;
+            context.nodes[node].input_progress = (to.port, *upto);
             advance(slot, later, to, *upto, context)?;
             *upto = slot.op.progress(to.port, *upto);
             let state = &mut context.nodes[node];
@@ -146,7 +146,7 @@ fn advance(
     upto: i64,
     context: &mut ExecutionContext,
 ) -> Result<(), OpError> {
-    if slot.ended {
+    if slot.ended || slot.fan_in {
         return Ok(());
     }
     let result = (slot.op).advance(to.port, upto, &mut Out::of(to.node, later, context));
@@ -179,12 +179,16 @@ fn merge_at_fan_in(
         rewind_fan_in(slot, later, to.node, context)?;
         return Ok(false);
     }
+    let by_civil_time = queues.by_civil_time();
     // Indices do not say between which items it belongs.
-    if matches!(mark, Mark::RangeStart { .. }) && queues.by_civil_time() {
+    if matches!(mark, Mark::RangeStart { .. }) && by_civil_time {
         return Ok(false);
     }
     queues.mark(to.port, mark);
     call_matched(slot, later, to.node, context)?;
+    if matches!(mark, Mark::Progress(_) | Mark::End) {
+        raise_bounds(slot, later, to, context)?;
+    }
     let last = context.nodes[node].open_ports <= 1;
     let Some(queues) = &mut context.nodes[node].queues else {
         return Ok(true);
@@ -193,6 +197,11 @@ fn merge_at_fan_in(
     let upto = match mark {
         // Announced before its first item.
         Mark::RangeStart { .. } => return Ok(false),
+        // Bounds by civil time are no indices.
+        Mark::Progress(upto) if by_civil_time => {
+            *upto = queues.index_bound(to.port);
+            return Ok(true);
+        }
         Mark::Progress(upto) => {
             *upto = queues.bound();
             *upto
@@ -204,6 +213,30 @@ fn merge_at_fan_in(
     };
     announce_starts(slot, later, to.node, upto, context)?;
     Ok(true)
+}
+
+/// Tells an operator how far its inputs are.
+fn raise_bounds(
+    slot: &mut Slot,
+    later: &mut [Slot],
+    to: InputPort,
+    context: &mut ExecutionContext,
+) -> Result<(), OpError> {
+    let Some(queues) = &context.nodes[to.node as usize].queues else {
+        return Ok(());
+    };
+    let bounds = InputBounds {
+        input: queues.index_bound(to.port),
+        all: queues.bound(),
+    };
+    if slot.ended {
+        return Ok(());
+    }
+    context.switch_to(to.node);
+    let mut out = Out::of(to.node, later, context);
+    let raised = slot.op.raise_bounds(to.port, bounds, &mut out);
+    slot.ended |= raised.is_err();
+    raised
 }
 
 /// Announces ranges that begin at or before an index, at a fan-in that is not being called.
@@ -228,7 +261,7 @@ fn announce_starts(
 
 fn forget_progress(node: u32, context: &mut ExecutionContext) {
     let state = &mut context.nodes[node as usize];
-    (state.progress, state.input_progress) = (i64::MIN, i64::MIN);
+    (state.progress, state.input_progress) = (i64::MIN, (0, i64::MIN));
 }
 
 /// Forwards progress that a node held back for items that it has emitted since.
@@ -240,10 +273,11 @@ pub(crate) fn renew_progress(
 ) -> Result<(), OpError> {
     let state = &mut context.nodes[node as usize];
     // Those in step hold nothing back.
-    if slot.ended || state.in_step || state.input_progress == i64::MIN {
+    let (port, upto) = state.input_progress;
+    if slot.ended || state.in_step || upto == i64::MIN {
         return Ok(());
     }
-    let upto = slot.op.progress(0, state.input_progress);
+    let upto = slot.op.progress(port, upto);
     if upto <= state.progress {
         return Ok(());
     }

@@ -50,8 +50,10 @@ pub(crate) type Matched = SmallVec<[(Port, Item); 4]>;
 
 struct Queue {
     items: VecDeque<Item>,
-    /// Nothing that begins before this index follows.
+    /// Nothing that begins before this place on the axis follows.
     progress: i64,
+    /// The same as an index.
+    index_progress: i64,
     ended: bool,
     /// It has rewound, and others have not yet.
     rewound: bool,
@@ -111,6 +113,7 @@ impl FanIn {
         let queue = |(from, clock): (String, Option<Arc<dyn Clock>>)| Queue {
             items: VecDeque::new(),
             progress: i64::MIN,
+            index_progress: i64::MIN,
             ended: false,
             rewound: false,
             silent: false,
@@ -140,6 +143,7 @@ impl FanIn {
         let queue = &mut self.queues[usize::from(port)];
         if let Some(range) = item.range() {
             queue.progress = queue.progress.max(queue.on_axis(range.start));
+            queue.index_progress = queue.index_progress.max(range.start);
         }
         queue.items.push_back(item);
         self.bound_changed(usize::from(port));
@@ -159,7 +163,10 @@ impl FanIn {
     pub(crate) fn mark(&mut self, port: Port, mark: &Mark) {
         let queue = &mut self.queues[usize::from(port)];
         match mark {
-            Mark::Progress(upto) => queue.progress = queue.progress.max(queue.on_axis(*upto)),
+            Mark::Progress(upto) => {
+                queue.progress = queue.progress.max(queue.on_axis(*upto));
+                queue.index_progress = queue.index_progress.max(*upto);
+            }
             Mark::End => queue.ended = true,
             Mark::RangeStart { origin, why } => {
                 self.range_starts.announce(port, *origin, why.clone())
@@ -182,7 +189,7 @@ impl FanIn {
     pub(crate) fn clear(&mut self) {
         for queue in &mut self.queues {
             self.released_bytes += queue.items.drain(..).map(|item| item.bytes()).sum::<u64>();
-            queue.progress = i64::MIN;
+            (queue.progress, queue.index_progress) = (i64::MIN, i64::MIN);
         }
         self.all_bounds_changed();
         self.range_starts.clear();
@@ -210,6 +217,16 @@ impl FanIn {
         // Feedback has no progress of its own.
         let inputs = &self.queues[..if self.is_loop() { 1 } else { self.queues.len() }];
         inputs.iter().map(Queue::bound).min().unwrap_or(i64::MAX)
+    }
+
+    /// No item of an input that begins before this index waits or can come.
+    pub(crate) fn index_bound(&self, port: Port) -> i64 {
+        let queue = &self.queues[usize::from(port)];
+        match queue.items.front().and_then(Item::range) {
+            Some(range) => range.start,
+            None if queue.ended => i64::MAX,
+            None => queue.index_progress,
+        }
     }
 
     /// Indices then do not say in which order ranges begin.

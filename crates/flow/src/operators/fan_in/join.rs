@@ -3,12 +3,12 @@
 use isochrony_segment::StreamId;
 
 use crate::operator;
-use crate::operators::rows::{Axis, Matcher, RowBuilder};
+use crate::operators::rows::{Axis, JoinKind, Matcher, RowBuilder};
 use crate::operators::wrong_input;
 use crate::plan::rows::{Fields, Rows, clock_of};
 use crate::{
-    Alignment, Break, Contract, Inputs, Item, Length, Next, OpError, OpErrorKind, Operator,
-    OperatorProperties, Out, PlanError, Port, PortType, json,
+    Alignment, Break, Contract, InputBounds, Inputs, Item, Length, Next, OpError, OpErrorKind,
+    Operator, OperatorProperties, Out, PlanError, Port, PortType, json,
 };
 
 operator! {
@@ -21,12 +21,17 @@ operator! {
     ///
     /// # Returns
     /// Rows, one for each pair, with the fields of both, in the order of this plan's rows and then of the other's. Rows
-    /// without a partner are left out. No edges; a row waits only as long as a partner can follow.
+    /// without a partner are left out, or have nulls, as `how` says. No edges; a row waits only as long as a partner can
+    /// follow.
     ///
     /// # Conventions
     /// With a tolerance, each row matches at most one of the other plan, whose start is nearest to its own and no further
     /// away; of two equally near ones the earlier. Rows whose time is not known match none. Times that decrease, as after
     /// a clock step, end the run with an error.
+    ///
+    /// In an outer join, a row of the other plan without a partner stands where it begins, behind this plan's rows that
+    /// begin there, too; a row whose time is not known stands behind the one before it in its plan. Rows of an outer join
+    /// have no indices of their own: `merge` and a further `join` refuse them.
     ///
     /// # Errors
     /// An input without `start` and `end`; inputs without a common time; two fields of one name.
@@ -46,6 +51,9 @@ operator! {
         tolerance: Option<Length> = "number" { unit: Seconds, range: (0.0, 1e12), default: || json!(null) },
         /// Appended to names of the other plan's fields that this one has, too.
         suffix: String = "text" { default: || json!("_right") },
+        /// Which rows without a partner are kept, with nulls as the fields of the other: none ("inner"), this plan's
+        /// ("left"), or those of both plans ("outer").
+        how: String = "text" { choices: &["inner", "left", "outer"], default: || json!("inner") },
     }
     state {
         bound: Option<BoundState>,
@@ -115,7 +123,7 @@ impl Operator for Join {
                         "join",
                         "rows with their start and end, or ranges,",
                         other,
-                        "keep start and end in select(...), and join before group_by(...)",
+                        "keep start and end in select(...), and join before group_by(...) and before an outer join",
                     ));
                 }
             };
@@ -148,11 +156,17 @@ impl Operator for Join {
                 },
             });
         };
-        let mut all: Vec<_> = left
-            .schema()
-            .fields()
-            .iter()
-            .map(|f| f.as_ref().clone())
+        let kind = match self.how.as_str() {
+            "left" => JoinKind::Left,
+            "outer" => JoinKind::Outer,
+            _ => JoinKind::Inner,
+        };
+        let left_fields = left.schema().fields().iter().map(|f| f.as_ref().clone());
+        let mut all: Vec<_> = left_fields
+            .map(|field| match kind {
+                JoinKind::Outer => field.with_nullable(true),
+                _ => field,
+            })
             .collect();
         for field in right.schema().fields() {
             let mut name = field.name().clone();
@@ -165,17 +179,24 @@ impl Operator for Join {
                     field: name,
                 });
             }
-            all.push(field.as_ref().clone().with_name(name));
+            let nullable = field.is_nullable() || kind != JoinKind::Inner;
+            all.push(
+                field
+                    .as_ref()
+                    .clone()
+                    .with_name(name)
+                    .with_nullable(nullable),
+            );
         }
         let fields = Fields::intern(all);
         self.bound = Some(BoundState {
-            matcher: Matcher::new(fields, [(left, a), (right, b)], tolerance),
+            matcher: Matcher::new(kind, fields, [(left, a), (right, b)], tolerance),
             builders,
             open_inputs: 2,
         });
         let port = PortType::Rows {
             fields,
-            stream: Some(first),
+            stream: (kind != JoinKind::Outer).then_some(first),
         };
         let align = if by_index {
             Alignment::Begin
@@ -215,24 +236,6 @@ impl Operator for Join {
         Ok(Next::Consumed)
     }
 
-    /// The limit is that of both inputs, on the axis on which they are matched.
-    fn advance(&mut self, _: Port, upto: i64, out: &mut Out<'_>) -> Result<(), OpError> {
-        let Some(bound) = &mut self.bound else {
-            return Ok(());
-        };
-        bound.matcher.advance(upto);
-        emit(bound.matcher.take_matches(false)?, out)?;
-        out.holds(bound.matcher.bytes())
-    }
-
-    /// What is announced behind rows must not overtake them: those of two clocks do not match.
-    fn on_break(&mut self, _: Port, why: &Break, out: &mut Out<'_>) -> Result<(), OpError> {
-        match (&mut self.bound, why) {
-            (Some(bound), Break::ClockStep { .. }) => emit(bound.matcher.take_matches(true)?, out),
-            _ => Ok(()),
-        }
-    }
-
     fn finish(&mut self, _: Port, out: &mut Out<'_>) -> Result<(), OpError> {
         let Some(bound) = &mut self.bound else {
             return Ok(());
@@ -241,6 +244,38 @@ impl Operator for Join {
         // Queued items follow the end of their input, so only the last end counts.
         if bound.open_inputs == 0 {
             emit(bound.matcher.take_matches(true)?, out)?;
+        }
+        Ok(())
+    }
+
+    fn on_break(&mut self, _: Port, why: &Break, out: &mut Out<'_>) -> Result<(), OpError> {
+        let Some(bound) = &mut self.bound else {
+            return Ok(());
+        };
+        match why {
+            Break::Rewind => bound.matcher.rewind(),
+            // What is announced behind rows must not overtake them: those of two clocks do not match.
+            Break::ClockStep { .. } => emit(bound.matcher.take_matches(true)?, out)?,
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn raise_bounds(
+        &mut self,
+        port: Port,
+        bounds: InputBounds,
+        out: &mut Out<'_>,
+    ) -> Result<(), OpError> {
+        let Some(state) = &mut self.bound else {
+            return Ok(());
+        };
+        if port == 0 {
+            state.matcher.raise_left_index(bounds.input);
+        }
+        if state.matcher.raise_watermark(bounds.all) {
+            emit(state.matcher.take_matches(false)?, out)?;
+            out.holds(state.matcher.bytes())?;
         }
         Ok(())
     }

@@ -62,7 +62,7 @@ impl Operator for Merge {
                 "merge",
                 "items that begin somewhere",
                 first,
-                "groups have no indices: merge the rows before they are grouped",
+                "rows of groups and of an outer join have no indices: merge before group_by(...) or join(...)",
             ));
         }
         Ok(OperatorProperties::new([*first])

@@ -9,7 +9,7 @@ mod to_rows;
 
 pub(crate) use aggregate::{Aggregate, AggregateFunction, ColumnValues, GroupState};
 pub(crate) use builder::{RowBuilder, float, flush_rows, integer, times, timestamps};
-pub(crate) use matcher::{Axis, Matcher};
+pub(crate) use matcher::{Axis, JoinKind, Matcher};
 
 register! {
     group_by: GroupBy;

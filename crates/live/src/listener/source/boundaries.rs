@@ -54,7 +54,9 @@ impl FeedSource {
 
     /// Also counts the samples missing at the end.
     pub(super) fn announce_end(&mut self) {
-        let (Some(end), next) = (self.sender_end.take(), self.reorder.next_index()) else {
+        // In a silence only its first index was passed on as lost.
+        let next = self.silent_from.or(self.reorder.next_index());
+        let Some(end) = self.sender_end.take() else {
             return;
         };
         let counters = &self.listener.0.counters;

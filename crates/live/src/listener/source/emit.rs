@@ -57,13 +57,17 @@ impl FeedSource {
                     return Ok(());
                 }
                 let starts_later_session = begins && self.session_count > 0;
+                let promised = self.promised_time();
                 if let Some((old, new)) = self.add_stamp(start, &frame, starts_later_session) {
                     self.flush();
                     add(&self.counters().clock_steps, 1);
                     self.start_range(Some(Break::ClockStep { old, new }));
+                    let late = promised.and_then(|promised| self.end_of_late(start, promised));
+                    self.late_until = late.unwrap_or(i64::MIN);
                 } else if begins {
                     self.start_range(None);
                 }
+                let skip = skip.max(self.drop_late(start, skip, range.end - first, &frame));
                 self.next = base.wrapping_add_unsigned(range.end);
                 axis.advance_to(self.next);
                 self.fill(start.wrapping_add_unsigned(skip), &frame, skip)?;
@@ -71,6 +75,28 @@ impl FeedSource {
             }
         }
         Ok(())
+    }
+
+    /// Passes on as lost what of a frame of a new run is late; returns how many of its first samples are over.
+    fn drop_late(&mut self, start: i64, skip: u64, samples: u64, frame: &ReceivedFrame) -> u64 {
+        let late = self.late_until.saturating_sub(start).max(0).unsigned_abs();
+        let late = late.min(samples);
+        if late <= skip {
+            return skip;
+        }
+        let count = late - skip;
+        add(&self.counters().lost_samples, count);
+        self.keep_late_of_run(start, skip..late, frame);
+        self.next = start.wrapping_add_unsigned(skip);
+        let range = self.skip_indices(count);
+        self.start_range(Some(Break::Dropped(range)));
+        late
+    }
+
+    /// A silence begins: what follows does not continue.
+    pub(super) fn begin_silence(&mut self) {
+        let range = self.skip_indices(1);
+        self.start_range(Some(Break::Dropped(range)));
     }
 
     /// Copies a frame's samples into segments, without the first `skip`.

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::{Arc, atomic};
 use std::task::Waker;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use isochrony_flow::{Clock as _, OpError, Source, SourceEvent};
 
@@ -12,13 +12,17 @@ use super::decoder::{AdmittedFrame, DecoderOutput, FrameDecoder, ReceivedFrame};
 use super::options::ListenOptions;
 use super::shared::ScanGuard;
 use crate::feed_counts::add;
-use crate::receive::{Packet, PacketQueue, ReceiverThread};
+use crate::lateness::SilenceClock;
+use crate::receive::{Packet, PacketQueue, ReceiverThread, RunClock};
 use crate::reorder::{JitterWindow, PushError, ReorderBuffer};
 use crate::timing::{ClockEstimator, FeedClock, StampSource};
 
 mod boundaries;
 mod emit;
 mod segment_builder;
+mod silence;
+#[cfg(test)]
+mod tests;
 
 use segment_builder::SegmentBuilder;
 
@@ -32,7 +36,7 @@ pub(super) struct FeedSource {
     queue: Arc<PacketQueue>,
     /// Dropped before the listener is free again.
     receiver: Option<ReceiverThread>,
-    started: Instant,
+    clock: RunClock,
     decoder: FrameDecoder,
     reorder: ReorderBuffer<ReceivedFrame>,
     /// Highest index of the session so far.
@@ -41,6 +45,14 @@ pub(super) struct FeedSource {
     session_base: Option<i64>,
     session_count: usize,
     next: i64,
+    silence: SilenceClock,
+    /// Index of the session at which a silence began, and when its progress was last reported.
+    silent_from: Option<u64>,
+    last_mark: Duration,
+    /// Before this index nothing follows, since it was given up.
+    promised: i64,
+    /// Samples of a new run are late up to this index.
+    late_until: i64,
     estimator: ClockEstimator,
     stamp_source: Option<StampSource>,
     /// Civil time less monotonic time.
@@ -63,9 +75,9 @@ impl FeedSource {
     pub(super) fn new(
         listener: ScanGuard,
         queue: Arc<PacketQueue>,
-        receiver: ReceiverThread,
+        receiver: Option<ReceiverThread>,
         segment: u64,
-        started: Instant,
+        clock: RunClock,
     ) -> Self {
         let options = &listener.0.options;
         let ended = listener.0.ended_session.load(atomic::Ordering::Acquire);
@@ -74,11 +86,16 @@ impl FeedSource {
         let segments = SegmentBuilder::new(options, listener.0.stream, segment.max(1));
         Self {
             reorder: ReorderBuffer::new(jitter_window(options)),
+            silence: SilenceClock::new(options.rate, options.lateness),
+            silent_from: None,
+            last_mark: Duration::ZERO,
+            promised: i64::MIN,
+            late_until: i64::MIN,
             estimator: clock_estimator(options, StampSource::Arrival),
             listener,
             queue,
-            receiver: Some(receiver),
-            started,
+            receiver,
+            clock,
             segments,
             decoder,
             session_base: None,
@@ -159,17 +176,28 @@ impl FeedSource {
         let range = first - received.gap.min(first)..first + samples;
         if samples == 0 {
             self.queue.recycle(received.packet.bytes);
-        } else if let Err((why, received)) = self.reorder.push(range, samples, received, now) {
-            let counter = match why {
-                PushError::Late => &inner.counters.late_frames,
-                PushError::Duplicate => &inner.counters.duplicate_frames,
-            };
-            add(counter, 1);
-            self.queue.recycle(received.packet.bytes);
-        } else if first < self.highest {
-            add(&inner.counters.reordered_frames, 1);
-        } else {
-            self.highest = first;
+            return Ok(());
+        }
+        self.silence.note(first, first + samples, now);
+        let late = self.late_parts(first..first + samples, &received);
+        match self.reorder.push(range, samples, received, now) {
+            Err((PushError::Duplicate, received)) => {
+                add(&inner.counters.duplicate_frames, 1);
+                self.queue.recycle(received.packet.bytes);
+            }
+            Err((PushError::Late, received)) => {
+                add(&inner.counters.late_frames, 1);
+                self.keep_late(late);
+                self.queue.recycle(received.packet.bytes);
+            }
+            Ok(()) => {
+                self.keep_late(late);
+                self.end_silence()?;
+                match first < self.highest {
+                    true => add(&inner.counters.reordered_frames, 1),
+                    false => self.highest = first,
+                }
+            }
         }
         Ok(())
     }
@@ -179,6 +207,8 @@ impl FeedSource {
         while let Some(output) = self.reorder.pop(now, true) {
             self.emit(output)?;
         }
+        self.end_silence()?;
+        self.silence.restart();
         self.flush();
         self.reorder = ReorderBuffer::new(jitter_window(&self.listener.0.options));
         (self.session_base, self.sender_end, self.highest) = (None, None, 0);
@@ -208,48 +238,47 @@ impl Source for FeedSource {
             self.listener
                 .0
                 .latency
-                .add(self.started.elapsed().saturating_sub(came));
+                .add(self.clock.since_start().saturating_sub(came));
         }
         let mut packets = 0;
         while self.output.is_empty() {
-            // Queued packets count by their arrival: they are not late.
             if let Some(output) = self.reorder.pop(self.now, self.ended) {
                 self.emit(output)?;
                 continue;
             }
-            let now = self.started.elapsed();
-            match self.queue.pop() {
+            if self.ended {
+                self.announce_end();
+                self.flush();
+                return Ok(self.output.pop_front().unwrap_or(SourceEvent::End));
+            }
+            let now = self.clock.since_start();
+            match self.queue.pop(now) {
                 Ok(packet) => {
                     packets += 1;
+                    // Queued packets count by their arrival.
+                    self.advance_to(packet.arrival.since_start)?;
+                    if self.is_over(self.now, false) {
+                        self.queue.recycle(packet.bytes);
+                        self.end()?;
+                        continue;
+                    }
                     self.decode(packet)?;
                     if packets == MAX_PACKETS_PER_PULL && self.output.is_empty() {
                         return Ok(SourceEvent::Idle);
                     }
                 }
                 Err(closed) => {
-                    self.now = self.now.max(now);
-                    if !self.ended {
-                        self.tick(now, closed)?;
+                    self.advance_to(now)?;
+                    if !self.output.is_empty() {
+                        break;
                     }
-                    if let Some(output) = self.reorder.pop(now, self.ended) {
-                        self.emit(output)?;
+                    if self.is_over(self.now, closed) {
+                        self.end()?;
                         continue;
-                    }
-                    if !self.ended && self.is_over(now, closed) {
-                        self.tick(now, true)?;
-                        self.ended = true;
-                        continue;
-                    }
-                    if self.ended {
-                        self.announce_end();
                     }
                     self.flush();
                     if self.output.is_empty() {
-                        return Ok(if self.ended {
-                            SourceEvent::End
-                        } else {
-                            SourceEvent::Idle
-                        });
+                        return Ok(SourceEvent::Idle);
                     }
                 }
             }
@@ -272,7 +301,7 @@ impl Drop for FeedSource {
         self.receiver.take();
         // Counts held frames also when a run is stopped.
         let inner = &self.listener.0;
-        let now = self.started.elapsed();
+        let now = self.clock.since_start();
         self.decoder
             .tick(now, true, &inner.counters, &mut self.decoded);
     }

@@ -11,8 +11,8 @@ use crate::operator;
 use crate::operators::kernel_error;
 use crate::operators::windows::features::numbers;
 use crate::{
-    Alignment, Contract, Inputs, Item, Next, OpError, Operator, OperatorProperties, Out, PlanError,
-    Port, PortType, json,
+    Alignment, Break, Contract, InputBounds, Inputs, Item, Next, OpError, Operator,
+    OperatorProperties, Out, PlanError, Port, PortType, json,
 };
 
 /// Assumed for every receiver without a known error rate, so that all weigh the same.
@@ -188,6 +188,29 @@ impl Operator for CombinePackets {
         let upto = bound.copies.add(port, item)?;
         bound.emit_before(upto, out)?;
         Ok(Next::Consumed)
+    }
+
+    fn raise_bounds(
+        &mut self,
+        port: Port,
+        bounds: InputBounds,
+        out: &mut Out<'_>,
+    ) -> Result<(), OpError> {
+        let Some(bound) = &mut self.bound else {
+            return Ok(());
+        };
+        let upto = bound.copies.raise(port, bounds.input);
+        bound.emit_before(upto, out)
+    }
+
+    fn on_break(&mut self, _: Port, why: &Break, out: &mut Out<'_>) -> Result<(), OpError> {
+        let (Some(bound), Break::Rewind) = (&mut self.bound, why) else {
+            return Ok(());
+        };
+        bound.emit_before(i64::MAX, out)?;
+        bound.copies.rewind();
+        bound.emitted_until = i64::MIN;
+        Ok(())
     }
 
     fn finish(&mut self, _: Port, out: &mut Out<'_>) -> Result<(), OpError> {

@@ -6,8 +6,8 @@ use isochrony_segment::{Calibration, DType, StreamId};
 use super::PacketCopies;
 use crate::operator;
 use crate::{
-    Alignment, Contract, Frames, Inputs, Item, Next, OpError, Operator, OperatorProperties, Out,
-    PlanError, Port, PortType, json,
+    Alignment, Break, Contract, Frames, InputBounds, Inputs, Item, Next, OpError, Operator,
+    OperatorProperties, Out, PlanError, Port, PortType, json,
 };
 
 operator! {
@@ -150,6 +150,28 @@ impl Operator for ErrorCorrelation {
         let upto = bound.copies.add(port, item)?;
         bound.count(upto, out)?;
         Ok(Next::Consumed)
+    }
+
+    fn raise_bounds(
+        &mut self,
+        port: Port,
+        bounds: InputBounds,
+        out: &mut Out<'_>,
+    ) -> Result<(), OpError> {
+        let Some(bound) = &mut self.bound else {
+            return Ok(());
+        };
+        let upto = bound.copies.raise(port, bounds.input);
+        bound.count(upto, out)
+    }
+
+    fn on_break(&mut self, _: Port, why: &Break, out: &mut Out<'_>) -> Result<(), OpError> {
+        let (Some(bound), Break::Rewind) = (&mut self.bound, why) else {
+            return Ok(());
+        };
+        bound.count(i64::MAX, out)?;
+        bound.copies.rewind();
+        Ok(())
     }
 
     fn finish(&mut self, _: Port, out: &mut Out<'_>) -> Result<(), OpError> {

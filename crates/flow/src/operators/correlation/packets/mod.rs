@@ -139,6 +139,22 @@ impl PacketCopies {
         Ok(upto.min().unwrap_or(start).max(start))
     }
 
+    /// No packet of a receiver that begins before an index follows; returns the index before which all packets have
+    /// arrived.
+    pub(crate) fn raise(&mut self, port: Port, upto: i64) -> i64 {
+        let receiver = &mut self.receivers[usize::from(port)];
+        receiver.upto = receiver.upto.max(upto);
+        let upto = self.receivers.iter().map(|receiver| receiver.upto);
+        upto.min().unwrap_or(i64::MIN)
+    }
+
+    /// What follows lies before what came.
+    pub(crate) fn rewind(&mut self) {
+        self.receivers
+            .iter_mut()
+            .for_each(|receiver| receiver.upto = i64::MIN);
+    }
+
     /// An input ended; returns the index before which all packets have arrived. That is the end only once all inputs
     /// ended, because queued items follow the end of their input.
     pub(crate) fn end(&mut self) -> i64 {

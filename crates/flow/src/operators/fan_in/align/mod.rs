@@ -25,8 +25,8 @@ use interpolation_buffer::{InterpolationBuffer, LookupResult, MARK_SPACING};
 use crate::operator;
 use crate::plan::rows::clock_of;
 use crate::{
-    Alignment, Clock, Contract, Inputs, Item, Next, OpError, OpErrorKind, Operator,
-    OperatorProperties, Out, PlanError, Port, PortType, json,
+    Alignment, Break, Clock, Contract, InputBounds, Inputs, Item, Next, OpError, OpErrorKind,
+    Operator, OperatorProperties, Out, PlanError, Port, PortType, json,
 };
 
 const MAX_TIMES: i64 = 4096;
@@ -89,6 +89,8 @@ struct BoundState {
     times_range: Range<i64>,
     /// The reference has arrived up to this index.
     upto: i64,
+    /// All signal samples before this time have arrived.
+    signal_upto: i64,
     open_inputs: usize,
     ended: bool,
 }
@@ -168,9 +170,23 @@ impl BoundState {
         }
         match self.buffers.front_mut() {
             Some(buffer) => buffer.find(time, self.method),
-            None if self.ended => LookupResult::Missing,
+            None if self.ended || time < self.signal_upto => LookupResult::Missing,
             None => LookupResult::Pending,
         }
+    }
+
+    /// No signal sample before an index follows.
+    fn raise_signal(&mut self, upto: i64) -> Result<(), OpError> {
+        // What follows does not continue the last samples.
+        if self.buffers.back().is_some_and(|last| last.end() < upto) {
+            self.complete_last();
+        }
+        let mut time = [upto];
+        if upto != i64::MAX {
+            self.times(0, &[upto], &mut time)?;
+        }
+        self.signal_upto = self.signal_upto.max(time[0]);
+        Ok(())
     }
 
     /// Looks up the times of the first waiting samples, at most one block.
@@ -304,6 +320,7 @@ impl Operator for Align {
             times: Vec::new(),
             times_range: 0..0,
             upto: i64::MIN,
+            signal_upto: i64::MIN,
             open_inputs: 2,
             ended: false,
         });
@@ -332,6 +349,30 @@ impl Operator for Align {
         }
         bound.emit_available(out)?;
         Ok(Next::Consumed)
+    }
+
+    fn raise_bounds(
+        &mut self,
+        port: Port,
+        bounds: InputBounds,
+        out: &mut Out<'_>,
+    ) -> Result<(), OpError> {
+        let (Some(bound), upto) = (&mut self.bound, bounds.input) else {
+            return Ok(());
+        };
+        match port {
+            _ if upto == i64::MIN => return Ok(()),
+            0 => bound.raise_signal(upto)?,
+            _ => bound.upto = bound.upto.max(upto),
+        }
+        bound.emit_available(out)
+    }
+
+    fn on_break(&mut self, _: Port, why: &Break, _: &mut Out<'_>) -> Result<(), OpError> {
+        if let (Some(bound), Break::Rewind) = (&mut self.bound, why) {
+            (bound.upto, bound.signal_upto) = (i64::MIN, i64::MIN);
+        }
+        Ok(())
     }
 
     fn finish(&mut self, _: Port, out: &mut Out<'_>) -> Result<(), OpError> {

@@ -1,0 +1,142 @@
+//! One input of a join: rows that wait for partners, and the blocks that hold their columns.
+
+use std::collections::VecDeque;
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::Int64Type;
+use arrow_array::{Array, ArrayRef, RecordBatch, new_null_array};
+use arrow_select::interleave::interleave;
+
+use super::axis::Axis;
+use crate::plan::rows::{END, Fields, START};
+use crate::{OpError, OpErrorKind};
+
+#[derive(Debug, Clone, Copy)]
+pub(super) struct PendingRow {
+    /// On the axis. A row of unknown start has the place of the row before it, and matches none.
+    pub(super) start: i64,
+    pub(super) end: i64,
+    pub(super) is_timed: bool,
+    /// It has a match, or was passed on without one.
+    pub(super) is_decided: bool,
+    /// Number of its block, counted from the input's first, and its row there.
+    pub(super) block: u64,
+    row: usize,
+}
+
+pub(super) struct MatcherInput {
+    pub(super) axis: Axis,
+    fields: Fields,
+    /// Columns of start and end.
+    range: (usize, usize),
+    /// In order of start.
+    pub(super) rows: VecDeque<PendingRow>,
+    /// Blocks with waiting rows, from number `first` on.
+    blocks: VecDeque<RecordBatch>,
+    first: u64,
+    bytes: u64,
+    /// Rows of unknown time are kept.
+    keeps_untimed: bool,
+    /// The last known start of a row.
+    last_start: i64,
+}
+
+impl MatcherInput {
+    pub(super) fn new(fields: Fields, axis: Axis, keeps_untimed: bool) -> Self {
+        let column = |name| fields.find(name).map_or(0, |(at, _)| at);
+        Self {
+            axis,
+            fields,
+            range: (column(START), column(END)),
+            rows: VecDeque::new(),
+            blocks: VecDeque::new(),
+            first: 0,
+            bytes: 0,
+            keeps_untimed,
+            last_start: i64::MIN,
+        }
+    }
+
+    pub(super) fn add(&mut self, batch: RecordBatch) -> Result<(), OpError> {
+        let index = |at: usize| batch.column(at).as_primitive::<Int64Type>().values();
+        let ranges = self.axis.ranges(index(self.range.0), index(self.range.1))?;
+        let block = self.first + self.blocks.len() as u64;
+        for (row, (start, end)) in ranges.into_iter().enumerate() {
+            let is_timed = start != i64::MIN && end != i64::MIN;
+            if !is_timed && !self.keeps_untimed {
+                continue;
+            }
+            if start != i64::MIN {
+                self.last_start = start;
+            }
+            let (start, end) = match is_timed {
+                true => (start, end),
+                false => (self.last_start, self.last_start),
+            };
+            self.push(PendingRow {
+                start,
+                end,
+                is_timed,
+                is_decided: false,
+                block,
+                row,
+            });
+        }
+        self.bytes += batch.get_array_memory_size() as u64;
+        self.blocks.push_back(batch);
+        Ok(())
+    }
+
+    /// Inserts a row in order of start; rows of merged streams may arrive out of order.
+    fn push(&mut self, row: PendingRow) {
+        if self.rows.back().is_none_or(|last| last.start <= row.start) {
+            return self.rows.push_back(row);
+        }
+        let at = self.rows.partition_point(|other| other.start <= row.start);
+        self.rows.insert(at, row);
+    }
+
+    /// Drops blocks of which neither `rows` nor `others` need anything.
+    pub(super) fn drop_blocks(&mut self, others: impl Iterator<Item = PendingRow>) {
+        let rows = self.rows.iter().map(|row| row.block);
+        let oldest = rows.chain(others.map(|row| row.block)).min();
+        while self.first < oldest.unwrap_or(u64::MAX)
+            && let Some(block) = self.blocks.pop_front()
+        {
+            self.first += 1;
+            self.bytes -= block.get_array_memory_size() as u64;
+        }
+    }
+
+    /// Index at which a row begins in its stream.
+    pub(super) fn index_of(&self, row: &PendingRow) -> i64 {
+        let block = self.blocks.get((row.block - self.first) as usize);
+        block.map_or(i64::MIN, |block| {
+            let starts = block.column(self.range.0).as_primitive::<Int64Type>();
+            starts.value(row.row)
+        })
+    }
+
+    /// Appends the columns of rows, null where there is none.
+    pub(super) fn gather(
+        &self,
+        rows: impl Iterator<Item = Option<PendingRow>>,
+        columns: &mut Vec<ArrayRef>,
+    ) -> Result<(), OpError> {
+        let of_null = (self.blocks.len(), 0);
+        let place = |row: PendingRow| ((row.block - self.first) as usize, row.row);
+        let places: Vec<(usize, usize)> = rows.map(|row| row.map_or(of_null, place)).collect();
+        let has_null = places.contains(&of_null);
+        for (at, field) in self.fields.schema().fields().iter().enumerate() {
+            let null = has_null.then(|| new_null_array(field.data_type(), 1));
+            let blocks = self.blocks.iter().map(|block| block.column(at).as_ref());
+            let parts: Vec<&dyn Array> = blocks.chain(null.as_deref()).collect();
+            columns.push(interleave(&parts, &places).map_err(OpErrorKind::from)?);
+        }
+        Ok(())
+    }
+
+    pub(super) fn bytes(&self) -> u64 {
+        self.bytes + (self.rows.len() * size_of::<PendingRow>()) as u64
+    }
+}

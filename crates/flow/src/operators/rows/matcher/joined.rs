@@ -1,0 +1,98 @@
+//! Joined rows in the order of a join's output.
+//!
+//! The order is that of the left rows, each with its matches. Right rows without a match stand where they begin,
+//! behind left rows that begin there too. So a row can leave only once nothing before it is undecided, and the order
+//! does not depend on how the inputs were cut.
+
+use std::collections::VecDeque;
+
+use super::input::PendingRow;
+
+#[derive(Debug, Clone, Copy)]
+pub(super) struct JoinedRow {
+    pub(super) left: Option<PendingRow>,
+    pub(super) right: Option<PendingRow>,
+}
+
+/// What can still come before a joined row, by start.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct UndecidedRows {
+    /// The first left row that waits for matches.
+    pub(super) left: Option<i64>,
+    /// The first right row that may still get a match.
+    pub(super) right: Option<i64>,
+    /// No row follows that begins before it.
+    pub(super) watermark: i64,
+    /// No row follows.
+    pub(super) ended: bool,
+}
+
+/// Joined rows that wait for those before them.
+#[derive(Debug, Default)]
+pub(super) struct JoinedRows {
+    /// With a left row, in its order.
+    left: VecDeque<JoinedRow>,
+    /// Right rows without a match, by start.
+    unmatched: VecDeque<PendingRow>,
+}
+
+impl JoinedRows {
+    pub(super) fn push(&mut self, left: PendingRow, right: Option<PendingRow>) {
+        self.left.push_back(JoinedRow {
+            left: Some(left),
+            right,
+        });
+    }
+
+    pub(super) fn push_unmatched(&mut self, right: PendingRow) {
+        self.unmatched.push_back(right);
+    }
+
+    /// Takes all rows before which nothing is undecided, in order.
+    pub(super) fn take_ready(&mut self, undecided: UndecidedRows, ready: &mut Vec<JoinedRow>) {
+        let UndecidedRows {
+            left,
+            right,
+            watermark,
+            ended,
+        } = undecided;
+        loop {
+            let first = self.left.front().and_then(|row| row.left);
+            let first = first.map(|row| row.start);
+            let unmatched = self.unmatched.front().map(|row| row.start);
+            match (first, unmatched) {
+                (Some(start), other) if other.is_none_or(|other| start <= other) => {
+                    if right.is_some_and(|right| right < start) {
+                        return;
+                    }
+                    ready.extend(self.left.pop_front());
+                }
+                (_, Some(start)) => {
+                    let follows = !ended && start >= watermark;
+                    if follows || left.is_some_and(|left| left <= start) {
+                        return;
+                    }
+                    ready.extend(self.unmatched.pop_front().map(|row| JoinedRow {
+                        left: None,
+                        right: Some(row),
+                    }));
+                }
+                (_, None) => return,
+            }
+        }
+    }
+
+    pub(super) fn left_rows(&self) -> impl Iterator<Item = PendingRow> {
+        self.left.iter().filter_map(|row| row.left)
+    }
+
+    pub(super) fn right_rows(&self) -> impl Iterator<Item = PendingRow> {
+        let matched = self.left.iter().filter_map(|row| row.right);
+        matched.chain(self.unmatched.iter().copied())
+    }
+
+    pub(super) fn bytes(&self) -> u64 {
+        let matched = self.left.len() * size_of::<JoinedRow>();
+        (matched + self.unmatched.len() * size_of::<PendingRow>()) as u64
+    }
+}

@@ -1,0 +1,272 @@
+//! Matches rows of two streams by time.
+//!
+//! The fan-in orders blocks by start across both inputs, so nothing that begins before the latest block follows on
+//! either: the *watermark*. Sources that fall silent raise it, too. A left row is complete once no match can follow,
+//! and is emitted with its matches; a right row is dropped once no left row can match it.
+
+mod axis;
+mod input;
+mod joined;
+
+use arrow_array::{ArrayRef, RecordBatch};
+
+pub(crate) use axis::Axis;
+use input::{MatcherInput, PendingRow};
+use joined::{JoinedRow, JoinedRows, UndecidedRows};
+
+use crate::plan::rows::{Fields, Rows};
+use crate::{OpError, OpErrorKind};
+
+/// Which rows without a match are kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum JoinKind {
+    /// None.
+    Inner,
+    /// Those of the left input.
+    Left,
+    /// Those of both inputs.
+    Outer,
+}
+
+pub(crate) struct Matcher {
+    kind: JoinKind,
+    fields: Fields,
+    inputs: [MatcherInput; 2],
+    joined: JoinedRows,
+    tolerance: Option<i64>,
+    /// Of the blocks; behind it times have decreased.
+    latest_block: i64,
+    watermark: i64,
+    /// Start of the last left block, and the index before which all left rows have arrived.
+    left_index: i64,
+    /// Number of right rows at which to prune.
+    prune_at: usize,
+}
+
+const MIN_PRUNE_ROWS: usize = 1024;
+
+impl Matcher {
+    pub(crate) fn new(
+        kind: JoinKind,
+        fields: Fields,
+        [left, right]: [(Fields, Axis); 2],
+        tolerance: Option<f64>,
+    ) -> Self {
+        let tolerance = tolerance.map(|seconds| left.1.units_in(seconds));
+        Self {
+            kind,
+            fields,
+            inputs: [
+                MatcherInput::new(left.0, left.1, kind != JoinKind::Inner),
+                MatcherInput::new(right.0, right.1, kind == JoinKind::Outer),
+            ],
+            joined: JoinedRows::default(),
+            tolerance,
+            latest_block: i64::MIN,
+            watermark: i64::MIN,
+            left_index: i64::MIN,
+            prune_at: MIN_PRUNE_ROWS,
+        }
+    }
+
+    pub(crate) fn add(&mut self, port: usize, rows: Rows) -> Result<(), OpError> {
+        let input = &mut self.inputs[port];
+        if let Some(covers) = rows.covers() {
+            if port == 0 {
+                self.left_index = self.left_index.max(covers.start);
+            }
+            let begins = input.axis.ranges(&[covers.start], &[covers.end])?[0].0;
+            if begins != i64::MIN {
+                if begins < self.latest_block {
+                    return Err(OpErrorKind::BackInTime {
+                        port,
+                        at: covers.start,
+                        by: self.latest_block - begins,
+                        unit: input.axis.unit(),
+                    }
+                    .into());
+                }
+                self.latest_block = begins;
+                self.raise_watermark(begins);
+            }
+        }
+        self.inputs[port].add(rows.into_batch())
+    }
+
+    /// No row that begins before a place on the axis follows on either input. Returns whether that is new.
+    pub(crate) fn raise_watermark(&mut self, upto: i64) -> bool {
+        let raised = upto > self.watermark;
+        self.watermark = self.watermark.max(upto);
+        raised
+    }
+
+    /// No left row that begins before an index follows.
+    pub(crate) fn raise_left_index(&mut self, upto: i64) {
+        self.left_index = self.left_index.max(upto);
+    }
+
+    /// What follows lies before what came.
+    pub(crate) fn rewind(&mut self) {
+        (self.watermark, self.left_index) = (self.latest_block, i64::MIN);
+    }
+
+    /// No match can follow.
+    fn is_complete(&self, left: &PendingRow) -> bool {
+        !left.is_timed
+            || match self.tolerance {
+                None => left.end <= self.watermark,
+                Some(tolerance) => left.start.saturating_add(tolerance) < self.watermark,
+            }
+    }
+
+    /// No left row from a place on the axis on can match it.
+    fn is_unmatchable(&self, right: &PendingRow, from: i64) -> bool {
+        !right.is_timed
+            || match self.tolerance {
+                None => right.end <= from,
+                Some(tolerance) => right.start.saturating_add(tolerance) < from,
+            }
+    }
+
+    fn find_matches(&self, left: &PendingRow, matches: &mut Vec<usize>) {
+        if !left.is_timed {
+            return;
+        }
+        let right = &self.inputs[1].rows;
+        match self.tolerance {
+            None => {
+                let begun = right.iter().enumerate();
+                let begun = begun.take_while(|(_, row)| row.start < left.end);
+                let overlapping = begun.filter(|(_, row)| row.end > left.start && row.is_timed);
+                matches.extend(overlapping.map(|(at, _)| at));
+            }
+            Some(tolerance) => {
+                let first_timed = |from: usize| (from..right.len()).find(|&at| right[at].is_timed);
+                let after = right.partition_point(|row| row.start < left.start);
+                let before = (0..after).rev().find(|&at| right[at].is_timed);
+                let near = [before, first_timed(after)].into_iter().flatten();
+                let near = near.filter_map(|at| {
+                    let away = right.get(at)?.start.abs_diff(left.start);
+                    (away <= tolerance.unsigned_abs()).then_some((away, at))
+                });
+                // The earlier of two equally near rows wins, and the first of several with the same start.
+                if let Some((_, at)) = near.min() {
+                    let start = right[at].start;
+                    let first = right.partition_point(|row| row.start < start);
+                    matches.extend(first_timed(first));
+                }
+            }
+        }
+    }
+
+    /// Joins all complete left rows; at the end, all.
+    pub(crate) fn take_matches(&mut self, end: bool) -> Result<Option<Rows>, OpError> {
+        let mut matches = Vec::new();
+        while let Some(&left) = self.inputs[0].rows.front()
+            && (end || self.is_complete(&left))
+        {
+            self.inputs[0].rows.pop_front();
+            matches.clear();
+            self.find_matches(&left, &mut matches);
+            if matches.is_empty() && self.kind != JoinKind::Inner {
+                self.joined.push(left, None);
+            }
+            for &at in &matches {
+                let right = &mut self.inputs[1].rows[at];
+                right.is_decided = true;
+                self.joined.push(left, Some(*right));
+            }
+        }
+        let undecided = self.decide_right_rows(end);
+        let mut ready = Vec::new();
+        self.joined.take_ready(undecided, &mut ready);
+        let rows = self.join_rows(&ready)?;
+        self.prune();
+        let [left, right] = &mut self.inputs;
+        left.drop_blocks(self.joined.left_rows());
+        right.drop_blocks(self.joined.right_rows());
+        Ok(rows)
+    }
+
+    /// Where the first left row begins that can still get matches.
+    fn first_left(&self) -> i64 {
+        let waiting = self.inputs[0].rows.front().map(|left| left.start);
+        waiting.unwrap_or(i64::MAX).min(self.watermark)
+    }
+
+    /// Passes on the right rows that can get no match any more, up to the first that may.
+    fn decide_right_rows(&mut self, end: bool) -> UndecidedRows {
+        let mut undecided = UndecidedRows {
+            left: self.inputs[0].rows.front().map(|row| row.start),
+            right: None,
+            watermark: self.watermark,
+            ended: end,
+        };
+        if self.kind != JoinKind::Outer {
+            return undecided;
+        }
+        let from = self.first_left();
+        for at in 0..self.inputs[1].rows.len() {
+            let row = self.inputs[1].rows[at];
+            if row.is_decided {
+                continue;
+            }
+            if !end && !self.is_unmatchable(&row, from) {
+                undecided.right = Some(row.start);
+                break;
+            }
+            self.inputs[1].rows[at].is_decided = true;
+            self.joined.push_unmatched(row);
+        }
+        undecided
+    }
+
+    fn prune(&mut self) {
+        let from = self.first_left();
+        let keeps_undecided = self.kind == JoinKind::Outer;
+        let mut rows = std::mem::take(&mut self.inputs[1].rows);
+        let is_unneeded = |row: &PendingRow| {
+            self.is_unmatchable(row, from) && (row.is_decided || !keeps_undecided)
+        };
+        while rows.front().is_some_and(is_unneeded) {
+            rows.pop_front();
+        }
+        // Rows behind a long one may already be unneeded.
+        if rows.len() >= self.prune_at {
+            rows.retain(|row| !is_unneeded(row));
+            self.prune_at = (2 * rows.len()).max(MIN_PRUNE_ROWS);
+        }
+        self.inputs[1].rows = rows;
+    }
+
+    fn join_rows(&self, rows: &[JoinedRow]) -> Result<Option<Rows>, OpError> {
+        let (Some(first), Some(last)) = (rows.first(), rows.last()) else {
+            return Ok(None);
+        };
+        let mut columns: Vec<ArrayRef> = Vec::with_capacity(self.fields.schema().fields().len());
+        let [left, right] = &self.inputs;
+        left.gather(rows.iter().map(|row| row.left), &mut columns)?;
+        right.gather(rows.iter().map(|row| row.right), &mut columns)?;
+        let batch = RecordBatch::try_new(self.fields.schema().clone(), columns);
+        let batch = batch.map_err(OpErrorKind::from)?;
+        let index = |row: &JoinedRow| row.left.map(|row| left.index_of(&row));
+        Ok(Some(match (self.kind, index(first), index(last)) {
+            (JoinKind::Inner | JoinKind::Left, Some(first), Some(last)) => {
+                Rows::new(batch, first..last, last)
+            }
+            _ => Rows::without_index(batch),
+        }))
+    }
+
+    pub(crate) fn bytes(&self) -> u64 {
+        let inputs = self.inputs.iter().map(MatcherInput::bytes);
+        inputs.sum::<u64>() + self.joined.bytes()
+    }
+
+    /// Index before which no output follows.
+    pub(crate) fn progress(&self) -> i64 {
+        let left = &self.inputs[0];
+        let waiting = left.rows.front().map(|row| left.index_of(row));
+        waiting.unwrap_or(i64::MAX).min(self.left_index)
+    }
+}

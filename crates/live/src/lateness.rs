@@ -1,0 +1,104 @@
+//! How far a silent source has come by its clock. Pure: callers pass the time.
+//!
+//! A frame that begins at index `n` and arrives at time `t` shows that the sampling clock was about there. If nothing
+//! follows, the clock goes on at its rate: at time `now` it is at `n + rate * (now - t)`, and what lies more than
+//! `lateness` before that is given up. Only arrivals on this machine count, not the civil times of samples, so a
+//! sender whose clock is wrong, or that sends an old recording, is not late.
+//!
+//! The next frame of the same length is due when it would begin. So packets of any length need no larger `lateness`
+//! than their jitter.
+
+use std::time::Duration;
+
+use isochrony_time::Rate;
+
+/// Of two progress marks in a silence; each one wakes operators.
+pub(crate) const MARK_INTERVAL: Duration = Duration::from_millis(10);
+
+#[derive(Debug)]
+pub(crate) struct SilenceClock {
+    rate: f64,
+    lateness: Option<Duration>,
+    latest: Option<LatestArrival>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct LatestArrival {
+    first: u64,
+    end: u64,
+    at: Duration,
+}
+
+impl SilenceClock {
+    /// Without a lateness it gives nothing up.
+    pub(crate) fn new(rate: Rate, lateness: Option<Duration>) -> Self {
+        Self {
+            rate: rate.to_f64(),
+            lateness,
+            latest: None,
+        }
+    }
+
+    pub(crate) fn lateness(&self) -> Option<Duration> {
+        self.lateness
+    }
+
+    /// Samples arrived. Of what comes out of order only the furthest counts.
+    pub(crate) fn note(&mut self, first: u64, end: u64, at: Duration) {
+        if self.latest.is_none_or(|latest| first > latest.first) {
+            let end = self.latest.map_or(end, |latest| end.max(latest.end));
+            self.latest = Some(LatestArrival { first, end, at });
+        }
+    }
+
+    /// Indices count anew.
+    pub(crate) fn restart(&mut self) {
+        self.latest = None;
+    }
+
+    /// The index before which all that has not arrived is given up. None: nothing behind the latest samples.
+    pub(crate) fn given_up_at(&self, now: Duration) -> Option<u64> {
+        let (latest, lateness) = (self.latest?, self.lateness?);
+        let overdue = now.checked_sub(latest.at)?.checked_sub(lateness)?;
+        let upto = latest
+            .first
+            .saturating_add((overdue.as_secs_f64() * self.rate) as u64);
+        (upto > latest.end).then_some(upto)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ms(ms: u64) -> Duration {
+        Duration::from_millis(ms)
+    }
+
+    fn clock(lateness: Option<Duration>) -> SilenceClock {
+        SilenceClock::new(Rate::from_hz(1000).unwrap(), lateness)
+    }
+
+    #[test]
+    fn a_silent_source_goes_on_at_its_rate_behind_its_lateness() {
+        let mut clock = clock(Some(ms(200)));
+        assert_eq!(clock.given_up_at(ms(9000)), None);
+        clock.note(100, 150, ms(1000));
+        // At 1000 ms it was at 100; what is due at 1050 is 200 ms late at 1250.
+        assert_eq!(clock.given_up_at(ms(1250)), None);
+        assert_eq!(clock.given_up_at(ms(1251)), Some(151));
+        assert_eq!(clock.given_up_at(ms(3200)), Some(2100));
+        // What comes out of order does not set it back, and a restart forgets all.
+        clock.note(50, 100, ms(3000));
+        assert_eq!(clock.given_up_at(ms(3200)), Some(2100));
+        clock.restart();
+        assert_eq!(clock.given_up_at(ms(9000)), None);
+    }
+
+    #[test]
+    fn without_a_lateness_nothing_is_given_up() {
+        let mut clock = clock(None);
+        clock.note(0, 10, ms(0));
+        assert_eq!(clock.given_up_at(ms(1 << 40)), None);
+    }
+}

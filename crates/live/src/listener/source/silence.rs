@@ -1,0 +1,207 @@
+//! What time alone decides: missing frames that are given up, and progress while nothing comes.
+//!
+//! Decisions depend on the times of arrival alone, not on when they are made: before a packet is read, all that was
+//! due before its arrival is decided, in the order of time. So the same arrivals give the same bits.
+
+use std::ops::Range;
+use std::time::Duration;
+
+use isochrony_flow::{Clock as _, OpError, SourceEvent};
+
+use super::FeedSource;
+use crate::address::FeedFraming;
+use crate::feed_counts::add;
+use crate::lateness::MARK_INTERVAL;
+use crate::listener::LateSamples;
+use crate::listener::decoder::ReceivedFrame;
+use crate::reorder::ReorderOutput;
+
+/// Late samples of a frame, by session index.
+pub(super) struct LatePart {
+    range: Range<u64>,
+    /// None: only counted.
+    kept: Option<LateSamples>,
+}
+
+impl FeedSource {
+    /// Decides all that is due up to `now`.
+    pub(super) fn advance_to(&mut self, now: Duration) -> Result<(), OpError> {
+        let mut last = None;
+        loop {
+            let deadlines = [self.decoder.deadline(), self.reorder.deadline()];
+            let due = deadlines.into_iter().flatten().min();
+            let Some(due) = due.filter(|&due| due < now && last != Some(due)) else {
+                break;
+            };
+            last = Some(due);
+            self.decide_at(due)?;
+        }
+        self.decide_at(now)
+    }
+
+    fn decide_at(&mut self, now: Duration) -> Result<(), OpError> {
+        self.now = self.now.max(now);
+        self.release()?;
+        self.give_up()?;
+        self.tick(self.now, false)?;
+        self.release()
+    }
+
+    fn release(&mut self) -> Result<(), OpError> {
+        while let Some(output) = self.reorder.pop(self.now, false) {
+            self.emit(output)?;
+        }
+        Ok(())
+    }
+
+    /// Nothing follows.
+    pub(super) fn end(&mut self) -> Result<(), OpError> {
+        self.tick(self.now, true)?;
+        self.ended = true;
+        Ok(())
+    }
+
+    /// Gives up samples that are overdue while nothing comes, and reports progress.
+    fn give_up(&mut self) -> Result<(), OpError> {
+        let Some(lateness) = self.silence.lateness() else {
+            return Ok(());
+        };
+        // Frames that are not believed yet may be those of a sender that returns.
+        let held = self.decoder.held_since(self.now.saturating_sub(lateness));
+        let now = held.unwrap_or(self.now).min(self.now);
+        let upto = self.silence.given_up_at(now);
+        let next = self.reorder.next_index();
+        let (Some(upto), Some(next), Some(base)) = (upto, next, self.session_base) else {
+            return Ok(());
+        };
+        if upto <= next {
+            return Ok(());
+        }
+        self.reorder.give_up(upto);
+        let begins = self.silent_from.is_none();
+        if begins {
+            // How long it lasts is not known yet: operators only learn that what follows does not continue.
+            self.begin_silence();
+            self.silent_from = Some(next + 1);
+        }
+        let promised = base.saturating_add_unsigned(upto);
+        self.promised = promised;
+        self.listener.0.axis.advance_to(promised);
+        if begins || self.now.saturating_sub(self.last_mark) >= MARK_INTERVAL {
+            self.last_mark = self.now;
+            self.output.push_back(SourceEvent::ProgressMark(promised));
+        }
+        Ok(())
+    }
+
+    /// What was given up in a silence is lost.
+    pub(super) fn end_silence(&mut self) -> Result<(), OpError> {
+        let Some(from) = self.silent_from.take() else {
+            return Ok(());
+        };
+        // The first was announced when it began.
+        add(&self.counters().lost_samples, 1);
+        match self.reorder.next_index() {
+            Some(upto) if upto > from => self.emit(ReorderOutput::Lost(from..upto)),
+            _ => Ok(()),
+        }
+    }
+
+    /// Civil time of the index before which nothing follows, if a silence was given up.
+    pub(super) fn promised_time(&self) -> Option<i64> {
+        (self.promised > i64::MIN).then(|| self.time_at(self.promised))?
+    }
+
+    pub(super) fn time_at(&self, index: i64) -> Option<i64> {
+        let mut time = [i64::MIN];
+        self.estimator.clock().times(&[index], &mut time).ok()?;
+        Some(time[0]).filter(|&time| time != i64::MIN)
+    }
+
+    /// Of a new run that begins at an index: where its samples are no longer late. Those are late that were taken, by
+    /// civil time, before `promised`. Beyond the lateness that is no delay: the clock was set back.
+    pub(super) fn end_of_late(&self, start: i64, promised: i64) -> Option<i64> {
+        let behind = promised.saturating_sub(self.time_at(start)?);
+        let lateness = i64::try_from(self.silence.lateness()?.as_nanos()).ok()?;
+        let rate = self.listener.0.options.rate.to_f64();
+        let samples = (behind as f64 * rate / 1e9).ceil() as i64;
+        (1..=lateness)
+            .contains(&behind)
+            .then(|| start.saturating_add(samples))
+    }
+
+    /// Samples of a frame that were given up before.
+    pub(super) fn late_parts(&self, of: Range<u64>, frame: &ReceivedFrame) -> Vec<LatePart> {
+        let mut lost = self.reorder.lost_within(&of);
+        let inner = &self.listener.0;
+        let Some(base) = self.session_base else {
+            return Vec::new();
+        };
+        let next = self.reorder.next_index();
+        if lost.is_empty() && self.reorder.precedes_all(&of) {
+            lost.push(of.start..of.end.min(next.unwrap_or(of.end)));
+        }
+        let kept = |range: &Range<u64>| {
+            let start = base.wrapping_add_unsigned(range.start);
+            self.late_samples(start, range.start - of.start..range.end - of.start, frame)
+        };
+        let part = |range: Range<u64>| LatePart {
+            kept: if inner.late.is_wanted() {
+                kept(&range)
+            } else {
+                None
+            },
+            range,
+        };
+        lost.into_iter().map(part).collect()
+    }
+
+    /// Some samples of a frame, as they are kept; the first has index `start`.
+    fn late_samples(
+        &self,
+        start: i64,
+        of: Range<u64>,
+        frame: &ReceivedFrame,
+    ) -> Option<LateSamples> {
+        let options = &self.listener.0.options;
+        let at = |nth: u64| frame.samples_at + nth as usize * options.dtype.size();
+        let bytes = frame.packet.bytes.get(at(of.start)..at(of.end))?;
+        let mut samples = bytes.to_vec();
+        if options.framing != FeedFraming::Isochrony && !options.order.is_native() {
+            let component = options.dtype.component_size();
+            samples
+                .chunks_exact_mut(component)
+                .for_each(<[u8]>::reverse);
+        }
+        Some(LateSamples {
+            start,
+            time: self.time_at(start),
+            samples,
+        })
+    }
+
+    /// As [`keep_late`](Self::keep_late), of a frame that begins at `start`.
+    pub(super) fn keep_late_of_run(&self, start: i64, of: Range<u64>, frame: &ReceivedFrame) {
+        let inner = &self.listener.0;
+        add(&inner.counters.late_samples, of.end - of.start);
+        let first = start.wrapping_add_unsigned(of.start);
+        let kept = inner
+            .late
+            .is_wanted()
+            .then(|| self.late_samples(first, of, frame));
+        kept.flatten()
+            .into_iter()
+            .for_each(|kept| inner.late.add(kept));
+    }
+
+    /// Counts late samples, and keeps them on request.
+    pub(super) fn keep_late(&mut self, parts: Vec<LatePart>) {
+        for LatePart { range, kept } in parts {
+            add(&self.counters().late_samples, range.end - range.start);
+            self.reorder.note_late(&range);
+            if let Some(kept) = kept {
+                self.listener.0.late.add(kept);
+            }
+        }
+    }
+}

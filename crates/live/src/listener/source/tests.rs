@@ -1,0 +1,398 @@
+//! Recorded arrivals, replayed with a simulated clock.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+
+use isochrony_flow::arrow::RecordBatch;
+use isochrony_flow::{
+    Break, Catalog, Clock, Item, Plan, PortType, Recording, SharedRecording, Stat, json,
+};
+use isochrony_segment::DType;
+use isochrony_time::Rate;
+use proptest::prelude::*;
+
+use super::*;
+use crate::Listener;
+use crate::feed_counts::FeedCounts;
+use crate::frame::FrameHeader;
+use crate::receive::ArrivalTime;
+
+const MS: u64 = 1_000_000;
+/// 2026-01-01, in ns.
+const START: i64 = 1_767_225_600_000_000_000;
+
+/// A frame and when it arrived, in ns since the run started.
+#[derive(Debug, Clone)]
+struct Arrival {
+    at: u64,
+    bytes: Vec<u8>,
+}
+
+/// Frames of `len` samples; sample `k` is `k`, modulo 1000.
+fn frame(session: u32, first: u64, len: u64, stamp: Option<i64>) -> Vec<u8> {
+    let header = FrameHeader {
+        time: stamp.map(isochrony_time::Fixed::from_int),
+        ..FrameHeader::new(DType::I16, session, first)
+    };
+    let samples = (first..first + len).flat_map(|k| ((k % 1000) as i16).to_ne_bytes());
+    let (samples, mut bytes) = (samples.collect::<Vec<_>>(), Vec::new());
+    header.write(&samples, &mut bytes);
+    bytes
+}
+
+/// How a sender behaves.
+#[derive(Debug, Clone)]
+struct Sender {
+    rate: u64,
+    len: u64,
+    is_stamped: bool,
+    /// Delay of each frame in ms, or None: lost.
+    delays: Vec<Option<u64>>,
+    /// From this frame on nothing is sent for so many ms.
+    silent: (usize, u64),
+    /// What was taken meanwhile is sent behind the silence, all at once.
+    sends_backlog: bool,
+    /// Behind the silence the sender counts from 0.
+    restarts: bool,
+}
+
+impl Sender {
+    fn arrivals(&self) -> Vec<Arrival> {
+        let period = 1_000_000_000 / self.rate;
+        let mut all = Vec::new();
+        let (from, silence) = self.silent;
+        let missed = silence * MS / (self.len * period);
+        let mut session_start = 0;
+        for (k, delay) in self.delays.iter().enumerate() {
+            let Some(delay) = delay else { continue };
+            let silent = k >= from && (k as u64) < from as u64 + missed;
+            if silent && !self.sends_backlog {
+                continue;
+            }
+            let taken = k as u64 * self.len;
+            let sent = match silent {
+                true => (from as u64 + missed) * self.len * period,
+                false => taken * period,
+            };
+            let behind = k as u64 >= from as u64 + missed;
+            let session = u32::from(self.restarts && behind);
+            if session == 1 && session_start == 0 {
+                session_start = taken;
+            }
+            let stamp = START + (taken * period) as i64;
+            all.push(Arrival {
+                at: sent + (self.len * period) + delay * MS,
+                bytes: frame(
+                    7 + session,
+                    taken - if session == 1 { session_start } else { 0 },
+                    self.len,
+                    self.is_stamped.then_some(stamp),
+                ),
+            });
+        }
+        all.sort_by_key(|arrival| arrival.at);
+        all
+    }
+}
+
+/// A feed whose packets arrive as they were recorded, by a simulated clock that two feeds share.
+struct ReplayedFeed {
+    listener: Listener,
+    arrivals: Vec<Arrival>,
+    clock: Arc<AtomicU64>,
+    /// By how much the clock goes on when there is nothing, in turn.
+    steps: Vec<u64>,
+    marks: Arc<Mutex<Vec<i64>>>,
+}
+
+struct ReplayedSource {
+    source: FeedSource,
+    queue: Arc<PacketQueue>,
+    arrivals: VecDeque<Arrival>,
+    clock: Arc<AtomicU64>,
+    steps: Vec<u64>,
+    turn: usize,
+    waker: Option<Waker>,
+    promised: i64,
+    marks: Arc<Mutex<Vec<i64>>>,
+}
+
+impl Source for ReplayedSource {
+    fn pull(&mut self) -> Result<SourceEvent, OpError> {
+        let now = self.clock.load(Ordering::Acquire);
+        while let Some(next) = self.arrivals.front()
+            && next.at <= now
+        {
+            let arrival = ArrivalTime {
+                since_start: Duration::from_nanos(next.at),
+                civil_ns: START + next.at as i64,
+                sampled_ns: None,
+            };
+            assert!(self.queue.try_push(&next.bytes, arrival, false));
+            self.arrivals.pop_front();
+        }
+        let pulled = self.source.pull()?;
+        match &pulled {
+            SourceEvent::Idle => {
+                // No clock passes an arrival that the other feed has not seen.
+                self.turn += 1;
+                let step = self.steps[self.turn % self.steps.len()];
+                self.clock.fetch_add(step, Ordering::AcqRel);
+                self.waker.iter().for_each(Waker::wake_by_ref);
+            }
+            SourceEvent::ProgressMark(index) => {
+                self.promised = self.promised.max(*index);
+                self.marks.lock().unwrap().push(*index);
+            }
+            SourceEvent::Item(Item::Samples(samples)) => {
+                assert!(samples.start() >= self.promised, "what was given up came");
+            }
+            SourceEvent::RangeStart { origin, .. } => {
+                assert!(origin.anchor >= self.promised.min(origin.anchor))
+            }
+            _ => {}
+        }
+        Ok(pulled)
+    }
+
+    fn set_waker(&mut self, waker: &Waker) {
+        self.waker = Some(waker.clone());
+    }
+}
+
+impl Recording for ReplayedFeed {
+    fn port(&self) -> PortType {
+        self.listener.port()
+    }
+
+    fn open(&self, _: Option<Range<i64>>, segment: u64) -> Result<Box<dyn Source>, OpError> {
+        let inner = &self.listener.0;
+        inner.is_scanned.store(true, Ordering::Release);
+        inner.axis.begin_scan();
+        let queue = Arc::new(PacketQueue::new(1 << 30));
+        let clock = RunClock::Simulated(self.clock.clone());
+        let guard = ScanGuard(inner.clone());
+        let source = FeedSource::new(guard, queue.clone(), None, segment, clock);
+        inner.clock.set(source.clock());
+        Ok(Box::new(ReplayedSource {
+            source,
+            queue,
+            arrivals: self.arrivals.clone().into(),
+            clock: self.clock.clone(),
+            steps: self.steps.clone(),
+            turn: 0,
+            waker: None,
+            promised: i64::MIN,
+            marks: self.marks.clone(),
+        }))
+    }
+
+    fn clock(&self) -> Option<Arc<dyn Clock>> {
+        self.listener.clock()
+    }
+}
+
+fn listener(rate: u64, lateness: u64) -> Listener {
+    let mut options = ListenOptions::new(DType::I16, Rate::from_hz(rate).unwrap());
+    options.name = format!("replayed/{rate}");
+    options.lateness = Some(Duration::from_millis(lateness));
+    options.silence = Some(Duration::from_secs(3));
+    options.keep_late = 1 << 20;
+    Listener::bind(&"udp://127.0.0.1:0".parse().unwrap(), &options).unwrap()
+}
+
+/// What a replay gave: the joined rows, and each feed's samples and counts.
+type Replayed = (RecordBatch, Vec<FeedCounts>, Vec<(i64, usize)>);
+
+fn replay(
+    feeds: &[Vec<Arrival>; 2],
+    rates: [u64; 2],
+    lateness: u64,
+    how: &str,
+    steps: &[u64],
+    segment: u64,
+) -> Replayed {
+    let clock = Arc::new(AtomicU64::new(0));
+    let listeners = rates.map(|rate| listener(rate, lateness));
+    let scan = |nth: usize| {
+        let feed = ReplayedFeed {
+            listener: listeners[nth].clone(),
+            arrivals: feeds[nth].clone(),
+            clock: clock.clone(),
+            steps: steps.to_vec(),
+            marks: Arc::default(),
+        };
+        let plan = Plan::scan_part(SharedRecording::new(feed), None, segment);
+        let windows = plan.rewindow_every(20, 20).unwrap();
+        windows.stats([Stat::Min, Stat::Max]).unwrap()
+    };
+    let catalog = Catalog::standard();
+    let params = json!({"how": how});
+    let join = catalog.get("join").unwrap();
+    let joined = scan(0).apply(join, params.as_object().unwrap().clone(), &[scan(1)]);
+    let rows = joined.unwrap().collect().unwrap().rows().unwrap().clone();
+    let counts = listeners.iter().map(Listener::counts).collect();
+    let late = listeners.iter().flat_map(Listener::take_late);
+    let late = late
+        .map(|late| (late.start, late.samples.len() / 2))
+        .collect();
+    (rows, counts, late)
+}
+
+fn senders(rate: u64) -> impl Strategy<Value = Sender> {
+    let delay = prop_oneof![
+        20 => (0u64..20).prop_map(Some),
+        1 => (0u64..90).prop_map(Some),
+        1 => Just(None),
+    ];
+    (
+        (
+            5u64..30,
+            any::<bool>(),
+            prop::collection::vec(delay, 60..120),
+        ),
+        (10usize..60, 0u64..1500, any::<bool>()),
+    )
+        .prop_map(
+            move |((len, is_stamped, delays), (from, silence, sends_backlog))| Sender {
+                rate,
+                len,
+                is_stamped,
+                delays,
+                silent: (from, silence),
+                sends_backlog,
+                restarts: false,
+            },
+        )
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(100))]
+
+    /// However often the clock is looked at, and however samples are cut.
+    #[test]
+    fn the_same_arrivals_give_the_same_bits(
+        first in senders(1000),
+        second in prop_oneof![senders(1000), senders(250)],
+        lateness in 50u64..400,
+        how in prop::sample::select(vec!["inner", "left", "outer"]),
+        steps in prop::collection::vec(1u64..300, 1..5),
+        segment in 1u64..200,
+    ) {
+        let rates = [first.rate, second.rate];
+        let feeds = [first.arrivals(), second.arrivals()];
+        let each_ms = replay(&feeds, rates, lateness, how, &[MS], 1 << 20);
+        let steps: Vec<u64> = steps.into_iter().map(|ms| ms * MS).collect();
+        let other = replay(&feeds, rates, lateness, how, &steps, segment);
+        prop_assert_eq!(&other.1, &each_ms.1);
+        prop_assert_eq!(&other.2, &each_ms.2);
+        prop_assert_eq!(&other.0, &each_ms.0);
+    }
+}
+
+/// A feed alone: its samples, breaks and marks.
+fn events(sender: &Sender, lateness: u64) -> (Vec<i64>, Vec<Break>, Vec<i64>, Listener) {
+    let listener = listener(sender.rate, lateness);
+    let marks = Arc::default();
+    let feed = ReplayedFeed {
+        listener: listener.clone(),
+        arrivals: sender.arrivals(),
+        clock: Arc::default(),
+        steps: vec![MS],
+        marks: Arc::clone(&marks),
+    };
+    let mut source = feed.open(None, 1 << 16).unwrap();
+    let (mut indices, mut breaks) = (Vec::new(), Vec::new());
+    loop {
+        match source.pull().unwrap() {
+            SourceEvent::Item(item) => indices.extend(item.range().unwrap()),
+            SourceEvent::RangeStart { why, .. } => breaks.extend(why),
+            SourceEvent::End => break,
+            _ => {}
+        }
+    }
+    let marks = marks.lock().unwrap().clone();
+    (indices, breaks, marks, listener)
+}
+
+fn steady(silent: (usize, u64)) -> Sender {
+    Sender {
+        rate: 1000,
+        len: 10,
+        is_stamped: true,
+        delays: vec![Some(1); 200],
+        silent,
+        sends_backlog: false,
+        restarts: false,
+    }
+}
+
+#[test]
+fn a_silence_is_a_gap_and_progress_goes_on() {
+    let (indices, breaks, marks, listener) = events(&steady((50, 500)), 100);
+    // Frames 50 to 99 were not sent.
+    assert_eq!(indices, (0..500).chain(1000..2000).collect::<Vec<_>>());
+    let dropped: Vec<Range<i64>> = breaks
+        .iter()
+        .map(|why| match why {
+            Break::Dropped(range) => range.clone(),
+            other => panic!("{other:?}"),
+        })
+        .collect();
+    // The frame of 490 arrived at 501 ms, that of 1000 at 1011 ms: by then the clock was at 900.
+    // Behind the end nothing follows, which is not known for a while.
+    assert_eq!(dropped, [500..501, 501..900, 900..1000, 2000..2001]);
+    assert!(
+        marks.first().is_some_and(|&first| first <= 502),
+        "{marks:?}"
+    );
+    // The first from 611 ms on, every ten.
+    let within: Vec<_> = marks.iter().filter(|mark| **mark < 1000).collect();
+    assert!((35..=40).contains(&within.len()), "{marks:?}");
+    let counts = listener.counts();
+    assert_eq!((counts.lost_samples, counts.late_samples), (500, 0));
+}
+
+#[test]
+fn what_comes_too_late_is_counted_and_kept_on_request() {
+    let mut sender = steady((50, 500));
+    sender.sends_backlog = true;
+    let (indices, _, _, listener) = events(&sender, 100);
+    // All frames from 50 on come at 1011 ms, when what is before 900 has been given up.
+    assert_eq!(indices, (0..500).chain(900..2000).collect::<Vec<_>>());
+    let counts = listener.counts();
+    assert_eq!((counts.lost_samples, counts.late_samples), (400, 400));
+    assert_eq!(counts.late_frames, 40);
+    let late = listener.take_late();
+    let starts: Vec<i64> = late.iter().map(|late| late.start).collect();
+    assert_eq!(starts, (500..900).step_by(10).collect::<Vec<_>>());
+    let sample = |late: &crate::LateSamples| i16::from_ne_bytes([late.samples[0], late.samples[1]]);
+    assert!(
+        late.iter()
+            .all(|late| i64::from(sample(late)) == late.start)
+    );
+    assert_eq!(late[0].time, Some(START + 500 * MS as i64));
+    assert_eq!(listener.take_late(), []);
+}
+
+#[test]
+fn a_clock_that_starts_anew_is_a_new_run_and_not_late() {
+    let mut sender = steady((50, 1000));
+    sender.restarts = true;
+    let (indices, breaks, marks, listener) = events(&sender, 100);
+    let counts = listener.counts();
+    assert_eq!((counts.late_samples, counts.late_frames), (0, 0));
+    assert_eq!(counts.samples, 500 + 500);
+    let steps = breaks
+        .iter()
+        .filter(|why| matches!(why, Break::ClockStep { .. }));
+    assert_eq!(steps.count(), 1);
+    // It begins behind all that was given up.
+    let last = marks
+        .iter()
+        .copied()
+        .filter(|mark| *mark < indices[500])
+        .max();
+    assert!(last.is_some_and(|last| last > 1000), "{marks:?}");
+    assert_eq!(indices[500..].len(), 500);
+}
