@@ -227,9 +227,14 @@ impl StagePlan {
         entries.collect()
     }
 
-    /// The operators of each stage, in words.
+    /// The operators of each stage and its expected cost, in words.
     pub(crate) fn lines(&self, graph: &Graph, workers: usize) -> Vec<String> {
         let entries = self.entries(workers);
+        let heavy = |stage: &[usize]| {
+            let nodes = stage.iter();
+            nodes.filter(|&&node| computes_much(graph, node)).count()
+        };
+        let all: usize = self.stages.iter().map(|stage| heavy(stage)).sum();
         let last = self.stages.len() - 1;
         let stages = self.stages.iter().enumerate();
         let lines = stages.map(|(at, stage)| {
@@ -239,10 +244,13 @@ impl StagePlan {
                 true => ", in the caller's thread",
                 false => "",
             };
-            match entries[at].len() {
-                1 => format!("stage {at}: {names}{place}"),
-                replicas => format!("stage {at}: {names}, {replicas} replicas"),
-            }
+            let replicas = match entries[at].len() {
+                1 => String::new(),
+                replicas => format!(", {replicas} replicas"),
+            };
+            // Each operator that computes much counts alike: what it takes is known when it has run.
+            let share = 100 * heavy(stage) / all.max(1);
+            format!("stage {at}: {names}{place}{replicas}, expected to take {share}% of the time")
         });
         lines.collect()
     }
