@@ -161,3 +161,28 @@ def test_joins_that_cannot_be_are_refused() -> None:
     # Those of a left join go on.
     left = a.select("start", "end").join(b.select("start", "end"), how="left")
     assert left.join(a, suffix="_2").count().collect() > 0
+
+
+@pytest.mark.parametrize("how", ["inner", "left", "outer"])
+def test_rows_of_two_clocks_are_not_paired(tmp_path: Path, how: str) -> None:
+    """However near their indices are."""
+    with iso.open(tmp_path / "s.iso", "x") as store:
+        signal = store.create("s", dtype="i2", rate=100, start="2026-01-01T10:00:00Z")
+        signal.append(np.arange(100, dtype="i2"))
+        signal.append(np.arange(100, 200, dtype="i2"), at="2026-01-01T09:00:00Z")
+        store.commit()
+        windows = iso.scan(signal).rewindow(10).stats("max")
+
+        def beginning(*starts: int) -> iso.Plan:
+            values = [9 + start for start in starts]
+            return windows.filter(lambda r: (r.max >= min(values)) & (r.max <= max(values)))
+
+        for left, right in ((90, 100), (100, 90)):
+            table = beginning(left).join(beginning(right), tolerance=0.15, how=how).collect()
+            pairs = table.to_pandas()[["start", "start_right"]].fillna(-1).astype(int).to_numpy().tolist()
+            only_left, only_right = [left, -1], [-1, right]
+            expected = {"inner": [], "left": [only_left], "outer": sorted([only_left, only_right], key=max)}
+            assert pairs == expected[how], (left, right)
+        # Of one clock they are.
+        table = beginning(100).join(beginning(110), tolerance=0.15, how=how).collect()
+        assert (len(table), table["start_right"].tolist()) == (1, [110])

@@ -31,7 +31,7 @@ def test_filters_and_spectra_are_stages_with_the_same_bits() -> None:
     plan = peaks(iso.scan(X, rate=RATE))
     np.testing.assert_array_equal(plan.collect(workers=2), plan.collect())
     text = plan.explain()
-    assert "stage 0: scan -> iir, expected to take 33% of the time\n" in text
+    assert "stage 0: scan -> iir, expected to take 25% of the time\n" in text
     report = plan.run(workers=2).report
     names = [[report.operators[at].name for at in stage.operators] for stage in report.stages]
     assert names == [["scan", "iir"], ["iir", "rewindow"], ["power"], ["power"], ["map"]]
@@ -303,3 +303,77 @@ def test_latency_bounds_how_long_rows_are_held_back(workers: int) -> None:
         # Stages run out of samples now and then.
         assert max(held[1]) > 0.4
     assert np.median(passed_on[1]) < 0.1
+
+
+def at_indices(plan: iso.Plan, changes: list[tuple[int, dict[str, Any]]]) -> iso.Control:
+    control = iso.Control()
+    for at, parameters in changes:
+        control.set(plan, at=at, **parameters)
+    return control
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_rows_and_several_inputs_and_thresholds_change_at_an_index(workers: int) -> None:
+    samples = np.resize(X, 300_000)
+    source = iso.scan(samples, rate=RATE)
+    blocks = samples.reshape(-1, 100)
+    starts = np.arange(0, len(samples), 100)
+    # Rows of windows.
+    rows = source.rewindow(100).stats("max")
+    loud = rows.filter(lambda r: r.max > 200)
+    control = at_indices(loud, [(150_050, {"predicate": lambda r: r.max > 100})])
+    got = loud.collect(workers=workers, control=control)
+    np.testing.assert_array_equal(got["start"], starts[blocks.max(axis=1) > np.where(starts < 150_050, 200, 100)])
+    # An expression of two plans, of items that are cut elsewhere.
+    windows = source.rewindow(100)
+    both = windows.map(lambda s, t: s.max() - t.min(), filtered(source).rewindow(100))
+    control = at_indices(both, [(77, {"expression": lambda s, t: s.max() + t.min()})])
+    got = both.collect(workers=workers, control=control)
+    kept = filtered(source).collect(workers=1).reshape(-1, 100).min(axis=1)
+    sign = np.where(starts[: len(kept)] < 77, -1, 1).astype("f4")
+    np.testing.assert_array_equal(np.asarray(got).ravel(), blocks[: len(kept)].max(axis=1) + sign * kept)
+    # Thresholds of ranges, which remember whether one is open.
+    ranges = filtered(source).triggers(on=60)
+    control = at_indices(ranges, [(100_000, {"on": 80}), (200_000, {"on": 40, "off": 20})])
+    got = ranges.collect(workers=workers, control=control)
+    values = filtered(source).collect(workers=1)
+    expected, begun = [], None
+    for index, value in enumerate(values.tolist()):
+        on, off = (60, 60) if index < 100_000 else (80, 80) if index < 200_000 else (40, 20)
+        if begun is None and value >= on:
+            begun = index
+        elif begun is not None and value < off:
+            expected.append((begun, index))
+            begun = None
+    if begun is not None:
+        expected.append((begun, len(values)))
+    np.testing.assert_array_equal(got, expected)
+
+
+def test_changes_that_cannot_be_placed_or_shared_are_refused() -> None:
+    source = iso.scan(np.resize(X, 300_000), rate=RATE)
+    rows = source.rewindow(100).stats("max")
+    for nowhere in (
+        rows.select("max").filter(lambda r: r.max > 1),
+        rows.group_by("max").agg(n="count").filter(lambda r: r.n > 1),
+    ):
+        with pytest.raises(iso.PlanError, match=r"keep start in select") as error:
+            iso.Control().set(nowhere, at=5, predicate=lambda r: r.max > 2)
+        assert error.value.code == "no_indices"
+    # What remembers nothing may begin to before a run, and with one worker during it; then it is one filter's memory.
+    windows = source.rewindow(100)
+    loud = windows.filter(lambda s: s.max() > 1e9)
+    control = iso.Control()
+    control.set(loud, predicate=lambda s: s.max().ewm(0.5) > 150)
+    expected = windows.filter(lambda s: s.max().ewm(0.5) > 150).count().collect(workers=1)
+    assert loud.count().collect(workers=2, control=control) == expected > 0
+    changes = [
+        (0, {"predicate": lambda s: s.max().ewm(0.5) > 1e9}),
+        (7000, {"predicate": lambda s: s.max().ewm(0.5) > 150}),
+    ]
+    got = loud.stats("max").collect(workers=1, control=at_indices(loud, changes))["start"]
+    always = windows.filter(lambda s: s.max().ewm(0.5) > 150).stats("max").collect(workers=1)["start"]
+    np.testing.assert_array_equal(got, always[always >= 7000])
+    with pytest.raises(iso.PlanError, match="give the run workers=1") as error:
+        loud.count().collect(workers=2, control=at_indices(loud, changes[:1]))
+    assert error.value.code == "changes_memory"

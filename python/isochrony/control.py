@@ -46,8 +46,9 @@ class Control:
         Parameters:
             plan: the plan that ends in the operator: the whole, or a part that others were made of.
             at: index of the operator's input (for windows and rows: of their first sample) from which the change is in
-                effect: not before what the operator has got by now, and not before an earlier change of it. Default:
-                from what it has not got yet; before the run begins, from the first sample.
+                effect: not before what the operator has got by now, and not before an earlier change of it. Rows need
+                their ``start`` for it. Default: from what it has not got yet; before the run begins, from the first
+                sample.
             params: by name, as the step takes them: ``predicate=`` of `Plan.filter`, ``expression=`` of `Plan.map`,
                 ``on=`` and ``off=`` of `Plan.triggers`.
 
@@ -64,7 +65,7 @@ class Control:
 
         Parameters:
             stage: its number, as in `StageReport`.
-            replicas: from 1 to the number of workers. A replica that is retired completes what it computes.
+            replicas: from 1 to as many as it began with. A replica that is retired completes what it computes.
 
         Raises:
             PlanError: nothing runs in stages with this control (``no_stages``), or that stage cannot have so many

@@ -1,7 +1,7 @@
 //! Executes a graph in one thread, depth first, a bounded burst at a time.
 //!
 //! ```text
-//!  RunOptions, Control ──────────────┐ once a burst: changed parameters, watch, interrupt
+//!  RunOptions ───────────────────────┐ once a burst: watch, interrupt
 //!                                    ▼
 //!  source 0 ─┐ select   ┌──────────────────┐  item   ┌────────┐ Forward ┌────────┐  emit  ┌────────┐
 //!  source 1 ─┼────────▶ │ burst            │ ──────▶ │ slot 2 │ ──────▶ │ slot 3 │ ─────▶ │ slot 5 │ ─▶ sink

@@ -72,7 +72,7 @@ pub struct RunOptions<'a> {
     /// own.
     #[serde(skip)]
     pub progress: Option<&'a Progress>,
-    /// Changes parameters between bursts.
+    /// Changes parameters, replicas and links while the plan is executed.
     #[serde(skip)]
     pub control: Option<&'a Control>,
     /// Threads that run tasks, beside the caller's thread, which executes the sequential part; or, where nothing runs

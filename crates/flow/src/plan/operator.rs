@@ -400,7 +400,7 @@ pub trait Operator: Send {
         upto
     }
 
-    /// Changes adjustable parameters; called between bursts.
+    /// Changes adjustable parameters, between items.
     ///
     /// # Errors
     /// As [`process`](Self::process).

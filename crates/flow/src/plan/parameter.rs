@@ -67,7 +67,7 @@ pub struct Param {
     pub choices: &'static [&'static str],
     /// Value if none is given; None: one must be given.
     pub default: Option<fn() -> Value>,
-    /// May change between bursts of a running plan.
+    /// May change while the plan is executed.
     pub adjustable: bool,
     /// Python also takes it without its name, although it has a default.
     pub positional: bool,

@@ -20,16 +20,21 @@ pub(crate) struct AdjustableOperator {
     inputs: Vec<PortType>,
     /// The parameters at first, and after each change.
     versions: Vec<ParameterVersion>,
-    current: Box<dyn Operator>,
-    /// Its version.
-    version: usize,
-    /// Of an operator without state: another version, since blocks of an input may overlap where a change takes effect.
-    other: Option<(usize, Box<dyn Operator>)>,
+    current: Instance,
+    /// Of an operator without state: of another version, since blocks of an input may overlap where a change takes effect.
+    previous: Option<Instance>,
+    /// No version so far has state.
     is_stateless: bool,
     /// Where the contiguous range of its input begins.
     origin: Option<RangeOrigin>,
     /// Parts of items in which a change takes effect, by input, until all inputs have theirs.
     parts: Vec<VecDeque<Item>>,
+}
+
+/// An operator with the parameters of one version.
+struct Instance {
+    version: usize,
+    operator: Box<dyn Operator>,
 }
 
 impl AdjustableOperator {
@@ -39,13 +44,15 @@ impl AdjustableOperator {
         changes: Arc<ParameterChanges>,
     ) -> Result<Self, PlanError> {
         Ok(Self {
-            current: (declaration.build)(params)?,
+            current: Instance {
+                version: 0,
+                operator: (declaration.build)(params)?,
+            },
             declaration,
             changes,
             inputs: Vec::new(),
             versions: vec![(i64::MIN, params.clone())],
-            version: 0,
-            other: None,
+            previous: None,
             is_stateless: false,
             origin: None,
             parts: Vec::new(),
@@ -83,7 +90,7 @@ impl AdjustableOperator {
         match self.is_stateless {
             true => version,
             // What an operator remembers is of all before, so there is no way back.
-            false => version.max(self.version),
+            false => version.max(self.current.version),
         }
     }
 
@@ -122,57 +129,60 @@ impl AdjustableOperator {
     }
 
     fn switch_to(&mut self, version: usize, out: &mut Out<'_>) -> Result<(), OpError> {
-        if version == self.version {
+        if version == self.current.version {
             return Ok(());
         }
         if self.is_stateless {
-            let other = self.other.take().filter(|&(other, _)| other == version);
-            let next = match other {
-                Some((_, operator)) => operator,
-                None => self.built(version)?,
+            let previous = self.previous.take().filter(|one| one.version == version);
+            let next = match previous {
+                Some(previous) => previous,
+                None => self.instance(version)?,
             };
             let before = std::mem::replace(&mut self.current, next);
-            self.other = Some((std::mem::replace(&mut self.version, version), before));
+            self.previous = Some(before).filter(|_| self.is_stateless);
             return Ok(());
         }
-        for next in self.version + 1..=version {
-            if self.current.set(&self.versions[next].1)? == ParameterUpdate::Rebuild {
-                self.current.on_break(0, &Break::Removed, out)?;
-                self.current = self.built(next)?;
+        for next in self.current.version + 1..=version {
+            let operator = &mut self.current.operator;
+            if operator.set(&self.versions[next].1)? == ParameterUpdate::Rebuild {
+                operator.on_break(0, &Break::Removed, out)?;
+                self.current = self.instance(next)?;
             }
+            self.current.version = next;
         }
-        self.version = version;
         Ok(())
     }
 
-    fn built(&self, version: usize) -> Result<Box<dyn Operator>, OpError> {
+    fn instance(&mut self, version: usize) -> Result<Instance, OpError> {
         let build = || {
             let mut operator = (self.declaration.build)(&self.versions[version].1)?;
-            operator.bind(&self.inputs)?;
-            Ok(operator)
+            let properties = operator.bind(&self.inputs)?;
+            Ok((operator, properties.contract))
         };
-        let operator: Result<_, PlanError> = build();
-        let mut operator = operator.map_err(|error| OpErrorKind::Failed(error.into()))?;
+        let built: Result<_, PlanError> = build();
+        let (mut operator, contract) = built.map_err(|error| OpErrorKind::Failed(error.into()))?;
+        self.is_stateless &= contract == Contract::Stateless;
         if let Some(origin) = self.origin {
             operator.begins(origin, None);
         }
-        Ok(operator)
+        Ok(Instance { version, operator })
     }
 
     /// Both instances of an operator without state.
     fn instances(&mut self) -> impl Iterator<Item = &mut Box<dyn Operator>> {
-        let other = self.other.as_mut().map(|(_, operator)| operator);
-        std::iter::once(&mut self.current).chain(other)
+        let previous = self.previous.iter_mut();
+        let all = std::iter::once(&mut self.current).chain(previous);
+        all.map(|one| &mut one.operator)
     }
 }
 
 impl Operator for AdjustableOperator {
     fn bind(&mut self, inputs: &[PortType]) -> Result<OperatorProperties, PlanError> {
-        let properties = self.current.bind(inputs)?;
+        let properties = self.current.operator.bind(inputs)?;
         self.inputs = inputs.to_vec();
         self.parts = inputs.iter().map(|_| VecDeque::new()).collect();
         self.is_stateless = properties.contract == Contract::Stateless;
-        Ok(may_split(properties))
+        Ok(allow_splitting(properties))
     }
 
     fn process(&mut self, port: Port, item: &mut Item, out: &mut Out<'_>) -> Result<Next, OpError> {
@@ -185,7 +195,7 @@ impl Operator for AdjustableOperator {
                 let start = item.first_and_last_start().map(|(first, _)| first);
                 self.switch_to(self.version_at(start), out)?;
             }
-            return self.current.process(port, item, out);
+            return self.current.operator.process(port, item, out);
         }
         self.parts[usize::from(port)] = self.parts_of(item.take())?;
         if usize::from(port) + 1 < self.parts.len() {
@@ -204,7 +214,10 @@ impl Operator for AdjustableOperator {
                     let start = part.first_and_last_start().map(|(first, _)| first);
                     self.switch_to(self.version_at(start), out)?;
                 }
-                answer = self.current.process(port as Port, &mut part, out)?;
+                answer = self
+                    .current
+                    .operator
+                    .process(port as Port, &mut part, out)?;
                 *item = part;
             }
             if answer == Next::Done {
@@ -225,19 +238,19 @@ impl Operator for AdjustableOperator {
     }
 
     fn first_output(&self, first: i64) -> i64 {
-        self.current.first_output(first)
+        self.current.operator.first_output(first)
     }
 
     fn finish(&mut self, port: Port, out: &mut Out<'_>) -> Result<(), OpError> {
-        self.current.finish(port, out)
+        self.current.operator.finish(port, out)
     }
 
     fn idle(&mut self, out: &mut Out<'_>) -> Result<(), OpError> {
-        self.current.idle(out)
+        self.current.operator.idle(out)
     }
 
     fn advance(&mut self, port: Port, upto: i64, out: &mut Out<'_>) -> Result<(), OpError> {
-        self.current.advance(port, upto, out)
+        self.current.operator.advance(port, upto, out)
     }
 
     fn raise_bounds(
@@ -246,32 +259,32 @@ impl Operator for AdjustableOperator {
         bounds: InputBounds,
         out: &mut Out<'_>,
     ) -> Result<(), OpError> {
-        self.current.raise_bounds(port, bounds, out)
+        self.current.operator.raise_bounds(port, bounds, out)
     }
 
     fn progress(&mut self, port: Port, upto: i64) -> i64 {
-        self.current.progress(port, upto)
+        self.current.operator.progress(port, upto)
     }
 
     fn expect(&mut self, samples: u64) {
-        self.current.expect(samples);
+        self.current.operator.expect(samples);
     }
 
     fn partial(&mut self) -> Option<PartialResult> {
-        self.current.partial()
+        self.current.operator.partial()
     }
 
     fn combine(&mut self, next: &PartialResult) -> Result<(), OpError> {
-        self.current.combine(next)
+        self.current.operator.combine(next)
     }
 
     fn result(&mut self) -> Option<PlanOutput> {
-        self.current.result()
+        self.current.operator.result()
     }
 }
 
-/// Properties of an operator that may emit part of what it would forward.
-pub(super) fn may_split(mut properties: OperatorProperties) -> OperatorProperties {
+/// Lets an operator emit part of what it would forward.
+pub(super) fn allow_splitting(mut properties: OperatorProperties) -> OperatorProperties {
     properties.in_step = false;
     properties
 }

@@ -22,6 +22,7 @@ use super::report::{ChangeReport, StageMeasurement};
 use crate::optimiser::optimise;
 use crate::plan::Op;
 use crate::plan::graph::{Graph, GraphNode};
+use crate::plan::rows::START;
 use crate::{Plan, PlanError, PortType};
 
 pub(crate) use adjustable::AdjustableOperator;
@@ -92,8 +93,9 @@ struct ChangeRequest {
     operator: &'static str,
     node: usize,
     params: Map<String, Value>,
-    /// An operator that changes with it, and the number of the change there; None if the change changes nothing.
-    follows: Option<(Arc<ParameterChanges>, usize)>,
+    /// Where its index is decided: the changes of the first operator that it affects, and its number there. None if it
+    /// changes nothing.
+    decided_by: Option<(Arc<ParameterChanges>, usize)>,
 }
 
 impl std::fmt::Debug for Control {
@@ -119,7 +121,7 @@ impl Control {
     /// # Errors
     /// [`PlanError::NotAdjustable`], [`PlanError::Parameter`], [`PlanError::Expression`]; [`PlanError::NotRunning`] if
     /// the operator is none of the running plan, [`PlanError::ChangesPlan`] if something else would have to change
-    /// with it.
+    /// with it, [`PlanError::ChangesMemory`] if several threads execute it.
     pub fn set<'a>(
         &self,
         at: &Plan,
@@ -132,7 +134,7 @@ impl Control {
     /// it, and not before what it has got by now: [`Report::changes`](crate::Report) lists the index that counts.
     ///
     /// # Errors
-    /// As [`set`](Self::set).
+    /// As [`set`](Self::set); [`PlanError::NoIndices`] if what it gets has none.
     pub fn set_from<'a>(
         &self,
         at: &Plan,
@@ -142,7 +144,7 @@ impl Control {
         self.request(at, Some(index), params)
     }
 
-    /// Gives a stage another number of replicas, from 1 to as many as there are workers. One that is retired completes
+    /// Gives a stage another number of replicas, from 1 to as many as it began with. One that is retired completes
     /// its block; results stay the same.
     ///
     /// # Errors
@@ -196,6 +198,10 @@ impl Control {
             .map(|(name, value)| (name.to_owned(), value))
             .collect();
         check_adjustable(plan, &params)?;
+        if at.is_some() && !has_indices(plan) {
+            let operator = plan.node.op.name();
+            return Err(PlanError::NoIndices { operator });
+        }
         let mut state = self.state();
         match &mut state.active {
             Some(active) => active.change(plan, params, at),
@@ -259,7 +265,7 @@ impl Control {
             node: request.node,
             params: request.params,
             from: request
-                .follows
+                .decided_by
                 .and_then(|(changes, number)| changes.effective_from(number)),
         });
         reports.collect()
@@ -279,7 +285,7 @@ fn adjustable_node(node: &mut GraphNode) -> Option<Arc<ParameterChanges>> {
     if !declaration.params.iter().any(|param| param.adjustable) {
         return None;
     }
-    node.properties = adjustable::may_split(node.properties.clone());
+    node.properties = adjustable::allow_splitting(node.properties.clone());
     Some(Arc::clone(changes.insert(Arc::default())))
 }
 
@@ -307,6 +313,15 @@ fn check_adjustable(at: &Plan, params: &Map<String, Value>) -> Result<(), PlanEr
         None => Ok(()),
         Some(name) if may.is_empty() => Err(refused(name, "none".into())),
         Some(name) => Err(refused(name, may.join(", "))),
+    }
+}
+
+/// Whether what the last operator gets says where it begins.
+fn has_indices(plan: &Plan) -> bool {
+    let inputs = plan.inputs().first().map(Plan::port);
+    match inputs {
+        Some(PortType::Rows { fields, stream }) => stream.is_some() && fields.find(START).is_some(),
+        _ => true,
     }
 }
 
@@ -379,16 +394,16 @@ impl ActivePlan {
             *params = all;
         }
         let executed = rewritten(&changed, self.optimised);
-        let alike = |graph: &Graph| -> Vec<_> {
+        let structure = |graph: &Graph| -> Vec<_> {
             let nodes = graph.nodes.iter();
             nodes
                 .map(|node| (node.op.name(), node.inputs.clone()))
                 .collect()
         };
-        if alike(&executed) != alike(&self.executed) {
+        if structure(&executed) != structure(&self.executed) {
             return Err(refused("is rewritten otherwise"));
         }
-        let mut differ = Vec::new();
+        let mut changed_params = Vec::new();
         for (at, (now, before)) in executed.nodes.iter().zip(&self.executed.nodes).enumerate() {
             let Op::Apply {
                 declaration,
@@ -402,18 +417,18 @@ impl ActivePlan {
                 continue;
             }
             let properties = (declaration.build)(params)?.bind(&inputs(&executed, now))?;
-            if self.is_parallel && properties.contract != before.properties.contract {
-                return Err(refused(
-                    "does or does not remember earlier items, unlike before, which several threads cannot change; give workers=1",
-                ));
+            // Before the execution begins threads have no instances yet.
+            let is_running = !self.changes.is_empty();
+            if self.is_parallel && is_running && properties.contract != before.properties.contract {
+                return Err(PlanError::ChangesMemory { operator });
             }
-            differ.push((at, params.clone()));
+            changed_params.push((at, params.clone()));
         }
-        let mut follows = None;
-        for (at, params) in differ {
+        let mut decided_by = None;
+        for (at, params) in changed_params {
             if let Some(Some(changes)) = self.changes.get(at) {
                 let number = changes.request(params, from.unwrap_or(i64::MIN));
-                follows.get_or_insert((Arc::clone(changes), number));
+                decided_by.get_or_insert((Arc::clone(changes), number));
             }
         }
         (self.changed, self.executed) = (changed, executed);
@@ -421,7 +436,7 @@ impl ActivePlan {
             operator,
             node,
             params,
-            follows,
+            decided_by,
         });
         Ok(())
     }

@@ -255,7 +255,7 @@ impl Operator for Join {
         match why {
             Break::Rewind => bound.matcher.rewind(),
             // What is announced behind rows must not overtake them: those of two clocks do not match.
-            Break::ClockStep { .. } => emit(bound.matcher.take_matches(true)?, out)?,
+            Break::ClockStep { .. } => emit(bound.matcher.end_clock()?, out)?,
             _ => {}
         }
         Ok(())

@@ -270,7 +270,7 @@ pub enum PlanError {
         if *.most == 0 {
             format!("the stages that can are {can}", can = if .able.is_empty() { "none" } else { .able })
         } else {
-            format!("give 1 to {most}, the number of workers")
+            format!("give 1 to {most}, as many as it has room for")
         }
     )]
     NoReplicas {
@@ -314,6 +314,22 @@ pub enum PlanError {
         operator: &'static str,
         /// What would change.
         what: String,
+    },
+    /// A change after which an operator remembers earlier items, or does so no more, with several threads.
+    #[error(
+        "the change of {operator} is refused: it would begin, or cease, to remember earlier items, which several workers cannot          change during a run; give the run workers=1, or set it before the run begins"
+    )]
+    ChangesMemory {
+        /// The operator.
+        operator: &'static str,
+    },
+    /// A change at an index of rows that have none.
+    #[error(
+        "the change of {operator} cannot take effect at an index: its input has rows without start; keep start in select(...), put          {operator} before group_by(...) or join(how=\"outer\"), or leave out at="
+    )]
+    NoIndices {
+        /// The operator.
+        operator: &'static str,
     },
     /// An operator needs contiguous samples after a merge of overlapping inputs.
     #[error(
@@ -407,6 +423,8 @@ impl PlanError {
             Self::NoStages { .. } => "no_stages",
             Self::NoReplicas { .. } => "no_replicas",
             Self::NoLink { .. } => "no_link",
+            Self::ChangesMemory { .. } => "changes_memory",
+            Self::NoIndices { .. } => "no_indices",
             Self::NotRunning { .. } => "not_running",
             Self::ChangesPlan { .. } => "changes_plan",
             Self::IndicesRepeat { .. } => "indices_repeat",

@@ -155,6 +155,15 @@ impl StagePlan {
             }
         }
         let stages = Self::of(graph, options).ok()?;
+        // What tasks would compute must gain from as many threads.
+        let entries = stages.entries(options.workers);
+        let mut nodes = in_tasks.iter().enumerate();
+        let has_replicas = |node: usize| entries[stages.stage_of[node]].len() > 1;
+        if nodes
+            .any(|(node, &in_tasks)| in_tasks && computes_much(graph, node) && !has_replicas(node))
+        {
+            return None;
+        }
         let gathers = |node: usize| graph.nodes[node].op.name() == Collect::DECLARATION.name;
         let left = |stage: &&Vec<usize>| {
             let mut nodes = stage.iter();

@@ -188,6 +188,15 @@ impl Matcher {
         Ok(rows)
     }
 
+    /// Joins all that came before the clock was set: rows behind it match none of these.
+    pub(crate) fn end_clock(&mut self) -> Result<Option<Rows>, OpError> {
+        let rows = self.take_matches(true)?;
+        let right = &mut self.inputs[1];
+        right.rows.clear();
+        right.drop_blocks(self.joined.right_rows());
+        Ok(rows)
+    }
+
     /// Where the first left row begins that can still get matches.
     fn first_left(&self) -> i64 {
         let waiting = self.inputs[0].rows.front().map(|left| left.start);
