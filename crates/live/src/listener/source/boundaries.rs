@@ -54,7 +54,7 @@ impl FeedSource {
 
     /// Also counts the samples missing at the end.
     pub(super) fn announce_end(&mut self) {
-        // In a silence only its first index was passed on as lost.
+        // What was given up in a silence is not counted yet.
         let next = self.silent_from.or(self.reorder.next_index());
         let Some(end) = self.sender_end.take() else {
             return;
@@ -68,7 +68,8 @@ impl FeedSource {
         if gap.is_empty() || !self.is_gap(all) {
             return;
         }
-        let from = self.next;
+        // In a silence its first index was passed on as lost.
+        let from = self.next - i64::from(self.silent_from.is_some());
         let range = from..from.saturating_add_unsigned(all);
         let described = &self.listener.0.descriptions;
         match next {

@@ -46,7 +46,7 @@ pub(super) struct FeedSource {
     session_count: usize,
     next: i64,
     silence: SilenceClock,
-    /// Index of the session at which a silence began, and when its progress was last reported.
+    /// First index of the session that a silence gave up, if it is not over, and when its progress was last reported.
     silent_from: Option<u64>,
     last_mark: Duration,
     /// Before this index nothing follows, since it was given up.

@@ -82,7 +82,7 @@ impl FeedSource {
         if begins {
             // How long it lasts is not known yet: operators only learn that what follows does not continue.
             self.begin_silence();
-            self.silent_from = Some(next + 1);
+            self.silent_from = Some(next);
         }
         let promised = base.saturating_add_unsigned(upto);
         self.promised = promised;
@@ -102,7 +102,7 @@ impl FeedSource {
         // The first was announced when it began.
         add(&self.counters().lost_samples, 1);
         match self.reorder.next_index() {
-            Some(upto) if upto > from => self.emit(ReorderOutput::Lost(from..upto)),
+            Some(upto) if upto > from + 1 => self.emit(ReorderOutput::Lost(from + 1..upto)),
             _ => Ok(()),
         }
     }

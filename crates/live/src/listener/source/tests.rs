@@ -292,11 +292,19 @@ proptest! {
 
 /// A feed alone: its samples, breaks and marks.
 fn events(sender: &Sender, lateness: u64) -> (Vec<i64>, Vec<Break>, Vec<i64>, Listener) {
-    let listener = listener(sender.rate, lateness);
+    events_of(sender.arrivals(), sender.rate, lateness)
+}
+
+fn events_of(
+    arrivals: Vec<Arrival>,
+    rate: u64,
+    lateness: u64,
+) -> (Vec<i64>, Vec<Break>, Vec<i64>, Listener) {
+    let listener = listener(rate, lateness);
     let marks = Arc::default();
     let feed = ReplayedFeed {
         listener: listener.clone(),
-        arrivals: sender.arrivals(),
+        arrivals,
         clock: Arc::default(),
         steps: vec![MS],
         marks: Arc::clone(&marks),
@@ -351,6 +359,44 @@ fn a_silence_is_a_gap_and_progress_goes_on() {
     assert!((35..=40).contains(&within.len()), "{marks:?}");
     let counts = listener.counts();
     assert_eq!((counts.lost_samples, counts.late_samples), (500, 0));
+}
+
+/// 500 samples, silence, and at 1 s the end of a sender that has come to 1000.
+fn ending_in_silence(gap: u64) -> Vec<Arrival> {
+    let mut arrivals = steady((50, 1500)).arrivals();
+    let header = FrameHeader {
+        end: true,
+        gap,
+        ..FrameHeader::new(DType::I16, 7, 1000)
+    };
+    let mut bytes = Vec::new();
+    header.write(&[], &mut bytes);
+    // Senders repeat it.
+    arrivals.extend((0..3).map(|k| Arrival {
+        at: (1000 + k) * MS,
+        bytes: bytes.clone(),
+    }));
+    arrivals
+}
+
+#[test]
+fn a_feed_that_ends_in_a_silence_has_lost_all_of_it() {
+    let (indices, breaks, marks, listener) = events_of(ending_in_silence(0), 1000, 100);
+    assert_eq!(indices, (0..500).collect::<Vec<_>>());
+    assert_eq!(breaks, [Break::Dropped(500..501)]);
+    assert!(marks.iter().all(|&mark| mark <= 1000), "{marks:?}");
+    assert_eq!(listener.counts().lost_samples, 500);
+    assert_eq!(listener.outer_gaps().after, 0..0);
+}
+
+#[test]
+fn a_gap_at_the_end_of_a_feed_begins_where_its_silence_began() {
+    let (indices, _, marks, listener) = events_of(ending_in_silence(500), 1000, 100);
+    assert_eq!(indices, (0..500).collect::<Vec<_>>());
+    assert!(!marks.is_empty());
+    assert_eq!(listener.outer_gaps().after, 500..1000);
+    // What was never recorded is not lost.
+    assert_eq!(listener.counts().lost_samples, 0);
 }
 
 #[test]
