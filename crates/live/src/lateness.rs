@@ -43,9 +43,10 @@ impl SilenceClock {
         self.lateness
     }
 
-    /// Samples arrived. Of what comes out of order only the furthest counts.
+    /// Samples arrived. Of what comes out of order only the furthest counts. An empty range: the next is due now.
     pub(crate) fn note(&mut self, first: u64, end: u64, at: Duration) {
-        if self.latest.is_none_or(|latest| first > latest.first) {
+        let is_latest = |latest: LatestArrival| (first, end) > (latest.first, latest.end);
+        if self.latest.is_none_or(is_latest) {
             let end = self.latest.map_or(end, |latest| end.max(latest.end));
             self.latest = Some(LatestArrival { first, end, at });
         }
@@ -93,6 +94,18 @@ mod tests {
         assert_eq!(clock.given_up_at(ms(3200)), Some(2100));
         clock.restart();
         assert_eq!(clock.given_up_at(ms(9000)), None);
+    }
+
+    #[test]
+    fn after_an_empty_range_the_next_sample_is_due() {
+        let mut clock = clock(Some(ms(200)));
+        clock.note(100, 100, ms(1000));
+        assert_eq!(clock.given_up_at(ms(1200)), None);
+        assert_eq!(clock.given_up_at(ms(1201)), Some(101));
+        // What follows it begins at the same index.
+        clock.note(100, 150, ms(1100));
+        assert_eq!(clock.given_up_at(ms(1350)), None);
+        assert_eq!(clock.given_up_at(ms(1351)), Some(151));
     }
 
     #[test]

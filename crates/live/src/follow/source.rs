@@ -15,6 +15,9 @@ use crate::feed_counts::add;
 use crate::lateness::{MARK_INTERVAL, SilenceClock};
 use crate::receive::RunClock;
 
+#[cfg(test)]
+mod tests;
+
 /// How often to check for a writer; a check takes the store's lock for an instant.
 const WRITER_CHECK_INTERVAL: Duration = Duration::from_millis(500);
 
@@ -31,9 +34,10 @@ pub(super) struct FollowSource {
     last_run: Option<(i64, u32)>,
     /// Samples before `next` as of the last look; more of them later were backfilled.
     samples_before_next: i64,
-    has_looked: bool,
+    /// End of the samples committed as of the last look. None: not looked yet.
+    committed: Option<i64>,
     clock: RunClock,
-    /// When samples were last found; `silence` counts from it.
+    /// When a commit was last found; `silence` counts from it.
     last_commit: Duration,
     /// When the store was last asked whether it is open for writing.
     last_writer_check: Duration,
@@ -59,7 +63,7 @@ impl FollowSource {
             reader: None,
             last_run: None,
             samples_before_next: 0,
-            has_looked: false,
+            committed: None,
             clock: RunClock::start(),
             last_commit: Duration::ZERO,
             last_writer_check: Duration::ZERO,
@@ -74,21 +78,23 @@ impl FollowSource {
     /// Looks for committed samples; true if there are some, which `reader` then reads.
     fn look_for_commits(&mut self) -> Result<bool, OpError> {
         let changed = self.signal.refresh().map_err(failed)?;
-        if !changed && self.has_looked {
+        if !changed && self.committed.is_some() {
             return Ok(false);
         }
-        self.has_looked = true;
-        let counters = &self.followed.counters;
-        let samples_now = samples_in(&self.signal, self.within.start..self.next);
-        // Negative if samples were declared invalid meanwhile.
-        let backfilled = u64::try_from(samples_now - self.samples_before_next).unwrap_or(0);
-        add(&counters.backfilled, backfilled);
-        self.samples_before_next = samples_now;
         // Stop before a gap at the signal's end: what fills it is still read. No other gap is waited for, not even one in
         // which `within` ends.
         let end = self.signal.end_index();
         let gap = self.signal.gaps().at(end - 1);
-        let end = gap.map_or(end, |gap| gap.start).min(self.within.end);
+        let committed = gap.map_or(end, |gap| gap.start);
+        self.note_commit(committed);
+        let counters = &self.followed.counters;
+        // In a silence `next` is beyond all that there is.
+        let samples_now = samples_in(&self.signal, self.within.start..self.next.min(end));
+        // Negative if samples were declared invalid meanwhile.
+        let backfilled = u64::try_from(samples_now - self.samples_before_next).unwrap_or(0);
+        add(&counters.backfilled, backfilled);
+        self.samples_before_next = samples_now;
+        let end = committed.min(self.within.end);
         if end <= self.next {
             return Ok(false);
         }
@@ -102,9 +108,6 @@ impl FollowSource {
             Some(times) => times.stored(&self.followed.store, &self.signal),
             None => StoredRecording::new(self.followed.store.path(), self.signal.clone()),
         };
-        self.last_commit = self.clock.since_start();
-        let (first, last) = (self.next.cast_unsigned(), end.cast_unsigned());
-        self.silence_clock.note(first, last, self.last_commit);
         let reader = stored.resume(self.signal.clone(), range, self.last_run, self.segment)?;
         self.reader = Some(reader);
         let runs = &self.signal.state().runs;
@@ -113,6 +116,26 @@ impl FollowSource {
         self.next = end;
         add(&counters.commits, 1);
         Ok(true)
+    }
+
+    /// Sets the clocks by a commit, also by one that lies wholly before `next`: a writer that paused may go on where it
+    /// stopped.
+    fn note_commit(&mut self, end: i64) {
+        let now = self.clock.since_start();
+        self.last_commit = now;
+        let first = match self.committed.replace(end) {
+            Some(before) if end <= before => return,
+            Some(before) => self
+                .signal
+                .gaps()
+                .at(before)
+                .map_or(before, |gap| gap.end()),
+            None if end == 0 => return,
+            // Stored before the run: when it came is not known, only that what follows it is due.
+            None => end,
+        };
+        let (first, end) = (first.cast_unsigned(), end.cast_unsigned());
+        self.silence_clock.note(first, end, now);
     }
 
     /// Whether nothing more will be read; looks once more when the writer has left.
@@ -168,7 +191,7 @@ impl FollowSource {
         };
         self.silent_from = None;
         match why {
-            Some(Break::Removed) if origin.first > from + 1 => SourceEvent::RangeStart {
+            Some(Break::Removed) | None if origin.first > from + 1 => SourceEvent::RangeStart {
                 origin: RangeOrigin::at(origin.first),
                 why: Some(Break::Dropped(from + 1..origin.first)),
             },
@@ -218,56 +241,5 @@ impl Source for FollowSource {
 
     fn set_waker(&mut self, waker: &Waker) {
         self.watcher = LogWatcher::new(self.followed.store.path(), waker.clone());
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use isochrony_flow::Recording as _;
-    use isochrony_segment::DType;
-    use isochrony_store::{CreateOptions, Mode, Store};
-    use isochrony_time::Rate;
-
-    use super::*;
-    use crate::{FollowOptions, FollowedSignal};
-
-    /// Samples until the source idles or ends, and whether it has ended.
-    fn read(source: &mut dyn Source) -> (u64, bool) {
-        let mut samples = 0;
-        loop {
-            match source.pull().unwrap() {
-                SourceEvent::Item(item) => samples += Item::samples(&item),
-                SourceEvent::Idle => return (samples, false),
-                SourceEvent::End => return (samples, true),
-                _ => {}
-            }
-        }
-    }
-
-    #[test]
-    fn a_range_that_ends_in_a_gap_ends_once_samples_follow_the_gap() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("s.iso");
-        let writing = Store::open(&path, Mode::Create).unwrap();
-        let options = CreateOptions::new(DType::I16, Rate::from_hz(1000).unwrap());
-        let writer = writing.create("s", &options).unwrap();
-        writer.append(&[1i16; 100]).unwrap();
-        writer.append_gap(100).unwrap();
-        writing.commit(true).unwrap();
-
-        let store = Store::open(&path, Mode::Read).unwrap();
-        let signal = store.signal("s").unwrap();
-        let followed = FollowedSignal::new(&store, signal, &FollowOptions::default()).unwrap();
-        let mut source = followed.open(Some(0..150), 1 << 16).unwrap();
-        // The gap may still be filled.
-        assert_eq!(read(&mut *source), (100, false));
-        writer.append(&[1i16; 50]).unwrap();
-        writing.commit(true).unwrap();
-        assert_eq!(read(&mut *source), (0, true));
-        assert_eq!(followed.counts().commits, 1);
-
-        // Also where all samples are there from the start.
-        let mut source = followed.open(Some(0..150), 1 << 16).unwrap();
-        assert_eq!(read(&mut *source), (100, true));
     }
 }
