@@ -246,6 +246,35 @@ def test_a_followed_signal_that_is_not_written_holds_nothing_up(tmp_path: Path) 
     assert 50 < late < 900 and other.counts["samples"] == 1000 - late
 
 
+def test_a_writer_that_paused_is_read_on_although_it_does_not_catch_up(tmp_path: Path) -> None:
+    writing = iso.open(tmp_path / "water.iso", "x")
+    signal = writing.create("mic", dtype="i4", rate=100, start=START)
+    # Stored before the run, and many times as long as the lateness.
+    signal.append(np.arange(1000, dtype="i4"))
+    writing.commit()
+    followed = iso.follow(iso.open(writing.path)["mic"], silence=2, lateness=0.5)
+    values: list[int] = []
+
+    def take(samples: Any, start: int) -> None:
+        values.extend(samples.tolist())
+
+    def write() -> None:
+        for first in range(1000, 1400, 10):
+            time.sleep(1.5 if first == 1050 else 0.1)
+            signal.append(np.arange(first, first + 10, dtype="i4"))
+            writing.commit()
+
+    thread = threading.Thread(target=write)
+    thread.start()
+    iso.scan(followed).each(take).run()
+    thread.join(30)
+    writing.close()
+    late = followed.counts["backfilled_samples"]
+    # About a second of it was given up.
+    assert 50 <= late < 250, late
+    assert values == [*range(1050), *range(1050 + late, 1400)]
+
+
 def test_illegal_latenesses_are_refused() -> None:
     def listen(**options: Any) -> None:
         iso.listen("udp://127.0.0.1:0", dtype="i2", rate=100, **options)
@@ -258,3 +287,20 @@ def test_illegal_latenesses_are_refused() -> None:
         listen(lateness=-1.0)
     with pytest.raises(OptionError, match="keep_late"):
         listen(keep_late=-1)
+    for name in ("lateness", "silence", "reorder", "step"):
+        for value in (True, "0.5", float("nan")):
+            remedy = rf"{name}={value!r} is refused; give a finite number of seconds"
+            with pytest.raises(OptionError, match=remedy):
+                listen(**{name: value})
+
+
+def test_illegal_times_of_follow_are_refused(tmp_path: Path) -> None:
+    with iso.open(tmp_path / "water.iso", "x") as store:
+        signal = store.create("mic", dtype="i4", rate=100)
+        for name in ("lateness", "silence"):
+            for value in (True, "0.5", float("inf")):
+                remedy = rf"{name}={value!r} is refused; give a finite number of seconds"
+                with pytest.raises(OptionError, match=remedy):
+                    iso.follow(signal, **{name: value})
+            with pytest.raises(OptionError, match=rf"{name}=-1 is refused; give a number of seconds, 0 or more"):
+                iso.follow(signal, **{name: -1})

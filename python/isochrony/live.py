@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from .chain import Chain
 from .native_errors import OptionError
-from .options import sample_dtype, whole
+from .options import sample_dtype, seconds, whole
 
 if TYPE_CHECKING:
     from ._native import NativeListener
@@ -226,6 +226,9 @@ def listen(
     for option, (value, default) in foreign.items():
         if value != default:
             raise OptionError(f"{option}={value!r} has no meaning for {address}; leave out {option}=")
+    reorder, step = seconds("reorder=", reorder), seconds("step=", step)
+    silence = None if silence is None else seconds("silence=", silence)
+    lateness = None if lateness is None else seconds("lateness=", lateness)
     if driven:
         asked = None if dtype is None else sample_dtype(dtype)
         common = (
