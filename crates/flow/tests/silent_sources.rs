@@ -273,9 +273,10 @@ fn merges_and_matched_inputs_go_on() {
             check("merge behind a join", of, &merged, 200, workers);
         }
         let of = feeds(Shared::Indices);
-        let difference = of
-            .talking
-            .map_with(&(Expr::input() - Expr::input_at(1)), &[of.silent.clone()]);
+        let difference = of.talking.map_with(
+            &(Expr::input() - Expr::input_at(1)),
+            std::slice::from_ref(&of.silent),
+        );
         let plan = join(&rows(&of.talking), &rows(&difference.unwrap()), "left");
         check("map of both", of, &plan, 100, workers);
         let of = feeds(Shared::Indices);

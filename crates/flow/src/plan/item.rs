@@ -85,7 +85,7 @@ impl Item {
     pub(crate) fn first_and_last_start(&self) -> Option<(i64, i64)> {
         match self {
             Self::Samples(samples) => {
-                (samples.len() > 0).then(|| (samples.start(), samples.end() - 1))
+                (!samples.is_empty()).then(|| (samples.start(), samples.end() - 1))
             }
             Self::Frames(frames) => {
                 let last = frames.count.checked_sub(1)?;
