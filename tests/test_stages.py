@@ -377,3 +377,11 @@ def test_changes_that_cannot_be_placed_or_shared_are_refused() -> None:
     with pytest.raises(iso.PlanError, match="give the run workers=1") as error:
         loud.count().collect(workers=2, control=at_indices(loud, changes[:1]))
     assert error.value.code == "changes_memory"
+
+
+def test_many_sources_are_not_cut_unless_it_is_asked_for() -> None:
+    """One thread is faster than passing a thousand channels by a few links."""
+    channels = [filtered(iso.scan(X[:20_000] + k, rate=RATE)) for k in range(100)]
+    assert iso.run(*channels).report.stages == ()
+    assert iso.run(*channels, workers=2).report.stages != ()
+    assert iso.run(*channels[:4], workers=2).report.stages != ()

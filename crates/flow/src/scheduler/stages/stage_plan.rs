@@ -23,6 +23,8 @@ const LINK_MEMORY_FRACTION: u64 = 16;
 /// Stages for each worker, and in all, about: enough that one of unequal stages has work for a free core.
 const STAGES_PER_WORKER: usize = 4;
 const MAX_STAGES: usize = 31;
+/// Most sources of a plan that is cut without being asked: the reader of a link asks all that share it for the next item.
+const MAX_AUTO_SOURCES: usize = 64;
 /// Stages and replicas.
 const MAX_ENTRIES: usize = 64;
 
@@ -94,6 +96,12 @@ impl StagePlan {
         if graph.ends_before_sources() {
             return Err(
                 "something may end early, and what it gives depends on the order in which sources are read",
+            );
+        }
+        let sources = graph.nodes.iter().filter(|node| node.inputs.is_empty());
+        if options.auto_workers && sources.count() > MAX_AUTO_SOURCES {
+            return Err(
+                "it has so many sources that one thread is faster than passing their samples by a few links",
             );
         }
         let is_loop = |align| matches!(align, Alignment::Loop { .. } | Alignment::Arrival);
