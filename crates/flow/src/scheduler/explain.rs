@@ -120,7 +120,6 @@ fn explain_workers(graph: &Graph) -> String {
 fn explain_tasks(graph: &Graph) -> String {
     let options = RunOptions {
         workers: 2,
-        auto_workers: true,
         ..RunOptions::default()
     };
     let subgraph_plans = subgraph_plans(graph, &options);
