@@ -41,7 +41,7 @@
 //!
 //! | step | files |
 //! |---|---|
-//! | where to cut (pure) | `stage_plan` |
+//! | where to cut (pure) | `stage_plan`, `stage_builder` |
 //! | a graph for each stage | `stage_graph` |
 //! | what joins stages | `link`, `link_writer`, `link_reader` |
 //! | replicas: blocks (pure), what reads them, order | `block`, `block_subgraph`, `replicated` |
@@ -58,6 +58,7 @@ mod link_writer;
 mod pool;
 mod replicated;
 mod run;
+mod stage_builder;
 mod stage_graph;
 mod stage_plan;
 mod stage_queue;

@@ -1,0 +1,438 @@
+//! Finds the stages of a plan, node by node in the order of the plan.
+//!
+//! An operator that computes much begins a stage if its input's stage already has its share of such operators; one that
+//! computes little joins the stage of its input. What runs in the caller's thread is one stage with all behind it.
+//! Inputs of a fan-in whose stages depend on the same source must come from one stage, which then has all that lies
+//! between. There are a few stages for each worker; of more sources than that, several share a stage.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::stage_plan::{MAX_ENTRIES, StagePlan, computes_much};
+use crate::Resource;
+use crate::engine::RunOptions;
+use crate::plan::Op;
+use crate::plan::graph::Graph;
+use crate::scheduler::task_contract::{interleaves, reduces, task_contract};
+
+/// Stages for each worker, and in all, about: enough that one of unequal stages has work for a free core.
+const STAGES_PER_WORKER: usize = 4;
+const MAX_STAGES: usize = 31;
+
+/// The bit of the stage of sources that call Python.
+const CALLER_ROOT: u64 = 1 << 63;
+
+/// The stage of the caller's thread while stages are found.
+const CALLER: usize = usize::MAX;
+
+/// A stage while nodes are added.
+struct GrowingStage {
+    /// The stage that this one was merged into: itself unless it was.
+    merged_into: usize,
+    /// Its operators that compute much.
+    heavy: usize,
+    /// Stages that it reads from.
+    inputs: BTreeSet<usize>,
+    /// Its bit if it has sources, else 0.
+    root: u64,
+    /// A source of it calls Python.
+    in_caller: bool,
+    /// It has no source, and all its operators can compute blocks of their input independently.
+    is_replicable: bool,
+}
+
+pub(super) struct StageBuilder<'a> {
+    graph: &'a Graph,
+    options: &'a RunOptions<'a>,
+    is_output: Vec<bool>,
+    stages: Vec<GrowingStage>,
+    /// Stages with sources; further sources join them in turn.
+    source_stages: Vec<usize>,
+    sources: usize,
+    /// The stage of sources that call Python.
+    caller_sources: Option<usize>,
+    max_stages: usize,
+    /// Operators that compute much in one stage, at most.
+    share: usize,
+    /// Of each node so far.
+    stage_of: Vec<usize>,
+    /// Stages that each node of the caller's thread depends on; empty for others.
+    feeds: Vec<BTreeSet<usize>>,
+    /// Whether what each node gives does not ascend: streams in turn, or ranges before earlier ones.
+    descends: Vec<bool>,
+}
+
+impl<'a> StageBuilder<'a> {
+    pub(super) fn new(graph: &'a Graph, options: &'a RunOptions<'a>) -> Self {
+        let max_stages = (STAGES_PER_WORKER * options.workers.max(1)).min(MAX_STAGES);
+        let heavy = (0..graph.nodes.len()).filter(|&at| computes_much(graph, at));
+        let mut is_output = vec![false; graph.nodes.len()];
+        for &(node, _) in &graph.outputs {
+            is_output[node] = true;
+        }
+        Self {
+            graph,
+            options,
+            is_output,
+            stages: Vec::new(),
+            source_stages: Vec::new(),
+            sources: 0,
+            caller_sources: None,
+            max_stages,
+            share: heavy.count().div_ceil(max_stages).max(1),
+            stage_of: Vec::with_capacity(graph.nodes.len()),
+            feeds: Vec::with_capacity(graph.nodes.len()),
+            descends: Vec::with_capacity(graph.nodes.len()),
+        }
+    }
+
+    fn stage(&self, mut stage: usize) -> usize {
+        while self.stages[stage].merged_into != stage {
+            stage = self.stages[stage].merged_into;
+        }
+        stage
+    }
+
+    fn new_stage(&mut self, heavy: usize, inputs: BTreeSet<usize>) -> usize {
+        let number = self.stages.len();
+        self.stages.push(GrowingStage {
+            merged_into: number,
+            heavy,
+            inputs,
+            root: 0,
+            in_caller: false,
+            is_replicable: false,
+        });
+        number
+    }
+
+    fn is_callers(&self, node: usize) -> bool {
+        let own = &self.graph.nodes[node];
+        let mut inputs = own.inputs.iter();
+        self.is_output[node]
+            || matches!(own.op, Op::Factory(_))
+            || own.properties.needs == Resource::Interpreter && !own.inputs.is_empty()
+            || inputs.any(|&(from, _)| self.stage_of[from] == CALLER)
+    }
+
+    /// Stages that a node depends on directly, other than that of the caller.
+    fn stages_of(&self, node: usize) -> BTreeSet<usize> {
+        match self.stage_of[node] {
+            CALLER => self.feeds[node]
+                .iter()
+                .map(|&one| self.stage(one))
+                .collect(),
+            stage => BTreeSet::from([self.stage(stage)]),
+        }
+    }
+
+    /// Roots that some stages depend on.
+    fn roots(&self, stages: &BTreeSet<usize>) -> u64 {
+        let mut seen: BTreeSet<usize> = BTreeSet::new();
+        let mut open: Vec<usize> = stages.iter().copied().collect();
+        let mut roots = 0;
+        while let Some(stage) = open.pop() {
+            let stage = self.stage(stage);
+            if seen.insert(stage) {
+                roots |= self.stages[stage].root;
+                open.extend(&self.stages[stage].inputs);
+            }
+        }
+        roots
+    }
+
+    /// Chooses the stage of the next node.
+    fn place(&mut self, node: usize) {
+        let descends = self.descends(node);
+        self.descends.push(descends);
+        let inputs = &self.graph.nodes[node].inputs;
+        let heavy = usize::from(computes_much(self.graph, node));
+        let mut stages: BTreeSet<usize> = BTreeSet::new();
+        if let [(from, _)] = inputs[..] {
+            stages = self.stages_of(from);
+        } else {
+            let before: BTreeSet<usize> = inputs.iter().map(|&(from, _)| from).collect();
+            let before: Vec<usize> = before.into_iter().collect();
+            self.merge_inputs(&before);
+            for from in before {
+                stages.extend(self.stages_of(from));
+            }
+        }
+        let stage = if self.is_callers(node) {
+            self.stage_of.push(CALLER);
+            self.feeds.push(stages);
+            return;
+        } else if inputs.is_empty() {
+            self.place_source(node, heavy)
+        } else {
+            let first = stages.first().copied().unwrap_or(0);
+            let replicable = self.is_replicable(node);
+            let joins = match stages.len() {
+                1 => self.joins(&self.stages[first], heavy, replicable),
+                _ => self.stages.len() >= 2 * self.max_stages,
+            };
+            match joins {
+                true => {
+                    stages.remove(&first);
+                    self.stages[first].heavy += heavy;
+                    self.stages[first].is_replicable &= replicable;
+                    self.stages[first].inputs.extend(stages);
+                    first
+                }
+                false => {
+                    let stage = self.new_stage(heavy, stages);
+                    self.stages[stage].is_replicable = replicable;
+                    stage
+                }
+            }
+        };
+        self.stage_of.push(stage);
+        self.feeds.push(BTreeSet::new());
+    }
+
+    /// Whether an operator joins the stage of its input.
+    fn joins(&self, stage: &GrowingStage, heavy: usize, is_replicable: bool) -> bool {
+        let is_full = self.stages.len() >= 2 * self.max_stages;
+        let joins = match (stage.is_replicable && stage.heavy > 0, is_replicable) {
+            (true, is_replicable) => is_replicable,
+            // It would have no replicas there.
+            (false, true) if heavy > 0 => false,
+            _ => heavy == 0 || stage.heavy < self.share,
+        };
+        joins || is_full
+    }
+
+    fn descends(&self, node: usize) -> bool {
+        let own = &self.graph.nodes[node];
+        let recording = own.op.recording();
+        let mut inputs = own.inputs.iter();
+        interleaves(own)
+            || recording.is_some_and(|recording| recording.0.skips_samples())
+            || inputs.any(|&(from, _)| self.descends[from])
+    }
+
+    fn is_replicable(&self, node: usize) -> bool {
+        if self.descends[node] {
+            return false;
+        }
+        let node = &self.graph.nodes[node];
+        let inputs = node
+            .inputs
+            .iter()
+            .map(|&(from, output)| self.graph.nodes[from].properties.outputs[usize::from(output)]);
+        let inputs: Vec<_> = inputs.collect();
+        let contract = task_contract(node, &inputs, self.options);
+        inputs.len() == 1 && !reduces(node) && contract.is_ok_and(|one| one.rel_err == 0.0)
+    }
+
+    fn place_source(&mut self, node: usize, heavy: usize) -> usize {
+        if self.graph.nodes[node].properties.needs == Resource::Interpreter {
+            let stage = match self.caller_sources {
+                Some(stage) => self.stage(stage),
+                None => self.new_stage(0, BTreeSet::new()),
+            };
+            self.caller_sources = Some(stage);
+            let own = &mut self.stages[stage];
+            own.heavy += heavy;
+            (own.root, own.in_caller) = (own.root | CALLER_ROOT, true);
+            return stage;
+        }
+        let mut turn = self.sources % self.max_stages;
+        self.sources += 1;
+        if self.stages.len() >= 2 * self.max_stages && !self.source_stages.is_empty() {
+            turn %= self.source_stages.len();
+        }
+        let stage = match self.source_stages.get(turn) {
+            Some(&stage) => {
+                let stage = self.stage(stage);
+                self.stages[stage].heavy += heavy;
+                stage
+            }
+            None => {
+                let stage = self.new_stage(heavy, BTreeSet::new());
+                self.source_stages.push(stage);
+                stage
+            }
+        };
+        self.stages[stage].root |= 1 << turn;
+        stage
+    }
+
+    /// Merges stages so that inputs of a node that depend on the same source come from one.
+    fn merge_inputs(&mut self, before: &[usize]) {
+        // Each input is compared with all before it together.
+        let mut earlier: BTreeSet<usize> = BTreeSet::new();
+        for &node in before {
+            let own = self.stages_of(node);
+            let shared = self.roots(&earlier) & self.roots(&own);
+            earlier = earlier.iter().map(|&one| self.stage(one)).collect();
+            earlier.extend(own);
+            if shared != 0 {
+                self.merge_between(&earlier, shared);
+                earlier = earlier.iter().map(|&one| self.stage(one)).collect();
+            }
+        }
+    }
+
+    /// Merges those of some stages, and of all before them, that depend on some roots.
+    fn merge_between(&mut self, stages: &BTreeSet<usize>, shared: u64) {
+        let mut open: Vec<usize> = stages.iter().copied().collect();
+        let mut all: BTreeSet<usize> = BTreeSet::new();
+        while let Some(stage) = open.pop() {
+            let stage = self.stage(stage);
+            if self.roots(&BTreeSet::from([stage])) & shared != 0 && all.insert(stage) {
+                open.extend(&self.stages[stage].inputs);
+            }
+        }
+        let Some(first) = all.pop_first() else {
+            return;
+        };
+        for stage in all {
+            let one = &mut self.stages[stage];
+            one.merged_into = first;
+            let (heavy, root, in_caller) = (one.heavy, one.root, one.in_caller);
+            let inputs = std::mem::take(&mut one.inputs);
+            let into = &mut self.stages[first];
+            into.heavy += heavy;
+            into.root |= root;
+            into.in_caller |= in_caller;
+            into.is_replicable = false;
+            into.inputs.extend(inputs);
+        }
+        let inputs = std::mem::take(&mut self.stages[first].inputs);
+        let inputs = inputs.iter().map(|&one| self.stage(one));
+        self.stages[first].inputs = inputs.filter(|&one| one != first).collect();
+    }
+
+    /// Gives a stage that computes little to the only one that reads from it, and the only stage before that of the
+    /// caller to the caller's if that would merely wait for it.
+    fn absorb(&self, stages: &mut [usize]) {
+        loop {
+            let mut readers: BTreeMap<usize, BTreeSet<usize>> = BTreeMap::new();
+            for (at, node) in self.graph.nodes.iter().enumerate() {
+                for &(from, _) in &node.inputs {
+                    if stages[from] != stages[at] {
+                        readers.entry(stages[from]).or_default().insert(stages[at]);
+                    }
+                }
+            }
+            let only = |stage: &usize| match readers[stage].iter().collect::<Vec<_>>()[..] {
+                [&reader] => Some(reader),
+                _ => None,
+            };
+            let light = readers.keys().find(|&stage| {
+                let own = &self.stages[*stage];
+                let reader = only(stage);
+                let keeps = reader.is_some_and(|reader| {
+                    let reader = self.stages.get(reader);
+                    reader.is_some_and(|reader| reader.is_replicable && reader.heavy > 0)
+                });
+                // Passing samples within one thread gains nothing.
+                own.heavy == 0 && !own.in_caller && reader.is_some() && !keeps
+                    || own.in_caller && reader == Some(CALLER)
+            });
+            let mut before_callers = readers
+                .iter()
+                .filter(|(_, readers)| readers.contains(&CALLER));
+            let last = before_callers.next().map(|(stage, _)| stage);
+            let waits = before_callers.next().is_none() && !self.caller_computes(stages);
+            let last = last.filter(|&stage| {
+                let gains = self.stages[*stage].is_replicable && self.stages[*stage].heavy > 0;
+                waits && only(stage).is_some() && !gains
+            });
+            let Some((&from, into)) = light.or(last).and_then(|stage| Some((stage, only(stage)?)))
+            else {
+                return;
+            };
+            stages
+                .iter_mut()
+                .filter(|stage| **stage == from)
+                .for_each(|stage| *stage = into);
+        }
+    }
+
+    fn caller_computes(&self, stages: &[usize]) -> bool {
+        let mut nodes = 0..self.graph.nodes.len();
+        nodes.any(|at| stages[at] == CALLER && computes_much(self.graph, at))
+    }
+
+    /// Chooses the stage of each node. The error says why the plan is not cut.
+    pub(super) fn build(mut self) -> Result<StagePlan, &'static str> {
+        for node in 0..self.graph.nodes.len() {
+            self.place(node);
+        }
+        let stages = self.stage_of.iter().map(|&stage| match stage {
+            CALLER => CALLER,
+            stage => self.stage(stage),
+        });
+        let mut roots: Vec<usize> = stages.collect();
+        self.absorb(&mut roots);
+        let order = self.in_order(&roots);
+        if order.len() < 2 {
+            return Err("too few of its operators compute much and can work at the same time");
+        }
+        if order.len() > MAX_ENTRIES {
+            return Err("it has more parts than can be stages");
+        }
+        let mut number = vec![order.len() - 1; self.stages.len()];
+        for (at, &stage) in order.iter().enumerate() {
+            if let Some(number) = number.get_mut(stage) {
+                *number = at;
+            }
+        }
+        let last = order.len() - 1;
+        let stage_of = roots
+            .iter()
+            .map(|&stage| number.get(stage).copied().unwrap_or(last));
+        let stage_of: Vec<usize> = stage_of.collect();
+        let mut stages = vec![Vec::new(); order.len()];
+        for (at, &stage) in stage_of.iter().enumerate() {
+            stages[stage].push(at);
+        }
+        let roots = order.iter().map(|&stage| match stage {
+            CALLER => u64::MAX,
+            stage => self.roots(&BTreeSet::from([stage])),
+        });
+        let is_replicable = order.iter().map(|&stage| {
+            let own = self.stages.get(stage);
+            own.is_some_and(|own| own.is_replicable && own.heavy > 0)
+        });
+        let mut numbered = order.iter().enumerate();
+        let caller_sources =
+            numbered.find(|&(_, &stage)| stage != CALLER && self.stages[stage].in_caller);
+        let plan = StagePlan {
+            stages,
+            roots: roots.collect(),
+            stage_of,
+            caller_sources: caller_sources.map(|(at, _)| at),
+            is_replicable: is_replicable.collect(),
+        };
+        match plan.could_pile_up(self.graph) {
+            true => Err("a thread would read branches of one source beside others that meet there"),
+            false => Ok(plan),
+        }
+    }
+
+    /// Stages so that each comes behind those it reads from, and that of the caller last.
+    fn in_order(&self, roots: &[usize]) -> Vec<usize> {
+        let mut open: BTreeSet<usize> = roots.iter().copied().collect();
+        let mut reads: BTreeSet<(usize, usize)> = BTreeSet::new();
+        for (at, node) in self.graph.nodes.iter().enumerate() {
+            let inputs = node
+                .inputs
+                .iter()
+                .map(|&(from, _)| (roots[at], roots[from]));
+            reads.extend(inputs.filter(|&(to, from)| to != from));
+        }
+        let mut order: Vec<usize> = Vec::new();
+        let is_ready = |stage: usize, open: &BTreeSet<usize>| {
+            let mut inputs = reads.range((stage, 0)..=(stage, usize::MAX));
+            inputs.all(|(_, from)| !open.contains(from))
+        };
+        // That of the caller has the largest number.
+        while let Some(next) = open.iter().copied().find(|&stage| is_ready(stage, &open)) {
+            open.remove(&next);
+            order.push(next);
+        }
+        order
+    }
+}
