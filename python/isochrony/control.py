@@ -40,8 +40,8 @@ class Control:
     def set(self, plan: Plan, *, at: int | None = None, **params: Any) -> None:
         """Give parameters of the last operator of `plan`, as it was built, other values.
 
-        Each change is kept until the run ends, for the report: some hundred bytes. What an expression remembers (`ewm`, `hysteresis`, `previous`, `counter`)
-        stays where that part is written as before.
+        What an expression remembers (`ewm`, `hysteresis`, `previous`, `counter`) stays where that part is written as
+        before. Each change is kept until the run ends, for the report: some hundred bytes.
 
         Parameters:
             plan: the plan that ends in the operator: the whole, or a part that others were made of.
