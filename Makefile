@@ -112,7 +112,7 @@ test-wheel: build-test
 test: test-rust test-python
 
 test-rust:
-	$(CARGO_TEST)
+	$(CARGO_TEST) --no-fail-fast
 
 # File by file in two processes, since most tests use one core; then those whose result depends on how busy the machine is.
 test-python: build-test build-example

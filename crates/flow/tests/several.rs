@@ -322,3 +322,21 @@ fn a_report_counts_what_was_read_of_each_scan_and_lists_tasks_by_their_indices()
             .all(|pair| pair[0].range.end == pair[1].range.start)
     );
 }
+
+/// Once a window of rows began with the first sample of a scan that had none yet.
+#[test]
+fn a_scan_that_begins_later_does_not_move_the_first_window_of_rows() {
+    let common = [Step::Windows(2, 1)];
+    let own = [
+        vec![],
+        vec![],
+        vec![Step::Stats, Step::TimedGroups(0, false)],
+    ];
+    let kept = [62..118, 2..128, 0..1];
+    let scan = |nth: usize| {
+        let live = channel(nth as i64, std::slice::from_ref(&kept[nth]), 1);
+        Plan::scan_part(live, Some(3..63).filter(|_| nth < 2), 1)
+    };
+    let plans = joined_plans([0, 1, 2].map(scan), &common, &own, 2, 1);
+    assert_eq!(run_all(&plans, 2, 1).0, run_all(&plans, 1, 1).0);
+}

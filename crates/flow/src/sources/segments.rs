@@ -261,9 +261,8 @@ impl IndexedSnapshot for MemorySnapshot {
         let begun = self
             .contiguous
             .partition_point(|one| one.start < range.start);
-        let begun = begun.saturating_sub(1);
-        let origin = self.anchors.get(begun).map(|&anchor| RangeOrigin {
-            anchor,
+        let origin = begun.checked_sub(1).map(|begun| RangeOrigin {
+            anchor: self.anchors[begun],
             first: self.contiguous[begun].start,
         });
         let before = part.checked_sub(1).map(|last| self.contiguous[last].end);

@@ -131,7 +131,7 @@ pub trait IndexedSnapshot {
 pub struct RangePortion {
     /// What a task reads; None if there are no samples.
     pub portion: Option<Portion>,
-    /// Origin of the last contiguous range that begins before this range, else of the recording's first.
+    /// Origin of the last contiguous range that begins before this range, if any.
     pub origin: Option<RangeOrigin>,
 }
 

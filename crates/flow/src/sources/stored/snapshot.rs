@@ -191,14 +191,7 @@ impl IndexedSnapshot for StoredSnapshot {
             let first = self.selected_from(part).max(anchor);
             RangeOrigin { anchor, first }
         };
-        let origin = match (last, first) {
-            (Some((end, part)), _) => Some(origin_of(end - 1, part)),
-            (None, Some(first)) => {
-                let part = self.part_of(first);
-                part.map(|(_, part)| origin_of(first, part))
-            }
-            (None, None) => None,
-        };
+        let origin = last.map(|(end, part)| origin_of(end - 1, part));
         let own = first.filter(|&first| first < range.end);
         let portion = own.and_then(|first| {
             let (at, part) = self.part_of(first)?;
