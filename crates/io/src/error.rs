@@ -15,7 +15,7 @@ pub enum IoError {
     /// The operating system refused a call.
     #[error("cannot {action} {}: {source}", path.display())]
     System {
-        /// What was tried: `"read"`, `"open"`.
+        /// What was tried, such as `"read"`.
         action: &'static str,
         path: PathBuf,
         source: io::Error,
@@ -55,7 +55,7 @@ pub enum IoError {
     /// Memory for samples.
     #[error(transparent)]
     Segment(#[from] SegmentError),
-    /// An error of the source that is read, passed on as it is.
+    /// An error of the source, passed on as it is.
     #[error(transparent)]
     Source(SourceError),
 }
@@ -78,7 +78,6 @@ impl IoError {
     }
 }
 
-/// Adds action and path to an error of the system.
 pub(crate) trait ErrorContext<T> {
     fn with_path(self, action: &'static str, path: &Path) -> Result<T, IoError>;
 }
@@ -99,8 +98,8 @@ mod tests {
 
     const VARIANTS: usize = 9;
 
-    /// One of each variant, its code, and words of its message: what, where and the remedy. `System` and `Source` have no
-    /// remedy: their cause is outside this crate.
+    /// One of each variant, its code, and words of its message: what, where and the remedy. `System` and `Source` have
+    /// none: their cause is outside this crate.
     fn all() -> Vec<(IoError, &'static str, [&'static str; 3])> {
         let path = || PathBuf::from("/a/file");
         vec![
@@ -177,8 +176,7 @@ mod tests {
         ]
     }
 
-    /// Index of a variant in `all`. A new variant does not compile before it has one here; then add it to `all`, and
-    /// raise `VARIANTS`.
+    /// A new variant does not compile before it has an index here; then add it to `all`, and raise `VARIANTS`.
     fn index_in_all(error: &IoError) -> usize {
         match error {
             IoError::System { .. } => 0,

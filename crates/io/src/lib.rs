@@ -1,8 +1,8 @@
 //! I/O strategies, and the machine model that chooses between them.
 //!
-//! A [`SampleSource`] says which bytes of which files hold which samples. A [`PieceReader`] reads it by a [`Strategy`]:
-//! mapped, copied, past the page cache, through an io_uring. Samples are the same by each; cost differs, and [`machine`]
-//! measures and predicts it. This crate knows neither signals nor stores: `isochrony-store` maps its signals to sources.
+//! A [`SampleSource`] says which bytes of which files hold which samples. A [`PieceReader`] reads it by a [`Strategy`].
+//! Samples are the same by each; cost differs, and [`machine`] measures and predicts it. This crate knows no stores:
+//! `isochrony-store` maps its signals to sources.
 
 mod error;
 pub mod machine;

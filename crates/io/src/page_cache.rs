@@ -6,7 +6,7 @@ use std::io;
 use std::ops::Range;
 use std::time::Instant;
 
-/// Drops cached pages of a file that are neither mapped nor dirty.
+/// Drops cached pages that are neither mapped nor dirty.
 pub(crate) fn drop_cached(file: &File) -> io::Result<()> {
     #[cfg(target_os = "linux")]
     rustix::fs::fadvise(file, 0, None, rustix::fs::Advice::DontNeed)?;
@@ -15,14 +15,13 @@ pub(crate) fn drop_cached(file: &File) -> io::Result<()> {
     Ok(())
 }
 
-/// Cached bytes of a range of a file. None where the system does not tell: before Linux 6.5, for files of other users, and on
-/// overlays, which have no pages of their own.
+/// None where the system does not tell: before Linux 6.5, for files of other users, and on overlays, which have no
+/// pages of their own.
 #[cfg(target_os = "linux")]
 pub(crate) fn cached(file: &File, range: Range<u64>) -> Option<u64> {
     use std::os::fd::AsRawFd;
-    /// Number of the system call `cachestat`, the same on all machines but Alpha.
+    /// The same number on all machines but Alpha.
     const CACHESTAT: libc::c_long = 451;
-    /// Type of an overlay file system.
     const OVERLAY: u64 = 0x794c_7630;
     if range.is_empty() {
         return Some(0);
@@ -33,8 +32,8 @@ pub(crate) fn cached(file: &File, range: Range<u64>) -> Option<u64> {
     }
     let asked = [range.start, range.end - range.start];
     let mut told = [0u64; 5];
-    // SAFETY: the call reads the two numbers of `asked` (offset, length) and writes the five of `told`, as Linux defines both; the
-    // descriptor is open while `file` is.
+    // SAFETY: the call reads the two numbers of `asked` (offset, length) and writes the five of `told`, as Linux
+    // defines both; the descriptor is open while `file` is.
     let done = unsafe {
         libc::syscall(
             CACHESTAT,
@@ -57,7 +56,7 @@ pub(crate) fn cached(_file: &File, _range: Range<u64>) -> Option<u64> {
 #[cfg(target_os = "linux")]
 pub(crate) fn faults() -> (u64, u64) {
     let mut usage = std::mem::MaybeUninit::<libc::rusage>::zeroed();
-    // SAFETY: the call fills the structure, for which zeros are valid, too.
+    // SAFETY: the call fills the structure, for which zeros are valid.
     let usage = unsafe {
         libc::getrusage(libc::RUSAGE_THREAD, usage.as_mut_ptr());
         usage.assume_init()
@@ -65,17 +64,16 @@ pub(crate) fn faults() -> (u64, u64) {
     (usage.ru_minflt as u64, usage.ru_majflt as u64)
 }
 
-/// Not told here.
 #[cfg(not(target_os = "linux"))]
 pub(crate) fn faults() -> (u64, u64) {
     (0, 0)
 }
 
-/// Seconds of one major page fault: a byte in every `stride` of an uncached file is touched, without read-ahead. None if most
-/// touches were no faults, or the file cannot be mapped.
+/// Seconds of one: a byte in every `stride` of an uncached file is touched, without read-ahead. None if most touches
+/// were no faults, or the file cannot be mapped.
 pub(crate) fn major_fault(file: &File, stride: usize) -> Option<f64> {
     drop_cached(file).ok()?;
-    // SAFETY: a calibration's own file: nobody writes or cuts it while this mapping lives.
+    // SAFETY: a calibration's own file, which nobody writes or cuts while this mapping lives.
     let mapped = unsafe { memmap2::Mmap::map(file) }.ok()?;
     mapped.advise(memmap2::Advice::Random).ok()?;
     let before = faults().1;

@@ -1,4 +1,4 @@
-//! What is read: samples that lie in byte ranges of files. The seam between this crate and whoever stores them.
+//! What is read: samples in byte ranges of files. The seam between this crate and whoever stores them.
 
 use std::error::Error;
 use std::fmt;
@@ -14,11 +14,11 @@ use isochrony_segment::{DType, SigSeg, StreamId};
 /// An error of a source, in the source's own type.
 pub type SourceError = Box<dyn Error + Send + Sync>;
 
-/// A recording as strategies see it: indexed samples of one type, some of them missing (gaps), laid over shard files.
+/// A recording as strategies see it: indexed samples of one type, some missing (gaps), over shard files.
 ///
-/// It is asked once per piece, never per sample.
+/// Asked once per piece, never per sample.
 pub trait SampleSource: fmt::Debug + Send + Sync {
-    /// What reports call it.
+    /// Its name in reports.
     fn name(&self) -> &str;
     /// A path on the disk that it lies on.
     fn folder(&self) -> &Path;
@@ -26,12 +26,11 @@ pub trait SampleSource: fmt::Debug + Send + Sync {
     fn dtype(&self) -> DType;
     /// What its segments have in common.
     fn stream(&self) -> StreamId;
-    /// Why its samples have to be decoded, such as "the signal is sealed with zstd"; `None` if they lie in the files as
-    /// they are read.
+    /// Why its samples must be decoded, such as "the signal is sealed with zstd"; `None` if the files hold them raw.
     fn why_decoded(&self) -> Option<String>;
     /// Index after the last sample.
     fn end(&self) -> i64;
-    /// The first range of `range` that has no samples, which may reach beyond `range`.
+    /// The first gap that reaches into `range`, perhaps beyond it.
     fn gap_within(&self, range: Range<i64>) -> Option<Range<i64>>;
     /// How many samples a range has. Must be fast with many gaps.
     fn samples_within(&self, range: Range<i64>) -> i64;
@@ -41,12 +40,12 @@ pub trait SampleSource: fmt::Debug + Send + Sync {
     fn shards(&self) -> Box<dyn Shards>;
     /// Whether a range can be read; [`read`](Self::read) says why not.
     fn can_read(&self, range: &Range<i64>) -> bool;
-    /// The samples of a gap-free range as the source has them: mapped where files are mapped, else decoded or copied.
+    /// The samples of a gap-free range: mapped where files are mapped, else decoded or copied.
     ///
     /// # Errors
     /// The source's own.
     fn read(&self, range: Range<i64>) -> Result<SigSeg, SourceError>;
-    /// Keeps a file open that a scan opened. The source may close it again, to limit open files.
+    /// Keeps a file open that a scan opened; may close it again, to limit open files.
     fn keep_open(&self, file: &Arc<File>);
     /// Closes a file that a scan no longer needs.
     fn close(&self, file: &Arc<File>);
@@ -54,7 +53,7 @@ pub trait SampleSource: fmt::Debug + Send + Sync {
 
 /// Looks up the shard files of a source. May remember the last one.
 pub trait Shards: fmt::Debug + Send {
-    /// The file that has the bytes of a span; None if they must be decoded.
+    /// The file of a span; None if its bytes must be decoded.
     ///
     /// # Errors
     /// The source's own.
@@ -66,9 +65,9 @@ pub trait Shards: fmt::Debug + Send {
 pub trait ShardFile: fmt::Debug + Send + Sync {
     /// Where it lies.
     fn path(&self) -> &Path;
-    /// The operating system's file; None where there is none.
+    /// The operating system's file, if any.
     fn os_file(&self) -> Option<&File>;
-    /// The network file system that it lies on; None if it lies on a local disk.
+    /// The network file system that it lies on, if any.
     fn network(&self) -> Option<&'static str>;
     /// Reads up to `bytes.len()` bytes at `offset`; fewer only at the end of the file.
     ///
@@ -80,7 +79,7 @@ pub trait ShardFile: fmt::Debug + Send + Sync {
     /// # Errors
     /// The system's.
     fn len(&self) -> io::Result<u64>;
-    /// Opens its path once more. The new descriptor has flags of its own.
+    /// Opens its path once more, with flags of its own.
     ///
     /// # Errors
     /// The system's; [`io::ErrorKind::Unsupported`] where there is no file of the system's.
@@ -108,7 +107,7 @@ pub struct FileRange {
 }
 
 impl ShardLayout {
-    /// The spans of payload bytes `start..start + len` of the array, in order: one per shard.
+    /// The spans of payload bytes `start..start + len`, one per shard, in order.
     pub fn spans(&self, start: u64, len: u64) -> impl Iterator<Item = FileRange> + use<> {
         let Self {
             shard_bytes,
@@ -131,7 +130,7 @@ impl ShardLayout {
         })
     }
 
-    /// The byte of the array that a span begins at.
+    /// The byte of the array at which a span begins.
     #[must_use]
     pub fn array_byte(&self, span: &FileRange) -> u64 {
         span.shard * self.shard_bytes + span.offset - self.payload_start

@@ -21,7 +21,6 @@ impl OwnerProcess {
         Self(std::process::id())
     }
 
-    /// `Err` in another process.
     pub(crate) fn check(self) -> io::Result<()> {
         match self == Self::current() {
             true => Ok(()),
@@ -33,9 +32,8 @@ impl OwnerProcess {
     }
 }
 
-/// Asks the system to read a range of a file into the page cache.
-///
-/// Step by step: of each request the kernel takes one read-ahead window and forgets the rest.
+/// Asks the system to read a range of a file into the page cache: step by step, since of each request the kernel takes
+/// one read-ahead window and forgets the rest.
 #[cfg(target_os = "linux")]
 pub(crate) fn will_need(file: &File, range: Range<u64>, step: u64) -> io::Result<()> {
     let mut at = range.start;
@@ -52,7 +50,7 @@ pub(crate) fn will_need(_file: &File, _range: Range<u64>, _step: u64) -> io::Res
     Err(io::Error::from(io::ErrorKind::Unsupported))
 }
 
-/// Frees the disk blocks of a range of a file, whose bytes read as zeros from then on. `Ok(false)`: the file system cannot.
+/// Frees the disk blocks of a range, which then reads as zeros. `Ok(false)`: the file system cannot.
 #[cfg(target_os = "linux")]
 pub fn punch_hole(file: &File, range: Range<u64>) -> io::Result<bool> {
     use rustix::fs::FallocateFlags;
@@ -69,15 +67,14 @@ pub fn punch_hole(_file: &File, _range: Range<u64>) -> io::Result<bool> {
     Ok(false)
 }
 
-/// Most bytes of one such request: the read-ahead window of the file's disk, if known. Remembered by disk, since the look-up
-/// takes as long as some requests.
+/// The read-ahead window of the file's disk, if known. Remembered by disk: the look-up takes as long as some requests.
 pub(crate) fn read_ahead_window(file: &File) -> u64 {
     const LEAST: u64 = 128 << 10;
     static KNOWN: Mutex<Vec<(u64, u64)>> = Mutex::new(Vec::new());
     let Ok(found) = file.metadata() else {
         return LEAST;
     };
-    // Without waiting: in a forked process whoever holds the lock may not be there.
+    // Without waiting: in a forked process, the thread that holds the lock may not exist.
     let mut known = KNOWN.try_lock().ok();
     let same = |known: &&(u64, u64)| known.0 == found.dev();
     if let Some(&(_, window)) = known.as_ref().and_then(|known| known.iter().find(same)) {
@@ -94,7 +91,6 @@ pub(crate) fn read_ahead_window(file: &File) -> u64 {
     window
 }
 
-/// Major and minor number of a device.
 pub(crate) fn device_numbers(device: u64) -> (u32, u32) {
     (rustix::fs::major(device), rustix::fs::minor(device))
 }
@@ -108,8 +104,8 @@ pub(crate) fn populate(buffer: &Buffer) -> io::Result<bool> {
     let page = page_size();
     let skipped = buffer.as_ptr().addr() % page;
     let start = buffer.as_ptr().wrapping_sub(skipped).cast_mut();
-    // SAFETY: the pages are those of `buffer`, which stay mapped while it lives. The advice changes no byte: it does what reading
-    // one byte of each page would do, and reports what cannot be read.
+    // SAFETY: the pages are those of `buffer`, which stay mapped while it lives. The advice changes no byte: it acts
+    // like reading a byte of each page, and reports what cannot be read.
     let done = unsafe {
         rustix::mm::madvise(
             start.cast(),
@@ -129,7 +125,6 @@ pub(crate) fn populate(_buffer: &Buffer) -> io::Result<bool> {
     Ok(false)
 }
 
-/// Bytes of a memory page.
 pub(crate) fn page_size() -> usize {
     // SAFETY: the call touches no memory of ours.
     let size = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
@@ -154,8 +149,7 @@ pub(crate) fn open_direct(_shard: &dyn ShardFile) -> io::Result<File> {
     Err(io::Error::from(io::ErrorKind::Unsupported))
 }
 
-/// Writes bytes of a file from the page cache to the disk and waits. Makes nothing durable, but leaves less to the sync that
-/// follows.
+/// Writes cached bytes to the disk and waits. Makes nothing durable, but leaves less to the sync that follows.
 #[cfg(target_os = "linux")]
 pub fn write_back(file: &File, bytes: std::ops::Range<u64>) {
     use std::os::fd::AsRawFd;
@@ -169,8 +163,8 @@ pub fn write_back(file: &File, bytes: std::ops::Range<u64>) {
         // To the system call, no bytes mean all up to the end of the file.
         return;
     }
-    // SAFETY: the descriptor is open while `file` is borrowed; the call touches no memory of ours. Its errors are reported by the
-    // sync that follows.
+    // SAFETY: the descriptor is open while `file` is borrowed; the call touches no memory of ours. The sync that
+    // follows reports errors.
     unsafe {
         libc::sync_file_range(
             file.as_raw_fd(),
@@ -194,8 +188,7 @@ pub(crate) struct Extent {
     pub(crate) length: u64,
 }
 
-/// The extents of a file, in the order of the file. None where the file system does not tell, has not allocated them yet, or
-/// has very many.
+/// In the order of the file. None where the file system does not tell, has not allocated them yet, or has very many.
 #[cfg(target_os = "linux")]
 pub(crate) fn extents(file: &File) -> io::Result<Option<Vec<Extent>>> {
     use std::os::fd::AsRawFd;
@@ -242,8 +235,8 @@ pub(crate) fn extents(file: &File) -> io::Result<Option<Vec<Extent>>> {
         reserved: 0,
         extents: [none; MOST],
     });
-    // SAFETY: the descriptor is open while `file` is borrowed. The request takes a `struct fiemap` followed by `count` extents,
-    // which is what `ExtentRequest` is; the kernel writes to nothing else.
+    // SAFETY: the descriptor is open while `file` is borrowed. The request takes a `struct fiemap` followed by `count`
+    // extents, which is what `ExtentRequest` is; the kernel writes to nothing else.
     let done = unsafe { libc::ioctl(file.as_raw_fd(), FIEMAP as _, &raw mut *asked) };
     if done != 0 {
         let error = io::Error::last_os_error();
@@ -289,7 +282,6 @@ mod tests {
         use std::os::unix::fs::FileExt;
         let file = tempfile::tempfile().unwrap();
         file.write_all_at(&[7; 1 << 20], 0).unwrap();
-        // Behind a hole.
         file.write_all_at(&[7; 1 << 20], 8 << 20).unwrap();
         file.sync_all().unwrap();
         // Some file systems, such as tmpfs, do not tell.

@@ -1,4 +1,4 @@
-//! A source for tests: 16-bit samples in one file, which is mapped anew by each source.
+//! A source for tests: 16-bit samples in one file, mapped anew by each source.
 #![allow(unsafe_code)] // Views into a mapping.
 
 use std::fs::File;
@@ -15,7 +15,6 @@ use memmap2::{MmapOptions, MmapRaw};
 
 use crate::source::{FileRange, SampleSource, ShardFile, ShardLayout, Shards, SourceError};
 
-/// Bytes of a sample.
 const SIZE: i64 = 2;
 
 #[derive(Debug)]

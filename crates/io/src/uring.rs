@@ -1,10 +1,10 @@
 //! `ReadRing`: file reads in flight through an io_uring. The only module that shares memory with the kernel.
 //!
-//! From submission to completion the kernel may write to the buffer at any time. So [`ReadRing`] owns buffer and file until
-//! completion, nobody else has a view of them, and it outlives all requests in flight; where it cannot wait for them, it leaks
-//! their memory.
+//! From submission to completion the kernel may write to the buffer at any time. So [`ReadRing`] owns buffer and file
+//! until completion, nobody else has a view of them, and it outlives all requests in flight; where it cannot wait, it
+//! leaks their memory.
 //!
-//! A forked process has a copy of the buffers, but shares the ring with its parent, whose completions it would take: it
+//! A forked process copies the buffers, but shares the ring with its parent, whose completions it would take: it
 //! touches and frees neither.
 #![allow(unsafe_code)] // The kernel is given addresses of buffers.
 
@@ -26,19 +26,18 @@ mod tests;
 /// Requests in the ring at a time. A piece with more parts waits for the rest.
 const ENTRIES: u32 = 16;
 
-/// Most bytes of one request: the kernel reads no more at a time.
+/// Most bytes of one request: the kernel reads no more.
 const LONGEST: usize = 0x7fff_f000;
 
-/// How often a request is retried, a millisecond apart, while the kernel is short of memory.
+/// Retries of a request, a millisecond apart, while the kernel is short of memory.
 const SHORTAGES: u32 = 2_000;
 
-/// A piece that is read.
 #[derive(Debug)]
 pub(crate) struct ReadJob {
     pub(crate) request: PieceRequest,
     /// Nobody else may have a view of it.
     pub(crate) buffer: Buffer,
-    /// Bytes that each part got so far; 0 of one that failed.
+    /// Bytes that each part got; 0 if it failed.
     pub(crate) got: Vec<usize>,
 }
 
@@ -51,7 +50,6 @@ struct InFlight {
     abandoned: bool,
 }
 
-/// Reads that the kernel works on.
 pub(crate) struct ReadRing {
     ring: ManuallyDrop<IoUring>,
     /// By number; None: the number is free.
@@ -68,7 +66,7 @@ pub(crate) struct ReadRing {
 impl ReadRing {
     /// `Err`: the kernel has no io_uring, or refuses it.
     pub(crate) fn new() -> io::Result<Self> {
-        // The ring's memory is unmapped in forked processes: what they did to it, they would do to ours.
+        // Unmapped in forked processes: what they did to it, they would do to ours.
         let mut ring = IoUring::builder().dontfork().build(ENTRIES)?;
         let mut probe = Probe::new();
         ring.submitter().register_probe(&mut probe)?;
@@ -89,7 +87,7 @@ impl ReadRing {
     /// Submits a piece; gives the number to wait for. `Err`: the ring is unusable.
     pub(crate) fn submit(&mut self, request: PieceRequest, buffer: Buffer) -> io::Result<usize> {
         self.owner.check()?;
-        // Abandoned reads free their room even if nobody waits.
+        // Frees abandoned reads even if nobody waits.
         self.reap();
         let free = self.jobs.iter().position(Option::is_none);
         let number = free.unwrap_or_else(|| {
@@ -120,7 +118,7 @@ impl ReadRing {
         }
     }
 
-    /// Waits for the completion of all parts of a piece. `Err`: the ring is unusable, or there is no such piece.
+    /// Waits for all parts of a piece. `Err`: the ring is unusable, or there is no such piece.
     pub(crate) fn wait(&mut self, number: usize) -> io::Result<ReadJob> {
         self.owner.check()?;
         let mut short = 0;
@@ -152,7 +150,7 @@ impl ReadRing {
         }
     }
 
-    /// Drops a piece: its memory is freed once the kernel has completed the parts that it has taken.
+    /// Drops a piece. Its memory is freed once the kernel has completed the parts that it has taken.
     pub(crate) fn abandon(&mut self, number: usize) {
         if self.owner.check().is_err() {
             return;
@@ -177,9 +175,9 @@ impl ReadRing {
             let Some(entry) = self.queued.pop_front() else {
                 return;
             };
-            // SAFETY: the entry names memory in a buffer that only its job holds, and an open file. Both stay in `jobs` until
-            // completion: `wait` and `reap` take a job out with `left == 0` only, `abandon` one without pushed entries or with all
-            // completions, and `drop` waits for all, or leaks `jobs` and the ring.
+            // SAFETY: the entry names an open file and memory in a buffer that only its job holds. Both stay in `jobs`
+            // until completion: `wait` and `reap` take out a job with `left == 0` only, `abandon` one without pushed
+            // entries or with all completions, and `drop` waits for all, or leaks `jobs` and the ring.
             match unsafe { self.ring.submission().push(&entry) } {
                 Ok(()) => self.unsubmitted += 1,
                 Err(_full) => {
@@ -190,7 +188,7 @@ impl ReadRing {
         }
     }
 
-    /// Submits what is in the ring, and waits for so many completions. `Err`: nothing was taken.
+    /// Submits, and waits for so many completions. `Err`: nothing was taken.
     fn enter(&mut self, answers: usize) -> io::Result<()> {
         let taken = self.ring.submit_and_wait(answers)?.min(self.unsubmitted);
         self.unsubmitted -= taken;
@@ -198,15 +196,13 @@ impl ReadRing {
         Ok(())
     }
 
-    /// Takes completions.
     fn reap(&mut self) {
         for answer in self.ring.completion() {
             let (number, part) = which(answer.user_data());
             let result = answer.result();
             self.in_flight -= 1;
             if let Some(in_flight) = self.jobs[number].as_mut() {
-                // A part that failed, or was cancelled because its thread ended, is read again by
-                // `FileRequest::complete`.
+                // `FileRequest::complete` reads again what failed, or was cancelled because its thread ended.
                 in_flight.job.got[part] = usize::try_from(result).unwrap_or(0);
                 in_flight.left -= 1;
                 if in_flight.left == 0 && in_flight.abandoned {
@@ -222,7 +218,7 @@ fn which(request: u64) -> (usize, usize) {
     ((request >> 32) as usize, (request & 0xffff_ffff) as usize)
 }
 
-/// Has the kernel do nothing: some systems grant a ring and refuse all requests.
+/// Some systems grant a ring and refuse all requests.
 fn try_out(ring: &mut IoUring) -> io::Result<()> {
     let nothing = opcode::Nop::new().build();
     // SAFETY: the request names neither memory nor a file.
@@ -240,8 +236,8 @@ fn try_out(ring: &mut IoUring) -> io::Result<()> {
 
 /// The requests for the parts of a piece; None if its memory is shared or too short.
 ///
-/// All of them before the first is submitted: a reference to the whole memory must not exist while the kernel writes to a
-/// part of it.
+/// All before the first is submitted: no reference to the whole memory may exist while the kernel writes to a part of
+/// it.
 fn entries(job: &mut ReadJob, number: usize) -> Option<Vec<squeue::Entry>> {
     let ReadJob {
         request, buffer, ..
@@ -295,8 +291,8 @@ impl Drop for ReadRing {
                 Err(_) => return,
             }
         }
-        // SAFETY: their owner ends here. The kernel has completed all that it took (`in_flight == 0`); what is still in the ring was
-        // never submitted and goes away with it. This process made the ring, so nobody else uses it.
+        // SAFETY: their owner ends here. The kernel has completed all that it took (`in_flight == 0`); what is left in
+        // the ring was never submitted and goes away with it. This process made the ring, so nobody else uses it.
         unsafe {
             ManuallyDrop::drop(&mut self.ring);
             ManuallyDrop::drop(&mut self.jobs);

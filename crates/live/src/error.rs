@@ -11,7 +11,7 @@ pub enum LiveError {
         "{address:?} is not a feed address: {why}; give udp://HOST:PORT, tcp://HOST:PORT, or - for standard input or output"
     )]
     Address {
-        /// The address as it was given.
+        /// As given.
         address: String,
         /// What is wrong.
         why: String,

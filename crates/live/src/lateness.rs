@@ -1,18 +1,17 @@
 //! How far a silent source has come by its clock. Pure: callers pass the time.
 //!
-//! A frame that begins at index `n` and arrives at time `t` shows that the sampling clock was about there. If nothing
-//! follows, the clock goes on at its rate: at time `now` it is at `n + rate * (now - t)`, and what lies more than
-//! `lateness` before that is given up. Only arrivals on this machine count, not the civil times of samples, so a
-//! sender whose clock is wrong, or that sends an old recording, is not late.
+//! A frame that begins at index `n` and arrives at time `t` shows the sampling clock to be about there. If nothing
+//! follows, the clock is at `n + rate * (now - t)`, and what lies more than `lateness` before that is given up. Only
+//! arrivals count, not the civil times of samples: a sender with a wrong clock or an old recording is not late.
 //!
-//! The next frame of the same length is due when it would begin. So packets of any length need no larger `lateness`
-//! than their jitter.
+//! The next frame of the same length is due when it would begin: packets of any length need no larger `lateness` than
+//! their jitter.
 
 use std::time::Duration;
 
 use isochrony_time::Rate;
 
-/// Of two progress marks in a silence; each one wakes operators.
+/// Between two progress marks in a silence: each wakes operators.
 pub(crate) const MARK_INTERVAL: Duration = Duration::from_millis(10);
 
 #[derive(Debug)]
@@ -30,7 +29,7 @@ struct LatestArrival {
 }
 
 impl SilenceClock {
-    /// Without a lateness it gives nothing up.
+    /// Without a lateness nothing is given up.
     pub(crate) fn new(rate: Rate, lateness: Option<Duration>) -> Self {
         Self {
             rate: rate.to_f64(),
@@ -43,7 +42,7 @@ impl SilenceClock {
         self.lateness
     }
 
-    /// Samples arrived. Of what comes out of order only the furthest counts. An empty range: the next is due now.
+    /// Of what comes out of order only the furthest counts. An empty range: the next is due now.
     pub(crate) fn note(&mut self, first: u64, end: u64, at: Duration) {
         let is_latest = |latest: LatestArrival| (first, end) > (latest.first, latest.end);
         if self.latest.is_none_or(is_latest) {

@@ -16,7 +16,7 @@
 //!  end of the run           wakes a waiting receiver and joins it, but not stdin's
 //! ```
 //!
-//! Bounds of memory. None of it counts against the execution's memory budget, which counts buffer pools:
+//! Bounds of memory, which the execution's memory budget (buffer pools) does not count:
 //!
 //! ```text
 //!  PacketQueue              `buffer` bytes, or one larger packet; 64 spare packets of 64 KiB
@@ -27,19 +27,19 @@
 //!  SegmentBuilder           the segment being filled, those the plan keeps, 64 MiB or one spare
 //! ```
 //!
-//! - [`frame`]: the bytes on the wire. A frame states the index of its first sample, so loss is known to the sample.
+//! - [`frame`]: the bytes on the wire.
 //! - [`screen`]: decides which frames belong to the feed. Pure.
 //! - [`reorder`]: puts frames in order within a jitter window. Pure.
 //! - `lateness`: how far a silent feed has come by its clock. Pure.
-//! - [`timing`]: the civil time of each sample, from the sender's stamps or from arrivals.
+//! - [`timing`]: the civil time of each sample.
 //! - `receive`: receiver threads.
 //! - [`Listener`]: all of this as a [`Recording`](isochrony_flow::Recording).
 //! - [`Driver`] and [`Pusher`]: feeds without a socket.
 //! - [`FollowedSignal`]: a stored signal that is still being appended to.
-//! - [`send`]: sends samples, with simulated faults on request; [`ToWire`] sends a plan's output.
+//! - [`send`], [`ToWire`]: send samples and a plan's output.
 //!
-//! **Every loss is counted** by cause in [`FeedCounts`]. Lost samples of known index become a gap that the plan is told
-//! of, unless nothing follows.
+//! **Every loss is counted** by cause in [`FeedCounts`]. A frame states its first index, so loss is known to the sample
+//! and becomes a gap for the plan, unless nothing follows.
 
 mod address;
 mod error;

@@ -2,10 +2,10 @@
 //! time.
 //!
 //! A frame is a range of indices, including a gap right before its samples, with a payload. It is released at once if
-//! it continues the last one. Otherwise it waits until the missing frames arrive, it has waited for `wait`, or more
-//! than `samples` are buffered. What is still missing then is [`ReorderOutput::Lost`] and refused later, so each index
-//! is released at most once, in order. The first frame to arrive need not be the first sent: unless it starts at index
-//! 0, the buffer waits for earlier ones.
+//! it continues the last one; otherwise when the missing frames arrive, after `wait`, or once more than `samples` are
+//! buffered. What is missing then is [`ReorderOutput::Lost`] and refused later: each index is released at most once, in
+//! order. The first frame to arrive need not be the first sent: unless it starts at index 0, the buffer waits for
+//! earlier ones.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
@@ -14,7 +14,7 @@ use std::time::Duration;
 /// How long early frames wait for late ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct JitterWindow {
-    /// Longest wait of a frame. Zero: late frames are lost.
+    /// Zero: late frames are lost.
     pub wait: Duration,
     /// Most samples buffered.
     pub samples: u64,
@@ -71,7 +71,7 @@ pub struct ReorderBuffer<F> {
 const MAX_LOST_RANGES: usize = 64;
 
 impl<F> ReorderBuffer<F> {
-    /// Starts at index 0 or the lowest that arrives within the window.
+    /// Starts at index 0, or the lowest that arrives within the window.
     #[must_use]
     pub fn new(window: JitterWindow) -> Self {
         Self {
@@ -97,7 +97,7 @@ impl<F> ReorderBuffer<F> {
         self.buffered_samples
     }
 
-    /// Takes a frame of so many samples that arrived at `now`, which never decreases.
+    /// Takes a frame of so many samples. `now` never decreases.
     ///
     /// # Errors
     /// Why it is not taken, and its payload.
@@ -124,7 +124,6 @@ impl<F> ReorderBuffer<F> {
                 payload,
             ));
         }
-        // Another frame covers it already.
         let before = self.frames.range(..=first).next_back();
         if before.is_some_and(|(_, frame)| frame.end >= end) {
             return Err((PushError::Duplicate, payload));
@@ -146,7 +145,7 @@ impl<F> ReorderBuffer<F> {
         Ok(())
     }
 
-    /// What is released next at `now`, if anything. At `end` nothing is waited for.
+    /// What is released at `now`, if anything. At `end` nothing is waited for.
     pub fn pop(&mut self, now: Duration, end: bool) -> Option<ReorderOutput<F>> {
         loop {
             let (&first, _) = self.frames.first_key_value()?;
@@ -191,14 +190,13 @@ impl<F> ReorderBuffer<F> {
         Some(self.deadline()?.saturating_sub(now))
     }
 
-    /// When missing frames are given up; None: nothing is buffered.
     pub(crate) fn deadline(&mut self) -> Option<Duration> {
         self.drop_stale_arrivals();
         let &(arrived, _) = self.arrivals.front()?;
         Some(arrived.saturating_add(self.window.wait))
     }
 
-    /// Gives up what has not been released before an index, of a buffer without frames.
+    /// Gives up what precedes `upto`, of a buffer without frames.
     pub(crate) fn give_up(&mut self, upto: u64) {
         let Some(next) = self
             .next
@@ -220,14 +218,13 @@ impl<F> ReorderBuffer<F> {
         self.lost_ranges.push(range);
     }
 
-    /// Parts of a range that were given up; of all that is remembered.
+    /// Parts that were given up, as far as remembered.
     pub(crate) fn lost_within(&self, range: &Range<u64>) -> Vec<Range<u64>> {
         let parts = self.lost_ranges.iter();
         let parts = parts.map(|lost| lost.start.max(range.start)..lost.end.min(range.end));
         parts.filter(|part| !part.is_empty()).collect()
     }
 
-    /// Whether a range begins before the first index that was released.
     pub(crate) fn precedes_all(&self, range: &Range<u64>) -> bool {
         self.next.is_some() && range.end <= self.first_released
     }
@@ -327,7 +324,6 @@ mod tests {
         buffer.note_late(&(10..20));
         let twice = buffer.push(10..20, 10, 1, ms(91));
         assert_eq!(twice, Err((PushError::Duplicate, 1)));
-        // Half of it is late.
         buffer.push(30..40, 10, 3, ms(92)).unwrap();
         assert_eq!(buffer.lost_within(&(30..40)), vec![30..35; 1]);
         assert_eq!(buffer.pop(ms(92), false), frame(30, 10, 5, 3));
@@ -378,7 +374,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(300))]
 
-        /// The output covers the axis without hole or overlap, and only missing frames are lost.
+        /// No hole, no overlap; only missing frames are lost.
         #[test]
         fn every_index_goes_out_once_in_order(
             sizes in prop::collection::vec(1u64..20, 1..40),

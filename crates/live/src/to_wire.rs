@@ -1,7 +1,7 @@
 //! Sink that sends a plan's samples, as they come or at a multiple of the recorded pace.
 //!
-//! Gaps, also those that a filter makes, become skipped indices, clock steps are flagged, and frames have the civil
-//! time of the recording's clock.
+//! Gaps, also a filter's, become skipped indices, clock steps are flagged, and frames have the civil time of the
+//! recording's clock.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -20,14 +20,14 @@ use crate::address::Address;
 use crate::frame::SenderDescription;
 use crate::send::{NetworkFaults, SampleTime, Sender};
 
-/// Longest sleep, so that delayed frames leave in time.
+/// So that delayed frames leave in time.
 const MAX_SLEEP: Duration = Duration::from_millis(20);
 
 /// Where and how samples are sent.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ToWire {
     address: Address,
-    /// Seconds of recording per second. None: as they come.
+    /// Recorded seconds per second. None: as they come.
     speed: Option<f64>,
     frame: Option<usize>,
     faults: NetworkFaults,
@@ -37,8 +37,7 @@ impl ToWire {
     /// Name in saved plans.
     pub const NAME: &'static str = "send";
 
-    /// `speed`: multiple of the recorded pace; None: unlimited. `frame`: most samples of a frame; None: what fits a
-    /// packet.
+    /// `speed`: multiple of the recorded pace; None: unlimited. `frame`: most samples; None: what fits a packet.
     ///
     /// # Errors
     /// [`LiveError::Option`].
@@ -257,7 +256,7 @@ impl Drop for WireWriter {
     }
 }
 
-/// None if a description would state nothing.
+/// None if there is nothing to state.
 fn description_of(stream: &Stream, reads: Option<&SharedRecording>) -> Option<SenderDescription> {
     let own = reads.and_then(SharedRecording::description);
     let (calibration, attributes) = match own {

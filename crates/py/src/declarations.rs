@@ -1,4 +1,4 @@
-//! Declarations of operators, for the generated methods of `isochrony.Plan`, and those of other crates.
+//! Declarations of operators, for the generated methods of `isochrony.Plan`.
 
 use std::sync::{PoisonError, RwLock};
 
@@ -9,8 +9,8 @@ use serde_json::Value;
 /// Operators of other crates that are linked into this extension.
 static ADDED: RwLock<Vec<Declaration>> = RwLock::new(Vec::new());
 
-/// Adds operators of another crate. Call it when the extension is initialised. The package refuses one whose name a method
-/// of `Plan` has already.
+/// Adds operators of another crate. Call it when the extension is initialised. The package refuses a name that a method
+/// of `Plan` has.
 pub fn add_operators(declarations: &[Declaration]) {
     let mut added = ADDED.write().unwrap_or_else(PoisonError::into_inner);
     added.extend_from_slice(declarations);

@@ -1,7 +1,7 @@
 //! Rust errors as Python exceptions.
 //!
-//! Each Rust error enum has a class in `isochrony.native_errors`; where a variant means what a built-in exception
-//! means, a subclass inherits from that too. Classes depend on the stable code only; an unknown code gets the enum's
+//! Each Rust error enum has a class in `isochrony.native_errors`; a variant that means what a built-in exception means
+//! has a subclass that inherits from that too. Classes depend on the stable code only; an unknown code gets the enum's
 //! class.
 
 use isochrony_flow::{OpErrorKind, PlanError, RunError};
@@ -29,9 +29,7 @@ pub(crate) struct PackageError {
 pub(crate) type Result<T> = std::result::Result<T, Error>;
 
 pub(crate) enum Error {
-    /// An exception of the package.
     Package(Box<PackageError>),
-    /// Raised by Python code.
     Python(PyErr),
 }
 
@@ -288,7 +286,7 @@ impl From<Error> for PyErr {
                 }
                 error
             }
-            // The package is incomplete; keep the message.
+            // Keep the message though the package is incomplete.
             Err(_) => PyRuntimeError::new_err(raised.message),
         })
     }

@@ -2,9 +2,8 @@
 //!
 //! Daemon threads may run this library while the main thread finalizes the interpreter. Up to Python 3.13 CPython ends
 //! a thread that attaches from then on: it unwinds the stack through native frames and aborts the process. So this
-//! crate attaches and detaches only through [`attach`] and [`detach`]. When the interpreter is about to finalize
-//! ([`close`], called by `atexit`), runs are stopped, and a thread that would return to Python sleeps until the process
-//! ends.
+//! crate attaches and detaches only through [`attach`] and [`detach`]. At [`close`], which `atexit` calls, runs are
+//! stopped, and a thread that would return to Python sleeps until the process ends.
 //!
 //! A thread is counted ([`InterpreterEntry`]) before it checks whether it may attach, and `close` waits until the count
 //! is zero: no thread is between check and interpreter at finalization. Calls of Python code are counted too
@@ -23,14 +22,14 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
-/// Python functions that run longer are interrupted by an exception.
+/// Longer Python functions are interrupted by an exception.
 const INTERRUPT_DELAY: Duration = Duration::from_millis(200);
 const CLOSE_CHECK_INTERVAL: Duration = Duration::from_millis(1);
 
 static IS_CLOSING: AtomicBool = AtomicBool::new(false);
-/// Finalizes the interpreter; may still run Python code.
+/// The thread that finalizes; it may still run Python code.
 static CLOSING_THREAD: OnceLock<ThreadId> = OnceLock::new();
-/// About to attach.
+/// Threads about to attach.
 static ENTERING_THREADS: AtomicUsize = AtomicUsize::new(0);
 /// Calls of Python code by this crate, without those of threads that sleep for good.
 static ACTIVE_CALLS: AtomicUsize = AtomicUsize::new(0);
@@ -64,8 +63,8 @@ impl Drop for Detachment {
 fn is_attached() -> bool {
     // SAFETY: it may be called by any thread at any time; the pointer is only compared.
     let state = unsafe { pyo3::ffi::PyGILState_GetThisThreadState() };
-    // A native thread has a state only while attached. A Python thread always has one and runs this crate's code
-    // detached only inside of `detach`.
+    // A native thread has a state only while attached. A Python thread always has one, and runs this crate's code
+    // detached only in `detach`.
     !state.is_null() && !IS_DETACHED.get()
 }
 
@@ -91,7 +90,6 @@ impl Drop for InterpreterEntry {
     }
 }
 
-/// Another thread finalizes the interpreter.
 fn is_closing_elsewhere() -> bool {
     IS_CLOSING.load(Ordering::SeqCst) && CLOSING_THREAD.get() != Some(&thread::current().id())
 }
@@ -105,7 +103,6 @@ fn sleep_for_good() -> ! {
     }
 }
 
-/// Python code called by native code.
 struct ActiveCall;
 
 impl ActiveCall {
@@ -162,7 +159,6 @@ pub(crate) struct ActiveRun {
     /// Started it; Python's id of that thread.
     thread: ThreadId,
     python_thread: u64,
-    /// Worker threads take part.
     has_workers: bool,
 }
 
@@ -182,7 +178,7 @@ impl ActiveRun {
         Ok(run)
     }
 
-    /// Unregisters the runs of this thread, which now sleeps for good. A worker thread does not know its run, so it
+    /// Unregisters the runs of this thread, which sleeps for good now. A worker thread does not know its run, so it
     /// unregisters all that have workers.
     fn abandon() {
         let this = thread::current().id();
@@ -255,7 +251,7 @@ fn interrupt(py: Python<'_>, thread: u64) {
 fn forget_threads() {
     ENTERING_THREADS.store(0, Ordering::SeqCst);
     ACTIVE_CALLS.store(OWN_CALLS.get(), Ordering::SeqCst);
-    // Free: only attached threads take the lock, and the forking thread was the attached one.
+    // Free: only attached threads take the lock, and the forking thread was attached.
     if let Ok(mut runs) = ACTIVE_RUNS.try_lock() {
         let this = thread::current().id();
         runs.retain(|run| run.upgrade().is_some_and(|run| run.thread == this));

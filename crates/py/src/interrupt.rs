@@ -1,9 +1,9 @@
 //! Ctrl-C during one long call.
 //!
 //! A signal's Python handler runs only where the interpreter checks for it, which a call into Rust does not. So long
-//! work on stores runs in its own thread while the calling thread checks every
+//! work on stores has its own thread while the calling one checks every
 //! [`POLL_INTERVAL`](isochrony_runtime::POLL_INTERVAL); plans check themselves (`plan::running`). The worker never
-//! takes the interpreter's lock, so the two cannot wait for each other, whatever locks of the store it holds.
+//! takes the interpreter's lock, so the two cannot deadlock, whatever locks of the store it holds.
 
 use std::thread;
 
@@ -15,8 +15,8 @@ use crate::errors::Result;
 /// Less takes milliseconds, to which a thread would add tens of microseconds.
 const LARGE: u64 = 8 << 20;
 
-/// Does `work` on about `bytes` of samples, detached from the interpreter. What a signal handler raises meanwhile ends
-/// it: at once, or with the work done if that was past its last check.
+/// Does `work` on about `bytes` of samples, detached from the interpreter. An exception of a signal handler ends it: at
+/// once, or with the work done if that was past its last check.
 pub(crate) fn interruptible<T: Send>(
     py: Python<'_>,
     bytes: u64,
@@ -32,8 +32,8 @@ pub(crate) fn interruptible<T: Send>(
     })
 }
 
-/// Does `work` in its own thread while this one checks for signals. What a handler raises requests the interrupt, which
-/// the work must check, and is returned once the work has ended.
+/// An exception of a signal handler requests the interrupt, which the work must check, and is returned once the work
+/// has ended.
 fn run_and_check_signals<T: Send>(
     py: Python<'_>,
     interrupt: &Interrupt,

@@ -1,14 +1,14 @@
 //! Isochrony for Python: the extension module `isochrony._native`.
 //!
 //! Bindings only: each Python class wraps one Rust value and holds no other state. What needs another Python library
-//! (ObsPy, xarray, pandas, matplotlib) is written in Python, in the package around this module.
+//! (ObsPy, xarray, pandas, matplotlib) is in the Python package around this module.
 //!
 //! Conventions of every binding:
-//! - memory crosses without a copy and read-only; a view keeps its memory alive by itself ([`memory`], with
-//!   [`descriptor`] and [`interpreter`] the only modules with `unsafe`);
-//! - times cross as a whole number of nanoseconds and a fraction, never as a float ([`time`]);
-//! - every Rust error becomes one Python exception with a stable `code` ([`errors`]); a panic becomes
-//!   `pyo3_runtime.PanicException`, never a crash;
+//! - memory crosses without a copy and read-only; a view keeps it alive ([`memory`], with [`descriptor`] and
+//!   [`interpreter`] the only modules with `unsafe`);
+//! - times cross as whole nanoseconds and a fraction, never as a float ([`time`]);
+//! - every Rust error becomes one Python exception with a stable `code` ([`errors`]), a panic
+//!   `pyo3_runtime.PanicException`;
 //! - long work runs detached from the interpreter and checks for Ctrl-C.
 
 use pyo3::prelude::*;

@@ -8,7 +8,7 @@ use pyo3::types::PyList;
 
 use crate::memory;
 
-/// A record: its bytes, where its samples begin, number of their encoding, whether they are little endian, their number.
+/// A record: bytes, offset of its samples, number of their encoding, whether little endian, number of samples.
 type EncodedRecord = (PyBackedBytes, usize, u8, bool, usize);
 
 /// Decodes the samples of miniSEED records, without the interpreter, so that several threads do it at a time.
@@ -78,7 +78,7 @@ pub(crate) fn find_mseed_run(
     (run.bytes.end, run.records)
 }
 
-/// A stretch of a run: where it begins and ends; samples, numbers of them, and starts.
+/// Part of a run: start and end; samples, numbers of them, and starts.
 type DecodedPart<'py> = (usize, usize, Option<[Bound<'py, PyAny>; 3]>);
 
 /// Decodes the samples of a run that `find_mseed_run` found.

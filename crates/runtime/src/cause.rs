@@ -2,7 +2,7 @@
 
 use std::any::Any;
 
-/// The error of code that a crate does not know, such as a user's function.
+/// The error of unknown code, such as a user's function.
 pub type Cause = Box<dyn std::error::Error + Send + Sync>;
 
 /// The message of a panic; None if its payload is not text.

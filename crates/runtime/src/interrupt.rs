@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// A flag that asks an execution to end early. Clones share it: one goes to whoever may ask, the others to working
-/// threads, which check it between short pieces of work.
+/// A flag that asks an execution to end early. Clones share it: whoever may ask has one, and working threads check
+/// others between short pieces of work.
 ///
 /// It publishes no data: a thread that sees the request may not conclude what happened before it.
 #[derive(Debug, Clone, Default)]
@@ -27,8 +27,8 @@ impl Interrupt {
         is_set(&self.own) || self.parent.as_ref().is_some_and(is_set)
     }
 
-    /// A flag of its own that is also set when this one is: for a part of an execution. A child of the child is not
-    /// set with it.
+    /// A flag of its own that is also set when this one is: for a part of an execution. A child of the child is not set
+    /// with it.
     #[must_use]
     pub fn child(&self) -> Self {
         Self {

@@ -1,8 +1,8 @@
 //! A counter that one thread of the process advances every [`POLL_INTERVAL`] while somebody needs it.
 //!
-//! Executions check between short steps whether a poll is due. Reading the system clock at each step is too slow, and starting a
-//! timer thread takes longer than a short execution. So all executions share one thread and compare its counter with the value
-//! they saw last. The thread ends after [`IDLE_TICKS`] without users; nobody joins it.
+//! Executions check between short steps whether a poll is due. Reading the system clock each time is too slow, and a
+//! timer thread takes longer to start than a short execution. So all executions share one thread and compare its
+//! counter with the value they saw last. It ends after [`IDLE_TICKS`] without users; nobody joins it.
 //!
 //! A forked child has no such thread, so the owner is recorded by process id.
 
@@ -20,7 +20,7 @@ static USERS: AtomicUsize = AtomicUsize::new(0);
 /// The process whose thread counts; 0: none.
 static CLOCK_PROCESS: AtomicU32 = AtomicU32::new(0);
 
-/// Keeps the clock running while it lives.
+/// Keeps the clock running.
 #[derive(Debug)]
 pub(crate) struct ClockUser(());
 
@@ -49,7 +49,7 @@ impl Drop for ClockUser {
     }
 }
 
-/// Intervals counted so far. Constant while there are no users.
+/// Constant while there are no users.
 #[inline]
 pub(crate) fn ticks() -> u64 {
     TICKS.load(Ordering::Relaxed)
@@ -68,8 +68,8 @@ fn count(process: u32) {
             continue;
         }
         CLOCK_PROCESS.store(0, Ordering::SeqCst);
-        // A user that registered before the store relies on this thread: the swap finds 0, and the thread continues. A user
-        // that registered after it has started another: the swap finds `process`, and this thread ends.
+        // A user that registered before the store relies on this thread: the swap finds 0, and the thread continues.
+        // One that registered after it has started another: the swap finds `process`, and this thread ends.
         if USERS.load(Ordering::SeqCst) == 0
             || CLOCK_PROCESS.swap(process, Ordering::SeqCst) == process
         {
@@ -79,7 +79,7 @@ fn count(process: u32) {
     }
 }
 
-/// Held by tests that use the clock: the test that waits until it stops must run alone.
+/// The test that waits until the clock stops must run alone.
 #[cfg(test)]
 pub(crate) static CLOCK_TESTS: std::sync::Mutex<()> = std::sync::Mutex::new(());
 

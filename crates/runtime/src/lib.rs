@@ -11,7 +11,7 @@
 //! | Where does a thread run? | [`CpuTopology`], which CPUs share a core, a cache, a memory node; [`CpuPlacement`], a CPU for each thread; [`PinnedThread`] |
 //! | Why did code of others fail? | [`Cause`], [`panic_message`] |
 //!
-//! Depends on the standard library and, for affinities, on `rustix`; starts no workers: pools and queues belong to the
+//! Depends on the standard library and, for affinities, on `rustix`. Starts no workers: pools and queues belong to the
 //! engines.
 
 mod cause;

@@ -5,8 +5,7 @@
 //!                      │ reservation │ reservation │     available    │
 //! ```
 //!
-//! It counts bytes and allocates nothing. Nobody waits for it: a thread that is refused frees something, writes to
-//! disk, or fails.
+//! It only counts bytes. Nobody waits for it: a thread that is refused frees something, writes to disk, or fails.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -39,7 +38,7 @@ impl MemoryBudget {
         self.limit
     }
 
-    /// Sets how many bytes above the limit may be reserved for now. What is reserved stays so.
+    /// Allows reservations of so many bytes above the limit for now. What is reserved stays so.
     pub fn set_overdraft(&self, bytes: u64) {
         self.overdraft.store(bytes, Ordering::Relaxed);
     }
@@ -56,8 +55,8 @@ impl MemoryBudget {
         self.peak.load(Ordering::Relaxed)
     }
 
-    /// Reserves `bytes` more; false, and nothing changes, if they exceed the limit. Prefer a [`MemoryReservation`],
-    /// which returns them when dropped.
+    /// Reserves `bytes` more; false, and nothing changes, if they exceed the limit. A [`MemoryReservation`] also
+    /// returns them when dropped.
     #[must_use]
     pub fn try_grow(&self, bytes: u64) -> bool {
         let limit = self
@@ -140,7 +139,7 @@ impl MemoryReservation {
         fits
     }
 
-    /// Splits off a reservation of `bytes`, or of everything if that is less. The budget does not change.
+    /// Splits off a reservation of at most `bytes`. The budget does not change.
     #[must_use]
     pub fn split(&mut self, bytes: u64) -> Self {
         let bytes = bytes.min(self.bytes);
@@ -216,7 +215,7 @@ mod tests {
                     for round in 0..20_000 {
                         let before = reservation.bytes();
                         let wanted = (round * 7 + thread * 13) % 60;
-                        // The threads' sum lags behind the budget's and is never larger.
+                        // It lags behind the budget's sum and is never larger.
                         if wanted < before {
                             held.fetch_sub(before - wanted, Ordering::SeqCst);
                             assert!(reservation.try_resize(wanted));

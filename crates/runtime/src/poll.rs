@@ -7,13 +7,13 @@ use std::time::Duration;
 
 use crate::interval_clock::{ClockUser, ticks};
 
-/// Time between polls: an interrupt is noticed well within a tenth of a second.
+/// An interrupt is noticed well within a tenth of a second.
 pub const POLL_INTERVAL: Duration = Duration::from_millis(25);
 
-/// Tells a working thread when to poll, at the cost of one load.
+/// Tells a thread when to poll, at the cost of one load.
 #[derive(Debug)]
 pub struct PollTimer {
-    /// None if the system refused a thread for the clock; then it is always time.
+    /// None if the system refused a thread for it: a poll is always due.
     clock: Option<ClockUser>,
     last: u64,
 }
@@ -28,7 +28,7 @@ impl PollTimer {
         }
     }
 
-    /// Whether it is time to poll.
+    /// Whether to poll.
     #[inline]
     #[must_use]
     pub fn is_due(&self) -> bool {
@@ -41,15 +41,14 @@ impl PollTimer {
     }
 }
 
-/// A callback that an execution runs every [`POLL_INTERVAL`] in its own thread, for example to check for signals or to
-/// report progress.
+/// A callback that an execution runs every [`POLL_INTERVAL`] in its own thread, for example to check for signals.
 #[derive(Clone)]
 pub struct Watch {
     callback: Arc<dyn Fn() -> bool + Send + Sync>,
 }
 
 impl Watch {
-    /// The execution ends early if `callback` returns false. All executions share one clock, so the first call comes after at
+    /// False from `callback` ends the execution early. All executions share one clock: the first call comes after at
     /// most [`POLL_INTERVAL`], and a short execution may end without one.
     #[must_use]
     pub fn new(callback: impl Fn() -> bool + Send + Sync + 'static) -> Self {
@@ -58,7 +57,7 @@ impl Watch {
         }
     }
 
-    /// Runs the callback now; returns whether the execution goes on.
+    /// Runs the callback; returns whether the execution goes on.
     #[must_use]
     pub fn poll(&self) -> bool {
         (self.callback)()
@@ -88,14 +87,14 @@ pub struct ActiveWatch {
 }
 
 impl ActiveWatch {
-    /// Whether it is time to [`poll`](Self::poll).
+    /// Whether to [`poll`](Self::poll).
     #[inline]
     #[must_use]
     pub fn is_due(&self) -> bool {
         self.timer.is_due()
     }
 
-    /// Runs the callback; returns whether the execution goes on.
+    /// As [`Watch::poll`].
     #[must_use]
     pub fn poll(&mut self) -> bool {
         self.timer.restart();
@@ -103,7 +102,7 @@ impl ActiveWatch {
     }
 }
 
-/// Lets one thread wait for others and poll meanwhile. Each of the others holds a token while it works.
+/// Lets one thread poll while it waits for others, of which each holds a token.
 ///
 /// ```
 /// let group = isochrony_runtime::WaitGroup::new();
@@ -126,7 +125,7 @@ pub struct WaitGroup {
     all_dropped: Receiver<()>,
 }
 
-/// Held by a thread that others wait for. Dropping it releases it, also in a panic.
+/// Held by a thread that others wait for, until dropped, also in a panic.
 #[derive(Debug, Clone)]
 pub struct WaitToken {
     _sender: Sender<()>,
@@ -149,7 +148,7 @@ impl WaitGroup {
         self.token.clone()
     }
 
-    /// Blocks until all tokens are dropped, and calls `poll` every [`POLL_INTERVAL`].
+    /// Blocks until all tokens are dropped. Calls `poll` every [`POLL_INTERVAL`].
     pub fn wait(self, mut poll: impl FnMut()) {
         drop(self.token);
         while self.all_dropped.recv_timeout(POLL_INTERVAL) == Err(RecvTimeoutError::Timeout) {

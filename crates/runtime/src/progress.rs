@@ -4,8 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 const UNKNOWN: u64 = u64::MAX;
 
-/// Work done and in total, in a unit that its owner states. Working threads advance it; any thread reads it. Rates and
-/// remaining times are computed where they are shown.
+/// Work done and in total, in a unit that its owner states. Working threads advance it; any thread reads it.
 ///
 /// ```
 /// let bytes = isochrony_runtime::Progress::of(100);

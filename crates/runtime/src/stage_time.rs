@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-/// Time that a stage spent: its parts add up to no more than that of the execution.
+/// Its parts add up to no more than the time of the execution.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct StageTime {
     /// Computing.

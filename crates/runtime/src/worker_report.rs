@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-/// What one worker did. Engines with more to say embed it in their own report.
+/// What one worker did. Engines with more to say embed it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct WorkerReport {
     /// Tasks, buffers or tasklets finished.

@@ -1,4 +1,4 @@
-//! A pool of memory blocks for reuse: faulting in a new block's pages costs more than filling it.
+//! A pool of memory blocks for reuse: faulting in pages costs more than filling them.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Mutex, PoisonError};
@@ -6,13 +6,13 @@ use std::sync::{Mutex, PoisonError};
 use isochrony_segment::{Buffer, BufferMut, SegmentError};
 use isochrony_store::Blocks;
 
-/// Most bytes of idle blocks, and of referenced ones, that the pool keeps.
+/// Most bytes of idle blocks, and again of referenced ones.
 const MAX_IDLE_BYTES: u64 = 64 << 20;
 
-/// Referenced blocks that are checked whenever one is taken.
+/// Referenced blocks checked whenever one is taken.
 const REFERENCED_BLOCKS_CHECKED: usize = 4;
 
-/// A pool of blocks of any length. An execution uses few different lengths.
+/// A pool of blocks of any length. An execution uses few lengths.
 #[derive(Debug, Default)]
 pub struct BlockPool {
     blocks: Mutex<PooledBlocks>,
@@ -22,14 +22,13 @@ pub struct BlockPool {
 struct PooledBlocks {
     idle_by_len: HashMap<usize, Vec<Buffer>>,
     idle_bytes: u64,
-    /// Blocks that were given back while something still refers to them. They become idle when nothing does: the allocator
-    /// would not reuse their memory.
+    /// Blocks given back while something still refers to them. They wait here to become idle: the allocator would not
+    /// reuse their memory.
     referenced: VecDeque<Buffer>,
     referenced_bytes: u64,
 }
 
 impl PooledBlocks {
-    /// Keeps an idle block, or drops it if there are enough.
     fn add_idle(&mut self, block: Buffer) {
         let bytes = self.idle_bytes + block.len() as u64;
         if bytes <= MAX_IDLE_BYTES {
@@ -52,7 +51,7 @@ impl PooledBlocks {
         self.referenced.push_back(block);
     }
 
-    /// Takes an idle block, after it has moved blocks that nothing refers to any longer to the idle ones.
+    /// Takes an idle block. First moves to these the blocks that nothing refers to any longer.
     fn find(&mut self, len: usize) -> Option<Buffer> {
         for _ in 0..REFERENCED_BLOCKS_CHECKED.min(self.referenced.len()) {
             let Some(mut block) = self.referenced.pop_front() else {
@@ -99,9 +98,6 @@ impl BlockPool {
     }
 
     /// As [`take`](Self::take), filled with zeros.
-    ///
-    /// # Errors
-    /// As [`take`](Self::take).
     pub fn take_zeroed(&self, len: usize) -> Result<Buffer, SegmentError> {
         match self.find(len) {
             Some(mut block) => {
@@ -113,16 +109,13 @@ impl BlockPool {
     }
 
     /// As [`take`](Self::take), with a copy of `bytes`.
-    ///
-    /// # Errors
-    /// As [`take`](Self::take).
     pub fn copy_of(&self, bytes: &[u8]) -> Result<Buffer, SegmentError> {
         let mut block = self.take(bytes.len())?;
         block.make_mut()?.copy_from_slice(bytes);
         Ok(block)
     }
 
-    /// Gives back a whole block. The pool does not hand it out while something refers to it.
+    /// Gives back a whole block. It is not handed out while something refers to it.
     pub fn give(&self, mut block: Buffer) {
         if block.is_read_only() || block.is_empty() {
             return;
@@ -157,7 +150,6 @@ mod tests {
         let _first = pool.take(1000).unwrap();
         let again = pool.take(1000).unwrap();
         assert_eq!((again.as_ptr(), again.bytes()[999]), (address, 7));
-        // A clone of the whole block is a reference, too.
         let block = pool.take(2000).unwrap();
         let (address, clone) = (block.as_ptr(), block.clone());
         pool.give(block);

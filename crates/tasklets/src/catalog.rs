@@ -1,6 +1,6 @@
 //! The signal catalog: numbers the signals of an execution and describes its tasklets in these numbers.
 //!
-//! It stands between the callers' tasklets, over stores, and the dependency graph, which knows only numbers.
+//! Callers give tasklets over stores; the dependency graph knows only numbers.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -16,21 +16,19 @@ use crate::shared_signal::SharedSignal;
 use crate::signal_range::{SignalHandle, SignalRange};
 use crate::tasklet::Tasklet;
 
-/// Scratch last, then by the store's folder, then by id. Ids count up as signals are created, which is about the order
-/// of their files on disk.
+/// Scratch last, then by the store's folder, then by id, which is about the order of files on disk.
 type SignalKey = (bool, PathBuf, u64);
 
 pub(crate) struct CatalogEntry {
-    /// Its name in the journal. Scratch has only a number in this execution.
+    /// Name in the journal. Scratch has only a number in this execution.
     pub(crate) identity: String,
-    /// Its state when scheduled.
+    /// State when scheduled.
     pub(crate) signal: Signal,
     pub(crate) is_written: bool,
     pub(crate) is_scratch: bool,
-    /// The handle to read it through: that of its writer, if it is written.
+    /// The handle to read it through: the writer's, if it is written.
     handle: SignalHandle,
-    /// If it is not written: one signal per different handle, since handles of different openings may show different
-    /// states.
+    /// If not written: one per different handle, since handles of different openings may show different states.
     shared: Vec<(Signal, Arc<SharedSignal>)>,
 }
 
@@ -93,9 +91,9 @@ fn signal_key(range: &SignalRange, signal: &Signal) -> SignalKey {
 struct SignalLookup<'a> {
     /// In the order found.
     keys: Vec<SignalKey>,
-    /// Per signal: an output that writes it, else an input, and whether it is written.
+    /// Per signal: an output that writes it, else an input; whether it is written.
     ranges: Vec<(&'a SignalRange, bool)>,
-    /// Per input and output, in tasklet order: the signal's position in `keys`.
+    /// Per input and output, in tasklet order: position in `keys`.
     numbers: Vec<usize>,
     written_stores: HashMap<PathBuf, Store>,
 }
@@ -258,9 +256,8 @@ impl SignalCatalog {
         })
     }
 
-    /// The tasklets with the handles that the execution uses. What it writes is read through the writing store, since
-    /// no other handle shows uncommitted samples. Other signals are read through the caller's handle, in their state at
-    /// that time.
+    /// The tasklets with the handles to use. What the execution writes is read through the writing store, since no
+    /// other handle shows uncommitted samples; other signals through the caller's handle.
     pub(crate) fn with_resolved_handles(&self, tasklets: &[Tasklet]) -> Vec<Tasklet> {
         let dtypes: Vec<DType> = (self.signals.iter())
             .map(|entry| entry.signal.dtype())
@@ -308,7 +305,7 @@ impl SignalCatalog {
         format!("{name}[{}:{}]", extent.range.start, extent.range.end)
     }
 
-    /// The text by which the journal recognises a tasklet, besides its name: function, inputs and outputs.
+    /// The text by which the journal recognises a tasklet, besides its name.
     pub(crate) fn identity(&self, at: usize, tasklet: &Tasklet) -> String {
         let spec = &self.specs[at];
         let text = |extent: &SignalExtent| {
@@ -349,8 +346,8 @@ impl SignalCatalog {
     }
 }
 
-/// Ranges of an input that tasklets must write first: gaps in scratch or in a signal that the execution writes, and an
-/// input that is nothing but a gap. Other gaps belong to the recording.
+/// Ranges of an input that tasklets must write first: gaps in scratch or in a written signal, and an input that is one
+/// gap. Other gaps belong to the recording.
 fn missing_ranges(entry: &CatalogEntry, signal: &Signal, range: &Range<i64>) -> Vec<Range<i64>> {
     let gaps = signal.gaps().within(range.clone());
     let gaps: Vec<Range<i64>> = gaps.map(|gap| gap.range()).collect();

@@ -10,7 +10,7 @@ use crate::block_pool::BlockPool;
 use crate::error::{Cause, TaskletError};
 use crate::signal_range::SignalRange;
 
-/// Samples that a function writes, as bytes.
+/// Samples that a function writes.
 pub type OutputBytes = Box<dyn AsRef<[u8]> + Send>;
 
 /// They become visible when the function has succeeded.
@@ -38,7 +38,7 @@ pub struct TaskletContext<'a> {
     interrupt: &'a Interrupt,
     pool: &'a Arc<BlockPool>,
     is_journaled: bool,
-    /// Per output: offsets and samples written.
+    /// Per output: offset and samples.
     pub(crate) staged: Vec<Vec<(i64, StagedBytes)>>,
     /// Scratch inputs may be read until it ends.
     scratch_lease: Option<LeaseGuard>,
@@ -112,8 +112,8 @@ impl<'a> TaskletContext<'a> {
         self.interrupt
     }
 
-    /// The samples of an input. Samples read stay valid while something refers to them. A selection of scratch can be
-    /// read only until the function returns.
+    /// The samples of an input, valid while something refers to them. A selection of scratch can be read only until the
+    /// function returns.
     ///
     /// # Errors
     /// There is no such input; or as [`Signal::select`](isochrony_store::Signal::select).
@@ -134,7 +134,7 @@ impl<'a> TaskletContext<'a> {
         Ok(range.ok_or_else(|| format!("there is no output {output}"))?)
     }
 
-    /// Number of samples of an output, and their type.
+    /// Number and type of samples of an output.
     ///
     /// # Errors
     /// There is no such output, or its signal was removed.
@@ -152,8 +152,8 @@ impl<'a> TaskletContext<'a> {
         Ok(range.cached_signal()?.name().to_owned())
     }
 
-    /// Writes samples of an output, `offset` samples after its start. All outputs become visible at once, when the
-    /// function has succeeded.
+    /// Writes samples, `offset` samples after the output's start. All outputs become visible at once, when the function
+    /// has succeeded.
     ///
     /// # Errors
     /// [`TaskletError::WrongOutput`]: wrong type, or samples outside the output.
@@ -176,9 +176,6 @@ impl<'a> TaskletContext<'a> {
     }
 
     /// As [`write`](Self::write), with bytes in native byte order, without a copy.
-    ///
-    /// # Errors
-    /// As [`write`](Self::write).
     pub fn write_bytes(
         &mut self,
         output: usize,
@@ -188,11 +185,8 @@ impl<'a> TaskletContext<'a> {
         self.stage(output, offset, StagedBytes::Bytes(bytes))
     }
 
-    /// As [`write_bytes`](Self::write_bytes), with a block of the [`pool`](Self::pool), or a part of one (`whole` is
-    /// false). Scratch in memory keeps it without a copy; otherwise a whole block goes back to the pool.
-    ///
-    /// # Errors
-    /// As [`write`](Self::write).
+    /// As [`write_bytes`](Self::write_bytes), with a block of the [`pool`](Self::pool), or a part (`whole` is false).
+    /// Scratch in memory keeps it; otherwise a whole block goes back to the pool.
     pub fn write_block(
         &mut self,
         output: usize,

@@ -72,8 +72,7 @@ impl Executor {
         })
     }
 
-    /// Wraps each worker thread in `wrapper`, which must call its argument exactly once: for what is set up once per
-    /// thread.
+    /// Wraps what each worker thread does, for set-up once per thread. `wrapper` must call its argument exactly once.
     #[must_use]
     pub fn with_thread_wrapper(mut self, wrapper: fn(&mut (dyn FnMut() + Send))) -> Self {
         self.thread_wrapper = Some(wrapper);
@@ -91,7 +90,7 @@ impl Executor {
         &self.tasklets
     }
 
-    /// Renders the order in which the tasklets would run, and why. Runs nothing.
+    /// Renders the order of the tasklets, and why. Runs nothing.
     ///
     /// # Errors
     /// As [`run`](Self::run) before any tasklet runs.
@@ -101,7 +100,7 @@ impl Executor {
     }
 
     /// Runs the tasklets. `resume` keeps what a previous execution finished, however it ended. Calls `watch` on the
-    /// calling thread about forty times a second; false ends the execution early.
+    /// calling thread about every 25 ms; false ends the execution early.
     ///
     /// # Errors
     /// Before any tasklet runs: [`TaskletError::TwoWriters`], [`TaskletError::Cycle`], [`TaskletError::NobodyWrites`],
@@ -133,7 +132,7 @@ impl Executor {
             self.thread_wrapper,
             watch,
         )?;
-        // Scratch whose readers did not run is left.
+        // Scratch is left if its readers did not run.
         for tasklet in &self.tasklets {
             runner
                 .release_scratch_of(tasklet)

@@ -1,6 +1,6 @@
 //! The dependency graph: derives which tasklet waits for which, from `after`, inputs and outputs.
 //!
-//! It knows signals and tasklets only by number, so its tests need no stores.
+//! Signals and tasklets are only numbers here, so tests need no stores.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -30,7 +30,7 @@ pub struct SignalExtent {
 pub struct InputSpec {
     /// The range.
     pub extent: SignalExtent,
-    /// Ranges without samples yet: other tasklets must write them first.
+    /// Ranges without samples yet, which other tasklets must write first.
     pub missing: Vec<Range<i64>>,
 }
 
@@ -39,11 +39,11 @@ pub struct InputSpec {
 pub struct TaskletSpec {
     /// Unique.
     pub name: String,
-    /// Inputs. The disk position of the first, the primary input, orders the tasklets.
+    /// The disk position of the first, the primary input, orders the tasklets.
     pub inputs: Vec<InputSpec>,
     /// Outputs.
     pub outputs: Vec<SignalExtent>,
-    /// Tasklets that must be done before.
+    /// Names of tasklets that must be done before.
     pub after: Vec<String>,
     /// Never runs beside another exclusive tasklet.
     pub exclusive: bool,
@@ -149,8 +149,8 @@ impl DependencyGraph {
         }
     }
 
-    /// Replaces signal and index of primary inputs by device and byte from `lookup`. Changes nothing and returns false
-    /// if one is unknown: positions of two kinds cannot be compared.
+    /// Replaces disk positions by device and byte from `lookup`. Changes nothing and returns false if one is unknown:
+    /// the two kinds cannot be compared.
     pub fn use_disk_positions(
         &mut self,
         mut lookup: impl FnMut(usize, i64) -> Option<(usize, i64)>,
@@ -179,7 +179,7 @@ impl DependencyGraph {
     }
 
     fn find_cycle(&self) -> Option<String> {
-        // Kahn's algorithm removes all tasklets except those on a cycle or behind one.
+        // Kahn's algorithm leaves tasklets on a cycle or behind one.
         let mut unmet: Vec<usize> = self.dependencies.iter().map(Vec::len).collect();
         let mut ready: Vec<usize> = (0..self.len()).filter(|at| unmet[*at] == 0).collect();
         while let Some(at) = ready.pop() {
@@ -190,7 +190,7 @@ impl DependencyGraph {
                 }
             }
         }
-        // From any of them, unmet dependencies lead into a cycle.
+        // From each, unmet dependencies lead into a cycle.
         let mut at = unmet.iter().position(|unmet| *unmet > 0)?;
         let mut path = Vec::new();
         let mut first_visit = HashMap::new();
@@ -206,7 +206,7 @@ impl DependencyGraph {
     }
 }
 
-/// Per signal: written ranges, sorted and disjoint, each with its writer.
+/// Per signal: range and writer, sorted and disjoint.
 type WrittenRanges = Vec<Vec<(Range<i64>, usize)>>;
 
 fn written_ranges(
@@ -250,7 +250,7 @@ fn overlapping<'a>(
     &written[first..end.max(first)]
 }
 
-/// Refuses a missing range that is not all written.
+/// Refuses a missing range that is not completely written.
 fn check_written(
     written: &[(Range<i64>, usize)],
     missing: &Range<i64>,

@@ -1,8 +1,8 @@
 //! The journal: records on disk what an execution has finished, so that another one can resume it, however it ended.
 //!
-//! A record claims a range of samples for the execution, or says that a tasklet is finished. The latter is written after the
-//! commit that makes the tasklet's outputs durable. Each line starts with its checksum, and the first torn line ends the
-//! journal. Losing records costs work that is done again, never a sample. [`JournalLocation`] opens the file.
+//! A record claims a range of samples, or says that a tasklet is finished: after the commit that makes its outputs
+//! durable. Each line starts with its checksum; the first torn line ends the journal. A lost record costs repeated
+//! work, never a sample.
 //!
 //! ```text
 //!  lock the journal -> record claims -> run tasklets -> commit outputs -> record finished tasklets -> (repeat)
@@ -29,7 +29,7 @@ pub(crate) enum JournalRecord {
     },
     Done {
         name: String,
-        /// Inputs, outputs and function: a tasklet that differs in these is another one.
+        /// Inputs, outputs and function: what differs in these is another tasklet.
         #[serde(rename = "of")]
         identity: String,
         /// The return value as JSON in a string, which keeps it exactly as written.
@@ -75,7 +75,7 @@ struct LockedFile(File);
 
 impl Drop for LockedFile {
     fn drop(&mut self) {
-        // Closing is not enough: a child forked meanwhile keeps the lock. Unlocking fails only without a lock.
+        // Closing is not enough: a forked child keeps the lock. Unlocking fails only without a lock.
         let _ = self.0.unlock();
     }
 }
@@ -89,7 +89,7 @@ pub(crate) struct LockedJournal {
 }
 
 impl LockedJournal {
-    /// Locks a journal and creates it if there is none.
+    /// Locks a journal, and creates it if there is none.
     pub(crate) fn new(location: &JournalLocation) -> Result<Self, TaskletError> {
         let io = |source| location.error("begin", source);
         let file = location.open().map_err(io)?;
@@ -106,8 +106,8 @@ impl LockedJournal {
             .read()
             .map_err(|source| location.error("read", source))?;
         let (records, bytes) = parse_lines(&text);
-        // The folder of a store holds nothing but journals: a file without valid records is a damaged one there, and may be
-        // the user's file elsewhere.
+        // In a store's folder of journals, a file without valid records is a damaged one; elsewhere it may be the
+        // user's.
         if records.is_empty() && !location.is_in_store() && !is_torn_record(&text) {
             return Err(TaskletError::NotAJournal {
                 path: location.path().to_owned(),
@@ -125,7 +125,7 @@ impl LockedJournal {
         std::mem::take(&mut self.records)
     }
 
-    /// Empties the journal, or with `resume` continues after its valid records; then records the claims.
+    /// Empties the journal, or with `resume` keeps its valid records; then records the claims.
     pub(crate) fn begin(
         self,
         resume: bool,
@@ -157,7 +157,7 @@ impl LockedJournal {
     }
 }
 
-/// Records up to the first torn line, and their length in bytes.
+/// Records up to the first torn line, and their bytes.
 fn parse_lines(text: &[u8]) -> (Vec<JournalRecord>, u64) {
     let (mut records, mut bytes) = (Vec::new(), 0);
     for line in text.split_inclusive(|byte| *byte == b'\n') {
@@ -214,7 +214,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("journal");
         let journal = begin(&path, false, []).unwrap();
-        // A forked child has a descriptor of the same open file until it runs its program.
+        // A forked child keeps a descriptor of the same open file until it runs its program.
         let child = journal.file.0.try_clone().unwrap();
         assert!(matches!(
             LockedJournal::new(&location(&path)),
@@ -246,7 +246,7 @@ mod tests {
         }
         std::fs::write(&path, b"").unwrap();
         begin(&path, false, []).unwrap();
-        // The folder of a store holds only journals, so this is one that a crash damaged.
+        // A store's folder holds only journals, so a crash damaged this one.
         let own = JournalLocation::in_store(folder.path(), "00000000");
         let path = own.path();
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();

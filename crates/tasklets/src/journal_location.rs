@@ -1,5 +1,5 @@
-//! Where a journal lies. Opens its file as a store opens its own: below a folder, without following links, and only a
-//! regular file of plausible size.
+//! Where a journal lies. Opens it as a store opens files: below a folder, without following links, only a regular file
+//! of plausible size.
 
 use std::fs::File;
 use std::io;
@@ -27,7 +27,6 @@ fn store_of_journal(path: &Path) -> Option<PathBuf> {
     })
 }
 
-/// The path of a journal below an existing folder.
 #[derive(Debug, Clone)]
 pub(crate) struct JournalLocation {
     root: PathBuf,
@@ -36,7 +35,6 @@ pub(crate) struct JournalLocation {
 }
 
 impl JournalLocation {
-    /// A journal among those of the store in the folder `root`.
     pub(crate) fn in_store(root: &Path, name: &str) -> Self {
         let folder = layout::engine_folder(root).join(FOLDER);
         Self {
@@ -46,8 +44,8 @@ impl JournalLocation {
         }
     }
 
-    /// A journal that a user names. Links on the way are the user's own and followed, unless it is a store's journal,
-    /// as the error about a claimed output advises.
+    /// A journal that a user names. Links on the way are followed, unless it is a store's journal, as the error about a
+    /// claimed output advises.
     pub(crate) fn new(given: &Path) -> Result<Self, TaskletError> {
         if let Some(root) = store_of_journal(given) {
             return Ok(Self {
@@ -67,7 +65,6 @@ impl JournalLocation {
             Some((resolved, given.strip_prefix(at).ok()?))
         });
         let (root, path) = match path {
-            // It exists: open a name in its folder.
             Some((resolved, rest)) if rest.as_os_str().is_empty() => {
                 let folder = resolved.parent().unwrap_or(&resolved).to_path_buf();
                 (folder, resolved)
@@ -101,7 +98,7 @@ impl JournalLocation {
         self.is_in_store
     }
 
-    /// Other journals in a store's folder of journals; elsewhere none.
+    /// Other journals of the same store; elsewhere none.
     pub(crate) fn others(&self) -> Vec<Self> {
         let names = match self.is_in_store {
             true => self.media().list(self.folder()).unwrap_or_default(),
@@ -121,13 +118,13 @@ impl JournalLocation {
         others.collect()
     }
 
-    /// Empty if there is no such file.
+    /// Empty if there is no file.
     pub(crate) fn read(&self) -> io::Result<Vec<u8>> {
         let bytes = self.media().read(&self.path, limits::LOG)?;
         Ok(bytes.unwrap_or_default())
     }
 
-    /// Opens for writing; creates file and folders if missing. Folder names are durable when it returns.
+    /// Opens for writing; creates file and folders, whose names are durable when it returns.
     pub(crate) fn open(&self) -> io::Result<File> {
         let media = self.media();
         for made in media.make_folders(&self.root, self.folder())? {

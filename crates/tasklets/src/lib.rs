@@ -1,12 +1,11 @@
 //! Tasklets: explicit units of work over ranges of signals.
 //!
-//! A tasklet declares what it reads, writes and does. Three types derive the rest, without threads, stores or clocks,
-//! so they are tested as pure functions: [`DependencyGraph`] (which tasklet waits for which), [`SerialOrder`] (an order
-//! by disk position within a scratch budget) and [`TaskletScheduler`] (what may start next). [`Executor`] runs them on
-//! threads over stores.
+//! A tasklet declares what it reads, writes and does. Three types derive the rest as pure functions, without threads,
+//! stores or clocks: [`DependencyGraph`] (which tasklet waits for which), [`SerialOrder`] (an order by disk position
+//! within a scratch budget) and [`TaskletScheduler`] (what may start next). [`Executor`] runs them on threads over
+//! stores.
 //!
-//! The design follows J. E. Smith's *Access Scheduler and Multiprocessor* (2010); `docs/design.md`, section 23, lists
-//! the differences.
+//! After J. E. Smith, *Access Scheduler and Multiprocessor* (2010); `docs/design.md`, section 23, lists differences.
 
 mod block_pool;
 mod catalog;

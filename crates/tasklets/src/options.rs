@@ -13,19 +13,18 @@ pub struct ExecutorOptions {
     pub workers: usize,
     /// Budget: most bytes of scratch in use at once.
     pub scratch: u64,
-    /// Most bytes of scratch in memory; the rest is written to files. None: a quarter of the memory available at the
-    /// start.
+    /// Most bytes of scratch in memory; the rest goes to files. None: a quarter of the memory available at the start.
     pub scratch_memory: Option<u64>,
     /// Which tasklet comes first where dependencies leave a choice.
     pub order: OrderPolicy,
-    /// Most bytes of inputs read ahead of started tasklets; 0: no read-ahead.
+    /// Most bytes read ahead of started tasklets; 0: none.
     pub prefetch: u64,
-    /// Runs a single worker on the calling thread, which then calls `watch` only between tasklets. For tasklets that
-    /// are short or notice an interrupt by themselves.
+    /// Runs a single worker on the calling thread, which calls `watch` only between tasklets. For tasklets that are
+    /// short or notice an interrupt themselves.
     pub in_caller: bool,
     /// Whether other tasklets go on after a failure.
     pub keep_going: bool,
-    /// How often finished tasklets are committed and recorded in the journal. A crash costs at most this much work.
+    /// How often finished tasklets are committed and recorded in the journal: the most work that a crash costs.
     pub keep_every: Duration,
     /// The journal. None: in the store of the first output.
     pub journal: Option<PathBuf>,

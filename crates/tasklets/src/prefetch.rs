@@ -10,12 +10,12 @@ use std::collections::VecDeque;
 use crate::sync::PoisonError;
 use crate::worker_pool::WorkerPool;
 
-/// Tasklets prefetched without the lock, before it checks which steps have started.
+/// Tasklets prefetched without the lock between checks of which steps have started.
 const BATCH_SIZE: usize = 32;
 
 impl WorkerPool<'_> {
-    /// Prefetches in the serial order until all inputs are read or the execution ends. Waits while inputs of tasklets
-    /// not started reach [`prefetch`](crate::options::ExecutorOptions::prefetch) bytes.
+    /// Prefetches in serial order until all inputs are read or the execution ends, at most
+    /// [`prefetch`](crate::options::ExecutorOptions::prefetch) bytes ahead of the started tasklets.
     pub(crate) fn read_ahead(&self) {
         // Step and bytes, prefetched and not started.
         let mut outstanding: VecDeque<(usize, u64)> = VecDeque::new();
@@ -33,7 +33,7 @@ impl WorkerPool<'_> {
                 break;
             }
             if outstanding_bytes > 0 && outstanding_bytes >= self.options.prefetch {
-                // Sleep until half have started: a wake-up for each costs the workers more than it gains.
+                // Sleep until half have started: a wake-up for each costs the workers too much.
                 let half = outstanding.get(outstanding.len() / 2);
                 state.extra.wake_prefetcher_at = half.map_or(0, |(step, _)| step + 1);
                 state = (self.prefetch_wanted.wait(state)).unwrap_or_else(PoisonError::into_inner);
@@ -76,7 +76,7 @@ mod tests {
     use crate::serial_order::{OrderPolicy, SerialOrder};
     use crate::worker_pool::execute;
 
-    /// Tasklets read ten bytes each. The first runs until the prefetcher waits.
+    /// Tasklets read ten bytes each; the first runs until the prefetcher waits.
     struct CountingRunner {
         prefetched: AtomicU64,
         prefetched_during_first: AtomicU64,
@@ -138,7 +138,7 @@ mod tests {
         };
         let scheduler = TaskletScheduler::new(graph, serial, 0);
         let outcome = execute(scheduler, &runner, &options, None, &mut |_| true).unwrap();
-        // Three after the first, and the first if the prefetcher was faster than the worker.
+        // Three, and the first if the prefetcher was faster than the worker.
         let prefetched = runner.prefetched_during_first.load(Ordering::SeqCst);
         assert!(
             (3..=4).contains(&prefetched),

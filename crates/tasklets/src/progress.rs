@@ -1,10 +1,10 @@
-//! How far an execution is, and when its workers did what.
+//! Progress of an execution, and when its workers did what.
 
 use std::time::Duration;
 
 use isochrony_runtime::Progress;
 
-/// How far an execution is.
+/// Progress of an execution.
 #[derive(Debug)]
 pub struct TaskletProgress {
     /// Finished tasklets, including those kept from a previous execution.

@@ -1,4 +1,4 @@
-//! The report of an execution: the fate of each tasklet, each worker's share, and the error that ended it.
+//! The report of an execution: the fate of each tasklet, the work of each worker, the error that ended it.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -20,8 +20,8 @@ use crate::worker_pool::PoolOutcome;
 pub struct TaskletReport {
     /// Its name.
     pub name: String,
-    /// "done", "kept" from a previous execution, "failed", "not_run" because one that it needs failed, or "stopped"
-    /// because the execution ended early.
+    /// "done", "kept" from a previous execution, "failed", "not_run" because one that it needs failed, or "stopped" as
+    /// the execution ended early.
     pub state: &'static str,
     /// Why it failed or was not run.
     pub error: Option<String>,
@@ -31,12 +31,12 @@ pub struct TaskletReport {
     pub step_reason: String,
     /// When it ran, and on which worker.
     pub timing: Option<TaskletTiming>,
-    /// What it returned as JSON, if a journal can keep that.
+    /// The return value, if a journal can keep it.
     pub json: Option<String>,
 }
 
 impl TaskletReport {
-    /// What it returned, if a journal can keep that. Numbers lose what [`Value`] cannot represent.
+    /// As [`json`](Self::json). Numbers lose what [`Value`] cannot represent.
     #[must_use]
     pub fn value(&self) -> Option<Value> {
         serde_json::from_str(self.json.as_ref()?).ok()
@@ -46,7 +46,7 @@ impl TaskletReport {
 /// What an execution did.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TaskletsReport {
-    /// A report for each tasklet, in the order in which they were added.
+    /// A report for each tasklet, in the order added.
     pub tasklets: Vec<TaskletReport>,
     /// Per worker.
     pub workers: Vec<WorkerReport>,
@@ -56,11 +56,11 @@ pub struct TaskletsReport {
     pub prefetched: u64,
     /// Wall-clock time.
     pub elapsed: Duration,
-    /// What was kept from a previous execution, and what will run again.
+    /// What was reused, and what will run again.
     pub notes: Vec<String>,
 }
 
-/// The error that ended an execution, and what it did until then.
+/// The error that ended an execution, and the report until then.
 #[derive(Debug)]
 pub struct ExecutionFailure {
     /// The error.

@@ -1,4 +1,4 @@
-//! What the worker pool asks of its user: to run a tasklet, release its scratch and make its results durable.
+//! What the worker pool asks of its user: run tasklets, release scratch, make results durable.
 //!
 //! The pool knows tasklets only by number, so its tests need no stores.
 
@@ -8,7 +8,7 @@ use crate::error::{Cause, TaskletError};
 pub(crate) trait TaskletRunner: Sync {
     fn run(&self, tasklet: usize, worker: usize) -> Result<(), Cause>;
     fn release_scratch(&self, tasklet: usize) -> Result<(), TaskletError>;
-    /// Commits the outputs of finished tasklets, then records them in the journal.
+    /// Commits outputs, then records the tasklets in the journal.
     fn commit(&self, finished: &[usize]) -> Result<(), TaskletError>;
     /// So that `commit` has less to wait for.
     fn write_back(&self, finished: &[usize]);

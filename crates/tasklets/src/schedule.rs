@@ -1,5 +1,4 @@
-//! The schedule of an execution: which tasklets run, in which order and why, and which a previous execution has
-//! finished.
+//! The schedule of an execution: which tasklets run, in which order and why, and which are reused.
 
 use std::collections::HashMap;
 use std::fmt::Write;
@@ -19,20 +18,19 @@ use crate::serial_order::{OrderPolicy, OrderReason, SerialOrder};
 use crate::signal_range::merge_ranges;
 use crate::tasklet::Tasklet;
 
-/// Below this number of input bytes disk positions are not looked up: reading takes no time, wherever the inputs lie.
+/// Below this many input bytes, reading takes no time, wherever the inputs lie.
 const MIN_BYTES_FOR_DISK_POSITIONS: u64 = 64 << 20;
 
 pub(crate) struct Schedule {
     pub(crate) catalog: SignalCatalog,
     pub(crate) graph: Arc<DependencyGraph>,
     pub(crate) serial: Arc<SerialOrder>,
-    /// Per tasklet: inputs, outputs and function, matched against the journal. Empty without a journal.
+    /// Per tasklet: inputs, outputs and function, to match with the journal. Empty without a journal.
     pub(crate) fingerprints: Vec<String>,
     /// Return values of reused tasklets, as JSON.
     pub(crate) reused_values: HashMap<usize, String>,
-    /// Notes for the report on what was reused.
     pub(crate) notes: Vec<String>,
-    /// Outputs, as tasklet and output, that a previous execution wrote at least in part and did not record as finished.
+    /// Outputs, as tasklet and output: see [`find_unfinished_outputs`].
     pub(crate) unfinished_outputs: Vec<(usize, usize)>,
     pub(crate) journal: Option<JournalLocation>,
     previous: PreviousExecution,
@@ -82,7 +80,7 @@ impl Schedule {
             return Ok((schedule, None));
         };
         let mut journal = LockedJournal::new(&location)?;
-        // Again: an execution that held the lock until now may have changed the signals since.
+        // Again: the execution that held the lock may have changed the signals.
         let (catalog, graph) = catalog_and_graph(tasklets)?;
         let records = if resume {
             journal.take_records()
@@ -146,7 +144,7 @@ impl Schedule {
         })
     }
 
-    /// Stored ranges that the execution writes, merged, without those claimed before.
+    /// Stored ranges to write, merged, without those claimed before.
     pub(crate) fn new_claims(&self) -> Vec<(String, Range<i64>)> {
         let signals = &self.catalog.signals;
         let mut written: Vec<Vec<Range<i64>>> = vec![Vec::new(); signals.len()];
@@ -178,7 +176,6 @@ impl Schedule {
         }
     }
 
-    /// Renders the order and its reasons for [`Executor::explain`](crate::Executor::explain).
     pub(crate) fn explain(&self, tasklets: &[Tasklet], options: &ExecutorOptions) -> String {
         const MAX_TASKLETS_SHOWN: usize = 40;
         let (peak_scratch, _) = self.serial.peak_scratch();
@@ -236,7 +233,7 @@ fn catalog_and_graph(
     Ok((catalog, graph))
 }
 
-/// If there is much to read, asks the file system where primary inputs lie. Returns whether it knew all.
+/// Asks the file system where primary inputs lie, if there is much to read. Returns whether it knew all.
 fn look_up_disk_positions(catalog: &SignalCatalog, graph: &mut DependencyGraph) -> bool {
     let primary = (catalog.specs.iter()).filter_map(|spec| Some(&spec.inputs.first()?.extent));
     let bytes = primary.map(|extent| catalog.extent_bytes(extent));
@@ -256,7 +253,7 @@ fn look_up_disk_positions(catalog: &SignalCatalog, graph: &mut DependencyGraph) 
     })
 }
 
-/// The journal that the options name, else one in the first store that is written; None if no store is.
+/// The journal that the options name, else one in the first written store, if any.
 fn journal_location(
     options: &ExecutorOptions,
     catalog: &SignalCatalog,
@@ -273,7 +270,7 @@ fn journal_location(
         .filter(|signal| signal.is_written && !signal.is_scratch)
         .map(|signal| signal.identity.as_str())
         .collect();
-    // A journal per set of written signals: an execution must not empty that of a different one.
+    // One per set of written signals: an execution must not empty another's journal.
     let checksum = crc32c::crc32c(written.join("\n").as_bytes());
     Ok(Some(JournalLocation::in_store(
         store,
@@ -281,14 +278,14 @@ fn journal_location(
     )))
 }
 
-/// Finds the finished tasklets that need not run again. A finished tasklet runs again if
+/// Finds the finished tasklets that need not run again. One runs again if
 /// - its fingerprint changed,
 /// - a stored output misses samples,
-/// - it depends on a tasklet that runs again, or
+/// - it depends on one that runs again, or
 /// - it writes scratch for a reader that runs again: scratch does not outlast an execution.
 ///
-/// The last reason alone does not make dependents run again: the outputs are as before. Writers of scratch that it
-/// reads run again, too.
+/// For the last reason alone, dependents do not run again, since the outputs do not change; writers of scratch that it
+/// reads do.
 fn find_reused(
     graph: &DependencyGraph,
     catalog: &SignalCatalog,
@@ -298,7 +295,7 @@ fn find_reused(
 ) -> Vec<bool> {
     let mut reused = vec![false; graph.len()];
     let mut changed = Vec::new();
-    // Dependencies first (Kahn's algorithm); `ready` ends as the topological order.
+    // Kahn's algorithm: `ready` ends in topological order.
     let mut unmet: Vec<usize> = graph.dependencies.iter().map(Vec::len).collect();
     let mut ready: Vec<usize> = (0..graph.len())
         .filter(|tasklet_index| unmet[*tasklet_index] == 0)
@@ -349,12 +346,11 @@ fn find_reused(
     reused
 }
 
-/// Finds outputs, as tasklet and output, that a previous execution wrote in part and whose tasklets will run. They must
+/// Finds outputs, as tasklet and output, that a previous execution wrote in part and whose tasklets run now. They must
 /// be invalidated first.
 ///
 /// # Errors
-/// [`TaskletError::OutputOccupied`]: an output has samples that the previous execution did not claim, or is scratch, which must
-/// be empty.
+/// [`TaskletError::OutputOccupied`]: samples that the previous execution did not claim, or scratch that is not empty.
 fn find_unfinished_outputs(
     catalog: &SignalCatalog,
     reused: &[bool],

@@ -1,8 +1,8 @@
 //! The scheduler: decides which tasklet may start next. Holds the state of an execution without its threads.
 //!
 //! A tasklet may start when its dependencies are done. If it writes scratch, the budget must still allow to *execute
-//! all tasklets before it in the serial order one by one*. So the first unfinished tasklet may always start, and an
-//! execution never deadlocks. Every other tasklet that fits starts on any idle worker:
+//! all tasklets before it in the serial order one by one*. So the first unfinished tasklet may always start: no
+//! deadlock. Any idle worker starts what fits:
 //!
 //! ```text
 //!  step of the serial order    0     1     2     3     4     5
@@ -13,7 +13,7 @@
 //!    scratch in use at that step of the serial order + scratch of tasklets that started early + its own <= budget
 //! ```
 //!
-//! Exclusive tasklets run one at a time. The others stay queued here, so no worker takes one only to wait.
+//! Exclusive tasklets wait for one another here, so that no worker takes one only to wait.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -59,9 +59,7 @@ pub enum Assignment {
 /// Steps whose dependencies are done.
 #[derive(Debug, Clone, Default)]
 struct ReadyQueue {
-    /// These wait only for a worker.
     without_scratch: BTreeSet<usize>,
-    /// These wait for scratch, too.
     with_scratch: BTreeSet<usize>,
 }
 
@@ -72,7 +70,6 @@ pub struct TaskletScheduler {
     serial: Arc<SerialOrder>,
     budget: i128,
     state: Vec<TaskletState>,
-    /// Per tasklet: dependencies not done.
     unmet_dependencies: Vec<usize>,
     /// Per tasklet: readers that still need its scratch.
     pending_readers: Vec<usize>,
@@ -150,7 +147,7 @@ impl TaskletScheduler {
             self.first_startable(exclusive, first_shared.unwrap_or(usize::MAX))
         };
         let Some(step) = first_exclusive.or(first_shared) else {
-            // A worker is busy: the first unfinished tasklet is running, may start, or waits for an exclusive one.
+            // A worker is busy: the first unfinished tasklet runs, may start, or waits for an exclusive one.
             return Assignment::Wait;
         };
         let tasklet = self.serial.tasklets[step];
@@ -161,7 +158,7 @@ impl TaskletScheduler {
         self.state[tasklet] = TaskletState::Running;
         self.running += 1;
         let bytes = self.graph.scratch_bytes[tasklet];
-        // The serial order counts this scratch from the tasklet's own step; now it is in use at all steps before, too.
+        // The serial order counts it from the tasklet's own step; now it is in use at all earlier ones, too.
         self.scratch_by_step.add(0..step, bytes.into());
         self.scratch_in_use += bytes;
         self.peak_scratch = self.peak_scratch.max(self.scratch_in_use);
@@ -176,7 +173,6 @@ impl TaskletScheduler {
         writer.or(first)
     }
 
-    /// The first step before `before` whose scratch fits.
     fn first_that_fits(&self, steps: &BTreeSet<usize>, before: usize) -> Option<usize> {
         for step in steps.range(..before) {
             let peak = self.scratch_by_step.max(self.first_unfinished_step..*step);
@@ -209,8 +205,7 @@ impl TaskletScheduler {
         released
     }
 
-    /// Marks a running tasklet as failed, and all its dependents as not run. Returns tasklets whose scratch can be
-    /// released.
+    /// Marks a running tasklet as failed and its dependents as not run. Returns as [`complete`](Self::complete).
     pub fn fail(&mut self, tasklet: usize) -> Vec<usize> {
         self.running -= 1;
         let mut released = Vec::new();
@@ -246,7 +241,6 @@ impl TaskletScheduler {
         &mut self.queues[usize::from(self.graph.exclusive[tasklet])]
     }
 
-    /// Sets a final state and updates all counts of unfinished tasklets.
     fn finish(&mut self, tasklet: usize, state: TaskletState, released: &mut Vec<usize>) {
         let previous = std::mem::replace(&mut self.state[tasklet], state);
         let was_running = previous == TaskletState::Running;
@@ -304,7 +298,7 @@ impl TaskletScheduler {
         &self.serial
     }
 
-    /// Finished tasklets, including kept ones, and all tasklets.
+    /// Finished tasklets, including kept ones, and all.
     #[must_use]
     pub fn progress(&self) -> (usize, usize) {
         (self.finished, self.graph.len())

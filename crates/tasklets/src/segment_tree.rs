@@ -9,7 +9,7 @@ use std::ops::Range;
 pub(crate) struct SegmentTree {
     /// A power of two.
     leaves: usize,
-    /// Maximum below each node, including what was added at the node, but not what was added above it.
+    /// Maximum below each node, including what was added at it, but not above it.
     max: Vec<i128>,
     /// Added to all leaves below each node, not handed down.
     added: Vec<i128>,
@@ -43,7 +43,7 @@ impl SegmentTree {
         self.max_below(1, 0..self.leaves, &range)
     }
 
-    /// `own`: the leaves below `node`.
+    /// `own`: leaves below `node`.
     fn add_below(&mut self, node: usize, own: Range<usize>, range: &Range<usize>, amount: i128) {
         if range.end <= own.start || own.end <= range.start {
             return;

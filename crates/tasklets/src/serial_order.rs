@@ -1,12 +1,11 @@
 //! The serial order: how one worker would execute the tasklets, with the scratch in use at each step.
 //!
-//! Several workers relax this order but never exceed the scratch budget: the scheduler checks each early start against
-//! it. Two passes find it:
+//! Several workers relax it within the scratch budget: the scheduler checks each early start. Two passes find it:
 //!
-//! 1. Take tasklets by disk position of their primary input. After one that writes scratch, take its readers at once,
-//!    and before them their other dependencies. So scratch is in use for a short time only.
-//! 2. Interleave groups that share no scratch, as many as half of the budget holds. The disk is then read in longer
-//!    ranges of one signal, and the next groups can start while these release their scratch.
+//! 1. Take tasklets by disk position of their primary input. After a writer of scratch, take its readers at once, and
+//!    before them their other dependencies. This keeps scratch in use only briefly.
+//! 2. Interleave groups that share no scratch, as many as half of the budget holds. Reads of one signal become longer,
+//!    and the next groups can start while these release scratch.
 //!
 //! ```text
 //!  pass 1:   fft a0, fft b0, add 0   |   fft a1, fft b1, add 1        (| separates groups)
@@ -16,8 +15,8 @@
 use crate::error::TaskletError;
 use crate::graph::DependencyGraph;
 
-/// Most scratch of interleaved groups. Their ranges are long enough for any disk. More scratch would delay the first
-/// results, and be evicted from the page cache before it is read.
+/// Most scratch of interleaved groups: long enough reads for any disk. More would delay the first results and be
+/// evicted from the page cache before it is read.
 const MAX_INTERLEAVED_SCRATCH: u64 = 64 << 20;
 
 /// Which tasklet comes first where dependencies leave a choice.
@@ -148,7 +147,7 @@ impl SerialOrder {
     }
 }
 
-/// Signal or device, index or byte, number.
+/// Signal or device, index or byte, tasklet.
 type SortKey = (usize, i64, usize);
 
 /// The first pass.
@@ -167,7 +166,6 @@ struct OrderBuilder<'a> {
 }
 
 enum DfsEvent {
-    /// Visit its dependencies, then the tasklet.
     Enter(usize, OrderReason),
     /// Append it: its dependencies were visited.
     Exit(usize),
@@ -177,7 +175,7 @@ impl<'a> OrderBuilder<'a> {
     fn new(graph: &'a DependencyGraph, kept: &[bool], policy: OrderPolicy) -> Self {
         let key = |at: usize| match (policy, graph.disk_position[at]) {
             (OrderPolicy::Given, _) => (0, 0, at),
-            // A tasklet that reads nothing produces input for others, so it comes first.
+            // A tasklet that reads nothing produces input for others.
             (OrderPolicy::Disk, None) => (0, 0, at),
             (OrderPolicy::Disk, Some((signal, start))) => (signal + 1, start, at),
         };
@@ -198,7 +196,7 @@ impl<'a> OrderBuilder<'a> {
             .filter(|at| !self.entered[*at])
             .collect();
         roots.sort_by_key(|at| self.keys[*at]);
-        // It has no disk position and follows the writers of its scratch.
+        // Without a disk position, it follows the writers of its scratch.
         let reads_only_scratch = |at: &usize| {
             self.policy == OrderPolicy::Disk
                 && self.graph.disk_position[*at].is_none()
@@ -214,8 +212,7 @@ impl<'a> OrderBuilder<'a> {
         }
     }
 
-    /// Places a tasklet, before it its dependencies, after it the readers of its scratch. The stack is explicit: chains
-    /// may be long.
+    /// Places a tasklet between its dependencies and the readers of its scratch. Chains may be too long for recursion.
     fn place_group(&mut self, root: usize) {
         let mut stack = vec![DfsEvent::Enter(root, OrderReason::ByPolicy)];
         while let Some(event) = stack.pop() {
@@ -229,7 +226,7 @@ impl<'a> OrderBuilder<'a> {
                     let dependencies = &self.graph.dependencies[at];
                     self.push(&mut stack, dependencies, OrderReason::NeededBy(at));
                 }
-                // It depends on a tasklet further down the stack, and is visited again later.
+                // A dependency is further down the stack: visit it again later.
                 DfsEvent::Exit(at) if !self.dependencies_are_placed(at) => {
                     self.entered[at] = false;
                 }
@@ -259,7 +256,7 @@ impl<'a> OrderBuilder<'a> {
     }
 }
 
-/// The second pass: interleaves neighbouring groups, as many as `max_scratch` bytes hold. None if no two fit.
+/// The second pass: interleaves neighbouring groups. None if no two fit.
 fn interleave_groups(
     graph: &DependencyGraph,
     tasklets: &[usize],
@@ -277,7 +274,7 @@ fn interleave_groups(
     let scratch_of =
         |group: &[usize]| -> u64 { group.iter().map(|at| graph.scratch_bytes[*at]).sum() };
     let mut order = Vec::with_capacity(tasklets.len());
-    // Longest chain of dependencies before each tasklet: tasklets of one level can be reordered freely.
+    // Longest chain of dependencies before each tasklet; within a level, any order is legal.
     let mut level = vec![0usize; graph.len()];
     let mut is_interleaved = false;
     let mut next = 0;

@@ -9,16 +9,15 @@
 //!  finish(t), stop() ── change the state, release the lock, wake all sleepers
 //! ```
 //!
-//! Only a finished tasklet makes another startable, and only that or a stop lets a worker return. So only these wake
-//! sleepers. `tests/loom_scheduler.rs` compiles this file with loom's locks and checks every interleaving of a few
-//! threads.
+//! Only a finished tasklet makes another startable, and only that or a stop lets a worker return: only these wake
+//! sleepers. `tests/loom_scheduler.rs` compiles this file with loom's locks and checks all interleavings.
 
 use crate::scheduler::{Assignment, TaskletScheduler};
 use crate::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 pub(crate) struct SharedState<T> {
     pub(crate) scheduler: TaskletScheduler,
-    /// Workers asleep until a tasklet finishes. While 0, nobody is notified: that costs more than the rest of `finish`.
+    /// Workers asleep. While 0, nobody is notified: that costs more than the rest of `finish`.
     sleeping_workers: usize,
     /// The owner's data, under the same mutex.
     pub(crate) extra: T,
@@ -42,12 +41,12 @@ impl<T> SharedScheduler<T> {
         }
     }
 
-    /// Ignores poisoning: the thread scope reports a panic under the lock, and ends with it.
+    /// Ignores poisoning: the thread scope reports the panic and ends with it.
     pub(crate) fn lock(&self) -> MutexGuard<'_, SharedState<T>> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Blocks until a tasklet may start; None: nothing left. Calls `on_start` under the lock.
+    /// Blocks until a tasklet may start; None: nothing is left. Calls `on_start` under the lock.
     pub(crate) fn wait_for_tasklet(
         &self,
         on_start: impl FnOnce(&mut SharedState<T>, usize),
@@ -69,8 +68,8 @@ impl<T> SharedScheduler<T> {
         }
     }
 
-    /// Marks a tasklet as done or failed. Calls `on_finish` under the lock with the tasklets whose scratch nobody
-    /// needs: it must release that before another tasklet starts to write scratch.
+    /// Marks a tasklet as done or failed. `on_finish` must release the scratch of the tasklets it gets before another
+    /// one starts to write scratch, so it runs under the lock.
     pub(crate) fn finish(
         &self,
         tasklet: usize,

@@ -19,7 +19,7 @@ pub struct SignalRange {
 
 #[derive(Clone)]
 pub(crate) enum SignalHandle {
-    /// A signal of a store, as the caller gave it.
+    /// As the caller gave it.
     Stored(Store, Box<Signal>),
     /// Only read.
     Shared(Arc<SharedSignal>),
@@ -27,7 +27,7 @@ pub(crate) enum SignalHandle {
 }
 
 impl SignalRange {
-    /// Samples of a stored signal. An output must have been reserved with
+    /// Samples of a stored signal. An output must be a gap reserved with
     /// [`append_gap`](isochrony_store::SignalWriter::append_gap).
     #[must_use]
     pub fn new(store: &Store, signal: &Signal, range: Range<i64>) -> Self {
@@ -38,7 +38,7 @@ impl SignalRange {
         }
     }
 
-    /// Samples of a scratch signal, released when no tasklet needs them any longer.
+    /// Samples of a scratch signal, released when no tasklet needs them.
     #[must_use]
     pub fn scratch(scratch: &Scratch, range: Range<i64>) -> Self {
         Self {
@@ -66,7 +66,7 @@ impl SignalRange {
         }
     }
 
-    /// The signal as the handle knows it, without a look at the store. Scratch is always current.
+    /// As the handle knows it, without a look at the store. Scratch is always current.
     pub(crate) fn cached_signal(&self) -> Result<Signal, StoreError> {
         match &self.handle {
             SignalHandle::Stored(_, signal) => Ok((**signal).clone()),
@@ -103,7 +103,7 @@ impl SignalRange {
     }
 }
 
-/// Sorts ranges and merges those that overlap or touch.
+/// Sorts, and merges ranges that overlap or touch.
 pub(crate) fn merge_ranges(mut ranges: Vec<Range<i64>>) -> Vec<Range<i64>> {
     ranges.sort_unstable_by_key(|range| range.start);
     let mut merged: Vec<Range<i64>> = Vec::new();

@@ -51,7 +51,7 @@ impl<'a> StoreRunner<'a> {
         };
         let pool: Arc<BlockPool> = Arc::default();
         let blocks: Arc<dyn Blocks> = Arc::clone(&pool) as _;
-        // Scratch is read into blocks, not mapped: what a function has read must not change when scratch is released.
+        // Scratch is read into blocks, not mapped: what a function has read must not change when it is released.
         for scratch in schedule.catalog.scratch() {
             scratch.copy_into(&blocks);
         }
@@ -76,7 +76,7 @@ impl<'a> StoreRunner<'a> {
         values.unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Makes everything that a tasklet wrote visible at once, or nothing if outputs are incomplete.
+    /// Makes what a tasklet wrote visible at once, or nothing if outputs are incomplete.
     fn publish(&self, tasklet: &Tasklet, context: TaskletContext<'_>) -> Result<(), Cause> {
         let staged = context.staged;
         for (output, pieces) in tasklet.outputs.iter().zip(&staged) {
@@ -94,7 +94,7 @@ impl<'a> StoreRunner<'a> {
                 let start = output.range.start + offset;
                 let end = start + (bytes.bytes().len() / size) as i64;
                 if let Err(error) = self.fill(output, &writer, start, bytes) {
-                    // Undo what this tasklet filled. Samples that refused to be filled over belong to someone else.
+                    // Undo what this tasklet filled. The samples in the way belong to someone else.
                     for (output, writer, range) in filled {
                         match &output.handle {
                             SignalHandle::Scratch(scratch) => self.free_scratch(scratch, range)?,
@@ -109,7 +109,7 @@ impl<'a> StoreRunner<'a> {
         Ok(())
     }
 
-    /// Fills staged samples into a signal. Scratch keeps the block while there is room in memory, else writes its file.
+    /// Fills staged samples. Scratch keeps the block while memory has room, else writes its file.
     fn fill(
         &self,
         output: &SignalRange,

@@ -17,14 +17,13 @@ pub enum ReturnValue {
     Nothing,
     /// Kept by the journal.
     Value(Value),
-    /// JSON text, kept unchanged by the journal: numbers of any size and precision.
+    /// JSON text, kept by the journal unchanged: numbers of any size and precision.
     Json(String),
     /// The journal cannot keep it. A resumed execution runs the tasklet again.
     NotSerializable,
 }
 
 impl ReturnValue {
-    /// JSON text for the journal, if there is any.
     pub(crate) fn json(&self) -> Option<String> {
         match self {
             Self::Value(value) => Some(value.to_string()),
@@ -52,7 +51,7 @@ pub struct Tasklet {
 }
 
 impl Tasklet {
-    /// A tasklet with a unique name. A resumed execution runs it again if the function name changed.
+    /// The name must be unique. A resumed execution runs the tasklet again if the function name changed.
     #[must_use]
     pub fn new(
         name: impl Into<String>,
@@ -71,15 +70,15 @@ impl Tasklet {
         }
     }
 
-    /// Adds text that identifies the function besides its name, such as parameters ("scale=2") or a checksum of its
-    /// code. A resumed execution runs the tasklet again if it changed.
+    /// Adds text that identifies the function besides its name, such as parameters or a checksum of its code. A resumed
+    /// execution runs the tasklet again if it changed.
     #[must_use]
     pub fn identified(mut self, by: impl Into<String>) -> Self {
         self.identity = by.into();
         self
     }
 
-    /// Adds an input. The disk position of the first, the primary input, orders the tasklets.
+    /// Adds an input. The first is the primary input, whose disk position orders the tasklets.
     #[must_use]
     pub fn reads(mut self, input: SignalRange) -> Self {
         self.inputs.push(input);
@@ -100,7 +99,7 @@ impl Tasklet {
         self
     }
 
-    /// Never runs it beside another exclusive tasklet. Workers run other tasklets meanwhile.
+    /// Never runs it beside another exclusive tasklet.
     #[must_use]
     pub fn exclusive(mut self) -> Self {
         self.exclusive = true;

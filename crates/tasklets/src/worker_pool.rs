@@ -6,9 +6,8 @@
 //!  calling thread   calls `watch` and commits finished tasklets, every 25 ms        (waits on `commit_wanted`)
 //! ```
 //!
-//! With one worker and [`in_caller`](ExecutorOptions::in_caller) the calling thread is the worker and calls `watch`
-//! between tasklets; another thread commits, if necessary. One scope holds all threads and ends when the last worker
-//! has returned.
+//! One worker with [`in_caller`](ExecutorOptions::in_caller) is the calling thread and calls `watch` between tasklets;
+//! another thread commits, if necessary. One scope holds all threads.
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -56,9 +55,9 @@ pub(crate) struct PoolState {
 pub(crate) struct WorkerPool<'a> {
     pub(crate) runner: &'a dyn TaskletRunner,
     pub(crate) shared: SharedScheduler<PoolState>,
-    /// Enough steps have started for the prefetcher, or the execution is over.
+    /// Enough steps have started, or the execution is over.
     pub(crate) prefetch_wanted: Condvar,
-    /// The last worker has returned, or finished tasklets should be committed now.
+    /// The last worker has returned, or finished tasklets should be committed.
     commit_wanted: Condvar,
     progress: TaskletProgress,
     start: Instant,
@@ -66,7 +65,7 @@ pub(crate) struct WorkerPool<'a> {
     pub(crate) prefetched: Mutex<u64>,
 }
 
-/// Executes all tasklets. Calls `watch` about forty times a second; false ends the execution early.
+/// Executes all tasklets. [`Executor::run`](crate::Executor::run) says when `watch` is called.
 pub(crate) fn execute(
     scheduler: TaskletScheduler,
     runner: &dyn TaskletRunner,
@@ -124,7 +123,6 @@ pub(crate) fn execute(
 }
 
 impl WorkerPool<'_> {
-    /// Workers have their own threads; the calling thread reports progress and commits.
     fn execute_on_threads<'scope>(
         &'scope self,
         scope: &'scope Scope<'scope, '_>,
@@ -147,8 +145,7 @@ impl WorkerPool<'_> {
         outcome
     }
 
-    /// Runs one worker on the calling thread, so that no thread is woken for a tasklet. It reports progress between
-    /// tasklets. Another thread commits, if necessary.
+    /// Runs one worker on the calling thread, so that no thread is woken for a tasklet.
     fn execute_in_caller<'scope>(
         &'scope self,
         scope: &'scope Scope<'scope, '_>,
@@ -241,7 +238,7 @@ impl WorkerPool<'_> {
         self.shared.lock().extra.workers[worker].waited += idle_since.elapsed();
     }
 
-    /// Calls `watch` without the lock; interrupts the execution if it returns false.
+    /// Calls `watch` without the lock.
     fn report_progress(&self, watch: &mut dyn FnMut(&TaskletProgress) -> bool) {
         let state = self.shared.lock();
         let (finished, _) = state.scheduler.progress();
@@ -254,8 +251,7 @@ impl WorkerPool<'_> {
         }
     }
 
-    /// Commits finished tasklets every [`keep_every`](ExecutorOptions::keep_every) and at the end, until all workers
-    /// have returned. Reports progress, too, if `watch` is given.
+    /// Commits finished tasklets every [`keep_every`](ExecutorOptions::keep_every), and when all workers have returned.
     fn commit_until_over(&self, mut watch: Option<&mut dyn FnMut(&TaskletProgress) -> bool>) {
         let mut last_commit = Instant::now();
         // Uncommitted tasklets passed to `write_back`.
@@ -299,7 +295,7 @@ impl WorkerPool<'_> {
     }
 }
 
-/// Marks the execution as over when dropped, also by a panic, so that the prefetcher ends.
+/// When dropped, also by a panic, ends the prefetcher.
 struct ExecutionEndGuard<'a, 'b>(&'a WorkerPool<'b>);
 
 impl Drop for ExecutionEndGuard<'_, '_> {
@@ -312,7 +308,7 @@ impl Drop for ExecutionEndGuard<'_, '_> {
     }
 }
 
-/// Counts a worker as returned when dropped, also by a panic, so that nobody waits for it. The scope passes the panic
+/// When dropped, also by a panic, counts a worker as returned, so that nobody waits for it. The scope passes the panic
 /// on.
 struct ActiveWorkerGuard<'a, 'b>(&'a WorkerPool<'b>);
 

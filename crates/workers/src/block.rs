@@ -8,17 +8,17 @@ use crate::wire::{InterruptCheck, Request, Response};
 
 /// Alignment of the result.
 const PAGE: u64 = 4096;
-/// Bytes of a dtype's name in a message.
+/// Bytes of its name in a message.
 const DTYPE_LEN: usize = 16;
 
-/// A block, and the result expected for it.
+/// A block, and the expected result.
 #[derive(Debug, Clone, Copy)]
 pub struct BlockCall<'a> {
     /// The values.
     pub input: &'a [u8],
     /// Their type.
     pub dtype: DType,
-    /// Rows, in the result too.
+    /// Rows, of the result too.
     pub rows: usize,
     /// Values per row; None: rows are single values.
     pub columns: Option<usize>,
@@ -26,14 +26,14 @@ pub struct BlockCall<'a> {
     pub stride: usize,
     /// Type of the result.
     pub result_dtype: DType,
-    /// Values per row of the result; None: single values.
+    /// As `columns`, of the result.
     pub result_columns: Option<usize>,
 }
 
 /// What a function returned for a block.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum BlockResult {
-    /// The expected result, copied to the caller's buffer.
+    /// The expected one, copied to the caller's buffer.
     Copied,
     /// Another type or shape.
     WrongShape {
@@ -45,7 +45,7 @@ pub enum BlockResult {
 }
 
 impl BlockCall<'_> {
-    /// Calls a loaded function. Copies an expected result to `out`.
+    /// Copies an expected result to `out`.
     pub(crate) fn send(
         &self,
         connection: &mut Connection,

@@ -1,4 +1,4 @@
-//! The parent's end of the protocol: what one process has loaded, and the memory shared with it.
+//! The parent's end of the protocol: what one process has loaded, and its shared memory.
 
 use std::collections::HashMap;
 use std::io;
@@ -15,7 +15,7 @@ pub(crate) struct Connection {
     pid: u32,
     memory: Option<SharedMemory>,
     is_ready: bool,
-    /// The process got a request of the current call, so the call may have killed it.
+    /// A request of the current call was sent, so the call may have killed the process.
     was_asked: bool,
     /// Functions sent, by number, and what loading them raised.
     loaded: HashMap<u64, (Arc<PortableFunction>, Option<RemoteException>)>,
@@ -42,12 +42,12 @@ impl Connection {
         self.was_asked
     }
 
-    /// Closes the socket; an idle process then exits.
+    /// An idle process then exits.
     pub(crate) fn close(&self) {
         let _ = self.socket.shutdown(std::net::Shutdown::Both);
     }
 
-    /// Loads a function unless that was tried before. Returns the exception of the first try.
+    /// Loads a function, but only once. Returns the exception of the first try.
     pub(crate) fn load(
         &mut self,
         function: &Arc<PortableFunction>,
@@ -113,7 +113,6 @@ impl Connection {
         Ok(response)
     }
 
-    /// Shared memory of at least `bytes`.
     pub(crate) fn reserve(&mut self, bytes: u64) -> Result<&SharedMemory, ProcessError> {
         if self.memory.is_none() {
             let memory = SharedMemory::create()?;
@@ -135,7 +134,7 @@ impl Connection {
         }
     }
 
-    /// Leaves the memory to a function that keeps a reference to it; the next call gets fresh memory.
+    /// A function keeps a reference to the memory: the next call gets fresh memory.
     pub(crate) fn abandon_memory(&mut self) {
         self.memory = None;
     }

@@ -4,17 +4,15 @@ use std::io;
 
 pub use isochrony_runtime::Cause;
 
-/// Most deaths of processes that an execution survives: more are not accidents.
+/// More deaths of processes than these are not accidents.
 pub(crate) const MAX_DEATHS: usize = 8;
 
-/// Why a process gave no answer.
 #[derive(Debug)]
 pub(crate) enum ProcessError {
     Died,
     Stopped,
     /// Raised by a signal handler of the host language.
     Signal(Cause),
-    /// The function can no longer be serialized.
     NotPortable(String),
     OutOfMemory {
         bytes: u64,
@@ -141,7 +139,7 @@ pub enum CallError {
         /// How the last ended.
         end: String,
     },
-    /// The function could be serialized before, but not any more.
+    /// The function cannot be serialized any more.
     #[error(
         "{function} {reason}, though it could when the run began; do not change its captured variables during the run, \
          or give on_workers=\"inline\""
@@ -167,7 +165,7 @@ pub enum CallError {
         /// What to cut smaller.
         units: &'static str,
     },
-    /// The socket failed, or a message was not understood.
+    /// The socket failed, or a message is malformed.
     #[error(
         "the worker process of {function} cannot be reached ({error}); give on_workers=\"inline\" to call it in this process"
     )]

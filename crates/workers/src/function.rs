@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Largest payload of a tasklet's function that is kept before its first call: an execution may have thousands.
+/// Largest payload of a tasklet's function that is kept before the first call: an execution may have thousands.
 pub(crate) const MAX_EAGER_PAYLOAD: usize = 16 << 10;
 
 /// How a process finds a function.
@@ -28,10 +28,10 @@ pub struct SerializedFunction {
 
 /// A function of the host language.
 pub trait HostFunction: Send + Sync {
-    /// Identifies the function as long as it exists.
+    /// Identifies the function while it exists.
     fn id(&self) -> usize;
 
-    /// Serializes the function as it is now. Leaves out a payload of more than `max_payload` bytes.
+    /// Serializes the function as it is now. Leaves out a payload above `max_payload` bytes.
     ///
     /// # Errors
     /// Why it cannot be sent to a worker process.
@@ -46,7 +46,6 @@ pub struct PortableFunction {
     source: Arc<dyn HostFunction>,
     /// Set at once if small, else by the first call.
     payload: Mutex<Option<Arc<Vec<u8>>>>,
-    /// Callers that may still call it.
     users: AtomicUsize,
     description: String,
 }
@@ -89,7 +88,7 @@ impl PortableFunction {
 
     /// The bytes to send. They stay the same until the last user releases the function.
     pub(crate) fn payload(&self) -> Result<Arc<Vec<u8>>, String> {
-        // No deadlock: threads that wait for this lock do not hold the interpreter, for which its owner may wait.
+        // No deadlock: a thread that waits for this lock does not hold the interpreter, for which its owner may wait.
         let mut payload = self.lock();
         if let Some(payload) = &*payload {
             return Ok(Arc::clone(payload));

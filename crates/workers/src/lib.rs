@@ -10,13 +10,13 @@
 //! ```
 //!
 //! An execution has one [`ProcessPool`]. A worker thread takes the same process for each call and gives it back.
-//! Processes start on first use, fresh and never forked. Samples travel in shared memory and are never pickled. A
-//! thread that waits for an answer needs no interpreter.
+//! Processes start on first use, never forked. Samples travel in shared memory and are never pickled. A thread that
+//! waits for an answer needs no interpreter.
 //!
 //! A process that dies closes its socket. The call is repeated once in a fresh process, unless the function keeps state
 //! between calls. A second death in one call, or too many in all, end the execution.
 //!
-//! No process outlives the pool: idle ones are asked to exit, then all are killed. If the parent dies, they end by
+//! No process outlives the pool: idle ones are asked to exit, then all are killed. Without a parent they end by
 //! themselves ([`kill_group_when_closed`]). Each leads a process group, so that what functions start ends too.
 //!
 //! This crate knows neither Python nor plans. The host language comes in through [`HostFunction`], [`StartCommand`] and

@@ -7,8 +7,8 @@ use std::time::Duration;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{Signal, getpgrp, getpid, kill_current_process_group, kill_process};
 
-/// Starts a native thread, independent of the interpreter. When the other end of `socket` is closed, it waits for
-/// `grace`, then kills this process, and its group if it leads one.
+/// Starts a native thread, independent of the interpreter. When the other end of `socket` closes, it waits for `grace`,
+/// then kills this process, and its group if it leads one.
 ///
 /// # Errors
 /// The thread cannot be started.

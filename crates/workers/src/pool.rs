@@ -10,7 +10,7 @@ use crate::report::ProcessReport;
 
 type CommandResult = Result<StartCommand, String>;
 
-/// A function that processes can call; or why it cannot be sent to them.
+/// A function that processes can call, or why not.
 type PortableResult = Result<Arc<PortableFunction>, String>;
 
 /// The worker processes of one execution, and their functions.
@@ -29,8 +29,8 @@ struct PoolState {
 }
 
 impl ProcessPool {
-    /// Starts no process. `command` is asked once, before the first function is serialized; its error says why no
-    /// process can be started.
+    /// Starts no process. `command` is asked once, before the first function is serialized; its error says why none can
+    /// be started.
     pub fn new(
         command: impl FnOnce() -> Result<StartCommand, String> + Send + 'static,
     ) -> Arc<Self> {
@@ -55,8 +55,8 @@ impl ProcessPool {
         self.portable(function, None)
     }
 
-    /// A tasklet's function; the tasklet [releases](PortableFunction::release) it when it ends. Each tasklet may have
-    /// its own, so only small payloads are kept before the first call.
+    /// As [`function`](Self::function), for a tasklet, which [releases](PortableFunction::release) it when it ends.
+    /// Keeps only small payloads before the first call: each tasklet may have its own.
     ///
     /// # Errors
     /// Why it cannot be sent to a worker process.
@@ -90,7 +90,7 @@ impl ProcessPool {
         acquire(portable)
     }
 
-    /// A worker's idle process, or a new one.
+    /// The worker's idle process, or a new one.
     pub(crate) fn take(&self, worker: Option<usize>) -> Result<WorkerProcess, CallError> {
         let mut state = self.lock();
         let own = (state.idle.iter()).position(|process| process.report().worker == worker);
@@ -112,7 +112,7 @@ impl ProcessPool {
         self.lock().idle.push(process);
     }
 
-    /// Counts a death. Returns how the process ended and whether another may take its place.
+    /// Counts a death. Returns how the process ended, and whether another may take its place.
     pub(crate) fn bury(&self, process: WorkerProcess) -> (String, bool) {
         let (report, end) = process.into_report();
         let mut state = self.lock();

@@ -35,7 +35,7 @@ pub struct StartCommand {
 pub(crate) struct WorkerProcess {
     child: Child,
     connection: Connection,
-    /// It was waited for: its id may belong to another process.
+    /// Once reaped, its id may belong to another process.
     is_reaped: bool,
     report: ProcessReport,
 }
@@ -112,7 +112,7 @@ impl WorkerProcess {
         self.connection.close();
     }
 
-    /// Waits until the process has exited, at most [`EXIT_TIMEOUT`].
+    /// Waits for the exit, at most [`EXIT_TIMEOUT`].
     pub(crate) fn wait(&self) {
         let deadline = Instant::now() + EXIT_TIMEOUT;
         let mut pause = Duration::from_micros(200);
@@ -139,7 +139,7 @@ impl WorkerProcess {
     /// Kills the process with its group, and waits for it.
     fn kill(&mut self) -> io::Result<ExitStatus> {
         if !self.is_reaped {
-            // No other process or group can have this id before the process was waited for.
+            // No other process or group can have this id before it is reaped.
             if let Some(group) = pid(&self.child) {
                 let _ = kill_process_group(group, Signal::KILL);
             }
@@ -157,7 +157,7 @@ impl Drop for WorkerProcess {
 }
 
 fn check_child(child: &Child, check: InterruptCheck<'_>) -> Result<(), ProcessError> {
-    // What it started may hold its socket open.
+    // What the child started may hold its socket open.
     if has_ended(child) {
         return Err(ProcessError::Died);
     }
@@ -168,7 +168,7 @@ fn pid(child: &Child) -> Option<Pid> {
     Pid::from_raw(child.id().try_into().ok()?)
 }
 
-/// Whether a process has ended; does not reap it.
+/// Does not reap the process.
 fn has_ended(child: &Child) -> bool {
     let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
     pid(child).is_none_or(|pid| !matches!(waitid(WaitId::Pid(pid), options), Ok(None)))

@@ -12,14 +12,14 @@ use crate::process::WorkerProcess;
 use crate::tasklet::{TaskletCall, TaskletResult};
 use crate::wire::InterruptCheck;
 
-/// The calling thread, and what ends its wait for an answer.
+/// The calling thread, and what ends its wait.
 #[derive(Clone)]
 pub struct CallContext {
     /// Number of the worker thread; None: the caller's thread.
     pub worker: Option<usize>,
     /// Asks the execution to end.
     pub interrupt: Option<Interrupt>,
-    /// Called in the caller's thread only, where the host language handles signals. An error ends the execution.
+    /// Called only in the caller's thread, where the host language handles signals. An error ends the execution.
     pub check_signals: fn() -> Result<(), Cause>,
 }
 
@@ -114,9 +114,8 @@ impl RemoteFunction {
         remote
     }
 
-    /// Starts a process and loads the function, so that these tenths of a second do not count to the first block.
-    /// Failures show in the first call. Not in the caller's thread, where a signal could not end the execution
-    /// meanwhile.
+    /// Starts a process and loads the function, so that these tenths of a second do not count to the first block, which
+    /// reports failures. Not in the caller's thread, where a signal could not end the execution meanwhile.
     fn warm_up(&self) {
         if self.context.worker.is_some()
             && let Ok(mut process) = self.pool.take(self.context.worker)
@@ -145,10 +144,7 @@ impl RemoteFunction {
         })
     }
 
-    /// Calls the function with a tasklet's inputs.
-    ///
-    /// # Errors
-    /// The function raised, its process died, or the execution was stopped.
+    /// As [`call_block`](Self::call_block), with a tasklet's inputs.
     pub fn call_tasklet(&self, call: &TaskletCall<'_>) -> Result<TaskletResult, CallError> {
         self.call(|process, function, check| {
             process.call(function, check, |connection, check| {

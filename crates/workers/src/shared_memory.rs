@@ -56,7 +56,7 @@ impl SharedMemory {
         self.size
     }
 
-    /// Grows to at least `bytes`. Allocates all pages now, so that no later write fails.
+    /// Allocates all pages now, so that no later write fails.
     pub(crate) fn reserve(&mut self, bytes: u64) -> Result<(), ProcessError> {
         if self.size < bytes {
             let size = bytes.max(MIN_SIZE);

@@ -139,7 +139,7 @@ impl TaskletCall<'_> {
         Ok((index, start, block))
     }
 
-    /// Places inputs one after the other, then outputs.
+    /// Inputs one after the other, then outputs.
     fn layout(&self) -> MemoryLayout {
         let mut at = 0u64;
         let inputs: Vec<Value> = (self.inputs.iter())

@@ -1,7 +1,7 @@
 //! Messages between parent and worker process; the other half is `isochrony/_worker.py`.
 //!
 //! A message is its kind (u32), length of its body (u64) and body, in native byte order. Both sides belong to one
-//! installation, so messages have no version.
+//! installation, so there is no version.
 
 use std::io::{self, Read, Write};
 use std::os::unix::net::UnixStream;
@@ -11,15 +11,15 @@ use isochrony_segment::has_free_memory;
 
 use crate::error::{ProcessError, RemoteException};
 
-/// Interval at which a thread that waits for an answer checks whether the process lives and the execution goes on.
+/// While it waits for an answer, a thread checks so often whether the process lives and the execution goes on.
 pub(crate) const RESPONSE_WAIT: Duration = Duration::from_millis(50);
 
-/// Messages up to this length are copied and sent by one system call.
+/// Messages up to this length are copied, and sent by one system call.
 pub(crate) const MAX_COPIED: usize = 64 << 10;
 
 const HEADER_LEN: usize = 12;
 
-/// Called at every [`RESPONSE_WAIT`] while a process works. An error ends the wait.
+/// Called at every [`RESPONSE_WAIT`]. An error ends the wait.
 pub(crate) type InterruptCheck<'a> = &'a mut dyn FnMut() -> Result<(), ProcessError>;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -69,7 +69,6 @@ pub(crate) struct WrittenRange {
     pub(crate) end: u64,
 }
 
-/// Sends a message whose body is the concatenated parts.
 pub(crate) fn send(socket: &mut UnixStream, request: Request, parts: &[&[u8]]) -> io::Result<()> {
     let len: usize = parts.iter().map(|part| part.len()).sum();
     let mut message = Vec::with_capacity(HEADER_LEN + len.min(MAX_COPIED));

@@ -1,8 +1,7 @@
 //! Measures a machine and one of its disks.
 //!
-//! Each strategy scans a scratch recording, by turns, through the reader that plans use: uncached, cached and mapped. Only
-//! cached pages of the scratch files are dropped. The folder is left as it was, also after an error; the next calibration
-//! removes what a killed one left.
+//! Each strategy scans a scratch recording, by turns, through the reader that plans use: uncached, cached and mapped.
+//! Only cached pages of the scratch files are dropped. The folder is left as it was, also after an error.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -44,24 +43,24 @@ pub type ScanSource<'a> = dyn FnMut(&Arc<dyn SampleSource>) -> Result<(), IoErro
 
 /// The recording that a calibration writes and scans, of whoever can store one.
 pub trait ScratchRecording {
-    /// Writes so many bytes of samples below a folder, and closes it.
+    /// Writes so many bytes below a folder, and closes it.
     ///
     /// # Errors
     /// The recording's own.
     fn write(&self, folder: &Path, bytes: u64) -> Result<(), SourceError>;
-    /// Opens it, with nothing mapped yet, and closes it behind `scan`.
+    /// Opens it, with nothing mapped yet, and closes it after `scan`.
     ///
     /// # Errors
     /// The recording's own, and those of `scan`.
     fn open(&self, folder: &Path, scan: &mut ScanSource<'_>) -> Result<(), IoError>;
-    /// Whether to go on; an error ends the calibration.
+    /// Whether to go on: an error ends the calibration.
     ///
     /// # Errors
     /// The recording's own.
     fn check(&self) -> Result<(), SourceError>;
 }
 
-/// Measures this machine and the disk of a folder; `done` gets the scans done and their total.
+/// Measures this machine and the disk of a folder; `done` gets scans done and in total.
 ///
 /// # Errors
 /// [`IoError::RefusedCalibration`], [`IoError::DiskFull`] before anything is written, [`IoError::System`], or those of
@@ -98,7 +97,6 @@ pub fn calibrate(
         let mut order = Strategy::ALL;
         order.rotate_left(round % Strategy::ALL.len());
         for strategy in order {
-            // A scan is cold only if the pages are known to be dropped.
             if droppable && drop_all()? {
                 trials.extend(scan(strategy, CacheState::Cold)?);
             }
@@ -204,7 +202,7 @@ fn check(wanted: &CalibrationOptions) -> Result<(), IoError> {
     Ok(())
 }
 
-/// The large files below a folder, open, with their lengths.
+/// The large files below a folder, with their lengths.
 fn large_files(folder: &Path) -> Result<Vec<(File, u64)>, IoError> {
     let mut files = Vec::new();
     let mut folders = vec![folder.to_owned()];
@@ -240,7 +238,7 @@ fn drop_all(files: &[(File, u64)], bytes: u64) -> Result<bool, IoError> {
     Ok(left * 20 <= bytes)
 }
 
-/// Opens and scans the recording; after a cached scan of `mmap` once more, mapped.
+/// Scans the recording; after a cached scan of `mmap` once more, mapped.
 fn scan(
     folder: &Path,
     recording: &dyn ScratchRecording,
@@ -264,7 +262,6 @@ fn scan(
     Ok(trials)
 }
 
-/// Seconds of an action that is repeated many times.
 pub(super) fn repeated(repeats: u32, times: u32, mut act: impl FnMut()) -> Quartiles {
     let each = (0..repeats.max(1)).map(|_| {
         let begun = Instant::now();
@@ -275,7 +272,6 @@ pub(super) fn repeated(repeats: u32, times: u32, mut act: impl FnMut()) -> Quart
     Quartiles::of(each.collect()).unwrap_or(Quartiles::exact(0.0))
 }
 
-/// The least difference of two clock readings.
 fn timer_resolution() -> f64 {
     let least = (0..1000).map(|_| {
         let begun = Instant::now();
@@ -289,7 +285,6 @@ fn timer_resolution() -> f64 {
     least.min().unwrap_or_default().as_secs_f64()
 }
 
-/// Bytes per second that one core summarises from memory.
 fn memory_bandwidth(bytes: u64, repeats: u32) -> Result<Quartiles, IoError> {
     // More than any cache, less than is free.
     let len = bytes.min(512 << 20).min(free_memory() / 4) as usize / 2;

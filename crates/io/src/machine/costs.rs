@@ -1,8 +1,8 @@
 //! Costs of copies, requests and page faults, derived from timed scans.
 //!
-//! As in 5.3.4 of the paper, a scan's time has an *outer* part, in which samples are requested (copies, system calls), and an
-//! *inner* part, in which they are summarised and pages fault. The inner part of a scan that copies is summarising alone; what
-//! the inner part of a mapped scan takes beyond that is page faults.
+//! As in 5.3.4 of the paper, a scan's time has an *outer* part, which requests samples (copies, system calls), and an
+//! *inner* part, which summarises them and faults pages in. A scan that copies only summarises in its inner part; what
+//! a mapped one takes beyond that is page faults.
 
 use serde::{Deserialize, Serialize};
 
@@ -66,22 +66,22 @@ pub struct Costs {
 pub struct StrategyCosts {
     /// Seconds per byte of requesting cached samples: the copy, or the advice.
     pub ask: Option<Quartiles>,
-    /// Cached bytes that a minor fault maps; None: no faults.
+    /// Cached bytes per minor fault; None: no faults.
     pub fault_bytes: Option<Quartiles>,
     /// From the disk; None if cached samples could not be dropped.
     pub cold: Option<ColdCosts>,
 }
 
-/// Costs of a strategy where samples are on the disk only.
+/// Costs of samples that are on the disk only.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct ColdCosts {
-    /// Seconds per byte of waiting for the disk: what requesting, summarising and minor faults do not explain.
+    /// Seconds per byte of waiting: what requesting, summarising and minor faults do not explain.
     pub wait: Quartiles,
     /// Bytes that a minor fault maps of what was just read; None: no faults.
     pub fault_bytes: Option<Quartiles>,
     /// Bytes per second in all.
     pub throughput: Quartiles,
-    /// Bytes from one major fault to the next; None: no major faults.
+    /// Bytes per major fault; None: no major faults.
     pub major_bytes: Option<Quartiles>,
 }
 
@@ -89,7 +89,7 @@ fn spread(values: impl Iterator<Item = f64>) -> Option<Quartiles> {
     Quartiles::of(values.collect())
 }
 
-/// Bytes per fault; None unless each trial counted faults.
+/// None unless each trial counted faults.
 fn bytes_each(trials: &[&Trial], count: impl Fn(&Trial) -> f64) -> Option<Quartiles> {
     if trials.iter().any(|trial| count(trial) < 1.0) {
         return None;
@@ -103,8 +103,8 @@ fn of(trials: &[Trial], strategy: Strategy, state: CacheState) -> Vec<&Trial> {
 }
 
 impl Costs {
-    /// From trials of `read` and `mmap` over cached samples, and of `mmap` over mapped ones; None if one is missing. `page`:
-    /// bytes of a memory page.
+    /// From trials of `read` and `mmap` over cached samples, and of `mmap` over mapped ones; None if one is missing.
+    /// `page`: bytes of a memory page.
     #[must_use]
     pub fn derive(trials: &[Trial], page: f64) -> Option<Self> {
         let copied = of(trials, Strategy::Read, CacheState::Cached);
@@ -127,7 +127,7 @@ impl Costs {
         })
     }
 
-    /// Seconds per byte of touching samples: in a buffer that was just filled, or mapped.
+    /// Seconds per byte of touching samples: just copied, or mapped.
     #[must_use]
     pub fn touch(&self, strategy: Strategy) -> Quartiles {
         match strategy.copies() {
@@ -136,7 +136,7 @@ impl Costs {
         }
     }
 
-    /// Seconds per byte of minor faults of so many bytes each.
+    /// Seconds per byte of minor faults that map so many bytes each.
     #[must_use]
     pub fn faults(&self, fault_bytes: Option<Quartiles>) -> Quartiles {
         match (self.minor_fault, fault_bytes) {
@@ -147,7 +147,7 @@ impl Costs {
 }
 
 impl StrategyCosts {
-    /// From the trials of a strategy, and the costs that do not depend on it.
+    /// From its trials, and the costs that do not depend on it.
     #[must_use]
     pub fn derive(trials: &[Trial], strategy: Strategy, costs: &Costs) -> Self {
         let cached = of(trials, strategy, CacheState::Cached);
@@ -158,7 +158,7 @@ impl StrategyCosts {
             false => bytes_each(&cached, |one| one.minor),
         };
         let touch = costs.touch(strategy).median;
-        // With `direct` there is no cached trial.
+        // `direct` has no cached trial.
         let known = ask.map_or(0.0, |ask| ask.median) + touch;
         let cold = spread(cold.iter().map(|one| one.bytes / one.total())).map(|throughput| {
             let fault_bytes = match strategy.copies() {
@@ -182,8 +182,8 @@ impl StrategyCosts {
         }
     }
 
-    /// Seconds of a major page fault, from cold scans of `mmap`, as the paper derives it: unexplained time over faults. None if
-    /// faults are too few: where the kernel reads ahead, the wait is for pages on their way, which count as minor faults.
+    /// Seconds of a major page fault, from cold scans of `mmap`, as the paper derives it: unexplained time over faults.
+    /// None if faults are too few: where the kernel reads ahead, waiting for pages on their way counts as minor faults.
     #[must_use]
     pub fn major_fault(&self) -> Option<Quartiles> {
         let cold = self.cold?;
@@ -192,14 +192,14 @@ impl StrategyCosts {
     }
 }
 
-/// Most bytes between major faults that still explain the time of a scan.
+/// More bytes between major faults do not explain the time of a scan.
 const MAJOR_BYTES: f64 = 1e6;
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// The paper's figures: table 5.2 and 5.3, of 3,947,364,352 bytes.
+    /// Tables 5.2 and 5.3 of the paper.
     fn paper() -> Vec<Trial> {
         let bytes = 3_947_364_352.0;
         let trial = |strategy, state, outer, inner, minor, major| Trial {
@@ -212,7 +212,7 @@ mod tests {
             major,
         };
         vec![
-            // Reading takes 5.97 s inside; what is read ahead has reclaims only: 17.25 s for 963,712 of them.
+            // Reading takes 5.97 s inside; what is read ahead has 963,712 reclaims in 17.25 s.
             trial(Strategy::Read, CacheState::Cached, 0.0, 5.97, 0.0, 0.0),
             trial(Strategy::Mmap, CacheState::Mapped, 0.0, 5.97, 0.0, 0.0),
             trial(
@@ -240,7 +240,6 @@ mod tests {
         let costs = Costs::derive(&trials, 4096.0).unwrap();
         let reclaim = costs.minor_fault.unwrap().median;
         assert!((reclaim - 11.7e-6).abs() < 0.05e-6, "{reclaim}");
-        // One reclaim a page, then.
         assert!((costs.page.unwrap().median - reclaim).abs() < 1e-12);
         let path = StrategyCosts::derive(&trials, Strategy::Mmap, &costs);
         let fault = path.major_fault().unwrap().median;

@@ -15,7 +15,7 @@ use crate::strategy::Strategy;
 pub struct Amount {
     /// Bytes of samples.
     pub bytes: f64,
-    /// Cached part, 0 to 1; None: not known.
+    /// Cached part, 0 to 1, if known.
     pub cached: Option<f64>,
     /// Type of the samples.
     pub dtype: DType,
@@ -30,7 +30,7 @@ pub struct DiskCosts {
     pub filesystem: String,
     /// Identity of its file system.
     pub disk: String,
-    /// Major and minor number of the device, which may change when the system starts.
+    /// Major and minor number, which may change when the system starts.
     pub device: String,
     /// When, in UTC.
     pub made: String,
@@ -49,10 +49,10 @@ pub struct DiskCosts {
 }
 
 impl DiskCosts {
-    /// Seconds of requesting and summarising `bytes` of samples; None if not measured.
+    /// Seconds of requesting and summarising `bytes`; None if not measured.
     ///
-    /// Cached: requests, touching, and minor faults. Cold: also the wait for the disk, with the faults of pages just read. Past the
-    /// page cache only cold applies.
+    /// Cached: requests, touching, minor faults. Cold: also the wait for the disk, and faults of pages just read. Past
+    /// the page cache only cold applies.
     #[must_use]
     pub fn predict(
         &self,
@@ -81,7 +81,7 @@ impl DiskCosts {
                 // With `direct` it is part of the wait.
                 let ask = path.ask.unwrap_or(Quartiles::exact(0.0));
                 let known = ask.plus(touch).plus(self.costs.faults(cold.fault_bytes));
-                // Slower computing is hidden by the wait, since all strategies read ahead.
+                // Waits hide slower computing, since all strategies read ahead.
                 let more = if more > 0.0 {
                     (more - cold.wait.median).max(0.0)
                 } else {
@@ -95,7 +95,7 @@ impl DiskCosts {
         Some(each.map(|each| each.max(0.0) * bytes))
     }
 
-    /// Seconds per byte that samples of a type take more than 16-bit ones; may be negative.
+    /// Seconds per byte more than 16-bit samples take; may be negative.
     fn more(&self, strategy: Strategy, dtype: DType) -> Option<f64> {
         if dtype == DType::I16 {
             return Some(0.0);
@@ -121,7 +121,7 @@ impl DiskCosts {
         Some(part(CacheState::Cached, cached)?.plus(part(CacheState::Cold, 1.0 - cached)?))
     }
 
-    /// The best strategy of those allowed: `mmap`, which copies nothing, unless another is faster by more than both spread.
+    /// The best of those allowed: `mmap`, which copies nothing, unless another is faster by more than both spread.
     #[must_use]
     pub fn best(&self, amount: Amount, allowed: impl Fn(Strategy) -> bool) -> Option<Strategy> {
         let usual = self.predict_now(Strategy::Mmap, amount)?;
@@ -152,7 +152,7 @@ mod tests {
         }
     }
 
-    /// A machine whose figures are easy to add: 0.1 ns a byte in the cache, 0.2 mapped; a minor fault of 10 us maps 1 MB.
+    /// Figures easy to add: 0.1 ns a byte in the cache, 0.2 mapped; a minor fault of 10 us maps 1 MB.
     fn volume() -> DiskCosts {
         let cold = |wait, fault_bytes| {
             Some(ColdCosts {
@@ -218,7 +218,7 @@ mod tests {
         close(predict(Strategy::Mmap, CacheState::Cached), 0.2 + 0.01);
         close(predict(Strategy::Mmap, CacheState::Mapped), 0.2);
         close(predict(Strategy::Mmap, CacheState::Cold), 0.2 + 0.01 + 2.0);
-        // What is read ahead lies in smaller pages: ten thousand faults.
+        // Smaller pages: ten thousand faults.
         close(
             predict(Strategy::Readahead, CacheState::Cached),
             0.05 + 0.2 + 0.01,
@@ -249,7 +249,6 @@ mod tests {
             predict(Strategy::Readahead, CacheState::Cold),
             0.05 + 0.2 + 0.1 + 0.5 + (0.7 - 0.5),
         );
-        // What was not measured is not predicted.
         let unknown = volume.predict(Strategy::Read, CacheState::Cached, 1e9, DType::C64);
         assert_eq!(unknown, None);
     }

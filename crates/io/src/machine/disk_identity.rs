@@ -17,13 +17,12 @@ pub(super) struct DiskIdentity {
 }
 
 impl DiskIdentity {
-    /// The disk of a folder or file.
     pub(super) fn of(path: &Path) -> Result<Self, IoError> {
         let found = std::fs::metadata(path).with_path("look at", path)?;
         let (major, minor) = crate::system::device_numbers(found.dev());
         let device = format!("{major}:{minor}");
         let filesystem = filesystem(path);
-        // From the file system's UUID with ext4, btrfs, f2fs and others, else from the device number.
+        // With ext4, btrfs, f2fs and others from the file system's UUID, else from the device number.
         let id = rustix::fs::statvfs(path).map_or(0, |found| found.f_fsid);
         let disk = match id {
             0 => format!("{filesystem}:{device}"),

@@ -38,13 +38,13 @@ pub struct ScanEstimate {
     pub amount: Amount,
     /// By strategy; empty if nothing can be predicted.
     pub prospects: Vec<StrategyEstimate>,
-    /// The strategy predicted best; None if nothing can be predicted.
+    /// The best strategy; None if nothing can be predicted.
     pub best: Option<Strategy>,
     /// What the estimate rests on, or why there is none.
     pub basis: String,
 }
 
-/// Least bytes to estimate a scan for: below, the estimate takes longer than it could save.
+/// Of smaller scans, the estimate takes longer than it could save.
 const MIN_BYTES: f64 = 16e6;
 
 /// Probes of what is cached, about; each opens one shard.
@@ -114,7 +114,7 @@ impl ScanEstimate {
         }
     }
 
-    /// The strategy for parts of a source: the one predicted best, or `mmap` if nothing is predicted or little is read.
+    /// The best strategy, or `mmap` if nothing is predicted or little is read.
     #[must_use]
     pub fn choose(source: &Arc<dyn SampleSource>, parts: &[Range<i64>]) -> Strategy {
         if bytes_of(source, parts) < MIN_BYTES {
@@ -138,8 +138,8 @@ fn bytes_of(source: &Arc<dyn SampleSource>, parts: &[Range<i64>]) -> f64 {
     parts.iter().map(count).sum::<i64>() as f64 * source.dtype().size() as f64
 }
 
-/// The cached part of the samples, 0 to 1, by probes at equal distances; None where the system does not tell. Gaps are
-/// skipped: one as long as a shard has no file.
+/// The cached part, 0 to 1, by probes at equal distances; None where the system does not tell. Gaps are skipped: one as
+/// long as a shard has no file.
 fn cached_part(source: &Arc<dyn SampleSource>, parts: &[Range<i64>]) -> Option<f64> {
     let mut files = SourceFiles::new(source);
     let parts = || parts.iter().step_by(parts.len().div_ceil(PROBES).max(1));
@@ -169,18 +169,16 @@ fn cached_part(source: &Arc<dyn SampleSource>, parts: &[Range<i64>]) -> Option<f
     Some(found as f64 / asked.max(1) as f64)
 }
 
-/// Path, modification time, length and inode of a file.
+/// Path, modification time, length, inode.
 type FileStamp = (PathBuf, i64, i64, u64, u64);
 
 type LoadedProfile = Option<(FileStamp, Arc<Profile>)>;
 
-/// This machine.
 static THIS_MACHINE: OnceLock<Machine> = OnceLock::new();
 
-/// The profile that was read last.
 static LOADED: Mutex<LoadedProfile> = Mutex::new(None);
 
-/// This user's profile, read again after a change; None if there is none.
+/// This user's profile, read again after a change.
 fn known() -> Result<Option<Arc<Profile>>, IoError> {
     let Some(path) = Profile::path() else {
         return Ok(None);
@@ -210,7 +208,6 @@ fn known() -> Result<Option<Arc<Profile>>, IoError> {
     Ok(Some(profile))
 }
 
-/// A time, with quartiles if they are far apart.
 fn shown(time: Option<Quartiles>) -> String {
     let text = |seconds: f64| match seconds {
         below if below < 1e-3 => format!("{:.0} us", below * 1e6),
@@ -231,7 +228,7 @@ fn shown(time: Option<Quartiles>) -> String {
     }
 }
 
-/// Quartiles are shown if they are further apart than this part of the median.
+/// Quartiles further apart than this part of the median are shown.
 const WIDE_SPREAD: f64 = 0.3;
 
 impl fmt::Display for ScanEstimate {

@@ -1,7 +1,7 @@
 //! The machine model: measured costs in a [`Profile`], and predictions from them.
 //!
-//! [`calibrate`] measures, [`Costs::derive`] and [`StrategyCosts::derive`] derive costs, [`DiskCosts::predict`] predicts. The
-//! last two are plain arithmetic; what was not measured is not predicted.
+//! [`calibrate`] measures, [`Costs::derive`] and [`StrategyCosts::derive`] derive costs, [`DiskCosts::predict`]
+//! predicts: plain arithmetic but for the first. What was not measured is not predicted.
 
 mod calibrate;
 mod costs;

@@ -46,14 +46,14 @@ impl Machine {
         }
     }
 
-    /// Whether costs measured on the other hold here: same processor, number of processors and page size.
+    /// Whether costs measured on the other hold here.
     #[must_use]
     pub fn is_like(&self, other: &Self) -> bool {
         (&self.cpu, self.cores, self.page_bytes) == (&other.cpu, other.cores, other.page_bytes)
     }
 }
 
-/// Version of the file: 2 identifies disks by file system and has costs by type of samples.
+/// 2 identifies disks by file system and has costs by type of samples.
 pub(super) const FORMAT: u32 = 2;
 
 /// Measured costs of a machine and its disks.
@@ -75,11 +75,10 @@ pub struct Profile {
     pub volumes: Vec<DiskCosts>,
 }
 
-/// Path in the configuration folder.
 const FILE: &str = "isochrony/machine.json";
 
 impl Profile {
-    /// Its file: `$XDG_CONFIG_HOME/isochrony/machine.json`, else below `~/.config`; None if there is neither.
+    /// `$XDG_CONFIG_HOME/isochrony/machine.json`, else below `~/.config`; None if there is neither.
     #[must_use]
     pub fn path() -> Option<PathBuf> {
         let folder = |name: &str| {
@@ -119,7 +118,7 @@ impl Profile {
     /// The profile as JSON text.
     #[must_use]
     pub fn to_json(&self) -> String {
-        // Numbers and text only: always representable.
+        // Numbers and text are always representable.
         let mut text = serde_json::to_string_pretty(self).unwrap_or_default();
         text.push('\n');
         text
@@ -143,7 +142,7 @@ impl Profile {
         renamed
     }
 
-    /// This profile, with other disks from an earlier one of the same machine.
+    /// Adds other disks from an earlier profile of the same machine.
     #[must_use]
     pub fn with_others_of(mut self, earlier: Option<Self>) -> Self {
         let earlier = earlier.filter(|earlier| earlier.machine.is_like(&self.machine));

@@ -1,7 +1,7 @@
 //! The scratch folder of a calibration.
 //!
-//! It is removed with its calibration, or, if that was killed, by the next one in the same place: a folder in use is locked,
-//! and locks end with their process.
+//! Removed with its calibration, or, if that was killed, by the next in the same place: a folder in use is locked, and
+//! locks end with their process.
 
 use std::fs::{File, TryLockError};
 use std::io;
@@ -13,21 +13,20 @@ use crate::source::is_same;
 /// Names are this and a UUID without hyphens.
 const PREFIX: &str = ".isochrony-calibrate-";
 
-/// Attempts, should other calibrations remove the folder before it is locked.
+/// Other calibrations may remove the folder before it is locked.
 const ATTEMPTS: usize = 16;
 
-/// A folder that is removed with all in it.
 #[derive(Debug)]
 pub(super) struct ScratchFolder {
     path: PathBuf,
-    /// Locked as long as it is open.
+    /// Locked while open.
     _held: File,
     /// The process that made it.
     owner: u32,
 }
 
 impl ScratchFolder {
-    /// A new one. Removes those that are not in use.
+    /// A new folder. Removes those that are not in use.
     pub(super) fn make(within: &Path) -> Result<Self, IoError> {
         sweep(within);
         for _ in 0..ATTEMPTS {
@@ -37,10 +36,9 @@ impl ScratchFolder {
                 continue;
             };
             match held.try_lock() {
-                // Another calibration may have removed it before it was locked.
                 Ok(()) if File::open(&path).is_ok_and(|found| is_same(&held, &found)) => {}
                 Ok(()) | Err(TryLockError::WouldBlock) => continue,
-                // Where folders cannot be locked, none is removed by others.
+                // Folders that cannot be locked are not removed by others.
                 Err(TryLockError::Error(_)) => {}
             }
             return Ok(Self {

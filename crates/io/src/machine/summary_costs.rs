@@ -20,10 +20,10 @@ pub struct SummaryCosts {
     pub memory: Quartiles,
 }
 
-/// Bytes summarised as each type: more than the cache of a core.
+/// More than the cache of a core.
 const BYTES: u64 = 128 << 20;
 
-/// By name of type, measured over the cached bytes of one source. By turns, so that disturbances hit all types alike.
+/// By type, over the cached bytes of one source. By turns, so that disturbances hit all types alike.
 pub(super) fn kernels(
     scan: TimedScan<'_>,
     repeats: u32,

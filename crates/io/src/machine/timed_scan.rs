@@ -27,8 +27,7 @@ pub struct TimedScan<'a> {
 }
 
 impl TimedScan<'_> {
-    /// Reads and summarises each piece once. None if the strategy does not apply here. `state`: where the samples are, as the
-    /// caller knows.
+    /// Reads and summarises each piece once. None if the strategy does not apply here. `state`: known to the caller.
     ///
     /// # Errors
     /// Those of reading, and of [`check`](Self::check).
@@ -36,7 +35,7 @@ impl TimedScan<'_> {
         dispatch!(self.source.dtype(), T => self.run::<T, T>(strategy, state))
     }
 
-    /// The same, summarising the bytes as samples of another type.
+    /// As [`time`](Self::time), summarising the bytes as samples of another type.
     pub(super) fn time_as(
         &self,
         dtype: DType,
@@ -71,7 +70,7 @@ impl TimedScan<'_> {
             samples += piece.end - piece.start;
             let segment = reader.read(piece)?;
             lap(&mut outer);
-            // Pieces are aligned in memory: only the last bytes of the last one are left out.
+            // Pieces are aligned: only the last bytes are left out.
             segment.visit::<S>(|samples| accumulator.push(bytemuck::pod_align_to(samples).1))?;
             drop(segment);
             lap(&mut inner);

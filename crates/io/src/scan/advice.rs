@@ -7,11 +7,10 @@ use super::SourceFiles;
 use crate::source::SampleSource;
 use crate::system;
 
-/// Requests that ranges of samples be read into the page cache.
 #[derive(Debug)]
 pub(crate) struct ReadAdvice {
     files: SourceFiles,
-    /// Most bytes of one request, once a file was seen.
+    /// Most bytes of one request; None before the first.
     step: Option<u64>,
 }
 
@@ -42,8 +41,8 @@ impl ReadAdvice {
     }
 }
 
-/// Asks the system to read a range into the page cache; gives for how many bytes it was asked. Waits for nothing, and
-/// leaves out what cannot be read ahead.
+/// Asks the system to read a range into the page cache, without waiting; gives for how many bytes. Leaves out what
+/// cannot be read ahead.
 #[must_use]
 pub fn prefetch(source: &Arc<dyn SampleSource>, within: Range<i64>) -> u64 {
     let mut advice = ReadAdvice::new(SourceFiles::new(source));

@@ -4,10 +4,10 @@ use isochrony_segment::{Buffer, BufferMut};
 
 use crate::error::IoError;
 
-/// Buffers that are kept at least; more come and go as samples are held downstream.
+/// Buffers kept at least; more while samples are held downstream.
 const KEPT: usize = 16;
 
-/// Alignment of memory within a buffer: enough for `O_DIRECT` on any disk.
+/// Alignment within a buffer: enough for `O_DIRECT` on any disk.
 pub(crate) const ALIGNED: usize = 4096;
 
 #[derive(Debug)]
@@ -31,7 +31,7 @@ impl BufferPool {
         }
     }
 
-    /// A buffer that nobody else refers to, with at least `len` bytes behind its first multiple of [`ALIGNED`].
+    /// A buffer that nobody else refers to, with `len` bytes behind its first multiple of [`ALIGNED`].
     pub(crate) fn take(&mut self, len: usize) -> Result<Buffer, IoError> {
         let free = |buffer: &mut Buffer| buffer.get_mut().is_some();
         if let Some(at) = self.buffers.iter_mut().position(free) {
@@ -44,7 +44,7 @@ impl BufferPool {
         Ok(BufferMut::zeroed(room)?.freeze())
     }
 
-    /// Returns a buffer to the pool. Others may still refer to it: it is handed out again once nobody does.
+    /// Others may still refer to it: it is handed out again once nobody does.
     pub(crate) fn release(&mut self, buffer: Buffer) {
         if self.buffers.len() < self.most {
             self.buffers.push(buffer);
@@ -52,7 +52,7 @@ impl BufferPool {
     }
 }
 
-/// Bytes to skip to the first multiple of [`ALIGNED`].
+/// Bytes to the first multiple of [`ALIGNED`].
 pub(crate) fn skip(buffer: &Buffer) -> usize {
     buffer.as_ptr().addr().wrapping_neg() % ALIGNED
 }

@@ -1,4 +1,4 @@
-//! The shard files of a source, as strategies that go past the mapping need them.
+//! The shard files of a source, for strategies that go past its mapping.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -6,7 +6,6 @@ use std::sync::Arc;
 use crate::error::IoError;
 use crate::source::{FileRange, SampleSource, ShardFile, Shards};
 
-/// Finds the files of a source's samples.
 #[derive(Debug)]
 pub(crate) struct SourceFiles {
     source: Arc<dyn SampleSource>,
@@ -33,7 +32,7 @@ impl SourceFiles {
         self.source.layout().spans(at, len)
     }
 
-    /// The file of a shard that has the samples of a span; None if it must be decoded.
+    /// None if the span must be decoded.
     pub(crate) fn shard(
         &mut self,
         span: &FileRange,

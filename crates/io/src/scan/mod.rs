@@ -1,4 +1,5 @@
-//! What strategies share: cutting a scan into pieces, finding the files of a piece, reading ahead, and handing pieces to readers.
+//! What strategies share: cutting a scan into pieces, finding their files, reading ahead, and handing pieces to
+//! readers.
 //!
 //! ```text
 //!  ScanReaders ── begin_task ──▶ PieceReader     one per scan │ one per task, in its thread
@@ -10,7 +11,7 @@
 //!  threads, io_uring, advice     buffers, mapped pages
 //! ```
 //!
-//! What is read ahead belongs to the scan, not to the task, so that it goes on from one task to the next.
+//! Read-ahead belongs to the scan, not to a task, so that it continues from one task to the next.
 
 mod advice;
 mod buffer_pool;

@@ -1,11 +1,11 @@
 //! Which pieces to request ahead of the readers. Pure: requests nothing itself.
 //!
-//! Each task has a queue of pieces. Tasks are expected in a known order; readers begin one after another, several at a time on
-//! several cores. Pieces are requested first for tasks that have begun, where the fewest are requested, then for those expected
-//! next. So read-ahead goes on from task to task, whichever reader does which.
+//! Each task has a queue of pieces. Tasks are expected in a known order; readers begin one after another, several at a
+//! time on several cores. Pieces are requested first for tasks that have begun, where the fewest are requested, then
+//! for those expected next.
 //!
-//! That a task will begin is a guess. A task that is repeated, or reads something else than expected, gets a queue of its own;
-//! one that is passed over is dropped.
+//! That a task will begin is a guess. One that is repeated, or reads something else, gets a queue of its own; one that
+//! is passed over is dropped.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -18,13 +18,13 @@ use crate::source::SampleSource;
 /// Most bytes requested ahead, unless one piece alone has more.
 pub(crate) const READ_AHEAD_BYTES: u64 = 64 << 20;
 
-/// Pieces requested and not taken yet, per reader.
+/// Pieces requested and not taken, per reader.
 pub(crate) const QUEUE_DEPTH: usize = 4;
 
-/// A task is given up once so many tasks per reader behind it have begun.
+/// A task is given up once so many per reader behind it have begun.
 const OVERTAKEN_TASKS: u64 = 16;
 
-/// What the tasks to come read, in the order in which they will begin. A task may read nothing.
+/// What tasks read, in the order in which they will begin. A task may read nothing.
 pub type TaskParts = Box<dyn Iterator<Item = Vec<Range<i64>>> + Send>;
 
 struct UpcomingTasks(TaskParts);
@@ -45,9 +45,8 @@ struct RequestedPiece<A> {
 #[derive(Debug)]
 struct PieceQueue<A> {
     id: u64,
-    /// The number of the task, until it begins.
+    /// The task's number, until it begins.
     expected: Option<u64>,
-    /// Pieces not requested yet.
     rest: PieceIter,
     /// Oldest first.
     requested: VecDeque<RequestedPiece<A>>,
@@ -59,7 +58,7 @@ impl<A> PieceQueue<A> {
     }
 }
 
-/// The queues of a scan. `A` is the state of a requested piece.
+/// `A` is the state of a requested piece.
 #[derive(Debug)]
 pub(crate) struct PieceQueues<A> {
     source: Arc<dyn SampleSource>,
@@ -68,7 +67,7 @@ pub(crate) struct PieceQueues<A> {
     upcoming: Option<UpcomingTasks>,
     /// Number of the next upcoming task.
     next: u64,
-    /// One more than the largest number of a task that has begun.
+    /// One more than the largest number of a begun task.
     begun: u64,
     /// Last id given to a queue or piece.
     given: u64,
@@ -76,7 +75,7 @@ pub(crate) struct PieceQueues<A> {
 }
 
 impl<A> PieceQueues<A> {
-    /// `piece`: most samples of a piece. `readers`: how many tasks are under way at a time.
+    /// `piece`: most samples of one. `readers`: tasks under way at a time.
     pub(crate) fn new(
         source: Arc<dyn SampleSource>,
         piece: i64,
@@ -109,7 +108,7 @@ impl<A> PieceQueues<A> {
         }
     }
 
-    /// Adds a queue for the next upcoming task; false if there is none.
+    /// Adds a queue for the next task; false if none is left.
     fn expect_next(&mut self) -> bool {
         let Some(parts) = self
             .upcoming
@@ -127,7 +126,7 @@ impl<A> PieceQueues<A> {
         true
     }
 
-    /// A task begins, which reads these parts. Gives its queue, and the pieces requested for tasks that are given up.
+    /// Gives the queue of a task, and the pieces of tasks that are given up.
     pub(crate) fn begin(&mut self, number: u64, parts: &[Range<i64>]) -> (u64, Vec<A>) {
         while self.next <= number && self.expect_next() {}
         self.begun = self.begun.max(number.saturating_add(1));
@@ -159,7 +158,6 @@ impl<A> PieceQueues<A> {
         self.forget(|one| one.id == queue)
     }
 
-    /// Drops all queues; gives their pieces.
     pub(crate) fn stop(&mut self) -> Vec<A> {
         self.upcoming = None;
         self.forget(|_| true)
@@ -177,7 +175,6 @@ impl<A> PieceQueues<A> {
         requested
     }
 
-    /// The queue whose next piece should be requested.
     fn wanted(&mut self) -> Option<usize> {
         let queues = self.queues.iter_mut().enumerate();
         let begun = queues.filter_map(|(at, queue)| {
@@ -201,7 +198,7 @@ impl<A> PieceQueues<A> {
         }
     }
 
-    /// Number and samples of requested pieces.
+    /// Requested pieces, and their samples.
     fn requested(&self) -> (usize, u64) {
         let all = self.queues.iter().flat_map(|queue| &queue.requested);
         all.fold((0, 0), |(count, sum), one| {
@@ -236,7 +233,7 @@ impl<A> PieceQueues<A> {
         }
     }
 
-    /// The state of a piece that is the oldest of a queue; None if another is, or none is requested.
+    /// The state of a piece if it is the oldest requested one of the queue.
     pub(crate) fn front(&mut self, queue: u64, piece: &Range<i64>) -> Option<&mut A> {
         let queue = self.queues.iter_mut().find(|one| one.id == queue)?;
         if queue.requested.is_empty() && queue.rest.peek().as_ref() == Some(piece) {
@@ -247,7 +244,6 @@ impl<A> PieceQueues<A> {
         (front.piece == *piece).then_some(&mut front.state)
     }
 
-    /// Takes the oldest piece of a queue.
     pub(crate) fn take(&mut self, queue: u64) -> Option<A> {
         let queue = self.queues.iter_mut().find(|one| one.id == queue)?;
         Some(queue.requested.pop_front()?.state)

@@ -1,7 +1,7 @@
 //! The file reads that make up a piece, into one buffer.
 //!
-//! With `O_DIRECT` offset, memory and length must be multiples of the disk's blocks. A shard's payload begins at such a place;
-//! a piece is read with the whole blocks at its ends, which the view leaves out.
+//! With `O_DIRECT` offset, memory and length must be multiples of the disk's blocks. A shard's payload begins at one; a
+//! piece is read with the whole blocks at its ends, which the view leaves out.
 
 use std::fs::File;
 use std::io::{self, ErrorKind};
@@ -25,7 +25,7 @@ pub(super) const FOREIGN_SHARDS: &str = "another program wrote its shards";
 #[derive(Debug)]
 pub(crate) enum Attempt {
     Read(Buffer),
-    /// The strategy cannot read it, and why: the rest of the scan is read by another.
+    /// Why the strategy cannot read it: the rest of the scan is read by another.
     FallBack(String),
 }
 
@@ -38,14 +38,12 @@ pub(crate) struct FileRequest {
     pub(crate) offset: u64,
     /// Offset in memory, from the first aligned byte of the buffer.
     place: usize,
-    /// Bytes that must be there.
     need: usize,
     /// Bytes to request: the same, or whole blocks.
     pub(crate) ask: usize,
     whole_blocks: bool,
 }
 
-/// A piece: its parts, and where its samples lie in memory.
 #[derive(Debug, Clone)]
 pub(crate) struct PieceRequest {
     pub(crate) parts: Vec<FileRequest>,
@@ -70,7 +68,6 @@ impl PieceRequest {
         Ok((self.view(&buffer), buffer))
     }
 
-    /// The samples, once all parts were read.
     pub(crate) fn view(&self, buffer: &Buffer) -> Attempt {
         let begin = skip(buffer) + self.begin;
         let samples = buffer.slice(begin..begin + self.len);
@@ -84,7 +81,7 @@ impl PieceRequest {
 
 #[cfg(test)]
 impl PieceRequest {
-    /// Parts of any files, by offset and length, one behind the other in memory.
+    /// Parts of any files, one behind the other in memory.
     pub(crate) fn of(files: impl IntoIterator<Item = (File, u64, usize)>) -> Self {
         let mut len = 0;
         let part = |(file, offset, need)| {
@@ -110,7 +107,6 @@ impl PieceRequest {
 }
 
 impl FileRequest {
-    /// Its offset in a buffer.
     pub(crate) fn place(&self, buffer: &Buffer) -> usize {
         skip(buffer) + self.place
     }
@@ -169,11 +165,9 @@ impl FileRequest {
     }
 }
 
-/// Plans the requests for pieces of a source.
 #[derive(Debug)]
 pub(crate) struct RequestPlanner {
     files: SourceFiles,
-    /// Past the page cache.
     direct: bool,
     /// The source keeps it open, unless too many scans have one.
     last: Option<(u64, Weak<File>)>,
@@ -224,7 +218,7 @@ impl RequestPlanner {
             if at == 0 {
                 plan.begin = before;
             }
-            // Only the first span may begin within a block, else there would be a hole in memory.
+            // Only the first span may begin within a block: no holes in memory.
             if self.direct && ((at > 0 && before > 0) || (plan.begin + at) % ALIGNED != before) {
                 return Ok(Err("its shards are no whole blocks".into()));
             }
@@ -292,7 +286,6 @@ impl RequestPlanner {
         }
     }
 
-    /// Opens a shard once more; `Err`: why not.
     fn open(&self, shard: &dyn ShardFile) -> Result<File, String> {
         let Some(known) = shard.os_file() else {
             return Err("it lies on no disk".into());

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use crate::source::SampleSource;
 
-/// The next piece of what is left of a stretch. An end of at most a quarter of a piece comes with the last piece: a request of
-/// its own would cost as much as a whole one.
+/// The next piece of a range. An end of at most a quarter of a piece comes with the last one: a request of its own
+/// would cost as much as a whole one.
 pub(crate) fn next_piece(rest: &Range<i64>, piece: i64) -> Range<i64> {
     let end = rest.start.saturating_add(piece);
     match rest.end.saturating_sub(end) <= piece / 4 {
@@ -15,15 +15,14 @@ pub(crate) fn next_piece(rest: &Range<i64>, piece: i64) -> Range<i64> {
     }
 }
 
-/// Iterates over parts, the stretches between gaps in each, and their pieces. Gaps are looked up when reached.
+/// Pieces of the ranges between gaps, part by part. Gaps are looked up when reached.
 #[derive(Debug, Clone)]
 pub(crate) struct PieceIter {
     source: Arc<dyn SampleSource>,
     parts: Vec<Range<i64>>,
-    /// The current part, and where it goes on.
+    /// The current part, and where it continues.
     part: usize,
     at: i64,
-    /// What is left of the current stretch.
     stretch: Range<i64>,
     piece: i64,
 }
@@ -48,7 +47,6 @@ impl PieceIter {
         &self.parts
     }
 
-    /// The piece that [`Self::next`] will give.
     pub(crate) fn peek(&mut self) -> Option<Range<i64>> {
         if self.stretch.is_empty() && !self.enter() {
             return None;

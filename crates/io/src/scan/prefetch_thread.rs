@@ -1,4 +1,4 @@
-//! A thread that has the pieces of a scan read ahead of it, into the page cache or the page tables.
+//! A thread that reads ahead of a scan, into the page cache or the page tables.
 
 use std::collections::VecDeque;
 use std::io;
@@ -13,31 +13,28 @@ use isochrony_runtime::unpinned;
 use super::PieceIter;
 use crate::system::OwnerProcess;
 
-/// How long the thread waits for the scan before it looks again, should a wake-up get lost.
+/// The thread looks again after this time, should a wake-up get lost.
 const PARK_TIMEOUT: Duration = Duration::from_millis(50);
 
-/// How far a scan is.
 #[derive(Debug)]
 struct ScanProgress {
-    /// Bytes that its readers have taken.
+    /// Bytes that readers have taken.
     consumed: AtomicU64,
-    /// Where the furthest range that a reader has taken ends.
+    /// End of the furthest range that a reader has taken.
     furthest: AtomicI64,
     stop: AtomicBool,
 }
 
-/// What the thread has read and the scan has not taken yet.
+/// What the thread has read and the scan has not taken.
 #[derive(Debug, Default)]
 struct Lead {
-    /// Bytes read.
     done: u64,
-    /// If parts ascend: the ends of pieces ahead of the scan, with the bytes read up to there.
+    /// If parts ascend: ends of pieces ahead of the scan, with the bytes read up to there.
     ends: VecDeque<(i64, u64)>,
     passed: u64,
 }
 
 impl Lead {
-    /// Bytes that are read and not taken.
     fn bytes(&mut self, scan: &ScanProgress, ascends: bool) -> u64 {
         if !ascends {
             return self
@@ -72,8 +69,7 @@ pub(crate) struct PrefetchThread {
 }
 
 impl PrefetchThread {
-    /// Starts a thread that calls `read` with each piece, at most `limit` bytes ahead of the scan, until `read` returns
-    /// false.
+    /// Calls `read` with each piece, at most `limit` bytes ahead of the scan, until it returns false.
     pub(crate) fn start(
         pieces: PieceIter,
         limit: u64,
@@ -119,7 +115,6 @@ impl PrefetchThread {
         self.thread.as_ref().is_none_or(JoinHandle::is_finished)
     }
 
-    /// A reader takes a range.
     pub(crate) fn consumed(&self, range: &Range<i64>) {
         let bytes = (range.end - range.start).cast_unsigned() * self.sample_bytes;
         self.progress.consumed.fetch_add(bytes, Ordering::AcqRel);
@@ -142,7 +137,7 @@ impl Drop for PrefetchThread {
         self.progress.stop.store(true, Ordering::Release);
         if let Some(thread) = self.thread.take() {
             thread.thread().unpark();
-            // It ends after the request that it makes now. A panic there costs read-ahead only.
+            // It ends after its current request. A panic there costs read-ahead only.
             let _ = thread.join();
         }
     }

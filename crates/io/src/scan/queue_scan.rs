@@ -12,13 +12,11 @@ use crate::system::OwnerProcess;
 
 /// Reads pieces ahead, in one queue per task.
 pub(crate) trait ReadAheadQueue: fmt::Debug + Send + Sync + 'static {
-    /// A task begins. Returns the id of its queue, for `take` and `end_task`.
+    /// Returns the id of the task's queue.
     fn begin_task(&self, task: u64, parts: &[Range<i64>]) -> u64;
-    /// A task is over, or given up.
     fn end_task(&self, queue: u64);
-    /// The samples of a piece: as they were read ahead, or, out of order, read at once.
+    /// A piece as it was read ahead, or, out of order, read now.
     fn take(&self, queue: u64, piece: &Range<i64>) -> Result<Attempt, IoError>;
-    /// Nothing is read ahead any more.
     fn stop(&self);
 }
 

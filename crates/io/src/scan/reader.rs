@@ -11,7 +11,7 @@ use crate::error::IoError;
 use crate::source::SampleSource;
 use crate::strategy::Strategy;
 
-/// Reads parts of a source in pieces, by a strategy. Samples are the same by each.
+/// Reads parts of a source by a strategy.
 #[derive(Debug)]
 pub struct PieceReader {
     readers: Arc<ScanReaders>,
@@ -20,8 +20,8 @@ pub struct PieceReader {
 }
 
 impl PieceReader {
-    /// A reader of parts of a source. It expects to be asked for the pieces of each stretch between gaps, in order, as
-    /// [`next_piece`](Self::next_piece) gives them; other ranges are read, too, but not ahead.
+    /// A reader of parts of a source. It expects the pieces of each range between gaps, in order, as
+    /// [`next_piece`](Self::next_piece) gives them; other ranges are read, but not ahead.
     ///
     /// # Errors
     /// [`IoError::System`] if a thread cannot be started.
@@ -54,7 +54,7 @@ impl PieceReader {
         &self.reading
     }
 
-    /// The next piece of what is left of a stretch.
+    /// The next piece of the rest of a range.
     #[must_use]
     pub fn next_piece(&self, rest: &Range<i64>) -> Range<i64> {
         next_piece(rest, self.readers.piece())

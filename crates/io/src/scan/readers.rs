@@ -1,7 +1,7 @@
 //! The readers of one scan, of which there may be several at once.
 //!
-//! A scan on several cores is cut into tasks, each with a [`PieceReader`] of its own. What is read ahead is common to all, and so
-//! are files and buffers, which one reader leaves to the next.
+//! A scan on several cores is cut into tasks, each with a [`PieceReader`]. Read-ahead, files and buffers are common to
+//! all.
 
 use std::fmt;
 use std::ops::Range;
@@ -13,7 +13,7 @@ use crate::source::SampleSource;
 use crate::strategy::{MmapStrategy, StartError, Strategy};
 use crate::system::OwnerProcess;
 
-/// What the readers of one scan have in common: see [`ScanReaders::begin`].
+/// What the readers of one scan share.
 pub struct ScanReaders {
     source: Arc<dyn SampleSource>,
     piece: i64,
@@ -25,8 +25,8 @@ pub struct ScanReaders {
 }
 
 impl ScanReaders {
-    /// Readers of parts of a source, in pieces of at most `piece` samples; the short end of a stretch between gaps comes with
-    /// the piece before. Up to `at_once` readers at a time do the tasks, which are numbered from 0 in the order expected.
+    /// Readers of parts of a source, in pieces of at most `piece` samples, longer only by a short end. Up to `at_once`
+    /// readers at a time do the tasks, which are numbered from 0 in the order expected.
     ///
     /// # Errors
     /// [`IoError::System`] if a thread cannot be started.
@@ -72,7 +72,7 @@ impl ScanReaders {
         }))
     }
 
-    /// The reader of a task: of one that was expected, perhaps with some of it read already, or of any other parts. Tasks may
+    /// The reader of a task: of an expected one, perhaps with some of it read already, or of any other parts. Tasks may
     /// be left out or repeated.
     #[must_use]
     pub fn begin(self: &Arc<Self>, task: u64, parts: &[Range<i64>]) -> PieceReader {
@@ -103,7 +103,7 @@ impl ScanReaders {
         self.piece
     }
 
-    /// From now on another strategy reads: what one reader was refused every other would be, too.
+    /// Another strategy reads from now on: what one reader was refused every other would be, too.
     pub(super) fn fall_back(&self, fallback: &Fallback) -> &Arc<dyn Prefetcher> {
         let mut is_first = false;
         let (_, prefetcher) = self.fallback.get_or_init(|| {
@@ -118,7 +118,7 @@ impl ScanReaders {
     }
 }
 
-/// A scan by a strategy that takes another's place, and reads nothing ahead.
+/// A scan that reads nothing ahead.
 fn unprepared(source: &Arc<dyn SampleSource>, strategy: Strategy) -> Arc<dyn Prefetcher> {
     let scan = ScanSpec {
         source: source.clone(),

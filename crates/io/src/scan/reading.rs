@@ -10,7 +10,7 @@ use super::{Fallback, PieceIter, SourceFiles};
 use crate::source::{SampleSource, ShardFile};
 use crate::strategy::Strategy;
 
-/// How a signal is read: the strategy that was asked for, the one used, and why they differ.
+/// How a signal is read, and why.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reading {
     /// Name of the signal.
@@ -19,7 +19,7 @@ pub struct Reading {
     pub asked: Strategy,
     /// The strategy used; None where chunks are decoded.
     pub used: Option<Strategy>,
-    /// Why they differ.
+    /// Why not the strategy asked for.
     pub why: Option<String>,
 }
 
@@ -41,7 +41,7 @@ impl fmt::Display for Reading {
 }
 
 impl Reading {
-    /// How parts of a source would be read, as far as can be told without reading.
+    /// How parts would be read, as far as can be told without reading.
     #[must_use]
     pub fn foresee(source: &Arc<dyn SampleSource>, parts: &[Range<i64>], asked: Strategy) -> Self {
         let mut reading = Self {
@@ -81,14 +81,12 @@ impl Reading {
         reading
     }
 
-    /// Another strategy takes its place.
     pub(super) fn replace(&mut self, fallback: &Fallback) {
         self.used = Some(fallback.strategy);
         self.why = Some(fallback.why.clone());
     }
 }
 
-/// Why a file cannot be mapped.
 fn cannot_map(shard: &dyn ShardFile) -> Option<String> {
     if shard.os_file().is_none() {
         return Some("it lies on no disk that could be mapped".into());

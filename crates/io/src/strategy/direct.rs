@@ -6,7 +6,7 @@
 //!     └──── done (condvar) ─────────────────────────────┘   work (condvar): threads wait for pieces
 //! ```
 //!
-//! Threads read pieces in the order of requests. [`PieceQueues`] bounds what is read ahead; a piece counts from its request
+//! Threads read in the order of requests. [`PieceQueues`] bounds what is read ahead; a piece counts from its request
 //! until its reader takes it.
 
 use std::collections::VecDeque;
@@ -27,10 +27,9 @@ use crate::scan::{
 use crate::source::SampleSource;
 use crate::system::OwnerProcess;
 
-/// Threads per reader: while one waits for the end of its request, the disk has another's.
+/// Threads per reader: while one waits for its request, the disk has another's.
 const THREADS_PER_READER: usize = 2;
 
-/// Most threads of a scan.
 const MAX_THREADS: usize = 8;
 
 pub(crate) struct DirectStrategy;
@@ -53,7 +52,7 @@ impl IoStrategy for DirectStrategy {
     }
 
     fn start(&self, scan: ScanSpec) -> Result<Arc<dyn Prefetcher>, StartError> {
-        // A short scan needs no more threads than it has pieces.
+        // No more threads than pieces.
         let pieces = scan.pieces(scan.piece).take(MAX_THREADS).count();
         let source = scan.source.clone();
         let queues = PieceQueues::new(scan.source, scan.piece, scan.readers, scan.tasks);
@@ -62,7 +61,7 @@ impl IoStrategy for DirectStrategy {
     }
 }
 
-/// What takes the place of reading past the page cache where the file system refuses it.
+/// What replaces reads past the page cache where the file system refuses them.
 pub(super) fn fallback(files: SourceFiles, first: &Range<i64>) -> Option<Fallback> {
     Some(Fallback {
         strategy: Strategy::Read,
@@ -70,7 +69,6 @@ pub(super) fn fallback(files: SourceFiles, first: &Range<i64>) -> Option<Fallbac
     })
 }
 
-/// A requested piece.
 #[derive(Debug)]
 enum PieceState {
     /// A thread reads it, or will.
@@ -101,13 +99,12 @@ impl QueueState {
 struct SharedPieces {
     state: Mutex<QueueState>,
     buffers: Mutex<BufferPool>,
-    /// Signalled when there may be something to read.
+    /// There may be something to read.
     work: Condvar,
-    /// Signalled when something was read.
+    /// Something was read.
     done: Condvar,
 }
 
-/// Threads that read pieces ahead.
 #[derive(Debug)]
 struct ReadThreads {
     source: Arc<dyn SampleSource>,
@@ -220,7 +217,6 @@ impl SharedPieces {
         self.buffers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What a thread does.
     fn work(&self, files: SourceFiles) {
         let mut planner = RequestPlanner::new(files, true);
         while let Some((ticket, piece)) = self.next() {
@@ -234,7 +230,7 @@ impl SharedPieces {
         }
     }
 
-    /// Waits for a piece that somebody still wants; None at the end.
+    /// Waits for a piece that somebody wants; None at the end.
     fn next(&self) -> Option<(u64, Range<i64>)> {
         let mut state = self.lock();
         loop {
@@ -268,7 +264,7 @@ impl SharedPieces {
 impl Drop for ReadThreads {
     fn drop(&mut self) {
         if self.owner.check().is_err() {
-            // Its threads are not here to be joined, nor to release the locks that they hold.
+            // Its threads are not here to be joined, nor to release their locks.
             std::mem::forget(std::mem::take(&mut self.threads));
             return;
         }

@@ -1,8 +1,8 @@
 //! `io_uring`: the kernel fills buffers ahead of the scan, several requests in flight at once, without extra threads.
 //! [`PieceQueues`] bounds the requests in flight: [`QUEUE_DEPTH`] per reader, and by bytes.
 //!
-//! Pieces are handed out in the order of the scan, whatever order the kernel answers in. What the kernel could not read, or
-//! not to its end, is read by `pread` when its turn comes, so that errors are those of any other read.
+//! Pieces are handed out in the order of the scan. What the kernel could not read, or not to its end, `pread` reads
+//! when its turn comes, so that errors are those of any other read.
 
 use std::io::{self, ErrorKind};
 use std::ops::Range;
@@ -49,7 +49,6 @@ impl IoStrategy for IoUringStrategy {
     }
 }
 
-/// Starts a scan, through the page cache or past it.
 pub(super) fn start(scan: ScanSpec, direct: bool) -> Result<Arc<dyn Prefetcher>, StartError> {
     let ring = ReadRing::new().map_err(|error| {
         StartError::FallBack(Fallback {
@@ -67,7 +66,6 @@ pub(super) fn start(scan: ScanSpec, direct: bool) -> Result<Arc<dyn Prefetcher>,
     Ok(QueueScan::shared(scan.source, Mutex::new(requests)))
 }
 
-/// Why io_uring is not available; None if it is.
 pub(super) fn refusal() -> Option<String> {
     ReadRing::new().err().map(|error| unavailable(&error))
 }
@@ -86,7 +84,6 @@ fn unavailable(error: &io::Error) -> String {
     format!("io_uring is not available: {error}{mend}")
 }
 
-/// Why a ring that worked cannot be used any more.
 fn ring_failure(error: &io::Error) -> String {
     format!("its io_uring takes no requests any more: {error}")
 }
@@ -96,12 +93,11 @@ fn ring_failure(error: &io::Error) -> String {
 enum SubmittedPiece {
     /// The number of its request.
     InFlight(usize),
-    /// Why: the rest of the scan falls back to another strategy when a reader takes this piece.
+    /// Why: when a reader takes this piece, the rest of the scan falls back to another strategy.
     NotRequested(String),
     Failed(IoError),
 }
 
-/// The pieces of a scan that the kernel reads ahead.
 #[derive(Debug)]
 struct InFlightPieces {
     ring: ReadRing,
@@ -189,7 +185,7 @@ impl InFlightPieces {
                 return Ok(Attempt::FallBack(why));
             }
         }
-        // The view holds a reference to the buffer, so the pool does not hand it out while samples are in use.
+        // The view refers to the buffer, so the pool does not hand it out while samples are in use.
         let samples = job.request.view(&job.buffer);
         self.buffers.release(job.buffer);
         Ok(samples)

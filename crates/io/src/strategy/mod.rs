@@ -1,6 +1,6 @@
 //! I/O strategies: how samples come from disk into memory.
 //!
-//! Samples are the same by each strategy. Who waits for the disk, who copies and what stays in the page cache differ:
+//! Samples are the same by each. Who waits for the disk, who copies and what stays in the page cache differ:
 //! `docs/design.md`, section 19.
 //!
 //! A strategy is one file of this folder, which implements [`IoStrategy`], and one entry of the table below. Nothing else
@@ -80,19 +80,17 @@ strategies! {
     IoUringDirect = io_uring_direct::IoUringDirectStrategy,
 }
 
-/// One I/O strategy. Called once per scan, never per piece.
+/// One strategy. Called once per scan, never per piece.
 pub(crate) trait IoStrategy: Sync {
     /// Its name in options, reports and machine profiles. Must never change.
     fn name(&self) -> &'static str;
 
-    /// Bytes of samples to read at a time. Copies should still be in the processor's cache when they are processed;
-    /// past the page cache each request costs the disk's latency.
+    /// Bytes to read at a time. Copies should still be in the processor's cache when they are processed; past the page
+    /// cache each request costs the disk's latency.
     fn piece_bytes(&self) -> u64;
 
-    /// What its cost is made of.
     fn cost_model(&self) -> CostModel;
 
-    /// Whether it asks the kernel through an io_uring.
     fn uses_io_uring(&self) -> bool {
         false
     }
@@ -102,21 +100,20 @@ pub(crate) trait IoStrategy: Sync {
         false
     }
 
-    /// Whether it is available: None, or what takes its place and why. `first` is the first piece of a scan.
+    /// None if it is available; else what takes its place. `first`: first piece of a scan.
     fn fallback(&self, _files: SourceFiles, _first: &Range<i64>) -> Option<Fallback> {
         None
     }
 
-    /// Starts a scan.
     fn start(&self, scan: ScanSpec) -> Result<Arc<dyn Prefetcher>, StartError>;
 }
 
-/// What the cost of a strategy is made of: which of the measured costs apply to it.
+/// Which of the measured costs apply to a strategy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct CostModel {
     /// Samples are copied into buffers: no page faults, and they are in the processor's cache when processed.
     pub(crate) copies: bool,
-    /// Samples come past the page cache, so it does not matter what is in it.
+    /// Samples come past the page cache, whatever is in it.
     pub(crate) direct: bool,
 }
 
@@ -135,12 +132,10 @@ impl CostModel {
     };
 }
 
-/// Why a scan did not start.
 #[derive(Debug)]
 pub(crate) enum StartError {
-    /// The system gives no thread.
     Thread(io::Error),
-    /// It became unavailable since [`IoStrategy::fallback`] was asked.
+    /// It became unavailable since [`IoStrategy::fallback`].
     FallBack(Fallback),
 }
 
@@ -151,7 +146,7 @@ impl From<io::Error> for StartError {
 }
 
 impl Strategy {
-    /// Its name in options, reports and profiles, such as `"readahead_all"`.
+    /// Its name, such as `"readahead_all"`.
     #[must_use]
     pub fn name(self) -> &'static str {
         self.implementation().name()

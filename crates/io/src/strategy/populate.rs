@@ -31,10 +31,10 @@ impl IoStrategy for PopulateStrategy {
     }
 
     fn start(&self, scan: ScanSpec) -> Result<Arc<dyn Prefetcher>, StartError> {
-        // Whoever waits for a single piece fills it.
+        // A single piece is filled by whoever waits for it.
         let thread = match scan.pieces(scan.piece).nth(1) {
             Some(_) => {
-                // Short steps whatever the segments' length, so that the thread can end soon.
+                // Short steps, so that the thread can end soon.
                 let step = self.piece_bytes() / scan.source.dtype().size() as u64;
                 let pieces = scan.pieces(scan.piece.min(step.cast_signed()));
                 Some(populate_ahead(&scan.source, pieces, READ_AHEAD_BYTES)?)
@@ -48,7 +48,7 @@ impl IoStrategy for PopulateStrategy {
     }
 }
 
-/// Starts a thread that fills the page tables of pieces, `limit` bytes ahead of the scan at most.
+/// Starts a thread that fills the page tables of pieces, at most `limit` bytes ahead of the scan.
 pub(super) fn populate_ahead(
     source: &Arc<dyn SampleSource>,
     pieces: PieceIter,
@@ -61,7 +61,7 @@ pub(super) fn populate_ahead(
     })
 }
 
-/// Fills the page tables of a segment, which reads what is not cached. False: the system cannot.
+/// Reads what is not cached. False: the system cannot.
 fn populate(segment: &SigSeg) -> bool {
     // A page that cannot be read will fault, with an error of its own.
     segment

@@ -85,7 +85,6 @@ impl Drop for ReadReader {
     }
 }
 
-/// Copies ranges out of files.
 #[derive(Debug)]
 struct Copier {
     files: SourceFiles,
@@ -93,7 +92,7 @@ struct Copier {
 }
 
 impl Copier {
-    /// The samples of a range in a buffer of their own; None if a shard must be decoded.
+    /// None if a shard must be decoded.
     fn copy(&mut self, range: &Range<i64>) -> Result<Option<Buffer>, IoError> {
         let size = self.files.source().dtype().size() as u64;
         let bytes = (range.end - range.start).cast_unsigned() * size;

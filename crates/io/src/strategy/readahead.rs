@@ -8,7 +8,7 @@ use crate::error::IoError;
 use crate::scan::{Prefetcher, ReadAdvice, ReadOutcome, ScanSpec, SourceFiles, Spares, TaskReader};
 use crate::source::SampleSource;
 
-/// Requests are remembered for so many pieces; pages further back may have been evicted.
+/// Pages further back than so many pieces may have been evicted.
 const REMEMBERED_PIECES: i64 = 64;
 
 pub(crate) struct ReadaheadStrategy;
@@ -66,7 +66,7 @@ impl TaskReader for ReadaheadReader {
         if let Some(advice) = &mut self.advice {
             let len = range.end - range.start;
             let until = range.start.saturating_add(2 * len).min(source.end());
-            // In a gap there is nothing to read, and if it is as long as a shard there is no file.
+            // A gap as long as a shard has no file.
             let gap = source.gap_within(range.start..until);
             let until = gap.map_or(until, |gap| gap.start);
             advice.request(self.scan.requested.add(range.start..until, len));
@@ -81,7 +81,7 @@ impl Drop for ReadaheadReader {
     }
 }
 
-/// The ranges that the readers of a scan have requested last.
+/// The ranges that the readers of a scan requested last.
 #[derive(Debug)]
 struct RequestedRanges {
     /// One per reader, the latest last.
@@ -90,7 +90,7 @@ struct RequestedRanges {
 }
 
 impl RequestedRanges {
-    /// `readers`: how many of them scan at once, each elsewhere.
+    /// `readers`: how many scan at once, each elsewhere.
     fn new(readers: usize) -> Self {
         Self {
             ranges: Mutex::default(),
@@ -137,7 +137,7 @@ mod tests {
         let requested = RequestedRanges::new(1);
         assert_eq!(requested.add(0..200, 100), 0..200);
         assert_eq!(requested.add(100..300, 100), 200..300);
-        // Another reader, a task ahead, and then the one before it.
+        // A reader a task ahead, and the one before it.
         assert_eq!(requested.add(500..700, 100), 500..700);
         assert_eq!(requested.add(400..600, 100), 400..500);
         assert!(requested.add(600..700, 100).is_empty());
@@ -150,7 +150,6 @@ mod tests {
             );
         }
         assert_eq!(requested.add(0..200, 100), 0..200);
-        // What lies around all that was asked for is asked for as a whole.
         assert_eq!(requested.add(300..500, 100), 300..500);
         assert_eq!(requested.add(200..600, 100), 200..600);
     }

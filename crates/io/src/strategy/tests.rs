@@ -22,7 +22,6 @@ const SAMPLES: i64 = 7 << 20;
 /// 1 MiB, more than the kernel reads ahead by itself.
 const PIECE: i64 = 1 << 19;
 
-/// A source on a real disk, unmapped and uncached.
 struct OnDisk {
     source: Arc<dyn SampleSource>,
     path: PathBuf,
@@ -77,7 +76,6 @@ impl OnDisk {
         cached(&self.file, spans[0].offset..spans[0].offset + spans[0].len)
     }
 
-    /// Waits until all of a range is cached.
     fn comes(&self, range: Range<i64>) {
         let bytes = (range.end - range.start).cast_unsigned() * 2;
         let patience = Instant::now() + Duration::from_secs(60);
@@ -94,7 +92,6 @@ fn readahead_brings_twice_a_piece_and_no_more() {
     let Some(disk) = OnDisk::new() else { return };
     let mut mapped = disk.reader(Strategy::Mmap);
     let kept = mapped.read(0..PIECE).unwrap();
-    // No sample was touched.
     let little = disk.cached(0..SAMPLES).unwrap();
     assert!(little < PIECE as u64, "{little} bytes came by themselves");
     let mut reader = disk.reader(Strategy::Readahead);
@@ -138,7 +135,6 @@ fn gave(ahead: &PrefetchThread, range: Range<i64>) {
 #[test]
 fn where_parts_go_back_what_was_given_is_summed() {
     let Some(disk) = OnDisk::new() else { return };
-    // The second half, then the first.
     let halves = [8 * PIECE..14 * PIECE, 0..6 * PIECE];
     let pieces = PieceIter::new(disk.source.clone(), halves.to_vec(), PIECE);
     let most = 4 * PIECE.cast_unsigned() * 2;
@@ -205,7 +201,6 @@ fn what_a_thread_has_filled_is_touched_without_a_fault() {
     }
 }
 
-/// Faults of reading a byte of each page.
 fn touch(samples: &SigSeg) -> u64 {
     let bytes = samples.buffers().next().unwrap().bytes();
     let before = faults().0;

@@ -6,7 +6,6 @@ use isochrony_segment::Buffer;
 
 use crate::scan::PieceRequest;
 
-/// A piece that is read.
 #[derive(Debug)]
 pub(crate) struct ReadJob {
     pub(crate) request: PieceRequest,
@@ -14,7 +13,6 @@ pub(crate) struct ReadJob {
     pub(crate) got: Vec<usize>,
 }
 
-/// Never made.
 #[derive(Debug)]
 pub(crate) struct ReadRing(std::convert::Infallible);
 

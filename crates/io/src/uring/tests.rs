@@ -33,7 +33,6 @@ fn begin(reads: &mut ReadRing, request: PieceRequest) -> usize {
     reads.submit(request, buffer).unwrap()
 }
 
-/// The bytes that a part of a piece got.
 fn bytes(job: &mut ReadJob, part: usize) -> Vec<u8> {
     let from = job.request.parts[part].place(&job.buffer);
     let got = job.got[part];
@@ -136,7 +135,7 @@ fn what_ends_with_the_thread_that_asked_is_left_to_who_waits() {
         (reads, number)
     });
     let (mut reads, number) = thread.join().unwrap();
-    // Unless the kernel has cancelled it, this completes it.
+    // Completes it, unless the kernel has cancelled it.
     to.write_all(b"late").unwrap();
     let mut job = reads.wait(number).unwrap();
     assert!(job.got == [0] || bytes(&mut job, 0) == b"late", "{job:?}");

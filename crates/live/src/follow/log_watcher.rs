@@ -1,8 +1,7 @@
 //! Wakes a run when a store's log changes.
 //!
-//! An idle run looks every 20 ms anyway, so this only lowers latency and may fail. Inotify takes 0.1 ms and costs
-//! nothing while nobody writes; polling every millisecond would be slower and wake the machine a thousand times a
-//! second.
+//! An idle run looks every 20 ms anyway: this only lowers latency and may fail. Inotify takes 0.1 ms and costs nothing
+//! while nobody writes; polling every millisecond would be slower and wake the machine as often.
 
 #[cfg(target_os = "linux")]
 pub(super) use linux::LogWatcher;
@@ -23,7 +22,7 @@ mod linux {
     use rustix::fs::inotify::{self, CreateFlags, WatchFlags};
     use rustix::io::{Errno, read, write};
 
-    /// A thread that waits for changes; dropping it stops it.
+    /// A thread that waits for changes until dropped.
     #[derive(Debug)]
     pub(in super::super) struct LogWatcher {
         stop: Arc<OwnedFd>,
@@ -31,7 +30,7 @@ mod linux {
     }
 
     impl LogWatcher {
-        /// Wakes when a store's log changes. None where the system cannot tell.
+        /// None where the system cannot tell.
         pub(in super::super) fn new(store: &Path, waker: Waker) -> Option<Self> {
             let changes = inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK).ok()?;
             let what = WatchFlags::MODIFY | WatchFlags::CREATE | WatchFlags::MOVED_TO;
@@ -63,7 +62,7 @@ mod linux {
             if !either[1].revents().is_empty() {
                 return;
             }
-            // Details do not matter: the run looks for itself.
+            // The run looks for itself.
             while read(changes, &mut events).is_ok_and(|(told, _)| !told.is_empty()) {}
             waker.wake_by_ref();
         }

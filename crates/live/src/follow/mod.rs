@@ -3,17 +3,16 @@
 //! A pass reads up to the last committed sample, waits, and continues with the next commit of any process. It reads
 //! each index once, in order: gaps, clock steps and windows are as if the whole signal had been read at once.
 //!
-//! **A silent writer** holds up no plan if a lateness is stated: samples that are due for so long are given up, and what
-//! is committed of them later is late, as are late fills.
+//! **A silent writer** holds up no plan with a lateness: what is overdue is given up, and late if committed later.
 //!
-//! **Late fills** of a gap behind the read position are only counted ([`FollowCounts::backfilled_samples`]): plans
-//! never see the past. A gap at the end is passed only once something follows it, so what fills it meanwhile is read.
+//! **Late fills** of a gap behind the read position are only counted ([`FollowCounts::backfilled_samples`]). A gap at
+//! the end is passed only once something follows it, so what fills it meanwhile is read.
 //!
 //! **Waiting** is cheap: on Linux inotify reports changes of the store's log (`log_watcher`). Elsewhere, and for writes
 //! from other machines, the run looks every 20 ms.
 //!
-//! **The end** is a sealed signal, a stated silence, or on request the moment when nobody has the store open for
-//! writing; each only after all commits are read.
+//! **The end**, after all commits are read, is a sealed signal, a stated silence, or on request that nobody has the
+//! store open for writing.
 
 mod log_watcher;
 mod options;
@@ -84,7 +83,6 @@ impl FollowedSignal {
             });
         }
         let stored = StoredRecording::new(store.path(), signal.clone());
-        // The first samples may bring times.
         let may_have = stored.clock().is_some() || signal.end_index() == 0;
         Ok(Self(Arc::new(FollowedInner {
             store: store.clone(),
@@ -95,7 +93,7 @@ impl FollowedSignal {
         })))
     }
 
-    /// A saved plan's signal, in the store that the plan names or in the given one.
+    /// A saved plan's signal, in the store that the plan names or the given one.
     ///
     /// # Errors
     /// [`PlanError::NoRecording`], [`PlanError::DamagedRecording`], [`PlanError::Unreadable`].

@@ -8,11 +8,11 @@ use std::time::Duration;
 pub struct FollowOptions {
     /// First index read.
     pub start: i64,
-    /// Ends after so long without a commit. None: never.
+    /// So long without a commit ends the run. None: never.
     pub silence: Option<Duration>,
-    /// How long samples that are due are waited for while nothing is committed; then they are given up. None: for ever.
+    /// Without a commit, samples overdue for so long are given up. None: never.
     pub lateness: Option<Duration>,
-    /// Ends when nobody has the store open for writing.
+    /// Ends once nobody has the store open for writing.
     pub while_written: bool,
 }
 
@@ -24,7 +24,7 @@ pub struct FollowCounts {
     pub samples: u64,
     /// Times that new samples were found, the first included.
     pub commits: u64,
-    /// Samples filled in behind the read position, or committed after they were given up, so not delivered.
+    /// Samples filled in behind the read position, or committed after they were given up.
     pub backfilled_samples: u64,
 }
 

@@ -14,7 +14,7 @@ pub(super) struct FollowedInner {
     pub(super) signal: Signal,
     pub(super) options: FollowOptions,
     pub(super) counters: FollowCounters,
-    /// None if the signal has samples without times.
+    /// None if samples have no times.
     pub(super) clock: Option<Arc<FollowedClock>>,
 }
 
@@ -25,12 +25,12 @@ pub(super) struct FollowCounters {
     pub(super) backfilled: AtomicU64,
 }
 
-/// Clock as of the latest look; exists before there are times, for operators that write them.
+/// As of the latest look; exists before there are times, for operators that write them.
 #[derive(Debug)]
 pub(super) struct FollowedClock(pub(super) RwLock<StoredRecording>);
 
 impl FollowedClock {
-    /// The signal, with a clock if it has times by now.
+    /// With a clock if the signal has times by now.
     pub(super) fn stored(&self, store: &Store, signal: &Signal) -> StoredRecording {
         let known = self.0.read().unwrap_or_else(PoisonError::into_inner);
         if known.clock().is_some() {

@@ -1,4 +1,4 @@
-//! The source of one execution over a followed signal.
+//! One execution's source over a followed signal.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use crate::receive::RunClock;
 #[cfg(test)]
 mod tests;
 
-/// How often to check for a writer; a check takes the store's lock for an instant.
+/// A check takes the store's lock for an instant.
 const WRITER_CHECK_INTERVAL: Duration = Duration::from_millis(500);
 
 pub(super) struct FollowSource {
@@ -26,27 +26,24 @@ pub(super) struct FollowSource {
     signal: Signal,
     within: Range<i64>,
     segment: u64,
-    /// Reads the samples up to `next`. None: all are read.
+    /// Reads up to `next`. None: all is read.
     reader: Option<Box<dyn Source>>,
-    /// First index that no reader covers yet.
+    /// First index that no reader covers.
     next: i64,
-    /// End of the samples read, and the clock run of the last one: the next reader announces the break between, if any.
+    /// End of the samples read, and their last clock run: the next reader announces a break between.
     last_run: Option<(i64, u32)>,
-    /// Samples before `next` as of the last look; more of them later were backfilled.
+    /// As of the last look; more of them later were backfilled.
     samples_before_next: i64,
-    /// End of the samples committed as of the last look. None: not looked yet.
+    /// As of the last look. None: not looked yet.
     committed: Option<i64>,
     clock: RunClock,
-    /// When a commit was last found; `silence` counts from it.
+    /// `silence` counts from it.
     last_commit: Duration,
-    /// When the store was last asked whether it is open for writing.
     last_writer_check: Duration,
     silence_clock: SilenceClock,
-    /// Index at which a silence began that is not over.
+    /// Where the current silence began.
     silent_from: Option<i64>,
-    /// When its progress was last reported.
     last_mark: Duration,
-    /// Given next.
     pending: Option<SourceEvent>,
     watcher: Option<LogWatcher>,
 }
@@ -75,22 +72,22 @@ impl FollowSource {
         }
     }
 
-    /// Looks for committed samples; true if there are some, which `reader` then reads.
+    /// True if there are some, which `reader` then reads.
     fn look_for_commits(&mut self) -> Result<bool, OpError> {
         let changed = self.signal.refresh().map_err(failed)?;
         if !changed && self.committed.is_some() {
             return Ok(false);
         }
-        // Stop before a gap at the signal's end: what fills it is still read. No other gap is waited for, not even one in
-        // which `within` ends.
+        // Stop before a gap at the signal's end: what fills it is still read. No other gap is waited for, not even one
+        // in which `within` ends.
         let end = self.signal.end_index();
         let gap = self.signal.gaps().at(end - 1);
         let committed = gap.map_or(end, |gap| gap.start);
         self.note_commit(committed);
         let counters = &self.followed.counters;
-        // In a silence `next` is beyond all that there is.
+        // In a silence `next` is beyond the end.
         let samples_now = samples_in(&self.signal, self.within.start..self.next.min(end));
-        // Negative if samples were declared invalid meanwhile.
+        // Negative if samples were declared invalid.
         let backfilled = u64::try_from(samples_now - self.samples_before_next).unwrap_or(0);
         add(&counters.backfilled, backfilled);
         self.samples_before_next = samples_now;
@@ -118,8 +115,7 @@ impl FollowSource {
         Ok(true)
     }
 
-    /// Sets the clocks by a commit, also by one that lies wholly before `next`: a writer that paused may go on where it
-    /// stopped.
+    /// Sets the clocks, also by a commit wholly before `next`: a writer that paused may go on there.
     fn note_commit(&mut self, end: i64) {
         let now = self.clock.since_start();
         self.last_commit = now;
@@ -131,14 +127,14 @@ impl FollowSource {
                 .at(before)
                 .map_or(before, |gap| gap.end()),
             None if end == 0 => return,
-            // Stored before the run: when it came is not known, only that what follows it is due.
+            // Stored before the run: it only shows that what follows is due.
             None => end,
         };
         let (first, end) = (first.cast_unsigned(), end.cast_unsigned());
         self.silence_clock.note(first, end, now);
     }
 
-    /// Whether nothing more will be read; looks once more when the writer has left.
+    /// Looks for samples once more when the writer has left.
     fn is_over(&mut self) -> Result<bool, OpError> {
         let options = &self.followed.options;
         let now = self.clock.since_start();
@@ -156,11 +152,11 @@ impl FollowSource {
         }
         let written = self.followed.store.is_written().map_err(failed)?;
         self.last_writer_check = self.clock.since_start();
-        // Commits that the writer made since the last look are still read.
+        // Its last commits are still read.
         Ok(!written && !self.look_for_commits()?)
     }
 
-    /// Gives up samples that are overdue, and reports progress.
+    /// Gives up overdue samples, and reports progress.
     fn give_up(&mut self) -> Option<SourceEvent> {
         let now = self.clock.since_start();
         let upto = i64::try_from(self.silence_clock.given_up_at(now)?).unwrap_or(i64::MAX);
@@ -176,14 +172,14 @@ impl FollowSource {
         }
         self.silent_from = Some(from);
         self.pending = Some(mark);
-        // How long it lasts is not known yet: operators only learn that what follows does not continue.
+        // Its length is not known yet: operators only learn that what follows does not continue.
         Some(SourceEvent::RangeStart {
             origin: RangeOrigin::at(from + 1),
             why: Some(Break::Dropped(from..from + 1)),
         })
     }
 
-    /// Samples given up before a range begins are dropped, although the signal may have them by now.
+    /// What was given up is dropped, although the signal may have it by now.
     fn end_silence(&mut self, event: SourceEvent) -> SourceEvent {
         let (SourceEvent::RangeStart { origin, why }, Some(from)) = (&event, self.silent_from)
         else {

@@ -1,7 +1,7 @@
 //! What a sender states about its whole recording: the payload of a frame of version 2.
 //!
-//! The frame has index 0 and dtype `u1`, or `i1` if the recording's is `u1`, so a receiver that does not know
-//! descriptions counts it as malformed. The payload is [`DESCRIPTION_TAG`] and one JSON object:
+//! The frame has index 0 and dtype `u1`, or `i1` if the recording's is `u1`: receivers that do not know descriptions
+//! count it as malformed. The payload is [`DESCRIPTION_TAG`] and one JSON object:
 //!
 //! | key | |
 //! |---|---|
@@ -22,7 +22,7 @@ use super::{FrameError, FrameHeader};
 
 /// How the payload starts.
 pub const DESCRIPTION_TAG: [u8; 8] = *b"ISODESC\x01";
-/// Longest payload: with a header it fits a datagram.
+/// With a header, a payload fits a datagram.
 pub const MAX_DESCRIPTION_BYTES: usize = 60_000;
 const MAX_ATTRIBUTE_DEPTH: usize = 32;
 const MAX_UNIT_BYTES: usize = 256;
@@ -32,7 +32,7 @@ const MAX_UNIT_BYTES: usize = 256;
 pub struct SenderDescription {
     /// Nominal sample rate.
     pub rate: Rate,
-    /// Unit, scale and offset.
+    /// The unit, if known, with scale and offset.
     pub calibration: Calibration,
     /// Samples of frames without a time have none.
     pub knows_all_times: bool,
@@ -56,8 +56,7 @@ impl SenderDescription {
         header.dtype == Self::carrier_dtype(dtype) && samples.starts_with(&DESCRIPTION_TAG)
     }
 
-    /// Appends the frame to `out`. Leaves out attributes that make the payload longer than `most` bytes, and an illegal
-    /// unit.
+    /// Appends the frame to `out`. Leaves out an illegal unit, and attributes if the payload exceeds `most` bytes.
     pub fn write(&self, dtype: DType, session: u32, most: usize, out: &mut Vec<u8>) {
         let mut said = Map::new();
         said.insert("rate".into(), json!([self.rate.num(), self.rate.den()]));
@@ -90,7 +89,7 @@ impl SenderDescription {
     /// Reads a payload.
     ///
     /// # Errors
-    /// [`FrameError::Field`]: too long, malformed, or stating what no recording has.
+    /// [`FrameError::Field`]: too long, malformed, or impossible.
     pub fn parse(samples: &[u8]) -> Result<Self, FrameError> {
         let wrong = |field| FrameError::Field {
             field,
@@ -138,13 +137,13 @@ fn is_unit(text: &str) -> bool {
     text.len() <= MAX_UNIT_BYTES && !text.contains(char::is_control)
 }
 
-/// One key is the store's own, and few programs read deep nesting.
+/// One key is the store's, and few programs read deep nesting.
 fn is_storable(attributes: &Map<String, Value>) -> bool {
     let is_flat = |value: &Value| depth(value) <= MAX_ATTRIBUTE_DEPTH;
     !attributes.contains_key("isochrony") && attributes.values().all(is_flat)
 }
 
-/// Nesting of lists and objects. The JSON parser refuses more than 128 levels.
+/// The JSON parser refuses more than 128 levels.
 fn depth(value: &Value) -> usize {
     match value {
         Value::Array(values) => 1 + values.iter().map(depth).max().unwrap_or(0),

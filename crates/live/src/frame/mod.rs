@@ -18,10 +18,10 @@
 //! ```
 //!
 //! Version 1 is still read: 48 bytes of header, flags 1 and 2 only, zeros in bytes 44 to 48, times in whole
-//! nanoseconds. Version 2 copies a signal exactly: with flag 8, times are the recording's to 2^-32 ns.
+//! nanoseconds. Version 2 with flag 8 copies a signal's times exactly.
 //!
-//! One UDP datagram is one frame. Over TCP and pipes frames are concatenated. A [`SenderDescription`] is the payload of
-//! a frame about the whole recording.
+//! A UDP datagram is one frame. Over TCP and pipes frames are concatenated. A [`SenderDescription`] is the payload of a
+//! frame about the whole recording.
 
 mod description;
 
@@ -32,7 +32,7 @@ use isochrony_time::Fixed;
 
 /// Bytes before the samples in version 2, the one written.
 pub const HEADER_LEN: usize = 56;
-/// Bytes before the samples in version 1; no frame is shorter.
+/// The same in version 1; no frame is shorter.
 pub const HEADER_LEN_V1: usize = 48;
 /// Default limit.
 pub const MAX_FRAME_BYTES: usize = 1 << 20;
@@ -84,7 +84,7 @@ pub enum FrameError {
         "the frame header announces {expected} bytes, but the frame has {got}; send each frame whole"
     )]
     Length {
-        /// Bytes that the header announces, or a header's length.
+        /// Bytes announced, or a header's length.
         expected: usize,
         /// Bytes that arrived.
         got: usize,
@@ -110,9 +110,9 @@ pub enum FrameError {
         "the frame was damaged on its way: its header states checksum {expected:08x}, its bytes give {got:08x}; send it again"
     )]
     Checksum {
-        /// The checksum that the frame states.
+        /// The checksum stated.
         expected: u32,
-        /// The checksum of its bytes.
+        /// The checksum of the bytes.
         got: u32,
     },
 }
@@ -157,8 +157,8 @@ impl FrameHeader {
         }
     }
 
-    /// Appends a frame of these samples (native byte order) to `out`; ignores `self.samples`. A time outside the years
-    /// 1678 to 2262 becomes unknown.
+    /// Appends a frame of these samples (native byte order) to `out`; ignores `self.samples`. A time outside 1678 to
+    /// 2262 becomes unknown.
     pub fn write(&self, samples: &[u8], out: &mut Vec<u8>) {
         let begin = out.len();
         let code = DType::ALL.iter().position(|&dtype| dtype == self.dtype);
@@ -197,7 +197,7 @@ impl FrameHeader {
     /// Length of the frame that starts here; None: too few bytes to tell. Does not check the checksum.
     ///
     /// # Errors
-    /// [`FrameError`]: no frame starts here.
+    /// No frame starts here.
     pub fn frame_len(bytes: &[u8]) -> Result<Option<usize>, FrameError> {
         let known = bytes.len().min(MAGIC.len());
         let version = bytes.get(4).copied();
@@ -216,10 +216,10 @@ impl FrameHeader {
         }
     }
 
-    /// Reads a header without checking the checksum, which covers the whole frame.
+    /// Reads a header. Does not check the checksum, which covers the whole frame.
     ///
     /// # Errors
-    /// [`FrameError`], all but a wrong checksum.
+    /// All but a wrong checksum.
     pub fn read(bytes: &[u8]) -> Result<Self, FrameError> {
         let got = bytes.len();
         if got < HEADER_LEN_V1 {
@@ -296,10 +296,7 @@ impl FrameHeader {
         })
     }
 
-    /// Reads a whole frame.
-    ///
-    /// # Errors
-    /// [`FrameError`].
+    /// Reads and checks a whole frame.
     pub fn parse(bytes: &[u8]) -> Result<(Self, &[u8]), FrameError> {
         let header = Self::read(bytes)?;
         let before = header_len(bytes[4]).unwrap_or(HEADER_LEN);

@@ -25,7 +25,7 @@ fn any_header() -> impl Strategy<Value = FrameHeader> {
     )
 }
 
-/// Version 1, written independently of the code under test.
+/// Written independently of the code under test.
 fn version_1(header: &FrameHeader, payload: &[u8]) -> Vec<u8> {
     let mut frame = Vec::new();
     frame.extend(b"ISOF\x01");

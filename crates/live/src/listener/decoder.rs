@@ -1,4 +1,4 @@
-//! Decodes packets of any framing into frames with sample indices, and screens them.
+//! Decodes packets into frames with sample indices, and screens them.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use crate::frame::{FrameHeader, SenderDescription};
 use crate::receive::{FeedInput, Packet};
 use crate::screen::{FrameClaim, FrameScreen, RejectReason, ScreenLimits, ScreenVerdict};
 
-/// Leaves room for late datagrams before the first.
+/// Room for late datagrams before the first.
 const COUNTER_ORIGIN: u64 = 1 << 20;
 
 #[derive(Debug)]
@@ -21,7 +21,7 @@ pub(super) struct ReceivedFrame {
     pub(super) samples_at: usize,
     /// Stamp of the first sample, ns since 1970.
     pub(super) time: Option<Fixed>,
-    /// Only of exact stamps: duration less the nominal one.
+    /// Duration less the nominal one, with an exact stamp.
     pub(super) exact: Option<Fixed>,
     pub(super) step: bool,
     pub(super) gap: u64,
@@ -55,20 +55,17 @@ pub(super) struct AdmittedFrame {
 #[derive(Debug)]
 pub(super) enum DecoderOutput {
     Frame(AdmittedFrame),
-    /// A session's description.
     Description(u32, Box<SenderDescription>, Packet),
-    /// Counted, not used.
     Dropped(Packet),
 }
 
 #[derive(Debug)]
 pub(super) struct FrameDecoder {
-    /// None for drivers and bare samples, which are trusted.
+    /// None: drivers and bare samples are trusted.
     screen: Option<FrameScreen<ReceivedFrame>>,
     verdicts: Vec<ScreenVerdict<ReceivedFrame>>,
     /// A session that ended in an earlier run and may still arrive; above 32 bits: none.
     ended: u64,
-    /// Session of a driver.
     id: Option<u32>,
     count: Option<u64>,
 }
@@ -151,12 +148,11 @@ impl FrameDecoder {
         self.emit_verdicts(counters, out);
     }
 
-    /// When the next decision that depends on time alone is due.
     pub(super) fn deadline(&self) -> Option<Duration> {
         self.screen.as_ref()?.deadline()
     }
 
-    /// When the first frame arrived that is held, of those that go on after `since`.
+    /// As [`FrameScreen::held_since`].
     pub(super) fn held_since(&self, since: Duration) -> Option<Duration> {
         self.screen.as_ref()?.held_since(since)
     }
@@ -279,7 +275,7 @@ fn decode_frame(packet: Packet, options: &ListenOptions) -> Result<FrameContent,
     Ok(FrameContent::Samples(claim, Box::new(frame)))
 }
 
-/// Decodes a datagram with a counter, or gives the packet back.
+/// As [`decode_frame`], for a datagram with a counter.
 fn decode_datagram(
     packet: Packet,
     options: &ListenOptions,

@@ -1,7 +1,7 @@
 //! Descriptions received during a run.
 //!
-//! Over UDP anybody can send, so a description is trusted only after several equal copies, and used once samples of its
-//! session are admitted. One that contradicts a trusted one is malformed.
+//! Over UDP anybody can send: a description is trusted after several equal copies, and used once samples of its session
+//! are admitted. One that contradicts a trusted one is malformed.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -52,7 +52,7 @@ impl SessionDescriptions {
         *self.lock() = DescriptionState::default();
     }
 
-    /// Adds a description, trusted after `copies_needed` copies. Returns false if it contradicts a trusted one.
+    /// Trusted after `copies_needed` copies. Returns false if it contradicts a trusted one.
     pub(super) fn add(
         &self,
         session: u32,
@@ -103,13 +103,12 @@ impl SessionDescriptions {
             .map(read)
     }
 
-    /// Samples of frames without a time have none.
     pub(super) fn knows_all_times(&self) -> bool {
         self.read_current(|said| said.knows_all_times)
             .unwrap_or(false)
     }
 
-    /// If the listener states another unit than the sender, samples are values in that unit.
+    /// If the listener states another unit, samples are values in that unit.
     pub(super) fn get(&self, unit: &str) -> Option<isochrony_flow::SignalDescription> {
         if self.lock().had_undescribed_session {
             return None;
@@ -130,7 +129,6 @@ impl SessionDescriptions {
         self.read_current(|said| said.calibration.unit().to_owned())
     }
 
-    /// Gaps before and behind all samples.
     pub(super) fn gaps(&self) -> OuterGaps {
         self.lock().gaps.clone()
     }

@@ -1,8 +1,8 @@
 //! The index axis of a feed, alone or shared by feeds of one sampling clock.
 //!
-//! Each feed has its own timebase, so that feeds are aligned by civil time. Feeds stated to have one sampling clock
-//! share an [`IndexAxis`]: an index is the sender's own count, the same for all channels of a converter, whenever each
-//! was joined. After a restart the first feed that notices places the new session behind all indices reached so far.
+//! Feeds have timebases of their own and are aligned by civil time. Those stated to have one sampling clock share an
+//! [`IndexAxis`]: an index is the sender's count, the same for all channels of a converter, whenever each was joined.
+//! After a restart the first feed that notices places the new session behind all indices reached so far.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -14,7 +14,7 @@ pub(super) struct IndexAxis {
     state: Mutex<AxisState>,
 }
 
-/// The sampling clock of a feed, for other feeds of the same converter.
+/// A feed's sampling clock, for other feeds of the same converter.
 #[derive(Debug, Clone)]
 pub struct SamplingClock {
     pub(super) axis: Arc<IndexAxis>,
@@ -73,7 +73,7 @@ impl IndexAxis {
         state.scans = state.scans.saturating_sub(1);
     }
 
-    /// Where index 0 of the feed's n-th session lies. `first`: index of its first frame; `next`: where the feed stands.
+    /// Where index 0 of the feed's n-th session lies. `first`: of its first frame; `next`: where the feed stands.
     pub(super) fn session_base(&self, session: usize, first: u64, next: i64) -> i64 {
         let mut state = self.lock();
         if !state.shared {
@@ -123,7 +123,6 @@ mod tests {
         );
         axis.advance_to(900);
         axis.advance_to(950);
-        // One of them is at 900 only.
         assert_eq!(axis.session_base(1, 10, 900), 940);
         assert_eq!(axis.session_base(1, 30, 950), 940);
         axis.end_scan();

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 const CLASSES_PER_DOUBLING: usize = 8;
-/// Number of buckets: from a microsecond to above an hour.
+/// The buckets reach from a microsecond to above an hour.
 const DOUBLINGS: usize = 32;
 
 /// Eight classes per factor of two: quantiles are right to a tenth.

@@ -41,8 +41,7 @@ const MAX_SEGMENT_BYTES: u64 = 256 << 20;
 
 /// A feed. Bound at once, so that its port is known, and read while a plan runs.
 ///
-/// Each sample arrives once, so one run at a time scans it. Each run counts indices from the first sample that it
-/// takes.
+/// Each sample arrives once, so one run at a time scans it. Each run counts indices from its first sample.
 ///
 /// ```
 /// use isochrony_flow::{SharedRecording, Plan};
@@ -83,7 +82,7 @@ impl Listener {
         Self::with_input(feed, bound, options)
     }
 
-    /// Also returns the address with the actual port.
+    /// The address, with the actual port.
     fn sockets(
         address: &Address,
         options: &ListenOptions,
@@ -117,7 +116,7 @@ impl Listener {
         })
     }
 
-    /// Takes what a driver pushes while a run reads it.
+    /// Takes what a driver pushes during a run.
     ///
     /// # Errors
     /// [`LiveError::Option`].
@@ -161,11 +160,11 @@ impl Listener {
         })))
     }
 
-    /// The feed of a saved plan ([`Recording::saved`]). Bound when a run first reads it: loading a plan of unknown
-    /// origin opens no sockets.
+    /// The feed of a saved plan ([`Recording::saved`]). Bound when first read: loading a plan of unknown origin opens
+    /// no sockets.
     ///
     /// # Errors
-    /// [`LiveError::Exposed`], [`LiveError::Address`], [`LiveError::Option`]. A run may fail with [`LiveError::Socket`].
+    /// [`LiveError::Exposed`], [`LiveError::Address`], [`LiveError::Option`]; of a run, [`LiveError::Socket`].
     pub fn resolve(saved: &Map<String, Value>) -> Result<Self, LiveError> {
         let (address, options) = ListenOptions::from_saved(saved)?;
         options.check(&address)?;
@@ -175,13 +174,13 @@ impl Listener {
         Self::with_input(FeedInput::Unbound(OnceLock::new()), address, &options)
     }
 
-    /// The address with the actual port.
+    /// The address, with the actual port.
     #[must_use]
     pub fn address(&self) -> Address {
         self.0.address
     }
 
-    /// Its sampling clock, for [`ListenOptions::clock`] of another feed of the same converter.
+    /// Its clock, for [`ListenOptions::clock`] of another feed of the same converter.
     #[must_use]
     pub fn sampling_clock(&self) -> SamplingClock {
         SamplingClock {
@@ -198,19 +197,19 @@ impl Listener {
         self.0.counters.read()
     }
 
-    /// The sender's description, if trusted by now. A unit of [`ListenOptions::unit`] takes precedence.
+    /// The sender's description, if trusted by now. [`ListenOptions::unit`] takes precedence.
     #[must_use]
     pub fn description(&self) -> Option<SignalDescription> {
         self.0.descriptions.get(&self.0.options.unit)
     }
 
-    /// The unit that the sender states, whatever [`ListenOptions::unit`] says.
+    /// The sender's unit, whatever [`ListenOptions::unit`] says.
     #[must_use]
     pub fn sender_unit(&self) -> Option<String> {
         self.0.descriptions.unit()
     }
 
-    /// Takes the late samples that were kept ([`ListenOptions::keep_late`]), in order of arrival.
+    /// Takes the late samples kept ([`ListenOptions::keep_late`]), in order of arrival.
     #[must_use]
     pub fn take_late(&self) -> Vec<LateSamples> {
         self.0.late.take()

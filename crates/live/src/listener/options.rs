@@ -27,24 +27,24 @@ pub struct ListenOptions {
     pub unit: String,
     /// Format of what arrives.
     pub framing: FeedFraming,
-    /// Jitter window: how long early frames wait for late ones.
+    /// How long early frames wait for late ones.
     pub reorder: Duration,
     /// Most bytes of queued packets.
     pub buffer: usize,
     /// Most bytes of a frame.
     pub max_frame: usize,
-    /// A sender's stamp that deviates by more starts a new run (a clock step).
+    /// A sender's stamp that deviates by more is a clock step.
     pub step: Duration,
     /// Silence that ends the feed. None: never.
     pub silence: Option<Duration>,
-    /// How long samples that are due are waited for while nothing comes; then they are given up. None: for ever.
+    /// While nothing comes, samples overdue for so long are given up. None: never.
     pub lateness: Option<Duration>,
     /// Most bytes of late samples kept for [`Listener::take_late`](crate::Listener::take_late).
     pub keep_late: usize,
     /// Other machines may reach it.
     pub anyone: bool,
-    /// The sampling clock of another feed of the same converter (ADC): equal sample indices mean the same instant; the
-    /// senders count the samples. None: feeds are aligned by civil time.
+    /// The sampling clock of another feed of the same converter (ADC): equal indices mean the same instant; the senders
+    /// count. None: feeds are aligned by civil time.
     pub clock: Option<SamplingClock>,
 }
 
@@ -58,7 +58,7 @@ impl ListenOptions {
         }
     }
 
-    /// Wire frames, a jitter window of 50 ms, 32 MiB of queued packets, reachable from this machine only.
+    /// Wire frames, a jitter window of 50 ms, 32 MiB of packets, this machine only.
     #[must_use]
     pub fn new(dtype: DType, rate: Rate) -> Self {
         Self {
@@ -188,7 +188,7 @@ impl ListenOptions {
                 let legal = format!("a feed of {} Hz, which this one has", self.rate);
                 return refused("clock", got(), &legal);
             }
-            // A driver: code of this process pushes the samples, so no sender counts them.
+            // Code of this process pushes the samples: no sender counts them.
             if other.is_driven || *address == Address::Driven {
                 return refused("clock", got(), "none: a feed with a driver shares no clock");
             }

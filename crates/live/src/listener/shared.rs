@@ -1,4 +1,4 @@
-//! What a listener shares with the run that scans it.
+//! What a listener shares with its run.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -34,7 +34,6 @@ pub(super) struct ListenerInner {
 }
 
 impl ListenerInner {
-    /// Over UDP anybody can send a description.
     pub(super) fn copies_to_trust(&self) -> u32 {
         let feed = match &self.feed {
             FeedInput::Unbound(bound) => bound.get().map(|feed| &**feed),
@@ -84,14 +83,14 @@ impl Clock for ListenerClock {
     }
 }
 
-/// Held by the run that scans a listener; frees it when dropped.
+/// Frees the listener when dropped.
 #[derive(Debug)]
 pub(super) struct ScanGuard(pub(super) Arc<ListenerInner>);
 
 impl Drop for ScanGuard {
     fn drop(&mut self) {
         self.0.axis.end_scan();
-        // The thread that reads standard input cannot be stopped and would share it with a second run.
+        // The thread of standard input cannot be stopped and would share it with a second run.
         if !matches!(self.0.feed, FeedInput::Stdin) {
             self.0.is_scanned.store(false, Ordering::Release);
         }

@@ -1,10 +1,10 @@
 //! TCP: many connections are kept, one is read at a time, and waiting ones lose nothing.
 //!
-//! A sender that lost its connection reconnects at once, while what it sent before is still unread. So a new connection
-//! is read only up to its first whole frame; TCP holds the rest back. It becomes current when the one before it is
-//! closed and read to the end, or has completed no frame for [`STALL_TIMEOUT`]. A peer that trickles bytes delays
-//! others by five seconds once, and not at all if it never completed a frame. Connections are refused only when
-//! [`MAX_CONNECTIONS`] have a frame: a slow sender cannot be told from a slow plan.
+//! A sender that lost its connection reconnects at once, while its earlier data is still unread. So a new connection is
+//! read only up to its first whole frame; TCP holds the rest back. It becomes current when the one before it is closed
+//! and read to the end, or completes no frame for [`STALL_TIMEOUT`]. A peer that trickles bytes delays others by five
+//! seconds once, or not at all if it never completed a frame. Connections are refused only when [`MAX_CONNECTIONS`]
+//! have a frame: a slow sender cannot be told from a slow plan.
 //!
 //! ```text
 //!  accepted ─first frame─▶ waiting ─current one closed or stalled─▶ current ─closed─▶ removed
@@ -42,7 +42,7 @@ struct Connection {
 
 impl Connection {
     fn new(stream: TcpStream) -> Self {
-        // In case it cannot be made non-blocking.
+        // If it cannot be made non-blocking.
         let _ = stream.set_nonblocking(true);
         let _ = stream.set_read_timeout(Some(STOP_CHECK_INTERVAL));
         Self {
@@ -123,7 +123,7 @@ impl ConnectionServer<'_> {
         StreamState::Reading
     }
 
-    /// Waits up to [`STOP_CHECK_INTERVAL`] for input or a new connection. Returns connections with input.
+    /// Waits up to [`STOP_CHECK_INTERVAL`]. Returns connections with input.
     fn wait(&self) -> Vec<usize> {
         let reads = |at: usize, one: &Connection| {
             !one.closed && (self.current == Some(at) || !one.has_frame)
@@ -191,14 +191,13 @@ impl ConnectionServer<'_> {
                 Ok((stream, _)) => stream,
                 Err(error) => {
                     if !(is_transient(&error) || error.kind() == io::ErrorKind::ConnectionAborted) {
-                        // Out of descriptors, for example: poll would not wait.
+                        // Such as out of descriptors: poll would not wait.
                         std::thread::sleep(STOP_CHECK_INTERVAL / 5);
                     }
                     return;
                 }
             };
             if self.connections.len() == MAX_CONNECTIONS {
-                // The oldest without a frame makes room.
                 let idle = (0..MAX_CONNECTIONS)
                     .find(|&at| self.current != Some(at) && !self.connections[at].has_frame);
                 add(&self.context.counters.foreign, 1);
@@ -211,7 +210,6 @@ impl ConnectionServer<'_> {
         }
     }
 
-    /// Returns whether that ends the feed.
     fn remove_closed(&mut self) -> bool {
         let mut ended = false;
         let mut at = 0;
@@ -219,7 +217,7 @@ impl ConnectionServer<'_> {
             let one = &self.connections[at];
             let listened = self.current == Some(at);
             if one.closed && (listened || !one.has_frame) {
-                // Bare samples have no end mark but closing.
+                // Closing is the only end mark of bare samples.
                 ended |= listened && closing_ends_feed(one, self.context);
                 self.remove(at);
             } else {
@@ -254,7 +252,7 @@ impl ConnectionServer<'_> {
             return StreamState::Reading;
         };
         if let Some(before) = self.current.replace(next) {
-            // It continues once it has a whole frame again and is chosen.
+            // It needs a whole frame to be chosen again.
             let before = &mut self.connections[before];
             before.has_frame = false;
         }

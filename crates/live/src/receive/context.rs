@@ -1,4 +1,4 @@
-//! What every receiver thread uses: queue, counters and options.
+//! What receiver threads share.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,7 +1,7 @@
 //! Feeds without a socket: a sound card, another protocol.
 //!
-//! When a run starts, a [`Driver`] gets a [`Pusher`], through which its own threads push samples with the index of the
-//! first. These are treated like frames from a socket: put in order, with gaps, counts and estimated times.
+//! When a run starts, a [`Driver`] gets a [`Pusher`], through which its own threads push samples with their index.
+//! These are treated like frames from a socket.
 
 use std::fmt;
 
@@ -22,10 +22,10 @@ pub trait Driver: Send + Sync + fmt::Debug {
     /// A run starts: push from now on.
     ///
     /// # Errors
-    /// Why it cannot start, for example a missing device. Ends the run.
+    /// Why it cannot start, such as a missing device. Ends the run.
     fn begin(&self, to: Pusher) -> Result<(), Cause>;
 
-    /// The run has ended. Called once for each [`begin`](Self::begin).
+    /// The run has ended, once for each [`begin`](Self::begin).
     fn stop(&self);
 
     /// Its name in saved plans; None: it exists only in this process.
@@ -37,13 +37,13 @@ pub trait Driver: Send + Sync + fmt::Debug {
 /// Index and time of pushed samples.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct PushPosition {
-    /// Index in the driver's own count, below 2^62. Indices left out are lost samples.
+    /// Index in the driver's count, below 2^62. Indices left out are lost samples.
     pub first: u64,
     /// Exact time of the first sample, ns since 1970.
     pub time: Option<i64>,
     /// Time by this machine's clock, with jitter: a line is fitted. With neither time, the push counts.
     pub taken: Option<i64>,
-    /// Restarts of the driver's count. Each starts a run.
+    /// Restarts of the count. Each starts a run.
     pub session: u32,
 }
 
@@ -54,13 +54,13 @@ pub struct Pusher {
 }
 
 impl Pusher {
-    /// Pushes samples (native byte order) if there is room, else drops and counts them. Returns whether there was room.
-    /// Never waits, so a device's callback may use it.
+    /// Pushes samples (native byte order) if there is room, else drops and counts them; returns which. Never waits: fit
+    /// for a device's callback.
     pub fn try_push(&self, samples: &[u8], position: PushPosition) -> bool {
         self.queue_frames(samples, position, false)
     }
 
-    /// Waits for room and pushes samples (native byte order). Returns false if the run has ended.
+    /// As [`try_push`](Self::try_push), but waits for room. Returns false if the run has ended.
     pub fn push(&self, samples: &[u8], position: PushPosition) -> bool {
         self.queue_frames(samples, position, true)
     }
@@ -75,7 +75,7 @@ impl Pusher {
             let before = (piece * most) as u64;
             let of_first_piece = |time: Option<i64>| time.filter(|_| piece == 0);
             let header = FrameHeader {
-                // Only the first piece has a stamp; the fitted line times the others.
+                // A push has one stamp; the fitted line times the other pieces.
                 time: of_first_piece(position.time)
                     .or_else(|| self.time_after(position.time?, before))
                     .map(Fixed::from_int),

@@ -39,7 +39,7 @@ struct QueueState {
     ended: bool,
     stopped: bool,
     waker: Option<Waker>,
-    /// The reader found nothing at this time: what comes has arrived no earlier.
+    /// The reader found nothing then: what comes has arrived no earlier.
     empty_at: Duration,
 }
 
@@ -89,7 +89,6 @@ impl PacketQueue {
         }
     }
 
-    /// Returns whether there was room.
     pub(crate) fn try_push(&self, bytes: &[u8], arrival: ArrivalTime, is_first: bool) -> bool {
         let mut state = self.lock();
         if state.bytes + bytes.len() > self.limit && !state.packets.is_empty() {
@@ -100,7 +99,6 @@ impl PacketQueue {
         true
     }
 
-    /// False if the run has ended.
     pub(crate) fn push(&self, bytes: &[u8], arrival: ArrivalTime, is_first: bool) -> bool {
         let mut state = self.lock();
         while !state.stopped && state.bytes + bytes.len() > self.limit && !state.packets.is_empty()
@@ -116,7 +114,7 @@ impl PacketQueue {
         !state.stopped
     }
 
-    /// The next packet; if there is none at `now`, whether nothing follows.
+    /// The next packet; `Err`: whether nothing follows.
     pub(crate) fn pop(&self, now: Duration) -> Result<Packet, bool> {
         let mut state = self.lock();
         let Some(packet) = state.packets.pop_front() else {
@@ -135,7 +133,6 @@ impl PacketQueue {
         }
     }
 
-    /// Woken when a packet arrives.
     pub(crate) fn set_waker(&self, waker: Waker) {
         self.lock().waker = Some(waker);
     }
@@ -179,7 +176,6 @@ mod tests {
         let second = queue.pop(Duration::ZERO).unwrap();
         assert_eq!((second.dropped, second.bytes), (6, vec![3; 4]));
         assert!(!queue.pop(Duration::ZERO).unwrap_err());
-        // One packet always fits.
         assert!(queue.try_push(&[4; 60], ARRIVAL, false));
         queue.end();
         assert_eq!(queue.pop(Duration::ZERO).unwrap().bytes.len(), 60);

@@ -1,10 +1,9 @@
-//! The clock of a run: the only place where feeds read the time.
+//! The clock of a run: only here feeds read the time.
 
 #[cfg(test)]
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-/// Time since a run started.
 #[derive(Debug, Clone)]
 pub(crate) enum RunClock {
     /// Of this machine.
@@ -15,7 +14,6 @@ pub(crate) enum RunClock {
 }
 
 impl RunClock {
-    /// Starts now.
     pub(crate) fn start() -> Self {
         Self::System(Instant::now())
     }

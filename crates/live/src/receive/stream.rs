@@ -14,7 +14,7 @@ pub(super) enum StreamState {
     Reading,
     /// The sender's end frame arrived.
     Ended,
-    /// Malformed bytes arrived, or the run has ended.
+    /// Bytes are malformed, or the run has ended.
     Stopped,
 }
 
@@ -88,7 +88,6 @@ impl StreamBuffer {
         }
     }
 
-    /// Returns the number of frames.
     pub(super) fn queue_complete(&mut self, context: &ReceiveContext) -> (StreamState, usize) {
         let (mut from, mut frames) = (0, 0);
         let mut state = StreamState::Reading;
@@ -121,7 +120,7 @@ impl StreamBuffer {
         (state, frames)
     }
 
-    /// The stream is closed. A partial frame or sample is malformed.
+    /// A partial frame or sample is malformed.
     pub(super) fn finish(self, context: &ReceiveContext) {
         if !self.bytes.is_empty() && !context.queue.is_stopped() {
             add(&context.counters.malformed_frames, 1);
@@ -151,7 +150,7 @@ pub(super) fn read_stdin(context: &ReceiveContext) {
             _ => break,
         }
     }
-    // Counted before the run is told of the end.
+    // Counted before the run learns of the end.
     buffer.finish(context);
     if context.framing == FeedFraming::Isochrony
         && state != StreamState::Ended

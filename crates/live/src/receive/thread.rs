@@ -17,11 +17,11 @@ pub(crate) enum FeedInput {
     Tcp(TcpListener),
     Stdin,
     Driven(Arc<dyn Driver>),
-    /// From a saved plan. Bound when a run first reads it: loading a plan of unknown origin opens no sockets.
+    /// From a saved plan. Bound when first read: loading a plan of unknown origin opens no sockets.
     Unbound(OnceLock<Box<FeedInput>>),
 }
 
-/// A running receiver; dropping it stops it, except one that reads standard input.
+/// Dropping it stops it, except for standard input.
 #[derive(Debug)]
 pub(crate) struct ReceiverThread {
     queue: Arc<PacketQueue>,

@@ -11,7 +11,7 @@ use crate::frame::HEADER_LEN_V1;
 const MAX_DATAGRAM: usize = 65_535;
 
 pub(super) fn receive_datagrams(socket: &UdpSocket, context: &ReceiveContext) {
-    // One byte more than allowed shows truncation.
+    // One more byte shows truncation.
     let mut datagram = vec![0; MAX_DATAGRAM.min(context.max_frame) + 1];
     // So that the thread notices the end of the run.
     let _ = socket.set_read_timeout(Some(STOP_CHECK_INTERVAL));

@@ -22,7 +22,7 @@ pub(super) struct CandidateSequence<F> {
     consecutive: usize,
     /// Frames of the session admitted since the first of these.
     contradicting: usize,
-    /// The first frame was ahead of the session when it arrived.
+    /// The first frame was ahead of the session on arrival.
     was_ahead: bool,
     ends: bool,
 }
@@ -67,7 +67,7 @@ impl<F> CandidateSequence<F> {
         (near || late && !claim.end) && self.tracker.stamp_agrees(claim, limits)
     }
 
-    /// Whether a frame of this number is held. End frames are repeated on purpose.
+    /// End frames are repeated on purpose.
     fn has_number_of(&self, claim: &FrameClaim) -> bool {
         let last = self.frames.iter().rev().take(DUPLICATE_WINDOW);
         !claim.end
@@ -104,7 +104,7 @@ impl<F> CandidateSequence<F> {
         self.consecutive = 0;
     }
 
-    /// Whether enough frames agree, the last [`CONFIRMING_FRAMES`] in a row: replayed frames alternate with the feed's.
+    /// Enough frames agree, the last [`CONFIRMING_FRAMES`] in a row: replayed frames alternate with the feed's.
     pub(super) fn is_confirmed(&self, enough: usize) -> bool {
         self.agreed >= enough && self.consecutive >= CONFIRMING_FRAMES || self.ends
     }
@@ -114,8 +114,8 @@ impl<F> CandidateSequence<F> {
         self.contradicting >= self.agreed
     }
 
-    /// Whether these precede the session and did so on arrival: holding does not make a frame late. Late frames with
-    /// sample indices are rejected at once; held ones are malformed.
+    /// They precede the session and did so on arrival: holding makes no frame late. Late frames with sample indices are
+    /// rejected at once; held ones are malformed.
     pub(super) fn is_late(&self, tracker: &SequenceTracker, limits: &ScreenLimits) -> bool {
         limits.counter_origin.is_some()
             && !self.was_ahead

@@ -25,9 +25,9 @@ pub(super) const MAX_COUNT: u64 = 1 << 62;
 pub struct ScreenLimits {
     /// Nominal sample rate.
     pub rate: Rate,
-    /// A stamp further off than this is a clock step.
+    /// A stamp further off is a clock step.
     pub step_ns: f64,
-    /// How long the reorder buffer waits for late frames.
+    /// How long the reorder buffer waits.
     pub reorder: Duration,
     /// Frames have one sender and keep their order.
     pub is_connection: bool,
@@ -35,8 +35,8 @@ pub struct ScreenLimits {
     pub number_bits: u32,
     /// Most bytes of held frames.
     pub max_pending_bytes: usize,
-    /// Of packet counters, which may restart: count of a session's first packet, with room for late ones. None: numbers
-    /// are sample indices.
+    /// For packet counters, which may restart: count of a session's first packet, with room for late ones. None:
+    /// numbers are sample indices.
     pub counter_origin: Option<u64>,
     /// Counters are taken as they are, without an origin.
     pub absolute_counts: bool,
@@ -47,7 +47,7 @@ pub struct ScreenLimits {
 pub struct FrameClaim {
     /// Its session; 0: none stated.
     pub session: u32,
-    /// Index of its first sample, or packet counter.
+    /// Index of the first sample, or packet counter.
     pub number: u64,
     /// Difference to the next number: its samples, or 1.
     pub length: u64,
@@ -66,7 +66,7 @@ pub struct FrameClaim {
 /// Why a frame is rejected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RejectReason {
-    /// Its number or stamp contradicts its sender's other frames.
+    /// Its number or stamp contradicts the sender's other frames.
     Malformed,
     /// Too old.
     Late,

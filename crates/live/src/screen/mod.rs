@@ -1,23 +1,22 @@
 //! Screening: decides which frames belong to the feed. Pure: callers pass the time.
 //!
-//! Over UDP anybody can send, packets arrive in any order, and a device may miscount. So each frame is compared with
-//! those before it:
+//! Over UDP anybody can send, packets arrive in any order, and devices miscount. So frames are compared:
 //!
-//! - A *plausible* frame is admitted at once. It continues the current session: its number is at most
-//!   [`MAX_AHEAD_SECONDS`] ahead, plus twice the time since the last frame, or it declares a gap from there; and its
-//!   stamp is off by less than a clock step.
-//! - Other frames are held in *candidate sequences* that agree: a jump, a restarted device, another sender. A candidate
-//!   is admitted whole, so holding loses nothing. It needs [`CONFIRMING_FRAMES`] frames ([`CONFIRMING_FRAMES_BACKWARD`]
-//!   if counts go back, as late packets do) or an end frame; more frames than the session had meanwhile; and the last
-//!   three in a row. Another sender also waits until the current one is silent for [`SENDER_SILENCE`] or was never
-//!   confirmed.
+//! - A *plausible* frame continues the current session and is admitted at once. Its number is ahead by at most
+//!   [`MAX_AHEAD_SECONDS`] plus twice the time since the last frame, or by a gap that it declares; its stamp is off by
+//!   less than a clock step.
+//! - Others are held in *candidate sequences* that agree: a jump, a restarted device, another sender. A candidate is
+//!   admitted whole, so holding loses nothing. It needs an end frame or [`CONFIRMING_FRAMES`] frames
+//!   ([`CONFIRMING_FRAMES_BACKWARD`] if counts go back, as late packets do); more frames than the session had
+//!   meanwhile; and the last three in a row. Another sender also waits until the current one is silent for
+//!   [`SENDER_SILENCE`] or was never confirmed.
 //! - The rest is rejected as malformed, late or foreign.
 //!
 //! So one datagram with a far counter or stamp changes nothing. Three in a row that agree are admitted: without
-//! authentication they cannot be told from a device that does count so.
+//! authentication they cannot be told from a device that counts so.
 //!
-//! A connection has one peer and keeps the order. Its frames are admitted at once, except undeclared jumps, which are
-//! admitted at the end if nothing contradicted them.
+//! A connection has one peer and keeps the order: all is admitted at once but undeclared jumps, which are admitted at
+//! the end if nothing contradicted them.
 
 use std::time::Duration;
 
@@ -87,7 +86,7 @@ impl<F> FrameScreen<F> {
         self.tracker.as_ref().map(|tracker| tracker.session)
     }
 
-    /// Screens a frame of so many bytes that arrived at `now`, and appends decisions to `out`.
+    /// Screens a frame of so many bytes, and appends decisions to `out`.
     pub fn push(
         &mut self,
         claim: FrameClaim,
@@ -141,7 +140,7 @@ impl<F> FrameScreen<F> {
         }
     }
 
-    /// The next time at which [`tick`](Self::tick) decides something, if no frame arrives before.
+    /// When [`tick`](Self::tick) next decides something, if no frame arrives before.
     #[must_use]
     pub fn deadline(&self) -> Option<Duration> {
         let Some(tracker) = &self.tracker else {
@@ -159,7 +158,7 @@ impl<F> FrameScreen<F> {
         (waits && !self.ended).then_some(free)
     }
 
-    /// When the first of the held frames arrived that may be the feed's: of sequences that go on after `since`.
+    /// First arrival of held frames that may be the feed's: of sequences that go on after `since`.
     pub(crate) fn held_since(&self, since: Duration) -> Option<Duration> {
         let held = self.candidates.iter();
         let going_on = held.filter(|candidate| {
@@ -168,11 +167,11 @@ impl<F> FrameScreen<F> {
         going_on.map(|candidate| candidate.first_arrival).min()
     }
 
-    /// Nothing follows: decides on all held frames.
+    /// Decides on all held frames.
     pub fn finish(&mut self, now: Duration, out: &mut Vec<ScreenVerdict<F>>) {
         self.tick(now, out);
         if self.tracker.is_none() && !self.candidates.is_empty() {
-            // No other sender is there: the longest candidate is it.
+            // Without another sender, it is the longest candidate.
             let most = (0..self.candidates.len())
                 .max_by_key(|&at| (self.candidates[at].frames.len(), usize::MAX - at));
             self.admit_candidate(most.unwrap_or(0), now, out);
@@ -311,7 +310,7 @@ impl<F> FrameScreen<F> {
             }
         }
         while self.pending_bytes > self.limits.max_pending_bytes {
-            // Drop the oldest of the largest candidate: the newest may still be needed.
+            // Drop the oldest of the largest: the newest may still be needed.
             let most = (0..self.candidates.len()).max_by_key(|&at| self.candidates[at].bytes);
             let Some(at) = most else { break };
             let why = self.reject_reason(&self.candidates[at]);

@@ -29,7 +29,7 @@ fn ms(ms: u64) -> Duration {
     Duration::from_millis(ms)
 }
 
-/// Ten samples of a session, stamped at the nominal rate.
+/// Ten samples, stamped at the nominal rate.
 fn claim(session: u32, number: u64) -> FrameClaim {
     FrameClaim {
         session,
@@ -195,7 +195,7 @@ fn what_comes_twice_as_often_as_the_feed_is_not_believed_and_a_jump_among_late_f
     let (mut screen, mut seen) = (FrameScreen::new(limits(false)), Seen::default());
     for k in 0..200 {
         seen.push(&mut screen, claim(7, 10 * k), 10 * k);
-        // Only once the feed has a session: before, nobody can tell who it is.
+        // Before, nobody can tell who the feed is.
         let twice = [2 * k, 2 * k + 1].into_iter().filter(|_| k > 5);
         for far in twice.map(|far| claim(7, (1 << 30) + 10 * far)) {
             screen.push(far, u64::MAX, 100, ms(10 * k), &mut seen.out);
@@ -257,7 +257,6 @@ fn another_sender_waits_until_the_first_is_silent_and_loses_nothing() {
     for k in 0..5 {
         seen.push(&mut screen, claim(7, 10 * k), 10 * k);
     }
-    // It restarts half a second later.
     for k in 0..100 {
         seen.push(&mut screen, claim(8, 10 * k + 1), 500 + 10 * k);
     }
@@ -358,7 +357,7 @@ fn a_jump_over_a_century_is_never_believed() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 
-    /// Whatever others send, each frame of the feed is admitted once, and memory stays bounded.
+    /// Each frame of the feed is admitted once, and memory stays bounded.
     #[test]
     fn a_feed_among_any_noise_is_admitted_whole(
         noise in prop::collection::vec((0u64..400, any::<u32>(), 0..MAX_COUNT, any::<Option<i64>>(), any::<bool>()), 0..200),
@@ -371,7 +370,7 @@ proptest! {
         }
         for (at, k) in (0..).zip(order) {
             seen.push(&mut screen, claim(7, 10 * k), at);
-            // Only once the feed has a session: before, nobody can tell who it is.
+            // Before, nobody can tell who the feed is.
             for (_, session, number, time, end) in noise.iter().filter(|(when, ..)| *when == at && at > 3) {
                 let far = number.saturating_mul(1 << 30).min(MAX_COUNT - 100);
                 let noise = FrameClaim {

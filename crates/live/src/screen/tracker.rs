@@ -1,4 +1,4 @@
-//! Tracks the numbers and stamps of one sender's frames.
+//! Tracks numbers and stamps of one sender's frames.
 
 use std::time::Duration;
 
@@ -69,7 +69,7 @@ impl SequenceTracker {
         self.frames = self.frames.saturating_add(1);
     }
 
-    /// Call before frames are admitted whose stamps jump.
+    /// Call before admitting frames whose stamps jump.
     pub(super) fn keep_stamp_before_jump(&mut self) {
         self.stamp_before_jump = self.stamp;
     }
@@ -104,7 +104,7 @@ impl SequenceTracker {
         let late = ahead < 0 && stamps_agree(self.stamp_before_jump, claim, limits);
         match late || self.stamp_agrees(claim, limits) {
             true => Plausibility::Plausible,
-            // On a connection a declared gap or clock step is believed.
+            // A connection's declared gap or clock step is believed.
             false if limits.is_connection && (claim.step || claim.gap > 0) => {
                 Plausibility::Plausible
             }
@@ -131,7 +131,7 @@ impl SequenceTracker {
     }
 }
 
-/// Whether a frame's stamp fits another one at the nominal rate.
+/// Whether a stamp fits another one at the nominal rate.
 fn stamps_agree(stamp: Option<(u64, Fixed)>, claim: &FrameClaim, limits: &ScreenLimits) -> bool {
     let Some((time, (number, stamp))) = claim.time.zip(stamp) else {
         return false;
@@ -141,7 +141,7 @@ fn stamps_agree(stamp: Option<(u64, Fixed)>, claim: &FrameClaim, limits: &Screen
     let Some(passed) = time.checked_sub(stamp) else {
         return false;
     };
-    // Tolerates jittering stamps. The clock estimator finds smaller clock steps.
+    // Tolerates jitter; the clock estimator finds smaller clock steps.
     let most = (4.0 * limits.step_ns).max(MIN_STAMP_TOLERANCE_NS) + MAX_DRIFT * nominal.abs();
     (passed.to_f64() - nominal).abs() <= most
 }

@@ -2,9 +2,9 @@
 
 use std::time::{Duration, Instant};
 
-/// A receiver needs three copies, and some may be lost.
+/// A receiver needs three, and some may be lost.
 const DATAGRAM_COPIES: u32 = 5;
-/// Interval of transmissions over UDP, for late listeners.
+/// For late listeners.
 const DATAGRAM_INTERVAL: Duration = Duration::from_secs(10);
 
 #[derive(Debug)]
@@ -29,7 +29,6 @@ impl DescriptionSchedule {
         self.transmissions == 0 || self.is_datagram && self.last.elapsed() >= DATAGRAM_INTERVAL
     }
 
-    /// Never sent, or perhaps lost.
     pub(super) fn is_useful_at_end(&self) -> bool {
         self.transmissions == 0 || self.is_datagram
     }

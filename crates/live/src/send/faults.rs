@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use crate::LiveError;
 use crate::address::Address;
 
-/// Longest delay that may be asked for: a run waits for its last frames.
+/// A run waits for its last frames.
 const MAX_JITTER: Duration = Duration::from_secs(60);
 
 /// Faults of a simulated network. The same seed gives the same faults.
@@ -17,7 +17,7 @@ pub struct NetworkFaults {
     pub loss: f64,
     /// Probability that a frame is sent twice.
     pub twice: f64,
-    /// Longest delay of a frame, at most a minute, drawn uniformly. Later frames may overtake it.
+    /// Longest delay, at most a minute; drawn uniformly, so later frames may overtake.
     pub jitter: Duration,
     /// Random seed.
     pub seed: u64,
@@ -38,7 +38,7 @@ impl NetworkFaults {
     /// Checks the probabilities, the delay and the address.
     ///
     /// # Errors
-    /// [`LiveError::Option`]: a probability outside 0 to 1, a delay above a minute, or an address that is not UDP.
+    /// [`LiveError::Option`]: a probability outside 0 to 1, a delay above a minute, or a transport other than UDP.
     pub fn check(&self, address: &Address) -> Result<(), LiveError> {
         for (option, value) in [("loss", self.loss), ("twice", self.twice)] {
             if !(0.0..=1.0).contains(&value) {
@@ -90,7 +90,7 @@ impl FaultInjector {
         }
     }
 
-    /// 0: lost; 2: duplicated.
+    /// 0: lost; 2: twice.
     pub(super) fn draw_copies(&mut self) -> u32 {
         if self.uniform() < self.faults.loss {
             return 0;

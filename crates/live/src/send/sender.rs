@@ -18,7 +18,7 @@ const DATAGRAM_SAMPLE_BYTES: usize = 1400;
 /// Bytes of samples in a frame over TCP or a pipe.
 const STREAM_SAMPLE_BYTES: usize = 16 << 10;
 
-/// Copies of the end frame over UDP: one may be lost, and all that meet a full socket buffer are.
+/// Over UDP one may be lost, and all that meet a full socket buffer are.
 const END_COPIES: usize = 5;
 const END_INTERVAL: Duration = Duration::from_millis(20);
 
@@ -109,7 +109,7 @@ impl Sender {
     /// Sets the most samples of a frame.
     ///
     /// # Errors
-    /// [`LiveError::Option`]: 0, or more than a datagram holds.
+    /// [`LiveError::Option`]: 0, or too many for a datagram.
     pub fn with_frame_samples(mut self, samples: usize) -> Result<Self, LiveError> {
         let size = self.header.dtype.size();
         let most = match self.transport.is_datagram() {
@@ -137,8 +137,8 @@ impl Sender {
         Ok(self)
     }
 
-    /// Sends a description before the first samples, and again for late listeners. Over UDP it must fit a small
-    /// datagram, so attributes may be left out.
+    /// Sends a description before the first samples, and again for late listeners. Over UDP attributes that do not fit
+    /// a small datagram are left out.
     #[must_use]
     pub fn with_description(mut self, description: &SenderDescription) -> Self {
         let is_datagram = self.transport.is_datagram();
@@ -153,7 +153,7 @@ impl Sender {
         self
     }
 
-    /// Sends the next samples; `time` is that of the first, ns since 1970.
+    /// Sends the next samples; `time`: of the first, ns since 1970.
     ///
     /// # Errors
     /// [`LiveError::Option`] if the dtype differs; [`LiveError::Socket`].
@@ -168,7 +168,7 @@ impl Sender {
         self.send_bytes(bytemuck::cast_slice(samples), time)
     }
 
-    /// Sends the next samples as bytes in native order.
+    /// As [`send`](Self::send), with bytes in native order.
     ///
     /// # Errors
     /// [`LiveError::Socket`].
@@ -182,7 +182,7 @@ impl Sender {
         })
     }
 
-    /// Sends the next samples as bytes; `time_of(n)` is the time of the n-th.
+    /// As [`send_bytes`](Self::send_bytes); `time_of(n)` is the time of the n-th.
     ///
     /// # Errors
     /// [`LiveError::Socket`].
@@ -214,7 +214,7 @@ impl Sender {
         Ok(())
     }
 
-    /// Difference between the exact duration and the nominal one, in 2^-32 ns.
+    /// Exact duration less the nominal one, in 2^-32 ns.
     fn drift(
         &self,
         first: Option<SampleTime>,
@@ -279,12 +279,12 @@ impl Sender {
         self.header.first = first;
     }
 
-    /// Marks the next frame: the stamping clock was set before it.
+    /// The stamping clock was set before the next frame.
     pub fn step(&mut self) {
         self.header.step = true;
     }
 
-    /// Ends the feed: all was sent.
+    /// Ends the feed.
     ///
     /// # Errors
     /// [`LiveError::Socket`].
@@ -292,7 +292,7 @@ impl Sender {
         self.finish(false)
     }
 
-    /// Ends the feed early: not all was sent.
+    /// Ends the feed before all was sent.
     ///
     /// # Errors
     /// [`LiveError::Socket`].

@@ -42,14 +42,13 @@ impl Transport {
         })
     }
 
-    /// Frames may be lost or overtake one another.
     pub(super) fn is_datagram(&self) -> bool {
         matches!(self, Self::Udp(_))
     }
 
     pub(super) fn write(&mut self, frame: &[u8]) -> io::Result<()> {
         match self {
-            // The kernel reports a missing listener later. Such datagrams are simply lost.
+            // The kernel reports a missing listener later: such datagrams are lost.
             Self::Udp(socket) => match socket.send(frame) {
                 Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => Ok(()),
                 sent => sent.map(|_| ()),

@@ -1,19 +1,18 @@
 //! Estimates the civil time of a feed's samples from the sender's stamps or from arrival times.
 //!
 //! A sender's stamp is right within its resolution. An arrival is late by the network delay, so only the quickest
-//! frames tell much. Both give one *point* per block (a second of samples): an index and the deviation of its stamp
-//! from the nominal rate; of arrivals the earliest in the block. A line is fitted through the last [`FIT_POINTS`]
-//! points. Its slope is the median of the slopes between all pairs (Theil–Sen: up to 29 % of the points may be
-//! outliers). Its height is the median residual for stamps and the least for arrivals. The minimum delay cannot be
-//! observed here and stays in the times.
+//! frames tell much. Each block (a second of samples) gives a *point*: an index and the deviation of its stamp, or of
+//! its earliest arrival, from the nominal rate. A line is fitted through the last [`FIT_POINTS`] points: its slope is
+//! the median of all pairs' slopes (Theil–Sen: up to 29 % may be outliers), its height the median residual of stamps,
+//! or the least of arrivals. The minimum delay cannot be observed and stays in the times.
 //!
-//! Published times never change: a new line starts where the old one ends and meets its own fit a block later, with
-//! corrections of at most one part in a thousand. So time is continuous and increasing.
+//! Published times never change, and are continuous and increasing: a new line starts where the old one ends and meets
+//! its own fit a block later, with corrections of at most one part in a thousand.
 //!
 //! Stamps of a *recording* that is sent on are exact: nothing is fitted.
 //!
-//! A *clock step* is stated by the sender, or is a stamp further than `step_ns` from the line. If arrivals count, the
-//! caller reports that this machine's clock was set. A step starts a run with its own points, which keeps the rate.
+//! A *clock step* is stated by the sender, or is a stamp further than `step_ns` from the line; of arrivals, the caller
+//! reports that this machine's clock was set. It starts a run with its own points, which keeps the rate.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -24,7 +23,7 @@ use super::feed_clock::{Drift, FeedClock, Knot, STAMP_RESOLUTION_NS, fixed};
 
 /// Points of a fit.
 pub const FIT_POINTS: usize = 64;
-/// Points below which the nominal rate is used.
+/// With fewer points, the nominal rate is used.
 const MIN_FIT_POINTS: usize = 8;
 /// Largest relative correction of the sample period.
 const MAX_CORRECTION: f64 = 1e-3;
@@ -34,9 +33,9 @@ const MAX_CORRECTION: f64 = 1e-3;
 pub enum StampSource {
     /// The sender's clock.
     Sender,
-    /// A recording: stamps are exact, and only the sender states clock steps.
+    /// Stamps are exact, and only the sender states clock steps.
     Recording,
-    /// The receiver's clock, at the arrival of frames.
+    /// The receiver's clock, on arrival.
     Arrival,
 }
 
@@ -46,23 +45,23 @@ pub struct ClockEstimator {
     source: StampSource,
     rate: Rate,
     period: f64,
-    /// A sender's stamp further off than this is a clock step.
+    /// Sender's stamps further off are clock steps.
     step_ns: f64,
     block: i64,
     clock: Arc<FeedClock>,
     run: u32,
     has_stamps: bool,
     run_fit: Option<RunFit>,
-    /// Deviation from the nominal period, ns per sample, over all runs.
+    /// Ns per sample beyond the nominal period, over all runs.
     drift: f64,
 }
 
 #[derive(Debug)]
 struct RunFit {
-    /// Deviations count from it.
+    /// Deviations count from here.
     origin: (i64, Fixed),
     points: VecDeque<(f64, f64)>,
-    /// First index of the block being filled, and its point so far.
+    /// Start of the current block, and its point so far.
     block_start: i64,
     block_point: (f64, f64),
     /// Height of the line at the origin, and how far points lie from the line.
@@ -71,7 +70,7 @@ struct RunFit {
 }
 
 impl ClockEstimator {
-    /// `step_ns`: the deviation of a sender's stamp that is a clock step.
+    /// `step_ns`: least deviation of a sender's stamp that is a clock step.
     #[must_use]
     pub fn new(source: StampSource, rate: Rate, step_ns: f64) -> Self {
         let hz = rate.to_f64();
@@ -95,7 +94,7 @@ impl ClockEstimator {
         &self.clock
     }
 
-    /// Takes stamps of another source from now on, which starts a run.
+    /// Takes stamps of another source, which starts a run.
     pub fn set_stamp_source(&mut self, source: StampSource) {
         self.source = source;
     }
@@ -122,7 +121,7 @@ impl ClockEstimator {
         )
     }
 
-    /// As [`add_stamp`](Self::add_stamp), and for a recording the deviation from the nominal duration over so many
+    /// As [`add_stamp`](Self::add_stamp); for a recording with the deviation from the nominal duration over so many
     /// samples.
     pub fn add_exact_stamp(
         &mut self,
@@ -180,7 +179,7 @@ impl ClockEstimator {
         None
     }
 
-    /// Samples of a recording from `index` on have no time. Returns both runs at a clock step.
+    /// Samples from `index` on have no time. Returns as [`add_stamp`](Self::add_stamp).
     pub fn add_untimed(&mut self, index: i64, clock_was_set: bool) -> Option<(RunId, RunId)> {
         let had_stamps = std::mem::replace(&mut self.has_stamps, true);
         self.clock.set_untimed(index);
@@ -235,7 +234,7 @@ impl ClockEstimator {
             StampSource::Arrival => quantile(&mut left, 0.0),
         };
         let mut off: Vec<f64> = left.iter().map(|y| (y - fit.height).abs()).collect();
-        // Twice the median absolute residual, at least what stamps resolve.
+        // Twice the median absolute residual, at least the resolution.
         let least = match self.source {
             StampSource::Sender | StampSource::Recording => STAMP_RESOLUTION_NS,
             StampSource::Arrival => 1e3,
@@ -244,7 +243,7 @@ impl ClockEstimator {
         self.add_knot(now);
     }
 
-    /// Continues the published time and meets the line a block later.
+    /// Continues the published time; meets the line a block later.
     fn add_knot(&self, now: i64) {
         let Some(fit) = &self.run_fit else {
             return;
@@ -278,7 +277,6 @@ impl ClockEstimator {
     }
 }
 
-/// The lower quantile; 0 of no numbers.
 fn quantile(numbers: &mut [f64], q: f64) -> f64 {
     if numbers.is_empty() {
         return 0.0;

@@ -38,7 +38,6 @@ impl Drift {
     }
 }
 
-/// Stamps are published to a nanosecond.
 pub(super) const STAMP_RESOLUTION_NS: f64 = 1.0;
 
 /// Times of a feed, shared by the run and its readers.
@@ -137,7 +136,7 @@ impl Clock for FeedClock {
         let (time, ns) = self.time_and_resolution(index)?;
         let resolution = fixed(ns)?;
         if ns <= STAMP_RESOLUTION_NS {
-            // The sender's own stamp, which a copy must not move.
+            // A copy must not move the sender's own stamp.
             return Some(Stamp::new(time, resolution));
         }
         let begin = time.checked_sub(Fixed::from_bits(resolution.to_bits() / 2))?;

@@ -1,7 +1,7 @@
 //! `isochrony.Expr`: Python functions of samples, traced.
 //!
 //! A plan calls `lambda s: s.std() > 10` once, with an [`Expr`] for the samples of any window. Operators, methods and
-//! NumPy functions of it give expressions; the engine runs the result. Nothing is evaluated, so what needs a value now
+//! NumPy functions of it give expressions; the engine runs the result. Nothing is evaluated: what needs a value now
 //! (`if`, `and`, `len`, `float`) is an error that says what to write instead.
 //!
 //! Constants follow NumPy (NEP 50): Python numbers take the dtype of what they meet, NumPy scalars keep theirs.
@@ -25,7 +25,7 @@ pub(crate) use expression::Expr;
 use expression::untraceable;
 use operand::operand;
 
-/// Traces a function, called with `arguments`, or takes an expression.
+/// Traces a function of `arguments`, or takes an expression.
 pub(crate) fn traced<'py>(
     operator: &str,
     function: &Bound<'py, PyAny>,

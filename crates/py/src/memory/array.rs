@@ -46,16 +46,14 @@ pub(super) fn type_number(dtype: DType) -> NPY_TYPES {
     }
 }
 
-/// A read-only 1-D array over `buffer`, which must hold whole samples.
-///
-/// Unaligned bytes give an array with `flags.aligned` false.
+/// A read-only 1-D array over `buffer`, which must hold whole samples. Unaligned bytes give `flags.aligned` false.
 pub(crate) fn view(py: Python<'_>, buffer: Buffer, dtype: DType) -> PyResult<Bound<'_, PyAny>> {
     let len = buffer.len() / dtype.size();
     // SAFETY: the array has no more bytes than the buffer, and is read-only.
     unsafe { over(py, buffer, dtype, &mut [len as npy_intp], 0) }
 }
 
-/// A writable array, 1-D or of `columns` columns, that takes over memory.
+/// A writable array, 1-D or of `columns` columns, that takes memory over.
 pub(crate) fn own(
     py: Python<'_>,
     memory: BufferMut,
@@ -67,7 +65,7 @@ pub(crate) fn own(
     let buffer = memory.freeze();
     match columns {
         // SAFETY: the array has no more bytes than the buffer. `freeze` made the only reference to it, which the
-        // array's keeper holds, so nobody else can see NumPy's writes.
+        // array's keeper holds, so nobody else sees NumPy's writes.
         None => unsafe { over(py, buffer, dtype, &mut [len as npy_intp], flags) },
         Some(columns) => {
             let rows = len.checked_div(columns).unwrap_or(0);
@@ -85,14 +83,13 @@ pub(crate) fn own(
     }
 }
 
-/// A result's bytes, owner of an array's memory.
 struct GatheredBytes {
     _bytes: Vec<u8>,
 }
 
 impl Owner for GatheredBytes {}
 
-/// A writable array that takes over bytes, 1-D or of `columns` columns. Leaves out bytes beyond the last whole row.
+/// As [`own`], for bytes. Leaves out those beyond the last whole row.
 pub(crate) fn gathered(
     py: Python<'_>,
     mut bytes: Vec<u8>,
@@ -115,7 +112,7 @@ pub(crate) fn gathered(
     let mut shape = vec![rows as npy_intp];
     shape.extend(columns.map(|columns| columns as npy_intp));
     // SAFETY: the shape needs `rows * row` bytes, which the buffer has; it is the only reference to memory that was
-    // allocated for writing, through a pointer that was taken for writing.
+    // allocated, and whose pointer was taken, for writing.
     Ok(unsafe { over(py, buffer, dtype, &mut shape, npyffi::NPY_ARRAY_WRITEABLE) }?)
 }
 
@@ -138,7 +135,7 @@ pub(super) unsafe fn over<'py>(
     unsafe { shaped(py, &keeper, data, dtype, shape, None, flags) }
 }
 
-/// An array of the given shape and strides (None: C-contiguous) at `data`, whose base is `keeper`.
+/// An array of the given shape and strides (None: C-contiguous) at `data`, with base `keeper`.
 ///
 /// # Safety
 /// The values that the shape and the strides reach lie in a buffer that lives as long as the array can be reached:
@@ -160,10 +157,10 @@ pub(super) unsafe fn shaped<'py>(
         } else {
             0
         };
-    // SAFETY: the interpreter is attached. The descriptor is of a built-in type and its reference is stolen by
-    // NewFromDescr, which returns a new reference or null with an exception set. The caller vouches for the shape and
-    // for how long the memory lives; without NPY_ARRAY_WRITEABLE NumPy never writes there. SetBaseObject steals the
-    // reference also when it fails.
+    // SAFETY: the interpreter is attached. The descriptor is of a built-in type; NewFromDescr steals its reference and
+    // returns a new one or null with an exception set. The caller vouches for the shape and for how long the memory
+    // lives; without NPY_ARRAY_WRITEABLE NumPy never writes there. SetBaseObject steals the reference even when it
+    // fails.
     unsafe {
         let descr = PY_ARRAY_API.PyArray_DescrFromType(py, type_number(dtype) as c_int);
         let array = PY_ARRAY_API.PyArray_NewFromDescr(
@@ -198,9 +195,8 @@ impl PythonOwner {
 
 impl Owner for PythonOwner {}
 
-/// The memory of a 1-D array and its dtype; copied only if strided or of foreign byte order.
-///
-/// The array must not be written while the buffer is in use; `copy` avoids that.
+/// The memory of a 1-D array and its dtype; copied only if strided or of foreign byte order. The array must not be
+/// written while the buffer is in use; `copy` avoids that.
 pub(crate) fn adopt(array: &Bound<'_, PyAny>, copy: bool) -> Result<(Buffer, DType)> {
     if let Some((array, dtype)) = usable(array) {
         return memory_of(array, dtype, copy);
@@ -232,7 +228,7 @@ pub(crate) fn adopt(array: &Bound<'_, PyAny>, copy: bool) -> Result<(Buffer, DTy
     memory_of(array, dtype, copy)
 }
 
-/// An array as it is, if its memory is samples; most are, and this takes no call of Python functions.
+/// An array as it is, if its memory is samples. Most are, and this calls no Python function.
 fn usable<'a, 'py>(
     array: &'a Bound<'py, PyAny>,
 ) -> Option<(&'a Bound<'py, PyUntypedArray>, DType)> {
@@ -243,7 +239,6 @@ fn usable<'a, 'py>(
     (is_native && array.ndim() == 1 && array.is_c_contiguous()).then_some((array, dtype))
 }
 
-/// The memory of a contiguous array.
 fn memory_of(
     array: &Bound<'_, PyUntypedArray>,
     dtype: DType,
@@ -258,9 +253,9 @@ fn memory_of(
     let owner = Arc::new(PythonOwner {
         _object: array.clone().into_any().unbind(),
     });
-    // SAFETY: the array is C-contiguous with `len` bytes from `data` on. Its reference count is held by `owner`,
-    // so NumPy neither frees nor resizes the memory. That nobody writes meanwhile is the documented duty of the
-    // caller, as in every zero-copy binding to NumPy.
+    // SAFETY: the array is C-contiguous with `len` bytes from `data` on. `owner` holds its reference count, so NumPy
+    // neither frees nor resizes the memory. That nobody writes meanwhile is the caller's documented duty, as in every
+    // zero-copy binding to NumPy.
     let buffer = unsafe { Buffer::from_owner(owner, data, len) };
     if copy {
         return Ok((Buffer::concat([buffer.bytes()])?, dtype));

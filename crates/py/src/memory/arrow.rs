@@ -1,6 +1,6 @@
 //! The Arrow C data interface: <https://arrow.apache.org/docs/format/CDataInterface.html>.
 //!
-//! Numbers cross without a copy. Bools are repacked between bits and bytes. Complex numbers are fixed-size lists of two
+//! Numbers cross without a copy; bools are repacked between bits and bytes. Complex numbers are fixed-size lists of two
 //! floats.
 
 use std::ffi::{CStr, CString, c_char, c_void};
@@ -49,8 +49,8 @@ const ARRAY: &CStr = c"arrow_array";
 struct OwnedSchema(Schema);
 struct OwnedArray(Array);
 
-// SAFETY: the specification lets a consumer move the structs and release them from any thread; ours hold a
-// `Buffer` and plain memory, which are `Send`.
+// SAFETY: the specification lets a consumer move the structs and release them from any thread; ours hold a `Buffer` and
+// plain memory, which are `Send`.
 unsafe impl Send for OwnedSchema {}
 // SAFETY: as above.
 unsafe impl Send for OwnedArray {}
@@ -60,7 +60,7 @@ unsafe impl Sync for OwnedArray {}
 impl Drop for OwnedSchema {
     fn drop(&mut self) {
         if let Some(release) = self.0.release {
-            // SAFETY: not released yet (release is set), and this struct is the only one to do it.
+            // SAFETY: not released yet (release is set), and only this struct releases it.
             unsafe { release(&raw mut self.0) };
         }
     }
@@ -248,9 +248,9 @@ pub(crate) fn import(object: &Bound<'_, PyAny>) -> Result<(Buffer, DType)> {
         object.call_method0("__arrow_c_array__")?.extract()?;
     let schema = schema.pointer_checked(Some(SCHEMA))?.cast::<Schema>();
     let array = array.pointer_checked(Some(ARRAY))?.cast::<Array>();
-    // SAFETY: capsules of these names hold these structs, as the specification says. The array is moved out: read,
-    // then marked as released in the capsule, so that it is released once, by us. The schema stays the capsule's,
-    // which lives until the end of this function.
+    // SAFETY: capsules of these names hold these structs, as the specification says. The array is moved out: read, then
+    // marked as released in the capsule, so that only we release it. The schema stays the capsule's, which lives until
+    // the end of this function.
     let (schema, array) = unsafe {
         let moved = OwnedArray(array.as_ptr().read());
         (*array.as_ptr()).release = None;
@@ -328,8 +328,8 @@ pub(crate) fn import(object: &Bound<'_, PyAny>) -> Result<(Buffer, DType)> {
         return Ok((Buffer::copy_of(&bools)?, dtype));
     }
     let component = dtype.component_size();
-    // SAFETY: the values buffer holds `offset + length` items (components for the list's child), which Arrow
-    // producers do not change after export; `array`, the owner, keeps it alive until it is dropped.
+    // SAFETY: the values buffer holds `offset + length` items (components for the list's child), which Arrow producers
+    // do not change after export; its owner `array` keeps it alive.
     let buffer = unsafe {
         let first = values.add(offset * component);
         Buffer::from_owner(Arc::new(array), first, length * dtype.size())

@@ -13,7 +13,7 @@ pub(crate) struct Compiled {
 }
 
 impl Compiled {
-    /// Compiles a function of rows of one dtype that gives `width` values of another for each row.
+    /// Compiles a function of rows of one dtype; it gives `width` values of another for each.
     pub(crate) fn new(
         function: &Bound<'_, PyAny>,
         given: DType,
@@ -33,8 +33,8 @@ impl Compiled {
         })
     }
 
-    /// Calls it over `count` rows of `width` values of `size` bytes, `stride` values apart. None if they reach outside
-    /// of `values`, or results of `result` bytes outside of `out`.
+    /// Calls the function over `count` rows of `width` values of `size` bytes, `stride` values apart. None if they
+    /// exceed `values`, or results of `result` bytes exceed `out`.
     pub(crate) fn call(
         &self,
         values: &[u8],

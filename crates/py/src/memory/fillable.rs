@@ -11,17 +11,17 @@ use crate::errors::Result;
 
 pub(crate) struct FillableArray {
     array: Py<PyAny>,
-    /// The same memory. Not read while the array can be reached.
+    /// The same memory, not read while the array can be reached.
     block: Buffer,
 }
 
 impl FillableArray {
-    /// A writable 1-D array over a block; keeps the content. A block referenced elsewhere is copied first.
+    /// A writable 1-D array over a block and its content. A block referenced elsewhere is copied first.
     pub(crate) fn new(py: Python<'_>, mut block: Buffer, dtype: DType) -> Result<Self> {
         let len = block.make_mut()?.len() / dtype.size();
         let flags = npyffi::NPY_ARRAY_WRITEABLE;
         // SAFETY: the array has no more bytes than the block, which `make_mut` found to be owned memory with one
-        // reference. The clone that stays here is not looked into before `fill` found that nobody can reach the array.
+        // reference. The clone here is not looked into before `fill` found that nobody can reach the array.
         let array = unsafe { over(py, block.clone(), dtype, &mut [len as npy_intp], flags)? };
         Ok(Self {
             array: array.unbind(),
@@ -38,7 +38,7 @@ impl FillableArray {
         self.block
     }
 
-    /// What was filled in. If the array or a view is kept, that keeps the memory, and the result is a copy.
+    /// What was filled in. A kept array or view keeps the memory, and the result is a copy.
     pub(crate) fn fill(self, py: Python<'_>, pool: &BlockPool) -> Result<Buffer> {
         let array = self.array.into_bound(py);
         let object = array.as_ptr().cast::<PyArrayObject>();

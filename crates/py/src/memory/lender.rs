@@ -1,9 +1,8 @@
 //! Shows blocks to Python functions as arrays, one after another.
 //!
 //! Creating a NumPy array takes longer than calling the function. So an [`ArrayLender`] shows all blocks in one array,
-//! as long as nobody keeps it. An array still referenced after the call (by itself, a view, a buffer or a weak
-//! reference) keeps the memory that it shows, and the next block gets a new array. Until then the memory is borrowed
-//! without a reference count.
+//! as memory borrowed without a reference count. An array still referenced after the call (itself, or by a view, a
+//! buffer or a weak reference) keeps the memory that it shows, and the next block gets a new array.
 
 use std::ptr;
 
@@ -29,7 +28,7 @@ pub(crate) struct Block<'a> {
 type Layout = ([npy_intp; 2], [npy_intp; 2], usize);
 
 impl Block<'_> {
-    /// An error if it reaches outside of the buffer.
+    /// `Err` if it exceeds the buffer.
     fn layout(&self) -> PyResult<Layout> {
         let size = self.dtype.size();
         let columns = self.columns.unwrap_or(1);
@@ -52,7 +51,6 @@ impl Block<'_> {
     }
 }
 
-/// An array, and how it was created.
 struct ReusableArray {
     array: Py<PyAny>,
     keeper: Py<ArrayBase>,
@@ -105,7 +103,7 @@ impl ReusableArray {
         references(array) == 1 && unsafe { (*fields(array)).weakreflist.is_null() }
     }
 
-    /// Whether the array is unchanged (a function may have set its shape or dtype) and suits this block.
+    /// Whether the array is unchanged (a function may set its shape or dtype) and suits this block.
     fn fits(
         &self,
         py: Python<'_>,
@@ -135,8 +133,8 @@ impl ReusableArray {
     /// As of `new`; and nobody else can reach the array.
     unsafe fn show(&self, py: Python<'_>, buffer: &Buffer) {
         let data = buffer.as_ptr().cast_mut().cast();
-        // SAFETY: the interpreter is attached and there is no other reference to the array, so nobody reads the field.
-        // The block lies in the buffer, as for the first one.
+        // SAFETY: the interpreter is attached and nobody else refers to the array, so nobody reads the field. The block
+        // lies in the buffer, as for the first one.
         unsafe { (*fields(self.array.bind(py))).data = data };
     }
 }
@@ -156,7 +154,7 @@ pub(crate) struct ArrayLender {
     view: Option<ReusableArray>,
 }
 
-/// An array over borrowed memory; when dropped, the array keeps the memory if it is still referenced.
+/// An array over borrowed memory; when dropped, a referenced array keeps the memory.
 struct Loan<'a, 'py> {
     py: Python<'py>,
     lender: &'a mut ArrayLender,
@@ -166,8 +164,8 @@ struct Loan<'a, 'py> {
 impl Drop for Loan<'_, '_> {
     fn drop(&mut self) {
         let py = self.py;
-        // An unreferenced array is not read again before it shows other memory: the garbage collector does not track
-        // arrays. So its memory may go.
+        // An unreferenced array is not read before it shows other memory: the garbage collector does not track arrays.
+        // So its memory may go.
         if let Some(kept) = self.lender.view.take_if(|view| !view.is_alone(py)) {
             kept.keeper.get().keep(self.buffer.clone());
         }
@@ -175,7 +173,7 @@ impl Drop for Loan<'_, '_> {
 }
 
 impl ArrayLender {
-    /// Calls `look` with a read-only array over a block, without a copy. If the array is kept, it keeps the memory.
+    /// Calls `look` with a read-only array over a block, without a copy. A kept array keeps the memory.
     pub(crate) fn show<'py, T>(
         &mut self,
         py: Python<'py>,
@@ -196,7 +194,7 @@ impl ArrayLender {
             buffer: block.buffer,
         };
         let array = loan.lender.view.as_ref().map(|view| view.array.bind(py));
-        // Always set by now. This reference is dropped before the loan.
+        // Always set. This reference is dropped before the loan.
         let array = array.cloned().unwrap_or_else(|| py.None().into_bound(py));
         Ok(look(&array))
     }

@@ -10,14 +10,14 @@ use pyo3::prelude::*;
 use super::array::type_number;
 use super::returned::dtype_of;
 
-/// A 1-D array that may be written, contiguous, aligned and in native byte order.
+/// A writable 1-D array, contiguous, aligned and in native byte order.
 pub(crate) struct OutputArray<'py> {
     array: Bound<'py, PyUntypedArray>,
     dtype: DType,
 }
 
 impl<'py> OutputArray<'py> {
-    /// None for any other object; `isochrony.values` says to users what is wrong with it.
+    /// None for any other object; `isochrony.values` says what is wrong with it.
     pub(crate) fn new(array: &Bound<'py, PyAny>) -> Option<Self> {
         const NEEDED: i32 = npyffi::NPY_ARRAY_C_CONTIGUOUS
             | npyffi::NPY_ARRAY_ALIGNED
@@ -33,13 +33,13 @@ impl<'py> OutputArray<'py> {
         usable.then_some(Self { array, dtype })
     }
 
-    /// A new array, whose content is undefined until it is written. NumPy allocates it: it asks for large pages, and
-    /// keeps small blocks for the next array.
+    /// A new array with undefined content. NumPy allocates it: it asks for large pages, and keeps small blocks for the
+    /// next array.
     pub(crate) fn undefined(py: Python<'py>, len: usize, dtype: DType) -> PyResult<Self> {
         let mut shape = [npy_intp::try_from(len)?];
-        // SAFETY: the interpreter is attached. The descriptor is of a built-in type and its reference is stolen by
-        // NewFromDescr, which reads one length, owns the memory that it allocates, and returns a new reference or null
-        // with an exception set.
+        // SAFETY: the interpreter is attached. The descriptor is of a built-in type; NewFromDescr steals its reference,
+        // reads one length, owns the memory that it allocates, and returns a new reference or null with an exception
+        // set.
         let array = unsafe {
             let array = PY_ARRAY_API.PyArray_NewFromDescr(
                 py,
@@ -66,7 +66,7 @@ impl<'py> OutputArray<'py> {
         self.dtype
     }
 
-    /// The elements, if they are of type `T`.
+    /// The elements; None if they are not of type `T`.
     pub(crate) fn samples_mut<T: Sample>(&mut self) -> Option<&mut [T]> {
         if T::DTYPE != self.dtype {
             return None;
@@ -75,11 +75,11 @@ impl<'py> OutputArray<'py> {
         if len == 0 {
             return Some(&mut []);
         }
-        // SAFETY: `new` found a C-contiguous, aligned, writable 1-D array of T in native byte order, and `undefined` made
-        // one, so `len` elements lie at `data`, which is not null; any bytes are a T, and those of `undefined` are written
-        // before they are read. The array is referenced as long as `self` lives, so NumPy neither frees nor resizes its
-        // memory. That nobody uses an array of the caller's meanwhile is his documented duty, as for every function with
-        // `out=`; one that `undefined` made nobody else knows.
+        // SAFETY: `new` found a C-contiguous, aligned, writable 1-D array of T in native byte order, and `undefined`
+        // made one, so `len` elements lie at `data`, which is not null; any bytes are a T, and those of `undefined` are
+        // written before they are read. `self` refers to the array, so NumPy neither frees nor resizes its memory. That
+        // nobody uses a caller's array meanwhile is his documented duty, as for every function with `out=`; nobody else
+        // knows one that `undefined` made.
         Some(unsafe {
             let data = (*self.array.as_array_ptr()).fields.data.cast::<T>();
             std::slice::from_raw_parts_mut(data, len)

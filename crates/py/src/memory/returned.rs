@@ -11,7 +11,7 @@ use pyo3::prelude::*;
 use super::array::PythonOwner;
 use crate::errors::{PackageError, Result};
 
-/// Shorter results are copied: keeping an array takes as long, and to release it the thread would have to attach again.
+/// Copied, since keeping an array takes as long, and to release it the thread would have to attach again.
 const MAX_COPIED_BYTES: usize = 4096;
 
 /// An array that a function returned, of a dtype and shape that can flow in a plan.
@@ -130,8 +130,8 @@ impl<'py> ReturnedArray<'py> {
 
     /// Data pointer, flags and base.
     fn fields(&self) -> (*mut u8, i32, Option<Bound<'py, PyAny>>) {
-        // SAFETY: reads fields of the array's C struct, valid while `array` lives; a base is null or an object that the
-        // array holds a reference to.
+        // SAFETY: reads fields of the array's C struct, valid while `array` lives; a base is null or an object to which
+        // the array holds a reference.
         unsafe {
             let fields = &(*self.array.as_array_ptr()).fields;
             let base = Bound::from_borrowed_ptr_or_opt(self.array.py(), fields.base);
@@ -177,7 +177,7 @@ impl<'py> ReturnedArray<'py> {
         memory.slice(start..start.checked_add(self.len())?)
     }
 
-    /// The values, if they are to be copied: few, and not in memory that a holder of the array could change.
+    /// The values, if they are few and not in memory that a holder of the array could change: they are copied.
     pub(crate) fn few(&self) -> Option<&[u8]> {
         let (data, flags, _) = self.fields();
         let len = self.len();
@@ -185,12 +185,12 @@ impl<'py> ReturnedArray<'py> {
             return None;
         }
         // SAFETY: the array is C-contiguous with `len` bytes from `data` on, and lives as long as `self`. The result is
-        // used before the interpreter is let go of, without which Python code does not run that could write there.
+        // used before the thread detaches, and until then no Python code runs that could write there.
         Some(unsafe { std::slice::from_raw_parts(data, len) })
     }
 
-    /// Takes the array over, without a copy if nobody can change it any more: it is unreferenced elsewhere, read-only,
-    /// or owns its memory and is made read-only here. A view of writable memory is copied.
+    /// Takes the array over; no copy if nobody can change it any more: it is unreferenced elsewhere, read-only, or owns
+    /// its memory and is made read-only here. A view of writable memory is copied.
     pub(crate) fn adopt(self) -> Result<Buffer> {
         let (data, flags, base) = self.fields();
         let len = self.len();
@@ -200,7 +200,7 @@ impl<'py> ReturnedArray<'py> {
         let alone = self.is_alone();
         let mut fixed = flags & npyffi::NPY_ARRAY_WRITEABLE == 0 || alone && owns(flags);
         if !fixed && owns(flags) {
-            // Whoever keeps the array and writes to it gets NumPy's error instead of changing a result.
+            // Who keeps the array and writes to it gets NumPy's error instead of changing a result.
             let setflags = self.array.as_any().call_method1("setflags", (false,));
             setflags?;
             fixed = true;
@@ -218,7 +218,7 @@ impl<'py> ReturnedArray<'py> {
             .is_multiple_of(self.dtype.size().min(16));
         let owner = Arc::new(PythonOwner::new(self.array.into_any().unbind()));
         // SAFETY: the array is C-contiguous with `len` bytes from `data` on; `owner` holds it, so NumPy neither frees
-        // nor resizes the memory. Nobody writes there, or the buffer is copied in the next line.
+        // nor resizes the memory. Nobody writes there, or the next line copies the buffer.
         let buffer = unsafe { Buffer::from_owner(owner, data, len) };
         if fixed && aligned {
             return Ok(buffer);

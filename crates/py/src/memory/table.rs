@@ -29,8 +29,8 @@ fn shared(buffer: arrow_buffer::Buffer) -> Result<Buffer> {
         return Ok(Buffer::concat([])?);
     };
     let owner = Arc::new(ArrowOwner { _buffer: buffer });
-    // SAFETY: `data` and `len` are what the Arrow buffer says of its own memory, which never moves and which nobody
-    // writes while a reference exists; `owner` holds one.
+    // SAFETY: `data` and `len` are the Arrow buffer's own, whose memory never moves and is not written while a
+    // reference exists; `owner` holds one.
     Ok(unsafe { Buffer::from_owner(owner, data, len) })
 }
 

@@ -1,7 +1,7 @@
 //! `isochrony.nbuffer`: streams through Python functions and native processors, on all cores.
 //!
-//! The Python half opens streams and passes descriptors; this half owns the run. Workers attach only while they call
-//! Python code, never while they wait for a turn.
+//! The Python half opens streams; this half owns the run. Workers attach only while they call Python code, never while
+//! they wait for a turn.
 
 mod function;
 mod outcome;

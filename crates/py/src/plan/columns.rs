@@ -1,4 +1,4 @@
-//! Converts tables, columns and break notices to and from what Python functions of rows take and return.
+//! Converts tables, columns and breaks to and from what Python functions of rows take and return.
 
 use std::sync::Arc;
 
@@ -20,10 +20,10 @@ use crate::errors::{Error, PackageError, Result};
 use crate::memory::ReturnedArray;
 use crate::table::NativeTable;
 
-/// Name, dtype, and width if each row has a list of that many values.
+/// Name, dtype, and width if each row has a list.
 pub(super) type FieldDescription = (String, String, Option<usize>);
 
-/// Rows keep these if a function replaces the others without returning them.
+/// Rows keep these if a function does not return them.
 const INDEX_FIELDS: [&str; 3] = ["start", "end", "time"];
 
 const TIME_DTYPE: &str = "datetime64[ns]";
@@ -250,7 +250,7 @@ fn primitive_array(dtype: DType, values: &Buffer, is_time: bool) -> ArrayRef {
         DType::U16 => Arc::new(numbers::<UInt16Type>(values)),
         DType::U32 => Arc::new(numbers::<UInt32Type>(values)),
         DType::F32 => Arc::new(numbers::<Float32Type>(values)),
-        // Complex numbers do not get here: `intern_fields` refused them when the plan was built.
+        // `intern_fields` refused complex numbers when the plan was built.
         DType::F64 | DType::C64 | DType::C128 => Arc::new(numbers::<Float64Type>(values)),
     }
 }

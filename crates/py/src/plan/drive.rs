@@ -1,7 +1,7 @@
 //! Feeds that Python code drives: `isochrony.listen` of a sound card or of a SeedLink server.
 //!
-//! The Python half has `begin(pusher)` and `stop()`; its threads hand arrays to the pusher. Order, gaps and times are
-//! the engine's, as for every feed.
+//! The Python half has `begin(pusher)` and `stop()`; its threads pass arrays to the pusher. Order, gaps and times are
+//! the engine's.
 
 use std::fmt;
 

@@ -53,7 +53,6 @@ impl NativeFollowed {
     }
 }
 
-/// Reads a followed signal of a saved plan.
 pub(super) fn from_saved(
     saved: &Map<String, Value>,
     store: Option<&Store>,

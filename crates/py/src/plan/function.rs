@@ -1,4 +1,4 @@
-//! Python functions that plans call. One that can be imported is saved by module and name.
+//! Python functions that plans call, saved by module and name if they can be imported.
 
 use isochrony_flow::operators::dtype_in_unit;
 use isochrony_flow::{PlanError, PortType, SentObject, SentObjects};
@@ -57,8 +57,8 @@ impl Function {
         Self::import_named(saved, "function", imports)
     }
 
-    /// The same for another key. No other code imports what a saved plan names. Of a plan that was sent the function is
-    /// the one that came with it.
+    /// As [`import`](Self::import), for another key. No other code imports what a saved plan names. A sent plan brings
+    /// its function.
     pub(super) fn import_named(
         saved: &Map<String, Value>,
         key: &str,

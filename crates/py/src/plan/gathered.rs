@@ -8,7 +8,7 @@ use crate::errors::{PackageError, Result};
 use crate::memory;
 use crate::table::NativeTable;
 
-/// A result. For an array also pairs of start index and row count of each contiguous part.
+/// A result; for an array also start index and row count of each contiguous part.
 pub(crate) type GatheredObject<'py> = (Bound<'py, PyAny>, Option<Bound<'py, PyAny>>);
 
 pub(crate) fn object<'py>(
@@ -19,7 +19,7 @@ pub(crate) fn object<'py>(
     let object = match gathered {
         PlanOutput::Count(count) => Ok(count.into_pyobject(py).map_err(PyErr::from)?.into_any()),
         PlanOutput::Array(array) => {
-            // These rows were in memory, so their lengths fit.
+            // Lengths fit, since the rows were in memory.
             let columns = array.shape.get(1).map(|&columns| columns as usize);
             let mut parts = BufferMut::zeroed_samples::<i64>(2 * array.parts.len())?;
             let pairs = parts.samples_mut::<i64>().chunks_exact_mut(2);

@@ -43,7 +43,7 @@ impl Generator {
             unit,
             start,
         } = self;
-        // With a start, index and rate determine a sample's time, so generators with the same start share a grid.
+        // With a start, index and rate determine times, so generators with the same start share a grid.
         let grid = start.and_then(|start| TimebaseId::grid(start, rate).ok());
         let timebase = grid.unwrap_or(TimebaseId::CIVIL);
         let stream = Stream::new(function.shown.clone(), timebase, rate)
@@ -116,8 +116,8 @@ impl Generator {
     }
 }
 
-/// Turns the iterator's next item into a segment; None at its end. The item is an array, which begins at `end`, or a
-/// pair (index, array). Sets `end` to the index after the segment.
+/// The iterator's next segment; None at its end. An item is an array, which begins at `end`, or a pair (index, array).
+/// Sets `end` to the index after it.
 fn next(
     py: Python<'_>,
     iterator: &Py<PyIterator>,

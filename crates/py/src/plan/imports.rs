@@ -8,8 +8,7 @@ use super::owner::ObjectKeeper;
 use super::sent::ReceivedObjects;
 use crate::errors::{PackageError, Result};
 
-/// Functions that a saved plan may import. Importing a module runs its code, and anybody may have written the plan, so
-/// the default is none.
+/// Importing a module runs its code, and anybody may have written the plan, so the default is none.
 #[derive(Debug, Clone, Default)]
 pub(super) enum AllowedFunctions {
     #[default]
@@ -28,7 +27,7 @@ impl AllowedFunctions {
         }
     }
 
-    /// Refuses a plan that names other functions, before anything is imported; the message lists them.
+    /// Refuses a plan that names other functions before anything is imported. The message lists them.
     pub(super) fn check(&self, saved: &Value) -> Result<()> {
         let nodes = saved.get("nodes").and_then(Value::as_array);
         let mut refused: Vec<&str> = nodes

@@ -23,7 +23,7 @@ pub(super) struct JitOperator {
     compiled: Arc<Compiled>,
     /// Types that it was compiled for.
     input: (DType, usize),
-    /// Its results say which windows pass.
+    /// Results say which windows pass.
     filter: bool,
     dtype: DType,
     width: usize,

@@ -1,6 +1,6 @@
 //! Plans: the native half of `isochrony.plan`.
 //!
-//! A [`NativePlan`] wraps a plan of the engine. Operators are added by name and parameters, so a new one needs no code
+//! A [`NativePlan`] wraps a plan of the engine. Operators are added by name and parameters: a new one needs no code
 //! here. Runs use the calling thread ([`running`]).
 
 use isochrony_flow::{
@@ -180,7 +180,7 @@ impl NativePlan {
         let start = start.map(|start| start.0.value);
         let timebase = match (&clock, start) {
             (Some(clock), _) => clock.timebase(),
-            // As of `generate`: arrays with the same start share a grid.
+            // Arrays with the same start share a grid.
             (None, Some(start)) => TimebaseId::grid(start, rate.0)?,
             (None, None) => TimebaseId::CIVIL,
         };

@@ -1,8 +1,8 @@
 //! Nesting of runs: functions that plans call may run plans.
 //!
-//! A function that runs the plan that calls it would never end, nor would functions that run each other's plans: each
-//! run takes a part of the thread's stack. So a run knows inside of which functions it is, also in worker threads, and
-//! in worker processes how deep.
+//! A function that runs the plan that calls it, directly or through others, would never end, and each run takes a part
+//! of the thread's stack. So a run knows inside of which functions it is, also in worker threads, and in worker
+//! processes how deep.
 
 use std::cell::RefCell;
 use std::sync::{Arc, OnceLock};
@@ -40,7 +40,6 @@ impl Drop for NestingGuard {
 }
 
 impl Nesting {
-    /// That of this thread.
     pub(crate) fn current() -> Arc<Self> {
         CURRENT
             .with(|current| current.borrow().clone())
@@ -55,7 +54,7 @@ impl Nesting {
     }
 
     /// One level deeper, inside of a progress function or signal handler. That may run the plan itself, since its run
-    /// ends before this one goes on.
+    /// ends before this one continues.
     pub(super) fn inside_handler(&self) -> Arc<Self> {
         let mut functions = self.functions.clone();
         // No function has this address.

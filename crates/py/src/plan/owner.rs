@@ -1,9 +1,9 @@
 //! Owners of the Python objects that plans refer to, visible to Python's garbage collector.
 //!
-//! Plans of the engine are reference counted, and the collector does not see these counts. If a plan kept a function
-//! that refers to the object that keeps the plan, neither would be freed. So a plan has a weak reference
-//! ([`Callable`]), and an [`Owner`], a Python object to which each later [`NativePlan`](super::NativePlan) refers,
-//! keeps the function. Owners refer to their inputs' owners, so each reference is counted and visited once.
+//! Plans of the engine are reference counted, and Python's collector does not see these counts. If a plan kept a
+//! function that refers to the plan's keeper, neither would be freed. So a plan has a weak reference ([`Callable`]),
+//! and an [`Owner`], a Python object to which each later [`NativePlan`](super::NativePlan) refers, keeps the function.
+//! Owners refer to their inputs' owners, so each reference is counted and visited once.
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -104,7 +104,7 @@ impl Owner {
     }
 
     fn __clear__(&self) {
-        // Dropped without the locks, since that may run Python code.
+        // Without the locks: dropping may run Python code.
         let objects = self.objects.lock().map(|mut all| std::mem::take(&mut *all));
         let others = self.others.lock().map(|mut all| std::mem::take(&mut *all));
         drop((objects, others));
@@ -122,7 +122,7 @@ impl Owner {
     /// All objects that owners and their owners keep.
     ///
     /// A run holds these from start to end, and takes and drops them while attached: if operators changed the counts
-    /// while another thread collects garbage, the collector would see inconsistent numbers.
+    /// during a collection, the collector would see inconsistent numbers.
     pub(crate) fn objects_of<'a>(
         py: Python<'_>,
         owners: impl IntoIterator<Item = &'a Py<Self>>,

@@ -1,4 +1,4 @@
-//! The report of a run as a dict whose keys are the fields of the dataclasses in `isochrony/report.py`.
+//! The report of a run: a dict with the fields of the dataclasses in `isochrony/report.py`.
 
 use isochrony_flow::{
     ChangeReport, LinkReport, ProcessReport, Report, StageMeasurement, StageReport,

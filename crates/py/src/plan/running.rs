@@ -1,7 +1,8 @@
 //! Executes plans in the calling thread and polls the interpreter meanwhile.
 //!
-//! Python calls signal handlers only in the main thread, while it is attached. An execution is detached, so its [`Watch`]
-//! attaches from time to time to handle signals and to report progress; an exception of either ends the execution.
+//! Python calls signal handlers only in the main thread, while it is attached. An execution is detached, so its
+//! [`Watch`] attaches from time to time to handle signals and report progress; an exception of either ends the
+//! execution.
 
 use std::any::Any;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -19,7 +20,7 @@ use crate::errors::Result;
 use crate::interpreter::{self, attach, detach};
 use crate::workers::process_pool;
 
-/// Attaching takes longer than this if another thread runs Python code: it releases the interpreter only every 5 ms.
+/// Attaching takes longer if another thread runs Python code: it releases the interpreter only every 5 ms.
 const MAX_ATTACH_WAIT: Duration = Duration::from_millis(1);
 /// Polls skipped then, so that waiting takes a twentieth of the execution and polls are still less than 100 ms apart.
 const SKIPPED_POLLS: u32 = 2;
@@ -90,7 +91,7 @@ pub(super) fn execute<'a, T: Send>(
     let (ran, processes) = detach(py, || {
         let ran = run(plans, &options);
         let ended = processes.map(|processes| processes.close());
-        // From here on it does not keep the interpreter from ending.
+        // From here on it does not hold up the interpreter's end.
         drop(ends);
         (ran, ended.unwrap_or_default())
     });
@@ -131,7 +132,7 @@ impl InterpreterPoll {
                 self.polls_to_skip.store(SKIPPED_POLLS, Ordering::Relaxed);
             }
             if self.is_needed.get().is_none() {
-                // Signals are handled in the main thread only.
+                // They are handled in the main thread only.
                 let is_needed = self.progress.is_some() || in_main_thread(py)?;
                 let _ = self.is_needed.set(is_needed);
             }

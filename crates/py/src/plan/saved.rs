@@ -38,8 +38,8 @@ pub(super) fn parameters(operator: &str, text: &str) -> Result<Map<String, Value
     }
 }
 
-/// All operators that a saved plan may name. Those that write resolve their targets in `store`, or in the stores that
-/// they name.
+/// All operators that a saved plan may name. Those that write find their targets in `store`, or in the stores that they
+/// name.
 fn catalog(store: Option<&Arc<OpenStore>>, imports: &Imports) -> Catalog {
     let (signals, events) = (store.cloned(), store.cloned());
     let [py, each, jit, operator] = [(); 4].map(|()| imports.clone());
@@ -100,7 +100,6 @@ pub(super) fn read_plan(
     Ok(Plan::from_json(&saved, &catalog(store, imports), &resolve)?)
 }
 
-/// Reads a feed.
 fn listener_from_saved(
     saved: &Map<String, Value>,
     kept: &ObjectKeeper,

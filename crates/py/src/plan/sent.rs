@@ -19,7 +19,6 @@ use crate::interpreter::{attach, detach};
 use crate::signal::segment::Segment;
 use crate::store::pickling::{Opening, decoded, encoded};
 
-/// What came with a plan that was sent.
 pub(super) enum ReceivedObject {
     Signal {
         signal: StoreSignal,
@@ -43,7 +42,6 @@ impl ReceivedObjects {
             .ok_or_else(|| unreadable("an object that it was sent with"))
     }
 
-    /// A Python object.
     pub(super) fn object(
         &self,
         place: Option<&Value>,
@@ -99,7 +97,7 @@ impl ReceivedObjects {
             let Some(start) = start else {
                 return Ok(segment.clone());
             };
-            // The number of its grid means something in one process only.
+            // Numbers of grids belong to one process.
             let mut stream = segment.stream().clone();
             stream.timebase =
                 TimebaseId::grid(start, stream.rate).map_err(|_| unreadable("a time"))?;
@@ -181,7 +179,7 @@ impl NativePlan {
                 SIGNAL => {
                     let (bytes, opening): (Bound<'_, PyBytes>, Opening) = object.extract()?;
                     let (shared, signal) = decoded(&bytes, opening)?;
-                    // Recordings of different snapshots are different, also where one store shows both.
+                    // Recordings of different snapshots differ, also where one store shows both.
                     let commit = SignalSnapshot::from_bytes(bytes.as_bytes())?.sequence();
                     Ok(ReceivedObject::Signal {
                         signal,

@@ -1,7 +1,7 @@
 //! `Plan.sink_parquet` and `Plan.sink_ipc`: files of columns, written by pyarrow.
 //!
-//! The engine builds record batches ([`BatchEncoder`]). `isochrony.table_files.TableFile` takes them through Arrow's
-//! stream interface, without a copy, and writes them; the thread attaches once a batch.
+//! The engine builds record batches ([`BatchEncoder`]). `isochrony.table_files.TableFile` writes them; they cross
+//! through Arrow's stream interface without a copy, and the thread attaches once a batch.
 
 use std::sync::Arc;
 
@@ -74,7 +74,7 @@ impl Sink for TableTarget {
     ) -> std::result::Result<Box<dyn SinkWriter>, OpError> {
         let clock = reads.zip(port.stream());
         let clock = clock.and_then(|(recording, stream)| recording.clock_of(stream));
-        // Plans that were saved without the option write counts.
+        // Plans saved without the option write counts.
         let counts = self.saved.get("counts").and_then(Value::as_bool);
         let batches = match counts.unwrap_or(true) {
             true => BatchEncoder::new(port, clock),
@@ -135,7 +135,7 @@ impl Drop for TableOut {
         if !self.finished {
             attach(|py| {
                 if let Err(error) = self.file.call_method0(py, "abandon") {
-                    // The run has failed and reports why.
+                    // The run has failed and says why.
                     error.write_unraisable(py, None);
                 }
             });

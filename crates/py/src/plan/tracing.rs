@@ -9,8 +9,8 @@ use crate::expr::row::Row;
 use crate::expr::{Expr, traced};
 
 impl NativePlan {
-    /// Traces a function: of the samples of a window or of a row, with one argument for each input. `wrap`: its integer
-    /// arithmetic wraps.
+    /// Traces a function: of the samples of a window or of a row, with an argument for each input. `wrap`: integers
+    /// wrap.
     pub(super) fn trace(
         &self,
         name: &str,

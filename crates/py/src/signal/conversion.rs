@@ -201,7 +201,7 @@ fn instant(count: i64, (num, den): (i64, i64)) -> Result<Fixed> {
     Ok(time.ok_or(overflow)?)
 }
 
-/// As [`times_of`]; None where the signal, or one of the runs concerned, knows no civil time.
+/// As [`times_of`]; None where the signal or a run concerned knows no civil time.
 pub(crate) fn times_if_known<'py>(
     py: Python<'py>,
     signal: &StoreSignal,

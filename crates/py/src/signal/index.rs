@@ -9,7 +9,7 @@ use crate::errors::{PackageError, Result};
 
 /// An integer, but no bool.
 pub(crate) fn is_index(object: &Bound<'_, PyAny>) -> bool {
-    // Looking up a missing attribute is slow, so the commonest other key is ruled out first.
+    // Looking up a missing attribute is slow: rule out the commonest other key.
     if object.is_instance_of::<PySlice>() {
         return false;
     }
@@ -19,7 +19,7 @@ pub(crate) fn is_index(object: &Bound<'_, PyAny>) -> bool {
             && !object.hasattr("__len__").unwrap_or(true)
 }
 
-/// NumPy integers count, floats and bools do not.
+/// NumPy integers count; floats and bools do not.
 pub(crate) fn as_index(object: &Bound<'_, PyAny>) -> Result<i64> {
     if !is_index(object) {
         let got = object.get_type().name()?;

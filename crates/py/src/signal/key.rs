@@ -60,7 +60,7 @@ pub(crate) fn resolve_slice(
     length: i64,
     slice: &Bound<'_, PySlice>,
 ) -> Result<KeyRange> {
-    // As in Python: negative counts from the end, and ends are clamped.
+    // As in Python: negative counts from the end; ends are clamped.
     let length = isize::try_from(length).unwrap_or(isize::MAX);
     if let Ok(indices) = slice.indices(length)
         && indices.step == 1

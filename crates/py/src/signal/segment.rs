@@ -318,7 +318,7 @@ fn stream(
         .intern())
 }
 
-/// Raw samples; one copy only if scattered or unaligned.
+/// Raw samples; copied only if scattered or unaligned.
 pub(crate) fn counts<'py>(py: Python<'py>, seg: &SigSeg) -> Result<Bound<'py, PyAny>> {
     let mut buffers = seg.buffers();
     match (buffers.next(), buffers.next()) {
@@ -332,7 +332,7 @@ pub(crate) fn counts<'py>(py: Python<'py>, seg: &SigSeg) -> Result<Bound<'py, Py
     }
 }
 
-/// Calibrated samples; not copied where the calibration is the identity (scale 1, offset 0).
+/// Calibrated samples; not copied if the calibration is the identity.
 pub(crate) fn values<'py>(py: Python<'py>, seg: &SigSeg) -> Result<Bound<'py, PyAny>> {
     if seg.stream().calibration.is_identity() {
         return counts(py, seg);
@@ -340,9 +340,7 @@ pub(crate) fn values<'py>(py: Python<'py>, seg: &SigSeg) -> Result<Bound<'py, Py
     counts(py, &crate::interpreter::detach(py, || seg.to_physical())?)
 }
 
-/// What `__array__` returns: `array` as `dtype`, copied or not as NumPy asks.
-///
-/// `shared`: `array` looks into shared memory, so no copy was made on the way.
+/// What `__array__` returns: `array` as `dtype`, copied or not as NumPy asks. `shared`: no copy was made on the way.
 pub(crate) fn array_as_requested<'py>(
     array: Bound<'py, PyAny>,
     shared: bool,

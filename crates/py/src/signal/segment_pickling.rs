@@ -24,7 +24,7 @@ impl Segment {
     fn __reduce__<'py>(&self, py: Python<'py>) -> Result<(Bound<'py, PyAny>, PickledSegment<'py>)> {
         let stream = self.seg.stream();
         let calibration = &stream.calibration;
-        // Numbers of timebases that no store has mean something in this process only.
+        // Timebases that no store has mean something in this process only.
         let timebase = match stream.timebase.is_of_process() {
             true => TimebaseId::CIVIL,
             false => stream.timebase,

@@ -30,7 +30,6 @@ pub(crate) struct Selection {
     pub(crate) selection: isochrony_store::Selection,
     asked: KeyRange,
     pub(crate) shared: Arc<OpenStore>,
-    /// The scratch signal, if it is of one.
     pub(crate) scratch: Option<Scratch>,
 }
 

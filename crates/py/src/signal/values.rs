@@ -12,7 +12,7 @@ use crate::memory::{OutputArray, adopt};
 use crate::signal::Signal;
 use crate::signal::selection::Selection;
 
-/// `fill=`, whose default is no value that can be given: None has a meaning.
+/// `fill=`, whose default no caller can give: None has a meaning.
 pub(crate) struct FillArg<'py>(Option<Bound<'py, PyAny>>);
 
 impl<'py> FromPyObject<'_, 'py> for FillArg<'py> {
@@ -35,7 +35,7 @@ struct Request<'a, 'py> {
 }
 
 impl<'py> Request<'_, 'py> {
-    /// The number for gaps of what is asked for most: a new array of double precision. Then Python need not be called.
+    /// The number for gaps in the commonest case, a new array of double precision: Python need not be called.
     fn plain_fill(&self) -> Option<f64> {
         if self.dtype.is_some() || self.out.is_some() || self.counts {
             return None;
@@ -231,7 +231,6 @@ fn is_float(dtype: DType) -> bool {
     matches!(dtype, DType::F32 | DType::F64 | DType::C64 | DType::C128)
 }
 
-/// The first element of a buffer.
 fn element<T: Sample>(value: Option<&Buffer>) -> Option<T> {
     value?.samples::<T>()?.first().copied()
 }

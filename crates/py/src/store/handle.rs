@@ -1,8 +1,7 @@
 //! Open stores, and signals that follow them.
 //!
 //! A Rust `Signal` is a snapshot; a Python signal follows its store. Appends of this process show at once, commits of
-//! others after `refresh`. [`Follower`] checks for a newer state at each access, which costs some ten nanoseconds and
-//! touches no file.
+//! others after `refresh`. [`Follower`] checks at each access for a newer state: some ten nanoseconds, and no file.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -15,7 +14,6 @@ use super::uncommitted;
 use crate::errors::Result;
 use crate::store::pickling::SnapshotCache;
 
-/// Shared by its Python objects.
 pub(crate) struct OpenStore {
     pub(crate) store: isochrony_store::Store,
     /// Refreshes that changed something.
@@ -24,7 +22,7 @@ pub(crate) struct OpenStore {
     /// Key in [`OPENINGS`].
     number: u64,
     pub(crate) snapshots: SnapshotCache,
-    /// The process that opened it: a forked child's changes are refused, so it has none to lose.
+    /// The process that opened the store: a forked child's changes are refused, so it has none to lose.
     process: u32,
     warned: AtomicBool,
 }
@@ -56,7 +54,6 @@ impl OpenStore {
         found.filter(|shared| !shared.store.is_closed())
     }
 
-    /// All of this process.
     pub(crate) fn all() -> Vec<Arc<Self>> {
         // Dropped by the caller: the last reference to one takes it out of the table.
         openings(|all| all.values().filter_map(Weak::upgrade).collect())
@@ -99,7 +96,7 @@ impl OpenStore {
 
 impl Drop for OpenStore {
     fn drop(&mut self) {
-        // At exit those that were still open have been warned of.
+        // At exit open ones have been warned of.
         if self.store.has_pending() && !crate::interpreter::is_closing() {
             crate::interpreter::attach(|py| self.warn_of_uncommitted(py));
         }
@@ -140,7 +137,7 @@ impl Follower {
         if self.live {
             return Ok(is_new);
         }
-        // One that was unpickled may be behind a store that has nothing new.
+        // An unpickled one may be behind a store that has nothing new.
         let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
         Ok(seen.signal.refresh()? || is_new)
     }
@@ -163,8 +160,8 @@ impl Follower {
             seen.epoch = epoch;
             Ok(seen.signal.clone())
         };
-        // A reader may load tables. The lock is released before the thread attaches again, so lock and interpreter
-        // cannot deadlock.
+        // A reader may load tables. The lock is released before the thread attaches again: lock and interpreter cannot
+        // deadlock.
         if stale {
             crate::interpreter::detach(py, update)
         } else {

@@ -10,7 +10,7 @@ use pyo3::prelude::*;
 use crate::errors::{PackageError, Result};
 use crate::interrupt::interruptible;
 
-/// Strategy, where samples are, and predicted seconds: low, median, high.
+/// Strategy, state of the cache, and predicted seconds: low, median, high.
 type PredictionFields = (String, &'static str, (f64, f64, f64));
 
 /// Measures this machine and the disk of a folder.

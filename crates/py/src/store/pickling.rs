@@ -1,8 +1,7 @@
 //! How stores, signals and selections are pickled: as snapshots.
 //!
-//! In the process that pickled it, a signal comes back from the same opening of its store, and so with changes that are
-//! not committed (Dask pickles what it reads within one process). Elsewhere the store is opened for reading, once for
-//! all signals of it that come there.
+//! In the process that pickled it, a signal comes back from the same opening of its store, with uncommitted changes
+//! (Dask pickles within one process). Elsewhere the store is opened for reading, once for all its signals.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -23,12 +22,12 @@ use crate::signal::selection::Selection;
 use crate::store::Store;
 use crate::store::handle::OpenStore;
 
-/// Process, and its number for the opening of the store; 0 for none.
+/// Process, and its number for the store's opening; 0: none.
 pub(crate) type Opening = (u32, u64);
-/// A function that makes the object again, and its arguments.
+/// A function that makes the object, and its arguments.
 type Reduced<'py, T> = (Bound<'py, PyAny>, T);
 
-/// What was encoded and decoded last: objects of one signal are often pickled together, and share one snapshot.
+/// Latest snapshots: objects of one signal are often pickled together, and share one.
 #[derive(Default)]
 pub(crate) struct SnapshotCache {
     encoded: Mutex<Option<Encoded>>,

@@ -130,8 +130,8 @@ fn raw_options(
 }
 
 impl Store {
-    /// Imports in another thread while this one reports progress and handles Ctrl-C, which ends the import after the
-    /// current file. Returns the summary and what Python raised.
+    /// Imports in another thread while this one reports progress and handles Ctrl-C, which ends the import after a
+    /// file. Returns the summary and what Python raised.
     fn watched(
         &self,
         src: &std::path::Path,

@@ -1,7 +1,7 @@
 //! The warning of changes that are lost: their store was dropped, or the program ended, without a commit.
 //!
-//! `close` and the end of a `with` block commit, or forget as they were asked to; an exception inside of the block is
-//! told already. So only stores that were never closed are warned of, once each.
+//! `close` and the end of a `with` block commit, or forget as asked; an exception in the block is known. So only stores
+//! that were never closed are warned of, once each.
 
 use std::ffi::CString;
 
@@ -53,8 +53,8 @@ fn count(n: i64, what: &str) -> String {
     format!("{n} {what}{plural}")
 }
 
-/// Emits the warning. What is being raised stays so, and a filter that turns warnings into errors has it printed, since
-/// nobody could catch it.
+/// Emits the warning; an exception that is being raised stays so. A filter that turns warnings into errors has it
+/// printed, since nobody could catch it.
 pub(crate) fn warn(py: Python<'_>, message: &str) {
     let raised = PyErr::take(py);
     let emit = || -> PyResult<()> {

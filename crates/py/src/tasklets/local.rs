@@ -14,7 +14,7 @@ use crate::signal::key_range::KeyRange;
 use crate::signal::selection::Selection;
 use crate::store::handle::OpenStore;
 
-/// Ends the whole execution: Ctrl-C or SystemExit.
+/// Ctrl-C or SystemExit, which ends the whole execution.
 #[derive(Default)]
 pub(super) struct EndingError(Mutex<Option<PyErr>>);
 

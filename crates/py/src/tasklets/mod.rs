@@ -127,7 +127,7 @@ fn executor(
 ) -> Result<PreparedExecutor> {
     let calls = Arc::new(calls);
     let mut options = settings.options();
-    // A function notices Ctrl-C in the main thread. A plan does not, so it runs in another thread.
+    // A function notices Ctrl-C in the main thread; a plan does not, so it has another thread.
     options.in_caller = tasklets.iter().all(|one| one.plan.is_none());
     let (workers, in_caller) = (options.workers, options.in_caller);
     let mut executor = Executor::new(options)?.with_thread_wrapper(known_to_python);
@@ -206,7 +206,7 @@ fn executor(
     })
 }
 
-/// Keeps a thread's Python state for all its calls, instead of creating one for each.
+/// Keeps a thread's Python state for all its calls.
 fn known_to_python(work: &mut (dyn FnMut() + Send)) {
     crate::interpreter::attach(|py| crate::interpreter::detach(py, work));
 }

@@ -113,7 +113,7 @@ impl PlanTasklet {
         if returned.is_ok() {
             self.kept.give(self.number, repeated);
         }
-        // The last tasklet frees what all others gave back.
+        // The last tasklet frees what others gave back.
         if self.left.fetch_sub(1, Ordering::AcqRel) <= 1 {
             self.kept.forget(self.number);
         }

@@ -1,7 +1,7 @@
 //! Tasklets' functions in worker processes.
 //!
-//! This process reads the inputs, so that they are as the execution sees them, and copies them into shared memory; it
-//! stages outputs like any function's. The worker thread attaches only for returned values and exceptions.
+//! This process reads the inputs, as the execution sees them, and copies them into shared memory; it stages outputs
+//! like any function's. The worker thread attaches only for returned values and exceptions.
 
 use std::collections::HashMap;
 use std::fmt::Write;
@@ -46,7 +46,7 @@ impl RemoteTasklet {
             RemoteFunction::of_tasklet(processes, function, &self.shown, call_context)
                 .call_tasklet(&call)
         });
-        // Also after a failure, since it is not called again.
+        // Also after a failure: it is not called again.
         self.portable.release();
         let result = match answer? {
             Ok(result) => result,
@@ -126,7 +126,7 @@ fn taken(selection: &Selection) -> Result<TaskletInput, Cause> {
     });
     let segments = selection.segments().map(|segment| {
         let segment = segment?;
-        // Times out of range matter only to functions that ask for them.
+        // Only functions that ask for times need them in range.
         let time = time_of_first(signal, &segment).ok().flatten();
         Ok(InputSegment {
             start: segment.start(),

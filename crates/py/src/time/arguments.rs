@@ -56,7 +56,7 @@ impl<'a, 'py> FromPyObject<'a, 'py> for RateArg {
             let rate = text.to_cow()?.parse::<Rate>().map_err(Error::from)?;
             return Ok(Self(rate));
         }
-        // Importers give pairs of whole numbers, with every block.
+        // Importers give these with every block.
         if let Ok((num, den)) = object.extract::<(Bound<'py, PyAny>, Bound<'py, PyAny>)>()
             && [&num, &den]
                 .iter()

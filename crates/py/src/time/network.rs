@@ -1,7 +1,7 @@
 //! The timebases of one graph.
 //!
-//! Signals grow, and with them their empirical metrics: each use takes the newest, so no conversion uses an old fit.
-//! Signals are asked for their state before the lock is taken, because that may wait for the interpreter.
+//! Signals grow, and with them their empirical metrics: each use takes the newest. Signals are asked for their state
+//! before the lock is taken, because that may wait for the interpreter.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -122,7 +122,7 @@ impl Network {
             .map(|member| member.axis)
     }
 
-    /// Returns the signal's timebase if it is there already.
+    /// Returns the present timebase if the signal has one.
     pub(crate) fn add_signal(
         &self,
         signal: &Bound<'_, Signal>,

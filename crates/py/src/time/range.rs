@@ -62,7 +62,7 @@ impl Range {
         let graph = timebase.network.current(py)?;
         if let Some(own) = timebase.network.member(signal.timebase()) {
             let path = graph.path_names(timebase.id, own);
-            // The way by civil time would need times of the ends, which may lie in a gap or clock step.
+            // Civil time would need times of the ends, which may lie in a gap or clock step.
             if path.is_ok_and(|names| !names.contains(&"utc")) {
                 let range = self.range.convert(&graph, own)?;
                 let ends = (range.start.value.ceil_i64(), range.end.value.ceil_i64());

@@ -123,7 +123,7 @@ impl Timebase {
         let graph = self.network.current(py)?;
         let civil = graph.convert_exact(value, TimebaseId::CIVIL)?;
         let mut time = self.time(civil.rounded()?);
-        // The fit does not know gaps; the signal does.
+        // The fit does not know gaps.
         if let Some(signal) = time.origin.and_then(|axis| self.network.signal(py, axis)) {
             let signal = signal.get().get(py)?;
             time.gap |= signal.index_of(&time.native(), Round::Floor, None)?.in_gap;
@@ -264,14 +264,14 @@ impl Timebase {
         let other = Self::from_object(to)?;
         let other = other.get();
         if other.is_civil() {
-            // Its origin and run are this graph's, whichever graph the other one is of.
+            // Origin and run are this graph's, whichever graph the other one is of.
             return Ok(Bound::new(py, self.civil_of(py, value)?)?.into_any());
         }
         if let Some(id) = self.counterpart(py, other)? {
             let graph = self.network.current(py)?;
             return other.object(py, &graph.convert_exact(value, id)?);
         }
-        // Ids of this graph mean nothing in the other. Its origin and run are passed where the other has the same signal.
+        // Ids of this graph mean nothing there. Origin and run are passed if it has the same signal.
         let graph = self.network.current(py)?;
         let mut civil = graph.convert_exact(value, TimebaseId::CIVIL)?;
         let axis = civil.origin.and_then(|id| self.network.axis(id));

@@ -5,12 +5,12 @@ use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
-/// CPUs with a larger number are ignored: it bounds memory whatever the files say.
+/// Larger numbers are ignored: this bounds memory whatever the files say.
 pub(crate) const MAX_CPUS: usize = 4096;
-/// Longer files are refused; a list of every second CPU takes a third of it.
+/// Longer files are refused; a list of every second CPU takes a third.
 const MAX_FILE_BYTES: u64 = 64 << 10;
 
-/// The CPUs of a list; None if it is malformed or names a CPU from [`MAX_CPUS`] on. An empty list is valid: a memory node
+/// The CPUs of a list; None if it is malformed or names one from [`MAX_CPUS`] on. A list may be empty: a memory node
 /// may have no CPU.
 pub(crate) fn parse_cpu_list(text: &str) -> Option<BTreeSet<usize>> {
     let mut cpus = BTreeSet::new();
@@ -39,7 +39,7 @@ pub(crate) fn parse_number(text: &str) -> Option<usize> {
     }
 }
 
-/// The text of a small regular file; None if it is missing, large, or no text.
+/// None if the file is missing, not regular, large, or no text.
 pub(crate) fn read_small(path: &Path) -> Option<String> {
     // Opening a pipe would block.
     if !path.metadata().ok()?.is_file() {
@@ -51,12 +51,10 @@ pub(crate) fn read_small(path: &Path) -> Option<String> {
     (read as u64 <= MAX_FILE_BYTES).then_some(text)
 }
 
-/// The CPUs that a file lists.
 pub(crate) fn read_cpu_list(path: &Path) -> Option<BTreeSet<usize>> {
     parse_cpu_list(&read_small(path)?)
 }
 
-/// The number in a file.
 pub(crate) fn read_number(path: &Path) -> Option<usize> {
     parse_number(read_small(path)?.trim())
 }

@@ -8,14 +8,13 @@ use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use super::CpuPlacement;
 
 thread_local! {
-    /// While this thread is pinned: what threads that it starts may use.
+    /// What threads that this one starts may use; set while it is pinned.
     static ALLOWED: Cell<Option<CpuSet>> = const { Cell::new(None) };
 }
 
-/// Keeps the current thread on the CPU that a [`CpuPlacement`] gives it; gives it back the affinity that it had when
-/// dropped, also by a panic.
+/// Keeps the current thread on the CPU that a [`CpuPlacement`] gives it; restores its affinity when dropped.
 ///
-/// Threads that it starts meanwhile inherit the CPU, unless they are started with [`unpinned`].
+/// Threads that it starts inherit the CPU, unless started with [`unpinned`].
 ///
 /// ```
 /// use isochrony_runtime::{CpuPlacement, PinnedThread};
@@ -30,16 +29,15 @@ thread_local! {
 #[must_use = "the thread is pinned until this is dropped"]
 pub struct PinnedThread {
     cpu: Option<usize>,
-    /// Affinity to restore.
     before: Option<CpuSet>,
     allowed_before: Option<CpuSet>,
-    /// An affinity belongs to a thread, so this must be dropped by the one that made it: not `Send`.
+    /// Not `Send`: an affinity belongs to a thread, which must drop this itself.
     of_this_thread: PhantomData<*const ()>,
 }
 
 impl PinnedThread {
-    /// Pins the current thread, which is number `thread` of the execution. Where the system refuses it may use all CPUs of
-    /// the placement.
+    /// Pins the current thread, number `thread` of the execution. Where the system refuses, it may use all CPUs of the
+    /// placement.
     pub fn pin(placement: &CpuPlacement, thread: usize) -> Self {
         let cpu = placement.cpu(thread);
         let before = sched_getaffinity(None).ok();
@@ -47,7 +45,7 @@ impl PinnedThread {
         one.set(cpu);
         let is_pinned = sched_setaffinity(None, &one).is_ok();
         if !is_pinned {
-            // The thread that started it may be pinned itself.
+            // Its starter may be pinned.
             let _ = sched_setaffinity(None, &placement.allowed);
         }
         Self {
@@ -58,7 +56,7 @@ impl PinnedThread {
         }
     }
 
-    /// The CPU, if the system let the thread be pinned.
+    /// The CPU; None if the system refused.
     #[must_use]
     pub fn cpu(&self) -> Option<usize> {
         self.cpu
@@ -74,8 +72,8 @@ impl Drop for PinnedThread {
     }
 }
 
-/// The main function of a thread that the current one starts: if the current one is pinned, the new one may use all CPUs
-/// that the current one could use before. For threads that mostly wait, or outlive the execution.
+/// The main function of a thread that may use all CPUs that the current one could use before it was pinned. For threads
+/// that mostly wait, or outlive the execution.
 ///
 /// ```
 /// let thread = std::thread::spawn(isochrony_runtime::unpinned(|| 7));

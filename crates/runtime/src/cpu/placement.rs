@@ -8,19 +8,18 @@ use super::{CpuLocation, CpuTopology};
 
 /// A CPU for each thread of an execution, the caller's being thread 0.
 ///
-/// Each thread gets a physical core of its own while there are any, then SMT siblings. Consecutive threads share a
-/// last-level cache where they can, then a NUMA node, then a package. The caller's thread keeps the CPU that it runs on.
-/// With more threads than CPUs the CPUs are given again in the same order.
+/// Physical cores are given first, then SMT siblings. Consecutive threads share a last-level cache where they can, then
+/// a NUMA node, then a package. The caller's thread keeps its CPU. With more threads than CPUs, the order repeats.
 #[derive(Debug, Clone)]
 pub struct CpuPlacement {
-    /// Without duplicates, and not empty.
+    /// Distinct, and not empty.
     cpus: Vec<(usize, CpuLocation)>,
     pub(super) allowed: CpuSet,
 }
 
 impl CpuPlacement {
-    /// For threads that the current one starts, on the CPUs that it may use. None where the system does not tell them, as
-    /// with more than 1024 CPUs.
+    /// For threads that the current one starts, on the CPUs that it may use. None where the system does not tell them,
+    /// as with more than 1024 CPUs.
     #[must_use]
     pub fn of_current_thread() -> Option<Self> {
         let allowed = sched_getaffinity(None).ok()?;
@@ -29,7 +28,7 @@ impl CpuPlacement {
         Self::new(CpuTopology::of_machine(), &cpus, sched_getcpu())
     }
 
-    /// On those CPUs of a machine, for a caller that runs on `current`. None if there are none.
+    /// For a caller that runs on `current`, on the allowed CPUs. None if there are none.
     #[must_use]
     pub fn new(machine: &CpuTopology, allowed: &[usize], current: usize) -> Option<Self> {
         let order = placement_order(machine, allowed, current);
@@ -54,8 +53,8 @@ impl CpuPlacement {
     }
 }
 
-/// The allowed CPUs in the order in which threads get them; see [`CpuPlacement`]. The first is `current` or, if that is
-/// not allowed, the one that shares most with it.
+/// The allowed CPUs in the order of [`CpuPlacement`]. The first is `current` or, if not allowed, the one that shares
+/// most with it.
 fn placement_order(machine: &CpuTopology, allowed: &[usize], current: usize) -> Vec<usize> {
     let here = machine.location(current);
     let distance = |cpu: usize| {
@@ -82,7 +81,7 @@ fn placement_order(machine: &CpuTopology, allowed: &[usize], current: usize) -> 
         (node, cache, core, cpu != first, cpu)
     });
     order.dedup();
-    // The first CPU of each core in this order, then the second ones, and so on.
+    // The first CPU of each core, then the second ones, and so on.
     let mut siblings_before: BTreeMap<usize, usize> = BTreeMap::new();
     let ranked = order.into_iter().map(|cpu| {
         let count = siblings_before

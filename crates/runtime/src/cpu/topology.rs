@@ -1,7 +1,7 @@
 //! The CPUs of a machine: which of them share a physical core, a last-level cache, a memory node.
 //!
 //! Read from Linux's sysfs. What is missing or malformed there, as in many containers, is replaced by the simplest
-//! assumption: a CPU is a core of its own, and all of a package share a cache. Nothing here fails.
+//! assumption: a CPU is a core of its own, and all of a package share a cache. Nothing fails.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -9,7 +9,7 @@ use std::sync::OnceLock;
 
 use super::list::{MAX_CPUS, parse_number, read_cpu_list, read_number, read_small};
 
-/// Entries of a folder that are looked at: CPUs, nodes, and a few dozen others.
+/// Entries of a folder that are looked at: besides CPUs or nodes a few dozen others.
 const MAX_ENTRIES: usize = 2 * MAX_CPUS;
 /// Caches of one CPU that are looked at; machines have 3 to 5.
 const MAX_CACHES: usize = 16;
@@ -17,13 +17,13 @@ const MAX_CACHES: usize = 16;
 /// Where a CPU is. CPUs with an equal field share that part of the machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct CpuLocation {
-    /// Its package (socket), by the system's number.
+    /// Package (socket), by the system's number.
     pub package: usize,
-    /// Its NUMA node, by the system's number.
+    /// NUMA node, by the system's number.
     pub node: usize,
-    /// Its last-level cache: the smallest number of a CPU that shares it.
+    /// Last-level cache: the smallest number of a CPU that shares it.
     pub cache: usize,
-    /// Its physical core: the smallest number of a CPU that shares it (its SMT siblings).
+    /// Physical core: the smallest number of its SMT siblings.
     pub core: usize,
 }
 
@@ -47,13 +47,13 @@ struct RawCpu {
     node: usize,
     cache: Option<usize>,
     core: Option<usize>,
-    /// Die and number of its core there, which tell cores apart where no list does.
+    /// Die and core number there, which tell cores apart where no list does.
     core_id: Option<(usize, usize)>,
 }
 
 impl CpuTopology {
     /// Reads a tree laid out as `/sys/devices/system`: `cpu/cpu*/topology`, `cpu/cpu*/cache`, `node/node*/cpulist`.
-    /// CPUs that are offline, or have a number from 4096 on, are left out. An unreadable tree gives an empty topology.
+    /// Leaves out CPUs that are offline or numbered from 4096 on. An unreadable tree gives an empty topology.
     #[must_use]
     pub fn read(root: &Path) -> Self {
         let cpu_folder = root.join("cpu");
@@ -70,7 +70,7 @@ impl CpuTopology {
     }
 
     fn of(raw: &BTreeMap<usize, RawCpu>) -> Self {
-        // Ascending, so the first CPU of each is the smallest.
+        // Ascending: the first CPU of each is the smallest.
         let (mut cores, mut caches) = (BTreeMap::new(), BTreeMap::new());
         for (&cpu, one) in raw {
             if let Some(id) = one.core_id {
@@ -93,13 +93,13 @@ impl CpuTopology {
         }
     }
 
-    /// That of this machine, read once: a CPU that is added later counts as one that the files do not describe.
+    /// That of this machine, read once: a CPU added later counts as not described.
     pub fn of_machine() -> &'static Self {
         static MACHINE: OnceLock<CpuTopology> = OnceLock::new();
         MACHINE.get_or_init(|| Self::read(Path::new("/sys/devices/system")))
     }
 
-    /// Where a CPU is. One that is not described is a core of its own in node and package 0, on the cache of CPU 0.
+    /// Where a CPU is. One not described is a core of its own in node and package 0, on the cache of CPU 0.
     #[must_use]
     pub fn location(&self, cpu: usize) -> CpuLocation {
         self.cpus.get(&cpu).copied().unwrap_or(CpuLocation {
@@ -110,7 +110,7 @@ impl CpuTopology {
         })
     }
 
-    /// The CPUs that are described, ascending.
+    /// Described CPUs, ascending.
     pub fn cpus(&self) -> impl Iterator<Item = usize> {
         self.cpus.keys().copied()
     }
@@ -135,13 +135,12 @@ impl RawCpu {
     }
 }
 
-/// The smallest CPU of a list, if the list is valid and names `cpu`.
+/// None if the list is invalid or does not name `cpu`.
 fn smallest_with(path: &Path, cpu: usize) -> Option<usize> {
     let cpus = read_cpu_list(path).filter(|cpus| cpus.contains(&cpu))?;
     cpus.first().copied()
 }
 
-/// The smallest CPU that shares the cache of the highest level.
 fn last_level_cache(folder: &Path, cpu: usize) -> Option<usize> {
     let mut last: Option<(usize, usize)> = None;
     for index in 0..MAX_CACHES {
@@ -160,7 +159,6 @@ fn last_level_cache(folder: &Path, cpu: usize) -> Option<usize> {
     last.map(|(_, first)| first)
 }
 
-/// The node of each CPU.
 fn read_nodes(folder: &Path) -> BTreeMap<usize, usize> {
     let mut node_of = BTreeMap::new();
     for node in numbered_entries(folder, "node") {

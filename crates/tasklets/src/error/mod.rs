@@ -76,7 +76,7 @@ pub enum TaskletError {
         start: i64,
         end: i64,
         at: i64,
-        /// Where another run noted that the range is its own.
+        /// The journal of another run that claimed the range.
         journal: Option<PathBuf>,
     },
     /// A tasklet ended without writing all its outputs.
@@ -99,14 +99,14 @@ pub enum TaskletError {
         got: String,
         expected: String,
     },
-    /// An output in a read-only store, or a signal that cannot be an output.
+    /// An output in a read-only store, or a signal that cannot be one.
     #[error("tasklet {name:?} cannot write to {signal}: {why}")]
     NotWritable {
         name: String,
         signal: String,
         why: &'static str,
     },
-    /// At least one tasklet failed; the report tells of each.
+    /// At least one tasklet failed.
     #[error(
         "tasklet {name:?} failed: {why}{}; {}correct the cause and run again{}", others(*failed, *not_run), kept(*resumable), with_resume(*resumable)
     )]

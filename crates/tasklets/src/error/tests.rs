@@ -4,7 +4,6 @@ use std::collections::BTreeSet;
 
 use super::*;
 
-/// Each variant, and what its message must name.
 fn examples() -> Vec<(TaskletError, &'static [&'static str])> {
     let (name, signal) = (|| "t".to_owned(), || "stn/x".to_owned());
     let io = || std::io::Error::other("no luck");

@@ -174,7 +174,6 @@ fn released_functions_are_forgotten_before_another_is_loaded() {
 
 #[test]
 fn says_whether_a_death_may_be_the_fault_of_the_call() {
-    // One dies idle, one of a call.
     for answers in [0, 1] {
         let function = function("die");
         let (mut connection, process) = FakeProcess::start(move |process| {

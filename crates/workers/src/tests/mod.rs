@@ -28,7 +28,6 @@ struct FakeProcess {
 }
 
 impl FakeProcess {
-    /// Acts as the process in a thread.
     fn start<T: Send + 'static>(
         act: impl FnOnce(&mut Self) -> T + Send + 'static,
     ) -> (Connection, JoinHandle<T>) {
@@ -76,7 +75,6 @@ impl FakeProcess {
         File::from(rights.unwrap())
     }
 
-    /// Becomes ready and loads one function.
     fn load(&mut self) -> (u32, Vec<u8>) {
         self.say(1, &[]);
         let request = self.hear();

@@ -10,7 +10,7 @@ use crate::test_source::TestSource;
 
 const SAMPLES: i64 = 30_000;
 
-/// A source with a gap. Nothing is read: it has no file.
+/// A source with a gap and without a file: nothing is read.
 fn source() -> Arc<dyn SampleSource> {
     let gaps = std::iter::once(10_000..15_000).collect();
     TestSource::shared(Path::new("no such file"), SAMPLES, gaps)
@@ -20,11 +20,10 @@ fn parts(range: Range<i64>) -> Vec<Range<i64>> {
     vec![range]
 }
 
-/// Tasks of so many samples.
 fn tasks(len: i64) -> Vec<Vec<Range<i64>>> {
     let starts = (0..SAMPLES).step_by(len as usize);
     let ranges = starts.map(|start| start..SAMPLES.min(start + len));
-    // In the gap there is nothing to read.
+    // Nothing to read in the gap.
     let read = |range: Range<i64>| match range.start >= 10_000 && range.end <= 15_000 {
         true => Vec::new(),
         false => parts(range),
@@ -32,10 +31,8 @@ fn tasks(len: i64) -> Vec<Vec<Range<i64>>> {
     ranges.map(read).collect()
 }
 
-/// Queues, and what they request.
 struct QueueModel {
     queues: PieceQueues<()>,
-    /// How often each piece was requested.
     requested: HashMap<Range<i64>, u32>,
     /// Samples requested and not taken.
     ahead: u64,
@@ -147,12 +144,10 @@ proptest! {
 fn what_is_read_ahead_goes_on_into_the_next_tasks() {
     let source = source();
     let mut model = QueueModel::new(&source, 1_000, 1, tasks(2_000));
-    // No task has begun.
     assert_eq!(model.requested.len(), QUEUE_DEPTH);
     let queue = model.begin(0, &parts(0..2_000));
     assert!(model.take(queue, &(0..1_000)));
     assert!(model.requested.contains_key(&(4_000..5_000)));
-    // The task that has begun comes first, and fills the room.
     assert!(!model.requested.contains_key(&(5_000..6_000)));
 }
 
@@ -163,7 +158,6 @@ fn wrong_guesses_cost_what_was_asked_for_and_nothing_else() {
     let first = model.begin(0, &parts(0..2_000));
     let second = model.begin(1, &parts(2_000..4_000));
     assert!(model.take(first, &(0..1_000)));
-    // The other reader, which had the next task, repeats this one.
     model.end(first);
     assert!(model.take(second, &(2_000..3_000)));
     assert!(model.take(second, &(3_000..4_000)));
@@ -173,7 +167,6 @@ fn wrong_guesses_cost_what_was_asked_for_and_nothing_else() {
     assert_eq!(model.requested[&(0..1_000)], 2);
     assert_eq!(model.requested[&(2_000..3_000)], 1);
     model.end(again);
-    // It reads something else than expected.
     let other = model.begin(2, &parts(4_500..5_000));
     assert!(model.take(other, &(4_500..5_000)));
     model.end(other);
@@ -200,7 +193,7 @@ fn wrong_guesses_cost_what_was_asked_for_and_nothing_else() {
 #[test]
 fn bytes_ahead_are_bounded_but_for_a_piece_of_whoever_reads() {
     let source = source();
-    // Pieces are not read, so they may be large.
+    // Pieces may be large, since they are not read.
     let most = i64::try_from(READ_AHEAD_BYTES / 2).unwrap();
     let mut queues: PieceQueues<u64> = PieceQueues::new(
         source.clone(),
@@ -213,7 +206,6 @@ fn bytes_ahead_are_bounded_but_for_a_piece_of_whoever_reads() {
         requested.push(piece.clone());
         ticket
     });
-    // Two of the first task are all that there is room for.
     assert_eq!(requested.len(), 2, "{requested:?}");
     // A waiting reader gets one in any case, and no more.
     let (first, _) = queues.begin(0, &parts(15_000..15_000 + most));

@@ -1,4 +1,4 @@
-//! Passes over a signal that is written meanwhile, with a simulated clock.
+//! Passes over a signal that is being written, with a simulated clock.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -10,7 +10,7 @@ use isochrony_time::Rate;
 use super::*;
 use crate::{FollowOptions, FollowedSignal};
 
-/// Samples until the source idles or ends, and whether it has ended.
+/// Samples up to idle or end, and whether it has ended.
 fn read(source: &mut dyn Source) -> (u64, bool) {
     let mut samples = 0;
     loop {
@@ -25,7 +25,7 @@ fn read(source: &mut dyn Source) -> (u64, bool) {
 
 const MS: u64 = 1_000_000;
 
-/// A signal of 100 Hz that is written in parts of 10 samples, and a pass over it with a simulated clock.
+/// A signal of 100 Hz, written in parts of 10 samples.
 struct Written {
     _folder: tempfile::TempDir,
     writing: Store,
@@ -75,7 +75,7 @@ impl Written {
         self.end += samples as i64;
     }
 
-    /// Looks every 10 ms for so long.
+    /// Looks every 10 ms.
     fn wait(&mut self, ms: u64) {
         for _ in 0..ms / 10 {
             self.pull();
@@ -104,7 +104,6 @@ impl Written {
         }
     }
 
-    /// A part of 10 samples every 100 ms.
     fn append_at_rate(&mut self, parts: usize) {
         for _ in 0..parts {
             self.append(10);
@@ -154,7 +153,6 @@ fn what_was_stored_before_the_run_does_not_defer_its_lateness() {
         let stored = stored as i64;
         assert_eq!(written.marks.last(), Some(&(stored + 50)));
         assert_eq!(written.indices, (start..stored).collect::<Vec<_>>());
-        // Back at once, with all that was taken meanwhile.
         written.append(100);
         written.append_at_rate(5);
         let read: Vec<i64> = (start..stored).chain(stored + 50..stored + 150).collect();
@@ -173,7 +171,7 @@ fn samples_that_were_never_written_are_not_backfilled() {
     written.wait(5000);
     assert!(written.marks.last().is_some_and(|&mark| mark > 500));
     assert_eq!(written.followed.counts().backfilled_samples, 0);
-    // Another commit, without samples.
+    // A commit without samples.
     let attributes = serde_json::json!({"place": "here"});
     let attributes = attributes.as_object().unwrap();
     written.writer.set_attributes(attributes).unwrap();
@@ -214,14 +212,13 @@ fn a_range_that_ends_in_a_gap_ends_once_samples_follow_the_gap() {
     let signal = store.signal("s").unwrap();
     let followed = FollowedSignal::new(&store, signal, &FollowOptions::default()).unwrap();
     let mut source = followed.open(Some(0..150), 1 << 16).unwrap();
-    // The gap may still be filled.
     assert_eq!(read(&mut *source), (100, false));
     writer.append(&[1i16; 50]).unwrap();
     writing.commit(true).unwrap();
     assert_eq!(read(&mut *source), (0, true));
     assert_eq!(followed.counts().commits, 1);
 
-    // Also where all samples are there from the start.
+    // All samples are there from the start.
     let mut source = followed.open(Some(0..150), 1 << 16).unwrap();
     assert_eq!(read(&mut *source), (100, true));
 }

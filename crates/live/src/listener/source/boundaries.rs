@@ -35,7 +35,7 @@ impl FeedSource {
     }
 
     pub(super) fn note_sender_end(&mut self, frame: &AdmittedFrame) {
-        // What was never recorded before the end is not lost.
+        // What was never recorded is not lost.
         let end = frame.first + frame.samples;
         let unrecorded = if frame.samples == 0 {
             frame.received.gap
@@ -60,7 +60,7 @@ impl FeedSource {
             return;
         };
         let counters = &self.listener.0.counters;
-        // There is no gap where nothing follows.
+        // Nothing follows, so there is no gap.
         let lost = next.map_or(0, |next| end.saturating_sub(next));
         add(&counters.lost_samples, lost);
         let gap = self.gap_at_end.clone();

@@ -77,7 +77,7 @@ impl FeedSource {
         Ok(())
     }
 
-    /// Passes on as lost what of a frame of a new run is late; returns how many of its first samples are over.
+    /// Passes on as lost what of a new run's frame is late; returns how many of its first samples are over.
     fn drop_late(&mut self, start: i64, skip: u64, samples: u64, frame: &ReceivedFrame) -> u64 {
         let late = self.late_until.saturating_sub(start).max(0).unsigned_abs();
         let late = late.min(samples);
@@ -93,7 +93,6 @@ impl FeedSource {
         late
     }
 
-    /// A silence begins: what follows does not continue.
     pub(super) fn begin_silence(&mut self) {
         let range = self.skip_indices(1);
         self.start_range(Some(Break::Dropped(range)));

@@ -1,4 +1,4 @@
-//! One run's source over a feed: packets become segments, in order, with breaks for what is missing.
+//! One run's source over a feed: packets become segments, in order, with breaks.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -28,7 +28,7 @@ use segment_builder::SegmentBuilder;
 
 /// Beyond the `reorder` window.
 const EXTRA_BUFFER_SECONDS: f64 = 1.0;
-/// A flood of malformed packets must not keep the run from noticing an interrupt.
+/// Malformed packets must not keep the run from noticing an interrupt.
 const MAX_PACKETS_PER_PULL: u32 = 4096;
 
 pub(super) struct FeedSource {
@@ -39,17 +39,17 @@ pub(super) struct FeedSource {
     clock: RunClock,
     decoder: FrameDecoder,
     reorder: ReorderBuffer<ReceivedFrame>,
-    /// Highest index of the session so far.
+    /// Highest index of the session.
     highest: u64,
     /// Feed index of the session's index 0, once known.
     session_base: Option<i64>,
     session_count: usize,
     next: i64,
     silence: SilenceClock,
-    /// First index of the session that a silence gave up, if it is not over, and when its progress was last reported.
+    /// First index that a current silence gave up, and when progress was last reported.
     silent_from: Option<u64>,
     last_mark: Duration,
-    /// Before this index nothing follows, since it was given up.
+    /// Nothing before this index follows, since it was given up.
     promised: i64,
     /// Samples of a new run are late up to this index.
     late_until: i64,
@@ -133,7 +133,6 @@ impl FeedSource {
         self.place_decoded()
     }
 
-    /// Decides what depends on time alone; at `end` nothing follows.
     fn tick(&mut self, now: Duration, end: bool) -> Result<(), OpError> {
         let inner = self.listener.0.clone();
         self.decoder
@@ -202,7 +201,7 @@ impl FeedSource {
         Ok(())
     }
 
-    /// Another or a restarted sender: releases all buffered frames and starts a run.
+    /// Releases all buffered frames and starts a run.
     fn start_session(&mut self, now: Duration) -> Result<(), OpError> {
         while let Some(output) = self.reorder.pop(now, true) {
             self.emit(output)?;
@@ -234,7 +233,7 @@ impl Source for FeedSource {
             return Ok(ready);
         }
         if let Some(came) = self.emitted_arrival.take() {
-            // Depth-first execution: at a pull the last items are done.
+            // Depth first: at a pull the last items are done.
             self.listener
                 .0
                 .latency

@@ -1,4 +1,4 @@
-//! Copies frames into segments, and reuses memory of segments that nobody reads any more.
+//! Copies frames into segments, whose memory is reused once nobody reads them.
 
 use std::time::Duration;
 
@@ -50,7 +50,7 @@ impl SegmentBuilder {
         }
     }
 
-    /// Appends samples from index `from` on, as many as fit. Returns their bytes, and the segment if full.
+    /// Appends samples, as many as fit. Returns their bytes, and the segment if full.
     pub(super) fn append(
         &mut self,
         from: i64,
@@ -97,7 +97,7 @@ impl SegmentBuilder {
         Ok(BufferMut::zeroed(bytes)?.freeze())
     }
 
-    /// The segment as it is; None if it has no samples.
+    /// The segment as it is; None without samples.
     pub(super) fn flush(&mut self) -> Option<BuiltSegment> {
         let partial = self.partial.take()?;
         let bytes = partial.samples as usize * self.dtype.size();

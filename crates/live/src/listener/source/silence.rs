@@ -1,7 +1,7 @@
 //! What time alone decides: missing frames that are given up, and progress while nothing comes.
 //!
-//! Decisions depend on the times of arrival alone, not on when they are made: before a packet is read, all that was
-//! due before its arrival is decided, in the order of time. So the same arrivals give the same bits.
+//! Decisions depend on times of arrival, not on when they are made: all that was due before a packet's arrival is
+//! decided before it is read, in the order of time. So the same arrivals give the same bits.
 
 use std::ops::Range;
 use std::time::Duration;
@@ -24,7 +24,7 @@ pub(super) struct LatePart {
 }
 
 impl FeedSource {
-    /// Decides all that is due up to `now`.
+    /// Decides all that is due up to `now`, in the order of time.
     pub(super) fn advance_to(&mut self, now: Duration) -> Result<(), OpError> {
         let mut last = None;
         loop {
@@ -54,19 +54,18 @@ impl FeedSource {
         Ok(())
     }
 
-    /// Nothing follows.
     pub(super) fn end(&mut self) -> Result<(), OpError> {
         self.tick(self.now, true)?;
         self.ended = true;
         Ok(())
     }
 
-    /// Gives up samples that are overdue while nothing comes, and reports progress.
+    /// Gives up overdue samples while nothing comes, and reports progress.
     fn give_up(&mut self) -> Result<(), OpError> {
         let Some(lateness) = self.silence.lateness() else {
             return Ok(());
         };
-        // Frames that are not believed yet may be those of a sender that returns.
+        // Frames not believed yet may be those of a sender that returns.
         let held = self.decoder.held_since(self.now.saturating_sub(lateness));
         let now = held.unwrap_or(self.now).min(self.now);
         let upto = self.silence.given_up_at(now);
@@ -80,7 +79,7 @@ impl FeedSource {
         self.reorder.give_up(upto);
         let begins = self.silent_from.is_none();
         if begins {
-            // How long it lasts is not known yet: operators only learn that what follows does not continue.
+            // Its length is not known yet: operators only learn that what follows does not continue.
             self.begin_silence();
             self.silent_from = Some(next);
         }
@@ -99,7 +98,7 @@ impl FeedSource {
         let Some(from) = self.silent_from.take() else {
             return Ok(());
         };
-        // The first was announced when it began.
+        // The first index was announced when it began.
         add(&self.counters().lost_samples, 1);
         match self.reorder.next_index() {
             Some(upto) if upto > from + 1 => self.emit(ReorderOutput::Lost(from + 1..upto)),
@@ -118,8 +117,8 @@ impl FeedSource {
         Some(time[0]).filter(|&time| time != i64::MIN)
     }
 
-    /// Of a new run that begins at an index: where its samples are no longer late. Those are late that were taken, by
-    /// civil time, before `promised`. Beyond the lateness that is no delay: the clock was set back.
+    /// Where a new run's samples are no longer late: late are those taken, by civil time, before `promised`. Beyond the
+    /// lateness that is no delay: the clock was set back.
     pub(super) fn end_of_late(&self, start: i64, promised: i64) -> Option<i64> {
         let behind = promised.saturating_sub(self.time_at(start)?);
         let lateness = i64::try_from(self.silence.lateness()?.as_nanos()).ok()?;
@@ -180,7 +179,7 @@ impl FeedSource {
         })
     }
 
-    /// As [`keep_late`](Self::keep_late), of a frame that begins at `start`.
+    /// As [`keep_late`](Self::keep_late), for a frame at `start`.
     pub(super) fn keep_late_of_run(&self, start: i64, of: Range<u64>, frame: &ReceivedFrame) {
         let inner = &self.listener.0;
         add(&inner.counters.late_samples, of.end - of.start);

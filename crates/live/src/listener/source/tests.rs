@@ -28,7 +28,7 @@ struct Arrival {
     bytes: Vec<u8>,
 }
 
-/// Frames of `len` samples; sample `k` is `k`, modulo 1000.
+/// Sample `k` is `k`, modulo 1000.
 fn frame(session: u32, first: u64, len: u64, stamp: Option<i64>) -> Vec<u8> {
     let header = FrameHeader {
         time: stamp.map(isochrony_time::Fixed::from_int),
@@ -40,19 +40,18 @@ fn frame(session: u32, first: u64, len: u64, stamp: Option<i64>) -> Vec<u8> {
     bytes
 }
 
-/// How a sender behaves.
 #[derive(Debug, Clone)]
 struct Sender {
     rate: u64,
     len: u64,
     is_stamped: bool,
-    /// Delay of each frame in ms, or None: lost.
+    /// Delay of each frame in ms; None: lost.
     delays: Vec<Option<u64>>,
     /// From this frame on nothing is sent for so many ms.
     silent: (usize, u64),
-    /// What was taken meanwhile is sent behind the silence, all at once.
+    /// Samples of the silence are sent behind it, all at once.
     sends_backlog: bool,
-    /// Behind the silence the sender counts from 0.
+    /// The sender counts from 0 behind the silence.
     restarts: bool,
 }
 
@@ -95,12 +94,12 @@ impl Sender {
     }
 }
 
-/// A feed whose packets arrive as they were recorded, by a simulated clock that two feeds share.
+/// Packets arrive as recorded, by a simulated clock that two feeds share.
 struct ReplayedFeed {
     listener: Listener,
     arrivals: Vec<Arrival>,
     clock: Arc<AtomicU64>,
-    /// By how much the clock goes on when there is nothing, in turn.
+    /// Steps of the clock when there is nothing, in turn.
     steps: Vec<u64>,
     marks: Arc<Mutex<Vec<i64>>>,
 }
@@ -201,7 +200,7 @@ fn listener(rate: u64, lateness: u64) -> Listener {
     Listener::bind(&"udp://127.0.0.1:0".parse().unwrap(), &options).unwrap()
 }
 
-/// What a replay gave: the joined rows, and each feed's samples and counts.
+/// The joined rows, and each feed's samples and counts.
 type Replayed = (RecordBatch, Vec<FeedCounts>, Vec<(i64, usize)>);
 
 fn replay(
@@ -269,7 +268,7 @@ fn senders(rate: u64) -> impl Strategy<Value = Sender> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(100))]
 
-    /// However often the clock is looked at, and however samples are cut.
+    /// However often the clock is looked at, and samples are cut.
     #[test]
     fn the_same_arrivals_give_the_same_bits(
         first in senders(1000),
@@ -290,7 +289,7 @@ proptest! {
     }
 }
 
-/// A feed alone: its samples, breaks and marks.
+/// Samples, breaks and marks.
 fn events(sender: &Sender, lateness: u64) -> (Vec<i64>, Vec<Break>, Vec<i64>, Listener) {
     events_of(sender.arrivals(), sender.rate, lateness)
 }
@@ -338,7 +337,6 @@ fn steady(silent: (usize, u64)) -> Sender {
 #[test]
 fn a_silence_is_a_gap_and_progress_goes_on() {
     let (indices, breaks, marks, listener) = events(&steady((50, 500)), 100);
-    // Frames 50 to 99 were not sent.
     assert_eq!(indices, (0..500).chain(1000..2000).collect::<Vec<_>>());
     let dropped: Vec<Range<i64>> = breaks
         .iter()
@@ -347,8 +345,8 @@ fn a_silence_is_a_gap_and_progress_goes_on() {
             other => panic!("{other:?}"),
         })
         .collect();
-    // The frame of 490 arrived at 501 ms, that of 1000 at 1011 ms: by then the clock was at 900.
-    // Behind the end nothing follows, which is not known for a while.
+    // The frame of 490 arrived at 501 ms, that of 1000 at 1011 ms: by then the clock was at 900. Behind the end nothing
+    // follows, which is not known for a while.
     assert_eq!(dropped, [500..501, 501..900, 900..1000, 2000..2001]);
     assert!(
         marks.first().is_some_and(|&first| first <= 502),
@@ -361,7 +359,7 @@ fn a_silence_is_a_gap_and_progress_goes_on() {
     assert_eq!((counts.lost_samples, counts.late_samples), (500, 0));
 }
 
-/// 500 samples, silence, and at 1 s the end of a sender that has come to 1000.
+/// 500 samples, silence, and at 1 s the end of a sender at 1000.
 fn ending_in_silence(gap: u64) -> Vec<Arrival> {
     let mut arrivals = steady((50, 1500)).arrivals();
     let header = FrameHeader {
@@ -371,7 +369,6 @@ fn ending_in_silence(gap: u64) -> Vec<Arrival> {
     };
     let mut bytes = Vec::new();
     header.write(&[], &mut bytes);
-    // Senders repeat it.
     arrivals.extend((0..3).map(|k| Arrival {
         at: (1000 + k) * MS,
         bytes: bytes.clone(),
@@ -395,7 +392,6 @@ fn a_gap_at_the_end_of_a_feed_begins_where_its_silence_began() {
     assert_eq!(indices, (0..500).collect::<Vec<_>>());
     assert!(!marks.is_empty());
     assert_eq!(listener.outer_gaps().after, 500..1000);
-    // What was never recorded is not lost.
     assert_eq!(listener.counts().lost_samples, 0);
 }
 

@@ -223,7 +223,7 @@ impl Operator for Instance {
             break_notice(py, why, usize::from(port)).map_err(raised)
         })?;
         emit(items, out)?;
-        // After any other break indices continue, and others rely on progress marks.
+        // After other breaks indices continue, and others rely on progress marks.
         if *why == Break::Rewind {
             ready.told = i64::MIN;
             ready.ends.fill(i64::MIN);

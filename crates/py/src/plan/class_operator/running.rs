@@ -19,9 +19,9 @@ pub(super) struct RunningInstance {
     pub(super) outputs: Vec<PortType>,
     /// It has no outputs: its input passes.
     pub(super) passes: bool,
-    /// Items of earlier inputs, until the last input's item completes them.
+    /// Earlier inputs' items, until the last input's item completes them.
     pub(super) waiting: Vec<Item>,
-    /// Progress mark: nothing is emitted before this index.
+    /// Nothing is emitted before this index.
     pub(super) told: i64,
     /// End of what each output has emitted; for ranges and rows the last start.
     pub(super) ends: Vec<i64>,

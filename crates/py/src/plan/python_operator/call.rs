@@ -1,11 +1,11 @@
 //! Calls a Python function with blocks.
 //!
-//! The thread attaches once per block. It shows the block as an array, without a copy and mostly without creating one
+//! The thread attaches once per block, and shows it as an array without a copy, mostly without creating one
 //! ([`ArrayLender`]). Results keep no Python object where that is cheaper: views of the input become parts of its
 //! memory, short results are copied, longer ones are taken over.
 //!
-//! Between blocks the thread detaches. Staying attached would save a quarter of a microsecond a block, but would keep
-//! all other threads from Python, signal handlers included, while other operators compute or wait for the disk.
+//! Between blocks the thread detaches. Staying attached would save a quarter of a microsecond a block, but keep all
+//! other threads from Python, signal handlers included, while other operators compute or wait for the disk.
 
 use std::sync::Arc;
 
@@ -30,7 +30,6 @@ use crate::plan::operator_error::{failed, raised};
 
 pub(super) struct FunctionCaller {
     of: PythonOperator,
-    /// The output's stream.
     stream: Option<StreamId>,
     /// Values of a whole window that comes in.
     width: usize,
@@ -73,7 +72,6 @@ impl FunctionCaller {
         }
     }
 
-    /// An instance for a run at a nesting.
     pub(super) fn new(
         of: PythonOperator,
         remote: Option<RemoteFunction>,

@@ -21,7 +21,7 @@ pub(in crate::plan) enum FunctionRole {
 /// Where the function is called in a run on several workers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::plan) enum OnWorkers {
-    /// Worker processes, if the function can be sent there and is stateless.
+    /// Worker processes, if the function is stateless and can be sent.
     Auto,
     Threads,
     Processes,

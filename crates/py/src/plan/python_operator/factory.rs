@@ -91,7 +91,6 @@ impl PythonOperator {
         Ok(form)
     }
 
-    /// Reads one of a saved plan.
     pub(in crate::plan) fn from_saved(
         saved: &Map<String, Value>,
         how: &str,

@@ -8,7 +8,7 @@ use std::path::Path;
 
 use tempfile::TempDir;
 
-/// A CPU to describe: package, node, number of its last-level cache, number of its core.
+/// Package, node, numbers of last-level cache and core.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Described {
     cpu: usize,
@@ -40,13 +40,13 @@ fn list(cpus: impl Iterator<Item = usize>) -> String {
     text.collect::<Vec<_>>().join(",") + "\n"
 }
 
-/// In memory where the system has that, since a tree is some hundred files.
+/// In memory where possible: a tree is some hundred files.
 fn scratch_folder() -> TempDir {
     let in_memory = tempfile::tempdir_in("/dev/shm");
     in_memory.or_else(|_| tempfile::tempdir()).unwrap()
 }
 
-/// A tree as `/sys/devices/system` of a machine with these CPUs.
+/// As `/sys/devices/system` of a machine with these CPUs.
 fn tree(machine: &[Described]) -> TempDir {
     let root = scratch_folder();
     let with = |same: &dyn Fn(&Described) -> bool| {
@@ -86,7 +86,7 @@ fn tree(machine: &[Described]) -> TempDir {
 }
 
 /// `packages` of `caches` of `cores` of `smt` siblings; a node for every `caches_per_node`. Siblings have distant
-/// numbers, as Linux numbers them.
+/// numbers, as in Linux.
 fn machine(
     packages: usize,
     caches: usize,
@@ -109,7 +109,7 @@ fn machine(
     (0..all * smt).map(of).collect()
 }
 
-/// Eight CPUs of four cores with two siblings each, and four cores without, on one cache.
+/// Four cores with two siblings each, and four without, on one cache.
 fn hybrid() -> Vec<Described> {
     let of = |cpu: usize| {
         let core = if cpu < 8 { cpu / 2 } else { cpu - 4 };

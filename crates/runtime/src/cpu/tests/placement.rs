@@ -12,7 +12,6 @@ fn topology(machine: &[Described]) -> CpuTopology {
     CpuTopology::read(root.path())
 }
 
-/// The CPUs of so many threads.
 fn cpus(machine: &[Described], allowed: &[usize], current: usize, threads: usize) -> Vec<usize> {
     let placement = CpuPlacement::new(&topology(machine), allowed, current).unwrap();
     (0..threads).map(|thread| placement.cpu(thread)).collect()
@@ -35,13 +34,13 @@ fn every_core_comes_before_its_siblings() {
     // Siblings are 0 and 4, 1 and 5, ...
     let four = machine(1, 1, 1, 4, 2);
     assert_eq!(cpus(&four, &all(&four), 0, 8), [0, 1, 2, 3, 4, 5, 6, 7]);
-    // The caller on the second sibling of core 2: its first one comes last but in its turn.
+    // The caller is on the second sibling of core 2: the first one comes last but in its turn.
     assert_eq!(cpus(&four, &all(&four), 6, 8), [6, 0, 1, 3, 2, 4, 5, 7]);
 }
 
 #[test]
 fn a_node_is_filled_before_the_other() {
-    // 16 cores: 0 to 7 on node 0, 8 to 15 on node 1; their siblings from 16 on.
+    // Cores 0 to 7 on node 0, 8 to 15 on node 1; siblings from 16 on.
     let two = machine(2, 1, 1, 8, 2);
     let order = cpus(&two, &all(&two), 9, 32);
     assert_eq!(order[..8], [9, 8, 10, 11, 12, 13, 14, 15]);
@@ -54,7 +53,7 @@ fn neighbours_share_a_cache_then_a_node_then_a_package() {
     // Two packages of two nodes of two caches of two cores.
     let many = machine(2, 4, 2, 2, 1);
     let order = cpus(&many, &all(&many), 10, 16);
-    // Cache 5 (10, 11), cache 4 of the same node, the other node of the package, the other package.
+    // Cache 5, cache 4 of the same node, the other node of the package, the other package.
     assert_eq!(
         order,
         [10, 11, 8, 9, 12, 13, 14, 15, 0, 1, 2, 3, 4, 5, 6, 7]
@@ -110,7 +109,6 @@ proptest! {
         let cores: BTreeSet<usize> = allowed.iter().map(|&cpu| topology.location(cpu).core).collect();
         let first: BTreeSet<usize> = order[..cores.len()].iter().map(|&cpu| topology.location(cpu).core).collect();
         prop_assert_eq!(first, cores.clone());
-        // Among the first siblings each cache and each node is one run of threads.
         let first = &order[..cores.len()];
         for part in [|one: CpuLocation| one.node, |one: CpuLocation| one.cache] {
             let mut parts: Vec<usize> = first.iter().map(|&cpu| part(topology.location(cpu))).collect();

@@ -7,7 +7,6 @@ use crate::cpu::list::MAX_CPUS;
 use crate::{CpuLocation, CpuTopology};
 use proptest::prelude::*;
 
-/// What a tree that describes this should be read as.
 fn expected(machine: &[Described]) -> Vec<(usize, CpuLocation)> {
     let first =
         |same: &dyn Fn(&Described) -> bool| machine.iter().find(|one| same(one)).unwrap().cpu;
@@ -57,7 +56,7 @@ fn sparse_numbers_and_offline_cpus_are_left_out() {
     let mut some = machine(2, 1, 1, 4, 2);
     some.retain(|one| ![0, 3, 9].contains(&one.cpu));
     let root = tree(&some);
-    // Offline: the folder stays, empty, as the list of online ones says, too.
+    // Offline: the folder stays, empty.
     std::fs::create_dir_all(root.path().join("cpu/cpu3")).unwrap();
     // Not CPUs.
     std::fs::create_dir_all(root.path().join("cpu/cpufreq")).unwrap();
@@ -110,7 +109,6 @@ fn without_caches_all_of_a_package_and_node_share_one() {
     assert_eq!(read(root.path()), expected(&all));
 }
 
-/// Every file of a tree.
 fn files(folder: &Path) -> Vec<std::path::PathBuf> {
     let entries = folder
         .read_dir()
