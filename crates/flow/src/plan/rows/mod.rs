@@ -1,16 +1,16 @@
-//! Rows with named fields, in Arrow's layout. A block of [`Rows`] is a record batch and the range of indices that its
-//! rows cover. Its fields are part of the port type ([`Fields`], interned, so that types are `Copy`).
+//! Rows with named fields, in Arrow's layout: a block of [`Rows`] is a record batch and the range of indices that it
+//! covers. The fields are part of the port type ([`Fields`], interned, so that types are `Copy`).
 //!
 //! Columns:
-//! - rows of windows begin with `start` and `end`, indices of the first sample and after the last (int64), and, if the
-//!   signal has civil time, `time`, that of the first sample (timestamp in ns, UTC; null if the clock of its run is
-//!   unknown); the fields follow in the order of the request;
-//! - numbers have NumPy's dtype; a complex number is a fixed-size list of its two parts, several values per window are a
-//!   fixed-size list; `unit` in a field's metadata is its unit;
-//! - civil times come from the recording's own clock, to the nearest ns, for many windows at once ([`Clock`]).
+//! - Rows of windows begin with `start` and `end`, indices of the first sample and after the last (int64), and, if the
+//!   signal has civil time, `time`, that of the first sample (timestamp in ns, UTC; null if its run's clock is
+//!   unknown). The fields follow as requested.
+//! - Numbers have NumPy's dtype; a complex number is a fixed-size list of its two parts, several values per window are
+//!   a fixed-size list. A field's metadata has its `unit`.
+//! - Civil times come from the recording's own clock, to the nearest ns, for many windows at once ([`Clock`]).
 //!
-//! Invariants: the batch of a block has the fields of its port; rows are in the order of their starts within a run; a block
-//! covers from the start of its first row to the end of its last, also if rows in between were removed.
+//! Invariants: a block has the fields of its port; rows are ordered by start within a run; a block covers from the
+//! start of its first row to the end of its last, even if rows between were removed.
 
 mod clock;
 pub(crate) mod columns;
@@ -35,18 +35,18 @@ pub(crate) use fields::{END, START, TIME};
 pub(crate) use gather::Gatherer;
 pub(crate) use regrid::on_grid;
 
-/// Rows with named fields, in one block.
+/// A block of rows with named fields.
 #[derive(Debug, Clone)]
 pub struct Rows {
     batch: RecordBatch,
-    /// Indices that the rows cover; None for groups, which have no indices.
+    /// None for groups, which have no indices.
     covers: Option<Range<i64>>,
     /// Start of the next row, if it continues these.
     next: i64,
 }
 
 impl Rows {
-    /// Rows computed from the samples `covers`; the next row, if it continues these, starts at `next`.
+    /// Rows of the samples `covers`; the next row, if it continues these, starts at `next`.
     #[must_use]
     pub fn new(batch: RecordBatch, covers: Range<i64>, next: i64) -> Self {
         Self {
@@ -99,7 +99,7 @@ impl Rows {
         self.covers.clone()
     }
 
-    /// First index, and the start of the next row, if it continues these.
+    /// First index, and start of the next row, if it continues these.
     #[inline]
     #[must_use]
     pub fn extent(&self) -> Option<(i64, i64)> {
@@ -119,7 +119,7 @@ impl Rows {
         self.covers.as_ref().map(|_| &starts.values()[..])
     }
 
-    /// Where the first and the last row begin, if they have indices.
+    /// Starts of the first and last row, if they have indices.
     pub(crate) fn first_and_last_start(&self) -> Option<(i64, i64)> {
         let starts = self.starts()?;
         Some((*starts.first()?, *starts.last()?))
@@ -157,7 +157,7 @@ impl Rows {
         (part(first, before, next), part(rest, after, self.next))
     }
 
-    /// Keeps rows whose flag is set; None if there are none.
+    /// Keeps rows with a true flag; None if there are none.
     ///
     /// # Errors
     /// If the numbers of flags and rows differ.
