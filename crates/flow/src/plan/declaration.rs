@@ -99,9 +99,6 @@ impl Declaration {
     }
 
     /// A checked parameter as its Rust type; for [`operator!`](super::operator).
-    ///
-    /// # Errors
-    /// [`PlanError::Parameter`].
     #[doc(hidden)]
     pub fn read<T: DeserializeOwned>(
         operator: &'static str,

@@ -186,9 +186,7 @@ pub struct Frames {
     window: u64,
     hop: u64,
     count: u64,
-    /// Values of a row.
     width: usize,
-    /// Values from the start of one row to the next.
     stride: usize,
 }
 

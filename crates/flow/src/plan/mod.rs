@@ -2,23 +2,8 @@
 //!
 //! A [`Plan`] is a node and one of its outputs; a node holds the plans of its inputs. Clones share nodes, so a plan is
 //! a graph: branches and shared parts cost nothing. Types are checked when a node is added; nothing is read or computed
-//! before execution.
-//!
-//! | file | what it provides |
-//! |---|---|
-//! | `mod` | methods that build and inspect a plan |
-//! | `node` | nodes: a scan, a declared operator, an operator made by a factory |
-//! | `operator` | the contract between an operator and the engine |
-//! | `declaration`, `catalog` | declarations of operators, and all by name |
-//! | `operator_factory` | operators that depend on objects of this process |
-//! | `length` | lengths of parameters, in samples or as durations |
-//! | `item`, `port_type`, `rows` | what flows on an edge, and its type |
-//! | `graph` | nodes in topological order, for optimiser and engine |
-//! | `index_order` | which plans may repeat an index |
-//! | `workspace`, `partial_result` | memory that follows from a parameter; results of tasks |
-//! | `saved` | plans as JSON |
-//! | `sent` | plans for another process: JSON and objects |
-//! | `error` | all errors of plans |
+//! before execution. `node` defines nodes, `operator` the contract with the engine, and `graph` the form that the
+//! optimiser rewrites and the engine executes.
 
 pub(crate) mod catalog;
 pub(crate) mod declaration;
@@ -289,7 +274,7 @@ impl fmt::Debug for Plan {
 /// A stored signal's ranges that a plan reads.
 #[derive(Debug, Clone)]
 pub struct ScannedSignal {
-    /// The signal at the commit of the plan's building.
+    /// At the commit at which the plan was built.
     pub signal: Signal,
     /// Index ranges, in read order.
     pub ranges: Vec<Range<i64>>,

@@ -1,13 +1,11 @@
 //! The contract between an operator and the engine (`docs/design.md`, section 15).
 //!
 //! An operator is a struct of parameters and state. [`Operator::bind`] checks the types of its inputs and states all
-//! that the engine needs to know ([`OperatorProperties`]); [`Operator::process`] gets one item at a time.
+//! that the engine needs ([`OperatorProperties`]); [`Operator::process`] gets one item at a time.
 //!
-//! The engine guarantees: items and progress marks keep their order on an edge; [`Operator::on_break`] precedes an item
+//! The engine guarantees: an edge keeps the order of items and progress marks; [`Operator::on_break`] precedes an item
 //! that does not continue the one before; [`Operator::finish`] is called once per input, after its last item; a failed
 //! operator is not called again.
-//!
-//! [`Out`], the engine's side of a call, and this file define each other.
 
 use crate::{Break, Item, OpError, Out, PlanError, PortType, RangeOrigin, Workspace};
 
@@ -51,7 +49,7 @@ pub enum Contract {
         /// Context after.
         after: u64,
     },
-    /// Exact given samples after the start of an item, as windows need: they lie on the grid of their contiguous range,
+    /// Exact given samples after the start of an item, as for windows: they lie on the grid of their contiguous range,
     /// wherever reading begins.
     Lookahead {
         /// Samples after an item's first.
@@ -75,7 +73,7 @@ pub enum Contract {
     Sequential,
 }
 
-/// How the items of several inputs are aligned.
+/// How items of several inputs are aligned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Alignment {

@@ -1,8 +1,8 @@
 //! Operators that depend on objects of this process: a closure, a Python function, an open store.
 //!
-//! A declared operator is data, a name and parameters. An [`OperatorFactory`] is an object in a plan that makes the
-//! operator anew for each execution, and defines how it prints and whether it is saved.
-//! [`Catalog::with_factory`](crate::Catalog::with_factory) restores saved ones.
+//! A declared operator is data; an [`OperatorFactory`] is an object in a plan that makes the operator anew for each
+//! execution, and defines how it prints and is saved. [`Catalog::with_factory`](crate::Catalog::with_factory) restores
+//! saved ones.
 
 use std::fmt;
 use std::sync::Arc;

@@ -72,28 +72,19 @@ pub trait SinkWriter: Send {
     /// Copies an item's content; returns the bytes that await a commit.
     ///
     /// # Errors
-    /// A full disk, an item that does not fit.
+    /// A full or failing disk, an item that does not fit.
     fn write(&mut self, item: &Item) -> Result<u64, OpError>;
 
     /// The next item does not continue the one before.
-    ///
-    /// # Errors
-    /// As [`write`](Self::write).
     fn on_break(&mut self, why: &Break) -> Result<(), OpError> {
         let _ = why;
         Ok(())
     }
 
     /// Makes what was written durable.
-    ///
-    /// # Errors
-    /// A full or failing disk.
     fn commit(&mut self) -> Result<(), OpError>;
 
     /// Ends the writing: commits; completes files.
-    ///
-    /// # Errors
-    /// As [`commit`](Self::commit).
     fn finish(&mut self) -> Result<(), OpError> {
         self.commit()
     }

@@ -38,10 +38,8 @@ pub trait Recording: Send + Sync {
     /// The recording cannot be opened.
     fn open(&self, range: Option<Range<i64>>, segment: u64) -> Result<Box<dyn Source>, OpError>;
 
-    /// The recording as it is now, for several threads; None if it takes a single pass, as a feed.
-    ///
-    /// # Errors
-    /// The recording cannot be opened.
+    /// The recording as it is now, for several threads; None if it takes a single pass, as a feed. Fails as
+    /// [`open`](Self::open).
     fn snapshot(&self, range: Option<Range<i64>>) -> Result<Option<Arc<dyn Snapshot>>, OpError> {
         let _ = range;
         Ok(None)
@@ -161,7 +159,7 @@ impl SharedRecording {
         Self(Arc::new(recording))
     }
 
-    /// The clock, if civil times are known.
+    /// As [`Recording::clock`].
     #[must_use]
     pub fn clock(&self) -> Option<Arc<dyn Clock>> {
         self.0.clock()
@@ -173,25 +171,25 @@ impl SharedRecording {
         Some(on_grid(self.clock()?, stream))
     }
 
-    /// Form in a saved plan; None if it exists in this process only.
+    /// As [`Recording::saved`].
     #[must_use]
     pub fn saved(&self) -> Option<Map<String, Value>> {
         self.0.saved()
     }
 
-    /// Calibration and attributes; None if operators changed the samples.
+    /// As [`Recording::description`].
     #[must_use]
     pub fn description(&self) -> Option<SignalDescription> {
         self.0.description()
     }
 
-    /// Gaps at both ends of the last pass; none if operators changed the samples.
+    /// As [`Recording::outer_gaps`].
     #[must_use]
     pub fn outer_gaps(&self) -> OuterGaps {
         self.0.outer_gaps()
     }
 
-    /// Whether samples without a time in its clock were recorded without one.
+    /// As [`Recording::knows_all_times`].
     #[must_use]
     pub fn knows_all_times(&self) -> bool {
         self.0.knows_all_times()

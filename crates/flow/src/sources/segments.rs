@@ -66,7 +66,7 @@ impl Segments {
         })
     }
 
-    /// Sets the civil time of index 0, in ns; the rest follows at the stream's rate.
+    /// As [`GeneratedRecording::starting`](crate::GeneratedRecording::starting).
     #[must_use]
     pub fn starting(mut self, start: Fixed) -> Self {
         let rate = self.port.stream().map(|stream| stream.rate);

@@ -51,9 +51,6 @@ pub struct PlannedReads {
 pub trait PortionOpener: Send + Sync {
     /// Opens a task's portion as [`Snapshot::open`] does; None if it reads nothing. Tasks are numbered from 0; one may
     /// be opened again, or never.
-    ///
-    /// # Errors
-    /// The recording cannot be opened.
     fn open(
         &self,
         task: u64,
@@ -70,9 +67,6 @@ pub trait Snapshot: Send + Sync {
     /// A pass over a portion and its overlap, as far as the contiguous ranges at both ends go. It begins with
     /// [`SourceEvent::RangeStart`](crate::SourceEvent::RangeStart), whose `why` separates the portion from the samples
     /// before it; None without such samples, or if the overlap continues in the portion.
-    ///
-    /// # Errors
-    /// The recording cannot be opened.
     fn open(
         &self,
         portion: &Portion,
@@ -82,9 +76,6 @@ pub trait Snapshot: Send + Sync {
 
     /// Opens portions of tasks that are all known beforehand, so that one is read while another is computed; None: open
     /// each with [`open`](Self::open).
-    ///
-    /// # Errors
-    /// The recording cannot be opened.
     fn portion_opener(
         self: Arc<Self>,
         tasks: PlannedReads,

@@ -125,7 +125,7 @@ pub trait Source: Send {
         None
     }
 
-    /// Samples of all items, if known, so that a sink can reserve memory. Asked before the first pull.
+    /// Samples of all items, so that a sink can reserve memory. Asked before the first pull.
     fn expected_samples(&self) -> Option<u64> {
         self.total()
     }

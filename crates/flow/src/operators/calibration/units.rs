@@ -53,7 +53,7 @@ const PREFIXED: &[(&str, Dimension, f64)] = &[
     ("l", dimension(3, 0, 0, 0, 0), 1e-3),
 ];
 
-/// Names without prefixes, with factor and offset of their zero.
+/// Names without prefixes, with factor and offset of zero.
 const UNPREFIXED: &[(&str, Dimension, f64, f64)] = &[
     ("min", dimension(0, 0, 1, 0, 0), 60.0, 0.0),
     ("h", dimension(0, 0, 1, 0, 0), 3600.0, 0.0),

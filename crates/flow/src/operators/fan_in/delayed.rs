@@ -41,7 +41,7 @@ operator! {
         at: usize,
         result: Option<(DType, StreamId)>,
         width: usize,
-        /// Continues the contiguous range.
+        /// Next index of the contiguous range.
         expected: Option<i64>,
     }
 }

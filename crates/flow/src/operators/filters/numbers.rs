@@ -204,13 +204,11 @@ impl NumberProcessor {
         Ok(next)
     }
 
-    /// What follows does not continue the past.
     pub(crate) fn reset(&mut self) {
         self.windows_seen = 0;
         self.stream_processor.reset();
     }
 
-    /// Maps a progress mark of the input to the output.
     pub(crate) fn progress(&self, upto: i64) -> i64 {
         let lag = upto.saturating_sub(self.stream_processor.progress(upto));
         let hop = self.windows.map_or(1, |(_, hop)| hop as i64);

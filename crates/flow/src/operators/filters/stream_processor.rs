@@ -323,7 +323,6 @@ impl StreamProcessor {
         Ok(())
     }
 
-    /// What follows does not continue the past.
     pub(crate) fn reset(&mut self) {
         if let Some(bound) = &mut self.0 {
             bound.remaining_skip = bound.skip;

@@ -167,7 +167,7 @@ pub enum OpErrorKind {
         /// The panic's message.
         message: String,
     },
-    /// Stands for the error of an earlier stage, which replaces it before the execution ends.
+    /// An earlier stage failed; its error replaces this one before the execution ends.
     #[error("stage {stage} of the plan failed")]
     StageFailed {
         /// The stage.

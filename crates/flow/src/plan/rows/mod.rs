@@ -112,20 +112,20 @@ impl Rows {
         self.batch.get_array_memory_size() as u64
     }
 
-    /// First index of each row, if they have indices.
+    /// None without indices.
     fn starts(&self) -> Option<&[i64]> {
         let starts = self.batch.column_by_name(START)?;
         let starts = starts.as_primitive_opt::<Int64Type>()?;
         self.covers.as_ref().map(|_| &starts.values()[..])
     }
 
-    /// Starts of the first and last row, if they have indices.
+    /// None without indices.
     pub(crate) fn first_and_last_start(&self) -> Option<(i64, i64)> {
         let starts = self.starts()?;
         Some((*starts.first()?, *starts.last()?))
     }
 
-    /// Rows that begin before an index; all if they have no indices.
+    /// Rows that begin before an index; all without indices.
     #[must_use]
     pub fn begin_before(&self, limit: i64) -> u64 {
         let before = |starts: &[i64]| starts.iter().take_while(|&&at| at < limit).count() as u64;

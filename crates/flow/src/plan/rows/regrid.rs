@@ -13,7 +13,7 @@ use crate::Cause;
 
 /// Largest difference of one clock's steps, as a fraction of the period.
 const STEP_TOLERANCE: f64 = 1e-3;
-/// Largest difference of two steps by rounding alone: each is a difference of whole ns.
+/// Largest difference of two steps by rounding alone, as each is a difference of whole ns.
 const STEP_ROUNDING_NS: f64 = 2.0;
 /// Deviation from the period, as a fraction of it, from which on a step is a gap or clock step.
 const BREAK_DEVIATION: f64 = 0.5;

@@ -24,7 +24,6 @@ pub(crate) struct StoredPass {
     pub(super) ranges: ContiguousRanges,
     /// Rest of the current contiguous range.
     pub(super) contiguous: Range<i64>,
-    /// What no operator needs; None: all is needed.
     pub(super) skips: Option<Arc<SkipMap>>,
     /// Skipped in the contiguous range.
     pub(super) skipped: VecDeque<Range<i64>>,

@@ -75,7 +75,7 @@ impl StoredRecording {
         (self.io).unwrap_or_else(|| choose(signal, parts))
     }
 
-    /// What need not be read; None: all is read.
+    /// None: all is read.
     pub(super) fn skips(&self, read: &ContiguousRanges) -> Option<Arc<SkipMap>> {
         SkipMap::new(self.filter.as_ref()?, read).ok()
     }

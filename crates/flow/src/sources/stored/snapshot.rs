@@ -25,7 +25,6 @@ pub(crate) struct StoredSnapshot {
     parts: Vec<Stretch>,
     /// Unless the parts are all of it.
     selection: Option<Arc<[Range<i64>]>>,
-    /// What no operator needs; None: all is needed.
     skips: Option<Arc<SkipMap>>,
 }
 

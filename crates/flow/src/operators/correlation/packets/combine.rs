@@ -85,7 +85,7 @@ impl BoundState {
         if most > 0 && self.copies.next().is_some_and(|next| next < upto) {
             let mut block = out.alloc(DType::U8, most * bytes)?;
             let packets = block.samples_mut::<u8>();
-            // Of each run of packets.
+            // Start index and bytes of each.
             let mut runs: Vec<(i64, Range<usize>)> = Vec::new();
             let mut used = 0;
             let combiner = &mut self.combiner;

@@ -276,7 +276,7 @@ impl Operator for Align {
                 "align before rewindow(...)",
             ));
         };
-        // Arrays in memory share a timebase; indices are times only at equal rates.
+        // Arrays in memory share a timebase; equal indices are equal times only at equal rates.
         let is_same_grid = same_grid(own, other);
         let clocks = match (is_same_grid, clock_of(own), clock_of(other)) {
             (true, ..) => None,
