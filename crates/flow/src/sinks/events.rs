@@ -55,7 +55,7 @@ impl EventSink {
         self
     }
 
-    /// Adds a field computed of each window.
+    /// Adds a field computed from each window.
     #[must_use]
     pub fn computed(mut self, name: impl Into<String>, expression: Expr) -> Self {
         self.computed.push((name.into(), expression));

@@ -43,7 +43,7 @@ operator! {
         after: u64 = "integer" { unit: Samples, range: (0.0, 70368744177664.0), default: || json!(0) },
     }
     state {
-        /// May still grow.
+        /// The last range, which may grow.
         open: Option<Range<i64>>,
         port: Option<PortType>,
     }
@@ -131,7 +131,7 @@ impl Operator for ToRanges {
 
     fn on_break(&mut self, _: Port, why: &Break, out: &mut Out<'_>) -> Result<(), OpError> {
         match why {
-            // Filtered items: the indices tell how many.
+            // A filter removed items; the indices tell how many.
             Break::Removed => Ok(()),
             _ => self.flush(out),
         }

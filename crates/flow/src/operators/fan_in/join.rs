@@ -77,7 +77,7 @@ pub(crate) fn same_timebase(a: StreamId, b: StreamId) -> bool {
 pub(super) const RATE_HINT: &str = "equal indices are equal times only at one rate: bring one of them to the rate of the other \
                           with resample(rate_hz=...), or align() it to the other";
 
-/// Arrays in memory and feeds share a timebase whatever their rates.
+/// Same timebase and rate: arrays in memory and feeds share a timebase whatever their rates.
 pub(crate) fn same_grid(a: StreamId, b: StreamId) -> bool {
     same_timebase(a, b) && a.get().rate == b.get().rate
 }
@@ -87,7 +87,7 @@ impl Operator for Join {
         let tolerance = match self.tolerance {
             None => None,
             Some(Length::Seconds(seconds)) => Some(seconds),
-            // Samples may be of different rates.
+            // The inputs may have different rates.
             Some(samples @ Length::Samples(_)) => {
                 return Err(PlanError::Parameter {
                     operator: "join",

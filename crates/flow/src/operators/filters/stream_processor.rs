@@ -201,7 +201,7 @@ pub(crate) struct ResultProperties {
 pub(crate) struct StreamProcessor(Option<BoundState>);
 
 struct BoundState {
-    /// To values of the kernel's precision; None: samples are such values.
+    /// Converts samples to values of the kernel's precision, unless they are such values.
     conversion: Option<CompiledExpr>,
     kernels: Kernels,
     dtype: DType,
@@ -235,7 +235,7 @@ impl BoundState {
 }
 
 impl StreamProcessor {
-    /// The operator adds the contract.
+    /// Returns properties without the contract, which the operator adds.
     pub(crate) fn bind(
         &mut self,
         operator: &'static str,

@@ -15,7 +15,7 @@ struct BoundState {
     program: Program,
     scratch: Scratch,
     state: State,
-    /// To compile again.
+    /// Kept to compile again.
     operator: &'static str,
     ports: SmallVec<[PortType; 2]>,
 }

@@ -156,7 +156,7 @@ impl ColumnValues {
             .then(|| NullBuffer::from(self.known));
         let column = columns::column_from_bytes(self.dtype, values, nulls)?;
         match field.data_type() {
-            // The bits stay.
+            // Only the type changes.
             DataType::Timestamp(..) => {
                 let data = column.to_data().into_builder();
                 Ok(make_array(
@@ -168,7 +168,7 @@ impl ColumnValues {
     }
 }
 
-/// Of all groups.
+/// One aggregate of all groups.
 #[derive(Debug)]
 pub(crate) struct Aggregate {
     function: AggregateFunction,

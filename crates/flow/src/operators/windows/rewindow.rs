@@ -9,7 +9,7 @@ use crate::{
     OperatorProperties, Out, PlanError, Port, PortType, json,
 };
 
-/// Of an emitted block, overlapping windows counted separately: some milliseconds of work.
+/// Most values per block, overlapping windows counted separately: some milliseconds of work.
 const MAX_VALUES: u64 = 1 << 22;
 
 operator! {

@@ -76,7 +76,7 @@ struct BoundState {
     columns: Vec<Column>,
 }
 
-/// Of the n-th peak.
+/// Values and indices of the n-th peak.
 #[derive(Default)]
 struct Column {
     values: Vec<Option<f64>>,

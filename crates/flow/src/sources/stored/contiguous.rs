@@ -19,7 +19,7 @@ pub(crate) struct ContiguousRanges {
     first_part: usize,
     /// Start of the selected part, if the parts are a portion of it.
     selected_from: Option<i64>,
-    /// Unless the parts are all of it.
+    /// None: the parts are all of it.
     selection: Option<Arc<[Range<i64>]>>,
 }
 

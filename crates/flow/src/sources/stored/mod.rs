@@ -200,7 +200,7 @@ impl StoredRecording {
 }
 
 impl StoredRecording {
-    /// The selection, if a scan reads only a part of it: its first sample still counts windows.
+    /// The selection, if a scan reads only a part of it: windows count from its first sample.
     fn narrowed(&self, range: Option<&Range<i64>>) -> Option<Arc<[Range<i64>]>> {
         range.and(self.ranges.as_deref()).map(Arc::from)
     }

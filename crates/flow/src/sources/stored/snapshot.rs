@@ -23,7 +23,7 @@ pub(crate) struct StoredSnapshot {
     stored: StoredRecording,
     signal: Signal,
     parts: Vec<Stretch>,
-    /// Unless the parts are all of it.
+    /// None: the parts are all of it.
     selection: Option<Arc<[Range<i64>]>>,
     skips: Option<Arc<SkipMap>>,
 }

@@ -74,7 +74,7 @@ struct BoundState {
     combiner: Combiner,
     bytes: usize,
     stream: StreamId,
-    /// All before it were emitted.
+    /// Everything before it was emitted.
     emitted_until: i64,
 }
 

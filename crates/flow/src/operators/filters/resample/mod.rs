@@ -66,7 +66,7 @@ operator! {
 }
 
 struct BoundState {
-    /// To values of the resamplers' precision; None: samples are such values.
+    /// Converts samples to values of the resamplers' precision, unless they are such values.
     conversion: Option<CompiledExpr>,
     resamplers: Resamplers,
     ratio: Ratio,

@@ -49,7 +49,7 @@ impl BoundState {
                 for (place, aggregate) in &mut self.aggregates {
                     timed.add_to(aggregate, place.map(|at| part.column(at).as_ref()));
                 }
-                // Complete groups precede an error.
+                // Emit complete groups even before an error.
                 self.emit(out)?;
             }
             added?;
@@ -80,7 +80,7 @@ impl BoundState {
         Ok(())
     }
 
-    /// Adds a new group.
+    /// Adds the group if it is new.
     pub(super) fn place(&mut self, key: &GroupKey, most: u64) -> Result<usize, OpError> {
         if let Some(&place) = self.groups.get(key) {
             return Ok(place);

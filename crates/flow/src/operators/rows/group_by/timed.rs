@@ -26,7 +26,7 @@ const MAX_PAIRS: usize = 1 << 14;
 
 /// A row and its place on the axis.
 pub(super) struct TimedRow<'a> {
-    /// In the batch.
+    /// Its number in the batch.
     pub(super) row: usize,
     pub(super) key: &'a GroupKey,
     pub(super) start: i64,

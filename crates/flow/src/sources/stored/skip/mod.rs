@@ -39,7 +39,7 @@ use predicate::ExtremesPredicate;
 const MIN_BUCKET_BYTES: i64 = 8 << 10;
 /// Shorter ranges are read: beginning anew behind them takes as long.
 const MIN_SKIPPED_BYTES: u64 = 64 << 10;
-/// Most ranges in a list (16 MiB). No shorter range than this part of all is skipped, which matters from 64 GiB on, and
+/// Most ranges in a list (16 MiB). No range shorter than this part of all is skipped, which matters from 64 GiB on, and
 /// look-ups end once so many are known.
 const MAX_RANGES: usize = 1 << 20;
 /// Less is read as a whole: looking up views takes as long.

@@ -45,7 +45,7 @@ struct ExtremeComparison {
     condition: Program,
     /// Whether all samples of a window must meet it, or any.
     all: bool,
-    /// For magnitudes: whether a sample's wraps and is none.
+    /// For magnitudes: whether a sample has none because it wraps.
     wraps: Option<Program>,
 }
 
