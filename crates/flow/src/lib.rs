@@ -7,12 +7,12 @@
 //! | folder | what it provides |
 //! |---|---|
 //! | `plan` | plans, the [`Operator`] contract, items, types, declarations, rows, errors, JSON |
-//! | `sources` | recordings that a plan scans: stored signals, segments in memory, generated samples |
-//! | `operators` | the built-in operators by family, and the methods of [`Plan`] that add them |
+//! | `sources` | recordings: stored signals, segments in memory, generated samples |
+//! | `operators` | built-in operators by family, and methods of [`Plan`] that add them |
 //! | `sinks` | where results are kept: signals, events, files |
-//! | `optimiser` | rewrites of a graph that keep every bit of its results |
-//! | `engine` | executes a graph in one thread, depth first |
-//! | `scheduler` | splits a graph into tasks for workers, restores their order; `explain` |
+//! | `optimiser` | rewrites that keep every bit of the results |
+//! | `engine` | depth-first execution in one thread |
+//! | `scheduler` | tasks for workers, in order; `explain` |
 //!
 //! Each folder uses those above it, except that a plan holds its recordings, [`Catalog`] lists the built-in operators,
 //! and the contracts of operators and sinks name the engine's side of a call: [`Out`], [`RunOptions`], [`PlanOutput`].

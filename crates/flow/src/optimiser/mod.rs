@@ -9,13 +9,13 @@
 //!   are only counted, so that intermediate values are never stored.
 //! - *Dead-operator elimination*: values whose rows are only counted are not computed.
 //! - *Range pushdown*: a range of indices moves into the scan.
-//! - *Stored views*: minimum, maximum and count of all samples come from the views of a stored signal.
+//! - *Stored views*: a stored signal's views give minimum, maximum and count of all samples.
 //!
-//! Last, scans are made to skip what filters behind them cannot pass ([`skip_unmatched`]). Equal sub-plans are one node
-//! already when the graph is built.
+//! Last, [`skip_unmatched`] makes scans skip what filters behind them cannot pass. The graph has no equal sub-plans: it
+//! merges them when built.
 //!
-//! A [`Rewriter`] revisits only the neighbours of a change, so n operators take O(n log n). The first rewrite of the
-//! list that applies anywhere is done first, at its earliest node.
+//! A [`Rewriter`] revisits only the neighbours of a change, so n operators take O(n log n). Of the rewrites that apply
+//! anywhere, the first of the list is done first, at its earliest node.
 
 mod extremes;
 mod rewriter;

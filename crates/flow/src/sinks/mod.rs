@@ -2,12 +2,12 @@
 //!
 //! A plan holds, prints and saves a [`Sink`], the counterpart of a [`Recording`](crate::Recording). Each execution
 //! opens it anew as a [`SinkWriter`], which gets items in the order of the source's indices, and every break before the
-//! item that follows it. Items pass on unchanged, so a plan can keep several intermediate results.
+//! item behind it. Items pass on unchanged, so a plan can keep several intermediate results.
 //!
 //! The operator commits, not the sink: after a number of bytes or a time, and at the end. If the writer fails, what it
-//! took before is committed. If the execution fails elsewhere or is interrupted, the last commit stands: the writer is
-//! dropped. With several workers the sink runs in the calling thread, behind the reorder buffer, so commits are
-//! complete up to an index.
+//! took before is committed. If the execution fails elsewhere or is interrupted, the writer is dropped: the last commit
+//! stands. With several workers the sink runs in the calling thread, behind the reorder buffer, so commits are complete
+//! up to an index.
 
 pub(crate) mod events;
 pub(crate) mod files;

@@ -3,14 +3,14 @@
 //!
 //! Columns:
 //! - Rows of windows begin with `start` and `end`, indices of the first sample and after the last (int64), and, if the
-//!   signal has civil time, `time`, that of the first sample (timestamp in ns, UTC; null if its run's clock is
-//!   unknown). The fields follow as requested.
-//! - Numbers have NumPy's dtype; a complex number is a fixed-size list of its two parts, several values per window are
-//!   a fixed-size list. A field's metadata has its `unit`.
-//! - Civil times come from the recording's own clock, to the nearest ns, for many windows at once ([`Clock`]).
+//!   signal has civil time, `time` of the first sample (timestamp in ns, UTC; null if its run's clock is unknown). The
+//!   fields follow as requested.
+//! - Numbers have NumPy's dtype; a complex number is a fixed-size list of two parts, several values per window are one,
+//!   too. A field's metadata has its `unit`.
+//! - Civil times come from the recording's clock, to the nearest ns, for many windows at once ([`Clock`]).
 //!
-//! Invariants: a block has the fields of its port; rows are ordered by start within a run; a block covers from the
-//! start of its first row to the end of its last, even if rows between were removed.
+//! Invariants: a block has its port's fields; rows are ordered by start within a run; a block covers from the start of
+//! its first row to the end of its last, even if rows between were removed.
 
 mod clock;
 pub(crate) mod columns;

@@ -6,11 +6,10 @@
 //!
 //! A pass walks *parts*, each the share of a range in one run, and in each part the contiguous ranges between gaps.
 //! Runs and gaps are looked up when reached, O(log n) each, so a million gaps need no list. Samples are read in pieces
-//! of some MiB, which are cut into segments. The anchor of a contiguous range is the first sample after the last gap or
-//! clock step, whatever range is read: windows do not depend on where a scan starts.
+//! of some MiB and cut into segments. A contiguous range's anchor is the first sample after the last gap or clock step,
+//! whatever range is read: windows do not depend on where a scan starts.
 //!
-//! This file and `snapshot` import each other: a recording makes the snapshot, which opens passes with the recording's
-//! options.
+//! This file and `snapshot` import each other: a recording makes the snapshot, which opens passes with its options.
 
 pub(crate) mod clock;
 mod contiguous;

@@ -1,19 +1,19 @@
 //! Leaves out ranges of a stored signal if no window with them passes the filter behind the scan. Databases call it
 //! zone maps or data skipping.
 //!
-//! A [`WindowFilter`] filters windows by their least and greatest samples, such as `s.max() > 1000`. Before a pass
-//! begins, rows of the signal's views are looked up for all that is read, from the coarsest level to the one of whose
-//! buckets a window holds two, each only where windows may still pass. The result is the set of indices at which no
-//! passing window begins ([`predicate`]). A [`SkipMap`] turns it, for each contiguous range and the grid of its
-//! windows, into ranges that no window that may pass needs. It is made once per execution; workers' portions are cut
-//! from it.
+//! A [`WindowFilter`] filters windows by their least and greatest samples, such as `s.max() > 1000`. Before a pass,
+//! rows of the signal's views are looked up, from the coarsest level to the one of whose buckets a window holds two,
+//! each only where windows may still pass. This gives the indices at which no passing window begins ([`predicate`]). A
+//! [`SkipMap`] turns them, for each contiguous range and the grid of its windows, into ranges that no window that may
+//! pass needs. It is made once per execution; workers' portions are cut from it.
 //!
 //! Short ranges are read, since beginning anew behind them takes as long; shorter contiguous ranges are not looked up.
-//! All lists are bounded by [`MAX_RANGES`]: what is found beyond it is read.
+//! All lists are bounded by [`MAX_RANGES`]: what is found beyond it is read. Where rows tell nothing, as beyond the
+//! views, samples are read.
 //!
 //! A pass gives [`SourceEvent::Skipped`](crate::SourceEvent::Skipped) for such a range: `rewindow` begins anew behind
 //! it, on the same grid, and operators behind the filter find windows removed, as behind any filter. So results are the
-//! same to the bit. Where rows tell nothing, as beyond the views, samples are read.
+//! same to the bit.
 
 mod index_ranges;
 mod predicate;
