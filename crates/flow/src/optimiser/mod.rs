@@ -188,7 +188,6 @@ fn commutes_with_range(node: &GraphNode) -> bool {
     each && is_stateless(node)
 }
 
-/// Whether it scans a whole recording.
 fn reads_all(op: &Op) -> bool {
     match op {
         Op::Scan {

@@ -66,7 +66,6 @@ impl Catalog {
         self
     }
 
-    /// Resolver of a factory operator; None for declared ones.
     pub(crate) fn factory_resolver(&self, name: &str) -> Option<&FactoryResolver> {
         self.factories
             .iter()

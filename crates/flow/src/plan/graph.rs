@@ -250,7 +250,6 @@ impl Graph {
         }
     }
 
-    /// The node in a printed plan.
     pub(crate) fn label(&self, node: usize) -> String {
         let name = self.nodes[node].op.name();
         let (declaration, params) = match &self.nodes[node].op {
@@ -311,7 +310,6 @@ fn scan_label(recording: &SharedRecording, range: Option<&Range<i64>>, segment: 
     text + ")"
 }
 
-/// An expression in a user's notation.
 fn expression_text(saved: &Value) -> String {
     serde_json::from_value::<isochrony_expr::Expr>(saved.clone())
         .map_or_else(|_| saved.to_string(), |expr| expr.to_string())

@@ -400,7 +400,6 @@ impl Frames {
         self.values.samples()
     }
 
-    /// Number of windows that begin before an index.
     pub(crate) fn begin_before(&self, index: i64) -> u64 {
         let into = index.max(self.start).abs_diff(self.start);
         into.div_ceil(self.hop).min(self.count)

@@ -13,7 +13,6 @@ use serde_json::{Map, Value, json};
 use super::parameter::{Param, Unit};
 use crate::{Declaration, PlanError, PortType};
 
-/// What may be written instead of a number.
 pub(super) const EXAMPLES: &str = r#"text such as "125ms" or "512 samples""#;
 
 /// Powers of ten of a second, and whole seconds.

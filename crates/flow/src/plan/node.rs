@@ -24,10 +24,8 @@ pub(crate) enum Op {
     Apply {
         declaration: Declaration,
         params: Map<String, Value>,
-        /// Changes during execution, if any.
         changes: Option<Arc<ParameterChanges>>,
     },
-    /// Made by an object of this process.
     Factory(SharedFactory),
 }
 

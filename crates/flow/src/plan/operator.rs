@@ -184,7 +184,6 @@ pub struct OperatorProperties {
     pub ends_early: bool,
     /// Feeds back to its last input, the loop's [`Alignment::Loop`].
     pub(crate) closes_loop: bool,
-    /// Why it is [`Contract::Sequential`].
     pub(crate) sequential_because: Option<&'static str>,
 }
 

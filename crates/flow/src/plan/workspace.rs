@@ -58,7 +58,6 @@ impl Workspace {
         })
     }
 
-    /// Checks that a memory budget covers it.
     pub(crate) fn check_against(
         &self,
         memory: u64,

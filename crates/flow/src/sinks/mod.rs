@@ -154,7 +154,6 @@ impl OpenSink {
 }
 
 impl SinkOperator {
-    /// Opens the writer if necessary.
     fn writing(&mut self) -> Result<&mut OpenSink, OpError> {
         let Self {
             sink,

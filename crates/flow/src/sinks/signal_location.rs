@@ -68,7 +68,6 @@ impl SignalLocation {
         Ok(store)
     }
 
-    /// Form in a saved plan.
     pub(crate) fn saved(&self) -> Map<String, Value> {
         let mut saved = Map::new();
         saved.insert("store".into(), json!(self.path.to_string_lossy()));

@@ -162,7 +162,6 @@ pub(super) fn family(
     })
 }
 
-/// By name and corner frequencies.
 pub(super) fn band(
     operator: &'static str,
     name: &str,

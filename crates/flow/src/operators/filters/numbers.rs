@@ -149,7 +149,6 @@ pub(crate) struct NumberProcessor {
 }
 
 impl NumberProcessor {
-    /// `bytes`: held by the kernel.
     pub(crate) fn bind(
         &mut self,
         input: &NumberInput,

@@ -209,7 +209,6 @@ struct BoundState {
     lag: u64,
     skip: u64,
     held: u64,
-    /// Still to drop in this contiguous range.
     remaining_skip: u64,
     /// Index that would continue the contiguous range, if one has begun.
     next: Option<i64>,
@@ -270,7 +269,6 @@ impl StreamProcessor {
         Ok(properties)
     }
 
-    /// Replaces samples by results.
     pub(crate) fn process(&mut self, item: &mut Item, out: &mut Out<'_>) -> Result<Next, OpError> {
         let (Item::Samples(samples), Some(bound)) = (&*item, &mut self.0) else {
             return Err(OpErrorKind::WrongItem {

@@ -151,7 +151,6 @@ pub(crate) fn contract(program: &Program) -> Contract {
     }
 }
 
-/// Values per row of results.
 pub(crate) fn row_width(program: &Program, ports: &[PortType]) -> usize {
     match program.output().shape {
         Shape::Sample => ports.iter().map(width).max().unwrap_or(1),

@@ -39,7 +39,6 @@ operator! {
         compiled: CompiledExpr,
         aligned_items: AlignedItems,
         result: Option<(DType, StreamId)>,
-        /// Values per row.
         width: usize,
     }
 }

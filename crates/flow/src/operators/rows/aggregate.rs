@@ -124,7 +124,6 @@ impl ColumnValues {
         }
     }
 
-    /// An empty column of this type.
     pub(crate) fn empty(&self) -> Self {
         Self::new(self.dtype)
     }

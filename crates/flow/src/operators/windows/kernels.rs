@@ -57,7 +57,6 @@ pub(crate) fn taper(operator: &'static str, text: &str) -> Result<Taper, PlanErr
     })
 }
 
-/// The port's windows, which must be real.
 pub(crate) fn real_windows(
     operator: &'static str,
     port: &PortType,

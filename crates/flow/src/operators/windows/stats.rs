@@ -328,7 +328,6 @@ fn needs_physical(dtype: DType, stream: &Stream) -> bool {
     dtype.is_complex() && !stream.calibration.is_identity()
 }
 
-/// Type of the values summarised.
 fn summarised(dtype: DType, stream: &Stream) -> DType {
     match needs_physical(dtype, stream) {
         true => dispatch!(dtype, T => <<T as Sample>::Physical as Sample>::DTYPE),

@@ -223,7 +223,6 @@ impl<E: Into<OpErrorKind>> From<E> for OpError {
     }
 }
 
-/// Converts a store's error into that of the operator or source that used it.
 pub(crate) fn store_error(error: StoreError) -> OpError {
     OpErrorKind::Failed(Cause::from(error)).into()
 }

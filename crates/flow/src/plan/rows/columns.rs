@@ -60,7 +60,6 @@ pub(crate) fn column_from_bytes(
     }
 }
 
-/// `width` values per row.
 pub(crate) fn list_column(
     dtype: DType,
     width: i32,

@@ -132,7 +132,6 @@ impl Rows {
         self.starts().map_or(self.count(), before)
     }
 
-    /// The first `count` rows, and the rest.
     pub(crate) fn split(self, count: u64) -> (Self, Self) {
         let at = usize::try_from(count)
             .map_or(self.batch.num_rows(), |at| at.min(self.batch.num_rows()));

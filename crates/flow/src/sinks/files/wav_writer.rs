@@ -34,7 +34,6 @@ impl WavGaps {
 }
 
 const BLOCK_SAMPLES: usize = 1 << 14;
-/// Bytes of one write.
 const BUFFER_BYTES: usize = 1 << 18;
 /// Longest gap that is filled: a day at 48 kHz, lest a wrong stamp fill the disk.
 const MAX_ZEROS: u64 = 1 << 32;
@@ -47,7 +46,6 @@ struct OpenWavFile {
     part: PartFile,
     out: BufWriter<std::fs::File>,
     header: Header,
-    /// Bytes of samples.
     data_bytes: u64,
 }
 
@@ -221,7 +219,6 @@ impl WavWriter {
         Ok(())
     }
 
-    /// `start`: index of the first sample.
     fn samples(&mut self, start: i64, bytes: &[u8]) -> Result<(), OpError> {
         let size = self.dtype.size();
         for (piece, bytes) in bytes.chunks(BLOCK_SAMPLES * size).enumerate() {
@@ -247,7 +244,6 @@ impl WavWriter {
 
 const TIME_LEN: usize = "2026-01-01T00:00:00.000000000Z".len();
 
-/// A time to the nanosecond, padded to a fixed length.
 fn padded_time(time: isochrony_time::Fixed) -> String {
     let whole = isochrony_time::Fixed::from_int(time.round_i64().unwrap_or(0));
     format!("{:TIME_LEN$.TIME_LEN$}", civil::format(whole))

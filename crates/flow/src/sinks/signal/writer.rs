@@ -23,7 +23,6 @@ pub(super) struct SignalSinkWriter {
     store: Arc<Store>,
     writer: SignalWriter,
     rate: Rate,
-    /// Source indices from one sample to the next.
     step: i64,
     per_window: usize,
     size: usize,
@@ -220,7 +219,6 @@ impl SignalSinkWriter {
         Some(to.checked_sub(from)?.to_f64() * self.rate.to_f64() / 1e9)
     }
 
-    /// The gap between two source indices.
     fn gap(&self, from: i64, to: i64) -> NewGap {
         let by_axis = ((to.saturating_sub(from) + self.step / 2) / self.step).max(1);
         let times = self.stamp(from).zip(self.stamp(to));

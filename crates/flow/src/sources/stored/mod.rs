@@ -189,7 +189,6 @@ impl StoredRecording {
         Ok(signal)
     }
 
-    /// The signal at the commit to read, and the parts in read order.
     fn now(&self, range: Option<Range<i64>>) -> Result<(Signal, Vec<Stretch>), OpError> {
         let signal = self.signal_to_read().map_err(store_error)?;
         let parts = self.parts(&signal, range).map_err(store_error)?;

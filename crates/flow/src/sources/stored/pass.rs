@@ -25,7 +25,6 @@ pub(crate) struct StoredPass {
     /// Rest of the current contiguous range.
     pub(super) contiguous: Range<i64>,
     pub(super) skips: Option<Arc<SkipMap>>,
-    /// Skipped in the contiguous range.
     pub(super) skipped: VecDeque<Range<i64>>,
     pub(super) cut: SegmentCutter,
     pub(super) before: PreviousEnd,

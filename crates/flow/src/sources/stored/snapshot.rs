@@ -18,7 +18,6 @@ use crate::{
     RangePortion, Snapshot, Source, StoredRecording,
 };
 
-/// A stored signal at the commit at which an execution began.
 pub(crate) struct StoredSnapshot {
     stored: StoredRecording,
     signal: Signal,
@@ -129,7 +128,6 @@ impl StoredSnapshot {
         }
     }
 
-    /// Readers for tasks, sharing one read-ahead.
     pub(crate) fn readers(
         &self,
         segment: u64,

@@ -74,7 +74,6 @@ struct BoundState {
     combiner: Combiner,
     bytes: usize,
     stream: StreamId,
-    /// Everything before it was emitted.
     emitted_until: i64,
 }
 

@@ -5,7 +5,6 @@ use isochrony_dsp::interpolate::Interpolation;
 /// Samples from one mark to the next.
 pub(super) const MARK_SPACING: usize = 64;
 
-/// Contiguous samples of one clock.
 pub(super) struct InterpolationBuffer {
     pub(super) start: i64,
     pub(super) values: Vec<f64>,

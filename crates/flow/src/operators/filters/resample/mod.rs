@@ -95,7 +95,6 @@ impl BoundState {
         out.holds(with_resamplers!(&self.resamplers, resamplers => resamplers.bytes()) as u64)
     }
 
-    /// Results with their indices; None if there are none.
     fn compute(
         &mut self,
         samples: Option<&SigSeg>,
@@ -160,7 +159,6 @@ impl Resample {
         }
     }
 
-    /// The ratio and the output rate.
     fn ratio_and_rate(&self, rate: Rate) -> Result<(Ratio, Rate), PlanError> {
         let overflow = |_: TimeError| {
             self.rate_error(format!(

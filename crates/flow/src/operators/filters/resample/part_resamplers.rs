@@ -121,7 +121,6 @@ impl<T: Precision> PartResamplers<T> {
         Ok(())
     }
 
-    /// Computes the results that remain at the end of a contiguous range.
     pub(super) fn finish(&mut self, results: &mut [T]) -> Result<(), OpError> {
         let parts = self.resamplers.len();
         if let [resampler] = &mut self.resamplers[..] {

@@ -13,7 +13,6 @@ use crate::operators::wrong_input;
 use crate::plan::rows::{END, START, clock_of};
 use crate::{Length, PlanError, PortType};
 
-/// A parameter and its value.
 type NamedLength = (&'static str, Length);
 
 fn needs(needs: &str, mend: &'static str) -> PlanError {

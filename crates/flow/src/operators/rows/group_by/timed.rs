@@ -19,7 +19,6 @@ use crate::operators::rows::{
 use crate::plan::rows::{Clock, END, Fields, Rows, START, TIME};
 use crate::{OpError, OpErrorKind, RangeOrigin};
 
-/// Most rows of an emitted batch.
 const MAX_ROWS: usize = 8192;
 /// Values added at once, exceeded only by one row in many windows.
 const MAX_PAIRS: usize = 1 << 14;
@@ -282,7 +281,6 @@ impl TimedGroups {
         aggregate.add(column, self.pairs.iter().copied(), self.places.count);
     }
 
-    /// Rows of finished groups, if any.
     pub(super) fn take_rows<'a>(
         &mut self,
         fields: Fields,

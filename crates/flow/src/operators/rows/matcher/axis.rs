@@ -71,7 +71,6 @@ impl Axis {
         self.clock.is_some()
     }
 
-    /// Unit of distances.
     pub(crate) fn unit(&self) -> &'static str {
         match self.clock {
             Some(_) => "ns",

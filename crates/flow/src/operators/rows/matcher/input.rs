@@ -35,9 +35,7 @@ pub(super) struct MatcherInput {
     blocks: VecDeque<RecordBatch>,
     first: u64,
     bytes: u64,
-    /// Keeps rows of unknown time.
     keeps_untimed: bool,
-    /// Last known start of a row.
     last_start: i64,
 }
 

@@ -21,11 +21,9 @@ pub(super) struct UndecidedRows {
     pub(super) right: Option<i64>,
     /// No row that begins before this follows.
     pub(super) watermark: i64,
-    /// No row follows.
     pub(super) ended: bool,
 }
 
-/// Joined rows that wait for those before.
 #[derive(Debug, Default)]
 pub(super) struct JoinedRows {
     /// Rows with a left one, in its order.
