@@ -1,24 +1,22 @@
 //! Plans of operators over signal segments, and how they run.
 //!
-//! A [`Plan`] is data: operators and how they are connected. Types are checked while it is built; it prints and
-//! compares without running. [`Plan::collect`] and [`Plan::run`] execute it depth first: an item passes through all
-//! operators before the next is read, so samples stay in the cache and memory stays flat. [`RunOptions`] give it more
-//! workers.
+//! A [`Plan`] is data: operators and their connections. Types are checked while it is built; it prints and compares
+//! without running. [`Plan::collect`] and [`Plan::run`] execute it depth first: an item passes through all operators
+//! before the next is read, so samples stay in the cache and memory stays flat. [`RunOptions`] add workers.
 //!
 //! | folder | what it provides |
 //! |---|---|
 //! | `plan` | plans, the [`Operator`] contract, items, types, declarations, rows, errors, JSON |
-//! | `sources` | recordings that a plan scans: stored signals, segments in memory, generated samples |
-//! | `operators` | the built-in operators by family, and the methods of [`Plan`] that add them |
+//! | `sources` | recordings: stored signals, segments in memory, generated samples |
+//! | `operators` | built-in operators by family, and methods of [`Plan`] that add them |
 //! | `sinks` | where results are kept: signals, events, files |
-//! | `optimiser` | rewrites of a graph that keep every bit of its results |
-//! | `engine` | executes a graph in one thread, depth first |
-//! | `scheduler` | runs a graph: splits it into tasks for workers, restores their order; `explain` |
+//! | `optimiser` | rewrites that keep every bit of the results |
+//! | `engine` | depth-first execution in one thread |
+//! | `scheduler` | tasks for workers, in order; `explain` |
 //!
-//! Each folder uses those above it, except that a plan holds the recordings that it scans, [`Catalog`] lists the
-//! built-in operators, and the contracts of operators and sinks name the engine's side of a call: [`Out`],
-//! [`RunOptions`], [`PlanOutput`]. [`operator!`] declares an operator, also in other crates. Semantics:
-//! `docs/design.md`, section 15.
+//! Each folder uses those above it, except that a plan holds its recordings, [`Catalog`] lists the built-in operators,
+//! and the contracts of operators and sinks name the engine's side of a call: [`Out`], [`RunOptions`], [`PlanOutput`].
+//! [`operator!`] declares an operator, also in other crates. Semantics: `docs/design.md`, section 15.
 
 mod engine;
 pub mod operators;
@@ -76,7 +74,7 @@ pub use sources::source::{RangeOrigin, Source, SourceEvent};
 pub use sources::stored::StoredRecording;
 pub use sources::{Recording, SharedRecording};
 
-/// Tables and columns are Arrow's.
+/// Arrow's tables and columns.
 pub mod arrow {
     pub use arrow_array as array;
     pub use arrow_array::RecordBatch;

@@ -25,7 +25,7 @@ fn named<'a>(fields: impl IntoIterator<Item = (&'a str, Expr)>) -> serde_json::M
 }
 
 impl Plan {
-    /// Adds an operator of one input with the parameters that its builder was given.
+    /// Adds an operator of one input, with its builder's parameters.
     ///
     /// ```
     /// # use isochrony_flow::{Plan, Segments, operators::StaLta};
@@ -134,7 +134,7 @@ impl Plan {
         self.then::<GroupBy>(params(json!({"keys": keys, "aggregates": aggregates})))
     }
 
-    /// [`Join`] with another plan's rows: those that overlap, or the nearest within a tolerance in seconds.
+    /// [`Join`] with another plan's rows: overlapping ones, or the nearest within a tolerance in seconds.
     ///
     /// # Errors
     /// [`PlanError::InputType`], [`PlanError::InputsDiffer`], [`PlanError::FieldTwice`].
@@ -164,7 +164,7 @@ impl Plan {
         self.then::<Map>(params(json!({"expression": expression})))
     }
 
-    /// [`Map`] of several inputs, matched by index: [`Expr::input_at`] is one of them, this plan the first.
+    /// [`Map`] of several inputs, matched by index: [`Expr::input_at`] is one, this plan the first.
     ///
     /// # Errors
     /// [`PlanError::Expression`], [`PlanError::InputType`], [`PlanError::InputsDiffer`].
@@ -176,8 +176,8 @@ impl Plan {
         )
     }
 
-    /// [`Filter`] by an expression of several inputs, matched by index: [`Expr::input_at`] is one of them. Windows of
-    /// this plan, the first, pass.
+    /// [`Filter`] by an expression of several inputs, matched by index: [`Expr::input_at`] is one. Windows of this
+    /// plan, the first, pass.
     ///
     /// # Errors
     /// As [`filter`](Self::filter), and [`PlanError::InputsDiffer`].
@@ -229,11 +229,9 @@ impl Plan {
         self.apply(&Zip::DECLARATION, serde_json::Map::new(), others)
     }
 
-    /// A loop: `body` is given this plan and what it feeds back, `by` windows (or samples) later; it returns the result
-    /// and what is fed back. The first windows of every contiguous range get `initial`: a number, or a list of a
-    /// window's values, of type `dtype`.
-    ///
-    /// A window enters the loop once the window fed back for it is there, so short delays run window by window.
+    /// A loop: `body` gets this plan and what it feeds back, `by` windows (or samples) later; it returns the result and
+    /// what is fed back. The first windows of every contiguous range get `initial`: a number, or a list of a window's
+    /// values, of type `dtype`. A window waits for the one fed back for it, so short delays run window by window.
     ///
     /// ```
     /// # use isochrony_flow::{Plan, Segments, json};
@@ -252,8 +250,8 @@ impl Plan {
     /// ```
     ///
     /// # Errors
-    /// Any error of `body`; [`PlanError::Parameter`], [`PlanError::InputType`]; [`PlanError::InputsDiffer`] where what
-    /// is fed back differs from what was declared; [`PlanError::LoopMayStall`] where it may lack windows.
+    /// Any error of `body`; [`PlanError::Parameter`], [`PlanError::InputType`]; [`PlanError::InputsDiffer`] if what is
+    /// fed back is not as declared; [`PlanError::LoopMayStall`] if it may lack windows.
     pub fn feedback(
         &self,
         by: u64,

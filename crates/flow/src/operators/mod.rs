@@ -1,6 +1,6 @@
-//! Operators. Each is one struct, one declaration, one `process`.
+//! Operators: each is one struct, one declaration, one `process`.
 
-/// Exports the operators of a family, and lists their declarations for the catalog.
+/// Exports a family's operators, and lists their declarations for the catalog.
 macro_rules! register {
     ($($module:ident: $($Operator:ident),*;)*) => {
         $(pub use $module::{$($Operator),*};)*
@@ -42,7 +42,7 @@ use isochrony_dsp::DspError;
 
 use crate::{Declaration, PlanError, PortType};
 
-/// Every operator of this crate, by family.
+/// By family.
 pub(crate) const FAMILIES: &[&[Declaration]] = &[
     calibration::DECLARATIONS,
     correlation::DECLARATIONS,
@@ -55,7 +55,6 @@ pub(crate) const FAMILIES: &[&[Declaration]] = &[
     windows::DECLARATIONS,
 ];
 
-/// Says what the operator accepts.
 pub(crate) fn wrong_input(
     operator: &'static str,
     expected: &'static str,
@@ -70,7 +69,7 @@ pub(crate) fn wrong_input(
     }
 }
 
-/// Parameters of kernels have the names of the operator's.
+/// A kernel's parameters have the operator's names.
 pub(crate) fn kernel_error(operator: &'static str, error: DspError) -> PlanError {
     match error {
         DspError::Parameter {

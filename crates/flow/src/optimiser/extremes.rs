@@ -1,4 +1,4 @@
-//! Statistics of all samples that follow from stored views: the least and greatest sample, and how many there are.
+//! Answers minimum, maximum and count of all samples from stored views.
 
 use isochrony_segment::DType;
 use serde_json::Value;
@@ -7,10 +7,10 @@ use super::rewriter::{Rewriter, is_operator, param};
 use crate::plan::Op;
 use crate::{PortType, operators};
 
-/// Statistics whose bits do not depend on how samples are added up.
+/// Statistics that do not depend on the order of summation.
 const EXACT: [&str; 3] = ["min", "max", "count"];
 
-/// Reads stored views instead of samples, if nothing else is wanted of them.
+/// Replaces the scan by stored views if nothing else is wanted of the samples.
 pub(super) fn read_extremes(rewriter: &mut Rewriter<'_>, at: usize) -> Option<String> {
     let node = &rewriter.graph().nodes[at];
     if !is_operator::<operators::Stats>(node) {

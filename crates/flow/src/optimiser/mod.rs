@@ -1,22 +1,21 @@
 //! Rewrites a graph without changing a bit of its results.
 //!
 //! Each rewrite is a function that changes the graph and describes what it did; they run until none applies.
-//! [`Plan::explain`](crate::Plan::explain) lists them, and an option switches them off. All require that operators
+//! [`Plan::explain`](crate::Plan::explain) lists them; an option switches them off. All require that the operators
 //! between the rewritten ones are stateless and have no other consumer.
 //!
-//! - *Filter fusion*: two consecutive filters become one of both conditions, whose reductions share a pass.
-//! - *Map fusion*: an element-wise map merges into the map behind it, or into the condition of a filter whose
-//!   windows are only counted, so that intermediate values are never stored.
+//! - *Filter fusion*: two consecutive filters become one, whose reductions share a pass.
+//! - *Map fusion*: an element-wise map merges into the map behind it, or into the condition of a filter whose windows
+//!   are only counted, so that intermediate values are never stored.
 //! - *Dead-operator elimination*: values whose rows are only counted are not computed.
 //! - *Range pushdown*: a range of indices moves into the scan.
-//! - *Stored views*: the least and greatest of all samples, and their number, come from the views of a stored signal.
+//! - *Stored views*: a stored signal's views give minimum, maximum and count of all samples.
 //!
-//! Last, scans are made to skip what filters behind them cannot pass ([`skip_unmatched`]).
+//! Last, [`skip_unmatched`] makes scans skip what filters behind them cannot pass. The graph has no equal sub-plans: it
+//! merges them when built.
 //!
-//! Equal sub-plans are one node already when the graph is built.
-//!
-//! A [`Rewriter`] revisits only the neighbours of a change, so n operators take O(n log n). The first rewrite of the
-//! list that applies is done first, at the earliest node.
+//! A [`Rewriter`] revisits only the neighbours of a change, so n operators take O(n log n). Of the rewrites that apply
+//! anywhere, the first of the list is done first, at its earliest node.
 
 mod extremes;
 mod rewriter;
@@ -33,10 +32,10 @@ use extremes::read_extremes;
 use rewriter::{Expression, Rewriter, is_operator, is_stateless, param};
 pub(crate) use skip::{SkipOutcome, skip_unmatched};
 
-/// Tried at a node; describes what it did.
+/// Rewrites at a node if it can; describes what it did.
 type Rewrite = fn(&mut Rewriter<'_>, usize) -> Option<String>;
 
-/// All rewrites by priority.
+/// By priority.
 const REWRITES: [Rewrite; 6] = [
     fuse_filters,
     fuse_maps,
@@ -46,7 +45,7 @@ const REWRITES: [Rewrite; 6] = [
     read_extremes,
 ];
 
-/// Applies all rewrites and describes them in order.
+/// Applies all rewrites; returns their descriptions in order.
 pub(crate) fn optimise(graph: &mut Graph) -> Vec<String> {
     let mut rewriter = Rewriter::new(graph, REWRITES.len());
     let mut done = Vec::new();
@@ -60,7 +59,7 @@ pub(crate) fn optimise(graph: &mut Graph) -> Vec<String> {
     done
 }
 
-/// A condition of more operations is not copied into the map before it: that happens once per map.
+/// Conditions of more operations are not fused: each fused map copies the condition once.
 const MAX_DUPLICATED_OPERATIONS: usize = 500;
 
 fn fuse_filters(rewriter: &mut Rewriter<'_>, second: usize) -> Option<String> {
@@ -97,7 +96,7 @@ fn compose(outer: &Expression, inner: &Expression) -> Option<Expression> {
     })
 }
 
-/// A map gives one value per input value, computed from it, so a later expression can use its input instead.
+/// Whether the map gives one value per input value, so that a later expression can use its input instead.
 fn is_elementwise(graph: &Graph, map: usize, expression: &Expression) -> bool {
     let node = &graph.nodes[map];
     let width = |port: Option<&PortType>| match port {
@@ -115,7 +114,7 @@ fn is_elementwise(graph: &Graph, map: usize, expression: &Expression) -> bool {
     // A row of one value may stand for the window or for its only sample.
     let same =
         given == width(node.properties.outputs.first()) && given.is_some_and(|w| w != Some(1));
-    // An expression without the input is a constant, whose type depends on its context.
+    // A constant's type depends on its context.
     same && expression.has_input
 }
 
@@ -133,7 +132,7 @@ fn fuse_maps(rewriter: &mut Rewriter<'_>, second: usize) -> Option<String> {
     Some(what)
 }
 
-/// If the windows that pass are only counted.
+/// Requires that the windows that pass are only counted.
 fn fuse_map_into_filter(rewriter: &mut Rewriter<'_>, second: usize) -> Option<String> {
     let first = rewriter.only_input(second)?;
     let a = rewriter.expression::<operators::Map>(first, "expression")?;
@@ -150,7 +149,7 @@ fn fuse_map_into_filter(rewriter: &mut Rewriter<'_>, second: usize) -> Option<St
         "map fusion: map({a}) and filter({b}) become filter({both}), whose windows are only counted"
     );
     rewriter.set(second, "predicate", both);
-    // The windows that pass now hold the samples themselves.
+    // The filter now forwards the map's input.
     let graph = rewriter.graph_mut();
     let (from, output) = graph.nodes[first].inputs[0];
     graph.nodes[second].properties.outputs =
@@ -165,7 +164,7 @@ fn drop_unused_values(rewriter: &mut Rewriter<'_>, second: usize) -> Option<Stri
     let values = is_operator::<operators::Map>(node)
         || is_operator::<operators::Fft>(node)
         || is_operator::<operators::Power>(node);
-    // A node of several inputs may drop windows that its first input has.
+    // A node of several inputs may drop windows of its first.
     let alone = values && is_stateless(node) && node.inputs.len() == 1;
     if !alone || !is_operator::<operators::Count>(&rewriter.graph().nodes[second]) {
         return None;
@@ -177,7 +176,7 @@ fn drop_unused_values(rewriter: &mut Rewriter<'_>, second: usize) -> Option<Stri
     ))
 }
 
-/// Whether a range filter behind a node can move in front of it, if windows are counted from the run.
+/// Whether a range filter behind the node can move in front of it, if windows are counted from the run.
 fn commutes_with_range(node: &GraphNode) -> bool {
     if is_operator::<operators::Rewindow>(node) {
         return param(node, "tail") == Some(&json!("drop"));
@@ -189,7 +188,6 @@ fn commutes_with_range(node: &GraphNode) -> bool {
     each && is_stateless(node)
 }
 
-/// Whether it is a scan of a whole recording.
 fn reads_all(op: &Op) -> bool {
     match op {
         Op::Scan {
@@ -217,7 +215,7 @@ fn push_range(rewriter: &mut Rewriter<'_>, at: usize) -> Option<String> {
         }
         scan = rewriter.only_input(scan)?;
     }
-    // Windows keep their places: what is read of a whole recording begins with each run.
+    // Windows keep their places only if the scan begins with each run.
     if !counted_from_scan.is_empty() && !reads_all(&rewriter.graph().nodes[scan].op) {
         return None;
     }

@@ -11,13 +11,13 @@ use crate::plan::Op;
 use crate::plan::graph::{Edge, Graph, GraphNode};
 use crate::{Contract, Declared};
 
-/// Longer expressions are described by their number of operations.
+/// Of longer expressions, only the number of operations is shown.
 const MAX_SHOWN_OPERATIONS: usize = 64;
 
-/// An expression, with properties that are slow to compute for large ones.
+/// An expression and what is slow to compute of large ones.
 pub(super) struct Expression {
     pub(super) expr: Expr,
-    /// A shared part counts each time it is used.
+    /// Counts a shared part each time it is used.
     pub(super) operations: usize,
     pub(super) has_input: bool,
 }
@@ -37,13 +37,11 @@ type Consumer = (usize, usize);
 pub(super) struct Rewriter<'a> {
     graph: &'a mut Graph,
     consumers: HashMap<Edge, BTreeSet<Consumer>>,
-    /// Outputs of the graph.
     outputs: BTreeSet<Edge>,
-    /// Whether each node was removed.
     removed: Vec<bool>,
-    /// Parsed expressions by node, and the parameter to write back if the expression changed.
+    /// By node; with the parameter to write back if the expression changed.
     expressions: HashMap<usize, (Rc<Expression>, Option<&'static str>)>,
-    /// Rewrites and the nodes to try them at.
+    /// Rewrites with their nodes.
     pending: BTreeSet<(usize, usize)>,
     rewrites: usize,
 }
@@ -92,7 +90,6 @@ impl<'a> Rewriter<'a> {
         self.graph
     }
 
-    /// The next rewrite to try, and its node.
     pub(super) fn next(&mut self) -> Option<(usize, usize)> {
         while let Some((rewrite, node)) = self.pending.pop_first() {
             if !self.removed[node] {
@@ -103,7 +100,7 @@ impl<'a> Rewriter<'a> {
     }
 
     pub(super) fn requeue_neighbours(&mut self, node: usize) {
-        // The consumers of a removed node now read from its input.
+        // A removed node's consumers now read from its input.
         let node = match self.removed[node] {
             true => self.graph.nodes[node].inputs[0].0,
             false => node,
@@ -117,7 +114,7 @@ impl<'a> Rewriter<'a> {
         }
     }
 
-    /// The only input of a node, if that has no other consumer.
+    /// The node's only input, if it has no other consumer.
     pub(super) fn only_input(&self, node: usize) -> Option<usize> {
         let &[(first, 0)] = self.graph.nodes[node].inputs.as_slice() else {
             return None;

@@ -1,6 +1,6 @@
-//! Has scans skip ranges without a window that passes the filter behind them, by the stored extremes of samples.
+//! Makes scans skip ranges whose stored extremes show that no window in them passes the filter behind.
 //!
-//! Not one of the rewrites: it comes last, and not where a [`Control`](crate::Control) may change the predicate.
+//! Runs after the rewrites, and not where a [`Control`](crate::Control) may change the predicate.
 
 use isochrony_expr::Expr;
 use serde_json::json;
@@ -11,16 +11,15 @@ use crate::plan::graph::Graph;
 use crate::sources::stored::skip::WindowFilter;
 use crate::{PortType, SharedRecording, StoredRecording, operators};
 
-/// Most operators between a scan and a filter for which `explain` says why nothing is skipped.
+/// With more operators between scan and filter, `explain` does not say why nothing is skipped.
 const MAX_BETWEEN: usize = 8;
 
-/// What was done about a filter, or why nothing was.
 pub(crate) enum SkipOutcome {
     Done(String),
     NotDone(String),
 }
 
-/// Has each scan skip ranges without a window that passes the filter of windows directly behind it.
+/// Applies to filters of windows directly behind a scan's rewindow; for the others, says why nothing is skipped.
 pub(crate) fn skip_unmatched(graph: &mut Graph) -> Vec<SkipOutcome> {
     let mut consumers = vec![0usize; graph.nodes.len()];
     let edges = graph.nodes.iter().flat_map(|node| &node.inputs);
@@ -49,7 +48,7 @@ pub(crate) fn skip_unmatched(graph: &mut Graph) -> Vec<SkipOutcome> {
     all
 }
 
-/// A filter that stored extremes can decide, and the scan before it.
+/// A filter that stored extremes can decide, and its scan.
 struct SkippableFilter {
     predicate: Expr,
     filter: WindowFilter,
@@ -59,7 +58,7 @@ struct SkippableFilter {
     stored: StoredRecording,
 }
 
-/// None if the node is no such filter: a user does not expect that anything is skipped.
+/// None if the node is no such filter, where no user expects skipping.
 fn candidate(graph: &Graph, at: usize) -> Option<SkippableFilter> {
     let node = &graph.nodes[at];
     if !is_operator::<operators::Filter>(node) || !is_stateless(node) {
@@ -76,7 +75,7 @@ fn candidate(graph: &Graph, at: usize) -> Option<SkippableFilter> {
             break recording;
         }
         if is_operator::<operators::Rewindow>(node) {
-            // The filter gets the windows of the last one; today there can be no other before it, since it takes samples.
+            // Defensive: rewindow takes samples, so a second one cannot come before.
             if windows.is_some() {
                 return None;
             }
@@ -112,7 +111,6 @@ fn only_input(graph: &Graph, node: usize) -> Option<usize> {
 }
 
 impl SkippableFilter {
-    /// The recording that skips, or why it cannot.
     fn skipping(self, graph: &Graph, consumers: &[usize]) -> Result<SharedRecording, String> {
         let mut all = self.between.iter().chain([&self.scan]);
         if let Some(&at) = all.find(|at| consumers[**at] > 1) {
@@ -120,7 +118,7 @@ impl SkippableFilter {
             return Err(format!("another operator, too, needs what {label} gives"));
         }
         let is_rewindow = |&at: &usize| is_operator::<operators::Rewindow>(&graph.nodes[at]);
-        // The scan was found behind one.
+        // `candidate` found one.
         let rewindow = self.between.iter().position(is_rewindow).unwrap_or(0);
         if let Some(place) = self.between.iter().position(|at| !is_rewindow(at)) {
             return Err(self.hindrance(graph, self.between[place], place > rewindow));
@@ -132,7 +130,7 @@ impl SkippableFilter {
         self.stored.skipping(self.filter)
     }
 
-    /// Why nothing is skipped if an operator lies between. `of_samples`: it comes before the rewindow.
+    /// Why an operator between prevents skipping. `of_samples`: it comes before the rewindow.
     fn hindrance(&self, graph: &Graph, other: usize, of_samples: bool) -> String {
         let node = &graph.nodes[other];
         let name = node.op.name();
@@ -178,7 +176,7 @@ mod tests {
         let windows = Plan::scan(StoredRecording::new(store.path(), signal)).rewindow(40);
         let windows = windows.unwrap();
         let plan = windows.filter(&Expr::input().max().gt(3)).unwrap();
-        // No plan has a second one.
+        // No plan has a second rewindow.
         let twice = windows.rewindow(20).unwrap_err();
         assert_eq!(twice.code(), "input_type");
         let mut graph = Graph::new(&plan);

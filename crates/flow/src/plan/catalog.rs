@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 use super::operator_factory::{FactoryResolver, SharedFactory};
 use crate::{Declaration, Declared, PlanError, PortType, operators};
 
-/// Declarations of operators, and resolvers of saved factory operators, by name.
+/// Operators' declarations and resolvers of saved factory operators, by name.
 #[derive(Clone)]
 pub struct Catalog {
     declared: Vec<Declaration>,
@@ -43,7 +43,7 @@ impl Catalog {
         self.with_declaration(O::DECLARATION)
     }
 
-    /// The same, given its declaration.
+    /// As [`with`](Self::with), given the declaration.
     #[must_use]
     pub fn with_declaration(mut self, declaration: Declaration) -> Self {
         self.declared.retain(|known| known.name != declaration.name);
@@ -66,7 +66,6 @@ impl Catalog {
         self
     }
 
-    /// The resolver of a factory operator's name; None for declared operators.
     pub(crate) fn factory_resolver(&self, name: &str) -> Option<&FactoryResolver> {
         self.factories
             .iter()

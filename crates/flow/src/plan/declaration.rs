@@ -1,5 +1,5 @@
-//! An operator is declared once, by [`operator!`](super::operator): validation, JSON, the typed builder, Python's
-//! method and docstring, the operator reference and command-line help come from this declaration.
+//! Declares an operator once, by [`operator!`](super::operator): the source of validation, JSON, the typed builder,
+//! Python's method and docstring, the operator reference and command-line help.
 
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
@@ -10,19 +10,19 @@ use crate::{Operator, PlanError};
 /// How many inputs an operator takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Inputs {
-    /// So many.
+    /// This number.
     Exactly(usize),
-    /// So many or more.
+    /// This number or more.
     AtLeast(usize),
 }
 
-/// How close an implementation's results are to the default one's.
+/// How close an implementation's results are to the default's.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum ResultTolerance {
     /// The same bits.
     BitIdentical,
-    /// In double precision they differ by at most this part of the largest values that go into them; in single
-    /// precision by 2^29 times as much, the ratio of the roundings.
+    /// In double precision, largest difference as a fraction of the largest input values; in single precision 2^29
+    /// times as much, the ratio of the roundings.
     Tolerance(f64),
 }
 
@@ -34,15 +34,15 @@ pub type Build = fn(&Map<String, Value>) -> Result<Box<dyn Operator>, PlanError>
 pub struct Declaration {
     /// Its name.
     pub name: &'static str,
-    /// A sentence, then what [`section`](Self::section) lists.
+    /// A sentence, then the parts that [`section`](Self::section) lists.
     pub doc: &'static str,
-    /// Path of the module that declares it.
+    /// Path of the declaring module.
     pub module: &'static str,
     /// How many inputs it takes.
     pub inputs: Inputs,
     /// Its parameters, in order.
     pub params: &'static [Param],
-    /// Implementations that may be asked for by name.
+    /// Implementations that can be chosen by name.
     pub alternatives: &'static [(&'static str, ResultTolerance)],
     /// Makes one of checked parameters.
     pub build: Build,
@@ -54,14 +54,14 @@ pub trait Declared: Operator + 'static {
     const DECLARATION: Declaration;
 }
 
-/// Parameters on their way into a plan; implemented by the builders that [`operator!`](super::operator) writes.
+/// Parameters for a plan; implemented by the builders that [`operator!`](super::operator) writes.
 pub trait OperatorBuilder {
-    /// The declaration, and the parameters that were set.
+    /// The declaration, and the parameters set.
     fn into_parts(self) -> (Declaration, Map<String, Value>);
 }
 
 impl Declaration {
-    /// The parameters with defaults, all of them legal.
+    /// Completes parameters with defaults and checks them.
     ///
     /// # Errors
     /// [`PlanError::UnknownParameter`], [`PlanError::MissingParameter`], [`PlanError::Parameter`].
@@ -99,9 +99,6 @@ impl Declaration {
     }
 
     /// A checked parameter as its Rust type; for [`operator!`](super::operator).
-    ///
-    /// # Errors
-    /// [`PlanError::Parameter`].
     #[doc(hidden)]
     pub fn read<T: DeserializeOwned>(
         operator: &'static str,

@@ -1,5 +1,4 @@
-//! A plan's nodes in topological order, without duplicates. The optimiser rewrites the graph, and the engine lays it
-//! out.
+//! A plan's nodes in topological order, without duplicates. The optimiser rewrites the graph; the engine lays it out.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -12,10 +11,10 @@ use super::node::{Node, Op, Plan, SEGMENT_SAMPLES};
 use crate::sources::processed::ProcessedRecording;
 use crate::{Alignment, OperatorProperties, PlanError, SharedRecording};
 
-/// Input of `feedback` that identifies its loop; the one before it is fed back.
+/// The input of `feedback` that identifies its loop; the one before is fed back.
 pub(crate) const LOOP: usize = 2;
 
-/// A node's number, and that of its output.
+/// Node and output.
 pub(crate) type Edge = (usize, u16);
 
 #[derive(Debug, Clone)]
@@ -41,11 +40,11 @@ impl PartialEq for GraphNode {
 pub(crate) struct Graph {
     pub(crate) nodes: Vec<GraphNode>,
     pub(crate) outputs: Vec<Edge>,
-    /// If this is a part of a plan: names and numbers of its nodes in the whole plan, for errors.
+    /// Of a part of a plan: names and numbers of its nodes in the whole, for errors.
     pub(crate) plan_nodes: Vec<(&'static str, usize)>,
 }
 
-/// Equal nodes without inputs have equal keys, so that few nodes are compared.
+/// Equal for equal nodes without inputs, so that few nodes are compared.
 fn source_key(op: &Op) -> String {
     match op {
         Op::Scan { recording, .. } => recording.key(),
@@ -54,12 +53,11 @@ fn source_key(op: &Op) -> String {
 }
 
 impl Graph {
-    /// Equal nodes with equal inputs become one.
+    /// Merges equal nodes with equal inputs.
     pub(crate) fn new(plan: &Plan) -> Self {
         Self::of(std::slice::from_ref(plan))
     }
 
-    /// The plans share equal nodes.
     pub(crate) fn of(plans: &[Plan]) -> Self {
         let mut graph = Self {
             nodes: Vec::new(),
@@ -69,7 +67,7 @@ impl Graph {
         let mut numbers: HashMap<*const Node, usize> = HashMap::new();
         let mut consumers: HashMap<Edge, Vec<usize>> = HashMap::new();
         let mut sources: HashMap<String, Vec<usize>> = HashMap::new();
-        // An explicit stack: recursion would overflow on plans of thousands of operators.
+        // Recursion would overflow on plans of thousands of operators.
         let mut stack: Vec<_> = plans.iter().rev().map(|plan| (&plan.node, false)).collect();
         while let Some((node, inputs_done)) = stack.pop() {
             if numbers.contains_key(&Arc::as_ptr(node)) {
@@ -118,7 +116,7 @@ impl Graph {
         graph
     }
 
-    /// Name and number in the whole plan, for errors.
+    /// Its name and number in the whole plan, for errors.
     pub(crate) fn plan_node(&self, node: usize) -> (&'static str, usize) {
         let own = || (self.nodes[node].op.name(), node);
         self.plan_nodes.get(node).copied().unwrap_or_else(own)
@@ -135,14 +133,14 @@ impl Graph {
         numbers.get(other.outputs.first()?.0).copied()
     }
 
-    /// The first node of the loop that a node closes.
+    /// First node of the loop that the node closes.
     pub(crate) fn loop_begin(&self, node: usize) -> Option<usize> {
         let node = &self.nodes[node];
         let ends = node.properties.closes_loop;
         ends.then(|| node.inputs.get(LOOP).map(|&(begin, _)| begin))?
     }
 
-    /// Every loop must be closed once, and no operator in it may drop items.
+    /// Checks that every loop is closed once, and that no operator in it may drop items.
     pub(crate) fn check_loops(&self) -> Result<(), PlanError> {
         let ends = (0..self.nodes.len()).filter(|&at| self.loop_begin(at).is_some());
         let ends: Vec<usize> = ends.collect();
@@ -154,7 +152,6 @@ impl Graph {
         ends.into_iter().try_for_each(|end| self.check_loop(end))
     }
 
-    /// The same for the loop that a node closes.
     pub(crate) fn check_loop(&self, end: usize) -> Result<(), PlanError> {
         let Some(begin) = self.loop_begin(end) else {
             return Ok(());
@@ -166,8 +163,8 @@ impl Graph {
         }
     }
 
-    /// Whether an operator may end before its sources, in a plan with fan-ins or several sources: results and errors
-    /// then depend on the order in which blocks of sources are read.
+    /// Whether an operator may end before its sources in a plan with fan-ins or several sources, so that results and
+    /// errors depend on the order in which their blocks are read.
     pub(crate) fn ends_before_sources(&self) -> bool {
         let ends_early = |node: &GraphNode| node.properties.ends_early;
         let is_fan_in = |node: &GraphNode| node.inputs.len() > 1;
@@ -180,7 +177,6 @@ impl Graph {
         self.nodes[node].begins_loop()
     }
 
-    /// No operator between the begin of a loop and its feedback may drop windows.
     fn check_loop_body(&self, begin: usize, end: usize) -> Result<(), PlanError> {
         let mut upstream = vec![false; self.nodes.len()];
         let mut pending = vec![begin];
@@ -201,7 +197,7 @@ impl Graph {
                 continue;
             }
             let node = &self.nodes[at];
-            // `Alignment::Window` emits the indices that all inputs have: all of them, if no input drops any.
+            // `Alignment::Window` emits the indices of all inputs: all of them, if no input drops any.
             if node.properties.ratio.is_none() && node.properties.align != Alignment::Window {
                 let operator = node.op.name();
                 return Err(PlanError::LoopMayStall { operator });
@@ -211,8 +207,8 @@ impl Graph {
         Ok(())
     }
 
-    /// The recording from which a factory's first input has its timebase, possibly resampled. None for other
-    /// operators: they do not need it, and a plan may have a hundred thousand.
+    /// The recording that gives a factory's first input its timebase, possibly resampled. None for other operators,
+    /// which do not need it: a plan may have a hundred thousand.
     pub(crate) fn recording_of(&self, node: usize) -> Option<SharedRecording> {
         if !matches!(self.nodes[node].op, Op::Factory(_)) {
             return None;
@@ -242,7 +238,7 @@ impl Graph {
         None
     }
 
-    /// All samples of a recording unchanged: a whole scan, or sinks after it, which forward them.
+    /// Whether it emits all samples of a recording unchanged: a whole scan, or sinks behind it.
     pub(crate) fn emits_whole_recording(&self, mut node: usize) -> bool {
         loop {
             let GraphNode { op, inputs, .. } = &self.nodes[node];
@@ -254,7 +250,6 @@ impl Graph {
         }
     }
 
-    /// The node as a printed plan has it.
     pub(crate) fn label(&self, node: usize) -> String {
         let name = self.nodes[node].op.name();
         let (declaration, params) = match &self.nodes[node].op {
@@ -297,7 +292,7 @@ impl Graph {
     }
 }
 
-/// The stream's name, and options that differ from their defaults.
+/// Stream name, and options that differ from their defaults.
 fn scan_label(recording: &SharedRecording, range: Option<&Range<i64>>, segment: u64) -> String {
     let port = recording.0.port();
     let mut text = format!("scan({}", port.stream().map_or("", |stream| &stream.name));
@@ -315,14 +310,13 @@ fn scan_label(recording: &SharedRecording, range: Option<&Range<i64>>, segment: 
     text + ")"
 }
 
-/// An expression as a user writes it.
 fn expression_text(saved: &Value) -> String {
     serde_json::from_value::<isochrony_expr::Expr>(saved.clone())
         .map_or_else(|_| saved.to_string(), |expr| expr.to_string())
 }
 
 impl Graph {
-    /// Labels in order, if the graph is a chain: no branches, one source.
+    /// Labels, if the graph is a chain: one source, no branches.
     pub(crate) fn as_chain(&self) -> Option<impl Iterator<Item = String>> {
         let mut nodes = self.nodes.iter().enumerate();
         let is_chain = nodes.all(|(at, node)| match at.checked_sub(1) {
@@ -332,7 +326,7 @@ impl Graph {
         is_chain.then(|| (0..self.nodes.len()).map(|node| self.label(node)))
     }
 
-    /// One line for each node: its number, its label, its inputs.
+    /// A line per node: number, label, inputs.
     pub(crate) fn lines(&self) -> impl Iterator<Item = String> {
         self.nodes.iter().enumerate().map(|(at, node)| {
             let inputs = node.inputs.iter().map(|&(n, output)| match output {
@@ -350,7 +344,7 @@ impl Graph {
     }
 }
 
-/// A chain takes one line, any other graph a line per node.
+/// A chain in one line, any other graph in a line per node.
 impl fmt::Display for Graph {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (entries, between): (Vec<String>, _) = match self.as_chain() {

@@ -1,8 +1,7 @@
-//! Checks that no operator that needs contiguous samples is behind a merge of overlapping inputs.
+//! Refuses operators that need contiguous samples behind a merge of overlapping inputs.
 //!
-//! Such a merge gives an index several times, alternating between inputs; windows, filters and alignment by index
-//! cannot work on that. A plan knows in which range each input's indices lie; only disjoint ranges are known to share
-//! no index.
+//! Such a merge repeats indices, alternating between inputs; windows, filters and alignment by index cannot work on
+//! that. A plan knows the range of each input's indices; only disjoint ranges are known to share none.
 
 use std::ops::Range;
 
@@ -10,16 +9,15 @@ use isochrony_time::Ratio;
 
 use crate::{Alignment, Contract, Extent, OperatorProperties, PlanError, PortType};
 
-/// What a plan knows of a node's indices.
 #[derive(Debug, Clone)]
 pub(crate) struct IndexRange {
     within: Range<i64>,
-    /// Two inputs of a merge before the node that can share indices, and the common range.
+    /// Two inputs of a merge upstream that can share indices, and the common range.
     shared: Option<(usize, usize, Range<i64>)>,
 }
 
 impl IndexRange {
-    /// `has`: None for a recording with any indices, such as a feed.
+    /// `has`: None if any index is possible, as for a feed.
     pub(crate) fn of_scan(has: Option<Range<i64>>, range: Option<&Range<i64>>) -> Self {
         let has = has.map(|has| match range {
             Some(wanted) => common(&has, wanted),
@@ -31,7 +29,7 @@ impl IndexRange {
         }
     }
 
-    /// An error if the operator needs contiguous samples and indices can repeat.
+    /// Fails if the operator needs contiguous samples and indices can repeat.
     pub(crate) fn of_operator(
         operator: &'static str,
         properties: &OperatorProperties,
@@ -55,7 +53,6 @@ impl IndexRange {
         }
         let of = |(_, indices): &(PortType, &Self)| indices.within.clone();
         let within = match properties.align {
-            // Output only where all inputs have samples.
             Alignment::Window => inputs
                 .iter()
                 .map(of)
@@ -94,9 +91,9 @@ fn describe(range: &Range<i64>) -> String {
     }
 }
 
-/// The first two that overlap, and where. A range of which nothing is known is assumed not to overlap.
+/// The first two that overlap, and where. Unknown ranges are assumed not to overlap.
 fn overlap(ranges: &[Range<i64>]) -> Option<(usize, usize, Range<i64>)> {
-    // Sorted by start, so that each is compared only with the earlier one that ends last.
+    // By start, so that each is compared only with the earlier one that ends last.
     let mut order: Vec<usize> = (0..ranges.len())
         .filter(|&at| !ranges[at].is_empty() && ranges[at].start > i64::MIN)
         .collect();
@@ -116,7 +113,6 @@ fn overlap(ranges: &[Range<i64>]) -> Option<(usize, usize, Range<i64>)> {
     None
 }
 
-/// Input indices in the operator's output indices.
 fn resampled(within: Range<i64>, properties: &OperatorProperties) -> Range<i64> {
     let ratio = properties
         .ratio

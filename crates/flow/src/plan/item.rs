@@ -1,7 +1,7 @@
 //! Items that flow on an edge: samples, windows, ranges, rows.
 //!
 //! Operators get items by `&mut`: one that keeps an item takes it, others copy nothing. An item knows its first index
-//! and that of its continuation, so that the engine detects breaks.
+//! and that of its continuation, by which the engine detects breaks.
 
 use std::ops::Range;
 
@@ -30,7 +30,7 @@ pub enum Item {
 }
 
 impl Item {
-    /// Index of the first sample, and the index at which a continuation begins.
+    /// Index of the first sample, and that of a continuation.
     #[inline]
     #[must_use]
     pub fn extent(&self) -> Option<(i64, i64)> {
@@ -53,7 +53,7 @@ impl Item {
         }
     }
 
-    /// Bytes of memory in use, mapped or not.
+    /// Memory in use, mapped or not.
     #[must_use]
     pub fn bytes(&self) -> u64 {
         match self {
@@ -66,7 +66,7 @@ impl Item {
         }
     }
 
-    /// Indices from the first sample to the end of the last window.
+    /// From the first sample to the end of the last window.
     #[must_use]
     pub fn range(&self) -> Option<Range<i64>> {
         match self {
@@ -81,7 +81,7 @@ impl Item {
         }
     }
 
-    /// Where its first and last element begin: sample, window, row or range. None if it has none, or no indices.
+    /// Starts of its first and last element: sample, window, row or range. None if it has none, or no indices.
     pub(crate) fn first_and_last_start(&self) -> Option<(i64, i64)> {
         match self {
             Self::Samples(samples) => {
@@ -100,8 +100,8 @@ impl Item {
         }
     }
 
-    /// What begins before an index, and the rest. The index lies behind the start of its first element, and not behind
-    /// that of its last.
+    /// What begins before an index, and the rest. The index lies behind the start of the first element, not behind that
+    /// of the last.
     ///
     /// # Errors
     /// Samples that cannot be cut there.
@@ -175,9 +175,8 @@ impl From<Frames> for Item {
     }
 }
 
-/// A block of `count` windows of `window` samples every `hop`, the first at index `start`. Each window has a row of
-/// `width` values: its samples, shared with overlapping windows, or values computed from it. All lie in one aligned
-/// buffer: a row is a slice.
+/// A block of `count` windows of `window` samples every `hop`, the first at index `start`. Each has a row of `width`
+/// values, a slice of one aligned buffer: its samples, shared with overlapping windows, or values computed from it.
 #[derive(Debug, Clone)]
 pub struct Frames {
     values: Buffer,
@@ -187,15 +186,13 @@ pub struct Frames {
     window: u64,
     hop: u64,
     count: u64,
-    /// Values of a row.
     width: usize,
-    /// Values from the start of one row to the next.
     stride: usize,
 }
 
 impl Frames {
-    /// Cuts `samples` into windows from its first sample on; None if it is shorter than a window. Samples that are
-    /// not in one aligned buffer are copied into one.
+    /// Cuts `samples` into windows from its first sample on; None if it is shorter than one. Copies samples that are
+    /// not in one aligned buffer into one.
     ///
     /// # Errors
     /// [`SegmentError::OutOfMemory`].
@@ -219,14 +216,14 @@ impl Frames {
             window,
             hop,
             count,
-            // Windows are in memory, so their lengths fit into usize.
+            // Windows are in memory, so their lengths fit.
             width: window as usize,
             stride: hop as usize,
         }))
     }
 
-    /// The same windows with computed rows of `width` values, consecutive in `values`. None if these are not
-    /// `count * width` aligned values of `dtype`.
+    /// The same windows with computed rows of `width` values, consecutive in `values`. None if these are not `count *
+    /// width` aligned values of `dtype`.
     #[must_use]
     pub fn with_rows(
         &self,
@@ -249,8 +246,8 @@ impl Frames {
         })
     }
 
-    /// One window of `window` samples at `start`, with a row of `width` values; the hop is the window. None if
-    /// `values` are not `width` aligned values of `dtype`.
+    /// One window of `window` samples at `start`, with a row of `width` values. None if `values` are not `width`
+    /// aligned values of `dtype`.
     #[must_use]
     pub(crate) fn one_row(
         start: i64,
@@ -274,8 +271,8 @@ impl Frames {
         shape.with_rows(values, dtype, width, stream)
     }
 
-    /// Computed rows of `width` values, of windows of `window` samples every `hop`, the first at `start`; as many as
-    /// `values` has. None if these are no whole number of aligned rows of `dtype`.
+    /// Computed rows of `width` values, of windows of `window` samples every `hop`, the first at `start`. None if
+    /// `values` are no whole number of aligned rows of `dtype`.
     #[must_use]
     pub fn computed(
         start: i64,
@@ -300,8 +297,8 @@ impl Frames {
         shape.with_rows(values, dtype, width, stream)
     }
 
-    /// One computed number per window, of windows like these, the first at `start`; as many as `values` has. None if
-    /// these are no aligned numbers of `dtype`.
+    /// One computed number for each of windows like these, the first at `start`. None if `values` are no aligned
+    /// numbers of `dtype`.
     #[must_use]
     pub(crate) fn numbers_from(
         &self,
@@ -332,7 +329,7 @@ impl Frames {
             .saturating_add_unsigned(self.window)
     }
 
-    /// Index at which the window after the last begins.
+    /// Index at which the next window would begin.
     #[inline]
     #[must_use]
     pub fn next_start(&self) -> i64 {
@@ -403,19 +400,18 @@ impl Frames {
         self.values.samples()
     }
 
-    /// How many windows begin before an index.
     pub(crate) fn begin_before(&self, index: i64) -> u64 {
         let into = index.max(self.start).abs_diff(self.start);
         into.div_ceil(self.hop).min(self.count)
     }
 
-    /// Windows `range`, counted from the first; None if empty or out of bounds.
+    /// Windows `range`, from the first; None if empty or out of bounds.
     #[must_use]
     pub fn sub(&self, range: Range<u64>) -> Option<Self> {
         if range.start >= range.end || range.end > self.count {
             return None;
         }
-        // Positions in memory fit into usize.
+        // Positions in memory fit.
         let size = self.dtype.size();
         let from = range.start as usize * self.stride * size;
         let to = ((range.end as usize - 1) * self.stride + self.width) * size;
@@ -428,7 +424,7 @@ impl Frames {
     }
 }
 
-/// Ranges of indices of one stream, in order of their starts.
+/// Ranges of indices of one stream, ordered by start.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Ranges {
     /// The stream of the indices.
@@ -450,7 +446,7 @@ pub enum Break {
         /// Run after it.
         new: RunId,
     },
-    /// Samples were lost on the way, for example by an overloaded source.
+    /// Samples were lost, for example by an overloaded source.
     Dropped(Range<i64>),
     /// An operator removed the samples between; the recording has no gap there.
     Removed,

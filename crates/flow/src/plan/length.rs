@@ -1,7 +1,7 @@
-//! [`Length`]: a number of samples or a duration, as parameters of windows, hops and lags take it.
+//! [`Length`]: a number of samples or a duration, for windows, hops and lags.
 //!
-//! A parameter whose [`Unit`] is a length takes a number in that unit, or text with a unit of its own: `"125ms"`,
-//! `"512 samples"`. Text is resolved once, when the operator is added, with the rate of the operator's first input.
+//! A parameter whose [`Unit`] is a length takes a number in that unit, or text with its own: `"125ms"`, `"512
+//! samples"`. Text is resolved once, when the operator is added, at the rate of its first input.
 
 use std::fmt;
 use std::str::FromStr;
@@ -13,10 +13,9 @@ use serde_json::{Map, Value, json};
 use super::parameter::{Param, Unit};
 use crate::{Declaration, PlanError, PortType};
 
-/// What may be written instead of a number.
 pub(super) const EXAMPLES: &str = r#"text such as "125ms" or "512 samples""#;
 
-/// Units of time: powers of ten of a second, and whole seconds.
+/// Powers of ten of a second, and whole seconds.
 const UNITS: [(&str, i32, u64); 8] = [
     ("ns", -9, 1),
     ("us", -6, 1),
@@ -51,7 +50,7 @@ pub enum Length {
 }
 
 impl Length {
-    /// Samples at a rate, exactly; None of a duration below zero, or beyond 1e38 s.
+    /// Samples at a rate, exactly; None if below zero or beyond 1e38 s.
     #[must_use]
     pub fn count(self, rate: Rate) -> Option<SampleCount> {
         match self {
@@ -60,7 +59,7 @@ impl Length {
         }
     }
 
-    /// The nearest number of whole samples at a rate, halves up; None of a duration below zero, or beyond 64 bits.
+    /// The nearest whole number of samples at a rate, halves up; None if below zero or beyond 64 bits.
     #[must_use]
     pub fn samples(self, rate: Rate) -> Option<u64> {
         self.count(rate)?.round()
@@ -93,13 +92,12 @@ impl fmt::Display for Length {
 #[error("not a valid length; write {EXAMPLES}")]
 pub struct LengthError;
 
-/// The number of a length, and its unit.
 fn split(text: &str) -> (&str, &str) {
     let number = text.trim_end_matches(char::is_alphabetic);
     (number.trim_end(), &text[number.len()..])
 }
 
-/// What to write instead of a unit of several meanings, to be put behind what is legal.
+/// What to write instead of an ambiguous unit, appended to what is legal.
 pub(super) fn hint(value: &Value) -> &'static str {
     match value.as_str().map(|text| split(text.trim()).1) {
         Some("m") => "; for minutes write \"min\"",
@@ -125,7 +123,7 @@ impl FromStr for Length {
     }
 }
 
-/// A decimal without a sign, times a power of ten and a whole number: rounded once, to the nearest float.
+/// An unsigned decimal times a power of ten and a whole number, rounded once, to the nearest float.
 fn decimal(text: &str, power: i32, times: u64) -> Option<f64> {
     let (mantissa, exponent) = match text.split_once(['e', 'E']) {
         Some((mantissa, exponent)) => (mantissa, exponent.parse::<i16>().ok()?),
@@ -147,7 +145,7 @@ fn decimal(text: &str, power: i32, times: u64) -> Option<f64> {
         .filter(|seconds: &f64| seconds.is_finite())
 }
 
-/// In JSON a number of seconds, or text.
+/// Seconds as a number, samples as text.
 impl Serialize for Length {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self {
@@ -193,8 +191,8 @@ impl IntoParameter<Option<u64>> for Length {
 }
 
 impl Declaration {
-    /// Replaces lengths that are text by numbers in their parameters' units; of a parameter in seconds, a number of
-    /// samples stays text.
+    /// Replaces text lengths by numbers in their parameters' units; a number of samples for a parameter in seconds
+    /// stays text.
     pub(super) fn resolve_lengths(
         &self,
         params: &mut Map<String, Value>,

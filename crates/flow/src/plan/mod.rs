@@ -1,24 +1,9 @@
-//! Plans: operators and how they are connected, as data.
+//! Plans: operators and their connections, as data.
 //!
-//! A [`Plan`] is a node and one of its outputs; a node holds the plans of its inputs. Cloning shares nodes, so a plan
-//! is a graph: branches and shared parts cost nothing. Types are checked when a node is added. Nothing is read or
-//! computed before the plan is executed.
-//!
-//! | file | what it provides |
-//! |---|---|
-//! | `mod` | the methods that build and inspect a plan |
-//! | `node` | nodes: a scan, a declared operator, an operator made by a factory |
-//! | `operator` | the contract between an operator and the engine |
-//! | `declaration`, `catalog` | how an operator is declared, and all operators by name |
-//! | `operator_factory` | operators that depend on objects of this process |
-//! | `length` | lengths of parameters, in samples or as durations |
-//! | `item`, `port_type`, `rows` | what flows on an edge, and its type |
-//! | `graph` | the nodes in topological order, which the optimiser rewrites and the engine executes |
-//! | `index_order` | which plans may give the same index twice |
-//! | `workspace`, `partial_result` | memory that follows from a parameter; results of tasks |
-//! | `saved` | plans as JSON |
-//! | `sent` | plans for another process: JSON, and objects beside it |
-//! | `error` | all errors of plans |
+//! A [`Plan`] is a node and one of its outputs; a node holds the plans of its inputs. Clones share nodes, so a plan is
+//! a graph: branches and shared parts cost nothing. Types are checked when a node is added; nothing is read or computed
+//! before execution. `node` defines nodes, `operator` the contract with the engine, and `graph` the form that the
+//! optimiser rewrites and the engine executes.
 
 pub(crate) mod catalog;
 pub(crate) mod declaration;
@@ -152,7 +137,7 @@ impl Plan {
         self.apply(&O::DECLARATION, params, &[])
     }
 
-    /// Adds an operator that a factory makes, with this plan and `others` as inputs.
+    /// Adds an operator made by a factory, with this plan and `others` as inputs.
     ///
     /// # Errors
     /// [`PlanError`] if the operator does not accept an input, or [`PlanError::WritesItsInput`].
@@ -164,7 +149,7 @@ impl Plan {
         let mut inputs = vec![self.clone()];
         inputs.extend_from_slice(others);
         let types: Vec<PortType> = inputs.iter().map(Self::port).collect();
-        // Only for writers: plans can be long chains.
+        // Only for writers: a plan can be a long chain.
         for input in inputs.iter().filter(|_| factory.0.is_writer()) {
             for node in Graph::new(input).nodes {
                 let saved = node.op.recording().and_then(|live| live.0.saved());
@@ -286,14 +271,14 @@ impl fmt::Debug for Plan {
     }
 }
 
-/// Ranges of a stored signal that a plan reads.
+/// A stored signal's ranges that a plan reads.
 #[derive(Debug, Clone)]
 pub struct ScannedSignal {
-    /// The signal at the commit at which the plan was built.
+    /// At the commit at which the plan was built.
     pub signal: Signal,
     /// Index ranges, in read order.
     pub ranges: Vec<Range<i64>>,
-    /// All there is at execution is read; a [`RepeatedPlan`](crate::RepeatedPlan) can narrow this.
+    /// All that exists at execution is read; a [`RepeatedPlan`](crate::RepeatedPlan) can narrow this.
     pub whole: bool,
 }
 

@@ -24,10 +24,8 @@ pub(crate) enum Op {
     Apply {
         declaration: Declaration,
         params: Map<String, Value>,
-        /// Changes while it is executed, if there may be any.
         changes: Option<Arc<ParameterChanges>>,
     },
-    /// An object of this process makes the operator.
     Factory(SharedFactory),
 }
 
@@ -80,7 +78,7 @@ impl Op {
         }
     }
 
-    /// Makes the operator for an execution; None for a scan. `reads` is the recording whose indices the items have.
+    /// Makes the operator for an execution; None for a scan. `reads`: the recording whose indices the items have.
     pub(crate) fn make(
         &self,
         reads: Option<&SharedRecording>,
@@ -114,7 +112,7 @@ pub(crate) struct Node {
 }
 
 impl Drop for Node {
-    /// Drops a long chain without recursion.
+    /// Without recursion, for long chains.
     fn drop(&mut self) {
         let mut remaining = std::mem::take(&mut self.inputs);
         while let Some(plan) = remaining.pop() {
@@ -125,7 +123,7 @@ impl Drop for Node {
     }
 }
 
-/// A plan, built from [`Plan::scan`] and the methods that add operators. Prints as a chain or a list of nodes.
+/// A plan, built by [`Plan::scan`] and the methods that add operators. Prints as a chain or a list of nodes.
 ///
 /// ```
 /// use isochrony_flow::{Plan, Segments};
@@ -147,11 +145,11 @@ pub struct Plan {
     pub(crate) output: u16,
 }
 
-/// Default samples of a segment: enough to hide the engine's cost, few enough that one operator's output is still in
-/// the cache for the next.
+/// Default segment: long enough to hide the engine's cost, short enough that an operator's output is still in the cache
+/// for the next.
 pub const SEGMENT_SAMPLES: u64 = 1 << 17;
 
-/// Operators behind a scan then find the clock.
+/// Lets operators behind a scan find the clock.
 pub(super) fn register_clock(recording: &SharedRecording) {
     if !recording.0.registers_clock() {
         return;
@@ -161,7 +159,6 @@ pub(super) fn register_clock(recording: &SharedRecording) {
     }
 }
 
-/// Opens the source of a scan; None for an operator.
 pub(crate) fn open(op: &Op) -> Option<Result<Box<dyn Source>, OpError>> {
     match op {
         Op::Scan {

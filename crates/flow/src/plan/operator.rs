@@ -1,14 +1,11 @@
 //! The contract between an operator and the engine (`docs/design.md`, section 15).
 //!
 //! An operator is a struct of parameters and state. [`Operator::bind`] checks the types of its inputs and states all
-//! that the engine needs to know ([`OperatorProperties`]); [`Operator::process`] gets one item at a time.
+//! that the engine needs ([`OperatorProperties`]); [`Operator::process`] gets one item at a time.
 //!
-//! The engine guarantees: items and progress marks keep their order on an edge; [`Operator::on_break`] precedes an
-//! item that does not continue the one before; [`Operator::finish`] is called once per input, after its last item; a
-//! failed operator is not called again.
-//!
-//! [`Out`], the engine's side of a call, is named here although the engine uses this file: each is defined by the
-//! other.
+//! The engine guarantees: an edge keeps the order of items and progress marks; [`Operator::on_break`] precedes an item
+//! that does not continue the one before; [`Operator::finish`] is called once per input, after its last item; a failed
+//! operator is not called again.
 
 use crate::{Break, Item, OpError, Out, PlanError, PortType, RangeOrigin, Workspace};
 
@@ -16,15 +13,15 @@ use crate::{Break, Item, OpError, Out, PlanError, PortType, RangeOrigin, Workspa
 pub type Port = u16;
 
 /// What happens after [`Operator::process`].
-// As wide as an error, so that a call's result is returned in registers.
+// As wide as an error, so that the result is returned in registers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(usize)]
 pub enum Next {
-    /// Send what is now in `*item` to output 0. The cheapest way: a chain uses no stack.
+    /// Send what is now in `*item` to output 0. The cheapest way: uses no stack.
     Forward,
     /// The item was consumed; results, if any, were emitted.
     Consumed,
-    /// No more items are wanted on this input; `*item` is discarded.
+    /// This input is wanted no more; `*item` is discarded.
     Done,
 }
 
@@ -34,7 +31,7 @@ pub enum Next {
 pub enum ParameterUpdate {
     /// The operator uses the new values.
     Applied,
-    /// It cannot: the engine replaces it by a new one, as after a break.
+    /// The engine replaces the operator by a new one, as after a break.
     Rebuild,
 }
 
@@ -44,18 +41,18 @@ pub enum ParameterUpdate {
 pub enum Contract {
     /// Each result depends on one sample or window alone.
     Stateless,
-    /// Exact given so many samples (or windows) of context. Within a contiguous range that has them, results do not
-    /// depend on where reading begins or ends. Indices are the input's, scaled by [`OperatorProperties::ratio`].
+    /// Exact given this context of samples (or windows): in a contiguous range that has it, results do not depend on
+    /// where reading begins or ends. Indices are the input's, scaled by [`OperatorProperties::ratio`].
     Overlap {
-        /// Samples of context before.
+        /// Context before.
         before: u64,
-        /// Samples of context after.
+        /// Context after.
         after: u64,
     },
-    /// Exact given so many samples after the start of an item, as windows need: they lie on the grid of their
-    /// contiguous range, wherever reading begins.
+    /// Exact given samples after the start of an item, as for windows: they lie on the grid of their contiguous range,
+    /// wherever reading begins.
     Lookahead {
-        /// Samples after the first of an item.
+        /// Samples after an item's first.
         after: u64,
     },
     /// A recursive filter: within `rel_err` after `before` samples (or windows), given [`OperatorProperties::delay`]
@@ -66,8 +63,8 @@ pub enum Contract {
         /// Relative error after them.
         rel_err: f64,
     },
-    /// One result at the end, from partial results that are combined in read order. Implements [`Operator::partial`]
-    /// and [`Operator::combine`].
+    /// One result at the end, of partial results combined in read order by [`Operator::partial`] and
+    /// [`Operator::combine`].
     Reducible {
         /// The result has the same bits wherever the input is cut: true of counts, not of sums of floats.
         exact: bool,
@@ -76,7 +73,7 @@ pub enum Contract {
     Sequential,
 }
 
-/// How the items of several inputs are aligned.
+/// How items of several inputs are aligned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Alignment {
@@ -88,10 +85,10 @@ pub enum Alignment {
     Time,
     /// Whole items, in the order of their start indices.
     Begin,
-    /// Whole items, in the order of civil time: for inputs of different timebases. Their contiguous ranges are not
-    /// announced after it, since their indices have no common order.
+    /// Whole items, in the order of civil time, for inputs of different timebases. Contiguous ranges are not announced
+    /// behind it: indices have no common order.
     Civil,
-    /// As `Civil` if the inputs have clocks, else as `Begin`, but the output has contiguous ranges of its own.
+    /// As `Civil` if the inputs have clocks, else as `Begin`; the output has contiguous ranges of its own.
     Resampled,
     /// In order of arrival.
     Arrival,
@@ -99,32 +96,30 @@ pub enum Alignment {
     Control,
     /// Items of the only input wait until all but `delay` windows (or samples) before them were fed back.
     Loop {
-        /// How many may be in the loop.
+        /// Most in the loop.
         delay: u64,
     },
 }
 
-/// What cannot follow on the inputs of a fan-in; `i64::MAX` at the end.
+/// Lower bounds of what can follow on the inputs of a fan-in; `i64::MAX` at the end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct InputBounds {
     /// Nothing that begins before this index waits or can come on the input.
     pub input: i64,
-    /// Nothing that begins before this place waits or can come on any input: an index, or civil time in ns where
-    /// inputs are aligned by that.
+    /// The same for all inputs: an index, or civil time in ns where inputs are aligned by that.
     pub all: i64,
 }
 
-/// At which indices an output can have items.
+/// Indices at which an output can have items.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum Extent {
-    /// Where the first input has, scaled by [`OperatorProperties::ratio`]; with [`Alignment::Window`], where all
-    /// have.
+    /// Where the first input has, scaled by [`OperatorProperties::ratio`]; with [`Alignment::Window`], where all have.
     #[default]
     Input,
-    /// Where any input has, so that an index can come twice.
+    /// Where any input has: an index can come twice.
     AnyInput,
-    /// As `Input`, but within this range only.
+    /// As `Input`, within this range.
     Within(std::ops::Range<i64>),
 }
 
@@ -132,10 +127,10 @@ pub enum Extent {
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 #[non_exhaustive]
 pub enum RowAxis {
-    /// Not known.
+    /// Unknown.
     #[default]
     Unknown,
-    /// That of the first input, if its rows have as many values.
+    /// The first input's, if its rows have as many values.
     FromInput,
     /// Frequencies of a Fourier transform: NumPy's `rfftfreq`, for complex samples `fftfreq`.
     Frequencies {
@@ -156,7 +151,7 @@ pub enum Resource {
     Interpreter,
 }
 
-/// What is known of an operator, given the types of its inputs.
+/// Properties of an operator, given the types of its inputs.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct OperatorProperties {
@@ -164,22 +159,22 @@ pub struct OperatorProperties {
     pub outputs: Vec<PortType>,
     /// How it may be executed.
     pub contract: Contract,
-    /// How the items of several inputs are aligned.
+    /// Alignment of several inputs.
     pub align: Alignment,
     /// Output indices per input index: `Some((1, 1))` if equal, `Some((up, down))` if output index `j` lies at input
-    /// index `j * down / up`, None if it depends on the data. Operators after it get breaks in its output indices.
+    /// index `j * down / up`, None if it depends on the data. Operators behind get breaks in its output indices.
     pub ratio: Option<(u64, u64)>,
     /// Samples by which the output lags behind the input.
     pub delay: i64,
-    /// What it occupies during execution.
+    /// What it occupies.
     pub needs: Resource,
     /// See [`OperatorProperties::in_step`].
     pub in_step: bool,
     /// Memory of its tables, if a parameter determines it.
     pub workspace: Option<Workspace>,
-    /// At which indices an output can have items.
+    /// Indices at which an output can have items.
     pub extent: Extent,
-    /// The axis along the values of its rows.
+    /// Axis along a row's values.
     pub row_axis: RowAxis,
     /// See [`OperatorProperties::contiguous`].
     pub contiguous: bool,
@@ -187,9 +182,8 @@ pub struct OperatorProperties {
     pub light: bool,
     /// See [`OperatorProperties::ends_early`].
     pub ends_early: bool,
-    /// Its last input is the loop's [`Alignment::Loop`], to which it feeds back.
+    /// Feeds back to its last input, the loop's [`Alignment::Loop`].
     pub(crate) closes_loop: bool,
-    /// Why it is [`Contract::Sequential`], for `explain()`.
     pub(crate) sequential_because: Option<&'static str>,
 }
 
@@ -220,7 +214,7 @@ impl OperatorProperties {
         }
     }
 
-    /// Sets at which indices an output can have items.
+    /// Sets the indices at which an output can have items.
     #[must_use]
     pub fn extent(mut self, extent: Extent) -> Self {
         self.extent = extent;
@@ -234,8 +228,7 @@ impl OperatorProperties {
         self
     }
 
-    /// It needs contiguous samples although its contract does not say so; an input in which indices repeat is an
-    /// error.
+    /// It needs contiguous samples although its contract does not say so; an input that repeats indices is an error.
     #[must_use]
     pub fn contiguous(mut self) -> Self {
         self.contiguous = true;
@@ -261,7 +254,7 @@ impl OperatorProperties {
         self
     }
 
-    /// `explain` shows the reason.
+    /// Sequential, for a reason that `explain` shows.
     pub(crate) fn sequential_because(mut self, reason: &'static str) -> Self {
         self.sequential_because = Some(reason);
         self.contract(Contract::Sequential)
@@ -281,14 +274,14 @@ impl OperatorProperties {
         self
     }
 
-    /// Sets how the items of several inputs are aligned.
+    /// Sets the alignment of several inputs.
     #[must_use]
     pub fn align(mut self, align: Alignment) -> Self {
         self.align = align;
         self
     }
 
-    /// How many items pass depends on the data, as in a filter.
+    /// How many items pass depends on the data.
     #[must_use]
     pub fn data_dependent(mut self) -> Self {
         self.ratio = None;
@@ -312,76 +305,58 @@ impl OperatorProperties {
     }
 }
 
-/// Processes items.
+/// Processes items. An error of any method ends the execution; the engine adds operator, range and civil time.
 pub trait Operator: Send {
-    /// Checks the types of the inputs and returns its properties.
+    /// Checks the inputs' types and returns its properties.
     ///
     /// # Errors
     /// With what was expected, what was given, and a remedy.
     fn bind(&mut self, inputs: &[PortType]) -> Result<OperatorProperties, PlanError>;
 
     /// Processes an item, which is lent: [`Item::take`] it to keep it.
-    ///
-    /// # Errors
-    /// Ends the execution; the engine adds the operator's name, the range and the civil time.
     fn process(&mut self, port: Port, item: &mut Item, out: &mut Out<'_>) -> Result<Next, OpError>;
 
     /// The next item of this input does not continue the one before: emit what is complete, forget the rest.
-    ///
-    /// # Errors
-    /// As [`process`](Self::process).
     fn on_break(&mut self, port: Port, why: &Break, out: &mut Out<'_>) -> Result<(), OpError> {
         let _ = (port, why, out);
         Ok(())
     }
 
-    /// A contiguous range begins after the break `why`; None: the first of a scan. Called after
-    /// [`on_break`](Self::on_break), also for ranges none of whose items arrive here.
+    /// A contiguous range begins after the break `why` (None: the first of a scan), even if none of its items arrive
+    /// here. Called after [`on_break`](Self::on_break).
     fn begins(&mut self, origin: RangeOrigin, why: Option<&Break>) {
         let _ = (origin, why);
     }
 
-    /// Index of the input at which the output may begin, of a contiguous range that is read from `first` on.
+    /// Where the output may begin, as an input index, of a contiguous range that is read from `first` on.
     fn first_output(&self, first: i64) -> i64 {
         first
     }
 
     /// The input has ended: emit the rest.
-    ///
-    /// # Errors
-    /// As [`process`](Self::process).
     fn finish(&mut self, port: Port, out: &mut Out<'_>) -> Result<(), OpError> {
         let _ = (port, out);
         Ok(())
     }
 
-    /// Live sources have nothing now: emit what was buffered only to form larger items. Results must not depend on
-    /// this call, except for how they are cut into items.
-    ///
-    /// # Errors
-    /// As [`process`](Self::process).
+    /// Live sources have nothing now: emit what was buffered only to form larger items. Results may depend on this call
+    /// only in how they are cut into items.
     fn idle(&mut self, out: &mut Out<'_>) -> Result<(), OpError> {
         let _ = out;
         Ok(())
     }
 
-    /// Of an operator with one input: nothing that begins before `upto` follows; emit what is complete by that alone. Called before
-    /// [`progress`](Self::progress), and with the first index of a new clock before [`on_break`](Self::on_break). How
-    /// often, and with which limits, depends on how the input is cut: results must not.
-    ///
-    /// # Errors
-    /// As [`process`](Self::process).
+    /// Only for one input: nothing that begins before `upto` follows; emit what that completes. Called before
+    /// [`progress`](Self::progress), and with the first index of a new clock before [`on_break`](Self::on_break).
+    /// Frequency and limits depend on how the input is cut: results must not.
     fn advance(&mut self, port: Port, upto: i64, out: &mut Out<'_>) -> Result<(), OpError> {
         let _ = (port, upto, out);
         Ok(())
     }
 
-    /// Of an operator with several inputs: the input `port` got a progress mark or ended. Emit what needs nothing
-    /// more. Called before [`progress`](Self::progress) and [`finish`](Self::finish). Results must not depend on this
-    /// call, except for how they are cut into items.
-    ///
-    /// # Errors
-    /// As [`process`](Self::process).
+    /// Only for several inputs: `port` got a progress mark or ended; emit what needs nothing more. Called before
+    /// [`progress`](Self::progress) and [`finish`](Self::finish). Results may depend on this call only in how they are
+    /// cut into items.
     fn raise_bounds(
         &mut self,
         port: Port,
@@ -392,18 +367,14 @@ pub trait Operator: Send {
         Ok(())
     }
 
-    /// Nothing that begins before `upto` follows on the input; of several inputs on any of them, or on `port` alone
-    /// where they are aligned by civil time. Returns the same limit for the output; `i64::MIN` if unknown, as for an
-    /// operator that buffers items.
+    /// Nothing that begins before `upto` follows on the input; of several inputs on any, or on `port` alone where civil
+    /// time aligns them. Returns the same limit for the output; `i64::MIN` if unknown, as when items are buffered.
     fn progress(&mut self, port: Port, upto: i64) -> i64 {
         let _ = port;
         upto
     }
 
     /// Changes adjustable parameters, between items.
-    ///
-    /// # Errors
-    /// As [`process`](Self::process).
     fn set(
         &mut self,
         params: &serde_json::Map<String, serde_json::Value>,
@@ -412,26 +383,23 @@ pub trait Operator: Send {
         Ok(ParameterUpdate::Rebuild)
     }
 
-    /// How many samples to expect, so that a sink can reserve memory. Called at most once, before all items.
+    /// Announces the number of samples, so that a sink can reserve memory. Called at most once, before all items.
     fn expect(&mut self, samples: u64) {
         let _ = samples;
     }
 
-    /// Takes the partial result since the last call; called after each task, if [`Contract::Reducible`].
+    /// Takes the partial result since the last call, after each task, if [`Contract::Reducible`].
     fn partial(&mut self) -> Option<crate::PartialResult> {
         None
     }
 
     /// Adds the partial result of the next task.
-    ///
-    /// # Errors
-    /// As [`process`](Self::process).
     fn combine(&mut self, next: &crate::PartialResult) -> Result<(), OpError> {
         let _ = next;
         Ok(())
     }
 
-    /// The result of a plan that ends here; called once, after the end.
+    /// The result of a plan that ends here. Called once, after the end.
     fn result(&mut self) -> Option<crate::PlanOutput> {
         None
     }

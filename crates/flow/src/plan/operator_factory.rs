@@ -1,8 +1,8 @@
 //! Operators that depend on objects of this process: a closure, a Python function, an open store.
 //!
-//! A declared operator is a name and parameters, so it is data. An [`OperatorFactory`] is an object in a plan that
-//! makes the operator anew for each execution. It defines how it prints and how, if at all, it is saved;
-//! [`Catalog::with_factory`](crate::Catalog::with_factory) restores saved ones.
+//! A declared operator is data; an [`OperatorFactory`] is an object in a plan that makes the operator anew for each
+//! execution, and defines how it prints and is saved. [`Catalog::with_factory`](crate::Catalog::with_factory) restores
+//! saved ones.
 
 use std::fmt;
 use std::sync::Arc;
@@ -12,16 +12,16 @@ use serde_json::{Map, Value};
 use super::sent::SentObjects;
 use crate::{Operator, PlanError, PortType, RunOptions, SharedRecording};
 
-/// Which threads may execute an operator when there are several workers, and why, for `explain`.
+/// Threads that may execute an operator when there are several workers; the texts say why, for `explain`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Parallelism {
-    /// Every worker, with its own operator that does not depend on the others' items.
+    /// Every worker, with its own operator, independent of others' items.
     Workers(String),
     /// The calling thread, in order.
     CallingThread(String),
 }
 
-/// Makes an operator; a plan holds it in its place.
+/// Makes an operator, for which it stands in a plan.
 pub trait OperatorFactory: Send + Sync {
     /// The operator's name, in errors, reports and saved plans.
     fn name(&self) -> &'static str;
@@ -31,14 +31,14 @@ pub trait OperatorFactory: Send + Sync {
         self.name().into()
     }
 
-    /// Makes the operator, once when the plan is built and once per execution; then `reads` is the recording whose
-    /// indices the items have.
+    /// Makes the operator, when the plan is built and for each execution; then `reads` is the recording whose indices
+    /// the items have.
     ///
     /// # Errors
     /// [`PlanError`] if the object is gone.
     fn make(&self, reads: Option<&SharedRecording>) -> Result<Box<dyn Operator>, PlanError>;
 
-    /// The same for an execution, in the thread that will call it.
+    /// Makes the operator for an execution, in the thread that will call it.
     ///
     /// # Errors
     /// As [`make`](Self::make).
@@ -51,7 +51,7 @@ pub trait OperatorFactory: Send + Sync {
         self.make(reads)
     }
 
-    /// Which threads may execute it. Limits of its contract apply besides.
+    /// Threads that may execute it, within the limits of its contract.
     fn parallelism(&self, run: &RunOptions<'_>) -> Parallelism {
         let _ = run;
         Parallelism::CallingThread("depends on an object of this process".into())
@@ -69,7 +69,7 @@ pub trait OperatorFactory: Send + Sync {
         })
     }
 
-    /// Parameters in a plan that is sent to another process; what is no JSON goes into `objects`.
+    /// Parameters in a plan sent to another process; what is no JSON goes into `objects`.
     ///
     /// # Errors
     /// [`PlanError::NotSendable`] if it writes, or exists in this process only.
@@ -92,7 +92,7 @@ pub trait OperatorFactory: Send + Sync {
         })
     }
 
-    /// Whether it writes to signals; if not, [`writes`](Self::writes) is not called.
+    /// Whether it writes to signals; else [`writes`](Self::writes) is not called.
     fn is_writer(&self) -> bool {
         false
     }
@@ -104,7 +104,7 @@ pub trait OperatorFactory: Send + Sync {
     }
 }
 
-/// A shared factory. Two are equal if they are the same object or have the same saved form.
+/// A shared factory. Equal if the same object or of the same saved form.
 #[derive(Clone)]
 pub struct SharedFactory(pub(crate) Arc<dyn OperatorFactory>);
 

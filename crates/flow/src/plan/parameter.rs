@@ -1,4 +1,4 @@
-//! Parameters as operators declare them: type, unit, legal values, default.
+//! Declared parameters of operators: type, unit, legal values, default.
 
 use std::fmt;
 
@@ -13,11 +13,11 @@ pub enum Unit {
     /// A pure number, a text or a name.
     #[default]
     Unitless,
-    /// Samples: a length, so that a duration may be given as text ([`Length`](crate::Length)).
+    /// Samples: a length, so that text may give a duration ([`Length`](crate::Length)).
     Samples,
-    /// Samples of an input of samples, windows of one of windows: a length, too.
+    /// Samples, or windows of an input of windows: also a length.
     Items,
-    /// Seconds as written in decimal, 0.07 is seven hundredths: a length, too, of type [`Length`](crate::Length).
+    /// Seconds as written in decimal (0.07 is seven hundredths): also a length, of type [`Length`](crate::Length).
     Seconds,
     /// Hertz.
     Hertz,
@@ -28,7 +28,7 @@ pub enum Unit {
 }
 
 impl Unit {
-    /// Whether its parameters also take text with a unit of its own.
+    /// Whether values may also be text with its own unit.
     #[must_use]
     pub const fn is_length(self) -> bool {
         matches!(self, Self::Samples | Self::Items | Self::Seconds)
@@ -56,29 +56,29 @@ pub struct Param {
     pub name: &'static str,
     /// What it is.
     pub doc: &'static str,
-    /// Type of the value: `integer`, `integers` (a list), `number`, `numbers` (one or a list), `bool`, `text`,
-    /// `taper` (a text), `list` (of names), `expression`, `expressions` (by name), `aggregates` (by name).
+    /// Type of the value: `integer`, `integers` (a list), `number`, `numbers` (one or a list), `bool`, `text`, `taper`
+    /// (a text), `list` (of names), `expression`, `expressions` (by name), `aggregates` (by name).
     pub kind: &'static str,
     /// Unit.
     pub unit: Unit,
-    /// Least and greatest legal value of each number. Texts leave out a bound beyond 9e15.
+    /// Least and greatest legal number. Texts omit bounds beyond 9e15.
     pub range: Option<(f64, f64)>,
-    /// Legal texts; empty if any.
+    /// Legal texts; empty: any.
     pub choices: &'static [&'static str],
-    /// Value if none is given; None: one must be given.
+    /// None: one must be given.
     pub default: Option<fn() -> Value>,
     /// May change while the plan is executed.
     pub adjustable: bool,
-    /// Python also takes it without its name, although it has a default.
+    /// Python also takes it without its name, despite its default.
     pub positional: bool,
     /// Python asks for it, although saved plans may leave it out.
     pub explicit: bool,
 }
 
-/// Bounds from here on only say that the value is finite: texts leave them out.
+/// Bounds from here on only mean that the value is finite; texts omit them.
 pub(super) const NO_BOUND: f64 = 9e15;
 
-/// Kinds, and what errors call them.
+/// Kinds and their names in errors.
 const KINDS: [(&str, &str); 11] = [
     ("integer", "an integer"),
     ("integers", "a list of whole numbers"),
@@ -112,8 +112,7 @@ const fn is_kind(kind: &str) -> bool {
 impl Param {
     /// A parameter that must be given.
     ///
-    /// # Panics
-    /// If there is no such `kind`: when the declaration is compiled.
+    /// If `kind` is unknown, when the declaration is compiled.
     #[must_use]
     pub const fn new(name: &'static str, doc: &'static str, kind: &'static str) -> Self {
         assert!(
@@ -162,7 +161,7 @@ impl Param {
         self
     }
 
-    /// Sets whether it may change during a run.
+    /// Sets whether it may change during execution.
     #[must_use]
     pub const fn adjustable(mut self, adjustable: bool) -> Self {
         self.adjustable = adjustable;
@@ -262,7 +261,7 @@ impl Param {
             return Ok(());
         }
         let wrong = match value {
-            // The first of a list that is no choice: the others may be legal.
+            // Of a list, the first that is no choice.
             Value::Array(values) if fits && in_range => values.iter().find(|value| !known(value)),
             _ => None,
         };

@@ -1,10 +1,10 @@
-//! An operator's result of one task, to be combined with those of others.
+//! An operator's result of one task, combined with those of others.
 
 use std::any::Any;
 use std::fmt;
 use std::sync::Arc;
 
-/// The result of one task. Only the operator knows its type; see [`Operator::partial`](crate::Operator::partial).
+/// A task's result, of a type known to its operator only; see [`Operator::partial`](crate::Operator::partial).
 #[derive(Clone)]
 pub struct PartialResult {
     result: Arc<dyn Any + Send + Sync>,
@@ -12,7 +12,7 @@ pub struct PartialResult {
 }
 
 impl PartialResult {
-    /// Wraps a result that takes `bytes` of memory.
+    /// Wraps a result of `bytes` of memory.
     pub fn new(result: impl Any + Send + Sync, bytes: u64) -> Self {
         let result = Arc::new(result);
         Self { result, bytes }
@@ -24,7 +24,7 @@ impl PartialResult {
         self.result.downcast_ref()
     }
 
-    /// Bytes of memory that it takes.
+    /// Its memory.
     #[must_use]
     pub fn bytes(&self) -> u64 {
         self.bytes

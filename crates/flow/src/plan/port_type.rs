@@ -28,7 +28,7 @@ pub enum PortType {
         window: u64,
         /// Samples from the start of one window to the next.
         hop: u64,
-        /// Values of a row; `window` if these are the samples.
+        /// Values of a row; `window` for the samples themselves.
         width: usize,
     },
     /// Ranges of indices.
@@ -40,7 +40,7 @@ pub enum PortType {
     Rows {
         /// Names and types of the fields.
         fields: Fields,
-        /// Stream of the samples; None for groups, which have no indices.
+        /// None for groups, which have no indices.
         stream: Option<StreamId>,
     },
     /// One number at the end.
@@ -54,7 +54,7 @@ impl PortType {
         self.stream_id().map(StreamId::get)
     }
 
-    /// Id of the stream; None for a count and for groups.
+    /// The stream's id; None for a count and for groups.
     #[must_use]
     pub fn stream_id(&self) -> Option<StreamId> {
         match *self {

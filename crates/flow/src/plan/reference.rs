@@ -1,11 +1,11 @@
-//! Renders declarations for the operator reference: sections, and all of it as JSON.
+//! Renders declarations for the operator reference: sections, and everything as JSON.
 
 use serde_json::{Value, json};
 
 use super::declaration::{Declaration, Inputs, ResultTolerance};
 use super::parameter::{NO_BOUND, Param};
 
-/// Sections of an operator's documentation, in their order.
+/// Sections of an operator's documentation, in order.
 pub(crate) const SECTIONS: [&str; 6] = [
     "Inputs",
     "Returns",
@@ -23,8 +23,8 @@ impl Declaration {
         text.map(str::trim).collect::<Vec<_>>().join(" ")
     }
 
-    /// The text under a heading: `Inputs`, `Returns`, `Conventions`, `Errors`, `Source` or `Example`; empty if there
-    /// is none. Ends at the next of these headings: a comment in the example's code is none.
+    /// The text under `Inputs`, `Returns`, `Conventions`, `Errors`, `Source` or `Example`, empty if there is none. Ends
+    /// at the next of these headings outside code.
     #[must_use]
     pub fn section(&self, heading: &str) -> String {
         let mut lines = Vec::new();
@@ -43,7 +43,7 @@ impl Declaration {
         lines.join("\n").trim().to_owned()
     }
 
-    /// The folder of its declaration: a built-in operator's family, or a crate.
+    /// A built-in operator's family (its folder), or a crate.
     #[must_use]
     pub fn family(&self) -> &'static str {
         let mut parts = self.module.split("::");
@@ -55,7 +55,7 @@ impl Declaration {
         }
     }
 
-    /// All of it, for generators of documentation and bindings.
+    /// Everything, for generators of documentation and bindings.
     #[must_use]
     pub fn to_json(&self) -> Value {
         let (least, exact) = match self.inputs {

@@ -11,7 +11,7 @@ pub type RecordingResolver<'a> =
     dyn Fn(&Map<String, Value>) -> Result<SharedRecording, PlanError> + 'a;
 
 impl GraphNode {
-    /// The node as JSON; `form`: of its recording, or its parameters.
+    /// `form`: the saved recording or parameters.
     pub(super) fn saved(&self, form: &Map<String, Value>) -> Value {
         match &self.op {
             Op::Scan { range, segment, .. } => {
@@ -24,7 +24,6 @@ impl GraphNode {
 }
 
 impl Graph {
-    /// A plan of these nodes as JSON.
     pub(super) fn saved(&self, nodes: Vec<Value>) -> Value {
         json!({"isochrony_plan": 1, "nodes": nodes, "output": self.outputs[0]})
     }
@@ -55,7 +54,7 @@ impl Plan {
         Ok(graph.saved(nodes))
     }
 
-    /// `resolve` finds the recording of a scan.
+    /// Reads a saved plan; `resolve` finds the recording of a scan.
     ///
     /// # Errors
     /// [`PlanError::Unreadable`], or the error of adding an operator.

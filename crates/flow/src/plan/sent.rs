@@ -1,8 +1,8 @@
-//! Plans as they are sent to another process.
+//! Plans sent to another process.
 //!
-//! The form is that of a saved plan, in which a recording or a factory may refer to objects that are no JSON: a snapshot
-//! of a signal, samples in memory, a function. They lie in a list beside the form, which names them by their place. What
-//! writes, and what waits for a feed, stays in its process.
+//! The form is that of a saved plan, with references to objects that are no JSON: a snapshot of a signal, samples in
+//! memory, a function. They lie in a list beside the form, which names them by position. What writes, or waits for a
+//! feed, stays in its process.
 
 use std::any::Any;
 use std::sync::Arc;
@@ -15,23 +15,23 @@ use super::graph::Graph;
 use super::node::Plan;
 use crate::PlanError;
 
-/// Something that a plan is sent with.
+/// An object sent with a plan.
 #[non_exhaustive]
 pub enum SentObject {
-    /// A signal of a store, as a handle shows it; its samples stay in the store.
+    /// A signal of a store as a handle shows it; samples stay in the store.
     Signal(Signal),
     /// Samples in memory.
     Samples(Arc<[SigSeg]>),
-    /// An object of the language that embeds the engine, which sends it by its own rules.
+    /// An object of the embedding language, sent by its own rules.
     Embedded(Arc<dyn Any + Send + Sync>),
 }
 
-/// What a plan is sent with.
+/// Objects sent with a plan.
 #[derive(Default)]
 pub struct SentObjects(Vec<SentObject>);
 
 impl SentObjects {
-    /// Adds an object; returns what names it in the plan's form.
+    /// Adds an object; returns its reference in the plan's form.
     pub fn add(&mut self, object: SentObject) -> Value {
         self.0.push(object);
         json!(self.0.len() - 1)
@@ -48,8 +48,8 @@ impl IntoIterator for SentObjects {
 }
 
 impl Plan {
-    /// The plan for another process: JSON, and the objects that it names by their places.
-    /// [`from_json`](Self::from_json) reads it, with a catalog and a resolver that know the objects.
+    /// The plan for another process: JSON, and the objects it refers to by position. [`from_json`](Self::from_json)
+    /// reads it, with a catalog and a resolver that know the objects.
     ///
     /// # Errors
     /// [`PlanError::NotSendable`] if an operator writes, or exists in this process only.

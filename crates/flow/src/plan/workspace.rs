@@ -1,17 +1,17 @@
 //! Memory whose size follows from a parameter, such as operators' tables.
 //!
-//! It is checked before it is allocated: against the machine's free memory when the plan is built
-//! ([`Workspace::check`]) and against the memory budget when it is executed ([`Workspace::check_against`]). So a
-//! window a thousand times too long is an error that names it and does not end the process.
+//! Checked before allocation: against the machine's free memory when the plan is built ([`Workspace::check`]) and the
+//! memory budget when it is executed ([`Workspace::check_against`]). So a window a thousand times too long is an error
+//! that names it, not the end of the process.
 
 use isochrony_segment::{free_memory, has_free_memory};
 
 use crate::PlanError;
 
-/// Smaller tables do not count against the budget: every operator has some.
+/// Less is not counted against the budget: every operator has some.
 const UNCOUNTED_BYTES: u64 = 64 << 20;
 
-/// The memory, and the parameter from which it follows.
+/// Its size, and the parameter from which that follows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Workspace {
     parameter: &'static str,
@@ -20,8 +20,8 @@ pub struct Workspace {
 }
 
 impl Workspace {
-    /// `value` times `each` bytes, if this machine has them free. Checked, not reserved: libraries allocate by
-    /// themselves and abort the process if they cannot.
+    /// `value` times `each` bytes, if free on this machine. Checked, not reserved: libraries allocate by themselves and
+    /// abort the process if they cannot.
     ///
     /// # Errors
     /// [`PlanError::TooLarge`].
@@ -58,7 +58,6 @@ impl Workspace {
         })
     }
 
-    /// Checks that a memory budget covers it.
     pub(crate) fn check_against(
         &self,
         memory: u64,
@@ -80,7 +79,7 @@ impl Workspace {
     }
 }
 
-/// Whether the system grants so many contiguous bytes of address space. Nothing is written to them.
+/// Whether the system grants so many contiguous bytes of address space. They stay untouched.
 fn can_reserve(bytes: u64) -> bool {
     let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
     Vec::<u8>::new().try_reserve_exact(bytes).is_ok()
@@ -99,7 +98,6 @@ mod tests {
             text.starts_with("power: window=1125899906842624 needs 72057594037927936 bytes"),
             "{text}"
         );
-        // Nor do sizes wrap around.
         assert!(Workspace::check("power", "window", u64::MAX, u64::MAX).is_err());
     }
 

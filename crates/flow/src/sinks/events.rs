@@ -18,14 +18,14 @@ use crate::{
     SharedRecording, Sink, SinkWriter,
 };
 
-/// Estimate, in the log.
+/// Estimate of its size in the log.
 const EVENT_BYTES: u64 = 100;
 
 /// Adds an event to a signal for each window or range.
 ///
-/// The event has the window's range; in another signal than the plan reads, the range is found by civil time. Fields
-/// are constants, or expressions of one value per window. An event that the signal has already, of the same kind,
-/// range and fields, is not added again, so a plan can be executed twice.
+/// The event has the window's range; in another signal than the plan reads, that of the same civil time. Fields are
+/// constants, or expressions of one value per window. An event of the same kind, range and fields is not added twice,
+/// so a plan can be executed again.
 #[derive(Debug, Clone)]
 pub struct EventSink {
     location: SignalLocation,
@@ -38,7 +38,7 @@ impl EventSink {
     /// Its name in saved plans.
     pub const NAME: &'static str = "annotate";
 
-    /// Events of a kind in the signal at a location.
+    /// Adds events of a kind to the signal at a location.
     pub fn new(location: SignalLocation, kind: impl Into<String>) -> Self {
         Self {
             location,
@@ -48,7 +48,7 @@ impl EventSink {
         }
     }
 
-    /// Adds a field of the same value in all events.
+    /// Adds a constant field.
     #[must_use]
     pub fn value(mut self, name: impl Into<String>, value: Value) -> Self {
         self.values.insert(name.into(), value);
@@ -88,7 +88,6 @@ impl EventSink {
         Ok(SharedFactory::new(crate::SinkFactory::new(sink)))
     }
 
-    /// Compiles the expressions for a port.
     fn compile(&self, port: &PortType) -> Result<Vec<ComputedField>, PlanError> {
         let mut fields = Vec::with_capacity(self.computed.len());
         for (name, expression) in &self.computed {
@@ -200,19 +199,18 @@ struct ComputedField {
     results: Vec<u8>,
 }
 
-/// Adds the events of one execution.
 struct EventWriter {
     store: Arc<Store>,
     writer: SignalWriter,
     kind: String,
     values: Map<String, Value>,
     fields: Vec<ComputedField>,
-    /// The recording's clock; unused if the recording is the signal itself.
+    /// The recording's clock; unused if `same`.
     clock: Option<Arc<dyn Clock>>,
     same: bool,
-    /// Converts the items' indices to the recording's.
+    /// Converts items' indices to the recording's.
     ratio: Ratio,
-    /// Range and fields of the signal's events of this kind.
+    /// Ranges and fields of the signal's events of this kind.
     known: HashSet<(i64, i64, String)>,
 }
 
@@ -239,7 +237,7 @@ impl EventWriter {
             .map_err(store_error)
     }
 
-    /// The recording's samples that cover a range, which may begin and end between them if it was resampled.
+    /// The recording's samples that cover the range. Items of a resampled recording may begin and end between samples.
     fn recorded(&self, start: i64, end: i64) -> (i64, i64) {
         if self.ratio.is_one() {
             return (start, end);

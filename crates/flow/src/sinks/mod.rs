@@ -1,14 +1,13 @@
 //! Where results are kept: signals, events of signals, files.
 //!
-//! A [`Sink`] is to writing what a [`Recording`](crate::Recording) is to reading: a plan holds it, prints it and
-//! saves it, and each execution opens it anew, as a [`SinkWriter`], which gets items in the order of the source's
-//! indices, and every break before the item that follows it. Items pass on unchanged, so a plan can keep several
-//! intermediate results.
+//! A plan holds, prints and saves a [`Sink`], the counterpart of a [`Recording`](crate::Recording). Each execution
+//! opens it anew as a [`SinkWriter`], which gets items in the order of the source's indices, and every break before the
+//! item behind it. Items pass on unchanged, so a plan can keep several intermediate results.
 //!
-//! The operator commits, not the sink: after a number of bytes or a time, and at the end. If the writer fails, what
-//! it took before is committed. If the execution fails elsewhere or is interrupted, the writer is dropped without a
-//! commit: the last commit stands. With several workers the sink runs in the calling thread, after the reorder
-//! buffer: what is committed is complete up to an index.
+//! The operator commits, not the sink: after a number of bytes or a time, and at the end. If the writer fails, what it
+//! took before is committed. If the execution fails elsewhere or is interrupted, the writer is dropped: the last commit
+//! stands. With several workers the sink runs in the calling thread, behind the reorder buffer, so commits are complete
+//! up to an index.
 
 pub(crate) mod events;
 pub(crate) mod files;
@@ -25,9 +24,9 @@ use crate::{
     OperatorProperties, Out, Plan, PlanError, Port, PortType, SharedFactory, SharedRecording,
 };
 
-/// Commit after so many uncommitted bytes.
+/// Uncommitted bytes that cause a commit.
 const COMMIT_BYTES: u64 = 64 << 20;
-/// Commit after so long, if anything was written.
+/// Time after which anything written is committed.
 const COMMIT_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Something that keeps items: a signal, its events, a file.
@@ -38,14 +37,14 @@ pub trait Sink: Send + Sync {
     /// Text in a printed plan.
     fn label(&self) -> String;
 
-    /// Checks that it can keep a port's items.
+    /// Checks that it can keep the port's items.
     ///
     /// # Errors
     /// [`PlanError::InputType`], which says what it takes.
     fn accepts(&self, port: &PortType) -> Result<(), PlanError>;
 
-    /// Begins to write: at the first item of an execution, or at its end if there was none. `reads`: the recording
-    /// whose indices and clock the items have.
+    /// Begins to write, at the first item of an execution or, without items, at its end. `reads`: the recording whose
+    /// indices and clock the items have.
     ///
     /// # Errors
     /// It exists already, or has another writer.
@@ -61,46 +60,37 @@ pub trait Sink: Send + Sync {
     /// [`PlanError::NotSaveable`] if it exists in this process only.
     fn saved(&self) -> Result<Map<String, Value>, PlanError>;
 
-    /// Whether it writes to the samples of this saved recording: a plan must not read what it writes.
+    /// Whether it writes to samples of this saved recording: a plan must not read what it writes.
     fn writes(&self, recording: &Map<String, Value>) -> bool {
         let _ = recording;
         false
     }
 }
 
-/// Writes one execution's items. If it is dropped without [`finish`](Self::finish), the last commit stands.
+/// Writes one execution's items. Dropped without [`finish`](Self::finish), it leaves the last commit.
 pub trait SinkWriter: Send {
-    /// Copies an item's content; returns the bytes that wait for a commit.
+    /// Copies an item's content; returns the bytes that await a commit.
     ///
     /// # Errors
-    /// A full disk, an item that does not fit.
+    /// A full or failing disk, an item that does not fit.
     fn write(&mut self, item: &Item) -> Result<u64, OpError>;
 
     /// The next item does not continue the one before.
-    ///
-    /// # Errors
-    /// As [`write`](Self::write).
     fn on_break(&mut self, why: &Break) -> Result<(), OpError> {
         let _ = why;
         Ok(())
     }
 
     /// Makes what was written durable.
-    ///
-    /// # Errors
-    /// A full or failing disk.
     fn commit(&mut self) -> Result<(), OpError>;
 
-    /// Nothing follows. A commit, except for files, which are completed here.
-    ///
-    /// # Errors
-    /// As [`commit`](Self::commit).
+    /// Ends the writing: commits; completes files.
     fn finish(&mut self) -> Result<(), OpError> {
         self.commit()
     }
 }
 
-/// Makes the operator that writes items to a [`Sink`] and passes them on.
+/// Makes the operator that writes items to a [`Sink`] and forwards them.
 pub struct SinkFactory(Arc<dyn Sink>);
 
 impl SinkFactory {
@@ -164,7 +154,6 @@ impl OpenSink {
 }
 
 impl SinkOperator {
-    /// Opens the writer if necessary.
     fn writing(&mut self) -> Result<&mut OpenSink, OpError> {
         let Self {
             sink,
@@ -206,7 +195,7 @@ impl Operator for SinkOperator {
         match writing.writer.write(item) {
             Ok(bytes) => writing.uncommitted += bytes,
             Err(error) => {
-                // Keep the items before. The write error is reported even if the commit fails, too.
+                // Keep the items before; report the write error even if the commit fails, too.
                 let _ = writing.commit();
                 return Err(error);
             }
@@ -243,7 +232,7 @@ impl Operator for SinkOperator {
 }
 
 impl Plan {
-    /// Writes the output to a sink and passes it on: `plan.sink(sink)?.run()?`.
+    /// Writes the output to a sink and forwards it: `plan.sink(sink)?.run()?`.
     ///
     /// # Errors
     /// [`PlanError::InputType`], [`PlanError::WritesItsInput`].

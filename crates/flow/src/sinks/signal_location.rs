@@ -1,4 +1,4 @@
-//! Names the signal that a sink writes to, in an open store or one that each execution opens.
+//! Locates the signal that a sink writes to, in an open store or one that each execution opens.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -11,10 +11,10 @@ use serde_json::{Map, Value, json};
 use crate::plan::error::store_error;
 use crate::{OpError, PlanError};
 
-/// Opened by path for executions in progress. A store has one writer, which several sinks share.
+/// By path, for executions in progress. A store has one writer, which several sinks share.
 static OPEN_STORES: LazyLock<Mutex<HashMap<PathBuf, Weak<Store>>>> = LazyLock::new(Mutex::default);
 
-/// A signal of a store, by name. The store is open already, or each execution opens it.
+/// A signal, by name, of a store that is open already or that each execution opens.
 #[derive(Clone)]
 pub struct SignalLocation {
     path: PathBuf,
@@ -23,7 +23,7 @@ pub struct SignalLocation {
 }
 
 impl SignalLocation {
-    /// A signal of a store that is open for writing. The sink's commits include whatever else is uncommitted there.
+    /// A signal of a store open for writing. The sink's commits include whatever else is uncommitted there.
     pub fn new(store: &Store, signal: impl Into<String>) -> Self {
         Self {
             path: store.path().to_owned(),
@@ -42,19 +42,18 @@ impl SignalLocation {
         }
     }
 
-    /// Folder of the store.
+    /// The store's folder.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Name of the signal.
+    /// The signal's name.
     #[must_use]
     pub fn signal(&self) -> &str {
         &self.signal
     }
 
-    /// The store, open for writing.
     pub(crate) fn open(&self) -> Result<Arc<Store>, OpError> {
         if let Some(store) = &self.open {
             return Ok(Arc::new(store.clone()));
@@ -69,7 +68,6 @@ impl SignalLocation {
         Ok(store)
     }
 
-    /// Form in a saved plan.
     pub(crate) fn saved(&self) -> Map<String, Value> {
         let mut saved = Map::new();
         saved.insert("store".into(), json!(self.path.to_string_lossy()));
@@ -77,7 +75,7 @@ impl SignalLocation {
         saved
     }
 
-    /// The location that a saved plan names, in the store named there or in `store`.
+    /// The saved location, in the store named there or in `store`.
     pub(crate) fn resolve(
         saved: &Map<String, Value>,
         store: Option<&Store>,

@@ -1,4 +1,4 @@
-//! What a recording has beside samples, times and gaps between them; a copy must have it too.
+//! What a recording has beside samples, times and gaps; a copy needs it too.
 
 use std::ops::Range;
 
@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 /// Calibration and attributes of a recording.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SignalDescription {
-    /// Converts samples to values; states their unit.
+    /// Converts samples to values of its unit.
     pub calibration: Calibration,
     /// The user's attributes.
     pub attributes: Map<String, Value>,
@@ -26,7 +26,7 @@ impl SignalDescription {
     }
 }
 
-/// Gaps at both ends of what is read of a recording. Without samples, all is `before`.
+/// Gaps at both ends of what is read. Without samples, all is `before`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct OuterGaps {
     /// Before the first sample.
@@ -61,7 +61,7 @@ impl OuterGaps {
         if matches { length(&self.before) } else { 0 }
     }
 
-    /// Length of the gap after the last sample, if it begins at `index`; None: there was no sample.
+    /// Length of the gap after the last sample, if it begins at `index` (None: there was no sample).
     #[must_use]
     pub fn from(&self, index: Option<i64>) -> u64 {
         match index {

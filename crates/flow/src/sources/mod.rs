@@ -1,8 +1,7 @@
 //! Where samples come from.
 //!
-//! A [`Recording`] can be scanned again and again: a stored signal, segments in memory, a generator. Each scan opens
-//! a [`Source`], one pass over it. Several workers read a [`Snapshot`] instead: the recording at one moment, in
-//! portions.
+//! A [`Recording`] can be scanned again and again: a stored signal, segments in memory, a generator. Each scan opens a
+//! [`Source`], one pass over it. Several workers read a [`Snapshot`], the recording at one moment, in portions.
 
 pub(crate) mod description;
 pub(crate) mod generated;
@@ -33,16 +32,14 @@ pub trait Recording: Send + Sync {
     /// Type of the samples.
     fn port(&self) -> PortType;
 
-    /// Begins a pass over the indices in `range`, in segments of at most `segment` samples.
+    /// Begins a pass over `range`, in segments of at most `segment` samples.
     ///
     /// # Errors
     /// The recording cannot be opened.
     fn open(&self, range: Option<Range<i64>>, segment: u64) -> Result<Box<dyn Source>, OpError>;
 
-    /// The recording as it is now, for several threads; None if it can only be read in one pass, as a feed.
-    ///
-    /// # Errors
-    /// The recording cannot be opened.
+    /// The recording as it is now, for several threads; None if it takes a single pass, as a feed. Fails as
+    /// [`open`](Self::open).
     fn snapshot(&self, range: Option<Range<i64>>) -> Result<Option<Arc<dyn Snapshot>>, OpError> {
         let _ = range;
         Ok(None)
@@ -53,50 +50,49 @@ pub trait Recording: Send + Sync {
         false
     }
 
-    /// Whether operators may look its clock up by the name of its stream. Not if they made the stream: two of one name
-    /// may have different clocks.
+    /// Whether operators may look up its clock by its stream's name. Not where operators made the stream: two of one
+    /// name may have different clocks.
     fn registers_clock(&self) -> bool {
         true
     }
 
-    /// Whether reading it takes a core's time, since chunks are decompressed: worth doing in tasks for operators that are
-    /// not.
+    /// Whether reading takes a core's time, to decompress chunks, and is worth tasks for operators that are not.
     fn is_decoded(&self) -> bool {
         false
     }
 
-    /// Whether a pass skips samples between others, as a selection of ranges does.
+    /// Whether a pass skips samples between others, as a selection does.
     fn skips_samples(&self) -> bool {
         false
     }
 
-    /// Whether a whole pass gives all samples as recorded, so that what is missing is a gap.
+    /// Whether a whole pass gives all samples as recorded, so that missing ones are gaps.
     fn gives_own_samples(&self) -> bool {
         !self.skips_samples()
     }
 
-    /// A range that holds all samples, also those that may be appended; None if unknown.
+    /// A range that holds all samples, present and appended; None if unknown.
     fn within(&self) -> Option<Range<i64>> {
         None
     }
 
-    /// The clock, if civil times are known. Must live as long as the recording.
+    /// The clock, if civil times are known. Lives as long as the recording.
     fn clock(&self) -> Option<Arc<dyn Clock>> {
         None
     }
 
-    /// Calibration and attributes, where operators get the samples as recorded.
+    /// Calibration and attributes, if the samples are as recorded.
     fn description(&self) -> Option<SignalDescription> {
         None
     }
 
-    /// Gaps at both ends of what the last pass read. A feed knows them when it ends.
+    /// Gaps at both ends of the last pass. A feed knows them when it ends.
     fn outer_gaps(&self) -> OuterGaps {
         OuterGaps::default()
     }
 
-    /// Whether samples without a time in its clock were recorded without one, as in a store; else their times are
-    /// only unknown here.
+    /// Whether samples without a time in its clock were recorded without one, as in a store; else the times are only
+    /// unknown here.
     fn knows_all_times(&self) -> bool {
         false
     }
@@ -107,28 +103,28 @@ pub trait Recording: Send + Sync {
         None
     }
 
-    /// The stored signal and index ranges (None: all) that it reads; None if it is no stored signal.
+    /// The stored signal and index ranges (None: all) that it reads, if any.
     fn stored(&self) -> Option<(&Signal, Option<&[Range<i64>]>)> {
         None
     }
 
-    /// The signal of a store that it is, or a selection of one, and nothing else.
+    /// The stored recording, if it is nothing else.
     fn as_stored(&self) -> Option<&StoredRecording> {
         None
     }
 
-    /// A recording that gives partial results of `stats` for the least and greatest sample and for counts, with the same
-    /// bits, of less than all samples; None if there is none.
+    /// A recording that gives partial results of `stats` for minimum, maximum and count, with the same bits, of fewer
+    /// samples.
     fn extremes(&self) -> Option<SharedRecording> {
         None
     }
 
-    /// Its form in a saved plan; None if it exists in this process only.
+    /// Form in a saved plan; None if it exists in this process only.
     fn saved(&self) -> Option<Map<String, Value>> {
         None
     }
 
-    /// Its form in a plan that is sent to another process; what is no JSON goes into `objects`.
+    /// Form in a plan sent to another process; what is no JSON goes into `objects`.
     ///
     /// # Errors
     /// [`PlanError::NotSendable`] if it exists in this process only.
@@ -142,7 +138,7 @@ pub trait Recording: Send + Sync {
         })
     }
 
-    /// Commit and end of the snapshot that it reads; None: it reads what there is when a pass begins.
+    /// Commit and end of the snapshot that it reads; None: a pass reads what there is at its start.
     fn pinned(&self) -> Option<(u64, i64)> {
         None
     }
@@ -153,7 +149,7 @@ pub trait Recording: Send + Sync {
     }
 }
 
-/// A shared recording. Two are equal if they are the same object or have the same saved form.
+/// A shared recording. Equal if the same object or of the same saved form.
 #[derive(Clone)]
 pub struct SharedRecording(pub(crate) Arc<dyn Recording>);
 
@@ -163,43 +159,43 @@ impl SharedRecording {
         Self(Arc::new(recording))
     }
 
-    /// The clock, if civil times are known.
+    /// As [`Recording::clock`].
     #[must_use]
     pub fn clock(&self) -> Option<Arc<dyn Clock>> {
         self.0.clock()
     }
 
-    /// The clock of a stream that was computed, perhaps resampled, from it.
+    /// The clock of a stream computed from it, perhaps resampled.
     #[must_use]
     pub fn clock_of(&self, stream: &Stream) -> Option<Arc<dyn Clock>> {
         Some(on_grid(self.clock()?, stream))
     }
 
-    /// Its form in a saved plan; None if it exists in this process only.
+    /// As [`Recording::saved`].
     #[must_use]
     pub fn saved(&self) -> Option<Map<String, Value>> {
         self.0.saved()
     }
 
-    /// Calibration and attributes; None where operators changed the samples.
+    /// As [`Recording::description`].
     #[must_use]
     pub fn description(&self) -> Option<SignalDescription> {
         self.0.description()
     }
 
-    /// Gaps at both ends of what the last pass read; none where operators changed the samples.
+    /// As [`Recording::outer_gaps`].
     #[must_use]
     pub fn outer_gaps(&self) -> OuterGaps {
         self.0.outer_gaps()
     }
 
-    /// Whether samples without a time in its clock were recorded without one.
+    /// As [`Recording::knows_all_times`].
     #[must_use]
     pub fn knows_all_times(&self) -> bool {
         self.0.knows_all_times()
     }
 
-    /// Equal recordings share it; for a hash table.
+    /// Hash key: the same for equal recordings.
     pub(crate) fn key(&self) -> String {
         let own = || format!("{:p}", Arc::as_ptr(&self.0));
         let pinned = self.0.pinned();

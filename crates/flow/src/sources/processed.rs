@@ -8,8 +8,8 @@ use serde_json::{Map, Value};
 
 use crate::{Clock, OpError, PortType, Recording, Resource, Source};
 
-/// Operators changed the samples: the recording's clock still holds for them, its calibration, attributes and outer
-/// gaps do not.
+/// After operators changed the samples the recording's clock still holds; calibration, attributes and outer gaps do
+/// not.
 pub(crate) struct ProcessedRecording(pub(crate) Arc<dyn Recording>);
 
 impl Recording for ProcessedRecording {

@@ -1,10 +1,10 @@
-//! Cuts samples that were read into segments of the length that the plan asks for.
+//! Cuts samples into segments of the length that the plan asks for.
 
 use isochrony_segment::SigSeg;
 
 use crate::{Break, OpError, RangeOrigin, SourceEvent};
 
-/// The rest of the samples read last; segments are given out by reference.
+/// Holds the rest of the last samples; segments are given by reference.
 pub(crate) struct SegmentCutter {
     rest: Option<SigSeg>,
     segment: i64,
@@ -28,8 +28,8 @@ impl SegmentCutter {
         self.rest.is_none()
     }
 
-    /// Takes samples of the contiguous range that begins at `anchor`; gives the `RangeStart` before them unless they
-    /// continue the last ones. Indices between are a gap.
+    /// Takes samples of the contiguous range that begins at `anchor`. Gives the `RangeStart` before them, after a gap
+    /// in the indices, unless they continue the last ones.
     pub(crate) fn enter(&mut self, samples: SigSeg, anchor: i64) -> Option<SourceEvent> {
         let from = samples.start();
         self.rest = Some(samples);

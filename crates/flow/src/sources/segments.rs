@@ -19,21 +19,19 @@ use crate::{
     RangeOrigin, RangePortion, Recording, Snapshot, Source, SourceEvent,
 };
 
-/// Segments in memory, in index order and of one stream and dtype. Missing indices between them are gaps.
+/// Segments in memory, in index order, of one stream and dtype. Missing indices are gaps.
 #[derive(Clone)]
 pub struct Segments {
     segments: Arc<[SigSeg]>,
     port: PortType,
-    /// None without civil time.
     clock: Option<Arc<dyn Clock>>,
     times: TimeSource,
 }
 
-/// Where civil times come from.
 #[derive(Clone)]
 enum TimeSource {
     Unknown,
-    /// Index 0 is at this time.
+    /// Civil time of index 0.
     Start(Fixed),
     /// Equal indices are equal times.
     Of(Signal),
@@ -46,7 +44,7 @@ impl fmt::Debug for Segments {
 }
 
 impl Segments {
-    /// None if there is no segment, if streams or dtypes differ, or if they are not in index order.
+    /// None without segments, of several streams or dtypes, or out of index order.
     #[must_use]
     pub fn new(segments: impl IntoIterator<Item = SigSeg>) -> Option<Self> {
         let segments: Arc<[SigSeg]> = segments.into_iter().collect();
@@ -68,7 +66,7 @@ impl Segments {
         })
     }
 
-    /// Sets the civil time of index 0, in nanoseconds; the rest follows at the stream's rate.
+    /// As [`GeneratedRecording::starting`](crate::GeneratedRecording::starting).
     #[must_use]
     pub fn starting(mut self, start: Fixed) -> Self {
         let rate = self.port.stream().map(|stream| stream.rate);
@@ -77,7 +75,7 @@ impl Segments {
         self
     }
 
-    /// Takes times from a stored signal: equal indices are equal times. The stream must have that signal's timebase.
+    /// Takes the times of a stored signal, of the same timebase: equal indices are equal times.
     #[must_use]
     pub fn with_clock_of(mut self, signal: &Signal) -> Self {
         if !signal.state().fit.is_empty() {
@@ -192,12 +190,12 @@ impl Source for SegmentPass {
     }
 }
 
-/// The contiguous ranges of segments, for several workers.
+/// Contiguous ranges of segments, for several workers.
 #[derive(Debug)]
 pub(crate) struct MemorySnapshot {
     segments: Segments,
     contiguous: Vec<Range<i64>>,
-    /// First sample of each contiguous range, which may lie before the scanned range.
+    /// First sample of each contiguous range; may lie before the scanned range.
     anchors: Vec<i64>,
 }
 
@@ -206,7 +204,7 @@ impl MemorySnapshot {
         let range = range.unwrap_or(i64::MIN..i64::MAX);
         let mut contiguous: Vec<Range<i64>> = Vec::new();
         let mut anchors = Vec::new();
-        // End of the segment before, and the first sample after the last gap.
+        // End of the segment before, and first sample after the last gap.
         let mut whole: Option<(i64, i64)> = None;
         for segment in all {
             let goes_on = whole.filter(|(end, _)| *end == segment.start());
@@ -231,7 +229,6 @@ impl MemorySnapshot {
         }
     }
 
-    /// The first contiguous range that ends after an index.
     fn range_at(&self, index: i64) -> usize {
         self.contiguous.partition_point(|one| one.end <= index)
     }
@@ -310,7 +307,7 @@ impl Snapshot for MemorySnapshot {
         let to = end.saturating_add_unsigned(overlap.after);
         let range = from.max(whole.start)..to.min(whole.end);
         Ok(Box::new(PortionPass {
-            // The overlap that is read before the portion continues in it.
+            // The overlap before the portion continues in it.
             before: portion.before.map(|(end, _)| end.min(range.start)),
             start: range.start,
             first: whole.start,
@@ -331,7 +328,7 @@ impl Snapshot for MemorySnapshot {
     }
 }
 
-/// A part of a contiguous range; announces the gap before it, and where the scan began to read the range.
+/// A part of a contiguous range. Announces the gap before it, and where the scan began to read the range.
 struct PortionPass {
     source: Box<dyn Source>,
     before: Option<i64>,

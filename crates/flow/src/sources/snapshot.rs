@@ -1,7 +1,7 @@
 //! A recording at one moment, which several workers read in portions.
 //!
-//! A [`Snapshot`] cuts what a scan reads into [`Portion`]s of about equal size, in read order. A portion never ends
-//! inside or right after a gap, so what separates it from the one before is known without reading that.
+//! A [`Snapshot`] cuts a scan into [`Portion`]s of about equal size, in read order. A portion never ends inside or
+//! right after a gap, so what separates it from the one before is known without reading that.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -11,16 +11,16 @@ use crate::{OpError, RangeOrigin, Source};
 /// What one task reads of a recording.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Portion {
-    /// Its indices; gaps may lie in it and at its start.
+    /// Indices; may include gaps, also at the start.
     pub range: Range<i64>,
-    /// End and run of the last samples before it, if any. The end is the portion's start if samples of the same run
+    /// End and run of the last samples before, if any. The end is the portion's start if samples of the same run
     /// continue into it, or if a gap begins there.
     pub before: Option<(i64, u32)>,
-    /// The recording's part that it belongs to, numbered in read order.
+    /// The recording's part that has it, numbered in read order.
     pub part: usize,
 }
 
-/// Samples read around a portion for operators that need context; never across a gap or clock step.
+/// Samples read around a portion as operators' context; never across a gap or clock step.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct PortionOverlap {
     /// Samples before the portion.
@@ -35,25 +35,22 @@ impl PortionOverlap {
     }
 }
 
-/// What all tasks of an execution will read of a snapshot.
+/// What an execution's tasks will read of a snapshot.
 pub struct PlannedReads {
-    /// Overlap of every portion.
+    /// Of every portion.
     pub overlap: PortionOverlap,
     /// Most samples of a segment.
     pub segment: u64,
-    /// Tasks in flight at a time.
+    /// Tasks in flight.
     pub at_once: usize,
-    /// The portion of each task, in task order; None: the task reads nothing here.
+    /// Each task's portion, in task order; None: it reads nothing here.
     pub portions: Box<dyn Iterator<Item = Option<Portion>> + Send>,
 }
 
 /// Opens portions for all workers, which can share one read-ahead.
 pub trait PortionOpener: Send + Sync {
-    /// Opens the portion of a task (numbered from 0), as [`Snapshot::open`] does; None if it reads nothing. A task
-    /// may be opened again, or never.
-    ///
-    /// # Errors
-    /// The recording cannot be opened.
+    /// Opens a task's portion as [`Snapshot::open`] does; None if it reads nothing. Tasks are numbered from 0; one may
+    /// be opened again, or never.
     fn open(
         &self,
         task: u64,
@@ -63,18 +60,13 @@ pub trait PortionOpener: Send + Sync {
 
 /// A recording at one moment.
 pub trait Snapshot: Send + Sync {
-    /// The portion after another, or the first: about `samples` long, at least one. Inside a contiguous range it ends
-    /// a multiple of `grain` samples after the first sample read of the range, so that segments are cut as in one
-    /// pass.
+    /// The portion after another, or the first: about `samples` long, at least one. Inside a contiguous range it ends a
+    /// multiple of `grain` samples after the first sample read of it, so that segments are cut as in one pass.
     fn portion_after(&self, last: Option<&Portion>, samples: u64, grain: u64) -> Option<Portion>;
 
     /// A pass over a portion and its overlap, as far as the contiguous ranges at both ends go. It begins with
-    /// [`SourceEvent::RangeStart`](crate::SourceEvent::RangeStart), whose `why` separates the portion from the
-    /// samples before it; None if nothing does, as where the overlap continues in it, or if there are no such
-    /// samples.
-    ///
-    /// # Errors
-    /// The recording cannot be opened.
+    /// [`SourceEvent::RangeStart`](crate::SourceEvent::RangeStart), whose `why` separates the portion from the samples
+    /// before it; None without such samples, or if the overlap continues in the portion.
     fn open(
         &self,
         portion: &Portion,
@@ -82,11 +74,8 @@ pub trait Snapshot: Send + Sync {
         segment: u64,
     ) -> Result<Box<dyn Source>, OpError>;
 
-    /// Opens portions of tasks that are all known beforehand, so that one task's data are read while another is
-    /// computed; None: open each with [`open`](Self::open).
-    ///
-    /// # Errors
-    /// The recording cannot be opened.
+    /// Opens portions of tasks that are all known beforehand, so that one is read while another is computed; None: open
+    /// each with [`open`](Self::open).
     fn portion_opener(
         self: Arc<Self>,
         tasks: PlannedReads,
@@ -104,7 +93,7 @@ pub trait Snapshot: Send + Sync {
         None
     }
 
-    /// The snapshot by indices, if they ascend throughout: several recordings can then be cut at the same indices.
+    /// The snapshot by indices, if they ascend: several recordings can then be cut at the same ones.
     fn indexed(&self) -> Option<&dyn IndexedSnapshot> {
         None
     }
@@ -112,17 +101,17 @@ pub trait Snapshot: Send + Sync {
 
 /// A snapshot whose parts lie in index order.
 pub trait IndexedSnapshot {
-    /// The first index at or after one that has a sample.
+    /// First sample at or after an index.
     fn sample_from(&self, index: i64) -> Option<i64>;
 
-    /// Start of the first part after an index: no portion crosses it.
+    /// Start of the first part after an index; no portion crosses it.
     fn next_part_start(&self, index: i64) -> Option<i64>;
 
-    /// Rounds an index inside a contiguous range up to a multiple of `grain` samples from the first that is read of
-    /// it; leaves any other index as it is.
+    /// Rounds an index inside a contiguous range up to a multiple of `grain` samples from the first that is read;
+    /// leaves others as they are.
     fn align_to_grain(&self, index: i64, grain: u64) -> i64;
 
-    /// What lies in a range of indices, which has samples of at most one part.
+    /// What lies in a range of indices that has samples of at most one part.
     fn within(&self, range: &Range<i64>) -> RangePortion;
 }
 

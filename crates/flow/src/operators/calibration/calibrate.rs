@@ -1,4 +1,4 @@
-//! Operators that change the calibration of samples, not the samples.
+//! Operators that change samples' calibration, not the samples.
 
 use isochrony_segment::{Calibration, StreamId};
 
@@ -83,7 +83,7 @@ operator! {
     }
 }
 
-/// The port's type with values times `gain`, plus `offset`; with counts times `gain` if `counts`.
+/// Type of the port with values times `gain`, plus `offset`; with counts times `gain` if `counts`.
 fn bind_calibrated(
     operator: &'static str,
     port: &PortType,
@@ -112,7 +112,6 @@ fn bind_calibrated(
     Ok((properties, stream))
 }
 
-/// Assigns the item's samples to another stream.
 fn relabel(stream: Option<StreamId>, item: &mut Item) -> Result<Next, OpError> {
     match (item.take(), stream) {
         (Item::Samples(samples), Some(stream)) => {

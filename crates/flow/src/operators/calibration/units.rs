@@ -1,8 +1,8 @@
-//! Parses units into their dimension and their size in its coherent unit.
+//! Parses units into dimension and size in the coherent unit.
 //!
-//! A unit is a product of names with powers: `m/s`, `m/s**2`, `m/s^2`, `m s-2`, `mV/Pa`, `µm/s`. A slash divides by
-//! the one factor after it. Names are those of the SI with its prefixes, and some of instruments. Unknown text is
-//! never guessed: it is no unit.
+//! A unit is a product of names with powers: `m/s`, `m/s**2`, `m/s^2`, `m s-2`, `mV/Pa`, `µm/s`. A slash divides by the
+//! one factor after it. Names are the SI's with its prefixes, and some of instruments. Unknown text is no unit, never
+//! guessed.
 
 /// Exponents of metre, kilogram, second, ampere, kelvin, mole, candela, radian, and counts.
 pub(crate) type Dimension = [i32; 9];
@@ -53,7 +53,7 @@ const PREFIXED: &[(&str, Dimension, f64)] = &[
     ("l", dimension(3, 0, 0, 0, 0), 1e-3),
 ];
 
-/// Names that take no prefix, with their factor and the offset of their zero.
+/// Names without prefixes, with factor and offset of zero.
 const UNPREFIXED: &[(&str, Dimension, f64, f64)] = &[
     ("min", dimension(0, 0, 1, 0, 0), 60.0, 0.0),
     ("h", dimension(0, 0, 1, 0, 0), 3600.0, 0.0),
@@ -114,7 +114,7 @@ const PREFIXES: &[(&str, f64)] = &[
 ];
 
 fn find_unit(name: &str) -> Option<ParsedUnit> {
-    // Whole names first: "min" is no milli-inch.
+    // First, since "min" is no milli-inch.
     if let Some(&(_, dimension, factor, offset)) = UNPREFIXED.iter().find(|known| known.0 == name) {
         return Some(ParsedUnit {
             dimension,
@@ -138,7 +138,7 @@ fn find_unit(name: &str) -> Option<ParsedUnit> {
     })
 }
 
-/// Parses a unit; None if any part of it is unknown.
+/// None if any part is unknown.
 pub(crate) fn parse_unit(text: &str) -> Option<ParsedUnit> {
     let text = text.trim().replace("**", "^");
     if let Some(one) = find_unit(&text) {
@@ -236,7 +236,7 @@ mod tests {
             };
             let (gain, offset) = conversion(&a, &b).expect(from);
             let got = value * gain + offset;
-            // A few roundings, of kelvins beside degrees.
+            // A few roundings, of kelvins for degrees.
             assert!(
                 (got - want).abs() <= 1e-12 * want.abs() + 1e-10 * offset.abs().min(1.0),
                 "{from} {to}: {got}"

@@ -1,4 +1,4 @@
-//! Cross-correlation of the windows of two inputs, and the delay of the second behind the first.
+//! Cross-correlation of two inputs' windows, and the delay of the second behind the first.
 
 use arrow_array::ArrayRef;
 use arrow_schema::{DataType, Field};
@@ -155,7 +155,7 @@ operator! {
     }
 }
 
-/// One row of correlations per pair of windows, for `Xcorr` and `GccPhat`.
+/// One row of correlations per pair, for `Xcorr` and `GccPhat`.
 #[derive(Default)]
 struct CorrelationProcessor {
     pairs: WindowPairs,
@@ -293,7 +293,6 @@ impl Operator for GccPhat {
     }
 }
 
-/// Rows not emitted yet, and the estimator of delays.
 struct BoundState {
     rows: RowBuilder,
     delays: Delays<f64>,

@@ -1,4 +1,4 @@
-//! Operators that compare two streams: delays between windows, and packets of a known shape.
+//! Compares two streams: delays between windows, and packets of a known shape.
 
 pub(crate) mod cross_correlation;
 pub(crate) mod packets;

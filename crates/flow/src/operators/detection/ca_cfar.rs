@@ -83,7 +83,7 @@ impl Operator for CaCfar {
             "both" => Sides::Both,
             _ => Sides::Before,
         };
-        // The declaration bounds both, and so their memory.
+        // The declaration bounds both, hence their memory.
         let (training, guard) = (self.training as usize, self.guard as usize);
         Workspace::check("ca_cfar", "training", self.training, 16)?;
         Workspace::check("ca_cfar", "guard", self.guard, 16)?;
@@ -100,7 +100,7 @@ impl Operator for CaCfar {
         let properties = self
             .numbers
             .bind(&input, kernels, results, kernel.bytes())?;
-        // Sums are added in blocks counted from the start of the contiguous range, so bits depend on it.
+        // Blocks of sums are counted from the start of the contiguous range, so bits depend on it.
         let exact = self.order.is_some();
         Ok(properties.contract(if exact {
             Contract::Overlap {

@@ -52,7 +52,7 @@ operator! {
 type CompleteRanges = SmallVec<[Range<i64>; 2]>;
 
 impl ToRanges {
-    /// Ranges come in order of their starts.
+    /// Ranges come in order of start.
     fn add(&mut self, range: Range<i64>, complete: &mut CompleteRanges) {
         let start = range.start.saturating_sub_unsigned(self.before).max(0);
         let end = range.end.saturating_add_unsigned(self.after);
@@ -131,7 +131,7 @@ impl Operator for ToRanges {
 
     fn on_break(&mut self, _: Port, why: &Break, out: &mut Out<'_>) -> Result<(), OpError> {
         match why {
-            // A filter removed items in between; the indices tell how many.
+            // A filter removed items; the indices tell how many.
             Break::Removed => Ok(()),
             _ => self.flush(out),
         }

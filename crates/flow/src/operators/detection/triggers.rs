@@ -86,7 +86,7 @@ impl Triggers {
         self.emit_ranges(complete, out)
     }
 
-    /// `grid` gives the numbers' indices.
+    /// `grid`: the numbers' indices.
     fn detect(
         &mut self,
         part: &Item,
@@ -125,7 +125,6 @@ impl Operator for Triggers {
         let samples = |length: Length| length.count(stream.get().rate);
         let min_length = samples(self.min_length).and_then(SampleCount::ceil);
         let merge = samples(self.merge).and_then(SampleCount::floor);
-        // Longer than any range.
         let (min_length, merge) = (min_length.unwrap_or(u64::MAX), merge.unwrap_or(u64::MAX));
         let off = self.off.unwrap_or(self.on);
         let detector = TriggerDetector::new(self.on, off, min_length, merge);
@@ -157,7 +156,7 @@ impl Operator for Triggers {
             }
             Item::Frames(frames) => {
                 let (start, hop, span) = (frames.start(), frames.hop(), frames.window());
-                // All numbers of a block in one item: one call per window would be slow.
+                // All of a block at once: a call per window would be slow.
                 let numbers = frames_to_samples(frames, 0, out)?;
                 for from in (0..numbers.len()).step_by(TILE_VALUES) {
                     let count = (numbers.len() - from).min(TILE_VALUES as u64);

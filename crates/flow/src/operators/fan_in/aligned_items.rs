@@ -1,10 +1,9 @@
-//! Collects the items of several inputs that are processed together.
+//! Collects items of several inputs that are processed together.
 
 use smallvec::SmallVec;
 
 use crate::{Item, OpError, Port};
 
-/// Holds items until that of the last input has arrived.
 #[derive(Default)]
 pub(crate) struct AlignedItems {
     inputs: usize,
@@ -12,7 +11,7 @@ pub(crate) struct AlignedItems {
 }
 
 impl AlignedItems {
-    /// The engine serves the inputs in order.
+    /// The engine must serve the inputs in order.
     pub(crate) fn new(inputs: usize) -> Self {
         Self {
             inputs,
@@ -20,8 +19,8 @@ impl AlignedItems {
         }
     }
 
-    /// Takes an item; returns whether all have arrived. Then `item` is that of the first input,
-    /// [`others`](Self::others) are the rest, all contiguous in memory, and the next call starts over.
+    /// Takes an item; returns whether all have arrived. Then `item` is the first input's, [`others`](Self::others) are
+    /// the rest, all contiguous in memory, and the next call starts over.
     pub(crate) fn is_complete(&mut self, port: Port, item: &mut Item) -> Result<bool, OpError> {
         if let Item::Samples(samples) = item
             && samples.buffers().nth(1).is_some()

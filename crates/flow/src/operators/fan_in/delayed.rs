@@ -35,14 +35,13 @@ operator! {
         },
     }
     state {
-        /// One row of initial values.
         first: Vec<u8>,
-        /// Rows fed back or initial, and not emitted yet, from offset `at` on.
+        /// Fed back or initial rows that wait, from offset `at` on.
         rows: Vec<u8>,
         at: usize,
         result: Option<(DType, StreamId)>,
         width: usize,
-        /// Index that would continue the contiguous range.
+        /// Next index of the contiguous range.
         expected: Option<i64>,
     }
 }
@@ -57,7 +56,7 @@ impl Delayed {
         }
     }
 
-    /// A row of initial values as bytes, and their number.
+    /// Initial values as bytes, and their number.
     fn initial_row(&self, dtype: DType) -> Result<(Vec<u8>, usize), PlanError> {
         let numbers: Option<Vec<f64>> = match &self.initial {
             Value::Array(list) => list.iter().map(Value::as_f64).collect(),
@@ -189,7 +188,7 @@ impl Operator for Delayed {
 
 impl Delayed {
     fn store(&mut self, item: &Item) -> Result<(), OpError> {
-        // Move data to the front only if that is less than the space it frees: each byte is moved about once.
+        // Move data only if less than the space freed: each byte moves about once.
         if self.at > self.rows.len() / 2 {
             self.rows.drain(..self.at);
             self.at = 0;

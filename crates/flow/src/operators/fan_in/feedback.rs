@@ -1,4 +1,4 @@
-//! `feedback` closes a loop: checks that what is fed back has the type of the delayed input.
+//! Closes a loop: checks that what is fed back has the type of the delayed input.
 
 use super::join::same_grid;
 use crate::operator;

@@ -62,18 +62,18 @@ operator! {
 
 struct BoundState {
     matcher: Matcher,
-    /// Builders for inputs that are ranges.
+    /// For inputs that are ranges.
     builders: [Option<RowBuilder>; 2],
     open_inputs: usize,
 }
 
 /// Whether indices of both refer to the same samples.
 pub(crate) fn same_timebase(a: StreamId, b: StreamId) -> bool {
-    // Timebase numbers are practically unique across stores; all in memory shares 0.
+    // Timebase numbers are practically unique across stores; everything in memory shares 0.
     a.get().timebase == b.get().timebase
 }
 
-/// Hint for inputs matched by index whose rates differ.
+/// For inputs matched by index at different rates.
 pub(super) const RATE_HINT: &str = "equal indices are equal times only at one rate: bring one of them to the rate of the other \
                           with resample(rate_hz=...), or align() it to the other";
 
@@ -87,7 +87,7 @@ impl Operator for Join {
         let tolerance = match self.tolerance {
             None => None,
             Some(Length::Seconds(seconds)) => Some(seconds),
-            // Their samples may be those of different rates.
+            // The inputs may have different rates.
             Some(samples @ Length::Samples(_)) => {
                 return Err(PlanError::Parameter {
                     operator: "join",
@@ -254,7 +254,7 @@ impl Operator for Join {
         };
         match why {
             Break::Rewind => bound.matcher.rewind(),
-            // What is announced behind rows must not overtake them: those of two clocks do not match.
+            // Marks behind rows must not overtake them: rows of two clocks do not match.
             Break::ClockStep { .. } => emit(bound.matcher.end_clock()?, out)?,
             _ => {}
         }

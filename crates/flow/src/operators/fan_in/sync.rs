@@ -30,7 +30,7 @@ operator! {
     /// L. Girod et al., "XStream: a signal-oriented data stream management system" (2008), section III-D.
     pub struct Sync = "sync" (Inputs::AtLeast(2)) {}
     state {
-        /// Index that would continue each output; None before the first samples of a contiguous range.
+        /// Next index of each output; None before the first samples of a contiguous range.
         next: Vec<Option<i64>>,
     }
 }

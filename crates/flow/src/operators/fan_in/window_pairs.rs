@@ -1,4 +1,4 @@
-//! Pairs windows of two inputs with equal indices, in double precision.
+//! Pairs windows of two inputs by index, in double precision.
 
 use std::slice::from_ref;
 
@@ -24,17 +24,16 @@ pub(crate) struct WindowPairs {
     workspace: Option<Workspace>,
 }
 
-/// What the windows of both inputs have in common.
 pub(crate) struct PairInput {
     pub(crate) width: usize,
-    /// Sample rate in hertz.
+    /// In hertz.
     pub(crate) rate: f64,
-    /// Units of the inputs' values; empty if unknown.
+    /// Of the inputs' values; empty if unknown.
     pub(crate) units: [&'static str; 2],
 }
 
 impl WindowPairs {
-    /// An error unless both inputs are equal windows of real samples of one timebase.
+    /// Both inputs must be equal windows of real samples of one timebase.
     pub(crate) fn bind(
         &mut self,
         operator: &'static str,
@@ -48,7 +47,7 @@ impl WindowPairs {
             values.bind(operator, Some(&doubles), from_ref(port))?;
         }
         self.aligned_items = AlignedItems::new(inputs.len());
-        // Transforms of zero-padded windows: of both inputs and of their product.
+        // Transforms of zero-padded windows: of both inputs and their product.
         self.workspace = Some(Workspace::check(
             operator,
             "window",
@@ -63,7 +62,6 @@ impl WindowPairs {
         })
     }
 
-    /// Properties of an operator on these pairs.
     pub(crate) fn properties(&self, output: PortType) -> OperatorProperties {
         let mut properties = OperatorProperties::new([output])
             .align(Alignment::Window)
@@ -72,12 +70,12 @@ impl WindowPairs {
         properties
     }
 
-    /// Returns whether both items have arrived; then `item` is the first input's.
+    /// Whether both items have arrived; then `item` is the first input's.
     pub(crate) fn is_complete(&mut self, port: Port, item: &mut Item) -> Result<bool, OpError> {
         self.aligned_items.is_complete(port, item)
     }
 
-    /// Passes the values of each pair of windows, in order.
+    /// Calls `function` with each pair's values, in order.
     pub(crate) fn each(
         &mut self,
         first: &Item,

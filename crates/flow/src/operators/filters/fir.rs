@@ -68,12 +68,12 @@ operator! {
     alternatives { "direct": Tolerance(ROUNDING_ERROR), "fft": Tolerance(ROUNDING_ERROR) }
 }
 
-/// Rounding error of the transforms, relative to the largest samples of a block.
+/// Of the transforms, relative to the largest samples of a block.
 const ROUNDING_ERROR: f64 = 1e-14;
 
 impl<T: Precision> StreamKernel<T> for Kernel<T> {
     fn run(&mut self, values: &[T], results: &mut [T]) {
-        // Fails only if the lengths differ.
+        // Fails only if lengths differ.
         let _ = self.process(values, results);
     }
 
@@ -217,7 +217,7 @@ impl Fir {
         Ok(remez("fir", count, &bands, rate)?)
     }
 
-    /// The group delay in samples. Checks that it is the same for all frequencies, and whole.
+    /// Group delay in samples. Checks that it is whole and the same for all frequencies.
     fn centre_delay(&self, taps: &[f64]) -> Result<usize, PlanError> {
         let mirrored = taps.iter().zip(taps.iter().rev());
         let even = mirrored.clone().all(|(tap, other)| tap == other);
@@ -253,7 +253,7 @@ impl Operator for Fir {
             };
         let each = bytes.div_ceil(count.max(1) as u64);
         let workspace = Workspace::check("fir", "taps", count as u64, each)?;
-        // Only in the samples' precision, since tables of many taps are large.
+        // Only in the samples' precision: tables of many taps are large.
         let (kernels, held) = match input.single {
             true => {
                 let kernel = Kernel::<f32>::new("fir", &taps, method)?;

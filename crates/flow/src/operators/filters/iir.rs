@@ -68,12 +68,12 @@ operator! {
     }
 }
 
-/// A filter has settled once the influence of its past is below this fraction.
+/// Influence of the past below which a filter has settled.
 const SETTLED_ERROR: f64 = 1e-9;
 
 impl<T: Precision + Into<f64>> StreamKernel<T> for SosFilter {
     fn run(&mut self, values: &[T], results: &mut [T]) {
-        // Fails only if the lengths differ.
+        // Fails only if lengths differ.
         let _ = self.process(values, results);
     }
 
@@ -121,7 +121,7 @@ pub(super) fn parameter_error(
     }
 }
 
-/// The numbers of a parameter that is one or a list.
+/// Numbers of a parameter that is one or a list.
 pub(super) fn numbers(value: &Value) -> Vec<f64> {
     match value {
         Value::Array(list) => list.iter().filter_map(Value::as_f64).collect(),
@@ -129,7 +129,7 @@ pub(super) fn numbers(value: &Value) -> Vec<f64> {
     }
 }
 
-/// The filter family, with the ripple or attenuation that it needs.
+/// Fails unless exactly the ripple and attenuation that the family needs are given.
 pub(super) fn family(
     operator: &'static str,
     kind: &str,
@@ -162,7 +162,6 @@ pub(super) fn family(
     })
 }
 
-/// The band, by its name and corner frequencies.
 pub(super) fn band(
     operator: &'static str,
     name: &str,

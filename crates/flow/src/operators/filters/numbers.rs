@@ -1,8 +1,8 @@
 //! Streams of numbers: samples, or windows of one value each.
 //!
-//! Detectors and running statistics serve windows (the loudness of each, a score) as well as samples:
+//! Detectors and running statistics serve windows (the loudness of each, a score) as well as samples.
 //! [`NumberProcessor`] passes windows of one value to the stream processor as consecutive samples, and gives results
-//! the windows' indices. Durations are counted in numbers: at the rate of samples, or of windows.
+//! the windows' indices. Durations are counted in numbers, at the rate of samples or windows.
 
 use isochrony_dsp::detect::{CellCfar, ClassicStaLta, NoiseCfar, RecursiveStaLta};
 use isochrony_dsp::running::{MOST_SAMPLES, Real, RunningMean, RunningQuantile, RunningRms};
@@ -41,7 +41,7 @@ kernels!(
     RunningRms
 );
 
-/// Upper bound of a kernel's bytes per number of its window; a quantile has value, place and order.
+/// Most bytes of a kernel per number of its window; a quantile has value, place and order.
 const NUMBER_BYTES: u64 = 32;
 
 #[derive(Debug, Clone, Copy)]
@@ -50,7 +50,7 @@ pub(crate) struct NumberInput {
     operator: &'static str,
     dtype: DType,
     stream: StreamId,
-    /// Length and hop of windows.
+    /// Length and hop.
     windows: Option<(u64, u64)>,
     /// Sample rate, and samples per number.
     rate: Rate,
@@ -58,7 +58,7 @@ pub(crate) struct NumberInput {
 }
 
 impl NumberInput {
-    /// The real numbers of a port; an error if it has none.
+    /// An error if the port has no real numbers.
     pub(crate) fn real(operator: &'static str, port: &PortType) -> Result<Self, PlanError> {
         let (dtype, stream, windows) = match *port {
             PortType::Samples { dtype, stream } => (dtype, stream, None),
@@ -108,8 +108,7 @@ impl NumberInput {
             .kernels(|| kernel.clone(), || kernel.clone())
     }
 
-    /// Converts a length, exact as the decimal written, to the nearest count of numbers; an error if that is zero or
-    /// too large.
+    /// The nearest count of numbers, exact from the decimal as written; an error if zero or too large.
     pub(crate) fn count(
         &self,
         parameter: &'static str,
@@ -143,14 +142,13 @@ impl NumberInput {
 pub(crate) struct NumberProcessor {
     stream_processor: StreamProcessor,
     windows: Option<(u64, u64)>,
-    /// Since the start of the contiguous range.
+    /// In the contiguous range.
     windows_seen: i64,
-    /// Bytes of the kernel, until they are reported.
+    /// Bytes of the kernel, until reported.
     holds: u64,
 }
 
 impl NumberProcessor {
-    /// `bytes`: what the kernel holds.
     pub(crate) fn bind(
         &mut self,
         input: &NumberInput,
@@ -181,7 +179,6 @@ impl NumberProcessor {
         Ok(properties)
     }
 
-    /// Replaces the numbers by results.
     pub(crate) fn process(&mut self, item: &mut Item, out: &mut Out<'_>) -> Result<Next, OpError> {
         if self.holds > 0 {
             out.holds(std::mem::take(&mut self.holds))?;
@@ -206,13 +203,11 @@ impl NumberProcessor {
         Ok(next)
     }
 
-    /// What follows does not continue the past.
     pub(crate) fn reset(&mut self) {
         self.windows_seen = 0;
         self.stream_processor.reset();
     }
 
-    /// Maps an input's progress mark to the output.
     pub(crate) fn progress(&self, upto: i64) -> i64 {
         let lag = upto.saturating_sub(self.stream_processor.progress(upto));
         let hop = self.windows.map_or(1, |(_, hop)| hop as i64);

@@ -110,7 +110,7 @@ operator! {
     }
 }
 
-/// Sums are added in blocks counted from the start of the contiguous range, so exact bits need all of it.
+/// Blocks of sums are counted from the start of the contiguous range, so exact bits need all of it.
 fn sum_contract(window: usize) -> Contract {
     Contract::Settling {
         before: window as u64 - 1,
@@ -125,8 +125,7 @@ fn quantile_contract(window: usize) -> Contract {
     }
 }
 
-/// Implements [`Operator`] by a kernel, made of the operator and its window in samples, whose results have the
-/// numbers' unit.
+/// Implements [`Operator`] by a kernel, made of the operator and its window in samples. Results have the numbers' unit.
 macro_rules! running_operator {
     ($Operator:ident, $kernel:expr, $contract:expr) => {
         impl Operator for $Operator {

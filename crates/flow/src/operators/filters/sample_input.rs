@@ -1,4 +1,4 @@
-//! Samples on an operator's input, and their conversion to values in their unit.
+//! An operator's input of samples, and their conversion to values in their unit.
 
 use std::slice::from_ref;
 
@@ -14,15 +14,15 @@ use crate::{PlanError, PortType};
 pub(crate) struct SampleInput {
     dtype: DType,
     stream: StreamId,
-    /// Sample rate in hertz.
+    /// In hertz.
     pub(crate) rate: f64,
     pub(crate) complex: bool,
-    /// Whether values are in single precision.
+    /// Values are in single precision.
     pub(crate) single: bool,
 }
 
 impl SampleInput {
-    /// The samples of a port; an error if it has none.
+    /// An error if the port has no samples.
     pub(crate) fn of(operator: &'static str, port: &PortType) -> Result<Self, PlanError> {
         match *port {
             PortType::Samples { dtype, stream } => Ok(Self {
@@ -41,7 +41,7 @@ impl SampleInput {
         }
     }
 
-    /// The real samples of a port; an error if it has none.
+    /// An error if the port has no real samples.
     pub(crate) fn real(operator: &'static str, port: &PortType) -> Result<Self, PlanError> {
         match Self::of(operator, port)? {
             input if input.complex => Err(wrong_input(
@@ -58,7 +58,7 @@ impl SampleInput {
         self.stream
     }
 
-    /// Converts samples to values of their precision; None if they are such values.
+    /// Converts samples to values of their precision; None if they are already.
     pub(crate) fn conversion(
         &self,
         operator: &'static str,

@@ -43,7 +43,7 @@ operator! {
     }
 }
 
-/// Rounding error of block transforms, relative to their largest samples.
+/// Of block transforms, relative to their largest samples.
 const ROUNDING_ERROR: f64 = 1e-14;
 
 /// Magnitude of each sample and its Hilbert transform, delayed by `lag` samples.
@@ -51,7 +51,7 @@ const ROUNDING_ERROR: f64 = 1e-14;
 struct EnvelopeKernel<T: Precision> {
     filter: Fir<T>,
     lag: usize,
-    /// The last `lag` samples, then those of the current call.
+    /// The last `lag` samples, then the call's.
     delayed: Vec<T>,
 }
 
@@ -69,7 +69,7 @@ impl<T: Precision> EnvelopeKernel<T> {
 
 impl<T: Precision> StreamKernel<T> for EnvelopeKernel<T> {
     fn run(&mut self, values: &[T], results: &mut [T]) {
-        // Fails only if the lengths differ.
+        // Fails only if lengths differ.
         let _ = self.filter.process(values, results);
         self.delayed.extend_from_slice(values);
         for (turned, &sample) in results.iter_mut().zip(&self.delayed) {

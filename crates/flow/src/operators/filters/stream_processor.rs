@@ -1,16 +1,15 @@
 //! Runs stateful kernels from samples to samples: filters, running statistics, detectors.
 //!
-//! A [`StreamKernel`] computes one number per number in one precision, keeps its state between calls, and does not
-//! know items. [`StreamProcessor`] connects it to the engine: it converts samples to values in their unit, tile by
-//! tile; resets the kernel at every break (gap, clock step, loss, removal by a filter), so that what follows starts
-//! like a recording; and gives results their indices.
+//! A [`StreamKernel`] computes one number per number in one precision, keeps state between calls, and does not know
+//! items. [`StreamProcessor`] connects it to the engine. It converts samples to values in their unit, tile by tile;
+//! resets the kernel at every break (gap, clock step, loss, removal by a filter), so that what follows starts like a
+//! recording; and gives results their indices.
 //!
-//! Results are float32 for float32 samples and double for other real ones. Complex samples are processed as two
-//! signals, which is right only for linear kernels with real coefficients; only operators with such kernels accept
-//! them.
+//! Results are float32 for float32 samples, double for other real ones. Complex samples are processed as two signals,
+//! which is right only for linear kernels with real coefficients; other operators refuse them.
 //!
-//! A kernel that looks ahead (a centred filter) declares by how many samples its results lag. They get the indices of
-//! the samples they belong to; those before the start of the contiguous range are dropped.
+//! A kernel that looks ahead (a centred filter) declares its lag in samples. Results get the indices of the samples
+//! they belong to; those before the start of the contiguous range are dropped.
 
 use std::iter::repeat_n;
 
@@ -25,11 +24,11 @@ use crate::{Item, Next, OpError, OpErrorKind, OperatorProperties, Out, PlanError
 const TILE_VALUES: usize = 2048;
 
 pub(crate) trait StreamKernel<T>: Send {
-    /// Computes one result per value. Results do not depend on how a stream is divided into calls.
+    /// One result per value, however a stream is divided into calls.
     fn run(&mut self, values: &[T], results: &mut [T]);
 
     /// Computes the [`ResultProperties::held`] results still held at the end of a contiguous range; for a shorter
-    /// range they are the last of these. By default feeds zeros.
+    /// range, the last of these. By default feeds zeros.
     fn flush(&mut self, results: &mut [T])
     where
         T: Copy + Default,
@@ -65,7 +64,7 @@ impl SampleInput {
         }
     }
 
-    /// This kernel, and a copy for the imaginary part of complex numbers.
+    /// The kernel, with a copy for imaginary parts.
     pub(crate) fn single_kernels<K>(&self, kernel: K) -> Kernels
     where
         K: StreamKernel<f32> + Clone + 'static,
@@ -75,7 +74,6 @@ impl SampleInput {
         Kernels::Single(PartKernels::new(kernels.collect()))
     }
 
-    /// The same in double precision.
     pub(crate) fn double_kernels<K>(&self, kernel: K) -> Kernels
     where
         K: StreamKernel<f64> + Clone + 'static,
@@ -90,7 +88,7 @@ impl SampleInput {
     }
 }
 
-/// One kernel per part of a number, and memory for a tile.
+/// With memory for a tile.
 pub(crate) struct PartKernels<T> {
     kernels: Vec<Box<dyn StreamKernel<T>>>,
     values: Vec<T>,
@@ -109,7 +107,7 @@ impl<T: bytemuck::Pod + Default> PartKernels<T> {
         }
     }
 
-    /// The segment is contiguous in memory.
+    /// The segment must be contiguous in memory.
     fn run(
         &mut self,
         samples: &SigSeg,
@@ -119,7 +117,7 @@ impl<T: bytemuck::Pod + Default> PartKernels<T> {
         let parts = self.kernels.len();
         let len = samples.len() as usize;
         let bytes = samples.buffers().next().map(|buffer| buffer.bytes());
-        // Segments are aligned; the conversion rejects samples of another type than was bound.
+        // Segments are aligned; the conversion rejects samples of an unbound type.
         let own: &[T] = bytemuck::try_cast_slice(bytes.unwrap_or_default()).unwrap_or_default();
         if conversion.is_none() && own.len() != parts * len {
             return Err(OpErrorKind::WrongItem {
@@ -167,7 +165,6 @@ impl<T: bytemuck::Pod + Default> PartKernels<T> {
         Ok(())
     }
 
-    /// Computes the results still held at the end of a contiguous range.
     fn flush(&mut self, results: &mut [T]) {
         let parts = self.kernels.len();
         if let [kernel] = &mut self.kernels[..] {
@@ -191,12 +188,12 @@ impl<T: bytemuck::Pod + Default> PartKernels<T> {
 pub(crate) struct ResultProperties {
     /// Empty if unknown.
     pub(crate) unit: String,
-    /// Samples by which a result lags behind the one it belongs to.
+    /// Samples by which a result lags.
     pub(crate) lag: u64,
     /// Results dropped at the start of each contiguous range.
     pub(crate) skip: u64,
-    /// Results still held when a contiguous range ends, as by a kernel that works in blocks. The operator calls
-    /// [`StreamProcessor::flush`] at breaks and at the end.
+    /// Results still held when a contiguous range ends, as by kernels that work in blocks. At breaks and at the end,
+    /// the operator calls [`StreamProcessor::flush`].
     pub(crate) held: u64,
 }
 
@@ -204,7 +201,7 @@ pub(crate) struct ResultProperties {
 pub(crate) struct StreamProcessor(Option<BoundState>);
 
 struct BoundState {
-    /// Converts samples to values of the kernel's precision; None: they are such values.
+    /// Converts samples to values of the kernel's precision, unless they are such values.
     conversion: Option<CompiledExpr>,
     kernels: Kernels,
     dtype: DType,
@@ -212,14 +209,13 @@ struct BoundState {
     lag: u64,
     skip: u64,
     held: u64,
-    /// Still to be dropped in this contiguous range.
     remaining_skip: u64,
-    /// Index that would continue the contiguous range; None if none has begun.
+    /// Index that would continue the contiguous range, if one has begun.
     next: Option<i64>,
 }
 
 impl BoundState {
-    /// `start`: index of the first sample; None if all results are dropped.
+    /// `start`: index of the first sample. None if all results are dropped.
     fn with_indices(&mut self, buffer: Buffer, start: i64) -> Result<Option<SigSeg>, OpError> {
         let start = start.saturating_sub_unsigned(self.lag);
         let results = SigSeg::new(buffer, start, self.dtype, self.stream)?;
@@ -238,7 +234,7 @@ impl BoundState {
 }
 
 impl StreamProcessor {
-    /// The returned properties lack the contract, which the operator adds.
+    /// Returns properties without the contract, which the operator adds.
     pub(crate) fn bind(
         &mut self,
         operator: &'static str,
@@ -273,7 +269,6 @@ impl StreamProcessor {
         Ok(properties)
     }
 
-    /// Replaces samples by results; an error unless the item has the bound samples.
     pub(crate) fn process(&mut self, item: &mut Item, out: &mut Out<'_>) -> Result<Next, OpError> {
         let (Item::Samples(samples), Some(bound)) = (&*item, &mut self.0) else {
             return Err(OpErrorKind::WrongItem {
@@ -306,7 +301,7 @@ impl StreamProcessor {
         }
     }
 
-    /// Emits the held results of the contiguous range that ended, and resets the kernel.
+    /// Emits results held at the end of a contiguous range, and resets the kernel.
     pub(crate) fn flush(&mut self, out: &mut Out<'_>) -> Result<(), OpError> {
         if let Some(bound) = &mut self.0
             && let (Some(start), true) = (bound.next, bound.held > 0)
@@ -326,7 +321,6 @@ impl StreamProcessor {
         Ok(())
     }
 
-    /// What follows does not continue the past.
     pub(crate) fn reset(&mut self) {
         if let Some(bound) = &mut self.0 {
             bound.remaining_skip = bound.skip;
@@ -338,8 +332,8 @@ impl StreamProcessor {
         }
     }
 
-    /// Maps an input's progress mark to the output. Held results are emitted only once the end of their range is
-    /// known, however far the input is by then.
+    /// Maps a progress mark of the input to the output. Held results are emitted only once the end of their range is
+    /// known, however far the input is.
     pub(crate) fn progress(&self, upto: i64) -> i64 {
         let Some(bound) = &self.0 else {
             return upto;

@@ -65,12 +65,12 @@ operator! {
 
 impl<T: Precision + Into<f64>> StreamKernel<T> for Kernel {
     fn run(&mut self, values: &[T], results: &mut [T]) {
-        // Fails only if the lengths differ.
+        // Fails only if lengths differ.
         let _ = self.process(values, results);
     }
 
     fn flush(&mut self, results: &mut [T]) {
-        // `results` has room for all that was declared as held.
+        // `results` has room for all held results.
         let _ = self.finish(results);
     }
 

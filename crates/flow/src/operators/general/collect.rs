@@ -31,10 +31,10 @@ operator! {
     }
 }
 
-/// Maximum number of bytes reserved before data arrives.
+/// Most bytes reserved before data arrives.
 const MAX_RESERVED_BYTES: usize = 1 << 30;
 
-/// Takes new memory in large pages.
+/// New memory is in large pages.
 fn append(gathered: &mut Vec<u8>, more: &[u8]) -> Result<(), OpError> {
     if gathered.capacity() - gathered.len() < more.len() {
         // The vector doubles; memory is allocated only once written to.
@@ -156,8 +156,7 @@ impl Operator for Collect {
             let width = array.shape.get(1).copied().unwrap_or(1);
             let row = width.saturating_mul(array.dtype.size() as u64);
             let bytes = (samples / self.hop.max(1)).saturating_mul(row);
-            // Reserved memory costs nothing until written to. If it cannot be reserved, the array grows as data
-            // arrives.
+            // Reserved memory costs nothing until written to. If this fails, the array grows with the data.
             let bytes = usize::try_from(bytes)
                 .unwrap_or(MAX_RESERVED_BYTES)
                 .min(MAX_RESERVED_BYTES);

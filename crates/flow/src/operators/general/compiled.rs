@@ -8,7 +8,6 @@ use crate::operators::fan_in::zip::one_grid;
 use crate::operators::wrong_input;
 use crate::{Contract, Item, OpError, OpErrorKind, ParameterUpdate, PlanError, PortType};
 
-/// Compiled once the inputs are known.
 #[derive(Default)]
 pub(crate) struct CompiledExpr(Option<BoundState>);
 
@@ -21,7 +20,7 @@ struct BoundState {
     ports: SmallVec<[PortType; 2]>,
 }
 
-/// Values of an input's row; 1 for samples.
+/// Values per row; 1 for samples.
 fn width(port: &PortType) -> usize {
     match *port {
         PortType::Frames { width, .. } => width,
@@ -30,8 +29,8 @@ fn width(port: &PortType) -> usize {
 }
 
 impl CompiledExpr {
-    /// Compiles for ports matched by index; calibrated counts become values in their unit. A row of one value is
-    /// combined with every sample of longer rows.
+    /// Compiles for ports matched by index; calibrated counts become values in their unit. A row of one value combines
+    /// with every sample of longer rows.
     pub(crate) fn bind(
         &mut self,
         operator: &'static str,
@@ -79,7 +78,7 @@ impl CompiledExpr {
         Ok(program)
     }
 
-    /// Runs over a block of windows of the only input; `out` has a row of results per window.
+    /// Runs over windows of the only input; `out` has a row of results per window.
     pub(crate) fn run(&mut self, frames: &crate::Frames, out: &mut [u8]) -> Result<(), OpError> {
         self.run_windows(&[windows(frames)?], out)
     }
@@ -152,7 +151,6 @@ pub(crate) fn contract(program: &Program) -> Contract {
     }
 }
 
-/// Values of a row of results, for these inputs.
 pub(crate) fn row_width(program: &Program, ports: &[PortType]) -> usize {
     match program.output().shape {
         Shape::Sample => ports.iter().map(width).max().unwrap_or(1),

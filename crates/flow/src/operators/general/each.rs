@@ -10,10 +10,8 @@ use crate::{
 
 type ItemFunction = Arc<dyn Fn(&Item) -> Result<(), Cause> + Send + Sync>;
 
-/// Calls a function with every item and passes the item on: the end of a plan run for its effects, or a probe inside
-/// one.
-///
-/// Items arrive in order, from one thread. An error of the function ends the execution.
+/// Calls a function with every item and forwards it: the end of a plan run for its effects, or a probe inside one.
+/// Items come in order, from one thread; an error of the function ends the execution.
 #[derive(Clone)]
 pub struct ForEach(ItemFunction);
 

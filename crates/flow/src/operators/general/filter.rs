@@ -119,7 +119,7 @@ impl Operator for Filter {
         let items = std::iter::once(&*item).chain(others);
         self.compiled
             .run_items(items, bytemuck::cast_slice_mut(flags))?;
-        // By reference, without a copy.
+        // Copies no values.
         let frames = frames.clone();
         forward_where(&frames, flags, out)
     }

@@ -39,7 +39,6 @@ operator! {
         compiled: CompiledExpr,
         aligned_items: AlignedItems,
         result: Option<(DType, StreamId)>,
-        /// Values per row.
         width: usize,
     }
 }
@@ -52,7 +51,7 @@ impl Operator for Map {
             .bind("map", self.expression.as_ref(), inputs)?;
         let output = program.output();
         let stream = match port.stream_id() {
-            // The unit of the result is unknown.
+            // The result's unit is unknown.
             Some(stream) => stream
                 .get()
                 .clone()
@@ -116,7 +115,7 @@ impl Operator for Map {
             });
         let width = match self.width {
             1 => 1,
-            // Less of a short last window.
+            // Fewer in a short last window.
             most => widths.max().unwrap_or(most),
         };
         let values = match &*item {

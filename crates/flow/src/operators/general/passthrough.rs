@@ -1,4 +1,4 @@
-//! Passes items on unchanged; measures the cost of an operator.
+//! Forwards items unchanged; measures the cost of an operator.
 
 use crate::operator;
 use crate::{

@@ -1,5 +1,5 @@
-//! Aggregates of grouped rows. Every value is stored as eight bytes ([`ColumnValues`]): integers as int64, floats as
-//! their bits. So keys of any type compare alike, and an aggregate has one loop for integers and one for floats.
+//! Aggregates of grouped rows. Every value is eight bytes ([`ColumnValues`]): integers as int64, floats as their bits.
+//! So keys of any type compare alike, and an aggregate has one loop for integers and one for floats.
 
 use arrow_array::{Array, ArrayRef, make_array};
 use arrow_buffer::{MutableBuffer, NullBuffer};
@@ -54,7 +54,7 @@ impl AggregateFunction {
     }
 }
 
-/// Eight bytes each; any may be null.
+/// Eight bytes each, perhaps null.
 #[derive(Debug)]
 pub(crate) struct ColumnValues {
     dtype: DType,
@@ -62,7 +62,6 @@ pub(crate) struct ColumnValues {
     known: Vec<bool>,
 }
 
-/// Eight bytes each.
 pub(crate) struct ColumnBits {
     bits: Vec<u64>,
     nulls: Option<NullBuffer>,
@@ -75,7 +74,7 @@ impl ColumnBits {
     }
 }
 
-/// Gives floats that are equal as keys the same bits.
+/// Gives equal keys equal bits.
 fn canonical(value: f64) -> u64 {
     if value.is_nan() {
         f64::NAN.to_bits()
@@ -84,7 +83,7 @@ fn canonical(value: f64) -> u64 {
     }
 }
 
-/// Integers and bools to int64, floats to float64.
+/// Integers and bools as int64, floats as float64.
 fn wide(column: &dyn Array, dtype: DType, float: impl Fn(f64) -> u64) -> Vec<u64> {
     let bytes = columns::column_bytes(column);
     macro_rules! each {
@@ -125,7 +124,6 @@ impl ColumnValues {
         }
     }
 
-    /// An empty column of the same type.
     pub(crate) fn empty(&self) -> Self {
         Self::new(self.dtype)
     }
@@ -157,7 +155,7 @@ impl ColumnValues {
             .then(|| NullBuffer::from(self.known));
         let column = columns::column_from_bytes(self.dtype, values, nulls)?;
         match field.data_type() {
-            // Only the type changes; the bits stay.
+            // Only the type changes.
             DataType::Timestamp(..) => {
                 let data = column.to_data().into_builder();
                 Ok(make_array(
@@ -177,7 +175,7 @@ pub(crate) struct Aggregate {
     groups: Vec<GroupState>,
 }
 
-/// One group's state: number of rows, and a value or sum as bits, or mean and squared deviations.
+/// Number of rows, and a value or sum as bits, or mean and squared deviations.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct GroupState {
     count: u64,
@@ -195,7 +193,7 @@ impl Aggregate {
         }
     }
 
-    /// `pairs`: rows and the groups to which their values are added; `groups`: number of groups so far.
+    /// `pairs`: rows and the groups that get their values; `groups`: number so far.
     pub(crate) fn add(
         &mut self,
         column: Option<&dyn Array>,
@@ -242,12 +240,11 @@ impl Aggregate {
         }
     }
 
-    /// The results of all groups.
     pub(crate) fn finish(self) -> ColumnValues {
         self.results(&self.groups)
     }
 
-    /// The results of some groups, whose places are then free.
+    /// Results of some groups, whose places become free.
     pub(crate) fn finish_groups(&mut self, places: &[usize]) -> ColumnValues {
         let groups = places
             .iter()
@@ -276,7 +273,7 @@ impl Aggregate {
 }
 
 impl GroupState {
-    /// `more`: the state of later values.
+    /// `more`: state of later values.
     fn combine(&mut self, function: AggregateFunction, more: &Self, float: bool) {
         if more.count == 0 || self.count == 0 {
             *self = if more.count == 0 { *self } else { *more };

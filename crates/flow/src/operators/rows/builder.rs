@@ -9,12 +9,12 @@ use arrow_schema::{DataType, Field};
 use crate::plan::rows::{Clock, END, Fields, Rows, START, TIME, clock_of};
 use crate::{Frames, Item, OpError, OpErrorKind, Out, PlanError, PortType};
 
-/// Enough rows to make the cost of a batch small...
+/// Rows of a batch: enough to make its cost small...
 const MAX_ROWS: usize = 1024;
-/// ... and few enough samples that rows of long windows are not held back.
+/// ... and few enough samples not to hold back rows of long windows.
 const MAX_SAMPLES: u64 = 1 << 20;
 
-/// Starts, ends and times of rows not emitted yet. The operator keeps the other columns.
+/// Starts, ends and times of rows that wait. The operator keeps the other columns.
 pub(crate) struct RowBuilder {
     fields: Fields,
     clock: Option<Arc<dyn Clock>>,
@@ -25,7 +25,7 @@ pub(crate) struct RowBuilder {
 }
 
 impl RowBuilder {
-    /// Creates a builder for windows of a port with these fields after the common ones; returns the output type too.
+    /// For windows of a port with these fields after the common ones; returns the output type too.
     pub(crate) fn bind(
         operator: &'static str,
         port: &PortType,
@@ -79,7 +79,6 @@ impl RowBuilder {
         self.next = range.end;
     }
 
-    /// The batch should be emitted.
     pub(crate) fn is_full(&self) -> bool {
         self.starts.len() >= MAX_ROWS || self.samples >= MAX_SAMPLES
     }
@@ -88,7 +87,7 @@ impl RowBuilder {
         self.starts.first().copied()
     }
 
-    /// Limits a progress mark to the first row not emitted yet.
+    /// Limits a progress mark to the first row that waits.
     pub(crate) fn progress(&self, upto: i64) -> i64 {
         self.first().map_or(upto, |first| first.min(upto))
     }
@@ -108,7 +107,7 @@ impl RowBuilder {
         }
     }
 
-    /// Takes the rows with the other columns; None if there are none.
+    /// Takes the rows with the other columns, if any.
     pub(crate) fn take(
         &mut self,
         columns: impl IntoIterator<Item = ArrayRef>,
@@ -159,9 +158,9 @@ pub(crate) fn float(values: Vec<f64>) -> ArrayRef {
     Arc::new(Float64Array::new(ScalarBuffer::from(values), None))
 }
 
-/// Methods of an operator that buffers rows in `self.bound.rows` and emits them by `self.flush`: when the next row
-/// does not continue them, when its sources are idle, and at the end. Removed samples flush nothing, since rows need
-/// not be contiguous. `reset` is what else a break does to `bound`.
+/// Methods of an operator that buffers rows in `self.bound.rows` and emits them by `self.flush`: when the next row does
+/// not continue them, when its sources are idle, and at the end. Removed samples flush nothing: rows need not be
+/// contiguous. `reset`: what else a break does to `bound`.
 macro_rules! flush_rows {
     () => {
         flush_rows!(|_bound| {});

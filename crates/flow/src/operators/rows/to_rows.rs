@@ -52,7 +52,7 @@ struct BoundState {
 struct Column {
     compiled: CompiledExpr,
     dtype: DType,
-    /// Values per row of a list; None: a single value.
+    /// Values per list; None: a single value.
     width: Option<usize>,
     values: MutableBuffer,
 }
@@ -175,7 +175,7 @@ impl Operator for ToRows {
                     .ranges
                     .iter()
                     .for_each(|range| bound.rows.add_range(range));
-                // Detections are rare and awaited: emit them at once.
+                // Detections are rare and awaited: emit at once.
                 self.flush(out)?;
             }
             other => {

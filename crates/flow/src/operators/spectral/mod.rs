@@ -1,4 +1,4 @@
-//! Operators that compute spectra of windows, and the frequencies of their columns.
+//! Spectra of windows, and the frequencies of their columns.
 
 mod frequencies;
 pub(crate) mod score;

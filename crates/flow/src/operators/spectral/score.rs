@@ -57,7 +57,6 @@ operator! {
 }
 
 impl SpectralScore {
-    /// The weight of each frequency.
     fn weights(&self, input: &WindowInput) -> Result<Vec<f64>, PlanError> {
         let mut weights = numbers(&self.weights);
         if let [all] = weights[..]

@@ -88,7 +88,7 @@ operator! {
     }
 }
 
-/// Scale factor of a window's spectrum, and its unit.
+/// Scale factor of a spectrum, and its unit.
 fn amplitude(scaling: &str, factors: &[f64], input: &WindowInput) -> (f64, String) {
     let unit = input.unit();
     match scaling {
@@ -176,7 +176,7 @@ impl Operator for Power {
     }
 }
 
-/// The unit of squared values, per hertz if `density`; empty if unknown.
+/// Unit of squared values, per hertz if `density`; empty if unknown.
 pub(crate) fn squared(unit: &str, density: bool) -> String {
     let squared = if unit.chars().all(char::is_alphabetic) {
         format!("{unit}^2")

@@ -264,7 +264,7 @@ impl Operator for Haar {
     }
 }
 
-/// A kernel for integers as stored; None for other samples, and where sums might be inexact.
+/// For integers as stored; None for other samples, and where sums might be inexact.
 fn integer_haar_kernel(
     input: &WindowInput,
     levels: usize,
@@ -294,7 +294,7 @@ fn integer_haar_kernel(
     }
 }
 
-/// The numbers of a parameter that is one or a list.
+/// Numbers of a parameter that is one or a list.
 pub(crate) fn numbers(value: &serde_json::Value) -> Vec<f64> {
     match value.as_array() {
         Some(list) => list.iter().filter_map(serde_json::Value::as_f64).collect(),

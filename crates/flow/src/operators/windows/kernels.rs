@@ -18,7 +18,7 @@ impl<T, R, F: FnMut(&[T], &mut [R]) + Send> RowKernel<T, R> for RowFunction<F> {
     }
 }
 
-/// Builds a kernel with a fallible constructor in the windows' precision: `$make` sees it as `$T`; the last argument
+/// Builds a kernel by the fallible constructor `$make`, which sees the windows' precision as `$T`; the last argument
 /// computes a row.
 macro_rules! kernel {
     ($input:expr, $operator:literal, |$T:ident| $make:expr, |$kernel:ident, $window:ident, $row:ident| $run:expr) => {{
@@ -57,7 +57,6 @@ pub(crate) fn taper(operator: &'static str, text: &str) -> Result<Taper, PlanErr
     })
 }
 
-/// The windows of a port, which must be real.
 pub(crate) fn real_windows(
     operator: &'static str,
     port: &PortType,

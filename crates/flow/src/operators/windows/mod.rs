@@ -6,7 +6,7 @@ pub(crate) mod stats;
 pub(crate) mod transforms;
 pub(crate) mod trim_peak;
 
-// No operators: what several of them share.
+// Shared by operators.
 pub(crate) mod kernels;
 pub(crate) mod row_processor;
 pub(crate) mod stat;

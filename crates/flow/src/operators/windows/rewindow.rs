@@ -9,7 +9,7 @@ use crate::{
     OperatorProperties, Out, PlanError, Port, PortType, json,
 };
 
-/// Most values per emitted block, overlapping windows counted separately: some milliseconds of work.
+/// Most values per block, overlapping windows counted separately: some milliseconds of work.
 const MAX_VALUES: u64 = 1 << 22;
 
 operator! {
@@ -41,9 +41,9 @@ operator! {
         anchor: String = "text" { choices: &["range", "run"], default: || json!("range") },
     }
     state {
-        /// Start of the next window; None before the first item of a contiguous range.
+        /// Start of the next window, after the first item of a contiguous range.
         next: Option<i64>,
-        /// Samples from there on.
+        /// Samples from `next` on.
         carry: Option<SigSeg>,
     }
 }
@@ -53,7 +53,7 @@ impl Rewindow {
         self.hop.unwrap_or(self.window)
     }
 
-    /// Windows that begin in the carried samples and end in `more`, which lies elsewhere in memory.
+    /// Emits windows that begin in the carried samples and end in `more`, elsewhere in memory.
     fn emit_straddling(
         &mut self,
         carry: &SigSeg,
@@ -65,7 +65,7 @@ impl Rewindow {
         if total < self.window {
             return Ok(());
         }
-        // Windows that begin before the carried samples end, and end before the new ones do.
+        // Windows must begin before the carried samples end, and end before the new ones do.
         let count = carry
             .len()
             .div_ceil(hop)
@@ -75,7 +75,7 @@ impl Rewindow {
             more.subseg(more.start()..start.saturating_add_unsigned(samples).max(more.start()))?;
         let buffer = concatenate(carry, &rest, out)?;
         let joined = SigSeg::new(buffer, start, carry.dtype(), carry.stream_id())?;
-        // Carried samples after the last window are not part of it.
+        // Carried samples after the last window are no part of it.
         let joined = joined.subseg(start..start.saturating_add_unsigned(samples))?;
         if let Some(frames) = Frames::windows(&joined, self.window, hop)? {
             self.next = Some(frames.next_start());
@@ -85,7 +85,7 @@ impl Rewindow {
         Ok(())
     }
 
-    /// Emits the last, short window.
+    /// Emits the short last window.
     fn flush(&mut self, out: &mut Out<'_>) -> Result<(), OpError> {
         self.next = None;
         let Some(carry) = self.carry.take() else {
@@ -101,8 +101,8 @@ impl Rewindow {
     }
 }
 
-/// Emits all but the last piece of a block whose many overlapping values would take long, so that an execution can be
-/// interrupted between pieces. Returns the last piece, usually the whole block.
+/// Emits all but the last piece of a block with many overlapping values, so that an execution can be interrupted
+/// between pieces. Returns the last piece, usually the whole block.
 fn emit_pieces(frames: Frames, out: &mut Out<'_>) -> Result<Frames, OpError> {
     let most = (MAX_VALUES / frames.window()).max(1);
     let mut from = 0;
@@ -179,7 +179,7 @@ impl Operator for Rewindow {
         let next = match self.next {
             Some(next) => next,
             None => {
-                // The first window of the grid inside the samples that arrive, which in a task begin anywhere.
+                // The first window of the grid in the arriving samples, which in a task begin anywhere.
                 let grid = match &*self.anchor {
                     "run" => out.anchor(),
                     _ => out.first_read(),

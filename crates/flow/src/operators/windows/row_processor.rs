@@ -1,9 +1,9 @@
 //! Runs kernels that compute one row per window: spectra, energies, envelopes.
 //!
 //! A [`RowKernel`] computes rows from windows of numbers in one precision and does not know items. [`RowProcessor`]
-//! connects it to the engine: it checks the input, converts samples to values in their unit, one tile of windows at a
-//! time so that they stay in the first-level cache, and gives rows the windows' indices. Windows that already are
-//! such values are passed in place, and so are all windows to a kernel of stored samples ([`TypedStoredKernel`]).
+//! connects it to the engine. It checks the input; converts samples to values in their unit, by tiles of windows that
+//! stay in the first-level cache; and gives rows the windows' indices. Windows that already are such values are passed
+//! in place, as are all windows to a kernel of stored samples ([`TypedStoredKernel`]).
 //!
 //! Precision is that of NumPy's transforms: single for float32 and complex64, else double. Complex numbers are pairs,
 //! in windows as in rows.
@@ -26,17 +26,17 @@ use crate::{
 const TILE_VALUES: usize = 2048;
 
 pub(crate) trait RowKernel<T, R = T>: Send {
-    /// Fills one row of `results` per window, from that window alone; all rows have equal length.
+    /// Fills one row per window, from that window alone; rows have equal length.
     fn rows(&mut self, windows: Windows<'_, T>, results: &mut [R]);
 }
 
-/// Computes rows of doubles from windows as stored.
+/// Rows of doubles from windows as stored.
 pub(crate) trait StoredKernel: Send {
-    /// As [`RowKernel::rows`]; an error unless the samples have the kernel's type.
+    /// As [`RowKernel::rows`]; fails unless the samples have the kernel's type.
     fn rows(&mut self, frames: &Frames, results: &mut [f64]) -> Result<(), OpError>;
 }
 
-/// A kernel for real samples of one type as stored; it applies their calibration.
+/// For real samples of one type, as stored; applies their calibration.
 pub(crate) struct TypedStoredKernel<T, K>(K, PhantomData<fn(T)>);
 
 impl<T: Sample, K: RowKernel<T, f64>> TypedStoredKernel<T, K> {
@@ -55,28 +55,28 @@ impl<T: Sample, K: RowKernel<T, f64>> StoredKernel for TypedStoredKernel<T, K> {
 pub(crate) struct WindowInput {
     port: PortType,
     pub(crate) width: usize,
-    /// Sample rate in hertz.
+    /// In hertz.
     pub(crate) rate: f64,
     pub(crate) complex: bool,
-    /// Whether values are in single precision.
+    /// Values are in single precision.
     pub(crate) single: bool,
     /// Tables as long as a window.
     pub(crate) workspace: Workspace,
 }
 
-/// Bytes of a transform's tables per sample: factors, values, spectrum, twiddles.
+/// Of a transform's tables per sample: factors, values, spectrum, twiddles.
 const TRANSFORM_BYTES: u64 = 64;
 
-/// The same for one window of values and its row.
+/// Per sample of a window of values and its row.
 const ROW_BYTES: u64 = 16;
 
 impl WindowInput {
-    /// The windows of a port; an error if it has none, or if memory does not suffice for a transform.
+    /// Fails without windows, or without memory for a transform.
     pub(crate) fn of(operator: &'static str, port: &PortType) -> Result<Self, PlanError> {
         Self::with_tables(operator, port, TRANSFORM_BYTES)
     }
 
-    /// The same for an operator without tables.
+    /// As [`of`](Self::of), for an operator without tables.
     pub(crate) fn without_tables(
         operator: &'static str,
         port: &PortType,
@@ -119,7 +119,7 @@ impl WindowInput {
     }
 }
 
-/// A kernel in either precision, and memory for a tile of values.
+/// In either precision, with memory for a tile of values.
 pub(crate) enum AnyRowKernel {
     Single(Box<dyn RowKernel<f32>>, Vec<f32>),
     Double(Box<dyn RowKernel<f64>>, Vec<f64>),
@@ -134,7 +134,7 @@ pub(crate) struct RowType {
     pub(crate) unit: String,
 }
 
-/// Stored in single precision, and in their unit already.
+/// Stored in single precision and in their unit.
 pub(crate) fn is_single(dtype: DType, stream: StreamId) -> bool {
     matches!(dtype, DType::F32 | DType::C64) && stream.get().calibration.is_identity()
 }
@@ -152,7 +152,7 @@ pub(crate) fn dtype_of(single: bool, complex: bool) -> DType {
 pub(crate) struct RowProcessor(Option<BoundState>);
 
 struct BoundState {
-    /// Converts a window's samples for the kernel; None: it gets them in place.
+    /// Converts samples for the kernel; None: it gets windows in place.
     values: Option<CompiledExpr>,
     kernel: AnyRowKernel,
     /// Samples per window, and parts per sample.
@@ -165,7 +165,7 @@ struct BoundState {
 }
 
 impl RowProcessor {
-    /// `values` computes what the kernel sees; None: the windows' own values.
+    /// `values`: what the kernel sees; None: the windows' own values.
     pub(crate) fn bind(
         &mut self,
         operator: &'static str,
@@ -225,7 +225,7 @@ impl RowProcessor {
         .in_step())
     }
 
-    /// Replaces windows by rows; an error for shorter windows, as a kept tail.
+    /// Replaces windows by rows; fails for shorter windows, such as a kept tail.
     pub(crate) fn process(&mut self, item: &mut Item, out: &mut Out<'_>) -> Result<Next, OpError> {
         let (Item::Frames(frames), Some(bound)) = (&*item, &mut self.0) else {
             return Err(OpErrorKind::WrongItem {
@@ -295,7 +295,7 @@ fn run_in_place<T: bytemuck::Pod, R>(
     Ok(())
 }
 
-/// One tile at a time if windows must be converted.
+/// By tiles if windows must be converted.
 fn run_tiled<T: bytemuck::Pod + Default>(
     frames: &Frames,
     values: Option<&mut CompiledExpr>,

@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use crate::PlanError;
 
-/// A statistic of the finite samples of a window, in the signal's unit; of magnitudes if complex.
+/// A statistic of a window's finite samples, in the signal's unit; of magnitudes if complex.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum Stat {

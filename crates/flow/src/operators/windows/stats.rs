@@ -60,7 +60,7 @@ operator! {
     }
     state {
         bound: Option<BoundState>,
-        /// Totals of samples; None of windows.
+        /// Totals of samples; None for windows.
         whole: Option<Box<dyn WholeStats>>,
     }
 }
@@ -69,11 +69,11 @@ pub(super) struct BoundState {
     pub(super) rows: RowBuilder,
     columns: Vec<(Stat, Column)>,
     calibration: Calibration,
-    /// Rows of whole ranges, whose extremes may have been compared in any order: zeros lose their sign.
+    /// Rows of whole ranges: their extremes may be compared in any order, so zeros lose their sign.
     whole: bool,
 }
 
-/// Integers where they are exact.
+/// Integers where exact.
 enum Column {
     I64(Vec<i64>),
     F64(Vec<f64>),
@@ -95,7 +95,7 @@ impl Column {
 }
 
 impl BoundState {
-    /// Rounding is monotonic, so calibrating the extremes of counts gives exactly the extremes of calibrated counts.
+    /// Rounding is monotonic, so the extremes of calibrated counts are exactly the calibrated extremes of counts.
     pub(super) fn push<E: Extreme + ToI64>(&mut self, counts: &Summary<E>) {
         let (mut low, mut high) = (counts.min.to_f64(), counts.max.to_f64());
         if counts.count == 0 {
@@ -145,7 +145,7 @@ impl BoundState {
         }
         let mut block = [Summary::EMPTY; WINDOWS_PER_BLOCK];
         for values in values.chunks(width * WINDOWS_PER_BLOCK) {
-            // The width is positive and the output long enough: no error can occur.
+            // Cannot fail: the width is positive and the output long enough.
             let full = summaries(values, width, &mut block).unwrap_or(0).min(left);
             block[..full].iter().for_each(|summary| self.push(summary));
             left -= full;
@@ -211,7 +211,7 @@ impl Operator for Stats {
         if stats.is_empty() {
             return Err(parameter_error("[]"));
         }
-        // Complex samples are calibrated before they are summarised.
+        // Complex samples are calibrated before.
         let calibration = match dtype.is_complex() {
             true => Calibration::default(),
             false => stream.calibration.clone(),
@@ -248,7 +248,7 @@ impl Operator for Stats {
         });
         let properties = OperatorProperties::new([output]);
         Ok(match is_whole {
-            // Float sums depend on their order.
+            // Float sums depend on order.
             true => properties
                 .contract(Contract::Reducible { exact })
                 .data_dependent(),
@@ -323,12 +323,11 @@ impl Operator for Stats {
     }
 }
 
-/// The magnitude of a calibrated complex number does not follow from that of its counts.
+/// A calibrated complex number's magnitude does not follow from its counts'.
 fn needs_physical(dtype: DType, stream: &Stream) -> bool {
     dtype.is_complex() && !stream.calibration.is_identity()
 }
 
-/// Type of the values that are summarised.
 fn summarised(dtype: DType, stream: &Stream) -> DType {
     match needs_physical(dtype, stream) {
         true => dispatch!(dtype, T => <<T as Sample>::Physical as Sample>::DTYPE),
@@ -345,7 +344,7 @@ impl Stats {
     }
 }
 
-/// Converts an extreme to an integer, exactly if it is one.
+/// An extreme as an integer, exactly if it is one.
 pub(super) trait ToI64 {
     fn to_i64(self) -> i64;
 }

@@ -101,13 +101,13 @@ operator! {
     }
 }
 
-/// An inverse transform in either precision, with its output type.
+/// In either precision, with its output type.
 enum InverseTransform {
     Single(Inverse<f32>, (DType, StreamId)),
     Double(Inverse<f64>, (DType, StreamId)),
 }
 
-/// Bytes of tables per sample.
+/// Of tables, per sample.
 const INVERSE_BYTES: u64 = 48;
 
 fn bind_shaper(
@@ -243,7 +243,7 @@ impl Operator for Ifft {
     }
 }
 
-/// Computes the window of each row; complex numbers are pairs.
+/// Each row's window; complex numbers are pairs.
 fn invert<T: isochrony_dsp::spectrum::Precision>(
     inverse: &mut Inverse<T>,
     rows: &[T],

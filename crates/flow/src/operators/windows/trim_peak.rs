@@ -67,7 +67,7 @@ operator! {
 
 struct BoundState {
     rows: RowBuilder,
-    /// Converts samples; None: they are doubles in their unit already.
+    /// Converts samples; None: they are doubles in their unit.
     values: Option<CompiledExpr>,
     tile: Vec<f64>,
     extreme: Extreme,
@@ -125,7 +125,7 @@ impl BoundState {
     fn trim(&mut self, frames: &Frames, window: u64, row: &[f64]) {
         trim_peaks(row, self.extreme, self.skip, &mut self.peaks);
         let start = frames.window_start(window);
-        // A window fits in memory, so this cannot overflow.
+        // Cannot overflow: a window fits in memory.
         let covers =
             |at: usize| (at as u128 * u128::from(frames.window()) / row.len() as u128) as u64;
         for (peak, column) in self.peaks.iter().zip(&mut self.columns) {

@@ -1,4 +1,4 @@
-//! Statistics of all samples that are read, or of each run: what `stats` gives of samples.
+//! Statistics of all samples read, or of each run: what `stats` gives of samples.
 
 use std::ops::Range;
 
@@ -9,16 +9,16 @@ use isochrony_store::views::View;
 use super::stats::{BoundState, ToI64};
 use crate::{OpError, OpErrorKind, PartialResult};
 
-/// What is known of some samples, and how it is added up.
+/// How statistics of samples add up.
 pub(super) trait Mergeable: Statistic<Extreme: ToI64 + Sample> {
-    /// Whether the result does not depend on where samples were cut.
+    /// The result does not depend on where samples are cut.
     const EXACT: bool;
 
-    /// The total of `one` and of later samples.
+    /// Total of `one` and later samples.
     fn join(one: &mut RunningSummary<Self>, later: &RunningSummary<Self>);
 }
 
-/// Samples of one part: those of earlier tasks, and those of the current.
+/// Of one part: samples of earlier tasks, and of the current.
 #[derive(Clone)]
 pub(super) struct RunningSummary<T: Statistic> {
     before: Summary<T::Extreme>,
@@ -66,7 +66,7 @@ total! {
     rounded: i64 f32 f64 Complex32 Complex64
 }
 
-/// Whether sums of a dtype do not depend on where samples were cut.
+/// Whether a dtype's sums do not depend on where samples are cut.
 pub(super) fn is_exact(dtype: DType) -> bool {
     dispatch!(dtype, T => T::EXACT)
 }
@@ -76,7 +76,7 @@ pub(super) fn is_exact(dtype: DType) -> bool {
 struct StatsRow<T: Statistic> {
     range: Range<i64>,
     running: RunningSummary<T>,
-    /// The part does not go on with the samples of the task before.
+    /// Does not continue the samples of the task before.
     begins: bool,
 }
 
@@ -91,7 +91,7 @@ pub(super) trait WholeStats: Send {
 
     fn combine(&mut self, next: &PartialResult) -> Result<(), OpError>;
 
-    /// Adds a row for each part, by start.
+    /// Adds a row per part, by start.
     fn finish(&mut self, bound: &mut BoundState);
 }
 
@@ -100,7 +100,6 @@ struct StatsRows<T: Statistic> {
     begins: bool,
 }
 
-/// Totals of a dtype.
 pub(super) fn whole_stats(dtype: DType) -> Box<dyn WholeStats> {
     dispatch!(dtype, T => Box::new(StatsRows::<T> {
         parts: Vec::new(),
@@ -132,7 +131,7 @@ impl<T: Mergeable> WholeStats for StatsRows<T> {
         }
         if let Some(part) = self.parts.last_mut() {
             part.range = part.range.start.min(samples.start())..part.range.end.max(samples.end());
-            // However the samples are cut: an accumulator does not depend on that.
+            // An accumulator does not depend on cuts.
             samples.visit::<T>(|values| part.running.now.push(values))?;
         }
         Ok(())
@@ -178,7 +177,7 @@ impl<T: Mergeable> WholeStats for StatsRows<T> {
     }
 }
 
-/// A partial result of the extremes and the count of a view's columns, of samples of a dtype; mean and moment are none.
+/// A partial result of a view's extremes and count, for samples of a dtype; without mean and moment.
 pub(crate) fn partial_of_view(
     dtype: DType,
     view: &View,

@@ -1,4 +1,4 @@
-//! Errors of building a plan ([`PlanError`]), of an operator ([`OpError`]), of an execution ([`RunError`]).
+//! Errors of building a plan ([`PlanError`]), of an operator ([`OpError`]), and of an execution ([`RunError`]).
 
 mod operator;
 mod plan;
@@ -22,9 +22,9 @@ pub enum RunError {
         operator: &'static str,
         /// Its number in the plan as run.
         node: usize,
-        /// Indices of the item that it processed.
+        /// Indices of its item.
         range: Option<Range<i64>>,
-        /// Civil time of the first of them.
+        /// Civil time of the item's first sample.
         time: Option<String>,
         /// What happened.
         #[source]
@@ -33,7 +33,7 @@ pub enum RunError {
     /// The plan cannot be run.
     #[error(transparent)]
     Plan(#[from] PlanError),
-    /// The plan's last operator declared a result and returned none.
+    /// The last operator declared a result and returned none.
     #[error(
         "{operator} (node {node}) ends the plan and declares a count, but returned none; implement Operator::result, or end \
          the plan with count"
@@ -49,7 +49,7 @@ pub enum RunError {
         "the run was interrupted after {items} blocks; what was already committed to a store is kept; run the plan again"
     )]
     Interrupted {
-        /// Items (blocks of samples, windows or rows) that the sources had emitted.
+        /// Blocks of samples, windows or rows that the sources had emitted.
         items: u64,
     },
 }

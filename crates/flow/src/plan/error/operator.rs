@@ -7,7 +7,7 @@ use isochrony_store::StoreError;
 
 use super::Cause;
 
-/// An operator's error, one word in size, since every call may return it.
+/// An operator's error, one word in size: every call may return it.
 #[derive(Debug, thiserror::Error)]
 #[error(transparent)]
 pub struct OpError(Box<OpErrorKind>);
@@ -22,17 +22,17 @@ pub enum OpErrorKind {
     /// An expression could not be run.
     #[error(transparent)]
     Expression(#[from] isochrony_expr::ExprError),
-    /// An item that does not fit the type of its port.
+    /// An item of another type than its port.
     #[error(
         "got {got}, but the type of the input is {expected}; correct the operator before this one, which emits {got}"
     )]
     WrongItem {
-        /// What the port's type asks for.
+        /// What the port takes.
         expected: &'static str,
         /// The item.
         got: &'static str,
     },
-    /// A short window, as `tail="keep"` leaves, where all must have the same number of values.
+    /// A short window, as `tail="keep"` leaves, where all need the same number of values.
     #[error(
         "a short window of {got} values instead of {width}, as rewindow(tail=\"keep\") keeps the last one of a gap-free \
          range; use tail=\"drop\", or what takes windows of any length: blocks(), each(...), stats(...), or \
@@ -63,7 +63,7 @@ pub enum OpErrorKind {
         asked: u64,
         /// Bytes in use.
         used: u64,
-        /// The cap.
+        /// The limit.
         cap: u64,
     },
     /// The result does not fit into the machine's memory.
@@ -87,7 +87,7 @@ pub enum OpErrorKind {
         ahead: String,
         /// The edge whose items are missing.
         behind: String,
-        /// How far the one is ahead, in samples.
+        /// Samples by which the one is ahead.
         skew: i64,
         /// Bytes in queues.
         queued: u64,
@@ -100,9 +100,9 @@ pub enum OpErrorKind {
          enters the loop"
     )]
     LoopSkipped {
-        /// First index of what must be fed back next.
+        /// First index that must be fed back next.
         expected: i64,
-        /// First index of what was fed back.
+        /// First index that was fed back.
         got: i64,
     },
     /// All sources ended while a loop waited for feedback.
@@ -119,7 +119,7 @@ pub enum OpErrorKind {
         "{groups} groups are more than most={most} allows; group by fewer or coarser keys, or raise most="
     )]
     TooManyGroups {
-        /// Groups, including the one too many.
+        /// Groups, with the one too many.
         groups: u64,
         /// Most groups allowed.
         most: u64,
@@ -167,12 +167,12 @@ pub enum OpErrorKind {
         /// The panic's message.
         message: String,
     },
-    /// An earlier stage of the plan failed. Stands for its error, which replaces it before the execution ends.
+    /// An earlier stage failed; its error replaces this one before the execution ends.
     #[error("stage {stage} of the plan failed")]
     StageFailed {
         /// The stage.
         stage: usize,
-        /// Whether an operator failed, as opposed to a lack of memory.
+        /// Whether an operator failed, not memory.
         is_operator_error: bool,
     },
     /// No worker thread could be started.
@@ -223,7 +223,6 @@ impl<E: Into<OpErrorKind>> From<E> for OpError {
     }
 }
 
-/// Converts an error of a store into that of the operator or source that used it.
 pub(crate) fn store_error(error: StoreError) -> OpError {
     OpErrorKind::Failed(Cause::from(error)).into()
 }

@@ -24,7 +24,7 @@ pub enum PlanError {
         /// How many were connected.
         got: usize,
     },
-    /// A type of input that the operator cannot process.
+    /// The operator cannot process this type of input.
     #[error("{operator} needs {expected} but its input is {got}; {mend}")]
     InputType {
         /// The operator.
@@ -50,7 +50,7 @@ pub enum PlanError {
         /// What to do.
         mend: &'static str,
     },
-    /// A parameter that does not exist.
+    /// No such parameter.
     #[error("{operator} has no parameter {parameter:?}; it takes {known}")]
     UnknownParameter {
         /// The operator.
@@ -60,7 +60,7 @@ pub enum PlanError {
         /// Parameters that exist.
         known: String,
     },
-    /// A missing parameter that has no default.
+    /// A parameter without default is missing.
     #[error("{operator} needs {parameter} ({doc}); give {parameter}=")]
     MissingParameter {
         /// The operator.
@@ -70,7 +70,7 @@ pub enum PlanError {
         /// What it is.
         doc: &'static str,
     },
-    /// A parameter that the others call for is missing, or too many of several are given.
+    /// A parameter that others call for is missing, or too many of several are given.
     #[error("{operator} {needs}; {mend}")]
     NeedsParameter {
         /// The operator.
@@ -80,7 +80,7 @@ pub enum PlanError {
         /// What to do.
         mend: &'static str,
     },
-    /// A parameter outside its legal range or of the wrong type.
+    /// A parameter outside its legal range or of a wrong type.
     #[error("{operator}: {parameter}={got} must be {legal}; change {parameter}")]
     Parameter {
         /// The operator.
@@ -126,7 +126,7 @@ pub enum PlanError {
     /// Parameters that define no filter, window or detector.
     #[error(transparent)]
     Dsp(#[from] isochrony_dsp::DspError),
-    /// Two fields of rows with one name.
+    /// Two fields of one name.
     #[error(
         "{operator}: two fields have the name {field:?}; give one of them another name (rows of windows begin with start, end \
          and, if civil time is known, time)"
@@ -137,14 +137,14 @@ pub enum PlanError {
         /// The name.
         field: String,
     },
-    /// A field that the rows do not have.
+    /// The rows have no such field.
     #[error("{operator}: the rows have no field {field:?}; they have {known}")]
     UnknownField {
         /// The operator.
         operator: &'static str,
         /// The name as given.
         field: String,
-        /// Fields that there are.
+        /// Fields that exist.
         known: String,
     },
     /// A predicate that is not one bool per window.
@@ -155,7 +155,7 @@ pub enum PlanError {
         /// What to do.
         mend: &'static str,
     },
-    /// An object of this process, which cannot be saved, or which a saved plan lacks.
+    /// An object of this process that cannot be saved, or that a saved plan lacks.
     #[error("{operator} uses {what}, which cannot be part of a saved plan; {mend}")]
     NotSaveable {
         /// The operator.
@@ -191,7 +191,7 @@ pub enum PlanError {
         /// Its message.
         why: String,
     },
-    /// A recording of a saved plan that does not exist.
+    /// A saved plan's recording does not exist.
     #[error(
         "the plan reads {recording}, which cannot be opened: {why}; restore {recording}, or read the plan with a store that has \
          it"
@@ -202,12 +202,12 @@ pub enum PlanError {
         /// Why it cannot be opened.
         why: String,
     },
-    /// A recording of a saved plan that exists but cannot be opened.
+    /// A saved plan's recording exists but cannot be opened.
     #[error("the plan reads {recording}, which exists but cannot be opened: {why}")]
     DamagedRecording {
         /// Name of the recording.
         recording: String,
-        /// Why it cannot be opened, and what to do about it.
+        /// Why it cannot be opened, with a remedy.
         why: String,
     },
     /// Signals declared to share a clock do not.
@@ -223,7 +223,7 @@ pub enum PlanError {
         /// In what they differ.
         why: String,
     },
-    /// A plan that writes to a signal that it reads.
+    /// The plan would write to a signal that it reads.
     #[error(
         "{operator} would write to {signal:?}, which the plan reads; give the output another name"
     )]
@@ -233,7 +233,7 @@ pub enum PlanError {
         /// Name of the signal.
         signal: String,
     },
-    /// A parameter that may not change while the plan is executed.
+    /// The parameter may not change while the plan is executed.
     #[error(
         "{parameter} of {operator} cannot change during a run (adjustable of {operator}: {adjustable}); stop the run and \
          build the plan with another {parameter}"
@@ -246,7 +246,7 @@ pub enum PlanError {
         /// Parameters that may change.
         adjustable: String,
     },
-    /// A control that is used by two executions at the same time.
+    /// Two concurrent executions use one control.
     #[error(
         "this control is in use by a run that has not ended; create a new Control for each run that is active at the same time"
     )]
@@ -264,7 +264,7 @@ pub enum PlanError {
         /// Whether a plan is being executed.
         running: bool,
     },
-    /// A number of replicas that a stage cannot have.
+    /// A number of replicas that the stage cannot have.
     #[error(
         "stage {stage} cannot have {replicas} replicas: {}",
         if *.most == 0 {
@@ -276,21 +276,21 @@ pub enum PlanError {
     NoReplicas {
         /// The stage.
         stage: usize,
-        /// The number asked for.
+        /// Number asked for.
         replicas: usize,
-        /// The most; 0 if the stage has no replicas.
+        /// Most; 0 if the stage has no replicas.
         most: usize,
-        /// Stages that have replicas.
+        /// Stages with replicas.
         able: String,
     },
-    /// A link that does not exist, or a capacity of 0.
+    /// No such link, or a capacity of 0.
     #[error(
         "link {link} of {bytes} bytes cannot be set: give a link from 0 to {last}, and 1 byte or more"
     )]
     NoLink {
         /// The link.
         link: usize,
-        /// The capacity asked for.
+        /// Capacity asked for.
         bytes: u64,
         /// Number of the last link.
         last: usize,
@@ -315,7 +315,7 @@ pub enum PlanError {
         /// What would change.
         what: String,
     },
-    /// A change after which an operator remembers earlier items, or does so no more, with several threads.
+    /// A change after which an operator starts or ceases to remember earlier items, with several threads.
     #[error(
         "the change of {operator} is refused: it would begin, or cease, to remember earlier items, which several workers cannot          change during a run; give the run workers=1, or set it before the run begins"
     )]
@@ -323,7 +323,7 @@ pub enum PlanError {
         /// The operator.
         operator: &'static str,
     },
-    /// A change at an index of rows that have none.
+    /// A change at an index of rows without indices.
     #[error(
         "the change of {operator} cannot take effect at an index: its input has rows without start; keep start in select(...), put          {operator} before group_by(...) or join(how=\"outer\"), or leave out at="
     )]
@@ -331,7 +331,7 @@ pub enum PlanError {
         /// The operator.
         operator: &'static str,
     },
-    /// An operator needs contiguous samples after a merge of overlapping inputs.
+    /// An operator needs contiguous samples behind a merge of overlapping inputs.
     #[error(
         "{operator} needs contiguous samples, but follows a merge whose inputs {first} and {second} may both have {common}; \
          put {operator} before the merge, on each of its inputs, or merge ranges that do not overlap"
@@ -346,7 +346,7 @@ pub enum PlanError {
         /// What both may have.
         common: String,
     },
-    /// A loop may drop windows, and would wait for them forever.
+    /// A loop that may drop windows would wait for them forever.
     #[error(
         "feedback cannot make progress: {operator} in its loop may drop windows, and the loop waits for each; feed back a \
          value for every window, as map does, and filter the result"
@@ -355,7 +355,7 @@ pub enum PlanError {
         /// The operator.
         operator: &'static str,
     },
-    /// A loop that is not closed, or closed twice.
+    /// A loop is not closed, or closed twice.
     #[error(
         "a feedback loop is closed {closed} times instead of once; use the argument of feedback's function in the plan that \
          it returns, and in no other plan"
@@ -364,12 +364,12 @@ pub enum PlanError {
         /// How many `feedback` operators end it.
         closed: usize,
     },
-    /// An output that the operator does not have.
+    /// The operator has no such output.
     #[error("{operator} has no output {got}, only {have} output(s); choose an output from 0 to {}", have - 1)]
     NoSuchOutput {
         /// The operator.
         operator: &'static str,
-        /// Its outputs.
+        /// Number of its outputs.
         have: usize,
         /// The one asked for.
         got: u16,

@@ -1,9 +1,9 @@
 //! Civil times of many indices at once.
 //!
-//! A port type names a stream, not the recording that knows its times. A scan therefore registers its recording's
-//! clock under the stream's name and timebase, which operators do not change; an operator that writes times looks it
-//! up when it is bound. References are weak: plans own the clocks. A resampled stream uses the clock of its original
-//! timebase, at positions between samples.
+//! A port type names a stream, not the recording that knows its times. So a scan registers its recording's clock under
+//! the stream's name and timebase, which operators do not change; an operator that writes times looks it up when bound.
+//! References are weak: plans own the clocks. A resampled stream uses its original timebase's clock, at positions
+//! between samples.
 
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock, Mutex, PoisonError, Weak};
@@ -16,7 +16,7 @@ use crate::Cause;
 
 /// Civil times of a recording's indices.
 pub trait Clock: Send + Sync {
-    /// Times of indices, in ns since 1970, to the nearest; `i64::MIN` where unknown. `out` is as long as `indices`.
+    /// Times of indices, in ns since 1970, to the nearest; `i64::MIN` if unknown. `out` is as long as `indices`.
     ///
     /// # Errors
     /// A time outside the years 1677 to 2262; an error of the recording.
@@ -30,17 +30,14 @@ pub trait Clock: Send + Sync {
         known.then(|| Stamp::new(Fixed::from_int(time[0]), Fixed::ZERO))
     }
 
-    /// First index at a civil time (ns since 1970) or later, on the clock that sampled index `near`: not before its run,
-    /// at most its end. None if unknown.
-    ///
-    /// As provided: for one clock without steps, whose times ascend.
+    /// First index at a civil time (ns since 1970) or later, on the clock that sampled index `near`: not before its
+    /// run, at most its end. None if unknown. The default serves one clock without steps.
     fn first_at(&self, near: i64, time: i64) -> Option<i64> {
         let is_reached = |index: i64| {
             let mut at = [i64::MIN];
             self.times(&[index], &mut at).ok()?;
             (at[0] != i64::MIN).then_some(at[0] >= time)
         };
-        // Bounds at doubled distances, then bisection.
         let forward = !is_reached(near)?;
         let (mut before, mut reached, mut distance) = (near, near, 1i64);
         loop {
@@ -69,7 +66,7 @@ pub trait Clock: Send + Sync {
 /// Stream name and original, never resampled, timebase.
 type Key = (&'static str, TimebaseId);
 
-/// The newest last.
+/// Newest last.
 type Clocks = HashMap<Key, Vec<Weak<dyn Clock>>>;
 
 static CLOCKS: LazyLock<Mutex<Clocks>> = LazyLock::new(Mutex::default);
@@ -79,8 +76,8 @@ fn key(stream: StreamId) -> Key {
     (&stream.name, stream.timebase.origin().0)
 }
 
-/// Registers a clock for as long as it lives, before all others of its stream: when a plan is built, and again when
-/// it is executed, since that may read newer samples, which only its own clock covers.
+/// Registers a clock, while it lives, before all others of its stream: when a plan is built, and again when it is
+/// executed, which may read newer samples that only its own clock covers.
 pub(crate) fn register(stream: StreamId, clock: &Arc<dyn Clock>) {
     // A panic under the lock leaves the table valid.
     let mut clocks = CLOCKS.lock().unwrap_or_else(PoisonError::into_inner);
@@ -90,7 +87,7 @@ pub(crate) fn register(stream: StreamId, clock: &Arc<dyn Clock>) {
     known.push(clock);
 }
 
-/// The newest one that is still in use.
+/// The newest still in use.
 pub(crate) fn clock_of(stream: StreamId) -> Option<Arc<dyn Clock>> {
     let clocks = CLOCKS.lock().unwrap_or_else(PoisonError::into_inner);
     let known = clocks.get(&key(stream))?.iter().rev();

@@ -17,7 +17,7 @@ use isochrony_segment::DType;
 use super::Fields;
 use crate::{OpError, OpErrorKind, PlanError};
 
-/// Values one after another, in native byte order, a bool in a byte.
+/// Makes a column of values in native byte order, bools in a byte.
 pub(crate) fn column_from_bytes(
     dtype: DType,
     values: MutableBuffer,
@@ -60,7 +60,6 @@ pub(crate) fn column_from_bytes(
     }
 }
 
-/// `width` values per row.
 pub(crate) fn list_column(
     dtype: DType,
     width: i32,
@@ -97,7 +96,6 @@ pub(crate) fn column_bytes(column: &dyn Array) -> Cow<'_, [u8]> {
     }
 }
 
-/// Compiled for the rows of a port.
 pub(crate) struct RowExpression(RowProgram);
 
 impl RowExpression {
@@ -124,8 +122,7 @@ impl RowExpression {
         self.0.output()
     }
 
-    /// The values of all rows as raw bytes, and the null mask: a row is null if any field that the expression reads
-    /// is.
+    /// All rows' values as raw bytes, and the null mask: a row is null if a field that the expression reads is.
     pub(crate) fn run(
         &mut self,
         batch: &RecordBatch,

@@ -15,7 +15,7 @@ pub(crate) const TIME: &str = "time";
 
 static INTERNED: LazyLock<Mutex<Vec<Fields>>> = LazyLock::new(Mutex::default);
 
-/// Names and types of fields, interned: cheap to copy and compare. Never freed, so intern only the fields of plans.
+/// Interned fields: cheap to copy and compare. Never freed, so intern only the fields of plans.
 #[derive(Clone, Copy)]
 pub struct Fields(&'static SchemaRef);
 
@@ -28,7 +28,7 @@ impl PartialEq for Fields {
 impl Eq for Fields {}
 
 impl Fields {
-    /// Item name of a list that is one complex number; other lists are several.
+    /// Item name of a list that is one complex number.
     pub const COMPLEX: &str = "re_im";
 
     /// Interns fields, in order.
@@ -90,7 +90,7 @@ impl Fields {
         }
     }
 
-    /// A field's dtype in expressions; a civil time is its ns since 1970. None for lists.
+    /// A field's dtype in expressions, ns since 1970 for civil time. None for lists.
     #[must_use]
     pub fn dtype(data: &DataType) -> Option<DType> {
         Some(match data {

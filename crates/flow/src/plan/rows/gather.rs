@@ -8,7 +8,7 @@ use arrow_select::concat::{concat, concat_batches};
 
 use super::Fields;
 
-/// Small blocks are concatenated at so many rows, since a block costs more memory than its rows.
+/// Rows at which small blocks are concatenated: a block costs more memory than its rows.
 const BLOCK_ROWS: usize = 8192;
 
 #[derive(Debug)]
@@ -16,7 +16,6 @@ pub(crate) struct Gatherer {
     fields: Fields,
     large: Vec<RecordBatch>,
     small: Vec<RecordBatch>,
-    /// Rows in `small`.
     small_rows: usize,
 }
 
@@ -47,7 +46,7 @@ impl Gatherer {
         Ok(())
     }
 
-    /// Column by column, so that only one column is in memory twice.
+    /// By column, so that only one column is in memory twice.
     pub(crate) fn finish(mut self) -> Result<RecordBatch, ArrowError> {
         let schema = self.fields.schema();
         self.large.append(&mut self.small);

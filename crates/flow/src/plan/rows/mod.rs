@@ -1,16 +1,16 @@
-//! Rows with named fields, in Arrow's layout. A block of [`Rows`] is a record batch and the range of indices that its
-//! rows cover. Its fields are part of the port type ([`Fields`], interned, so that types are `Copy`).
+//! Rows with named fields, in Arrow's layout: a block of [`Rows`] is a record batch and the range of indices that it
+//! covers. The fields are part of the port type ([`Fields`], interned, so that types are `Copy`).
 //!
 //! Columns:
-//! - rows of windows begin with `start` and `end`, indices of the first sample and after the last (int64), and, if the
-//!   signal has civil time, `time`, that of the first sample (timestamp in ns, UTC; null if the clock of its run is
-//!   unknown); the fields follow in the order of the request;
-//! - numbers have NumPy's dtype; a complex number is a fixed-size list of its two parts, several values per window are a
-//!   fixed-size list; `unit` in a field's metadata is its unit;
-//! - civil times come from the recording's own clock, to the nearest ns, for many windows at once ([`Clock`]).
+//! - Rows of windows begin with `start` and `end`, indices of the first sample and after the last (int64), and, if the
+//!   signal has civil time, `time` of the first sample (timestamp in ns, UTC; null if its run's clock is unknown). The
+//!   fields follow as requested.
+//! - Numbers have NumPy's dtype; a complex number is a fixed-size list of two parts, several values per window are one,
+//!   too. A field's metadata has its `unit`.
+//! - Civil times come from the recording's clock, to the nearest ns, for many windows at once ([`Clock`]).
 //!
-//! Invariants: the batch of a block has the fields of its port; rows are in the order of their starts within a run; a block
-//! covers from the start of its first row to the end of its last, also if rows in between were removed.
+//! Invariants: a block has its port's fields; rows are ordered by start within a run; a block covers from the start of
+//! its first row to the end of its last, even if rows between were removed.
 
 mod clock;
 pub(crate) mod columns;
@@ -35,18 +35,18 @@ pub(crate) use fields::{END, START, TIME};
 pub(crate) use gather::Gatherer;
 pub(crate) use regrid::on_grid;
 
-/// Rows with named fields, in one block.
+/// A block of rows with named fields.
 #[derive(Debug, Clone)]
 pub struct Rows {
     batch: RecordBatch,
-    /// Indices that the rows cover; None for groups, which have no indices.
+    /// None for groups, which have no indices.
     covers: Option<Range<i64>>,
     /// Start of the next row, if it continues these.
     next: i64,
 }
 
 impl Rows {
-    /// Rows computed from the samples `covers`; the next row, if it continues these, starts at `next`.
+    /// Rows of the samples `covers`; the next row, if it continues these, starts at `next`.
     #[must_use]
     pub fn new(batch: RecordBatch, covers: Range<i64>, next: i64) -> Self {
         Self {
@@ -99,7 +99,7 @@ impl Rows {
         self.covers.clone()
     }
 
-    /// First index, and the start of the next row, if it continues these.
+    /// First index, and start of the next row, if it continues these.
     #[inline]
     #[must_use]
     pub fn extent(&self) -> Option<(i64, i64)> {
@@ -112,27 +112,26 @@ impl Rows {
         self.batch.get_array_memory_size() as u64
     }
 
-    /// First index of each row, if they have indices.
+    /// None without indices.
     fn starts(&self) -> Option<&[i64]> {
         let starts = self.batch.column_by_name(START)?;
         let starts = starts.as_primitive_opt::<Int64Type>()?;
         self.covers.as_ref().map(|_| &starts.values()[..])
     }
 
-    /// Where the first and the last row begin, if they have indices.
+    /// None without indices.
     pub(crate) fn first_and_last_start(&self) -> Option<(i64, i64)> {
         let starts = self.starts()?;
         Some((*starts.first()?, *starts.last()?))
     }
 
-    /// Rows that begin before an index; all if they have no indices.
+    /// Rows that begin before an index; all without indices.
     #[must_use]
     pub fn begin_before(&self, limit: i64) -> u64 {
         let before = |starts: &[i64]| starts.iter().take_while(|&&at| at < limit).count() as u64;
         self.starts().map_or(self.count(), before)
     }
 
-    /// The first `count` rows, and the rest.
     pub(crate) fn split(self, count: u64) -> (Self, Self) {
         let at = usize::try_from(count)
             .map_or(self.batch.num_rows(), |at| at.min(self.batch.num_rows()));
@@ -157,7 +156,7 @@ impl Rows {
         (part(first, before, next), part(rest, after, self.next))
     }
 
-    /// Keeps rows whose flag is set; None if there are none.
+    /// Keeps rows with a true flag; None if there are none.
     ///
     /// # Errors
     /// If the numbers of flags and rows differ.

@@ -1,7 +1,7 @@
 //! Civil times of resampled samples, interpolated between the original ones.
 //!
-//! Positions are exact ([`Ratio`]); between two original samples time is linear. After the last sample before a break the
-//! next index lies in a gap or in another clock run: there the step from the previous sample is extrapolated.
+//! Positions are exact ([`Ratio`]); between two original samples time is linear. Behind the last sample before a break,
+//! the previous step is extrapolated: the next index lies in a gap or another clock run.
 
 use std::sync::Arc;
 
@@ -11,11 +11,11 @@ use isochrony_time::{Fixed, Ratio, Stamp};
 use super::Clock;
 use crate::Cause;
 
-/// Largest difference between steps of one clock, as a fraction of the period.
+/// Largest difference of one clock's steps, as a fraction of the period.
 const STEP_TOLERANCE: f64 = 1e-3;
-/// Largest difference of two steps by rounding alone: each is the difference of two times in whole ns.
+/// Largest difference of two steps by rounding alone, as each is a difference of whole ns.
 const STEP_ROUNDING_NS: f64 = 2.0;
-/// Deviation of a step from the period, as a fraction of it, from which on the step is a gap or a clock step.
+/// Deviation from the period, as a fraction of it, from which on a step is a gap or clock step.
 const BREAK_DEVIATION: f64 = 0.5;
 
 /// Adapts a recording's clock to its stream, or one resampled from it.
@@ -39,8 +39,8 @@ struct Regrid {
 }
 
 impl Regrid {
-    /// Chooses the step after a sample: the one ahead, or the one back if they differ and it is nearer to the period. None
-    /// if the chosen step is a break.
+    /// Chooses the step after a sample: the one ahead, or the one back if they differ and it is nearer to the period.
+    /// None at a break.
     fn step<T: Copy>(&self, back: Option<T>, ahead: Option<T>, ns: impl Fn(T) -> f64) -> Option<T> {
         let deviation = |step: T| (ns(step) - self.period_ns).abs();
         match (back, ahead) {
@@ -61,14 +61,13 @@ impl Regrid {
 
 impl Clock for Regrid {
     fn times(&self, indices: &[i64], out: &mut [i64]) -> Result<(), Cause> {
-        // Index at or before each position, and the numerator of the rest, in `up`ths of a sample.
+        // Index at or before each position, and the numerator of the rest in `up`ths of a sample.
         let positions: Vec<_> = indices
             .iter()
             .map(|&index| self.ratio.place(index))
             .collect();
         let index_at =
             |position: &Option<(i64, u64)>| position.map_or(i64::MAX, |(index, _)| index);
-        // `Clock::times` gives `i64::MIN` for an unknown time.
         let known = |time: i64| (time != i64::MIN).then_some(time);
         if positions
             .iter()
@@ -103,7 +102,7 @@ impl Clock for Regrid {
     fn first_at(&self, near: i64, time: i64) -> Option<i64> {
         let (sample, _) = self.ratio.place(near)?;
         let sample = self.clock.first_at(sample, time)?;
-        // It lies behind the sample before, or in a run that begins with this one.
+        // Behind the sample before, or in a run that begins with this one.
         let mut before = self.ratio.first_from(sample - 1)?;
         let mut reached = self.ratio.first_from(sample)?;
         while before < reached {
@@ -144,7 +143,7 @@ mod tests {
     use super::*;
     use isochrony_time::{Rate, TimebaseId};
 
-    /// 1000 Hz, 100 ppm fast. Index 100 follows a gap of another duration than its length; at 200 the clock was set back.
+    /// 1000 Hz, 100 ppm fast. Index 100 follows a gap of other duration than length; at 200 the clock was set back.
     struct Broken;
 
     impl Broken {

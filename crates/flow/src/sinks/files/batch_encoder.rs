@@ -1,4 +1,4 @@
-//! Items as Arrow record batches, for columnar files.
+//! Encodes items as Arrow record batches, for columnar files.
 //!
 //! | items | columns |
 //! |---|---|
@@ -7,9 +7,9 @@
 //! | windows | `start`, `end`, `time`, and `value`, or a list `values` if a window has several |
 //! | ranges | `start`, `end`, `time` |
 //!
-//! Times are timestamps in ns, UTC; without civil time there is no such column. The schema's metadata has `isochrony.signal`,
-//! `isochrony.rate` (exact, in Hz), `isochrony.timebase`, `isochrony.unit` and, if samples are counts, `isochrony.scale` and
-//! `isochrony.offset`. A column's metadata has its `unit`.
+//! Times are timestamps in ns, UTC; without civil time there is no such column. The schema's metadata has
+//! `isochrony.signal`, `isochrony.rate` (exact, in Hz), `isochrony.timebase`, `isochrony.unit` and, for counts,
+//! `isochrony.scale` and `isochrony.offset`; a column's has its `unit`.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -27,12 +27,11 @@ use crate::{Clock, Fields, Frames, Item, OpError, OpErrorKind, PlanError, PortTy
 
 const INDEX: &str = "index";
 
-/// Items of a port as record batches.
+/// Encodes the items of a port.
 pub struct BatchEncoder {
     schema: SchemaRef,
     port: PortType,
     clock: Option<Arc<dyn Clock>>,
-    /// Converts counts to values.
     calibrates: bool,
 }
 
@@ -40,7 +39,7 @@ impl BatchEncoder {
     /// Checks that a port's items have columns.
     ///
     /// # Errors
-    /// [`PlanError::InputType`] of a count, which is one number.
+    /// [`PlanError::InputType`] of a count, which is a single number.
     pub fn accepts(operator: &'static str, port: &PortType) -> Result<(), PlanError> {
         match port {
             PortType::Count => Err(wrong_input(
@@ -53,7 +52,7 @@ impl BatchEncoder {
         }
     }
 
-    /// For the items of a port; `clock`: that of the recording whose indices they have.
+    /// `clock`: that of the recording whose indices the items have.
     #[must_use]
     pub fn new(port: &PortType, clock: Option<Arc<dyn Clock>>) -> Self {
         let stream = port.stream();
@@ -120,7 +119,7 @@ impl BatchEncoder {
         }
     }
 
-    /// Whether a port's items are counts, of which a calibration makes values.
+    /// Whether a port's items are counts with a calibration.
     #[must_use]
     pub fn gives_counts(port: &PortType) -> bool {
         counts(port, port.stream())
@@ -237,13 +236,12 @@ fn wrong() -> OpError {
     .into()
 }
 
-/// Counts, which a calibration turns into values.
 fn counts(port: &PortType, stream: Option<&Stream>) -> bool {
     let stored = matches!(port, PortType::Samples { .. } | PortType::Frames { .. });
     stored && stream.is_some_and(|stream| !stream.calibration.is_identity())
 }
 
-/// The type of a port's items once they are values.
+/// The port's type after conversion to values.
 fn in_unit(port: &PortType) -> PortType {
     let mut port = *port;
     if let PortType::Samples { dtype, stream } | PortType::Frames { dtype, stream, .. } = &mut port

@@ -1,4 +1,4 @@
-//! A file that is written under a temporary name and renamed when it is complete.
+//! A file written under a temporary name and renamed when complete.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -8,16 +8,15 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::{Cause, OpError, OpErrorKind};
 
-/// Number of files that this process began.
 static FILES_BEGUN: AtomicU64 = AtomicU64::new(0);
 
-/// No other execution uses it.
+/// Unique among executions.
 fn temporary_name(path: &Path) -> PathBuf {
     let (run, file) = (process::id(), FILES_BEGUN.fetch_add(1, Ordering::Relaxed));
     renamed(path, |stem| format!(".{stem}.{run}-{file}.part"))
 }
 
-/// The name under which a failed execution leaves its file on request.
+/// Name under which a failed execution leaves its file on request.
 #[must_use]
 pub fn partial_name(path: &Path) -> PathBuf {
     renamed(path, |stem| format!("{stem}.partial"))
@@ -78,7 +77,7 @@ impl PartFile {
         })
     }
 
-    /// The file, to write to.
+    /// The open file.
     #[must_use]
     pub fn file(&self) -> &File {
         &self.file
@@ -90,13 +89,13 @@ impl PartFile {
         &self.path
     }
 
-    /// An operating system's error with the file's name.
+    /// The operating system's error, with the file's name.
     #[must_use]
     pub fn failed(&self, why: &io::Error) -> OpError {
         failed("write", &self.path, why, REMEDY)
     }
 
-    /// Syncs and renames the file: to its final name if `whole`, else to its [`partial_name`].
+    /// Syncs the file and renames it, to its final name if `whole`, else to its [`partial_name`].
     ///
     /// # Errors
     /// The operating system's error.
@@ -128,7 +127,7 @@ impl Drop for PartFile {
     }
 }
 
-/// The store that a path lies in, links resolved: an output file there could replace the store's own files.
+/// The store that a path lies in, links resolved. A file there could replace the store's own.
 fn store_around(path: &Path) -> Option<PathBuf> {
     let folder = match path.parent() {
         Some(folder) if !folder.as_os_str().is_empty() => folder,
@@ -144,7 +143,7 @@ fn store_around(path: &Path) -> Option<PathBuf> {
         .map(Path::to_path_buf)
 }
 
-/// Remedy for most errors of the operating system.
+/// For most errors of the operating system.
 const REMEDY: &str = "check the path, its permissions and the space on its disk";
 
 fn failed(doing: &str, path: &Path, why: &io::Error, mend: &str) -> OpError {

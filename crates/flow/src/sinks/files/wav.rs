@@ -1,9 +1,8 @@
 //! WAV files as a sink.
 //!
-//! WAV has neither gaps nor times. A gap is an error unless [`WavGaps`] says what to write: zeros for the missing
-//! indices, or one file per gap-free range. A clock step ends a file or is an error: the length of the silence is
-//! unknown. A sample beyond full scale, or a rate that is no whole number of Hz, is an error; nothing is clipped or
-//! rounded.
+//! WAV has neither gaps nor times. A gap is an error unless [`WavGaps`] says to write zeros, or one file per gap-free
+//! range. A clock step, whose silence has no known length, ends a file or is an error. So is a sample beyond full
+//! scale, or a rate that is no whole number of Hz; nothing is clipped or rounded.
 
 use std::path::{Path, PathBuf};
 
@@ -22,7 +21,7 @@ use crate::{
 #[derive(Debug, Clone, PartialEq)]
 pub struct WavSink {
     path: PathBuf,
-    /// None: the smallest that holds all values of the dtype.
+    /// None: chosen by dtype.
     format: Option<WavFormat>,
     gaps: WavGaps,
     keep_partial: bool,
@@ -32,8 +31,8 @@ impl WavSink {
     /// Its name in saved plans.
     pub const NAME: &'static str = "sink_wav";
 
-    /// Writes to a path. `format`: None for the smallest that holds all values of the dtype. `keep_partial`: after a
-    /// failure, leave what was written under its [`partial_name`](super::partial_name).
+    /// `format`: None for the smallest that holds all values of the dtype. `keep_partial`: a failure leaves what was
+    /// written under its [`partial_name`](super::partial_name).
     pub fn new(
         path: impl AsRef<Path>,
         format: Option<WavFormat>,
@@ -79,7 +78,7 @@ impl WavSink {
     }
 }
 
-/// Number of channels; None if the items are no audio.
+/// None if the items are no audio.
 fn channels(port: &PortType) -> Option<u16> {
     match *port {
         PortType::Samples { .. } => Some(1),

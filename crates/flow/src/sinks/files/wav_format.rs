@@ -13,7 +13,7 @@
 
 use isochrony_segment::DType;
 
-/// Encoding of a sample in a WAV file.
+/// Encoding of samples.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum WavFormat {
@@ -49,7 +49,7 @@ impl WavFormat {
         own.map_or("int16", |(name, _)| name)
     }
 
-    /// The format that holds all values of a dtype exactly, if there is one.
+    /// The format that holds all values of a dtype exactly, if any.
     #[must_use]
     pub fn of(dtype: DType) -> Option<Self> {
         Some(match dtype {
@@ -79,7 +79,7 @@ impl WavFormat {
         matches!(self, Self::Float32 | Self::Float64)
     }
 
-    /// Bits without the sign: values from -2^k to 2^k - 1 fit.
+    /// Values from -2^k to 2^k - 1 fit.
     fn magnitude_bits(self) -> u32 {
         8 * self.size() as u32 - 1
     }
@@ -92,8 +92,8 @@ pub(super) struct OutOfRange {
     pub(super) value: f64,
 }
 
-/// Integers keep their values in integer formats and are divided by their dtype's full scale for floats; floats have
-/// a full scale of 1.
+/// Integers keep their values in integer formats and are divided by their dtype's full scale for floats, whose full
+/// scale is 1.
 pub(super) fn encode(
     samples: &[u8],
     dtype: DType,
@@ -198,7 +198,7 @@ pub(super) struct Header {
     pub(super) start_time: Option<String>,
 }
 
-/// Most bytes of a file with 32-bit sizes, which do not count the first eight.
+/// Largest file with 32-bit sizes, which do not count its first eight bytes.
 pub(super) const MAX_RIFF_BYTES: u64 = u32::MAX as u64 + 8;
 
 impl Header {

@@ -34,21 +34,18 @@ impl WavGaps {
 }
 
 const BLOCK_SAMPLES: usize = 1 << 14;
-/// Bytes of one write.
 const BUFFER_BYTES: usize = 1 << 18;
-/// Longest gap that is filled: a day at 48 kHz. A wrong stamp could fill the disk.
+/// Longest gap that is filled: a day at 48 kHz, lest a wrong stamp fill the disk.
 const MAX_ZEROS: u64 = 1 << 32;
 
 fn refused(why: String) -> OpError {
     OpErrorKind::Failed(Cause::from(why)).into()
 }
 
-/// A WAV file in progress.
 struct OpenWavFile {
     part: PartFile,
     out: BufWriter<std::fs::File>,
     header: Header,
-    /// Bytes of samples.
     data_bytes: u64,
 }
 
@@ -62,7 +59,7 @@ impl OpenWavFile {
             header,
             data_bytes: 0,
         };
-        // The final header, of the same size, overwrites this one.
+        // Overwritten at the end by the final header, of the same size.
         let header = writing.header.bytes(0, MAX_RIFF_BYTES);
         writing.put(&header)?;
         Ok(writing)
@@ -98,11 +95,10 @@ pub(super) struct WavWriter {
     header: Header,
     clock: Option<Arc<dyn Clock>>,
     file: Option<OpenWavFile>,
-    /// Begun so far.
     files: usize,
     /// Index of the next sample if there is no gap.
     expected: Option<i64>,
-    /// One came since the last sample.
+    /// Since the last sample.
     clock_step: bool,
     encoded: Vec<u8>,
 }
@@ -147,7 +143,7 @@ impl WavWriter {
         let mut header = self.header.clone();
         let start_time = start.zip(self.clock.as_ref());
         let start_time = start_time.and_then(|(start, clock)| clock.stamp(start));
-        // Spaces reserve room in a header that is written before the time is known.
+        // Spaces reserve room where the header is written before the time is known.
         let start_time = start_time.map_or(" ".repeat(TIME_LEN), |stamp| padded_time(stamp.civil));
         header.start_time = self.clock.is_some().then_some(start_time);
         self.file = Some(OpenWavFile::begin(&path, header)?);
@@ -161,7 +157,7 @@ impl WavWriter {
         }
     }
 
-    /// Handles a gap or clock step before samples at an index.
+    /// Handles a gap or clock step before the sample at `start`.
     fn enter(&mut self, start: i64) -> Result<(), OpError> {
         let clock_step = std::mem::take(&mut self.clock_step);
         let missing = self
@@ -223,7 +219,6 @@ impl WavWriter {
         Ok(())
     }
 
-    /// `start`: index of the first sample.
     fn samples(&mut self, start: i64, bytes: &[u8]) -> Result<(), OpError> {
         let size = self.dtype.size();
         for (piece, bytes) in bytes.chunks(BLOCK_SAMPLES * size).enumerate() {
@@ -249,7 +244,6 @@ impl WavWriter {
 
 const TIME_LEN: usize = "2026-01-01T00:00:00.000000000Z".len();
 
-/// A time to the nanosecond, padded to a fixed length.
 fn padded_time(time: isochrony_time::Fixed) -> String {
     let whole = isochrony_time::Fixed::from_int(time.round_i64().unwrap_or(0));
     format!("{:TIME_LEN$.TIME_LEN$}", civil::format(whole))

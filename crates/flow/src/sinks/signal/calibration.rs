@@ -1,11 +1,11 @@
-//! Checks that appended samples have the signal's calibration.
+//! Checks the calibration of appended samples.
 
 use isochrony_segment::Calibration;
 use isochrony_store::Signal;
 
 use crate::{Cause, OpError, OpErrorKind};
 
-/// A calibration that nobody stated fits any.
+/// One that is not stated fits any.
 pub(super) fn check_calibration(signal: &Signal, stated: &Calibration) -> Result<(), OpError> {
     let unstated = Calibration::default();
     let own = signal.calibration();

@@ -1,8 +1,8 @@
 //! A signal of a store as a sink.
 //!
-//! Samples, and windows that still hold all samples, keep their rate. Windows of one computed value become a signal
-//! with a sample every hop. Where a filter removed samples, the signal has a gap: it cannot express their absence
-//! otherwise. [`writer`] defines what becomes of gaps, clock steps and times.
+//! Samples, and windows that still hold all samples, keep their rate. Windows of one computed value become a signal of
+//! one sample per hop. Samples that a filter removed become a gap, the only way to express their absence. [`writer`]
+//! defines what becomes of gaps, clock steps and times.
 
 mod calibration;
 mod writer;
@@ -148,7 +148,7 @@ impl Sink for SignalSink {
         let store = self.location.open()?;
         let name = self.location.signal();
         let exists = store.contains(name).map_err(store_error)?;
-        // A stored signal has its calibration in the stream, and its attributes are not copied.
+        // A stored signal has its calibration in the stream; its attributes are not copied.
         let feed = reads.filter(|reads| reads.0.stored().is_none());
         let described = feed.and_then(SharedRecording::description);
         let appends = exists && self.if_exists == IfExists::Append;

@@ -1,12 +1,11 @@
 //! Writes the samples of one execution to a signal: where they go, and their times.
 //!
-//! - *Gap*: as many new samples as its length in indices, at least one. If the recording's clock gives another
-//!   duration (a gap's length may be mere address space), that counts.
+//! - *Gap*: as many new samples as its length in indices, at least one; or as its duration by the recording's clock, if
+//!   that differs (the length may be mere address space).
 //! - *Clock step*: begins a run.
-//! - *Time*: the first sample of each contiguous range is stamped with the recording's civil time, then one a minute
-//!   at fixed distances from it: the new signal follows the recording's clock, and nothing depends on how items were
-//!   cut. If the gap before lasts no whole number of new samples, as where windows are counted anew after it, the new
-//!   signal's fit starts a new line there.
+//! - *Time*: the first sample of each contiguous range has a stamp, the recording's civil time, then one a minute at
+//!   fixed distances from it: the new signal follows the recording's clock, however items were cut. After a gap of no
+//!   whole number of new samples, as where windows are counted anew, the fit starts a new line.
 //! - *Copy* of a recording's own samples: also has the gaps at its ends and before clock steps.
 
 use std::sync::Arc;
@@ -24,7 +23,6 @@ pub(super) struct SignalSinkWriter {
     store: Arc<Store>,
     writer: SignalWriter,
     rate: Rate,
-    /// Source indices from one sample to the next.
     step: i64,
     per_window: usize,
     size: usize,
@@ -32,40 +30,39 @@ pub(super) struct SignalSinkWriter {
     /// Samples from one stamp to the next, and since the last one.
     stamp_every: u64,
     since_stamp: u64,
-    /// Source index of the next sample if there is no break.
+    /// Source index of the next sample without a break.
     expected: Option<i64>,
-    /// Civil time of the signal's end, if samples are appended to it.
+    /// Civil time of the signal's end when appending.
     ends: Option<Fixed>,
-    /// Longest gap, in samples, whose length is its duration; the length that a longer one gets.
+    /// Longest gap, in samples, that keeps its duration; length given to longer ones.
     max_gap: f64,
     long_gap: i64,
     /// A clock step came since the last sample.
     new_run: bool,
     copied: CopySource,
-    /// Since the last check another sender may have begun, or the sender may have sent its description.
+    /// Since the last check, another sender may have begun or a description come.
     is_unchecked: bool,
-    /// It has no samples and no gaps yet.
+    /// No samples and no gaps yet.
     is_empty: bool,
 }
 
-/// Where samples come from.
 pub(super) struct CopySource {
     /// None if the items are windows.
     pub(super) reads: Option<SharedRecording>,
     /// A live feed, whose senders may send a description at any time.
     pub(super) is_feed: bool,
-    /// The new signal takes the description that the sender gives later.
+    /// The signal takes the description that the sender gives later.
     pub(super) awaits_description: bool,
 }
 
 struct NewGap {
     samples: i64,
-    /// Its duration is not that of so many samples: the fit starts a new line after it.
+    /// Its duration is no whole number of samples: the fit starts a new line after it.
     restarts: bool,
 }
 
 impl SignalSinkWriter {
-    /// Writes to the end of a signal. The pair: source indices from one sample to the next, and samples per window.
+    /// Appends to a signal. The pair: source indices from one sample to the next, samples per window.
     pub(super) fn new(
         store: Arc<Store>,
         writer: SignalWriter,
@@ -102,7 +99,7 @@ impl SignalSinkWriter {
         self.clock.as_ref()?.stamp(index)
     }
 
-    /// The samples are contiguous, the first at source index `start`.
+    /// Appends contiguous samples, the first at source index `start`.
     fn append(&mut self, start: i64, mut bytes: &[u8]) -> Result<(), OpError> {
         if bytes.is_empty() {
             return Ok(());
@@ -136,7 +133,7 @@ impl SignalSinkWriter {
         Ok(())
     }
 
-    /// Before samples at a source index: begins a run, or gives the gap before them.
+    /// Begins a run at a source index, or gives the gap before it.
     fn gap_before(&mut self, start: i64, count: u64) -> Result<Option<NewGap>, OpError> {
         let Some(expected) = self.expected else {
             let before = self.gaps().map_or(0, |gaps| gaps.until(start));
@@ -159,9 +156,9 @@ impl SignalSinkWriter {
         Ok(gap)
     }
 
-    /// Before the first samples appended to an existing signal. By its clock they may seem to continue it although
-    /// their phase differs, as with windows counted from another anchor: off by a fraction of a new sample, but by
-    /// whole source samples.
+    /// Joins the first samples to an existing signal. By the clock they may seem to continue it although their phase
+    /// differs, as with windows counted from another anchor: by a fraction of a new sample, but by whole source
+    /// samples.
     fn resume_signal(&mut self, start: i64, count: u64) -> Result<Option<NewGap>, OpError> {
         self.new_run = false;
         let ends = self.ends.take().filter(|_| self.step > 1);
@@ -187,8 +184,8 @@ impl SignalSinkWriter {
         Ok(None)
     }
 
-    /// Rejects samples whose sender states another calibration than the signal has. Checked after each break, since
-    /// another sender may have begun, and after each commit.
+    /// Rejects samples if the sender states another calibration than the signal's. Done after each break, since another
+    /// sender may have begun, and after each commit.
     fn check_description(&mut self) -> Result<(), OpError> {
         let is_due = std::mem::take(&mut self.is_unchecked);
         if !is_due || !self.copied.is_feed || self.copied.awaits_description {
@@ -205,12 +202,10 @@ impl SignalSinkWriter {
         })
     }
 
-    /// Those of the recording that is copied.
     fn gaps(&self) -> Option<OuterGaps> {
         self.copied.reads.as_ref().map(SharedRecording::outer_gaps)
     }
 
-    /// Unless it is empty.
     fn append_gap(&mut self, samples: u64) -> Result<(), OpError> {
         if samples > 0 {
             let samples = i64::try_from(samples).unwrap_or(i64::MAX);
@@ -220,12 +215,10 @@ impl SignalSinkWriter {
         Ok(())
     }
 
-    /// Samples of the new signal between two times.
     fn samples_between(&self, from: Fixed, to: Fixed) -> Option<f64> {
         Some(to.checked_sub(from)?.to_f64() * self.rate.to_f64() / 1e9)
     }
 
-    /// The gap between two source indices.
     fn gap(&self, from: i64, to: i64) -> NewGap {
         let by_axis = ((to.saturating_sub(from) + self.step / 2) / self.step).max(1);
         let times = self.stamp(from).zip(self.stamp(to));
@@ -236,7 +229,7 @@ impl SignalSinkWriter {
                 restarts: false,
             };
         };
-        // A few samples of difference are clock drift; more means that the gap's length is no duration.
+        // Clock drift makes a few samples of difference; more means that the gap's length is no duration.
         let samples = if (lasted - by_axis as f64).abs() <= 2.5 || lasted <= 0.0 {
             by_axis
         } else if lasted <= self.max_gap {

@@ -1,4 +1,4 @@
-//! The contiguous ranges of what a pass reads: samples between gaps and clock steps, with the origin of each.
+//! The contiguous ranges that a pass reads, each with its origin.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -12,20 +12,19 @@ use crate::RangeOrigin;
 pub(crate) struct ContiguousRanges {
     signal: Signal,
     parts: Vec<Stretch>,
-    /// The part that is reached, and from which index on.
+    /// Current part, and index in it.
     part: usize,
     at: i64,
-    /// Number of the first part among those of the selection.
+    /// Number of the first part in the selection.
     first_part: usize,
-    /// Where the selected part begins of which the parts are a portion.
+    /// Start of the selected part, if the parts are a portion of it.
     selected_from: Option<i64>,
-    /// The selection, if the parts are less than it.
+    /// None: the parts are all of it.
     selection: Option<Arc<[Range<i64>]>>,
 }
 
-/// A range without a gap or clock step.
 pub(crate) struct ContiguousRange {
-    /// Number of the part that it lies in.
+    /// Number of its part.
     pub(super) part: usize,
     pub(super) range: Range<i64>,
     pub(super) run: u32,
@@ -33,7 +32,7 @@ pub(crate) struct ContiguousRange {
 }
 
 impl ContiguousRanges {
-    /// Of parts that are all that is selected.
+    /// The parts are all that is selected.
     pub(crate) fn new(signal: Signal, parts: Vec<Stretch>) -> Self {
         Self {
             at: parts.first().map_or(0, |part| part.range.start),
@@ -46,12 +45,12 @@ impl ContiguousRanges {
         }
     }
 
-    /// Of parts of this selection; None: they are all that is selected.
+    /// The parts are of this selection; None: all of it.
     pub(super) fn of_selection(self, selection: Option<Arc<[Range<i64>]>>) -> Self {
         Self { selection, ..self }
     }
 
-    /// Of a portion of the selected part of this number, which begins at an index.
+    /// The parts are a portion of the selected part of this number, which begins at an index.
     pub(super) fn of_portion(self, part: usize, selected_from: i64) -> Self {
         Self {
             first_part: part,
@@ -68,7 +67,6 @@ impl ContiguousRanges {
         &self.parts
     }
 
-    /// The parts with their numbers.
     pub(super) fn numbered_parts(&self) -> impl Iterator<Item = (usize, &Stretch)> {
         (self.first_part..).zip(&self.parts)
     }
@@ -78,8 +76,8 @@ impl ContiguousRanges {
         samples_in(&self.signal, &self.parts)
     }
 
-    /// All contiguous ranges of at least so many samples, above zero. Of shorter ones only the length is looked at, so that
-    /// a walk over a million costs milliseconds.
+    /// All contiguous ranges of at least `samples` (above zero). Of shorter ones only the length is computed, so that a
+    /// million cost milliseconds.
     pub(super) fn at_least(&self, samples: i64) -> impl Iterator<Item = ContiguousRange> {
         let parts = self.numbered_parts();
         parts.flat_map(move |(number, part)| {
@@ -96,7 +94,6 @@ impl ContiguousRanges {
         })
     }
 
-    /// A contiguous range with its origin.
     fn contiguous(&self, part: usize, range: Range<i64>, run: u32) -> ContiguousRange {
         let anchor = first_contiguous(&self.signal, range.start, run);
         let first = (self.selected_from)
@@ -137,7 +134,7 @@ impl Iterator for ContiguousRanges {
     }
 }
 
-/// Where the selected range begins in which an index lies, if it lies in one.
+/// Start of the selected range that contains the index, else the index.
 pub(super) fn selection_start(selection: Option<&[Range<i64>]>, index: i64) -> i64 {
     let ranges = selection.unwrap_or_default().iter();
     let around = ranges.filter(|range| range.contains(&index));
@@ -155,7 +152,7 @@ pub(super) fn first_contiguous(signal: &Signal, index: i64, run: u32) -> i64 {
         .min(index)
 }
 
-/// Joins neighbouring parts of one run, which a pass reads without a break between them.
+/// Joins neighbouring parts of a run, between which a pass has no break.
 pub(super) fn join_adjacent(asked: Vec<Stretch>) -> Vec<Stretch> {
     let mut parts: Vec<Stretch> = Vec::new();
     for part in asked {

@@ -1,4 +1,4 @@
-//! Least and greatest samples and counts of a stored signal, from its views instead of its samples.
+//! Minimum, maximum and count of a stored signal, from its views instead of its samples.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -14,8 +14,8 @@ use crate::operators::partial_of_view;
 use crate::plan::error::store_error;
 use crate::{Break, Clock, Item, OpError, PortType, RangeOrigin, Recording, Source, SourceEvent};
 
-/// Gives partial results of `stats` instead of samples: one for each part that is read, exact, of a few rows of the
-/// views and the samples at both ends.
+/// Gives exact partial results of `stats` instead of samples: one per part read, of a few rows of the views and the
+/// samples at both ends.
 pub(crate) struct ExtremesRecording(pub(super) StoredRecording);
 
 impl Recording for ExtremesRecording {
@@ -68,7 +68,7 @@ impl Recording for ExtremesRecording {
 struct ExtremesPass {
     signal: Signal,
     parts: std::vec::IntoIter<Stretch>,
-    /// Run of the part before.
+    /// Of the part before.
     run: Option<u32>,
     pending: Option<Item>,
 }

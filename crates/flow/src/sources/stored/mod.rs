@@ -1,17 +1,15 @@
 //! Stored signals as recordings.
 //!
 //! A [`StoredRecording`] names a signal of a store, or ranges of its indices in read order: a selection by civil time
-//! need not be in index order. A pass reads the newest commit, including what was appended after the plan was built.
+//! need not be in index order. A pass reads the newest commit, with what was appended after the plan was built; in a
+//! plan sent from another process it is *pinned* to the snapshot that was sent.
 //!
 //! A pass walks *parts*, each the share of a range in one run, and in each part the contiguous ranges between gaps.
-//! Runs and gaps are looked up when they are reached, O(log n) each, so a million gaps need no list. Samples are read
-//! in pieces of some MiB, which are cut into segments. The anchor of a contiguous range is the first sample after the
-//! last gap or clock step, whatever range is read: windows do not depend on where a scan starts.
+//! Runs and gaps are looked up when reached, O(log n) each, so a million gaps need no list. Samples are read in pieces
+//! of some MiB and cut into segments. A contiguous range's anchor is the first sample after the last gap or clock step,
+//! whatever range is read: windows do not depend on where a scan starts.
 //!
-//! In a plan that was sent from another process it is *pinned*: passes read the snapshot that was sent.
-//!
-//! This file and `snapshot` import each other: a recording makes the snapshot, which opens passes with the
-//! recording's options.
+//! This file and `snapshot` import each other: a recording makes the snapshot, which opens passes with its options.
 
 pub(crate) mod clock;
 mod contiguous;
@@ -45,9 +43,9 @@ use pass::StoredPass;
 use skip::WindowFilter;
 use snapshot::StoredSnapshot;
 
-/// Most ranges of a selection whose extremes are looked up in views.
+/// Most ranges whose extremes are looked up in views.
 const MOST_VIEWED_RANGES: usize = 64;
-/// Most bytes of samples that are read where views are looked up and reach less far.
+/// Most bytes of samples beyond the views that are read beside them.
 const MOST_UNVIEWED_BYTES: u64 = 64 << 20;
 
 /// A signal of a store, or ranges of it, as a recording.
@@ -66,17 +64,16 @@ const MOST_UNVIEWED_BYTES: u64 = 64 << 20;
 pub struct StoredRecording {
     store: PathBuf,
     signal: Signal,
-    /// Index ranges in read order; None: all, including what is appended later.
+    /// In read order; None: all, with what is appended later.
     ranges: Option<Vec<Range<i64>>>,
-    /// None without civil time.
     clock: Option<Arc<StoredClock>>,
     /// The other signal whose clock is used.
     clocked_by: Option<Signal>,
-    /// None: the strategy of the lowest estimated cost.
+    /// None: the strategy of lowest estimated cost.
     io: Option<Strategy>,
-    /// Commit and end of the snapshot that `signal` is, if that is read; None: the newest commit is.
+    /// Commit and end of the snapshot `signal`; None: the newest commit is read.
     pinned: Option<(u64, i64)>,
-    /// What only windows need that cannot pass it is not read.
+    /// Samples that only windows failing it need are not read.
     filter: Option<Arc<WindowFilter>>,
 }
 
@@ -96,19 +93,19 @@ impl StoredRecording {
         }
     }
 
-    /// Reads with this [`Strategy`] instead of the one of the lowest estimated cost.
+    /// Reads with this [`Strategy`] instead of the one of lowest estimated cost.
     #[must_use]
     pub fn io(mut self, strategy: Strategy) -> Self {
         self.io = Some(strategy);
         self
     }
 
-    /// The same samples on the timebase of another signal of the same clock, as channels of one converter are: equal
-    /// indices are equal times, so the two can be combined index by index.
+    /// The same samples on the timebase of another signal of the same clock, as for channels of one converter: equal
+    /// indices are equal times, so the two combine index by index.
     ///
     /// # Errors
-    /// [`PlanError::OtherClock`] if the rates differ, or the civil times at the ends of the common range differ by half a
-    /// sample or more. Not checked where one of them has no civil time.
+    /// [`PlanError::OtherClock`] if the rates differ, or the civil times at the ends of the common range differ by half
+    /// a sample or more. Unchecked if one has no civil time.
     pub fn with_clock_of(mut self, other: &Signal) -> Result<Self, PlanError> {
         if let Some(why) = clock_difference(&self.signal, other) {
             return Err(PlanError::OtherClock {
@@ -133,14 +130,14 @@ impl StoredRecording {
         stream.intern()
     }
 
-    /// Only these indices of the signal, in this order.
+    /// Reads only these indices, in this order.
     #[must_use]
     pub fn ranges(mut self, ranges: impl IntoIterator<Item = Range<i64>>) -> Self {
         self.ranges = Some(ranges.into_iter().collect());
         self
     }
 
-    /// The ranges of a selection.
+    /// Reads a selection.
     pub fn selection(store: impl AsRef<Path>, selection: &isochrony_store::Selection) -> Self {
         let stored = Self::new(store, selection.signal().clone());
         match selection.index_range() {
@@ -149,11 +146,8 @@ impl StoredRecording {
         }
     }
 
-    /// A pass over indices of the signal at a handle's commit, which continues another pass. Ignores the ranges of
-    /// this recording.
-    ///
-    /// `before`: end and run of the last samples of that pass, so that the break between is announced; None: there
-    /// were none.
+    /// A pass over indices of the signal at a handle's commit, which continues another. Ignores this recording's
+    /// ranges. `before`: end and run of that pass's last samples, if any, so that the break between is announced.
     ///
     /// # Errors
     /// Indices outside the signal.
@@ -171,7 +165,7 @@ impl StoredRecording {
         Ok(Box::new(self.pass_with(reader, read, before, segment)))
     }
 
-    /// Looks up times at the commit of a handle from now on.
+    /// From now on looks up times at the commit of a handle.
     fn read_as(&self, signal: &Signal) -> Result<(), OpError> {
         if let Some(clock) = &self.clock {
             let mut newest = clock.0.write().unwrap_or_else(PoisonError::into_inner);
@@ -186,7 +180,7 @@ impl StoredRecording {
         Ok(())
     }
 
-    /// The signal at the commit to read: the newest, unless it is pinned.
+    /// The signal at the commit to read.
     fn signal_to_read(&self) -> Result<Signal, StoreError> {
         let mut signal = self.signal.clone();
         if self.pinned.is_none() {
@@ -195,7 +189,6 @@ impl StoredRecording {
         Ok(signal)
     }
 
-    /// The signal at the commit to read, and the parts to read, in read order.
     fn now(&self, range: Option<Range<i64>>) -> Result<(Signal, Vec<Stretch>), OpError> {
         let signal = self.signal_to_read().map_err(store_error)?;
         let parts = self.parts(&signal, range).map_err(store_error)?;
@@ -205,7 +198,7 @@ impl StoredRecording {
 }
 
 impl StoredRecording {
-    /// The selection, if a scan reads only a range of it: windows are counted from its first sample all the same.
+    /// The selection, if a scan reads only a part of it: windows count from its first sample.
     fn narrowed(&self, range: Option<&Range<i64>>) -> Option<Arc<[Range<i64>]>> {
         range.and(self.ranges.as_deref()).map(Arc::from)
     }
@@ -245,7 +238,7 @@ impl Recording for StoredRecording {
         let selection = self.narrowed(range.as_ref());
         let (signal, mut parts) = self.now(range)?;
         if self.filter.is_some() {
-            // A window may lie in several of them.
+            // A window may lie in several.
             parts = join_adjacent(parts);
         }
         let read = ContiguousRanges::new(signal, parts).of_selection(selection);
@@ -279,7 +272,7 @@ impl Recording for StoredRecording {
         };
         let starts = ranges.iter().map(|range| range.start);
         let ends = ranges.iter().map(|range| range.end);
-        // Without ranges there are no samples.
+        // No ranges, no samples.
         Some(starts.min().unwrap_or(0)..ends.max().unwrap_or(0))
     }
 
@@ -312,12 +305,12 @@ impl Recording for StoredRecording {
     }
 
     fn extremes(&self) -> Option<SharedRecording> {
-        // Views are those of the newest commit, and looking them up takes longer than reading a few samples.
+        // Views are of the newest commit; many look-ups take longer than reading a few samples.
         let many = |ranges: &Vec<Range<i64>>| ranges.len() > MOST_VIEWED_RANGES;
         if self.pinned.is_some() || self.ranges.as_ref().is_some_and(many) {
             return None;
         }
-        // What lies behind the views one thread reads, and shows no progress.
+        // One thread reads what lies beyond the views, without progress.
         let behind = self.signal.end_index() - self.signal.views_reach().ok()?;
         let bytes = behind.max(0).unsigned_abs() * self.signal.dtype().size() as u64;
         (bytes <= MOST_UNVIEWED_BYTES)
@@ -334,7 +327,7 @@ impl Recording for StoredRecording {
     }
 
     fn outer_gaps(&self) -> OuterGaps {
-        // If it cannot be refreshed, the last known gaps are used.
+        // If it cannot be refreshed, the last known gaps hold.
         let signal = self
             .signal_to_read()
             .unwrap_or_else(|_| self.signal.clone());

@@ -14,7 +14,6 @@ use crate::plan::error::store_error;
 use crate::sources::segment_cutter::SegmentCutter;
 use crate::{Break, OpError, Source, SourceEvent};
 
-/// End and run of the samples before.
 pub(crate) type PreviousEnd = Option<(i64, u32)>;
 
 pub(crate) struct StoredPass {
@@ -22,20 +21,16 @@ pub(crate) struct StoredPass {
     pub(super) reader: SignalReader,
     pub(super) stream: StreamId,
     pub(super) total: u64,
-    /// What is left of the pass.
     pub(super) ranges: ContiguousRanges,
-    /// Rest of the contiguous range being read.
+    /// Rest of the current contiguous range.
     pub(super) contiguous: Range<i64>,
-    /// What no operator needs; None: all is needed.
     pub(super) skips: Option<Arc<SkipMap>>,
-    /// What of the contiguous range is skipped.
     pub(super) skipped: VecDeque<Range<i64>>,
-    /// What is left of the piece that was read last.
     pub(super) cut: SegmentCutter,
     pub(super) before: PreviousEnd,
-    /// The `RangeStart` that follows a `Rewind`.
+    /// `RangeStart` after a `Rewind`.
     pub(super) pending: Option<SourceEvent>,
-    /// The first range is announced even if it continues the samples before the pass.
+    /// Announce the first range even if it continues the samples before the pass.
     pub(super) announces_start: bool,
 }
 
@@ -52,7 +47,7 @@ impl StoredPass {
         let skips = self.skips.as_ref();
         self.skipped = skips.map_or_else(VecDeque::new, |skips| skips.skipped(&next));
         self.contiguous = range;
-        // Selected ranges can be adjacent: that is no break.
+        // Adjacent selected ranges have no break between them.
         if !announced {
             return None;
         }
@@ -71,7 +66,7 @@ impl StoredPass {
                 new: RunId(new),
             };
         }
-        // Samples that exist but were not selected are no gap.
+        // Samples that were not selected are no gap.
         match self.signal.gaps().at(end) {
             Some(gap) if gap.end() == start => Break::Gap(end..start),
             _ => Break::Removed,
@@ -130,7 +125,7 @@ impl Source for StoredPass {
     }
 }
 
-/// `index`, or the end of the gap that it lies in.
+/// `index`, or the end of the gap around it.
 pub(super) fn first_sample(signal: &Signal, mut index: i64) -> i64 {
     while let Some(gap) = signal.gaps().at(index) {
         index = gap.end();
@@ -138,7 +133,7 @@ pub(super) fn first_sample(signal: &Signal, mut index: i64) -> i64 {
     index
 }
 
-/// End of the last samples before `index`: `index`, or the start of the gap that ends there or that it lies in.
+/// End of the last samples before `index`: itself, or the start of the gap that ends there or contains it.
 pub(super) fn samples_end(signal: &Signal, mut index: i64) -> i64 {
     while let Some(gap) = signal.gaps().at(index - 1) {
         index = gap.start;

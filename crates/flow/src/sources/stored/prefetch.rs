@@ -1,4 +1,4 @@
-//! Read-ahead across tasks: one task is computed while the data of the next are read, whichever worker gets it.
+//! Read-ahead across tasks: the next task's data are read while one is computed, whichever worker gets it.
 
 use std::sync::Arc;
 
@@ -8,7 +8,6 @@ use super::snapshot::StoredSnapshot;
 use crate::plan::error::store_error;
 use crate::{OpError, PlannedReads, Portion, PortionOpener, PortionOverlap, Source};
 
-/// Its readers share one read-ahead.
 pub(crate) struct PrefetchingOpener {
     portions: Arc<StoredSnapshot>,
     readers: Arc<Readers>,
@@ -46,7 +45,7 @@ impl PortionOpener for PrefetchingOpener {
         portion: Option<&Portion>,
     ) -> Result<Option<Box<dyn Source>>, OpError> {
         let Some(portion) = portion else {
-            // A task that reads nothing still lets the read-ahead move on.
+            // Lets the read-ahead move on.
             drop(self.readers.begin(task, &[]));
             return Ok(None);
         };

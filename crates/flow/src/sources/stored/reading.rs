@@ -1,4 +1,4 @@
-//! How the samples of a pass are read: by which strategy, in pieces of what length.
+//! How a pass reads samples: strategy and length of pieces.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -16,7 +16,7 @@ use crate::plan::error::store_error;
 use crate::sources::segment_cutter::SegmentCutter;
 
 impl StoredRecording {
-    /// `signal`: a handle at the commit to read.
+    /// `signal`: at the commit to read.
     pub(super) fn reader(
         &self,
         signal: &Signal,
@@ -27,7 +27,6 @@ impl StoredRecording {
         SignalReader::new(signal, parts, piece, strategy).map_err(store_error)
     }
 
-    /// A pass with a given reader.
     pub(super) fn pass_with(
         &self,
         reader: SignalReader,
@@ -51,7 +50,7 @@ impl StoredRecording {
         }
     }
 
-    /// The I/O strategy, and the samples of a piece.
+    /// The I/O strategy, and samples per piece.
     pub(super) fn pieces(
         &self,
         signal: &Signal,
@@ -59,14 +58,14 @@ impl StoredRecording {
         segment: u64,
     ) -> (Strategy, i64) {
         let strategy = self.strategy(signal, parts);
-        // Decoded samples shall be in the processor's caches still when operators get them: one segment.
+        // One segment: decoded samples shall still be in the caches when operators get them.
         let bytes = if signal.is_decoded() {
             0
         } else {
             strategy.piece_bytes()
         };
         let wanted = (bytes / signal.dtype().size() as u64) as i64;
-        // Whole segments: cuts must not depend on the strategy.
+        // Whole segments, so that cuts do not depend on the strategy.
         let segment = SegmentCutter::new(segment).segment();
         let piece = (wanted / segment).max(1).saturating_mul(segment);
         (strategy, piece)
@@ -76,12 +75,12 @@ impl StoredRecording {
         (self.io).unwrap_or_else(|| choose(signal, parts))
     }
 
-    /// What of this need not be read; None: all of it is read.
+    /// None: all is read.
     pub(super) fn skips(&self, read: &ContiguousRanges) -> Option<Arc<SkipMap>> {
         SkipMap::new(self.filter.as_ref()?, read).ok()
     }
 
-    /// What `explain` says of what is skipped, and the parts that are read.
+    /// Text for `explain`, and the parts to read.
     pub(super) fn explain_skipping(
         &self,
         signal: &Signal,

@@ -1,4 +1,4 @@
-//! Stored signals in saved plans, which name the signal, and in plans that are sent, which carry a snapshot of it.
+//! Stored signals in saved plans, which name the signal, and in sent ones, which carry a snapshot of it.
 
 use std::path::Path;
 
@@ -21,7 +21,7 @@ impl StoredRecording {
         Some(saved)
     }
 
-    /// The signal as an execution that began now would read it.
+    /// The signal as an execution would read it now.
     pub(super) fn sent_form(
         &self,
         objects: &mut SentObjects,
@@ -51,7 +51,6 @@ impl StoredRecording {
         }
     }
 
-    /// Strategy and ranges of a form.
     fn with_options(mut self, form: &Map<String, Value>) -> Result<Self, PlanError> {
         let name = self.signal.name().to_owned();
         if let Some(io) = form.get("io") {
@@ -72,8 +71,8 @@ impl StoredRecording {
         })
     }
 
-    /// The recording of a plan that was sent, which reads the snapshot and no later commit. `signal` and `clocked_by`:
-    /// the objects that the form names, opened in a store at `path`; `commit`: of the snapshot.
+    /// The recording of a plan that was sent, which reads that snapshot. `signal` and `clocked_by`: objects that the
+    /// form names, opened in a store at `path`; `commit`: of the snapshot.
     ///
     /// # Errors
     /// [`PlanError::Unreadable`], [`PlanError::OtherClock`].
@@ -93,7 +92,7 @@ impl StoredRecording {
         Ok(SharedRecording::new(stored.with_options(form)?))
     }
 
-    /// The recording that a saved plan names, in the store named there or in `store`.
+    /// A saved plan's recording, in the store named there or in `store`.
     ///
     /// # Errors
     /// [`PlanError::NoRecording`], [`PlanError::DamagedRecording`], [`PlanError::Unreadable`].

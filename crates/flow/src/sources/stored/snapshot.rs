@@ -18,26 +18,23 @@ use crate::{
     RangePortion, Snapshot, Source, StoredRecording,
 };
 
-/// A stored signal at the commit at which an execution began.
 pub(crate) struct StoredSnapshot {
     stored: StoredRecording,
     signal: Signal,
     parts: Vec<Stretch>,
-    /// The selection, if the parts are less than it.
+    /// None: the parts are all of it.
     selection: Option<Arc<[Range<i64>]>>,
-    /// What no operator needs; None: all is needed.
     skips: Option<Arc<SkipMap>>,
 }
 
 impl StoredSnapshot {
-    /// One strategy reads all portions.
     pub(crate) fn new(
         stored: &StoredRecording,
         signal: Signal,
         asked: Vec<Stretch>,
         selection: Option<Arc<[Range<i64>]>>,
     ) -> Arc<Self> {
-        // Adjacent ranges of a run are one part, as in a single pass.
+        // Adjacent ranges of a run are one part, as in a pass.
         let parts = join_adjacent(asked);
         let all = ContiguousRanges::new(signal.clone(), parts.clone());
         let all = all.of_selection(selection.clone());
@@ -56,7 +53,6 @@ impl StoredSnapshot {
         })
     }
 
-    /// Where the selected part begins.
     fn selected_from(&self, part: &Stretch) -> i64 {
         selection_start(self.selection.as_deref(), part.range.start)
     }
@@ -95,7 +91,7 @@ impl StoredSnapshot {
 }
 
 impl StoredSnapshot {
-    /// A portion with its overlap, and end and run of the samples before.
+    /// A portion with its overlap; end and run of the samples before.
     pub(crate) fn around(
         &self,
         portion: &Portion,
@@ -108,7 +104,7 @@ impl StoredSnapshot {
             .min(part.range.end);
         let mut before = portion.before;
         let mut from = start;
-        // Overlap before the portion only as far as the samples continue into it.
+        // Overlap only if the samples before continue into the portion.
         let goes_on = start > part.range.start && self.first_sample(start) == start;
         if goes_on && before == Some((start, part.run)) {
             let whole = self.contiguous(start, part);
@@ -124,7 +120,7 @@ impl StoredSnapshot {
         (read.of_portion(portion.part, selected_from), before)
     }
 
-    /// What of that is read.
+    /// The parts of it that are read.
     pub(crate) fn kept(&self, read: &ContiguousRanges) -> Vec<Stretch> {
         match &self.skips {
             None => read.parts().to_vec(),
@@ -132,7 +128,6 @@ impl StoredSnapshot {
         }
     }
 
-    /// Readers for its tasks, which share one read-ahead.
     pub(crate) fn readers(
         &self,
         segment: u64,
@@ -209,7 +204,7 @@ impl Snapshot for StoredSnapshot {
     fn portion_after(&self, last: Option<&Portion>, samples: u64, grain: u64) -> Option<Portion> {
         let mut at = last.map_or(0, |last| last.part);
         let mut from = last.map(|last| last.range.end);
-        // A portion ends right after a sample, so its end is the end of the samples before.
+        // A portion ends right after a sample.
         let before = last.map(|last| (last.range.end, self.parts[last.part].run));
         loop {
             let part = self.parts.get(at)?;

@@ -1,4 +1,4 @@
-//! Combines the copies of a packet that several receivers got.
+//! Combines several receivers' copies of a packet.
 
 use std::ops::Range;
 
@@ -15,7 +15,7 @@ use crate::{
     OperatorProperties, Out, PlanError, Port, PortType, json,
 };
 
-/// Assumed for every receiver without a known error rate, so that all weigh the same.
+/// For every receiver without a known error rate, so that all weigh the same.
 const DEFAULT_ERROR_RATE: f64 = 0.01;
 
 operator! {
@@ -74,7 +74,6 @@ struct BoundState {
     combiner: Combiner,
     bytes: usize,
     stream: StreamId,
-    /// All before this index were emitted.
     emitted_until: i64,
 }
 
@@ -85,7 +84,7 @@ impl BoundState {
         if most > 0 && self.copies.next().is_some_and(|next| next < upto) {
             let mut block = out.alloc(DType::U8, most * bytes)?;
             let packets = block.samples_mut::<u8>();
-            // Start index and bytes of each run of packets.
+            // Start index and bytes of each.
             let mut runs: Vec<(i64, Range<usize>)> = Vec::new();
             let mut used = 0;
             let combiner = &mut self.combiner;
@@ -124,7 +123,6 @@ impl BoundState {
 }
 
 impl CombinePackets {
-    /// Cluster of each receiver.
     fn clusters(&self, receivers: usize) -> Result<Vec<u32>, PlanError> {
         let clusters_given = numbers(&self.clusters);
         if clusters_given.is_empty() {
@@ -174,7 +172,7 @@ impl Operator for CombinePackets {
             stream,
         }]);
         let properties = properties.contract(Contract::Sequential).data_dependent();
-        // A single receiver needs no alignment, but the output has contiguous ranges of its own all the same.
+        // A single receiver needs no alignment, but the output has its own contiguous ranges.
         Ok(match inputs.len() {
             1 => properties,
             _ => properties.align(Alignment::Resampled),

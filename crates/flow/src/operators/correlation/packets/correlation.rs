@@ -57,7 +57,7 @@ struct BoundState {
     copies: PacketCopies,
     counts: ErrorCounts,
     stream: StreamId,
-    /// Samples of a row, and the start of the row being counted.
+    /// Samples of a row, and start of the current one.
     window: i64,
     row_start: Option<i64>,
     matrix: Vec<f64>,

@@ -1,4 +1,4 @@
-//! Packets of several receivers: windows of bytes; those with one start index are copies of one packet.
+//! Packets of several receivers: windows of bytes. Those of one start index are copies of one packet.
 
 mod combine;
 mod correlation;
@@ -17,12 +17,12 @@ use crate::{Frames, Item, OpError, OpErrorKind, PlanError, Port, PortType};
 
 const MAX_RECEIVERS: usize = 256;
 
-/// Holds packets until every receiver's copy has arrived or can no longer arrive: items arrive ordered by start, so
-/// nothing that begins before the latest one follows, and an input is known up to the end of its last item.
+/// Holds packets until every receiver's copy has come or can no longer come: items come in order of start, so nothing
+/// that begins before the latest follows, and an input is known up to the end of its last item.
 #[derive(Default)]
 pub(crate) struct PacketCopies {
     receivers: Vec<Receiver>,
-    /// Samples of a packet, which are its bytes.
+    /// Samples of a packet: its bytes.
     bytes: usize,
     open: usize,
 }
@@ -32,7 +32,7 @@ struct Receiver {
     blocks: VecDeque<Frames>,
     /// Consumed packets of the first block.
     done: u64,
-    /// All that begins before this index has arrived.
+    /// All that begins before it has arrived.
     upto: i64,
 }
 
@@ -63,8 +63,8 @@ impl Receiver {
 }
 
 impl PacketCopies {
-    /// One receiver per input; returns the bytes of a packet, or an error unless all inputs are equal,
-    /// non-overlapping windows of bytes of one timebase.
+    /// One receiver per input; returns the bytes of a packet. Inputs must be equal, non-overlapping windows of bytes of
+    /// one timebase.
     pub(crate) fn bind(
         &mut self,
         operator: &'static str,
@@ -139,8 +139,7 @@ impl PacketCopies {
         Ok(upto.min().unwrap_or(start).max(start))
     }
 
-    /// No packet of a receiver that begins before an index follows; returns the index before which all packets have
-    /// arrived.
+    /// No packet of the receiver that begins before `upto` follows. Returns as [`add`](Self::add).
     pub(crate) fn raise(&mut self, port: Port, upto: i64) -> i64 {
         let receiver = &mut self.receivers[usize::from(port)];
         receiver.upto = receiver.upto.max(upto);
@@ -155,8 +154,8 @@ impl PacketCopies {
             .for_each(|receiver| receiver.upto = i64::MIN);
     }
 
-    /// An input ended; returns the index before which all packets have arrived. That is the end only once all inputs
-    /// ended, because queued items follow the end of their input.
+    /// An input ended. Returns as [`add`](Self::add): the end only once all inputs ended, because queued items follow
+    /// the end of their input.
     pub(crate) fn end(&mut self) -> i64 {
         self.open = self.open.saturating_sub(1);
         match self.open {
@@ -169,7 +168,7 @@ impl PacketCopies {
         self.receivers.iter().filter_map(Receiver::next).min()
     }
 
-    /// Upper bound: the sum over all receivers.
+    /// Upper bound: summed over receivers.
     pub(crate) fn waiting_packets(&self) -> usize {
         let blocks = self.receivers.iter().flat_map(|receiver| &receiver.blocks);
         blocks.map(|block| block.count() as usize).sum()
@@ -179,7 +178,7 @@ impl PacketCopies {
         (self.waiting_packets() * self.bytes) as u64
     }
 
-    /// Passes the copies of each packet that begins before an index, with its start, in order.
+    /// Calls `each` with start and copies of every packet that begins before `upto`, in order.
     pub(crate) fn for_each_before(
         &mut self,
         upto: i64,

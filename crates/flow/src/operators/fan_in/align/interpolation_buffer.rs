@@ -2,27 +2,26 @@
 
 use isochrony_dsp::interpolate::Interpolation;
 
-/// Samples between two marks.
+/// Samples from one mark to the next.
 pub(super) const MARK_SPACING: usize = 64;
 
-/// Contiguous samples of one clock, with the time of every 64th.
 pub(super) struct InterpolationBuffer {
     pub(super) start: i64,
     pub(super) values: Vec<f64>,
-    /// Times of the samples at 0, 64, 128 ...
+    /// Times of every [`MARK_SPACING`]th sample from the first.
     pub(super) marks: Vec<i64>,
     /// Time of the last sample so far.
     pub(super) last: i64,
     /// No samples follow.
     pub(super) complete: bool,
-    /// The mark before the last lookup.
+    /// Mark before the last lookup.
     cursor: usize,
 }
 
 pub(super) enum LookupResult {
     Value(f64),
     Missing,
-    /// It needs samples that may still arrive.
+    /// Needs samples that may still arrive.
     Pending,
 }
 
@@ -42,7 +41,7 @@ impl InterpolationBuffer {
         self.start.saturating_add_unsigned(self.values.len() as u64)
     }
 
-    /// `time` is not before the first sample.
+    /// `time` must not be before the first sample.
     pub(super) fn find(&mut self, time: i64, method: Interpolation) -> LookupResult {
         let Some(mark) = self.mark_before(time) else {
             return LookupResult::Missing;
@@ -50,7 +49,7 @@ impl InterpolationBuffer {
         let from = self.marks[mark];
         let (to, steps) = match self.marks.get(mark + 1) {
             Some(&next) => (next, MARK_SPACING),
-            // After the last mark, the clock's slope is known only once the last sample is.
+            // After the last mark, the slope is known only once the last sample is.
             None if !self.complete => return LookupResult::Pending,
             None if time > self.last => return LookupResult::Missing,
             None => (self.last, self.values.len() - 1 - mark * MARK_SPACING),
@@ -73,7 +72,6 @@ impl InterpolationBuffer {
         }
     }
 
-    /// The last mark at or before a time.
     fn mark_before(&mut self, time: i64) -> Option<usize> {
         let at = |mark: usize| self.marks.get(mark).copied();
         let near = at(self.cursor).is_some_and(|mark| mark <= time)
@@ -87,7 +85,7 @@ impl InterpolationBuffer {
 
     pub(super) fn discard_before(&mut self, time: i64) {
         let mark = self.marks.partition_point(|&mark| mark <= time);
-        // One more mark stays: cubic interpolation needs an earlier sample.
+        // Cubic interpolation needs a sample before, so one more mark stays.
         let drop = mark.saturating_sub(2);
         if drop * MARK_SPACING >= 4096 {
             self.marks.drain(..drop);

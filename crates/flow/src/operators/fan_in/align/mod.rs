@@ -1,8 +1,8 @@
 //! Resamples a signal at the times of another stream's samples.
 //!
-//! Times come from both clocks: that of every reference sample, and of every 64th signal sample, counted from the
-//! start of the contiguous range, with straight lines between. Clocks are queried in blocks; results do not depend on
-//! how either stream is chunked.
+//! Both clocks give times: of every reference sample, and of every 64th signal sample, counted from the start of the
+//! contiguous range, with straight lines between. Clocks are queried in blocks; results do not depend on how either
+//! stream is cut.
 
 mod interpolation_buffer;
 
@@ -31,7 +31,7 @@ use crate::{
 
 const MAX_TIMES: i64 = 4096;
 
-/// Sample period where indices serve as times.
+/// Sample period if indices serve as times.
 const INDEX_PERIOD: i64 = 1 << 20;
 
 operator! {
@@ -74,22 +74,22 @@ operator! {
 
 struct BoundState {
     method: Interpolation,
-    /// Clocks of the signal and of the reference; None: their indices are the same.
+    /// Of signal and reference; None: equal indices are equal times.
     clocks: Option<[Arc<dyn Clock>; 2]>,
-    /// The signal's sample period in nanoseconds.
+    /// The signal's sample period, in ns.
     period: f64,
     values: CompiledExpr,
     stream: StreamId,
-    /// Contiguous ranges of the signal that may still be needed.
+    /// The signal's contiguous ranges that may still be needed.
     buffers: VecDeque<InterpolationBuffer>,
-    /// Ranges of reference samples not answered yet, and times of the first of them.
+    /// Reference samples that wait for an answer, and times of the first of them.
     waiting: VecDeque<Range<i64>>,
     times: Vec<i64>,
     /// Indices of `times`.
     times_range: Range<i64>,
     /// The reference has arrived up to this index.
     upto: i64,
-    /// All signal samples before this time have arrived.
+    /// The signal has arrived up to this time.
     signal_upto: i64,
     open_inputs: usize,
     ended: bool,
@@ -118,14 +118,14 @@ impl BoundState {
         let mut ends = [0; 2];
         self.times(0, &[samples.start(), samples.end() - 1], &mut ends)?;
         let continues = self.buffers.back().is_some_and(|buffer| {
-            // Subtract as integers: as doubles, present-day times are multiples of 256 ns.
+            // As integers: as doubles, present-day times are multiples of 256 ns.
             let step = ends[0].saturating_sub(buffer.last) as f64;
             let steady = (step - self.period).abs() <= 1e-3 * self.period + 2.0;
             !buffer.complete && buffer.end() == samples.start() && steady
         });
         if !continues {
             self.complete_last();
-            // Samples without known times cannot be matched.
+            // Samples of unknown time match nothing.
             if ends.contains(&i64::MIN) {
                 return Ok(());
             }
@@ -175,7 +175,6 @@ impl BoundState {
         }
     }
 
-    /// No signal sample before an index follows.
     fn raise_signal(&mut self, upto: i64) -> Result<(), OpError> {
         // What follows does not continue the last samples.
         if self.buffers.back().is_some_and(|last| last.end() < upto) {
@@ -189,7 +188,7 @@ impl BoundState {
         Ok(())
     }
 
-    /// Looks up the times of the first waiting samples, at most one block.
+    /// Looks up times of the first waiting samples, at most one block.
     fn look_up_times(&mut self, range: &Range<i64>) -> Result<(), OpError> {
         if self.times_range.start == range.start && !self.times_range.is_empty() {
             return Ok(());
@@ -211,7 +210,7 @@ impl BoundState {
             let times = std::mem::take(&mut self.times);
             let mut block = out.alloc(DType::F64, times.len())?;
             let values = block.samples_mut::<f64>();
-            // Runs of consecutive values, and the number of times answered.
+            // Runs of consecutive values, and number of times answered.
             let mut runs: SmallVec<[Range<usize>; 4]> = SmallVec::new();
             let mut done = 0;
             for &time in &times {
@@ -277,7 +276,7 @@ impl Operator for Align {
                 "align before rewindow(...)",
             ));
         };
-        // Arrays in memory share a timebase; only equal rates make equal indices equal times.
+        // Arrays in memory share a timebase; equal indices are equal times only at equal rates.
         let is_same_grid = same_grid(own, other);
         let clocks = match (is_same_grid, clock_of(own), clock_of(other)) {
             (true, ..) => None,

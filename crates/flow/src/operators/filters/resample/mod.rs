@@ -17,7 +17,7 @@ use crate::{
 
 use part_resamplers::{PartResamplers, Resamplers, dsp_error, with_resamplers};
 
-/// Most results per item, unless one sample gives more.
+/// Per item, unless one sample gives more.
 const MAX_RESULTS: u64 = 1 << 17;
 
 operator! {
@@ -66,26 +66,26 @@ operator! {
 }
 
 struct BoundState {
-    /// Converts samples to values of the resamplers' precision; None: they are such values.
+    /// Converts samples to values of the resamplers' precision, unless they are such values.
     conversion: Option<CompiledExpr>,
     resamplers: Resamplers,
     ratio: Ratio,
     dtype: DType,
     stream: StreamId,
-    /// Most samples per call; bounds the results.
+    /// Per call; bounds the results.
     max_samples: i64,
     begun: bool,
-    /// Whether an operator removed samples between the last range and the next one.
+    /// An operator removed samples since the last range.
     after_removal: bool,
-    /// End of the results so far: the index at which another result would continue them.
+    /// Index of a result that would continue those so far.
     next: i64,
-    /// Whether the next result is left out.
+    /// The next result is left out.
     skips_result: bool,
 }
 
 impl BoundState {
-    /// Begins a contiguous range. Later operators see by a missing index that samples were removed before it; where no
-    /// index would be missing, the first result is left out.
+    /// Begins a contiguous range. A missing index tells later operators that samples were removed before; where none
+    /// would be missing, the first result is left out.
     fn begin(&mut self, start: i64, out: &mut Out<'_>) -> Result<(), OpError> {
         let first = with_resamplers!(&mut self.resamplers, resamplers => resamplers.begin(start))
             .map_err(dsp_error)?;
@@ -95,7 +95,6 @@ impl BoundState {
         out.holds(with_resamplers!(&self.resamplers, resamplers => resamplers.bytes()) as u64)
     }
 
-    /// Computes results with their indices; None if there are none.
     fn compute(
         &mut self,
         samples: Option<&SigSeg>,
@@ -144,7 +143,7 @@ impl BoundState {
 }
 
 impl Resample {
-    /// An error that names the parameter that gives the new rate.
+    /// Names the parameter of the new rate.
     fn rate_error(&self, legal: String) -> PlanError {
         let (parameter, got) = match (self.rate_hz, self.up, self.down) {
             (Some(hz), ..) => ("rate_hz", hz.to_string()),
@@ -160,7 +159,6 @@ impl Resample {
         }
     }
 
-    /// Resolves the parameters for an input rate: the ratio and the output rate.
     fn ratio_and_rate(&self, rate: Rate) -> Result<(Ratio, Rate), PlanError> {
         let overflow = |_: TimeError| {
             self.rate_error(format!(
@@ -245,7 +243,7 @@ impl Operator for Resample {
         });
         let mut properties = OperatorProperties::new([PortType::Samples { dtype, stream }]);
         properties.ratio = Some((ratio.up(), ratio.down()));
-        // Results come late, but each has the time of its samples.
+        // Results come late, but have the times of their samples.
         properties.delay = after.cast_signed();
         Ok(properties.contract(Contract::Overlap { before, after }))
     }

@@ -15,7 +15,6 @@ pub(super) enum Resamplers {
     Double(PartResamplers<f64>),
 }
 
-/// Evaluates an expression for either precision.
 macro_rules! with_resamplers {
     ($resamplers:expr, $parts:ident => $does:expr) => {
         match $resamplers {
@@ -45,7 +44,7 @@ impl<T: Precision> PartResamplers<T> {
         }
     }
 
-    /// The others are in step with it.
+    /// The others are in step.
     pub(super) fn first(&self) -> &Resampler<T> {
         &self.resamplers[0]
     }
@@ -61,7 +60,7 @@ impl<T: Precision> PartResamplers<T> {
         own + self.resamplers.iter().map(Resampler::bytes).sum::<usize>()
     }
 
-    /// Takes a segment that is contiguous in memory; computes all results available by then.
+    /// Takes a segment contiguous in memory; computes all results available.
     pub(super) fn run(
         &mut self,
         samples: &SigSeg,
@@ -72,7 +71,7 @@ impl<T: Precision> PartResamplers<T> {
         let len = samples.len() as usize;
         let Some(conversion) = conversion else {
             let bytes = samples.buffers().next().map(|buffer| buffer.bytes());
-            // Segments guarantee alignment.
+            // Segments are aligned.
             let own: &[T] = bytemuck::try_cast_slice(bytes.unwrap_or_default()).unwrap_or_default();
             if own.len() != parts * len {
                 return Err(OpErrorKind::WrongItem {
@@ -122,7 +121,6 @@ impl<T: Precision> PartResamplers<T> {
         Ok(())
     }
 
-    /// Computes the remaining results at the end of a contiguous range.
     pub(super) fn finish(&mut self, results: &mut [T]) -> Result<(), OpError> {
         let parts = self.resamplers.len();
         if let [resampler] = &mut self.resamplers[..] {

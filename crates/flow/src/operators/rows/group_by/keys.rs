@@ -1,4 +1,4 @@
-//! Keys of rows: their bits by column.
+//! Keys of rows.
 
 use arrow_array::RecordBatch;
 use smallvec::SmallVec;
@@ -11,7 +11,6 @@ pub(super) type GroupKey = (SmallVec<[u64; 2]>, u64);
 /// Column of each key, and its values by group.
 pub(super) type KeyColumns = Vec<(usize, ColumnValues)>;
 
-/// The key of each row.
 pub(super) fn row_keys(columns: &KeyColumns, batch: &RecordBatch) -> Vec<GroupKey> {
     let columns: Vec<_> = columns
         .iter()
@@ -30,7 +29,7 @@ pub(super) fn row_keys(columns: &KeyColumns, batch: &RecordBatch) -> Vec<GroupKe
     (0..batch.num_rows()).map(key).collect()
 }
 
-/// Appends a key to columns, one of each of its fields.
+/// Appends a key to the columns of its fields.
 pub(super) fn push_key<'a>(
     columns: impl IntoIterator<Item = &'a mut ColumnValues>,
     key: &GroupKey,

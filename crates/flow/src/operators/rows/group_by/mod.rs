@@ -1,4 +1,4 @@
-//! Groups rows and aggregates them: all at the end, or those of windows in time as each window ends.
+//! Groups rows and aggregates them: at the end, or for windows in time as each ends.
 
 mod keys;
 mod sessions;
@@ -222,7 +222,7 @@ impl Operator for GroupBy {
             fields: output,
             stream: None,
         };
-        // Float sums depend on their order.
+        // Float sums depend on order.
         Ok(OperatorProperties::new([port])
             .contract(Contract::Reducible { exact })
             .data_dependent())
@@ -332,7 +332,6 @@ impl Operator for GroupBy {
 }
 
 impl GroupBy {
-    /// Closes windows, and emits their groups.
     fn close(
         &mut self,
         out: &mut Out<'_>,

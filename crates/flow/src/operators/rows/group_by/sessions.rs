@@ -1,7 +1,6 @@
-//! Groups in sessions: rows of one key without a pause longer than a gap.
+//! Groups in sessions: rows of a key without a pause longer than a gap.
 //!
-//! Rows of a stream are in the order of their starts, so sessions are, too: one that is over waits for those that began
-//! before it.
+//! Rows, and so sessions, are in order of start: one that is over waits for those that began before it.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -11,10 +10,10 @@ use crate::OpError;
 
 pub(super) struct Sessions {
     gap: i64,
-    /// In order of their starts, those over included. The first has number `first`.
+    /// By start, with those over. The first has number `first`.
     open: VecDeque<Session>,
     first: u64,
-    /// Number of each key's newest session.
+    /// Each key's newest session.
     newest: HashMap<GroupKey, u64>,
 }
 
@@ -89,7 +88,7 @@ impl Sessions {
         }
     }
 
-    /// Index before which no session begins that is not closed, if nothing begins before index `upto`.
+    /// Index before which no unclosed session begins, if nothing begins before index `upto`.
     pub(super) fn progress(&self, upto: i64) -> i64 {
         self.open.front().map_or(upto, |open| open.start.min(upto))
     }

@@ -1,4 +1,4 @@
-//! Windows and sessions as parameters state them.
+//! Reads windows and sessions from parameters.
 
 use arrow_schema::DataType;
 use isochrony_segment::StreamId;
@@ -13,7 +13,6 @@ use crate::operators::wrong_input;
 use crate::plan::rows::{END, START, clock_of};
 use crate::{Length, PlanError, PortType};
 
-/// A parameter and its value.
 type NamedLength = (&'static str, Length);
 
 fn needs(needs: &str, mend: &'static str) -> PlanError {
@@ -24,7 +23,7 @@ fn needs(needs: &str, mend: &'static str) -> PlanError {
     }
 }
 
-/// Where windows lie: in civil time, if lengths are times and it is known, else among indices.
+/// In civil time, if lengths are times and it is known, else among indices.
 fn axis_of(stream: StreamId, lengths: &[NamedLength]) -> Result<Axis, PlanError> {
     let in_samples = |(_, length): &&NamedLength| matches!(length, Length::Samples(_));
     match lengths.iter().filter(in_samples).count() {

@@ -10,7 +10,7 @@ use crate::operators::rows::{Aggregate, GroupState};
 use crate::plan::rows::Fields;
 use crate::{OpError, OpErrorKind, Out};
 
-/// Rows that are added to windows at once.
+/// Rows added to windows at once.
 const PART_ROWS: usize = 1024;
 
 pub(super) struct BoundState {
@@ -18,20 +18,20 @@ pub(super) struct BoundState {
     pub(super) keys: KeyColumns,
     pub(super) aggregates: Vec<(Option<usize>, Aggregate)>,
     pub(super) groups: HashMap<GroupKey, usize>,
-    /// Group of each row of the current batch.
+    /// Group of each row of the batch.
     pub(super) places: Vec<usize>,
     /// Groups of windows or sessions, instead of `groups`.
     pub(super) timed: Option<TimedGroups>,
 }
 
-/// Keys in the order of their first rows, and each aggregate's state by group.
+/// Keys by first row, and each aggregate's state by group.
 pub(super) struct PartialGroups {
     pub(super) keys: Vec<GroupKey>,
     pub(super) aggregates: Vec<Vec<GroupState>>,
 }
 
 impl BoundState {
-    /// Adds rows to windows, and emits the groups of those that the rows close.
+    /// Adds rows to windows; emits the groups of windows that they close.
     pub(super) fn add_timed(
         &mut self,
         batch: &RecordBatch,
@@ -49,7 +49,7 @@ impl BoundState {
                 for (place, aggregate) in &mut self.aggregates {
                     timed.add_to(aggregate, place.map(|at| part.column(at).as_ref()));
                 }
-                // What is complete is emitted before an error, too.
+                // Emit complete groups even before an error.
                 self.emit(out)?;
             }
             added?;
@@ -57,7 +57,6 @@ impl BoundState {
         Ok(())
     }
 
-    /// Emits the groups of closed windows.
     pub(super) fn emit(&mut self, out: &mut Out<'_>) -> Result<(), OpError> {
         let Some(timed) = &mut self.timed else {
             return Ok(());

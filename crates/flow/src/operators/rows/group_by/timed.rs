@@ -1,7 +1,7 @@
 //! Groups in windows of time: which rows belong to which, and when one is complete.
 //!
-//! Rows come in the order of their starts, so a row closes every window that ends before it, and so does a progress
-//! mark. A clock step or a rewind closes all.
+//! Rows come in order of start, so a row, like a progress mark, closes every window that ends before it. A clock step
+//! or a rewind closes all.
 
 use std::sync::Arc;
 
@@ -19,12 +19,11 @@ use crate::operators::rows::{
 use crate::plan::rows::{Clock, END, Fields, Rows, START, TIME};
 use crate::{OpError, OpErrorKind, RangeOrigin};
 
-/// Largest number of rows of an emitted batch.
 const MAX_ROWS: usize = 8192;
-/// So many values are added at once; a row more that is in many windows.
+/// Values added at once, exceeded only by one row in many windows.
 const MAX_PAIRS: usize = 1 << 14;
 
-/// A row and where it lies on the axis.
+/// A row and its place on the axis.
 pub(super) struct TimedRow<'a> {
     /// Its number in the batch.
     pub(super) row: usize,
@@ -35,7 +34,7 @@ pub(super) struct TimedRow<'a> {
     pub(super) to: i64,
 }
 
-/// A group that nothing is added to any more, not emitted yet.
+/// A complete group that waits.
 pub(super) struct FinishedGroup {
     pub(super) start: i64,
     pub(super) end: i64,
@@ -45,7 +44,7 @@ pub(super) struct FinishedGroup {
     pub(super) place: usize,
 }
 
-/// Places in the aggregates. A place is free once its group was emitted.
+/// Places in the aggregates, free once their group was emitted.
 pub(super) struct Places {
     free: Vec<usize>,
     count: usize,
@@ -68,7 +67,7 @@ impl Places {
     }
 }
 
-/// The clock interval that is being read.
+/// The clock interval being read.
 pub(super) struct Run {
     /// First sample of its first contiguous range.
     start: i64,
@@ -77,7 +76,7 @@ pub(super) struct Run {
 }
 
 impl Run {
-    /// First index of a window that begins at a position of the axis, and to which a row at index `near` belongs.
+    /// First index of the window that begins at an axis position and has a row at index `near`.
     pub(super) fn window_start(&self, axis: &Axis, near: i64, begin: i64) -> i64 {
         let start = axis.first_at(near, begin).unwrap_or(near);
         start.max(self.start).min(near)
@@ -98,14 +97,13 @@ pub(super) struct TimedGroups {
     clock: Option<Arc<dyn Clock>>,
     run: Run,
     places: Places,
-    /// Rows of the current batch and the groups to which they are added.
+    /// Rows of the batch, and their groups.
     pairs: Vec<(usize, usize)>,
     finished: Vec<FinishedGroup>,
-    /// Start of the last row.
     last: i64,
     /// Nothing begins before this index.
     upto: i64,
-    /// Position on the axis up to which windows are closed.
+    /// Windows are closed up to this axis position.
     position: i64,
 }
 
@@ -140,15 +138,15 @@ impl TimedGroups {
         }
     }
 
-    /// The columns before those of keys and aggregates.
+    /// Columns before those of keys and aggregates.
     pub(super) fn own_fields(&self) -> impl Iterator<Item = Field> {
         let index = |name| Field::new(name, DataType::Int64, false);
         let time = (self.clock.as_ref()).map(|_| Field::new(TIME, Fields::civil(), true));
         [index(START), index(END)].into_iter().chain(time)
     }
 
-    /// Finds the groups of a batch's rows from number `first` on, and closes those that the rows are behind. Returns the
-    /// number of the row at which it stopped, because much is to be emitted or added.
+    /// Finds the groups of a batch's rows from number `first` on, and closes those before. Returns the row number at
+    /// which it stopped, because much is to be emitted or added.
     pub(super) fn add(
         &mut self,
         batch: &RecordBatch,
@@ -184,7 +182,7 @@ impl TimedGroups {
             if from == i64::MIN || to == i64::MIN {
                 return Err(OpErrorKind::RowWithoutTime { at: start }.into());
             }
-            // Estimated clocks of feeds may go back a little from sample to sample.
+            // Estimated clocks of feeds may go back a little.
             let from = from.max(self.position);
             self.close(from, start);
             let row = TimedRow {
@@ -208,7 +206,6 @@ impl TimedGroups {
         Ok(starts.len())
     }
 
-    /// Nothing that begins before index `upto` follows.
     pub(super) fn advance(&mut self, upto: i64) {
         if upto <= self.upto {
             return;
@@ -219,7 +216,6 @@ impl TimedGroups {
         }
     }
 
-    /// None if it is not known.
     fn position_of(&self, index: i64) -> Option<i64> {
         let position = self.axis.positions(&[index]).ok()?;
         position.first().copied().filter(|&at| at != i64::MIN)
@@ -247,15 +243,14 @@ impl TimedGroups {
         self.close_spans(None, i64::MAX);
     }
 
-    /// The next row is of another run: indices go on, times need not.
+    /// The next row is of another run: indices continue, times need not.
     pub(super) fn end_run(&mut self) {
-        // The index that the clock step was announced with.
+        // The clock step's index.
         self.close_spans(None, self.upto);
         self.position = i64::MIN;
         self.run.begins = true;
     }
 
-    /// The next row lies before the last one.
     pub(super) fn rewind(&mut self) {
         self.finish();
         (self.position, self.last, self.upto) = (i64::MIN, i64::MIN, i64::MIN);
@@ -268,7 +263,7 @@ impl TimedGroups {
         }
     }
 
-    /// Index before which no row that is still to be emitted starts.
+    /// Index before which no row that waits starts.
     pub(super) fn progress(&self, upto: i64) -> i64 {
         match &self.span {
             Span::Sessions(sessions) => sessions.progress(upto),
@@ -286,7 +281,6 @@ impl TimedGroups {
         aggregate.add(column, self.pairs.iter().copied(), self.places.count);
     }
 
-    /// Rows of finished groups; None if there are no more.
     pub(super) fn take_rows<'a>(
         &mut self,
         fields: Fields,
@@ -322,16 +316,16 @@ impl TimedGroups {
         }
         self.places.free.extend(places);
         let batch = RecordBatch::try_new(fields.schema().clone(), columns);
-        // The next row may start where the last one did.
+        // The next row may start where the last did.
         let (covers, next) = (first.start..last.end.max(last.start), last.start);
         let rows = Rows::new(batch.map_err(OpErrorKind::from)?, covers, next);
         Ok(Some(rows))
     }
 
-    /// Memory of groups that were not emitted yet.
+    /// Memory of groups that wait.
     pub(super) fn bytes(&self, keys: usize, aggregates: usize) -> u64 {
         let spilled = if keys > 2 { keys * size_of::<u64>() } else { 0 };
-        // A table of a session or window, and its entry, at a load of a half.
+        // A table of a session or window, and its entry, at half load.
         let entry = 4 * size_of::<(GroupKey, (usize, usize))>() + spilled;
         let each = aggregates * size_of::<GroupState>();
         let pairs = self.pairs.capacity() * size_of::<(usize, usize)>();

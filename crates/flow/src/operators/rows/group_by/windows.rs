@@ -1,5 +1,4 @@
-//! Groups in windows of one length, one window every step. Without overlap these are tumbling windows, else hopping
-//! ones.
+//! Groups in windows of one length, one window every step: tumbling, or hopping if they overlap.
 
 use std::collections::{HashMap, VecDeque};
 use std::ops::RangeInclusive;
@@ -9,17 +8,16 @@ use super::timed::{FinishedGroup, Places, Run, TimedRow};
 use crate::OpError;
 use crate::operators::rows::Axis;
 
-/// Window number `k` begins at position `k * every` of the axis.
+/// Window `k` begins at axis position `k * every`.
 pub(super) struct Windows {
     every: i64,
     period: i64,
-    /// In order of their numbers; none without rows.
+    /// By number; none without rows.
     open: VecDeque<Window>,
 }
 
 struct Window {
     number: i64,
-    /// Its first index.
     start: i64,
     /// Start of its newest row.
     newest: i64,
@@ -44,8 +42,8 @@ impl Windows {
         self.begin(number).saturating_add(self.period)
     }
 
-    /// The windows that contain a position; empty between windows that are shorter than their step. Its first is the
-    /// first that ends behind the position, in any case.
+    /// Windows that contain a position; empty between windows shorter than their step. The first is always the first
+    /// that ends behind the position.
     fn numbers(&self, position: i64) -> RangeInclusive<i64> {
         let before = position.saturating_sub(self.period);
         before.div_euclid(self.every) + 1..=position.div_euclid(self.every)
@@ -113,7 +111,7 @@ impl Windows {
         }
     }
 
-    /// Index before which no window begins that is not closed, if nothing begins before index `upto`.
+    /// Index before which no unclosed window begins, if nothing begins before index `upto`.
     pub(super) fn progress(&self, upto: i64, position: i64, axis: &Axis, run: &Run) -> i64 {
         let next = self.begin(*self.numbers(position).start());
         let next = run.window_start(axis, upto, next);

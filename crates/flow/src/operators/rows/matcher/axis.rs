@@ -1,4 +1,4 @@
-//! The axis on which rows of two streams are compared.
+//! The axis on which two streams' rows are compared.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use isochrony_time::{Rate, SampleCount};
 use crate::plan::rows::Clock;
 use crate::{Length, OpError};
 
-/// Where rows are compared: indices, or civil time in ns.
+/// Indices, or civil time in ns.
 pub(crate) struct Axis {
     clock: Option<Arc<dyn Clock>>,
     /// Axis units per second, and per sample.
@@ -43,13 +43,13 @@ impl Axis {
             .unwrap_or(i64::MAX)
     }
 
-    /// The nearest number of whole axis units; None beyond 63 bits.
+    /// Nearest number of whole axis units; None beyond 63 bits.
     pub(crate) fn units(&self, length: Length) -> Option<i64> {
         let units = length.samples(self.second?)?;
         i64::try_from(units).ok()
     }
 
-    /// Positions of indices on the axis; `i64::MIN` if unknown.
+    /// Positions of indices; `i64::MIN` if unknown.
     pub(crate) fn positions(&self, indices: &[i64]) -> Result<Vec<i64>, OpError> {
         let Some(clock) = &self.clock else {
             return Ok(indices.to_vec());
@@ -71,7 +71,6 @@ impl Axis {
         self.clock.is_some()
     }
 
-    /// Unit of distances, for messages.
     pub(crate) fn unit(&self) -> &'static str {
         match self.clock {
             Some(_) => "ns",
@@ -86,7 +85,7 @@ impl Axis {
             return Ok(pairs.map(|(&start, &end)| (start, end)).collect());
         };
         let from = self.positions(starts)?;
-        // A row ends one period after its last sample, because the next index may belong to another clock.
+        // A row ends one period after its last sample: the next index may be of another clock.
         let last: Vec<i64> = pairs.map(|(&start, &end)| (end - 1).max(start)).collect();
         let mut to = vec![0; last.len()];
         clock.times(&last, &mut to)?;

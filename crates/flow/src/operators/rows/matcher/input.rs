@@ -1,4 +1,4 @@
-//! One input of a join: rows that wait for partners, and the blocks that hold their columns.
+//! One input of a join: rows that wait for partners, and the blocks with their columns.
 
 use std::collections::VecDeque;
 
@@ -13,13 +13,13 @@ use crate::{OpError, OpErrorKind};
 
 #[derive(Debug, Clone, Copy)]
 pub(super) struct PendingRow {
-    /// On the axis. A row of unknown start has the place of the row before it, and matches none.
+    /// On the axis. A row of unknown start has the place of the row before, and matches none.
     pub(super) start: i64,
     pub(super) end: i64,
     pub(super) is_timed: bool,
-    /// It has a match, or was passed on without one.
+    /// Has a match, or was emitted without.
     pub(super) is_decided: bool,
-    /// Number of its block, counted from the input's first, and its row there.
+    /// Number of its block in the input, and its row there.
     pub(super) block: u64,
     row: usize,
 }
@@ -29,15 +29,13 @@ pub(super) struct MatcherInput {
     fields: Fields,
     /// Columns of start and end.
     range: (usize, usize),
-    /// In order of start.
+    /// By start.
     pub(super) rows: VecDeque<PendingRow>,
     /// Blocks with waiting rows, from number `first` on.
     blocks: VecDeque<RecordBatch>,
     first: u64,
     bytes: u64,
-    /// Rows of unknown time are kept.
     keeps_untimed: bool,
-    /// The last known start of a row.
     last_start: i64,
 }
 
@@ -87,7 +85,7 @@ impl MatcherInput {
         Ok(())
     }
 
-    /// Inserts a row in order of start; rows of merged streams may arrive out of order.
+    /// Inserts a row by start: rows of merged streams may come out of order.
     fn push(&mut self, row: PendingRow) {
         if self.rows.back().is_none_or(|last| last.start <= row.start) {
             return self.rows.push_back(row);
@@ -96,7 +94,7 @@ impl MatcherInput {
         self.rows.insert(at, row);
     }
 
-    /// Drops blocks of which neither `rows` nor `others` need anything.
+    /// Drops blocks that neither `rows` nor `others` need.
     pub(super) fn drop_blocks(&mut self, others: impl Iterator<Item = PendingRow>) {
         let rows = self.rows.iter().map(|row| row.block);
         let oldest = rows.chain(others.map(|row| row.block)).min();
@@ -108,7 +106,7 @@ impl MatcherInput {
         }
     }
 
-    /// Index at which a row begins in its stream.
+    /// Index of a row's start.
     pub(super) fn index_of(&self, row: &PendingRow) -> i64 {
         let block = self.blocks.get((row.block - self.first) as usize);
         block.map_or(i64::MIN, |block| {
@@ -117,7 +115,7 @@ impl MatcherInput {
         })
     }
 
-    /// Appends the columns of rows, null where there is none.
+    /// Appends the columns of rows, null for None.
     pub(super) fn gather(
         &self,
         rows: impl Iterator<Item = Option<PendingRow>>,

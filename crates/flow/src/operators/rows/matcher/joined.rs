@@ -1,8 +1,6 @@
-//! Joined rows in the order of a join's output.
-//!
-//! The order is that of the left rows, each with its matches. Right rows without a match stand where they begin,
-//! behind left rows that begin there too. So a row can leave only once nothing before it is undecided, and the order
-//! does not depend on how the inputs were cut.
+//! Joined rows in a join's output order: left rows, each with its matches; right rows without a match by start, behind
+//! left rows of that start. A row can leave only once nothing before it is undecided, so the order does not depend on
+//! how inputs were cut.
 
 use std::collections::VecDeque;
 
@@ -17,20 +15,18 @@ pub(super) struct JoinedRow {
 /// What can still come before a joined row, by start.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct UndecidedRows {
-    /// The first left row that waits for matches.
+    /// First left row that waits for matches.
     pub(super) left: Option<i64>,
-    /// The first right row that may still get a match.
+    /// First right row that may still match.
     pub(super) right: Option<i64>,
-    /// No row follows that begins before it.
+    /// No row that begins before this follows.
     pub(super) watermark: i64,
-    /// No row follows.
     pub(super) ended: bool,
 }
 
-/// Joined rows that wait for those before them.
 #[derive(Debug, Default)]
 pub(super) struct JoinedRows {
-    /// With a left row, in its order.
+    /// Rows with a left one, in its order.
     left: VecDeque<JoinedRow>,
     /// Right rows without a match, by start.
     unmatched: VecDeque<PendingRow>,
@@ -48,7 +44,7 @@ impl JoinedRows {
         self.unmatched.push_back(right);
     }
 
-    /// Takes all rows before which nothing is undecided, in order.
+    /// Takes, in order, the rows before which nothing is undecided.
     pub(super) fn take_ready(&mut self, undecided: UndecidedRows, ready: &mut Vec<JoinedRow>) {
         let UndecidedRows {
             left,

@@ -1,8 +1,8 @@
 //! Matches rows of two streams by time.
 //!
-//! The fan-in orders blocks by start across both inputs, so nothing that begins before the latest block follows on
-//! either: the *watermark*. Sources that fall silent raise it, too. A left row is complete once no match can follow,
-//! and is emitted with its matches; a right row is dropped once no left row can match it.
+//! The fan-in orders blocks by start across both inputs, so nothing that begins before the latest block follows: the
+//! *watermark*, which silent sources raise, too. A left row is complete once no match can follow, and is emitted with
+//! its matches; a right row is dropped once no left row can match it.
 
 mod axis;
 mod input;
@@ -17,7 +17,7 @@ use joined::{JoinedRow, JoinedRows, UndecidedRows};
 use crate::plan::rows::{Fields, Rows};
 use crate::{OpError, OpErrorKind};
 
-/// Which rows without a match are kept.
+/// Rows without a match that are kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum JoinKind {
     /// None.
@@ -34,12 +34,12 @@ pub(crate) struct Matcher {
     inputs: [MatcherInput; 2],
     joined: JoinedRows,
     tolerance: Option<i64>,
-    /// Of the blocks; behind it times have decreased.
+    /// Latest start of a block; an earlier one is an error.
     latest_block: i64,
     watermark: i64,
-    /// Start of the last left block, and the index before which all left rows have arrived.
+    /// Index before which all left rows have arrived.
     left_index: i64,
-    /// Number of right rows at which to prune.
+    /// Right rows at which to prune.
     prune_at: usize,
 }
 
@@ -93,14 +93,13 @@ impl Matcher {
         self.inputs[port].add(rows.into_batch())
     }
 
-    /// No row that begins before a place on the axis follows on either input. Returns whether that is new.
+    /// No row that begins before an axis place follows. Returns whether that is new.
     pub(crate) fn raise_watermark(&mut self, upto: i64) -> bool {
         let raised = upto > self.watermark;
         self.watermark = self.watermark.max(upto);
         raised
     }
 
-    /// No left row that begins before an index follows.
     pub(crate) fn raise_left_index(&mut self, upto: i64) {
         self.left_index = self.left_index.max(upto);
     }
@@ -110,7 +109,6 @@ impl Matcher {
         (self.watermark, self.left_index) = (self.latest_block, i64::MIN);
     }
 
-    /// No match can follow.
     fn is_complete(&self, left: &PendingRow) -> bool {
         !left.is_timed
             || match self.tolerance {
@@ -119,7 +117,7 @@ impl Matcher {
             }
     }
 
-    /// No left row from a place on the axis on can match it.
+    /// No left row from an axis place on can match.
     fn is_unmatchable(&self, right: &PendingRow, from: i64) -> bool {
         !right.is_timed
             || match self.tolerance {
@@ -149,7 +147,7 @@ impl Matcher {
                     let away = right.get(at)?.start.abs_diff(left.start);
                     (away <= tolerance.unsigned_abs()).then_some((away, at))
                 });
-                // The earlier of two equally near rows wins, and the first of several with the same start.
+                // The earlier of equally near rows wins, and the first of one start.
                 if let Some((_, at)) = near.min() {
                     let start = right[at].start;
                     let first = right.partition_point(|row| row.start < start);
@@ -159,7 +157,7 @@ impl Matcher {
         }
     }
 
-    /// Joins all complete left rows; at the end, all.
+    /// Joins complete left rows; at the end, all.
     pub(crate) fn take_matches(&mut self, end: bool) -> Result<Option<Rows>, OpError> {
         let mut matches = Vec::new();
         while let Some(&left) = self.inputs[0].rows.front()
@@ -188,7 +186,7 @@ impl Matcher {
         Ok(rows)
     }
 
-    /// Joins all that came before the clock was set: rows behind it match none of these.
+    /// Joins all rows before the clock was set: those behind match none.
     pub(crate) fn end_clock(&mut self) -> Result<Option<Rows>, OpError> {
         let rows = self.take_matches(true)?;
         let right = &mut self.inputs[1];
@@ -197,13 +195,13 @@ impl Matcher {
         Ok(rows)
     }
 
-    /// Where the first left row begins that can still get matches.
+    /// Start of the first left row that can still match.
     fn first_left(&self) -> i64 {
         let waiting = self.inputs[0].rows.front().map(|left| left.start);
         waiting.unwrap_or(i64::MAX).min(self.watermark)
     }
 
-    /// Passes on the right rows that can get no match any more, up to the first that may.
+    /// Emits right rows that can no longer match, up to the first that may.
     fn decide_right_rows(&mut self, end: bool) -> UndecidedRows {
         let mut undecided = UndecidedRows {
             left: self.inputs[0].rows.front().map(|row| row.start),
@@ -272,7 +270,6 @@ impl Matcher {
         inputs.sum::<u64>() + self.joined.bytes()
     }
 
-    /// Index before which no output follows.
     pub(crate) fn progress(&self) -> i64 {
         let left = &self.inputs[0];
         let waiting = left.rows.front().map(|row| left.index_of(row));

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 pub(super) type IndexRanges = Vec<Range<i64>>;
 
-/// Adds a range that begins no earlier than the last one.
+/// Adds a range that begins no earlier than the last.
 pub(super) fn push(ranges: &mut IndexRanges, range: Range<i64>) {
     match ranges.last_mut() {
         _ if range.is_empty() => {}
@@ -13,7 +13,7 @@ pub(super) fn push(ranges: &mut IndexRanges, range: Range<i64>) {
     }
 }
 
-/// What lies in any of these ranges, which may come in any order.
+/// Union of ranges in any order.
 pub(super) fn union(mut ranges: Vec<Range<i64>>) -> IndexRanges {
     ranges.sort_unstable_by_key(|range| range.start);
     let mut joined = Vec::new();

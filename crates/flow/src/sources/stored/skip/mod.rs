@@ -1,19 +1,19 @@
-//! Ranges of a stored signal that are not read, because no window with them passes the filter behind the scan. Databases
-//! call it zone maps or data skipping.
+//! Leaves out ranges of a stored signal if no window with them passes the filter behind the scan. Databases call it
+//! zone maps or data skipping.
 //!
-//! A [`WindowFilter`] is a filter of windows by their least and greatest samples, such as `s.max() > 1000`. Before a pass
-//! begins, rows of the signal's views are looked up for all that is read, from the coarsest level down to that of which a
-//! window holds two buckets; each level only where windows may still pass. This gives the set of indices at which no
-//! window that passes begins ([`predicate`]). A [`SkipMap`] turns it, for each contiguous range and the grid on which its
-//! windows are counted, into ranges that no window that may pass needs. It is made once for a run; portions for workers
-//! are cut from it.
+//! A [`WindowFilter`] filters windows by their least and greatest samples, such as `s.max() > 1000`. Before a pass,
+//! rows of the signal's views are looked up, from the coarsest level to the one of whose buckets a window holds two,
+//! each only where windows may still pass. This gives the indices at which no passing window begins ([`predicate`]). A
+//! [`SkipMap`] turns them, for each contiguous range and the grid of its windows, into ranges that no window that may
+//! pass needs. It is made once per execution; workers' portions are cut from it.
 //!
-//! Short ranges are read, since beginning anew behind them takes as long, so contiguous ranges that are shorter are not
-//! even looked up. All lists are bounded by [`MAX_RANGES`]: what is found beyond it is read.
+//! Short ranges are read, since beginning anew behind them takes as long; shorter contiguous ranges are not looked up.
+//! All lists are bounded by [`MAX_RANGES`]: what is found beyond it is read. Where rows tell nothing, as beyond the
+//! views, samples are read.
 //!
-//! A pass gives [`SourceEvent::Skipped`](crate::SourceEvent::Skipped) in place of such a range: `rewindow` begins anew
-//! behind it, on the same grid, and operators behind the filter find windows removed, as behind any filter. So results are
-//! the same to the bit. Where rows tell nothing, as behind the end of the views, samples are read.
+//! A pass gives [`SourceEvent::Skipped`](crate::SourceEvent::Skipped) for such a range: `rewindow` begins anew behind
+//! it, on the same grid, and operators behind the filter find windows removed, as behind any filter. So results are the
+//! same to the bit.
 
 mod index_ranges;
 mod predicate;
@@ -35,45 +35,44 @@ use crate::{OpError, RangeOrigin, SharedRecording};
 use index_ranges::{IndexRanges, union, without};
 use predicate::ExtremesPredicate;
 
-/// Rows of shorter buckets are not looked up: that would take a noticeable part of the time of reading the samples.
+/// Shortest buckets looked up: shorter ones would take a noticeable part of the time of reading samples.
 const MIN_BUCKET_BYTES: i64 = 8 << 10;
 /// Shorter ranges are read: beginning anew behind them takes as long.
 const MIN_SKIPPED_BYTES: u64 = 64 << 10;
-/// Most ranges in a list, 16 MiB of them. No range of less than this part of all is skipped, which matters from 64 GiB on;
-/// no more is looked up once so many ranges without windows that pass are known.
+/// Most ranges in a list (16 MiB). No range shorter than this part of all is skipped, which matters from 64 GiB on, and
+/// look-ups end once so many are known.
 const MAX_RANGES: usize = 1 << 20;
 /// Less is read as a whole: looking up views takes as long.
 const MIN_READ_BYTES: u64 = 4 << 20;
 /// All is read if less than one part in so many can be skipped.
 const MIN_SKIPPED_PART: u64 = 64;
-/// Most rows that are looked up at a time.
+/// Most rows of a look-up.
 const ROWS_AT_ONCE: i64 = 1 << 16;
-/// So many rows between two ranges are looked up with them: a separate look-up takes as long.
+/// Fewer rows between two ranges are looked up with them: a second look-up takes as long.
 const ROWS_BETWEEN: i64 = 1 << 12;
-/// Levels from one that is looked up to the next: buckets of 64 times the length.
+/// From one level looked up to the next: buckets 64 times as long.
 const LEVELS_BETWEEN: usize = 2;
 
-/// A filter of the windows of a stored signal that extremes of samples decide, at least in part.
+/// A filter of a stored signal's windows that extremes of samples decide, at least in part.
 #[derive(Debug)]
 pub(crate) struct WindowFilter {
     window: i64,
     hop: i64,
-    /// Windows are counted from the start of the contiguous range, read or not.
+    /// From the start of the contiguous range, read or not.
     counted_from_anchor: bool,
     predicate: ExtremesPredicate,
-    /// As it is shown.
     shown: String,
 }
 
 impl WindowFilter {
-    /// None if extremes exclude no window, whatever they are.
+    /// None if extremes never exclude a window.
     pub(crate) fn new(
         (window, hop, counted_from_anchor): (u64, u64, bool),
         predicate: &Expr,
         dtype: DType,
         calibration: &Calibration,
     ) -> Option<Self> {
-        // Stored are magnitudes of complex counts, from which values do not follow.
+        // Views store magnitudes of complex counts, from which values do not follow.
         if dtype.is_complex() {
             return None;
         }
@@ -86,8 +85,8 @@ impl WindowFilter {
         })
     }
 
-    /// Levels to look up, the coarsest first, of a signal whose views reach so far: down to that of the longest buckets of
-    /// which a window holds two.
+    /// Levels to look up, coarsest first, down to the longest buckets of which a window holds two. `reach`: end of the
+    /// views.
     fn levels(&self, dtype: DType, reach: i64) -> impl Iterator<Item = usize> {
         let size = dtype.size() as i64;
         let is_coarse = |&level: &usize| bucket(dtype, level) * size >= MIN_BUCKET_BYTES;
@@ -103,7 +102,7 @@ impl WindowFilter {
         looked_at.into_iter().step_by(LEVELS_BETWEEN).rev()
     }
 
-    /// Where no window of these ranges begins that passes, as far as up to about `most` ranges say it.
+    /// Indices in the ranges at which no passing window begins, found by up to about `most` ranges.
     fn excluded(
         &self,
         signal: &Signal,
@@ -127,7 +126,7 @@ impl WindowFilter {
         Ok(excluded)
     }
 
-    /// What a level tells of windows that begin in these ranges.
+    /// What one level excludes for windows that begin in these ranges.
     fn excluded_at(
         &self,
         level: usize,
@@ -155,7 +154,7 @@ impl WindowFilter {
         Ok(found)
     }
 
-    /// What of a contiguous range no window that may pass needs, in order.
+    /// Ranges that no window that may pass needs, in order.
     fn skipped(
         &self,
         of: &ContiguousRange,
@@ -166,7 +165,7 @@ impl WindowFilter {
         let (range, first) = (&of.range, self.first_window(of));
         let mut skipped = Vec::new();
         let room = range.end - first - window;
-        // Why there is no window at all, the samples tell.
+        // Without any window, reading the samples tells why.
         if room < 0 {
             return skipped;
         }
@@ -181,7 +180,7 @@ impl WindowFilter {
         for starts in without(first..last + 1, excluded) {
             let from = first + (starts.start - first + hop - 1) / hop * hop;
             let to = first + (starts.end - 1 - first) / hop * hop;
-            // Windows may begin only beside it.
+            // Windows begin only beside it.
             if from > to {
                 continue;
             }
@@ -192,7 +191,6 @@ impl WindowFilter {
         skipped
     }
 
-    /// Start of the first window of a contiguous range.
     fn first_window(&self, of: &ContiguousRange) -> i64 {
         let RangeOrigin { anchor, first } = of.origin;
         let grid = match self.counted_from_anchor {
@@ -205,7 +203,7 @@ impl WindowFilter {
 }
 
 impl StoredRecording {
-    /// The recording without what only windows need that cannot pass a filter, or why all is read.
+    /// The recording without samples that only windows failing the filter need, or why all is read.
     pub(crate) fn skipping(&self, filter: WindowFilter) -> Result<SharedRecording, String> {
         if let Some((commit, _)) = self.pinned {
             return Err(format!(
@@ -228,18 +226,16 @@ impl StoredRecording {
     }
 }
 
-/// What of a signal need not be read.
+/// What need not be read of a signal.
 pub(crate) struct SkipMap {
-    /// By part of what is selected.
+    /// By part of the selection.
     skipped: Vec<IndexRanges>,
-    /// In all.
     samples: u64,
-    /// The filter, as it is shown.
     shown: String,
 }
 
 impl SkipMap {
-    /// Of all that is selected; why all of it is read, if it is.
+    /// Of all that is selected, or why all of it is read.
     pub(super) fn new(filter: &WindowFilter, read: &ContiguousRanges) -> Result<Arc<Self>, String> {
         Self::with_most(filter, read, MAX_RANGES)
     }
@@ -289,7 +285,7 @@ impl SkipMap {
         }))
     }
 
-    /// What `explain` says of it.
+    /// Text for `explain`.
     pub(super) fn describe(&self, read: &ContiguousRanges) -> String {
         let (signal, total) = (read.signal(), read.total());
         let reach = signal.views_reach().unwrap_or(0);
@@ -307,7 +303,7 @@ impl SkipMap {
         )
     }
 
-    /// What of a contiguous range is skipped, in order.
+    /// What is skipped in a contiguous range, in order.
     pub(super) fn skipped(&self, of: &ContiguousRange) -> VecDeque<Range<i64>> {
         let (all, range) = (&self.skipped[of.part], &of.range);
         let from = all.partition_point(|one| one.end <= range.start);
@@ -324,7 +320,7 @@ impl SkipMap {
             let kept = without(range, &self.skipped[number]).into_iter();
             kept.map(move |range| Stretch { run, range })
         });
-        // Nothing but a gap may be left between two skipped ranges.
+        // Only a gap may be left between two skipped ranges.
         let has_samples = |part: &Stretch| samples_in(read.signal(), from_ref(part)) > 0;
         parts.filter(has_samples).collect()
     }

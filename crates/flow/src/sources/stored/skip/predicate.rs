@@ -1,13 +1,13 @@
-//! What the extremes of buckets tell of windows: where none can begin for which a predicate is true.
+//! Decides by the extremes of buckets where no window can begin for which a predicate is true.
 //!
-//! A comparison of an extreme with a number is a statement about samples: `s.max() > 5` says that *any* sample of a window
-//! is above 5, `s.max() < 5` that *all* are below. The samples for which such a condition holds lie on one side of a
-//! limit (or outside two, for magnitudes), so the two extremes of a bucket tell whether any of its samples meets it, and
-//! whether all do. Whether an extreme meets it is asked of the filter's own program, given a window of that one sample:
-//! calibration, conversion of the number and rounding are those of the filter, to the bit.
+//! Comparing an extreme with a number is a statement about samples: `s.max() > 5` says that *any* sample of a window is
+//! above 5, `s.max() < 5` that *all* are below. The samples that meet such a condition lie on one side of a limit
+//! (outside two, for magnitudes), so a bucket's extremes tell whether any of its samples meets it, and whether all do.
+//! The filter's own program, given a window of that one sample, decides whether an extreme meets it: calibration,
+//! conversion of the number and rounding are the filter's, to the bit.
 //!
-//! The result is a set of indices at which no window that passes begins. The set of `a & b` is the union of the sets of a and b,
-//! that of `a | b` their intersection; whatever else a predicate consists of excludes nothing.
+//! The result is a set of excluded indices: the union for `a & b`, the intersection for `a | b`; whatever else a
+//! predicate has excludes nothing.
 
 use std::ops::Range;
 
@@ -18,14 +18,14 @@ use isochrony_store::views::{BucketExtremes, Coverage};
 use super::index_ranges::{IndexRanges, intersection, push, union};
 use crate::{OpError, OpErrorKind};
 
-/// Longer predicates are not looked into.
+/// Most operations of a predicate.
 const MAX_OPERATIONS: usize = 128;
 
-/// A predicate of windows of one signal, as far as extremes decide it.
+/// A predicate of one signal's windows, as far as extremes decide it.
 #[derive(Debug)]
 pub(super) struct ExtremesPredicate {
     dtype: DType,
-    /// One for each operation of the expression, arguments first, the result last.
+    /// One per operation of the expression, arguments first, the result last.
     steps: Vec<PredicateNode>,
 }
 
@@ -41,11 +41,11 @@ enum PredicateNode {
 /// An extreme compared with a number.
 #[derive(Debug)]
 struct ExtremeComparison {
-    /// Of a window of one sample: whether that meets the condition.
+    /// For a window of one sample: whether it meets the condition.
     condition: Program,
     /// Whether all samples of a window must meet it, or any.
     all: bool,
-    /// If it is a condition of magnitudes: whether that of a sample is no magnitude, because it wraps.
+    /// For magnitudes: whether a sample has none because it wraps.
     wraps: Option<Program>,
 }
 
@@ -76,7 +76,7 @@ impl ExtremeKind {
 }
 
 impl ExtremesPredicate {
-    /// None if extremes exclude no window, whatever they are.
+    /// None if extremes never exclude a window.
     pub(super) fn new(expr: &Expr, dtype: DType, calibration: &Calibration) -> Option<Self> {
         let graph = expr.graph();
         if graph.nodes().len() > MAX_OPERATIONS {
@@ -133,7 +133,7 @@ impl ExtremesPredicate {
         decides.last()?.then_some(Self { dtype, steps })
     }
 
-    /// Indices at which no window of this many samples begins that passes and lies in these buckets.
+    /// Indices at which no passing window of `window` samples begins within these buckets.
     pub(super) fn excluded(
         &self,
         buckets: &BucketExtremes,
@@ -154,7 +154,7 @@ impl ExtremesPredicate {
     }
 }
 
-/// Whether a comparison of an extreme with a number is one of all samples of a window, or of any; None if it is neither.
+/// Whether comparing an extreme with a number concerns all samples of a window, or any; None: neither.
 fn must_hold_for_all(compare: Binary, left: ExtremeKind, right: ExtremeKind) -> Option<bool> {
     let above = match compare {
         Binary::Gt | Binary::Ge => true,
@@ -211,7 +211,7 @@ impl ExtremeComparison {
         };
         let mut excluded = Vec::new();
         if !self.all {
-            // Windows that lie in neighbouring buckets without a sample that meets it.
+            // Windows within neighbouring buckets without a sample that meets it.
             let mut without: IndexRanges = Vec::new();
             for at in 0..buckets.coverage.len() {
                 let is_gap = buckets.coverage[at] == Coverage::Gap;
@@ -228,7 +228,7 @@ impl ExtremeComparison {
             let Range { start, end } = range(at);
             // Extremes do not tell how small magnitudes between them are.
             if !any(at) && self.wraps.is_none() {
-                // Windows that overlap it.
+                // Windows that overlap the bucket.
                 push(&mut excluded, start - window + 1..end);
             } else if !all(at) {
                 // Windows that hold all of it.

@@ -1,4 +1,4 @@
-//! The bound of the lists, on a signal in which much can be skipped.
+//! Bounds of the lists, on a signal of which much can be skipped.
 
 use isochrony_store::{CreateOptions, Mode, Store};
 use isochrony_time::Rate;
@@ -6,14 +6,14 @@ use isochrony_time::Rate;
 use super::*;
 
 const TOTAL: i64 = 3 << 20;
-/// From one loud sample to the next.
+/// Between loud samples.
 const APART: i64 = 100_000;
 
 fn is_loud(index: i64) -> bool {
     index % APART == APART / 2
 }
 
-/// Whether a window that passes begins at an index.
+/// Whether a passing window begins at an index.
 fn passes(start: i64) -> bool {
     (start..start + 100).any(is_loud)
 }
@@ -42,7 +42,7 @@ fn checked(most: usize) -> (IndexRanges, Result<Arc<SkipMap>, String>) {
 fn no_list_is_longer_than_its_bound_and_the_rest_is_read() {
     let (all, map) = checked(MAX_RANGES);
     let skipped = map.unwrap().skipped.concat();
-    // Around each loud sample 64 KiB of 200 kB or less are read.
+    // 64 KiB of the 200 kB or less around each loud sample are read.
     assert_eq!(skipped.len() as i64, (TOTAL - APART / 2) / APART + 2);
     for most in [1, 4, 16, 32, 40, 64] {
         let (excluded, map) = checked(most);
@@ -64,7 +64,7 @@ fn no_list_is_longer_than_its_bound_and_the_rest_is_read() {
             assert!(!{ starts }.any(passes), "{range:?}");
         }
     }
-    // Nothing is looked up any more once there are so many.
+    // Look-ups end at this number.
     let length = |ranges: &[Range<i64>]| ranges.iter().map(|one| one.end - one.start).sum::<i64>();
     for most in [1, 4, 16, 32, 40] {
         assert!(length(&checked(most).0) < length(&all), "{most}");

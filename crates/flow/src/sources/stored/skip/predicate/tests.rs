@@ -1,4 +1,4 @@
-//! What is excluded, against the filter's own program over every window.
+//! Checks exclusions against the filter's own program over every window.
 
 use isochrony_segment::Sample;
 use proptest::prelude::*;
@@ -49,7 +49,7 @@ fn predicate() -> impl Strategy<Value = Expr> {
     })
 }
 
-/// Small samples, and some that are the least or greatest of 16 bits or not finite; None: there is a gap.
+/// Small samples, some extreme or not finite; None: a gap.
 fn samples() -> impl Strategy<Value = Vec<Option<f64>>> {
     let sample = prop_oneof![
         40 => (-3i32..4).prop_map(|value| Some(f64::from(value))),
@@ -66,7 +66,7 @@ fn samples() -> impl Strategy<Value = Vec<Option<f64>>> {
     })
 }
 
-/// The rows of whole buckets from `first` on.
+/// Rows of whole buckets from `first` on.
 fn buckets<T: Sample + PartialOrd + Default>(
     samples: &[Option<T>],
     first: usize,
@@ -95,7 +95,7 @@ fn buckets<T: Sample + PartialOrd + Default>(
     }
 }
 
-/// Starts of windows without a gap that pass.
+/// Starts of passing windows without a gap.
 fn passing<T: Sample>(
     expr: &Expr,
     calibration: &Calibration,
@@ -122,7 +122,7 @@ fn passing<T: Sample>(
     starts.map(|start| start as i64).collect()
 }
 
-/// Asserts that no window is excluded that passes; returns how many starts are excluded, None: extremes tell nothing.
+/// Asserts that no passing window is excluded; returns the number of excluded starts (None: extremes tell nothing).
 fn check<T: Sample + PartialOrd + Default>(
     expr: &Expr,
     calibration: &Calibration,
@@ -195,8 +195,8 @@ fn bounds(ranges: &[Range<i64>]) -> Vec<(i64, i64)> {
         .collect()
 }
 
-/// Starts that are excluded of windows of 4 of 5 buckets: quiet, 7 at the end of the second and the begin of the third,
-/// quiet.
+/// Excluded starts of windows of 4 over 5 buckets: quiet, but for a 7 on each side of the border of the second and
+/// third.
 fn excluded_of(expr: &Expr) -> Vec<(i64, i64)> {
     let mut samples = [Some(1i16); 5 * BUCKET];
     (samples[7], samples[8]) = (Some(7), Some(7));
@@ -211,7 +211,7 @@ fn excludes_all_that_extremes_tell() {
     assert_eq!(excluded_of(&s.max().gt(5)), [(0, 1), (12, 17)]);
     assert_eq!(excluded_of(&s.max().gt(7)), [(0, 17)]);
     assert_eq!(excluded_of(&s.abs().max().ge(7)), [(0, 1), (12, 17)]);
-    // A window that holds all of a bucket with a 7; and one that overlaps a bucket without a sample below 1.
+    // A window that holds all of a bucket with a 7; one that overlaps a bucket without a sample below 1.
     assert_eq!(excluded_of(&s.max().lt(5)), [(4, 5), (8, 9)]);
     assert_eq!(excluded_of(&s.max().lt(1)), [(-3, 20)]);
     assert_eq!(excluded_of(&s.min().lt(1)), [(0, 17)]);
@@ -226,7 +226,7 @@ fn excludes_all_that_extremes_tell() {
 
 #[test]
 fn magnitudes_that_wrap_exclude_nothing() {
-    // That of the least int64; other integers have magnitudes of a wider dtype.
+    // The least int64's; other integers have magnitudes of a wider dtype.
     let mut samples = [Some(1i64); BUCKET];
     (samples[0], samples[1]) = (Some(i64::MIN), Some(-9));
     let loud = Expr::input().abs().max().gt(5);

@@ -1,0 +1,67 @@
+//! Cuts the input of a replicated stage: into blocks, or into cells where results depend on the cuts.
+
+use super::block::{BlockCutter, Cut};
+use super::cell::CellCutter;
+use crate::SourceEvent;
+
+pub(super) enum InputCutter {
+    Blocks(BlockCutter),
+    Cells {
+        cutter: CellCutter,
+        /// The replica that computes the open cell, of which it had parts.
+        owner: usize,
+    },
+}
+
+impl InputCutter {
+    pub(super) fn push(&mut self, events: impl Iterator<Item = SourceEvent>) {
+        match self {
+            Self::Blocks(cutter) => cutter.push(events),
+            Self::Cells { cutter, .. } => cutter.push(events),
+        }
+    }
+
+    /// Whether the next block could be larger.
+    pub(super) fn has_room(&self) -> bool {
+        match self {
+            Self::Blocks(cutter) => cutter.has_room(),
+            Self::Cells { cutter, .. } => cutter.has_room(),
+        }
+    }
+
+    /// Whether something has arrived that is in no block.
+    pub(super) fn has_more(&self) -> bool {
+        match self {
+            Self::Blocks(cutter) => cutter.has_more(),
+            Self::Cells { cutter, .. } => cutter.has_more(),
+        }
+    }
+
+    /// Bytes of what has arrived and of what it retains.
+    pub(super) fn bytes(&self) -> u64 {
+        match self {
+            Self::Blocks(cutter) => cutter.bytes(),
+            Self::Cells { cutter, .. } => cutter.bytes(),
+        }
+    }
+
+    /// The replica that must compute the next block, if not any can.
+    pub(super) fn owner(&self) -> Option<usize> {
+        match self {
+            Self::Cells { cutter, owner } if cutter.continues() => Some(*owner),
+            _ => None,
+        }
+    }
+
+    /// The next block for a replica.
+    pub(super) fn cut(&mut self, replica: usize) -> Cut {
+        match self {
+            Self::Blocks(cutter) => cutter.cut(),
+            Self::Cells { cutter, owner } => {
+                let cut = cutter.cut();
+                *owner = replica;
+                cut
+            }
+        }
+    }
+}
