@@ -33,10 +33,16 @@ impl RangeAnnouncer {
         mut give: impl FnMut(SourceEvent),
     ) {
         let mut continues_at = None;
+        let is_first = self.0.is_none();
         for event in events {
             match event {
-                // Only the last of consecutive ones counts.
-                ExitEvent::RangeStart { origin, why: None } => continues_at = Some(origin),
+                ExitEvent::RangeStart { origin, why: None } => {
+                    // Of consecutive ones of later tasks only the last is new.
+                    if is_first {
+                        self.continue_at(continues_at, &mut give);
+                    }
+                    continues_at = Some(origin);
+                }
                 ExitEvent::RangeStart { origin, why } => {
                     self.continue_at(continues_at.take(), &mut give);
                     self.0 = Some(origin);
