@@ -60,10 +60,18 @@ impl PlanExecutor {
         Ok(burst)
     }
 
-    /// One task of a worker: until all sources are idle or have ended.
-    pub(crate) fn run_task(&mut self, options: &RunOptions<'_>) -> Result<(), RunError> {
-        let sources = &mut self.source_order.sources;
-        sources.iter_mut().for_each(|source| source.reset());
+    /// One task of a worker, or a part of it: until all sources are idle or have ended.
+    pub(crate) fn run_task(
+        &mut self,
+        begins: bool,
+        completes: bool,
+        options: &RunOptions<'_>,
+    ) -> Result<(), RunError> {
+        let sources = self.source_order.sources.iter_mut();
+        sources.for_each(|source| match begins {
+            true => source.reset(),
+            false => source.idle = false,
+        });
         let is_open = |executor: &Self| {
             let mut sources = executor.source_order.sources.iter();
             sources.any(|source| !source.ended && !source.idle)
@@ -73,7 +81,7 @@ impl PlanExecutor {
         }
         // Nothing that operators hold back may mix with the next task; what waits at fan-ins finds no partner any
         // more.
-        let flushed = catch_unwind(AssertUnwindSafe(|| self.flush(true)));
+        let flushed = catch_unwind(AssertUnwindSafe(|| self.flush(completes)));
         flushed
             .unwrap_or_else(|panic| Err(panic_error(&*panic)))
             .map_err(|error| self.locate(error))

@@ -38,6 +38,9 @@ pub(crate) fn run(
     }
     let interrupt = Interrupt::default();
     let subgraph_plans = subgraph_plans(graph, options);
+    if let Some(stages) = StagePlan::with_cells(graph, options, &subgraph_plans) {
+        return stages::run(graph, &stages, options).map(Some);
+    }
     let in_stages = StagePlan::instead_of_tasks(graph, options, &subgraph_plans);
     let split = match in_stages {
         Some(_) => None,

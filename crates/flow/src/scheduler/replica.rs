@@ -20,6 +20,20 @@ use crate::{
     SharedRecording,
 };
 
+/// Which part of a task is computed now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct TaskPart {
+    pub(super) begins: bool,
+    pub(super) completes: bool,
+}
+
+impl TaskPart {
+    pub(super) const WHOLE: Self = Self {
+        begins: true,
+        completes: true,
+    };
+}
+
 pub(super) struct Replica {
     pub(super) executor: PlanExecutor,
     /// One for each recording of the subgraph.
@@ -99,6 +113,17 @@ impl Replica {
         task: &Task,
         options: &RunOptions<'_>,
     ) -> Result<(), RunError> {
+        self.run_part(subgraph, task, TaskPart::WHOLE, options)
+    }
+
+    /// Operators keep their state from one part of a task to the next.
+    pub(super) fn run_part(
+        &mut self,
+        subgraph: &ParallelSubgraph,
+        task: &Task,
+        part: TaskPart,
+        options: &RunOptions<'_>,
+    ) -> Result<(), RunError> {
         let range = &task.part.range;
         for (trim_range, edge, overlap) in &self.trims {
             let (_, ratios) = subgraph.output_of(*edge);
@@ -108,7 +133,9 @@ impl Replica {
             let end = ratios.map(range.end).saturating_add_unsigned(overlap.after);
             trim_range.set(start..end);
         }
-        for (leaves, exit) in self.exits.iter().zip(&subgraph.plan.exits) {
+        let begun = part.begins.then_some(());
+        let exits = begun.and(Some(self.exits.iter().zip(&subgraph.plan.exits)));
+        for (leaves, exit) in exits.into_iter().flatten() {
             if let ExitCollector::Items(log) = leaves {
                 let (_, ratios) = subgraph.output_of(exit.edge);
                 log.begin(ratios.map(range.start));
@@ -122,16 +149,16 @@ impl Replica {
         let closed = self.exit_nodes.iter().zip(&self.exit_closed);
         let closed = closed.filter(|(_, exit_closed)| **exit_closed);
         self.executor.end_nodes(closed.map(|(&node, _)| node));
-        let ran = self.executor.run_task(options);
+        let ran = self.executor.run_task(part.begins, part.completes, options);
         ran.map_err(|error| with_plan_node(error, &self.node_map.plan_node))
     }
 
-    /// A failed task has no partial results.
+    /// `completed`: the last part of the task was computed. Else it has no partial results.
     pub(super) fn take_outputs(
         &mut self,
         subgraph: &ParallelSubgraph,
         task: &Task,
-        failed: bool,
+        completed: bool,
     ) -> Vec<ExitOutput> {
         let end = task.part.range.end;
         let executor = &mut self.executor;
@@ -142,7 +169,7 @@ impl Replica {
             let events = match leaves {
                 ExitCollector::Items(log) => {
                     let end = ratios.map(end);
-                    if failed {
+                    if !completed {
                         upto = upto.min(log.upto());
                     }
                     let mut events = log.take();
@@ -156,8 +183,8 @@ impl Replica {
                 }
                 // A partial result has no indices, so no breaks or marks.
                 &ExitCollector::Reduced(node) => {
-                    upto = upto.filter(|_| !failed);
-                    let partial = (!failed).then(|| executor.partial(node)).flatten();
+                    upto = upto.filter(|_| completed);
+                    let partial = completed.then(|| executor.partial(node)).flatten();
                     partial.into_iter().map(ExitEvent::Item).collect()
                 }
             };

@@ -118,6 +118,8 @@ pub(super) struct PortionReader {
     /// Samples read or skipped of the portion.
     pub(super) samples: u64,
     begun: bool,
+    /// More of the portion follows when what the source has was given.
+    continues: bool,
     finished: bool,
     end_announced: bool,
 }
@@ -136,6 +138,17 @@ impl PortionReader {
             range,
             ..Self::default()
         }
+    }
+
+    /// More of the portion follows than its source has now.
+    pub(super) fn continues(mut self) -> Self {
+        self.continues = true;
+        self
+    }
+
+    /// The next part of the portion; `completes`: it is the last.
+    pub(super) fn continue_with(&mut self, source: Box<dyn Source>, completes: bool) {
+        (self.source, self.continues) = (Some(source), !completes);
     }
 
     pub(super) fn reading(&self) -> Option<Reading> {
@@ -240,6 +253,7 @@ impl Source for PortionSource {
             // A break behind the portion belongs to the next task.
             SourceEvent::RangeStart { origin, .. }
                 if reader.begun && origin.anchor >= reader.range.end => {}
+            SourceEvent::End if reader.continues => return Ok(SourceEvent::Idle),
             SourceEvent::End => {}
             SourceEvent::RangeStart { origin, why } => {
                 reader.begun = true;

@@ -178,7 +178,7 @@ impl<'a> Worker<'a> {
         let subgraph = &self.subgraphs[task.subgraph];
         let slot = &mut self.replicas[task.subgraph];
         let (exits, samples) = slot.as_mut().map_or((Vec::new(), 0), |replica| {
-            let exits = replica.take_outputs(subgraph, task, error.is_some());
+            let exits = replica.take_outputs(subgraph, task, error.is_none());
             let readers = replica.readers.iter();
             let readers = readers.map(|one| one.lock().unwrap_or_else(PoisonError::into_inner));
             (exits, readers.map(|one| one.samples).sum())

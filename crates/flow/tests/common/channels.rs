@@ -18,7 +18,12 @@ pub(crate) fn value(channel: i64, index: i64) -> i16 {
 }
 
 /// Its gap-free stretches, in segments that lie apart in memory.
-pub(crate) fn channel(channel: i64, stretches: &[Range<i64>], cut: i64) -> SharedRecording {
+pub(crate) fn channel(nth: i64, stretches: &[Range<i64>], cut: i64) -> SharedRecording {
+    SharedRecording::new(segments(nth, stretches, cut))
+}
+
+#[allow(dead_code)]
+pub(crate) fn segments(channel: i64, stretches: &[Range<i64>], cut: i64) -> Segments {
     let pieces = stretches.iter().flat_map(|range| {
         let starts = (range.start..range.end).step_by(cut as usize);
         starts.map(|start| {
@@ -27,5 +32,5 @@ pub(crate) fn channel(channel: i64, stretches: &[Range<i64>], cut: i64) -> Share
             SigSeg::from_slice(&samples, start, stream()).unwrap()
         })
     });
-    SharedRecording::new(Segments::new(pieces.collect::<Vec<_>>()).unwrap())
+    Segments::new(pieces.collect::<Vec<_>>()).unwrap()
 }

@@ -16,16 +16,39 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::link_writer::{EVENT_BYTES, event_bytes};
+use crate::scheduler::replica::TaskPart;
 use crate::{Break, Clock, Item, OpError, PortionOverlap, RangeOrigin, Source, SourceEvent};
 
 /// A part of a stream.
 pub(super) struct StreamBlock {
-    /// Results that begin here are the block's.
+    /// Results that begin here are the block's; of a cell those of all its parts.
     pub(super) range: Range<i64>,
     /// The contiguous range that it begins inside of, or right behind; None if it begins with one.
     pub(super) origin: Option<RangeOrigin>,
     /// Items, those around it included, and where contiguous ranges begin.
     events: Vec<SourceEvent>,
+    pub(super) part: TaskPart,
+}
+
+impl StreamBlock {
+    pub(super) fn new(
+        range: Range<i64>,
+        origin: Option<RangeOrigin>,
+        events: Vec<SourceEvent>,
+        part: TaskPart,
+    ) -> Self {
+        Self {
+            range,
+            origin,
+            events,
+            part,
+        }
+    }
+
+    #[cfg(test)]
+    pub(super) fn events(&self) -> &[SourceEvent] {
+        &self.events
+    }
 }
 
 /// What comes next in the order in which one thread computes.
@@ -37,13 +60,14 @@ pub(super) enum Cut {
     Nothing,
 }
 
-enum Retained {
+/// An event that a block, or one that follows it, needs.
+pub(super) enum Retained {
     Item(Item),
     RangeStart(RangeOrigin, Option<Break>),
 }
 
 impl Retained {
-    fn to_event(&self) -> SourceEvent {
+    pub(super) fn to_event(&self) -> SourceEvent {
         match self {
             Self::Item(item) => SourceEvent::Item(item.clone()),
             Self::RangeStart(origin, why) => SourceEvent::RangeStart {
@@ -53,14 +77,14 @@ impl Retained {
         }
     }
 
-    fn range_start(&self) -> Option<RangeOrigin> {
+    pub(super) fn range_start(&self) -> Option<RangeOrigin> {
         match self {
             Self::RangeStart(origin, _) => Some(*origin),
             Self::Item(_) => None,
         }
     }
 
-    fn bytes(&self) -> u64 {
+    pub(super) fn bytes(&self) -> u64 {
         match self {
             Self::Item(item) => item.bytes() + EVENT_BYTES,
             Self::RangeStart(..) => EVENT_BYTES,
@@ -216,13 +240,14 @@ impl BlockCutter {
         let own = own.unwrap_or(self.retained.len());
         let from = start.saturating_sub_unsigned(self.overlap.before);
         let events = self.retained.iter().take(own).filter_map(|one| match one {
-            Retained::Item(item) => clipped(item, from),
+            Retained::Item(item) => clipped(item, from..i64::MAX),
             Retained::RangeStart(..) => Some(one.to_event()),
         });
         let block = StreamBlock {
             range: start..end,
             origin: self.origin,
             events: events.collect(),
+            part: TaskPart::WHOLE,
         };
         self.advance(end, own, last_origin);
         Some(block)
@@ -259,15 +284,16 @@ impl BlockCutter {
     }
 }
 
-/// The part of an item from an index on; None if that is nothing.
-fn clipped(item: &Item, from: i64) -> Option<SourceEvent> {
+/// The part of an item in a range; None if that is nothing.
+pub(super) fn clipped(item: &Item, range: Range<i64>) -> Option<SourceEvent> {
     let Item::Samples(samples) = item else {
         return Some(SourceEvent::Item(item.clone()));
     };
-    if samples.end() <= from {
+    let part = samples.start().max(range.start)..samples.end().min(range.end);
+    if part.is_empty() {
         return None;
     }
-    let part = samples.subseg(samples.start().max(from)..samples.end());
+    let part = samples.subseg(part);
     // A range within its own does not fail.
     part.ok().map(|part| SourceEvent::Item(Item::Samples(part)))
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::link_writer::StageLink;
 use super::stage_graph::StageGraph;
+use super::stage_plan::Replication;
 use crate::engine::RunOptions;
 use crate::plan::Op;
 use crate::scheduler::parallel_subgraph::ParallelSubgraph;
@@ -31,6 +32,7 @@ pub(super) fn only_input(stage: usize, links: &[Arc<StageLink>]) -> Option<&Arc<
 pub(super) fn subgraph(
     graph: &StageGraph,
     input: &StageLink,
+    replication: Replication,
     options: &RunOptions<'_>,
 ) -> Result<Option<ParallelSubgraph>, RunError> {
     let mut own = graph.graph.clone();
@@ -43,7 +45,10 @@ pub(super) fn subgraph(
     });
     let options = RunOptions {
         workers: 2,
-        tolerance: 0.0,
+        tolerance: match replication {
+            Replication::Cells => options.tolerance,
+            _ => 0.0,
+        },
         ..*options
     };
     let Some(plan) = subgraph_plans(&own, &options).into_iter().next() else {
@@ -62,7 +67,7 @@ pub(super) fn subgraph(
     };
     let fits = overlap <= MAX_OVERLAP_BYTES.min(options.memory / 64);
     let reduces = plan.exits.iter().any(|exit| exit.reduces);
-    if !all || !fits || reduces || plan.exposes_cuts(&own) {
+    if !all || !fits || reduces || plan.exposes_cuts(&own) && replication != Replication::Cells {
         return Ok(None);
     }
     let input = ScanInput::new(&own, 0, plan.overlap, false)?;

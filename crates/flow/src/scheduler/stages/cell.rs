@@ -112,10 +112,13 @@ impl CellCutter {
                         break;
                     }
                 }
-                Some(SourceEvent::Idle) => match self.given < self.retained.len() {
-                    true => return self.part(false),
-                    false => return self.pass(),
-                },
+                Some(SourceEvent::Idle) => {
+                    let is_new = self.cell.is_some() && self.given < self.retained.len();
+                    return match is_new {
+                        true => self.part(false),
+                        false => self.pass(),
+                    };
+                }
                 Some(SourceEvent::Rewind | SourceEvent::End) => {
                     if self.cell.is_some() {
                         break;

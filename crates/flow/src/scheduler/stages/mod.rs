@@ -44,14 +44,16 @@
 //! | where to cut (pure) | `stage_plan`, `stage_builder` |
 //! | a graph for each stage | `stage_graph` |
 //! | what joins stages | `link`, `link_writer`, `link_reader` |
-//! | replicas: blocks (pure), what reads them, order | `block`, `block_subgraph`, `replicated` |
+//! | replicas: blocks and cells (pure), what reads them, order | `block`, `cell`, `input_cutter`, `block_subgraph`, `replicated` |
 //! | which stage is executed next, who waits | `stage_queue` |
 //! | which threads prefer it, if they are pinned (pure) | `homes`, `stage_weights` |
 //! | threads | `pool`, `run`, `thread_use` |
 
 mod block;
 mod block_subgraph;
+mod cell;
 mod homes;
+mod input_cutter;
 mod link;
 mod link_reader;
 mod link_writer;

@@ -24,10 +24,13 @@ use isochrony_runtime::Progress;
 
 use super::block::{BlockCutter, BlockSource, Cut, StreamBlock};
 use super::block_subgraph::{only_input, subgraph};
+use super::cell::CellCutter;
+use super::input_cutter::InputCutter;
 use super::link::Received;
 use super::link_writer::{StageFailure, StageLink, lock};
 use super::pool::stage_failure;
 use super::stage_graph::StageGraph;
+use super::stage_plan::Replication;
 use super::stage_queue::{Notice, StageOutcome, StageQueue};
 use crate::engine::report::OperatorReport;
 use crate::engine::{RunOptions, panic_error};
@@ -35,7 +38,7 @@ use crate::plan::graph::{Edge, Graph};
 use crate::scheduler::boundary::RangeAnnouncer;
 use crate::scheduler::parallel_subgraph::ParallelSubgraph;
 use crate::scheduler::partition::TaskInput;
-use crate::scheduler::replica::Replica;
+use crate::scheduler::replica::{Replica, TaskPart};
 use crate::scheduler::scan_input::PortionReader;
 use crate::scheduler::task_output::{ExitOutput, ExitState, Task};
 use crate::{Clock, RangePortion, RunError, SourceEvent};
@@ -93,7 +96,7 @@ enum BlockResult {
 }
 
 struct BlockOrder {
-    cutter: BlockCutter,
+    cutter: InputCutter,
     input_ended: bool,
     /// Number of the oldest block in `slots`.
     first: u64,
@@ -123,6 +126,7 @@ pub(super) struct StageToReplicate<'a> {
     /// Those of its replicas in the queue.
     pub(super) entries: &'a Range<usize>,
     pub(super) delivered: &'a Arc<Progress>,
+    pub(super) replication: Replication,
 }
 
 impl StageToReplicate<'_> {
@@ -139,11 +143,12 @@ impl StageToReplicate<'_> {
             queue,
             entries,
             delivered,
+            replication,
         } = self;
         let Some(input) = only_input(number, links) else {
             return Ok(Err(graph));
         };
-        let Some(subgraph) = subgraph(&graph, input, options)? else {
+        let Some(subgraph) = subgraph(&graph, input, replication, options)? else {
             return Ok(Err(graph));
         };
         let exits = subgraph.plan.exits.iter().map(|exit| {
@@ -162,11 +167,18 @@ impl StageToReplicate<'_> {
         let sample = subgraph.inputs[0].recording.0.port().dtype();
         let sample = sample.map_or(8, |dtype| dtype.size() as u64);
         let least = MIN_OVERLAP_MULTIPLE * overlap.samples() * sample;
+        let cutter = match subgraph.plan.reproducible_samples {
+            Some(samples) => InputCutter::Cells {
+                cutter: CellCutter::new(overlap, samples, sample),
+                owner: 0,
+            },
+            None => InputCutter::Blocks(BlockCutter::new(overlap, max_bytes(options).max(least))),
+        };
         let stage = Arc::new(ReplicatedStage {
             number,
             clock: subgraph.inputs[0].recording.clock(),
             order: Mutex::new(BlockOrder {
-                cutter: BlockCutter::new(overlap, max_bytes(options).max(least)),
+                cutter,
                 input_ended: false,
                 first: 0,
                 slots: VecDeque::new(),
@@ -269,12 +281,16 @@ impl ReplicatedStage {
         }
     }
 
-    /// The next block and its number; what passes before it takes its place among the blocks.
-    fn next_block(&self, order: &mut BlockOrder) -> Option<(u64, StreamBlock)> {
+    /// The next block for a replica and its number; what passes before it takes its place among the blocks.
+    fn next_block(&self, order: &mut BlockOrder, replica: usize) -> Option<(u64, StreamBlock)> {
         loop {
+            if let Some(owner) = order.cutter.owner().filter(|&owner| owner != replica) {
+                self.queue.notify(self.entries.start + owner, Notice::Input);
+                return None;
+            }
             while order.cutter.has_room() && self.receive(order) {}
             let number = order.first + order.slots.len() as u64;
-            match order.cutter.cut() {
+            match order.cutter.cut(replica) {
                 Cut::Block(block) => {
                     order.slots.push_back(BlockSlot::InFlight);
                     return Some((number, block));
@@ -437,7 +453,8 @@ impl StageReplica {
             return (StageOutcome::Ended, false);
         }
         let window = BLOCKS_PER_REPLICA * shared.entries.len();
-        let is_retired = self.number >= shared.replicas.load(Ordering::Relaxed);
+        let is_retired = self.number >= shared.replicas.load(Ordering::Relaxed)
+            && order.cutter.owner() != Some(self.number);
         if is_retired {
             // Another one takes what this one was woken for.
             let others = shared
@@ -452,7 +469,7 @@ impl StageReplica {
         if !shared.has_room() || order.slots.len() >= window {
             return (StageOutcome::Full, false);
         }
-        let next = shared.next_block(&mut order);
+        let next = shared.next_block(&mut order, self.number);
         shared.send_complete(&mut order);
         let Some((number, block)) = next else {
             let ended = order.ended;
@@ -511,10 +528,20 @@ impl StageReplica {
         };
         let source = BlockSource::new(&mut block, shared.clock.clone());
         let (range, overlap) = (block.range, subgraph.plan.overlap);
-        let reader = PortionReader::new(Some(Box::new(source)), range, overlap, &part.reads[0]);
+        let TaskPart { begins, completes } = block.part;
         if let Some(own) = replica.readers.first() {
             let mut own = own.lock().unwrap_or_else(PoisonError::into_inner);
-            own.switch_to(reader);
+            let source = Box::new(source);
+            if begins {
+                let reader = PortionReader::new(Some(source), range, overlap, &part.reads[0]);
+                own.switch_to(if completes {
+                    reader
+                } else {
+                    reader.continues()
+                });
+            } else {
+                own.continue_with(source, completes);
+            }
         }
         let task = Task {
             subgraph: 0,
@@ -524,7 +551,7 @@ impl StageReplica {
         };
         let options = RunOptions::default();
         let ran = catch_unwind(AssertUnwindSafe(|| {
-            replica.run_task(subgraph, &task, &options)
+            replica.run_part(subgraph, &task, block.part, &options)
         }));
         let ran = ran.unwrap_or_else(|panic| {
             Err(RunError::Operator {
@@ -537,7 +564,7 @@ impl StageReplica {
         });
         let error = ran.err().map(|error| shared.in_plan(error));
         (
-            replica.take_outputs(subgraph, &task, error.is_some()),
+            replica.take_outputs(subgraph, &task, completes && error.is_none()),
             error,
         )
     }

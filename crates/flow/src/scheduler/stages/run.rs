@@ -9,7 +9,7 @@ use isochrony_runtime::{Interrupt, Progress, Watch};
 use super::pool::{PoolRef, Stage, StagePool, StageWaker, StageWork, WholeStage, ancestors};
 use super::replicated::{StageReplica, StageToReplicate};
 use super::stage_graph::{StageGraph, links};
-use super::stage_plan::StagePlan;
+use super::stage_plan::{Replication, StagePlan};
 use super::stage_queue::{StageQueue, StageSet};
 use super::thread_use::ThreadUse;
 use crate::engine::budget::{ExecutionMemory, MemoryHandle, MemoryReclaimer};
@@ -161,7 +161,7 @@ fn pool(
     for (number, entries) in entries.iter().enumerate() {
         delivered = Arc::new(Progress::default());
         let mut graph = StageGraph::of(plan, stages, number, &links, &reference, &delivered);
-        if entries.len() > 1 {
+        if entries.len() > 1 || stages.replication[number] == Replication::Cells {
             let stage = StageToReplicate {
                 number,
                 graph,
@@ -170,6 +170,7 @@ fn pool(
                 queue: &queue,
                 entries,
                 delivered: &delivered,
+                replication: stages.replication[number],
             };
             match stage.replicate(&own)? {
                 Ok(stage) => {

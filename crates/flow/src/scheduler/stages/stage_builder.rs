@@ -7,12 +7,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::stage_plan::{MAX_ENTRIES, StagePlan, computes_much};
-use crate::Resource;
+use super::stage_plan::{MAX_ENTRIES, Replication, StagePlan, computes_much};
 use crate::engine::RunOptions;
 use crate::plan::Op;
 use crate::plan::graph::Graph;
-use crate::scheduler::task_contract::{interleaves, reduces, task_contract};
+use crate::scheduler::task_contract::{TaskContract, interleaves, reduces, task_contract};
+use crate::{PortType, Resource};
 
 /// Stages for each worker, and in all, about: enough that one of unequal stages has work for a free core.
 const STAGES_PER_WORKER: usize = 4;
@@ -36,8 +36,15 @@ struct GrowingStage {
     root: u64,
     /// A source of it calls Python.
     in_caller: bool,
-    /// It has no source, and all its operators can compute blocks of their input independently.
-    is_replicable: bool,
+    /// `Blocks`: it has no source, and all its operators can compute blocks of their input independently. `Cells`: the
+    /// first one settles, and the others need no neighbours.
+    replication: Replication,
+}
+
+impl GrowingStage {
+    fn has_replicas(&self) -> bool {
+        self.replication != Replication::None && self.heavy > 0
+    }
 }
 
 pub(super) struct StageBuilder<'a> {
@@ -59,6 +66,8 @@ pub(super) struct StageBuilder<'a> {
     feeds: Vec<BTreeSet<usize>>,
     /// Whether what each node gives does not ascend: streams in turn, or ranges before earlier ones.
     descends: Vec<bool>,
+    /// How far what each node gives may differ from what one thread gives without cells.
+    rel_err: Vec<f64>,
 }
 
 impl<'a> StageBuilder<'a> {
@@ -82,6 +91,7 @@ impl<'a> StageBuilder<'a> {
             stage_of: Vec::with_capacity(graph.nodes.len()),
             feeds: Vec::with_capacity(graph.nodes.len()),
             descends: Vec::with_capacity(graph.nodes.len()),
+            rel_err: Vec::with_capacity(graph.nodes.len()),
         }
     }
 
@@ -100,7 +110,7 @@ impl<'a> StageBuilder<'a> {
             inputs,
             root: 0,
             in_caller: false,
-            is_replicable: false,
+            replication: Replication::None,
         });
         number
     }
@@ -144,6 +154,7 @@ impl<'a> StageBuilder<'a> {
     fn place(&mut self, node: usize) {
         let descends = self.descends(node);
         self.descends.push(descends);
+        let replicable = self.replicable(node);
         let inputs = &self.graph.nodes[node].inputs;
         let heavy = usize::from(computes_much(self.graph, node));
         let mut stages: BTreeSet<usize> = BTreeSet::new();
@@ -165,22 +176,27 @@ impl<'a> StageBuilder<'a> {
             self.place_source(node, heavy)
         } else {
             let first = stages.first().copied().unwrap_or(0);
-            let replicable = self.is_replicable(node);
             let joins = match stages.len() {
-                1 => self.joins(&self.stages[first], heavy, replicable),
+                1 => self.joins(&self.stages[first], heavy, &replicable),
                 _ => self.stages.len() >= 2 * self.max_stages,
             };
             match joins {
                 true => {
                     stages.remove(&first);
                     self.stages[first].heavy += heavy;
-                    self.stages[first].is_replicable &= replicable;
+                    if replicable.is_none() {
+                        self.stages[first].replication = Replication::None;
+                    }
                     self.stages[first].inputs.extend(stages);
                     first
                 }
                 false => {
                     let stage = self.new_stage(heavy, stages);
-                    self.stages[stage].is_replicable = replicable;
+                    self.stages[stage].replication = match replicable {
+                        None => Replication::None,
+                        Some(contract) if contract.rel_err > 0.0 => Replication::Cells,
+                        Some(_) => Replication::Blocks,
+                    };
                     stage
                 }
             }
@@ -190,12 +206,16 @@ impl<'a> StageBuilder<'a> {
     }
 
     /// Whether an operator joins the stage of its input.
-    fn joins(&self, stage: &GrowingStage, heavy: usize, is_replicable: bool) -> bool {
+    fn joins(&self, stage: &GrowingStage, heavy: usize, replicable: &Option<TaskContract>) -> bool {
         let is_full = self.stages.len() >= 2 * self.max_stages;
-        let joins = match (stage.is_replicable && stage.heavy > 0, is_replicable) {
-            (true, is_replicable) => is_replicable,
+        let joins = match (stage.replication, replicable) {
+            // A cell of its own.
+            (_, Some(contract)) if contract.rel_err > 0.0 => false,
+            (Replication::Cells, contract) => *contract == Some(TaskContract::stateless()),
+            (Replication::Blocks, contract) if stage.heavy > 0 => contract.is_some(),
+            (Replication::Blocks, Some(_)) => true,
             // It would have no replicas there.
-            (false, true) if heavy > 0 => false,
+            (_, Some(_)) if heavy > 0 => false,
             _ => heavy == 0 || stage.heavy < self.share,
         };
         joins || is_full
@@ -210,18 +230,42 @@ impl<'a> StageBuilder<'a> {
             || inputs.any(|&(from, _)| self.descends[from])
     }
 
-    fn is_replicable(&self, node: usize) -> bool {
-        if self.descends[node] {
-            return false;
+    /// What a node needs that can compute blocks or cells of its input. Adds how far its output may differ.
+    fn replicable(&mut self, at: usize) -> Option<TaskContract> {
+        let node = &self.graph.nodes[at];
+        let before = node.inputs.iter().map(|&(from, _)| self.rel_err[from]);
+        let before: f64 = before.sum();
+        let contract = self.contract(at).filter(|contract| {
+            let total = before + contract.rel_err;
+            contract.rel_err == 0.0 || total <= self.options.tolerance
+        });
+        let own = contract.map_or(0.0, |contract| contract.rel_err);
+        self.rel_err.push(before + own);
+        contract
+    }
+
+    fn contract(&self, at: usize) -> Option<TaskContract> {
+        let node = &self.graph.nodes[at];
+        if self.descends[at] || node.inputs.len() != 1 || reduces(node) || self.is_callers(at) {
+            return None;
         }
-        let node = &self.graph.nodes[node];
         let inputs = node
             .inputs
             .iter()
             .map(|&(from, output)| self.graph.nodes[from].properties.outputs[usize::from(output)]);
         let inputs: Vec<_> = inputs.collect();
-        let contract = task_contract(node, &inputs, self.options);
-        inputs.len() == 1 && !reduces(node) && contract.is_ok_and(|one| one.rel_err == 0.0)
+        let contract = task_contract(node, &inputs, self.options).ok()?;
+        let samples = |port: &PortType| matches!(port, PortType::Samples { .. });
+        // What a changed parameter does to a cell depends on what its replica computed before.
+        let changes = matches!(
+            &node.op,
+            Op::Apply {
+                changes: Some(_),
+                ..
+            }
+        );
+        let in_cells = samples(&inputs[0]) && samples(&node.properties.outputs[0]) && !changes;
+        (contract.rel_err == 0.0 || in_cells).then_some(contract)
     }
 
     fn place_source(&mut self, node: usize, heavy: usize) -> usize {
@@ -295,7 +339,7 @@ impl<'a> StageBuilder<'a> {
             into.heavy += heavy;
             into.root |= root;
             into.in_caller |= in_caller;
-            into.is_replicable = false;
+            into.replication = Replication::None;
             into.inputs.extend(inputs);
         }
         let inputs = std::mem::take(&mut self.stages[first].inputs);
@@ -324,7 +368,7 @@ impl<'a> StageBuilder<'a> {
                 let reader = only(stage);
                 let keeps = reader.is_some_and(|reader| {
                     let reader = self.stages.get(reader);
-                    reader.is_some_and(|reader| reader.is_replicable && reader.heavy > 0)
+                    reader.is_some_and(|reader| reader.has_replicas())
                 });
                 // Passing samples within one thread gains nothing.
                 own.heavy == 0 && !own.in_caller && reader.is_some() && !keeps
@@ -336,8 +380,7 @@ impl<'a> StageBuilder<'a> {
             let last = before_callers.next().map(|(stage, _)| stage);
             let waits = before_callers.next().is_none() && !self.caller_computes(stages);
             let last = last.filter(|&stage| {
-                let gains = self.stages[*stage].is_replicable && self.stages[*stage].heavy > 0;
-                waits && only(stage).is_some() && !gains
+                waits && only(stage).is_some() && !self.stages[*stage].has_replicas()
             });
             let Some((&from, into)) = light.or(last).and_then(|stage| Some((stage, only(stage)?)))
             else {
@@ -392,9 +435,9 @@ impl<'a> StageBuilder<'a> {
             CALLER => u64::MAX,
             stage => self.roots(&BTreeSet::from([stage])),
         });
-        let is_replicable = order.iter().map(|&stage| {
-            let own = self.stages.get(stage);
-            own.is_some_and(|own| own.is_replicable && own.heavy > 0)
+        let replication = order.iter().map(|&stage| {
+            let own = self.stages.get(stage).filter(|own| own.has_replicas());
+            own.map_or(Replication::None, |own| own.replication)
         });
         let mut numbered = order.iter().enumerate();
         let caller_sources =
@@ -404,7 +447,7 @@ impl<'a> StageBuilder<'a> {
             roots: roots.collect(),
             stage_of,
             caller_sources: caller_sources.map(|(at, _)| at),
-            is_replicable: is_replicable.collect(),
+            replication: replication.collect(),
         };
         match plan.could_pile_up(self.graph) {
             true => Err("a thread would read branches of one source beside others that meet there"),

@@ -32,14 +32,36 @@ pub(crate) struct StagePlan {
     pub(super) roots: Vec<u64>,
     /// The stage of sources that call Python, which the caller's thread executes while it has no other work.
     pub(super) caller_sources: Option<usize>,
-    /// Whether each stage's operators give the same bits wherever their input is cut, so that it is worth having
-    /// replicas.
-    pub(super) is_replicable: Vec<bool>,
+    /// Of each stage.
+    pub(super) replication: Vec<Replication>,
 }
+
+/// Whether a stage can have replicas, and how its input is cut for them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Replication {
+    None,
+    /// Anywhere: its operators give the same bits wherever their input is cut.
+    Blocks,
+    /// In cells of a fixed length: it settles, within the granted tolerance. One replica also computes cells.
+    Cells,
+}
+
+/// Where results depend on cells, the plan is cut as for so many workers whatever their number.
+const WORKERS_OF_CELLS: usize = 8;
 
 impl StagePlan {
     /// The error says why the plan is not cut.
     pub(crate) fn of(graph: &Graph, options: &RunOptions<'_>) -> Result<Self, &'static str> {
+        Self::check(graph, options)?;
+        let options = RunOptions {
+            tolerance: 0.0,
+            ..*options
+        };
+        StageBuilder::new(graph, &options).build()
+    }
+
+    /// What does not depend on the number of workers.
+    fn check(graph: &Graph, options: &RunOptions<'_>) -> Result<(), &'static str> {
         if options.memory < MIN_MEMORY {
             return Err("memory= has no room for what stages pass to each other");
         }
@@ -57,7 +79,34 @@ impl StagePlan {
         if nodes.any(|node| is_loop(node.properties.align) || node.properties.closes_loop) {
             return Err("it has a loop, and the operators of a loop wait for each other");
         }
-        StageBuilder::new(graph, options).build()
+        Ok(())
+    }
+
+    /// The stages of a plan in which an operator settles, within the granted tolerance, that no task computes: the same for
+    /// any number of workers, one included. None if there is none.
+    pub(crate) fn with_cells(
+        graph: &Graph,
+        options: &RunOptions<'_>,
+        subgraph_plans: &[SubgraphPlan],
+    ) -> Option<Self> {
+        if options.tolerance <= 0.0 {
+            return None;
+        }
+        let mut in_tasks = subgraph_plans.iter();
+        if in_tasks.any(|plan| plan.exposes_cuts(graph) && plan.task_size(graph, options).is_some())
+        {
+            return None;
+        }
+        Self::check(graph, options).ok()?;
+        let options = RunOptions {
+            workers: WORKERS_OF_CELLS,
+            ..*options
+        };
+        let stages = StageBuilder::new(graph, &options).build().ok()?;
+        stages
+            .replication
+            .contains(&Replication::Cells)
+            .then_some(stages)
     }
 
     /// The stages of a plan of which operators that compute much in order would be left to one thread beside tasks, although
@@ -154,8 +203,8 @@ impl StagePlan {
     pub(super) fn entries(&self, workers: usize) -> Vec<Range<usize>> {
         let mut spare = MAX_ENTRIES.saturating_sub(self.stages.len());
         let mut next = 0;
-        let entries = self.is_replicable.iter().map(|&is_replicable| {
-            let more = if is_replicable {
+        let entries = self.replication.iter().map(|&replication| {
+            let more = if replication != Replication::None {
                 workers.saturating_sub(1).min(spare)
             } else {
                 0
