@@ -5,6 +5,8 @@
 //! A node is *in step* if it answers each item of its only input with exactly one item of the same index range, and
 //! emits nothing else. The nodes in step directly behind it are its *followers*: breaks are checked once for all.
 
+use std::ops::Range;
+
 use isochrony_time::Ratio;
 
 use super::fan_in::FanIn;
@@ -62,6 +64,8 @@ pub(crate) struct NodeState {
     pub(crate) held_bytes: u64,
     /// Forwarded last.
     pub(crate) progress: i64,
+    /// Of what it emits, what begins here passes; None: all. See [`Out::keep_only`](crate::Out).
+    pub(crate) kept: Option<Range<i64>>,
     /// The last progress mark at its inputs, and the input.
     pub(crate) input_progress: (Port, i64),
     items: u64,
@@ -89,6 +93,7 @@ impl NodeState {
             loop_begin: None,
             held_bytes: 0,
             progress: i64::MIN,
+            kept: None,
             input_progress: (0, i64::MIN),
             items: 0,
             samples: 0,

@@ -22,7 +22,7 @@ pub(crate) fn prepare(plans: &[Plan], options: &RunOptions<'_>) -> Result<Graph,
     }
     if let Some(control) = options.control {
         let is_parallel = options.workers > 1 && !chooses_one_worker(&graph, options)?;
-        return Ok(control.begin(&graph, options.optimise, is_parallel)?);
+        return Ok(control.begin(&graph, options, is_parallel)?);
     }
     if options.optimise {
         optimise(&mut graph);

@@ -246,6 +246,21 @@ pub enum PlanError {
         /// Parameters that may change.
         adjustable: String,
     },
+    /// An implementation whose results differ by more than the execution was granted.
+    #[error(
+        "{operator} cannot change to method={method:?} during this run: its results differ by up to {needs:e} of the largest \
+         values, and the run was granted {granted:e}; give the run tolerance={needs:e} or more"
+    )]
+    NotWithinTolerance {
+        /// The operator.
+        operator: &'static str,
+        /// The implementation.
+        method: String,
+        /// By how much it may differ from the default one.
+        needs: f64,
+        /// The tolerance of the execution.
+        granted: f64,
+    },
     /// A control that is used by two executions at the same time.
     #[error(
         "this control is in use by a run that has not ended; create a new Control for each run that is active at the same time"
@@ -419,6 +434,7 @@ impl PlanError {
             Self::OtherClock { .. } => "other_clock",
             Self::WritesItsInput { .. } => "writes_its_input",
             Self::NotAdjustable { .. } => "not_adjustable",
+            Self::NotWithinTolerance { .. } => "not_within_tolerance",
             Self::ControlInUse => "control_in_use",
             Self::NoStages { .. } => "no_stages",
             Self::NoReplicas { .. } => "no_replicas",
