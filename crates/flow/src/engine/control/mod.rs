@@ -5,6 +5,7 @@
 //! differ get a [`ParameterChanges`] entry. Each takes effect at an index of its operator's input, the same in all
 //! threads, which the report lists.
 
+mod added;
 mod adjustable;
 mod changes;
 mod switched;
@@ -15,18 +16,22 @@ mod sync {
     pub(crate) use std::sync::{Mutex, MutexGuard, PoisonError};
 }
 
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde_json::{Map, Value};
 
+use super::branches::{RunningBranches, TapInbox, TapWakers};
 use super::options::RunOptions;
-use super::report::{ChangeReport, StageMeasurement};
+use super::report::{BranchReport, ChangeReport, StageMeasurement};
 use crate::optimiser::optimise;
-use crate::plan::graph::{Graph, GraphNode};
+use crate::plan::graph::{Edge, Graph, GraphNode};
 use crate::plan::rows::START;
 use crate::plan::{METHOD, Op};
-use crate::{Declaration, Operator, Plan, PlanError, PortType};
+use crate::{Declaration, Operator, Plan, PlanError, PortType, RunError};
 
+use added::AddedBranch;
 use adjustable::AdjustableOperator;
 use switched::SwitchedOperator;
 
@@ -55,6 +60,9 @@ pub(crate) use changes::ParameterChanges;
 #[derive(Default)]
 pub struct Control {
     state: Mutex<State>,
+    /// Taken out while the caller's thread executes them: functions of branches may use the control.
+    branches: Mutex<RunningBranches>,
+    has_branches: AtomicBool,
 }
 
 /// Stages that are being executed.
@@ -71,6 +79,14 @@ struct State {
     stages: Option<Arc<dyn RunningStages>>,
     /// Requested before the execution began.
     early: Vec<EarlyChange>,
+    early_branches: Vec<EarlyBranch>,
+}
+
+struct EarlyBranch {
+    plan: Plan,
+    at: Option<i64>,
+    /// Removed before this index.
+    until: Option<i64>,
 }
 
 struct EarlyChange {
@@ -93,6 +109,11 @@ struct ActivePlan {
     /// Of each operator that is executed; None if it has no adjustable parameters.
     changes: Vec<Option<Arc<ParameterChanges>>>,
     requests: Vec<ChangeRequest>,
+    branches: Vec<AddedBranch>,
+    /// Of each executor whose edges may be tapped.
+    inboxes: Vec<Arc<TapInbox>>,
+    /// All of them are known.
+    is_open: bool,
 }
 
 struct ChangeRequest {
@@ -109,7 +130,7 @@ impl std::fmt::Debug for Control {
         let state = self.state();
         f.debug_struct("Control")
             .field("running", &state.active.is_some())
-            .field("early", &state.early.len())
+            .field("early", &(state.early.len() + state.early_branches.len()))
             .finish()
     }
 }
@@ -248,6 +269,9 @@ impl Control {
             tolerance: options.tolerance,
             changes: Vec::new(),
             requests: Vec::new(),
+            branches: Vec::new(),
+            inboxes: Vec::new(),
+            is_open: false,
         };
         let early = std::mem::take(&mut state.early);
         let (first, later): (Vec<_>, Vec<_>) = early.into_iter().partition(|one| one.at.is_none());
@@ -262,17 +286,177 @@ impl Control {
         for change in later {
             active.change(&change.plan, change.params, change.at)?;
         }
+        for early in std::mem::take(&mut state.early_branches) {
+            self.add_to(&mut active, &early.plan, early.at)?;
+            if let (Some(_), Some(branch)) = (early.until, active.branches.last_mut()) {
+                branch.remove(early.until);
+            }
+        }
         state.active = Some(active);
         Ok(executed)
     }
 
+    /// Adds a branch to the running plan: `branch` continues results of one of its operators, and ends in a sink or a
+    /// function. It gets the items of that operator from what is given next on, each once, and the plan's own results stay
+    /// the same. It is executed in the caller's thread; an error of it ends the execution as one of the plan does, and it ends with
+    /// the plan. Before an execution begins it gets all from the first item on.
+    ///
+    /// # Errors
+    /// [`PlanError::Branch`], [`PlanError::NotRunning`]. Of a branch that is added before the execution begins, it is the
+    /// execution that fails.
+    pub fn add(&self, branch: &Plan) -> Result<(), PlanError> {
+        self.add_branch(branch, None)
+    }
+
+    /// The same from an index of these items on, or behind it: not before what was given by now. Windows in the branch lie as they
+    /// would if it had been part of the plan. [`Report::branches`](crate::Report) lists the index that counts.
+    ///
+    /// # Errors
+    /// As [`add`](Self::add); [`PlanError::NoIndices`] if the items have none.
+    pub fn add_from(&self, branch: &Plan, index: i64) -> Result<(), PlanError> {
+        self.add_branch(branch, Some(index))
+    }
+
+    /// Removes a branch that was added: it has got what was given by now, and its sink commits as at the end of an execution.
+    ///
+    /// # Errors
+    /// [`PlanError::Branch`] if it is not part of the running plan.
+    pub fn remove(&self, branch: &Plan) -> Result<(), PlanError> {
+        self.remove_branch(branch, None)
+    }
+
+    /// The same before an index: it gets all that begins before it.
+    ///
+    /// # Errors
+    /// As [`remove`](Self::remove).
+    pub fn remove_from(&self, branch: &Plan, index: i64) -> Result<(), PlanError> {
+        self.remove_branch(branch, Some(index))
+    }
+
+    fn add_branch(&self, plan: &Plan, at: Option<i64>) -> Result<(), PlanError> {
+        let mut state = self.state();
+        match &mut state.active {
+            Some(active) => self.add_to(active, plan, at),
+            None => {
+                let (plan, until) = (plan.clone(), None);
+                state.early_branches.push(EarlyBranch { plan, at, until });
+                Ok(())
+            }
+        }
+    }
+
+    fn add_to(
+        &self,
+        active: &mut ActivePlan,
+        plan: &Plan,
+        at: Option<i64>,
+    ) -> Result<(), PlanError> {
+        let (mut branch, graph) = active.branch(plan, at)?;
+        if active.is_open {
+            branch.attach(&active.inboxes)?;
+        }
+        let mut running = self.branches();
+        running.add(Arc::clone(&branch.tap), graph);
+        self.has_branches.store(true, Ordering::Release);
+        active.branches.push(branch);
+        Ok(())
+    }
+
+    fn remove_branch(&self, plan: &Plan, at: Option<i64>) -> Result<(), PlanError> {
+        let mut state = self.state();
+        let unknown = PlanError::Branch {
+            operator: plan.node.op.name(),
+            change: "removed",
+            what: "no branch of the running plan is this one".into(),
+            mend: "give the plan that was added",
+        };
+        if let Some(active) = &mut state.active {
+            let mut branches = active.branches.iter_mut().rev();
+            let branch = branches.find(|one| one.is_of(plan)).ok_or(unknown)?;
+            branch.remove(at);
+            return Ok(());
+        }
+        let mut early = state.early_branches.iter_mut().rev();
+        let is_same = |one: &&mut EarlyBranch| Arc::ptr_eq(&one.plan.node, &plan.node);
+        let found = early.find(is_same).ok_or(unknown)?;
+        found.until = Some(at.unwrap_or(i64::MIN));
+        Ok(())
+    }
+
+    fn branches(&self) -> MutexGuard<'_, RunningBranches> {
+        self.branches.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Lets edges of the plan be tapped in an executor, in whose graph they are `edges`. That of the caller's thread comes
+    /// last, without `wakers` or with its own.
+    pub(crate) fn taps_of(
+        &self,
+        edges: HashMap<Edge, Edge>,
+        wakers: Option<TapWakers>,
+    ) -> Arc<TapInbox> {
+        let inbox = Arc::new(TapInbox::new(edges, wakers));
+        if let Some(active) = &mut self.state().active {
+            active.inboxes.push(Arc::clone(&inbox));
+        }
+        inbox
+    }
+
+    /// All executors are known.
+    pub(crate) fn open_taps(&self) -> Result<(), PlanError> {
+        let mut state = self.state();
+        let Some(active) = &mut state.active else {
+            return Ok(());
+        };
+        active.is_open = true;
+        let (branches, inboxes) = (&mut active.branches, &active.inboxes);
+        branches
+            .iter_mut()
+            .try_for_each(|branch| branch.attach(inboxes))
+    }
+
+    /// Executes branches, in the caller's thread; `ended`: the plan has ended, and they do.
+    pub(crate) fn run_branches(
+        &self,
+        options: &RunOptions<'_>,
+        ended: bool,
+    ) -> Result<(), RunError> {
+        if !self.has_branches.load(Ordering::Acquire) {
+            return Ok(());
+        }
+        let options = RunOptions {
+            progress: None,
+            control: None,
+            ..*options
+        };
+        let mut running = std::mem::take(&mut *self.branches());
+        loop {
+            match ended {
+                true => running.finish(&options)?,
+                false => running.run(&options)?,
+            }
+            let mut new = self.branches();
+            if !ended || new.is_empty() {
+                running.extend(std::mem::take(&mut *new));
+                *new = running;
+                return Ok(());
+            }
+            running.extend(std::mem::take(&mut *new));
+        }
+    }
+
     /// Ends the execution; returns what was changed in it.
-    pub(crate) fn end(&self) -> Vec<ChangeReport> {
+    pub(crate) fn end(&self) -> (Vec<ChangeReport>, Vec<BranchReport>) {
         let mut state = self.state();
         state.stages = None;
+        self.has_branches.store(false, Ordering::Release);
+        let unfinished = std::mem::take(&mut *self.branches());
         let Some(active) = state.active.take() else {
-            return Vec::new();
+            return Default::default();
         };
+        drop(state);
+        // May call code of the user.
+        drop(unfinished);
+        let branches = active.branches.iter().map(AddedBranch::report).collect();
         let requests = active.requests.into_iter();
         let reports = requests.map(|request| ChangeReport {
             operator: request.operator,
@@ -282,7 +466,7 @@ impl Control {
                 .decided_by
                 .and_then(|(changes, number)| changes.effective_from(number)),
         });
-        reports.collect()
+        (reports.collect(), branches)
     }
 }
 

@@ -246,6 +246,18 @@ pub enum PlanError {
         /// Parameters that may change.
         adjustable: String,
     },
+    /// A branch that cannot be added to the running plan, or removed from it.
+    #[error("the branch that ends in {operator} cannot be {change}: {what}; {mend}")]
+    Branch {
+        /// Its last operator.
+        operator: &'static str,
+        /// "added" or "removed".
+        change: &'static str,
+        /// Why.
+        what: String,
+        /// What to do.
+        mend: &'static str,
+    },
     /// An implementation whose results differ by more than the execution was granted.
     #[error(
         "{operator} cannot change to method={method:?} during this run: its results differ by up to {needs:e} of the largest \
@@ -434,6 +446,7 @@ impl PlanError {
             Self::OtherClock { .. } => "other_clock",
             Self::WritesItsInput { .. } => "writes_its_input",
             Self::NotAdjustable { .. } => "not_adjustable",
+            Self::Branch { .. } => "branch",
             Self::NotWithinTolerance { .. } => "not_within_tolerance",
             Self::ControlInUse => "control_in_use",
             Self::NoStages { .. } => "no_stages",
