@@ -41,6 +41,8 @@ struct TapState {
     is_removed: bool,
     /// Nothing follows.
     ended: bool,
+    /// The branch has ended, too.
+    is_complete: bool,
     /// Where the first item begins, and where the last one ends.
     from: Option<i64>,
     upto: Option<i64>,
@@ -65,6 +67,7 @@ impl Tap {
             wanted: at.unwrap_or(i64::MIN)..i64::MAX,
             is_removed: false,
             ended: false,
+            is_complete: false,
             from: None,
             upto: None,
             items: 0,
@@ -104,6 +107,16 @@ impl Tap {
             true => i64::MIN..i64::MIN,
             false => state.wanted.clone(),
         }
+    }
+
+    /// The branch has ended.
+    pub(super) fn complete(&self) {
+        self.close();
+        self.lock().is_complete = true;
+    }
+
+    pub(crate) fn is_complete(&self) -> bool {
+        self.lock().is_complete
     }
 
     pub(super) fn has_ended(&self) -> bool {

@@ -75,6 +75,7 @@ impl RunningBranch {
                 Burst::Ended => break,
             }
         }
+        self.tap.complete();
         (self.executor, self.ended) = (None, true);
         Ok(())
     }

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use serde_json::Value;
+
 use super::{ActivePlan, rewritten};
 use crate::engine::branches::{Tap, TapInbox, TapRecording};
 use crate::engine::report::BranchReport;
@@ -49,7 +51,11 @@ fn has_indices(port: &PortType) -> bool {
 
 impl AddedBranch {
     pub(super) fn is_of(&self, plan: &Plan) -> bool {
-        !self.is_removed && Arc::ptr_eq(&self.plan.node, &plan.node)
+        Arc::ptr_eq(&self.plan.node, &plan.node)
+    }
+
+    pub(super) fn is_removed(&self) -> bool {
+        self.is_removed
     }
 
     fn operator(&self) -> &'static str {
@@ -95,6 +101,24 @@ impl AddedBranch {
 }
 
 impl ActivePlan {
+    /// Writers must not write what any part of the plan reads.
+    fn check_writer(&self, node: &GraphNode) -> Result<(), PlanError> {
+        let Op::Factory(factory) = &node.op else {
+            return Ok(());
+        };
+        let scans = self.written.nodes.iter();
+        let mut read = scans.filter_map(|node| node.op.recording()?.0.saved());
+        match read.find(|saved| factory.0.is_writer() && factory.0.writes(saved)) {
+            None => Ok(()),
+            Some(saved) => Err(PlanError::WritesItsInput {
+                operator: factory.0.name(),
+                signal: (saved.get("signal").and_then(Value::as_str))
+                    .unwrap_or_default()
+                    .into(),
+            }),
+        }
+    }
+
     /// A branch, and the graph of what is not part of the plan already.
     pub(super) fn branch(
         &self,
@@ -114,7 +138,7 @@ impl ActivePlan {
             return Err(refused(operator, "it is part of the plan", mend));
         }
         if !has_effect(&whole.nodes[last]) {
-            let mend = "end it in to_signal(...), a file, send(...) or each(...)";
+            let mend = "end it in sink(...), a file, send(...) or each(...)";
             return Err(refused(operator, "nobody would get its results", mend));
         }
         let own = || (0..whole.nodes.len()).filter(|&node| found[node].is_none());
@@ -158,6 +182,9 @@ impl ActivePlan {
             },
             inputs: Vec::new(),
         };
+        for node in own() {
+            self.check_writer(&whole.nodes[node])?;
+        }
         let (mut nodes, mut plan_nodes) = (vec![scan], vec![(name, written)]);
         let mut numbers = vec![0; whole.nodes.len()];
         for node in own() {

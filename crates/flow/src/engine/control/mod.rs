@@ -287,7 +287,10 @@ impl Control {
             active.change(&change.plan, change.params, change.at)?;
         }
         for early in std::mem::take(&mut state.early_branches) {
-            self.add_to(&mut active, &early.plan, early.at)?;
+            if let Err(error) = self.add_to(&mut active, &early.plan, early.at) {
+                *self.branches() = RunningBranches::default();
+                return Err(error);
+            }
             if let (Some(_), Some(branch)) = (early.until, active.branches.last_mut()) {
                 branch.remove(early.until);
             }
@@ -333,6 +336,16 @@ impl Control {
         self.remove_branch(branch, Some(index))
     }
 
+    /// Whether a branch was added, and has not ended.
+    #[must_use]
+    pub fn has(&self, branch: &Plan) -> bool {
+        let state = self.state();
+        let mut early = state.early_branches.iter();
+        let is_early = early.any(|one| Arc::ptr_eq(&one.plan.node, &branch.node));
+        let mut active = state.active.iter().flat_map(|active| &active.branches);
+        is_early || active.any(|one| one.is_of(branch) && !one.tap.is_complete())
+    }
+
     fn add_branch(&self, plan: &Plan, at: Option<i64>) -> Result<(), PlanError> {
         let mut state = self.state();
         match &mut state.active {
@@ -372,7 +385,9 @@ impl Control {
         };
         if let Some(active) = &mut state.active {
             let mut branches = active.branches.iter_mut().rev();
-            let branch = branches.find(|one| one.is_of(plan)).ok_or(unknown)?;
+            let branch = branches
+                .find(|one| one.is_of(plan) && !one.is_removed())
+                .ok_or(unknown)?;
             branch.remove(at);
             return Ok(());
         }
