@@ -76,8 +76,8 @@ class Control:
         of the plan; operators that remember begin with its first item.
 
         Parameters:
-            branch: a plan that continues one operator of the running plan and ends in a sink (`Plan.sink`, a file, `Plan.send`)
-                or in `Plan.each`.
+            branch: a plan that continues one operator of the running plan and ends in a sink (`Plan.sink`, a file,
+                `Plan.send`) or in `Plan.each`.
             at: index of that operator's results from which on the branch gets them, or later if more were given by now;
                 `BranchReport.at` says from where. Rows need their ``start`` for it. Default: from what is given next;
                 before the run begins, from the first.

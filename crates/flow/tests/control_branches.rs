@@ -133,8 +133,7 @@ fn noting(plan: &Plan) -> (Plan, Arc<Mutex<Seen>>) {
 fn all_of(plan: &Plan) -> Seen {
     let (branch, seen) = noting(plan);
     branch.run().unwrap();
-    let seen = seen.lock().unwrap().clone();
-    seen
+    std::mem::take(&mut *seen.lock().unwrap())
 }
 
 /// Windows that have all their samples in a range, or samples in it.
@@ -157,6 +156,9 @@ fn tapped_plans(ranges: &[(i64, i64)], length: i64, pause: Duration) -> Vec<(Pla
     plans.collect()
 }
 
+/// Where the branch begins and for how long, gaps, the tap and a window, the length of segments and a seed.
+type Case = ((i64, i64), Vec<i64>, (usize, i64), (i64, u64));
+
 #[test]
 fn a_branch_gets_each_item_between_two_indices_once_and_the_plan_stays_as_it_is() {
     let mut runner = TestRunner::new(ProptestConfig::with_cases(60));
@@ -167,12 +169,7 @@ fn a_branch_gets_each_item_between_two_indices_once_and_the_plan_stays_as_it_is(
         (1i64..700, any::<u64>()),
     );
     let (refused, in_stages, in_tasks) = (Cell::new(0), Cell::new(0), Cell::new(0));
-    let check = |((from, count), gaps, (nth, window), (length, seed)): (
-        (i64, i64),
-        Vec<i64>,
-        (usize, i64),
-        (i64, u64),
-    )| {
+    let check = |((from, count), gaps, (nth, window), (length, seed)): Case| {
         let ranges = ranges(&gaps);
         for (plan, taps) in tapped_plans(&ranges, length, Duration::ZERO) {
             let tap = &taps[nth];
