@@ -77,6 +77,12 @@ def tasklets(world: World) -> iso.Executor:
     return executor
 
 
+def removed(branch: iso.Plan) -> None:
+    control = iso.Control()
+    control.add(branch)
+    control.remove(branch)
+
+
 #: An instance of each public class that has attributes or methods.
 SAMPLES: dict[str, Drive] = {
     "Block": lambda w: iso.Block(w.x, 0, 4),
@@ -164,6 +170,8 @@ CALLS: dict[str, Drive] = {
     "span": lambda w: iso.span("2026-01-01", "2026-01-02"),
     "taper_factors": lambda w: iso.taper_factors("hann", 100),
     "verify": lambda w: iso.verify(w.store.path),
+    "Control.add": lambda w: iso.Control().add(w.windows.each(lambda values, start: None)),
+    "Control.remove": lambda w: removed(w.windows.each(lambda values, start: None)),
     "Control.set": lambda w: iso.Control().set(w.windows.map(lambda s: s + 1), expression=lambda s: s + 2),
     "Emitter": lambda w: iso.Emitter()(w.x),
     "Executor": lambda w: iso.Executor(workers=1),

@@ -371,7 +371,10 @@ def test_results_are_float32_for_float32_without_a_calibration() -> None:
 
 
 #: Calls of the operators that declare several implementations: of the taps, and of the one that is asked for.
-IMPLEMENTED: dict[str, Callable[[iso.Plan, Any, str], iso.Plan]] = {"fir": lambda p, taps, how: p.fir(taps, method=how)}
+IMPLEMENTED: dict[str, Callable[[iso.Plan, Any, str], iso.Plan]] = {
+    "fir": lambda p, taps, how: p.fir(taps, method=how),
+    "running_quantile": lambda p, taps, how: p.running_quantile(len(taps) / 100, 0.5, method=how),
+}
 
 
 @pytest.mark.parametrize("dtype", ["f4", "f8"])

@@ -942,7 +942,7 @@ class GeneratedOperators(Chain):
         """
         return self._then("running_mean", window=_options.length_in_seconds("running_mean window=", window))
 
-    def running_quantile(self, window: Duration, q: float) -> Self:
+    def running_quantile(self, window: Duration, q: float, *, method: Literal["auto", "heaps"] = "auto") -> Self:
         """Compute a quantile, such as the median, over a sliding window that ends at each sample.
 
         Inputs:
@@ -955,13 +955,15 @@ class GeneratedOperators(Chain):
         Parameters:
             window (seconds or text, 0 to 1e9): Length of the window, to the nearest sample.
             q (of the samples, 0 to 1): Quantile: 0 is the minimum, 0.5 the median, 1 the maximum.
+            method ("auto" or "heaps"): "heaps" takes O(log n) steps for windows of any length, "auto" keeps those of up
+                to some hundred samples sorted.
 
         Conventions:
             Between sorted samples values are interpolated linearly, as in `numpy.quantile`. NaN reaches as far as the
             window; infinities are sorted with the rest.
 
         Raises:
-            OptionError: an argument of the wrong type, or a number that is not finite.
+            OptionError: an argument of the wrong type, none of its choices, or a number that is not finite.
             PlanError: a value out of range; text that is no length; a window shorter than half a sample; input that is
                 not real.
 
@@ -974,6 +976,7 @@ class GeneratedOperators(Chain):
             "running_quantile",
             window=_options.length_in_seconds("running_quantile window=", window),
             q=_options.finite("running_quantile q=", q, "of the samples"),
+            method=_options.choice("method", method, ("auto", "heaps")),
         )
 
     def running_rms(self, window: Duration) -> Self:

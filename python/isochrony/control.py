@@ -1,4 +1,4 @@
-"""Changes of a plan while it runs: parameters, replicas, links."""
+"""Changes of a plan while it runs: parameters, implementations, branches, replicas, links."""
 
 from __future__ import annotations
 
@@ -17,9 +17,11 @@ __all__ = ["Control"]
 class Control:
     """Changes a plan while it runs: give it to `Plan.collect` or `Plan.run`, and keep it.
 
-    Adjustable are the functions of `Plan.filter` and `Plan.map`, and the thresholds of `Plan.triggers`. A change takes
-    effect at an index of the operator's input: what begins before it is computed without, all else with it, by however
-    many workers. `Report.changes` lists these indices; given as ``at=``, they repeat the run to the bit.
+    Adjustable are the functions of `Plan.filter` and `Plan.map`, the thresholds of `Plan.triggers`, and ``method=`` of
+    operators with several implementations (`Plan.fir`, `Plan.running_quantile`). A change takes effect at an index of
+    the operator's input: what begins before it is computed without, all else with it, by however many workers.
+    `Report.changes` lists these indices; given as ``at=``, they repeat the run to the bit. `add` and `remove` give the
+    plan other sinks and functions while it runs; `Report.branches` lists them.
     A control is one run's: the plan stays as it is. It serves one run after another; a run that is given the control of
     one that has not ended is a `PlanError` with code ``control_in_use``.
 
@@ -32,14 +34,18 @@ class Control:
     [('filter', 4)]
     """
 
-    __slots__ = ("_native",)
+    __slots__ = ("_branches", "_native")
 
     def __init__(self) -> None:
         self._native = NativeControl()
+        # The engine does not own the functions of a plan.
+        self._branches: list[Plan] = []
 
     def set(self, plan: Plan, *, at: int | None = None, **params: Any) -> None:
         """Give parameters of the last operator of `plan`, as it was built, other values.
 
+        ``method=`` switches to another implementation where its results are the same bits, or within the run's
+        ``tolerance=``: results that begin at the index or behind it are the other's, and none is lost or comes twice.
         What an expression remembers (`ewm`, `hysteresis`, `previous`, `counter`) stays where that part is written as
         before. Each change is kept until the run ends, for the report: some hundred bytes.
 
@@ -50,15 +56,62 @@ class Control:
                 their ``start`` for it. Default: from what it has not got yet; before the run begins, from the first
                 sample.
             params: by name, as the step takes them: ``predicate=`` of `Plan.filter`, ``expression=`` of `Plan.map`,
-                ``on=`` and ``off=`` of `Plan.triggers`.
+                ``on=`` and ``off=`` of `Plan.triggers`, ``method=`` of `Plan.fir` and `Plan.running_quantile`.
 
         Raises:
-            PlanError: not adjustable, not of the type that it had, or no part of the plan that runs; with several
-                workers also an expression that remembers earlier items in place of one that does not, or the reverse.
+            PlanError: not adjustable, not of the type that it had, or no part of the plan that runs; an implementation
+                that differs by more than ``tolerance=`` (``not_within_tolerance``); with several workers also an
+                expression that remembers earlier items in place of one that does not, or the reverse.
             OptionError: `at` is no whole number of 64 bits.
         """
         from_index = None if at is None else index("Control.set at=", at, "samples")
         self._native.set(plan._native, params, from_index)
+
+    def add(self, branch: Plan, *, at: int | None = None) -> None:
+        """Add a branch to the running plan: it gets each item of the operator it continues once, from an index on.
+
+        What the branch has in common with the plan is not computed again, and the plan's own results stay the same.
+        The branch is executed in the caller's thread, as all sinks and functions are; an error in it ends the run, as
+        one in the plan does. It ends with the plan, or by `remove`. Windows in it lie as they would if it had been part
+        of the plan; operators that remember begin with its first item.
+
+        Parameters:
+            branch: a plan that continues one operator of the running plan and ends in a sink (`Plan.sink`, a file,
+                `Plan.send`) or in `Plan.each`.
+            at: index of that operator's results from which on the branch gets them, or later if more were given by now;
+                `BranchReport.at` says from where. Rows need their ``start`` for it. Default: from what is given next;
+                before the run begins, from the first.
+
+        Raises:
+            PlanError: it does not continue the running plan (``not_running``), has no sink, reads more than one
+                operator of the plan, or continues one that the optimiser rewrote or that several threads compute at a
+                time, in tasks or replicas (``branch``). If the branch was added before the run, the run raises it.
+            OptionError: `at` is no whole number of 64 bits.
+
+        >>> import numpy as np, isochrony as iso
+        >>> low = iso.scan(np.arange(8.0), rate=100).map(lambda s: s / 2)
+        >>> control, seen = iso.Control(), []
+        >>> control.add(low.each(lambda values, start: seen.append((start, values.tolist()))), at=5)
+        >>> result = low.rewindow(2).count().run(control=control)
+        >>> seen
+        [(5, [2.5, 3.0, 3.5])]
+        """
+        self._native.add(branch._native, None if at is None else index("Control.add at=", at, "samples"))
+        self._branches = [one for one in self._branches if self._native.has(one._native)] + [branch]
+
+    def remove(self, branch: Plan, *, at: int | None = None) -> None:
+        """Remove a branch that was added: its sink commits as at the end of a run.
+
+        Parameters:
+            branch: the plan object that was given to `add`.
+            at: the branch gets all that begins before this index, or what was given by now if that is more. Default:
+                what was given by now.
+
+        Raises:
+            PlanError: it is no branch of the running plan (``branch``).
+            OptionError: `at` is no whole number of 64 bits.
+        """
+        self._native.remove(branch._native, None if at is None else index("Control.remove at=", at, "samples"))
 
     def set_replicas(self, stage: int, replicas: int) -> None:
         """Give a stage of the running plan another number of replicas. Results stay the same.

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Self
 
 __all__ = [
+    "BranchReport",
     "ChangeReport",
     "LinkReport",
     "Measurement",
@@ -169,6 +170,27 @@ class ChangeReport:
     at: int | None
 
 
+@dataclass(frozen=True, slots=True)
+class BranchReport:
+    """A branch that a `Control` added during the run.
+
+    Attributes:
+        operator: the last of the branch.
+        tap: the operator of the plan whose results it got.
+        node: that one's number in the plan as it was built, inputs first.
+        at: index of these results from which on it got them. None if it got nothing, or they have no indices.
+        until: it got what begins before this index; None as for `at`.
+        items: segments, blocks of windows or of rows that it got.
+    """
+
+    operator: str
+    tap: str
+    node: int
+    at: int | None
+    until: int | None
+    items: int
+
+
 def _stage(fields: dict[str, Any]) -> StageReport:
     return StageReport(**fields | {"operators": tuple(fields["operators"])})
 
@@ -228,6 +250,7 @@ class Report:
         links: between stages, in the order of the plan.
         threads: that ran stages, that of the caller first; none if it was the only one.
         changes: of parameters by a `Control`, in the order in which they were requested.
+        branches: added by a `Control`, in the order in which they were.
         pinned_cpus: number of the CPU that each thread was pinned to, with ``pin=True``: that of the caller first, then
             the workers, or the other threads that ran stages, in order; None where the system refused.
         places: of functions in a run on several cores: where each was called, and why there.
@@ -246,6 +269,7 @@ class Report:
     links: tuple[LinkReport, ...]
     threads: tuple[ThreadReport, ...]
     changes: tuple[ChangeReport, ...]
+    branches: tuple[BranchReport, ...]
     pinned_cpus: tuple[int | None, ...]
     places: tuple[str, ...]
     processes: tuple[ProcessReport, ...]
@@ -265,6 +289,7 @@ class Report:
             "links": _link,
             "threads": lambda one: ThreadReport(**one),
             "changes": _change,
+            "branches": lambda one: BranchReport(**one),
             "processes": lambda one: ProcessReport(**one),
         }
         tuples = {name: tuple(map(row, fields[name])) for name, row in rows.items()}

@@ -31,8 +31,8 @@ pub use engine::dispatch::Out;
 pub use engine::gathered::{Array, PlanOutput};
 pub use engine::pool::Block;
 pub use engine::report::{
-    ChangeReport, LinkReport, OperatorReport, PlanWorkerReport, Report, StageMeasurement,
-    StageReport, TaskReport, ThreadReport,
+    BranchReport, ChangeReport, LinkReport, OperatorReport, PlanWorkerReport, Report,
+    StageMeasurement, StageReport, TaskReport, ThreadReport,
 };
 pub use engine::{DEFAULT_MEMORY, DEFAULT_TASK, RunOptions, StageOptions};
 pub use isochrony_runtime::{Interrupt, Progress, Watch, WorkerReport};

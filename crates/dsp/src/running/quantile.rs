@@ -181,6 +181,16 @@ impl RunningQuantile {
         })
     }
 
+    /// The same with heaps for windows of any length: the same bits.
+    #[must_use]
+    pub fn with_heaps(self) -> Self {
+        let heaps = OrderedWindow::Heaps(HeapWindow::new(self.rank.window));
+        Self {
+            order: Some(heaps),
+            ..self
+        }
+    }
+
     /// Computes the next quantiles, as many as values.
     pub fn run<T: Real>(&mut self, values: &[T], results: &mut [T]) {
         let rank = &mut self.rank;

@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use super::branches::ExecutorTaps;
 use super::context::ExecutionContext;
 use super::first_error::RankedError;
 use super::pool::OutputPool;
@@ -42,6 +43,10 @@ pub(crate) struct PlanExecutor {
     pub(super) first_error: Option<RankedError>,
     /// Its time; later items are not wanted.
     pub(super) error_time: Option<f64>,
+    /// Those of its graph; slots of taps follow.
+    pub(super) node_count: usize,
+    /// None: no edge may be tapped.
+    pub(super) taps: Option<ExecutorTaps>,
 }
 
 impl PlanExecutor {
@@ -147,7 +152,7 @@ impl PlanExecutor {
             threads: 1,
         });
         Report {
-            operators: operators.collect(),
+            operators: operators.take(self.node_count).collect(),
             reads: sources
                 .iter()
                 .filter_map(|source| source.source.reading())
@@ -161,6 +166,7 @@ impl PlanExecutor {
             links: Vec::new(),
             threads: Vec::new(),
             changes: Vec::new(),
+            branches: Vec::new(),
             pinned_cpus: Vec::new(),
             places: Vec::new(),
             processes: Vec::new(),

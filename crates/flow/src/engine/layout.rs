@@ -139,6 +139,8 @@ impl PlanExecutor {
             was_idle: false,
             first_error: None,
             error_time: None,
+            node_count: graph.nodes.len(),
+            taps: None,
         })
     }
 

@@ -22,8 +22,10 @@
 //! | which source is asked, and for how much | `source_order`, `burst`, `run` |
 //! | items and marks through operators | `dispatch`, `mark`, `fan_in` |
 //! | errors | `first_error`, `time_axis` |
+//! | branches that are added while it runs | `branches` |
 //! | around it | `options`, `pinning`, `control`, `report`, `gathered`, `budget` |
 
+pub(crate) mod branches;
 pub(crate) mod budget;
 mod burst;
 mod context;

@@ -166,6 +166,24 @@ pub struct ChangeReport {
     pub from: Option<i64>,
 }
 
+/// A branch that was added while the plan was executed.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct BranchReport {
+    /// Its last operator.
+    pub operator: &'static str,
+    /// The operator whose results it got, and that one's number in the plan as written.
+    pub tap: &'static str,
+    /// See `tap`.
+    pub node: usize,
+    /// Index of these results from which on it got them; None if it got nothing, or what it got has no indices.
+    pub from: Option<i64>,
+    /// It got what begins before this index; None as for `from`.
+    pub upto: Option<i64>,
+    /// Items that it got.
+    pub items: u64,
+}
+
 /// What an execution did.
 #[derive(Debug, Clone, PartialEq, Default)]
 #[non_exhaustive]
@@ -192,6 +210,8 @@ pub struct Report {
     pub threads: Vec<ThreadReport>,
     /// Changes of parameters, in the order in which they were requested.
     pub changes: Vec<ChangeReport>,
+    /// Branches, in the order in which they were added.
+    pub branches: Vec<BranchReport>,
     /// The CPU that each thread was pinned to, that of the caller first, then its workers or the other threads that executed
     /// stages; None where the system refused. Empty unless [`RunOptions::pin`](crate::RunOptions).
     pub pinned_cpus: Vec<Option<usize>>,
@@ -290,6 +310,18 @@ impl fmt::Display for Report {
             });
             let params = Value::Object(one.params.clone());
             writeln!(f, "changed {} {params}, {from}", one.operator)?;
+        }
+        for one in &self.branches {
+            let index = |index: Option<i64>| index.map_or("none".into(), |index| index.to_string());
+            writeln!(
+                f,
+                "branch that ends in {}: {} items of {}, from index {} to {}",
+                one.operator,
+                one.items,
+                one.tap,
+                index(one.from),
+                index(one.upto)
+            )?;
         }
         if !self.pinned_cpus.is_empty() {
             let cpus = self.pinned_cpus.iter();

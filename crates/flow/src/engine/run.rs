@@ -33,7 +33,11 @@ impl PlanExecutor {
         }
         self.set_waker(&thread_waker());
         loop {
-            match self.run_burst(options)? {
+            let burst = self.run_burst(options)?;
+            if let Some(control) = options.control {
+                control.run_branches(options, burst == Burst::Ended)?;
+            }
+            match burst {
                 Burst::Ran => {}
                 Burst::Idle => std::thread::park_timeout(IDLE_WAIT),
                 Burst::Ended => return Ok(self.report(begun.elapsed())),
@@ -52,7 +56,9 @@ impl PlanExecutor {
         if std::mem::take(&mut self.was_idle) {
             self.source_order.retry_idle();
         }
+        self.update_taps();
         if self.first_error.is_none() && self.source_order.all_ended() {
+            self.close_taps();
             return self.starvation_error().map_or(Ok(Burst::Ended), Err);
         }
         let burst = self.step(options)?;

@@ -5,6 +5,8 @@
 //! A node is *in step* if it answers each item of its only input with exactly one item of the same index range, and
 //! emits nothing else. The nodes in step directly behind it are its *followers*: breaks are checked once for all.
 
+use std::ops::Range;
+
 use isochrony_time::Ratio;
 
 use super::fan_in::FanIn;
@@ -14,6 +16,9 @@ use crate::{Operator, Port, RangeOrigin};
 pub(crate) const NOT_CHAINED: u32 = u32::MAX;
 /// The next item is the first of a contiguous range.
 pub(crate) const NO_EXPECTED_INDEX: i64 = i64::MIN;
+
+/// The input of a tap: what only taps consume is not needed.
+pub(crate) const TAP_PORT: Port = Port::MAX;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct InputPort {
@@ -50,6 +55,8 @@ pub(crate) struct NodeState {
     pub(crate) edges: Vec<Vec<InputPort>>,
     /// Where the current contiguous range begins.
     pub(crate) origin: RangeOrigin,
+    /// Where the contiguous range begins that it announced last, in indices of its output.
+    pub(crate) output_origin: RangeOrigin,
     pub(crate) gaps: u64,
     /// Samples that a scan did not have to read.
     pub(crate) skipped: u64,
@@ -62,6 +69,8 @@ pub(crate) struct NodeState {
     pub(crate) held_bytes: u64,
     /// Forwarded last.
     pub(crate) progress: i64,
+    /// Of what it emits, what begins here passes; None: all. See [`Out::keep_only`](crate::Out).
+    pub(crate) kept: Option<Range<i64>>,
     /// The last progress mark at its inputs, and the input.
     pub(crate) input_progress: (Port, i64),
     items: u64,
@@ -82,6 +91,7 @@ impl NodeState {
             ratio: Ratio::ONE,
             edges,
             origin: RangeOrigin::default(),
+            output_origin: RangeOrigin::default(),
             gaps: 0,
             skipped: 0,
             open_ports: inputs,
@@ -89,6 +99,7 @@ impl NodeState {
             loop_begin: None,
             held_bytes: 0,
             progress: i64::MIN,
+            kept: None,
             input_progress: (0, i64::MIN),
             items: 0,
             samples: 0,
@@ -129,6 +140,25 @@ pub(crate) fn link_followers(slots: &mut [Slot], nodes: &[NodeState]) {
     }
 }
 
+/// Another consumer of a node is about to be added: it counts and continues as one that has several.
+pub(crate) fn unchain(slots: &mut [Slot], nodes: &mut [NodeState], node: usize) {
+    let counts = input_counts(slots, nodes);
+    let next = std::mem::replace(&mut slots[node].next, NOT_CHAINED);
+    if next != NOT_CHAINED {
+        let next = next as usize;
+        (nodes[next].items, nodes[next].samples) = counts[next];
+    }
+    // Followers are not told of each index: they have that of the node before them.
+    for at in 0..slots.len() {
+        let followers = std::mem::take(&mut slots[at].followers);
+        let is_told = |slot: &Slot| slot.expected != NO_EXPECTED_INDEX;
+        if followers > 0 && is_told(&slots[at]) && is_told(&slots[at + 1]) {
+            slots[at + 1].expected = slots[at].expected;
+        }
+    }
+    link_followers(slots, nodes);
+}
+
 /// Ends every node whose consumers have all ended. `slots[0]` is node `base`.
 pub(crate) fn end_upstream(slots: &mut [Slot], base: u32, nodes: &[NodeState]) {
     for at in (0..slots.len()).rev() {
@@ -138,9 +168,10 @@ pub(crate) fn end_upstream(slots: &mut [Slot], base: u32, nodes: &[NodeState]) {
     }
 }
 
-/// False for a node without consumers.
+/// False for a node without consumers. Taps are none.
 pub(crate) fn all_consumers_ended(slots: &[Slot], base: u32, node: &NodeState) -> bool {
-    let mut consumers = node.edges.iter().flatten().peekable();
+    let consumers = node.edges.iter().flatten();
+    let mut consumers = consumers.filter(|to| to.port != TAP_PORT).peekable();
     let ended = |to: &InputPort| slots[(to.node - base) as usize].ended;
     consumers.peek().is_some() && consumers.all(ended)
 }

@@ -26,6 +26,19 @@ pub enum ResultTolerance {
     Tolerance(f64),
 }
 
+impl ResultTolerance {
+    /// The part of the largest values, in double precision.
+    pub(crate) fn relative(self) -> f64 {
+        match self {
+            Self::BitIdentical => 0.0,
+            Self::Tolerance(part) => part,
+        }
+    }
+}
+
+/// The parameter that chooses among implementations.
+pub(crate) const METHOD: &str = "method";
+
 /// Makes an operator of checked parameters.
 pub type Build = fn(&Map<String, Value>) -> Result<Box<dyn Operator>, PlanError>;
 
@@ -42,7 +55,8 @@ pub struct Declaration {
     pub inputs: Inputs,
     /// Its parameters, in order.
     pub params: &'static [Param],
-    /// Implementations that can be chosen by name.
+    /// Implementations that may be asked for by name, as the parameter `method`. They take one input of samples or windows, give
+    /// the same, and are stateless or declare [`Contract::Overlap`](crate::Contract) or `Settling`.
     pub alternatives: &'static [(&'static str, ResultTolerance)],
     /// Makes one of checked parameters.
     pub build: Build,

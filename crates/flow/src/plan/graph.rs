@@ -124,13 +124,64 @@ impl Graph {
 
     /// The node that equals another graph's output, with equal inputs all the way up.
     pub(crate) fn find(&self, other: &Self) -> Option<usize> {
-        let mut numbers: Vec<usize> = Vec::with_capacity(other.nodes.len());
+        let common = self.common(other);
+        common.get(other.outputs.first()?.0).copied().flatten()
+    }
+
+    /// For each node of another graph the one that equals it, with equal inputs all the way up.
+    pub(crate) fn common(&self, other: &Self) -> Vec<Option<usize>> {
+        let mut numbers: Vec<Option<usize>> = Vec::with_capacity(other.nodes.len());
         for node in &other.nodes {
-            let inputs: Vec<Edge> = node.inputs.iter().map(|&(n, o)| (numbers[n], o)).collect();
-            let equal = |own: &GraphNode| own.inputs == inputs && own.op == node.op;
-            numbers.push(self.nodes.iter().position(equal)?);
+            let inputs = node.inputs.iter().map(|&(n, o)| Some((numbers[n]?, o)));
+            let found = inputs.collect::<Option<Vec<Edge>>>().and_then(|inputs| {
+                let equal = |own: &GraphNode| own.inputs == inputs && own.op == node.op;
+                self.nodes.iter().position(equal)
+            });
+            numbers.push(found);
         }
-        numbers.get(other.outputs.first()?.0).copied()
+        numbers
+    }
+
+    /// The part that an edge depends on.
+    pub(crate) fn upto(&self, edge: Edge) -> Self {
+        let mut needed = vec![false; edge.0 + 1];
+        needed[edge.0] = true;
+        let mut pending = vec![edge.0];
+        while let Some(at) = pending.pop() {
+            for &(from, _) in &self.nodes[at].inputs {
+                if !std::mem::replace(&mut needed[from], true) {
+                    pending.push(from);
+                }
+            }
+        }
+        let mut numbers = vec![0; edge.0 + 1];
+        let mut nodes: Vec<GraphNode> = Vec::new();
+        for at in (0..=edge.0).filter(|&at| needed[at]) {
+            numbers[at] = nodes.len();
+            let node = &self.nodes[at];
+            let inputs = node
+                .inputs
+                .iter()
+                .map(|&(from, output)| (numbers[from], output));
+            nodes.push(GraphNode {
+                inputs: inputs.collect(),
+                ..node.clone()
+            });
+        }
+        Self {
+            nodes,
+            outputs: vec![(numbers[edge.0], edge.1)],
+            plan_nodes: Vec::new(),
+        }
+    }
+
+    /// All edges, each of itself.
+    pub(crate) fn all_edges(&self) -> HashMap<Edge, Edge> {
+        let nodes = self.nodes.iter().enumerate();
+        let edges = nodes.flat_map(|(at, node)| {
+            (0..node.properties.outputs.len().max(1) as u16).map(move |output| (at, output))
+        });
+        edges.map(|edge| (edge, edge)).collect()
     }
 
     /// First node of the loop that the node closes.
@@ -236,6 +287,33 @@ impl Graph {
             pending.extend(ancestor.inputs.iter().map(|&(node, _)| node));
         }
         None
+    }
+
+    /// The recording that gives an edge its indices and times; else the first before it.
+    pub(crate) fn recording_of_edge(&self, edge: Edge) -> Option<SharedRecording> {
+        let timebase = |node: usize, output: u16| {
+            let port = self.nodes[node]
+                .properties
+                .outputs
+                .get(usize::from(output))?;
+            port.stream().map(|stream| stream.timebase.origin().0)
+        };
+        let wanted = timebase(edge.0, edge.1);
+        let (mut pending, mut seen) = (vec![edge.0], vec![false; edge.0 + 1]);
+        let mut first = None;
+        while let Some(at) = pending.pop() {
+            if std::mem::replace(&mut seen[at], true) {
+                continue;
+            }
+            if let Some(recording) = self.nodes[at].op.recording() {
+                if wanted.is_some() && timebase(at, 0) == wanted {
+                    return Some(recording.clone());
+                }
+                first = Some(recording.clone());
+            }
+            pending.extend(self.nodes[at].inputs.iter().map(|&(node, _)| node));
+        }
+        first
     }
 
     /// Whether it emits all samples of a recording unchanged: a whole scan, or sinks behind it.

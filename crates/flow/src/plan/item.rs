@@ -137,6 +137,27 @@ impl Item {
         })
     }
 
+    /// What begins in a range; None if nothing does.
+    ///
+    /// # Errors
+    /// As [`split_at`](Self::split_at).
+    pub(crate) fn part(&self, range: Range<i64>) -> Result<Option<Self>, SegmentError> {
+        let Some((first, last)) = self.first_and_last_start() else {
+            return Ok(None);
+        };
+        if last < range.start || first >= range.end {
+            return Ok(None);
+        }
+        let mut part = self.clone();
+        if last >= range.end {
+            part = part.split_at(range.end)?.0;
+        }
+        if first < range.start {
+            part = part.split_at(range.start)?.1;
+        }
+        Ok(part.first_and_last_start().map(|_| part))
+    }
+
     /// Kind of item, for errors.
     #[must_use]
     pub fn kind(&self) -> &'static str {

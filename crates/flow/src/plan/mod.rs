@@ -36,6 +36,7 @@ use crate::{
     Declaration, Declared, Inputs, OperatorProperties, PlanError, PortType, Recording, Resource,
     SharedRecording,
 };
+pub(crate) use declaration::METHOD;
 use graph::Graph;
 use index_order::IndexRange;
 use node::{Node, register_clock};

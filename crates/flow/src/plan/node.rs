@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 use super::index_order::IndexRange;
 use super::operator_factory::SharedFactory;
 use super::rows;
-use crate::engine::control::{AdjustableOperator, ParameterChanges};
+use crate::engine::control::{ParameterChanges, changeable_operator};
 use crate::{
     Declaration, OpError, Operator, OperatorProperties, PlanError, RunOptions, SharedRecording,
     Source,
@@ -95,10 +95,7 @@ impl Op {
                 declaration,
                 params,
                 changes: Some(changes),
-            } => {
-                let made = AdjustableOperator::new(*declaration, params, Arc::clone(changes));
-                Some(made.map(|operator| Box::new(operator) as Box<dyn Operator>))
-            }
+            } => Some(changeable_operator(*declaration, params, changes)),
             Self::Factory(factory) => Some(factory.0.make_for(reads, run)),
         }
     }

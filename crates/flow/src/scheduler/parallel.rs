@@ -103,7 +103,14 @@ pub(crate) fn run(
             false => catch_unwind(AssertUnwindSafe(|| {
                 let mut executor = PlanExecutor::new(&sequential.graph, &own)?
                     .by_block(graph.ends_before_sources())
-                    .ordered_by(&sequential.source_order);
+                    .ordered_by(&sequential.source_order)
+                    .with_taps(
+                        own.control
+                            .map(|control| control.taps_of(sequential.edges.clone(), None)),
+                    );
+                if let Some(control) = own.control {
+                    control.open_taps()?;
+                }
                 let report = executor.run(&own)?;
                 Ok((executor, report))
             })),

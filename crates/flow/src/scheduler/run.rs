@@ -22,7 +22,7 @@ pub(crate) fn prepare(plans: &[Plan], options: &RunOptions<'_>) -> Result<Graph,
     }
     if let Some(control) = options.control {
         let is_parallel = options.workers > 1 && !chooses_one_worker(&graph, options)?;
-        return Ok(control.begin(&graph, options.optimise, is_parallel)?);
+        return Ok(control.begin(&graph, options, is_parallel)?);
     }
     if options.optimise {
         optimise(&mut graph);
@@ -104,7 +104,8 @@ pub(crate) fn run(
     drop(pinned);
     let mut ran = ran?;
     ran.report.pinned_cpus = pinning.map_or_else(Vec::new, Pinning::into_cpus);
-    ran.report.changes = control.0.map_or_else(Vec::new, Control::end);
+    (ran.report.changes, ran.report.branches) =
+        control.0.map_or_else(Default::default, Control::end);
     Ok(ran)
 }
 
@@ -113,7 +114,7 @@ fn execute(
     options: &RunOptions<'_>,
     reused: Option<ReusableParts>,
 ) -> Result<ParallelExecution, RunError> {
-    let mut options = options;
+    let (mut options, mut taps) = (options, None);
     let one_worker;
     if chooses_one_worker(graph, options)? {
         one_worker = RunOptions {
@@ -126,7 +127,20 @@ fn execute(
         ran.report.notes = notes(graph, &ran.report);
         return Ok(ran);
     }
-    let mut executor = PlanExecutor::with_reused(graph, options, reused)?;
+    let memory = options.memory_handle();
+    let with_branches;
+    if let Some(control) = options.control {
+        // Branches use the same memory.
+        with_branches = RunOptions {
+            shared_memory: Some(&memory),
+            ..*options
+        };
+        options = &with_branches;
+        taps = Some(control.taps_of(graph.all_edges(), None));
+        control.open_taps()?;
+    }
+    let executor = PlanExecutor::with_reused(graph, options, reused)?;
+    let mut executor = executor.with_taps(taps);
     let mut report = executor.run(options)?;
     if options.workers > 1 {
         report.places = placements(graph, options, &[]);

@@ -18,6 +18,8 @@ pub(super) struct SequentialPart {
     pub(super) plan_node: Vec<usize>,
     /// For each node, the scan whose number ranks it among sources that lie equally far.
     pub(super) source_order: Vec<usize>,
+    /// Where edges of the plan are in this graph.
+    pub(super) edges: HashMap<Edge, Edge>,
 }
 
 impl SequentialPart {
@@ -122,6 +124,7 @@ impl SequentialPart {
                 plan_nodes,
             },
             plan_node: builder.plan_node,
+            edges: builder.edges,
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Parameters of running plans, changed from Python.
+//! Parameters and branches of running plans, changed from Python.
 
 use std::sync::Arc;
 
@@ -60,6 +60,29 @@ impl NativeControl {
             }
         })?;
         Ok(())
+    }
+
+    /// Adds a branch, from an index on or (None) at once.
+    fn add(&self, py: Python<'_>, branch: PyRef<'_, NativePlan>, at: Option<i64>) -> Result<()> {
+        let (plan, control) = (branch.plan.clone(), self.control.clone());
+        Ok(crate::interpreter::detach(py, || match at {
+            Some(at) => control.add_from(&plan, at),
+            None => control.add(&plan),
+        })?)
+    }
+
+    /// Whether a branch was added, and has not ended.
+    fn has(&self, branch: PyRef<'_, NativePlan>) -> bool {
+        self.control.has(&branch.plan)
+    }
+
+    /// Removes a branch, before an index or (None) at once.
+    fn remove(&self, py: Python<'_>, branch: PyRef<'_, NativePlan>, at: Option<i64>) -> Result<()> {
+        let (plan, control) = (branch.plan.clone(), self.control.clone());
+        Ok(crate::interpreter::detach(py, || match at {
+            Some(at) => control.remove_from(&plan, at),
+            None => control.remove(&plan),
+        })?)
     }
 
     /// Gives a stage another number of replicas.

@@ -1,7 +1,7 @@
 //! The report of a run: a dict with the fields of the dataclasses in `isochrony/report.py`.
 
 use isochrony_flow::{
-    ChangeReport, LinkReport, ProcessReport, Report, StageMeasurement, StageReport,
+    BranchReport, ChangeReport, LinkReport, ProcessReport, Report, StageMeasurement, StageReport,
 };
 use pyo3::prelude::*;
 
@@ -16,6 +16,7 @@ pub(super) struct ReportFields {
     links: Vec<LinkFields>,
     threads: Vec<ThreadFields>,
     changes: Vec<ChangeFields>,
+    branches: Vec<BranchFields>,
     pinned_cpus: Vec<Option<usize>>,
     places: Vec<String>,
     processes: Vec<ProcessFields>,
@@ -150,6 +151,30 @@ impl From<&ChangeReport> for ChangeFields {
     }
 }
 
+/// `isochrony.report.BranchReport`.
+#[derive(IntoPyObject)]
+struct BranchFields {
+    operator: &'static str,
+    tap: &'static str,
+    node: usize,
+    at: Option<i64>,
+    until: Option<i64>,
+    items: u64,
+}
+
+impl From<&BranchReport> for BranchFields {
+    fn from(branch: &BranchReport) -> Self {
+        Self {
+            operator: branch.operator,
+            tap: branch.tap,
+            node: branch.node,
+            at: branch.from,
+            until: branch.upto,
+            items: branch.items,
+        }
+    }
+}
+
 /// `isochrony.report.ThreadReport`.
 #[derive(IntoPyObject)]
 struct ThreadFields {
@@ -216,6 +241,7 @@ impl From<&Report> for ReportFields {
             links: report.links.iter().map(LinkFields::from).collect(),
             threads: threads.collect(),
             changes: report.changes.iter().map(ChangeFields::from).collect(),
+            branches: report.branches.iter().map(BranchFields::from).collect(),
             pinned_cpus: report.pinned_cpus.clone(),
             places: report.places.clone(),
             processes: report.processes.iter().map(ProcessFields::from).collect(),

@@ -5,8 +5,11 @@
 //! differ get a [`ParameterChanges`] entry. Each takes effect at an index of its operator's input, the same in all
 //! threads, which the report lists.
 
+mod added;
 mod adjustable;
+mod branches;
 mod changes;
+mod switched;
 
 /// What [`changes`] needs; a model checker has its own.
 mod sync {
@@ -14,18 +17,24 @@ mod sync {
     pub(crate) use std::sync::{Mutex, MutexGuard, PoisonError};
 }
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde_json::{Map, Value};
 
-use super::report::{ChangeReport, StageMeasurement};
+use super::branches::{RunningBranches, TapInbox};
+use super::options::RunOptions;
+use super::report::{BranchReport, ChangeReport, StageMeasurement};
 use crate::optimiser::optimise;
-use crate::plan::Op;
 use crate::plan::graph::{Graph, GraphNode};
 use crate::plan::rows::START;
-use crate::{Plan, PlanError, PortType};
+use crate::plan::{METHOD, Op};
+use crate::{Declaration, Operator, Plan, PlanError, PortType};
 
-pub(crate) use adjustable::AdjustableOperator;
+use added::AddedBranch;
+use adjustable::AdjustableOperator;
+use switched::SwitchedOperator;
+
 pub(crate) use changes::ParameterChanges;
 
 /// Changes parameters of a running plan, which gets it in [`RunOptions::control`](crate::RunOptions::control).
@@ -51,6 +60,9 @@ pub(crate) use changes::ParameterChanges;
 #[derive(Default)]
 pub struct Control {
     state: Mutex<State>,
+    /// Taken out while the caller's thread executes them: functions of branches may use the control.
+    branches: Mutex<RunningBranches>,
+    has_branches: AtomicBool,
 }
 
 /// Stages that are being executed.
@@ -67,6 +79,14 @@ struct State {
     stages: Option<Arc<dyn RunningStages>>,
     /// Requested before the execution began.
     early: Vec<EarlyChange>,
+    early_branches: Vec<EarlyBranch>,
+}
+
+struct EarlyBranch {
+    plan: Plan,
+    at: Option<i64>,
+    /// Removed before this index.
+    until: Option<i64>,
 }
 
 struct EarlyChange {
@@ -84,9 +104,16 @@ struct ActivePlan {
     optimised: bool,
     /// Several threads execute it.
     is_parallel: bool,
+    /// Granted to implementations.
+    tolerance: f64,
     /// Of each operator that is executed; None if it has no adjustable parameters.
     changes: Vec<Option<Arc<ParameterChanges>>>,
     requests: Vec<ChangeRequest>,
+    branches: Vec<AddedBranch>,
+    /// Of each executor whose edges may be tapped.
+    inboxes: Vec<Arc<TapInbox>>,
+    /// All of them are known.
+    is_open: bool,
 }
 
 struct ChangeRequest {
@@ -103,7 +130,7 @@ impl std::fmt::Debug for Control {
         let state = self.state();
         f.debug_struct("Control")
             .field("running", &state.active.is_some())
-            .field("early", &state.early.len())
+            .field("early", &(state.early.len() + state.early_branches.len()))
             .finish()
     }
 }
@@ -116,9 +143,13 @@ impl Control {
 
     /// Sets parameters of the last operator of `at`: for all that begins behind what the operator has got by now, or from
     /// the first item on before an execution begins. An operator keeps its state where it can: an expression keeps that
-    /// of parts that are written as before.
+    /// of parts that are written as before. `method`, where the operator declares
+    /// [`alternatives`](Declaration::alternatives), names one of them or the default: results that begin at the index or
+    /// behind it are then that implementation's, and none is lost or comes twice.
     ///
     /// # Errors
+    /// [`PlanError::NotWithinTolerance`] if an implementation's results may differ by more than
+    /// [`RunOptions::tolerance`](crate::RunOptions::tolerance);
     /// [`PlanError::NotAdjustable`], [`PlanError::Parameter`], [`PlanError::Expression`]; [`PlanError::NotRunning`] if
     /// the operator is none of the running plan, [`PlanError::ChangesPlan`] if something else would have to change
     /// with it, [`PlanError::ChangesMemory`] if several threads execute it.
@@ -220,9 +251,10 @@ impl Control {
     pub(crate) fn begin(
         &self,
         written: &Graph,
-        optimised: bool,
+        options: &RunOptions<'_>,
         is_parallel: bool,
     ) -> Result<Graph, PlanError> {
+        let optimised = options.optimise;
         let mut state = self.state();
         if state.active.is_some() {
             // Changes name operators of one execution by number.
@@ -234,8 +266,12 @@ impl Control {
             executed: rewritten(written, optimised),
             optimised,
             is_parallel,
+            tolerance: options.tolerance,
             changes: Vec::new(),
             requests: Vec::new(),
+            branches: Vec::new(),
+            inboxes: Vec::new(),
+            is_open: false,
         };
         let early = std::mem::take(&mut state.early);
         let (first, later): (Vec<_>, Vec<_>) = early.into_iter().partition(|one| one.at.is_none());
@@ -244,21 +280,38 @@ impl Control {
         }
         active.requests.clear();
         let mut executed = active.executed.clone();
-        active.changes = executed.nodes.iter_mut().map(adjustable_node).collect();
+        let nodes = 0..executed.nodes.len();
+        let changes = nodes.map(|at| adjustable_node(&mut executed, at, options.tolerance));
+        active.changes = changes.collect();
         for change in later {
             active.change(&change.plan, change.params, change.at)?;
+        }
+        for early in std::mem::take(&mut state.early_branches) {
+            if let Err(error) = self.add_to(&mut active, &early.plan, early.at) {
+                *self.branches() = RunningBranches::default();
+                return Err(error);
+            }
+            if let (Some(_), Some(branch)) = (early.until, active.branches.last_mut()) {
+                branch.remove(early.until);
+            }
         }
         state.active = Some(active);
         Ok(executed)
     }
 
     /// Ends the execution; returns what was changed in it.
-    pub(crate) fn end(&self) -> Vec<ChangeReport> {
+    pub(crate) fn end(&self) -> (Vec<ChangeReport>, Vec<BranchReport>) {
         let mut state = self.state();
         state.stages = None;
+        self.has_branches.store(false, Ordering::Release);
+        let unfinished = std::mem::take(&mut *self.branches());
         let Some(active) = state.active.take() else {
-            return Vec::new();
+            return Default::default();
         };
+        drop(state);
+        // May call code of the user.
+        drop(unfinished);
+        let branches = active.branches.iter().map(AddedBranch::report).collect();
         let requests = active.requests.into_iter();
         let reports = requests.map(|request| ChangeReport {
             operator: request.operator,
@@ -268,25 +321,45 @@ impl Control {
                 .decided_by
                 .and_then(|(changes, number)| changes.effective_from(number)),
         });
-        reports.collect()
+        (reports.collect(), branches)
     }
 }
 
 /// Lets the parameters of an operator change, if any of them may.
-fn adjustable_node(node: &mut GraphNode) -> Option<Arc<ParameterChanges>> {
+fn adjustable_node(graph: &mut Graph, at: usize, tolerance: f64) -> Option<Arc<ParameterChanges>> {
+    let types = inputs(graph, &graph.nodes[at]);
+    let node = &mut graph.nodes[at];
     let Op::Apply {
         declaration,
+        params,
         changes,
-        ..
     } = &mut node.op
     else {
         return None;
     };
-    if !declaration.params.iter().any(|param| param.adjustable) {
-        return None;
+    if has_adjustable(declaration) {
+        node.properties = adjustable::allow_splitting(node.properties.clone());
+    } else {
+        node.properties = switched::switchable(declaration, params, &types, tolerance)?;
     }
-    node.properties = adjustable::allow_splitting(node.properties.clone());
     Some(Arc::clone(changes.insert(Arc::default())))
+}
+
+fn has_adjustable(declaration: &Declaration) -> bool {
+    declaration.params.iter().any(|param| param.adjustable)
+}
+
+/// An operator whose parameters may change while it is executed.
+pub(crate) fn changeable_operator(
+    declaration: Declaration,
+    params: &Map<String, Value>,
+    changes: &Arc<ParameterChanges>,
+) -> Result<Box<dyn Operator>, PlanError> {
+    let changes = Arc::clone(changes);
+    Ok(match has_adjustable(&declaration) {
+        true => Box::new(AdjustableOperator::new(declaration, params, changes)?),
+        false => Box::new(SwitchedOperator::new(declaration, params, changes)?),
+    })
 }
 
 fn rewritten(written: &Graph, optimised: bool) -> Graph {
@@ -303,12 +376,17 @@ fn check_adjustable(at: &Plan, params: &Map<String, Value>) -> Result<(), PlanEr
         parameter: parameter.into(),
         adjustable: may,
     };
-    let declared = match &at.node.op {
-        Op::Apply { declaration, .. } => declaration.params,
-        _ => &[],
+    let may: Vec<&str> = match &at.node.op {
+        Op::Apply { declaration, .. } => {
+            let implementations = !declaration.alternatives.is_empty();
+            let may = declaration
+                .params
+                .iter()
+                .filter(|param| param.adjustable || implementations && param.name == METHOD);
+            may.map(|param| param.name).collect()
+        }
+        _ => Vec::new(),
     };
-    let may = declared.iter().filter(|param| param.adjustable);
-    let may: Vec<&str> = may.map(|param| param.name).collect();
     match params.keys().find(|name| !may.contains(&name.as_str())) {
         None => Ok(()),
         Some(name) if may.is_empty() => Err(refused(name, "none".into())),
@@ -372,6 +450,26 @@ fn inputs(graph: &Graph, node: &GraphNode) -> Vec<PortType> {
 }
 
 impl ActivePlan {
+    /// Whether another implementation is asked for, which must be within what was granted.
+    fn check_switch(&self, at: &Plan, params: &Map<String, Value>) -> Result<bool, PlanError> {
+        let (Op::Apply { declaration, .. }, Some(method)) = (&at.node.op, params.get(METHOD))
+        else {
+            return Ok(false);
+        };
+        if has_adjustable(declaration) {
+            return Ok(false);
+        }
+        match switched::declared_tolerance(declaration, method) {
+            Some(needs) if needs > self.tolerance => Err(PlanError::NotWithinTolerance {
+                operator: declaration.name,
+                method: method.as_str().unwrap_or_default().into(),
+                needs,
+                granted: self.tolerance,
+            }),
+            _ => Ok(true),
+        }
+    }
+
     /// Requests the changes of executed operators that follow from a change of the written plan; before there are any,
     /// only changes the graphs.
     fn change(
@@ -384,6 +482,7 @@ impl ActivePlan {
         let named = self.written.find(&Graph::new(at));
         let node = named.ok_or(PlanError::NotRunning { operator })?;
         let (all, properties) = with(&self.changed, node, &params)?;
+        let is_switch = self.check_switch(at, &params)?;
         let refused = |what: &str| PlanError::ChangesPlan {
             operator,
             what: what.into(),
@@ -419,7 +518,8 @@ impl ActivePlan {
             let properties = (declaration.build)(params)?.bind(&inputs(&executed, now))?;
             // Before the execution begins threads have no instances yet.
             let is_running = !self.changes.is_empty();
-            if self.is_parallel && is_running && properties.contract != before.properties.contract {
+            let changes_memory = properties.contract != before.properties.contract && !is_switch;
+            if self.is_parallel && is_running && changes_memory {
                 return Err(PlanError::ChangesMemory { operator });
             }
             changed_params.push((at, params.clone()));

@@ -23,6 +23,9 @@ pub(crate) fn broadcast_mark(
     let mut what = what.clone();
     // Chains are loops here, too: the last edge needs no stack.
     loop {
+        if let Mark::RangeStart { origin, .. } = &what {
+            context.nodes[from as usize].output_origin = *origin;
+        }
         let edges = |context: &ExecutionContext, nth| {
             let edges = context.nodes[from as usize].edges.iter().flatten();
             edges.copied().nth(nth)
@@ -60,6 +63,9 @@ pub(crate) fn send_mark(
     what: &Mark,
     context: &mut ExecutionContext,
 ) -> Result<(), OpError> {
+    if let Mark::RangeStart { origin, .. } = what {
+        context.nodes[node as usize].output_origin = *origin;
+    }
     let mut nth = 0;
     loop {
         let edges = context.nodes[node as usize].edges.get(usize::from(port));

@@ -1,5 +1,7 @@
 //! What an operator calls while it processes an item: output, memory, the anchor.
 
+use std::ops::Range;
+
 use isochrony_segment::{Buffer, DType};
 
 use super::drive::fan_out;
@@ -26,8 +28,15 @@ impl Out<'_> {
     pub fn emit(&mut self, port: Port, item: &mut Item) -> Result<(), OpError> {
         self.context.check_interrupt()?;
         let (range, ends) = (self.context.item_range, self.context.done_count);
-        if self.context.nodes[self.node as usize].in_step {
+        let state = &self.context.nodes[self.node as usize];
+        if state.in_step {
             return Err(OpErrorKind::OutOfStep { did: "emitted" }.into());
+        }
+        if let Some(kept) = &state.kept {
+            match item.part(kept.clone())? {
+                Some(part) => *item = part,
+                None => return Ok(()),
+            }
         }
         fan_out(self.later, self.node, port, item, self.context)?;
         if self.context.done_count != ends {
@@ -80,6 +89,11 @@ impl Out<'_> {
         let used = *queued_bytes - before;
         *queued_bytes = used + bytes;
         pool.charge(used, bytes)
+    }
+
+    /// Of what the operator emits, only what begins in a range passes; None: all.
+    pub(crate) fn keep_only(&mut self, range: Option<Range<i64>>) {
+        self.context.nodes[self.node as usize].kept = range;
     }
 
     /// Ends the burst after this item of the source.

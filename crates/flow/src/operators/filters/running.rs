@@ -8,7 +8,7 @@ use crate::operator;
 use crate::operators::kernel_error;
 use crate::{
     Break, Contract, Declared, Inputs, Item, Length, Next, OpError, Operator, OperatorProperties,
-    Out, PlanError, Port, PortType,
+    Out, PlanError, Port, PortType, json,
 };
 
 operator! {
@@ -104,10 +104,13 @@ operator! {
         window: Length = "number" { unit: Seconds, range: (0.0, 1e9) },
         /// Quantile: 0 is the minimum, 0.5 the median, 1 the maximum.
         q: f64 = "number" { unit: Of("of the samples"), range: (0.0, 1.0) },
+        /// "heaps" takes O(log n) steps for windows of any length, "auto" keeps those of up to some hundred samples sorted.
+        method: String = "text" { choices: &["auto", "heaps"], default: || json!("auto") },
     }
     state {
         numbers: NumberProcessor,
     }
+    alternatives { "heaps": BitIdentical }
 }
 
 /// Blocks of sums are counted from the start of the contiguous range, so exact bits need all of it.
@@ -173,6 +176,12 @@ running_operator!(
 );
 running_operator!(
     RunningQuantile,
-    |own: &RunningQuantile, window| running::RunningQuantile::new(window, own.q),
+    |own: &RunningQuantile, window| {
+        let kernel = running::RunningQuantile::new(window, own.q)?;
+        Ok(match own.method.as_str() {
+            "heaps" => kernel.with_heaps(),
+            _ => kernel,
+        })
+    },
     quantile_contract
 );

@@ -246,6 +246,33 @@ pub enum PlanError {
         /// Parameters that may change.
         adjustable: String,
     },
+    /// A branch that cannot be added to the running plan, or removed from it.
+    #[error("the branch that ends in {operator} cannot be {change}: {what}; {mend}")]
+    Branch {
+        /// Its last operator.
+        operator: &'static str,
+        /// "added" or "removed".
+        change: &'static str,
+        /// Why.
+        what: String,
+        /// What to do.
+        mend: &'static str,
+    },
+    /// An implementation whose results differ by more than the execution was granted.
+    #[error(
+        "{operator} cannot change to method={method:?} during this run: its results differ by up to {needs:e} of the largest \
+         values, and the run was granted {granted:e}; give the run tolerance={needs:e} or more"
+    )]
+    NotWithinTolerance {
+        /// The operator.
+        operator: &'static str,
+        /// The implementation.
+        method: String,
+        /// By how much it may differ from the default one.
+        needs: f64,
+        /// The tolerance of the execution.
+        granted: f64,
+    },
     /// Two concurrent executions use one control.
     #[error(
         "this control is in use by a run that has not ended; create a new Control for each run that is active at the same time"
@@ -419,6 +446,8 @@ impl PlanError {
             Self::OtherClock { .. } => "other_clock",
             Self::WritesItsInput { .. } => "writes_its_input",
             Self::NotAdjustable { .. } => "not_adjustable",
+            Self::Branch { .. } => "branch",
+            Self::NotWithinTolerance { .. } => "not_within_tolerance",
             Self::ControlInUse => "control_in_use",
             Self::NoStages { .. } => "no_stages",
             Self::NoReplicas { .. } => "no_replicas",

@@ -399,7 +399,8 @@ impl Drop for StopOnPanic<'_> {
 impl WholeStage {
     fn has_room(&self) -> bool {
         let mut writers = self.graph.writers.iter();
-        writers.all(|writer| !lock(writer).link.link.is_full())
+        let links = writers.all(|writer| !lock(writer).link.link.is_full());
+        links && self.executor.taps_have_room()
     }
 
     /// Sends what a burst gave, and ends what nobody reads any more.
@@ -509,19 +510,20 @@ impl MemoryReclaimer for PoolRef {
     }
 }
 
-/// Wakes a stage whose source has something.
+/// Wakes a stage whose source has something, or for whose branches there is room.
 pub(super) struct StageWaker {
     pub(super) queue: Arc<StageQueue>,
     pub(super) stage: usize,
+    pub(super) notice: Notice,
 }
 
 impl Wake for StageWaker {
     fn wake(self: Arc<Self>) {
-        self.queue.notify(self.stage, Notice::Input);
+        self.queue.notify(self.stage, self.notice);
     }
 
     fn wake_by_ref(self: &Arc<Self>) {
-        self.queue.notify(self.stage, Notice::Input);
+        self.queue.notify(self.stage, self.notice);
     }
 }
 

@@ -10,8 +10,9 @@ use super::pool::{PoolRef, Stage, StagePool, StageWaker, StageWork, WholeStage, 
 use super::replicated::{StageReplica, StageToReplicate};
 use super::stage_graph::{StageGraph, links};
 use super::stage_plan::{Replication, StagePlan};
-use super::stage_queue::{StageQueue, StageSet};
+use super::stage_queue::{Notice, StageQueue, StageSet};
 use super::thread_use::ThreadUse;
+use crate::engine::branches::TapWakers;
 use crate::engine::budget::{ExecutionMemory, MemoryHandle, MemoryReclaimer};
 use crate::engine::control::RunningStages;
 use crate::engine::report::{OperatorReport, Report, StageReport};
@@ -32,7 +33,21 @@ pub(crate) fn run(
 ) -> Result<ParallelExecution, RunError> {
     let pool = pool(plan, stages, options)?;
     let begun = pool.begun;
+    let memory = MemoryHandle {
+        memory: Arc::clone(&pool.memory),
+        reclaimer: None,
+    };
+    let of_branches = RunOptions {
+        shared_memory: Some(&memory),
+        ..*options
+    };
+    let run_branches = |ended| {
+        let control = options.control;
+        control.map_or(Ok(()), |control| control.run_branches(&of_branches, ended))
+    };
+    let mut branch_error = None;
     if let Some(control) = options.control {
+        control.open_taps()?;
         control.attach(Arc::clone(&pool) as Arc<dyn RunningStages>);
     }
     let delivered = Arc::clone(&pool.delivered);
@@ -51,6 +66,10 @@ pub(crate) fn run(
             if let Some(progress) = options.progress {
                 let done = delivered.done();
                 progress.advance(done - std::mem::replace(&mut reported, done));
+            }
+            if let Err(error) = run_branches(false) {
+                branch_error.get_or_insert(error);
+                pool.stop();
             }
             if let Some(state) = &mut shuffle {
                 pool.shuffle(state);
@@ -84,6 +103,9 @@ pub(crate) fn run(
     if let Some(control) = options.control {
         control.detach();
     }
+    if let Some(error) = branch_error {
+        return Err(error);
+    }
     let Some(pool) = Arc::into_inner(pool) else {
         return Err(no_thread());
     };
@@ -99,6 +121,7 @@ pub(crate) fn run(
     if let Some(error) = own.error {
         return Err(original(error, &mut all));
     }
+    run_branches(true)?;
     report.elapsed = begun.elapsed();
     report.peak_bytes = pool.memory.peak();
     report.places = placements(plan, options, &[]);
@@ -192,7 +215,22 @@ fn pool(
                 true => 1,
                 false => options.stages.burst_bytes,
             })
-            .ordered_by(&graph.source_order);
+            .ordered_by(&graph.source_order)
+            .with_taps(options.control.map(|control| {
+                let waker = |stage: usize, notice| {
+                    let queue = Arc::clone(&queue);
+                    Arc::new(StageWaker {
+                        queue,
+                        stage,
+                        notice,
+                    })
+                };
+                let wakers = TapWakers {
+                    input: waker(count - 1, Notice::Input).into(),
+                    room: waker(entries.start, Notice::Room).into(),
+                };
+                control.taps_of(graph.edges.clone(), Some(wakers))
+            }));
         total = executor.total();
         for link in links.iter().filter(|link| link.from == number) {
             link.set_total(total);
@@ -200,6 +238,7 @@ fn pool(
         let waker = StageWaker {
             queue: Arc::clone(&queue),
             stage: entries.start,
+            notice: Notice::Input,
         };
         executor.set_waker(&Arc::new(waker).into());
         all.push(StageWork::Whole(Box::new(WholeStage {

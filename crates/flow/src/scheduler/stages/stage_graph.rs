@@ -24,6 +24,8 @@ pub(super) struct StageGraph {
     /// For each node, the scan whose number ranks it among sources that lie equally far.
     pub(super) source_order: Vec<usize>,
     pub(super) writers: Vec<SharedWriter>,
+    /// Where edges of the plan are in it.
+    pub(super) edges: HashMap<Edge, Edge>,
 }
 
 #[derive(Default)]
@@ -100,7 +102,7 @@ impl StageGraph {
             for (port, linked) in (0..).zip(&link.edges) {
                 let edge = linked.edge;
                 let types = graph.nodes[edge.0].properties.outputs[usize::from(edge.1)];
-                let Some(reads) = recording_of_edge(graph, edge) else {
+                let Some(reads) = graph.recording_of_edge(edge) else {
                     continue;
                 };
                 let recording = LinkRecording {
@@ -171,6 +173,7 @@ impl StageGraph {
             plan_node: nodes.plan_node,
             source_order: nodes.source_order,
             writers,
+            edges,
         }
     }
 }
@@ -181,31 +184,4 @@ fn last_scan(graph: &Graph, mut node: usize) -> usize {
         node = last;
     }
     node
-}
-
-/// The recording that gives an edge its indices and times; else the first before it.
-fn recording_of_edge(graph: &Graph, edge: Edge) -> Option<SharedRecording> {
-    let timebase = |node: usize, output: u16| {
-        let port = graph.nodes[node]
-            .properties
-            .outputs
-            .get(usize::from(output))?;
-        port.stream().map(|stream| stream.timebase.origin().0)
-    };
-    let wanted = timebase(edge.0, edge.1);
-    let (mut pending, mut seen) = (vec![edge.0], vec![false; edge.0 + 1]);
-    let mut first = None;
-    while let Some(at) = pending.pop() {
-        if std::mem::replace(&mut seen[at], true) {
-            continue;
-        }
-        if let Some(recording) = graph.nodes[at].op.recording() {
-            if wanted.is_some() && timebase(at, 0) == wanted {
-                return Some(recording.clone());
-            }
-            first = Some(recording.clone());
-        }
-        pending.extend(graph.nodes[at].inputs.iter().map(|&(node, _)| node));
-    }
-    first
 }

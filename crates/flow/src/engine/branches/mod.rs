@@ -1,0 +1,20 @@
+//! Branches that are added to a running plan: each is executed as a plan of its own, behind a queue.
+//!
+//! ```text
+//!   scan ──▶ filter ──▶ detector ──▶ sink            the plan, in whatever threads
+//!               │
+//!               └─▶ tap ══▶ queue ══▶ rewindow ──▶ sink of the branch       the branch, in the caller's thread
+//! ```
+//!
+//! A [`tap`] is a consumer that an executor adds to one of its nodes between two bursts. It passes on the items of that
+//! edge, breaks and marks, from one index on and up to another. The plan does not depend on it: what only a tap consumes
+//! ends with the plan. The caller's thread executes what is in the queues after each of its bursts ([`running`]), and a
+//! stage that finds the queue full waits as for a link.
+
+mod queue;
+mod running;
+mod tap;
+
+pub(crate) use queue::{Tap, TapRecording, TapWakers};
+pub(crate) use running::RunningBranches;
+pub(crate) use tap::{ExecutorTaps, TapInbox};

@@ -1,0 +1,288 @@
+//! The queue between a tap and its branch, which reads it as a recording.
+
+use std::collections::VecDeque;
+use std::ops::Range;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::Waker;
+
+use isochrony_store::Signal;
+use serde_json::{Map, Value};
+
+use crate::{
+    Clock, OpError, OuterGaps, PortType, Recording, SharedRecording, SignalDescription, Source,
+    SourceEvent,
+};
+
+/// Bytes with which the queue is full: the executor ends its burst.
+const CAPACITY: u64 = 1 << 20;
+/// What an event costs beside its samples.
+const EVENT_BYTES: u64 = 128;
+
+/// Whom a tap in another thread than the caller's wakes.
+#[derive(Debug, Clone)]
+pub(crate) struct TapWakers {
+    /// The caller's thread, when there is something.
+    pub(crate) input: Waker,
+    /// The stage, when there is room.
+    pub(crate) room: Waker,
+}
+
+/// Passes what an edge of the plan gives to a branch.
+#[derive(Debug)]
+pub(crate) struct Tap(Mutex<TapState>);
+
+#[derive(Debug)]
+struct TapState {
+    events: VecDeque<SourceEvent>,
+    bytes: u64,
+    /// Items that begin here pass.
+    wanted: Range<i64>,
+    /// Removed: nothing that has not passed is wanted.
+    is_removed: bool,
+    /// Nothing follows.
+    ended: bool,
+    /// The branch has ended, too.
+    is_complete: bool,
+    /// Where the first item begins, and where the last one ends.
+    from: Option<i64>,
+    upto: Option<i64>,
+    items: u64,
+    wakers: Option<TapWakers>,
+}
+
+fn event_bytes(event: &SourceEvent) -> u64 {
+    let item = match event {
+        SourceEvent::Item(item) => item.bytes(),
+        _ => 0,
+    };
+    item + EVENT_BYTES
+}
+
+impl Tap {
+    /// Passes items that do not begin before an index.
+    pub(crate) fn new(at: Option<i64>) -> Self {
+        Self(Mutex::new(TapState {
+            events: VecDeque::new(),
+            bytes: 0,
+            wanted: at.unwrap_or(i64::MIN)..i64::MAX,
+            is_removed: false,
+            ended: false,
+            is_complete: false,
+            from: None,
+            upto: None,
+            items: 0,
+            wakers: None,
+        }))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, TapState> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn set_wakers(&self, wakers: Option<TapWakers>) {
+        self.lock().wakers = wakers;
+    }
+
+    /// Items that begin at an index or behind it are not wanted; None: what has not passed.
+    pub(crate) fn remove(&self, at: Option<i64>) {
+        let mut state = self.lock();
+        state.is_removed |= at.is_none();
+        state.wanted.end = state.wanted.end.min(at.unwrap_or(i64::MAX));
+    }
+
+    /// The branch wants no more.
+    fn close(&self) {
+        let mut state = self.lock();
+        state.events.clear();
+        (state.bytes, state.ended) = (0, true);
+        if let Some(wakers) = &state.wakers {
+            wakers.room.wake_by_ref();
+        }
+    }
+
+    /// What passes; empty once the branch was removed or has ended.
+    pub(super) fn wanted(&self) -> Range<i64> {
+        let state = self.lock();
+        match state.is_removed || state.ended {
+            true => i64::MIN..i64::MIN,
+            false => state.wanted.clone(),
+        }
+    }
+
+    /// The branch has ended.
+    pub(super) fn complete(&self) {
+        self.close();
+        self.lock().is_complete = true;
+    }
+
+    pub(crate) fn is_complete(&self) -> bool {
+        self.lock().is_complete
+    }
+
+    pub(super) fn has_ended(&self) -> bool {
+        self.lock().ended
+    }
+
+    pub(super) fn is_full(&self) -> bool {
+        let state = self.lock();
+        !state.ended && state.bytes >= CAPACITY
+    }
+
+    pub(super) fn push(&self, event: SourceEvent) {
+        let mut state = self.lock();
+        if state.ended {
+            return;
+        }
+        match (&event, state.events.back_mut()) {
+            // Of consecutive ones only the last is needed.
+            (SourceEvent::ProgressMark(upto), Some(SourceEvent::ProgressMark(last))) => {
+                *last = (*last).max(*upto);
+                return;
+            }
+            (SourceEvent::Idle, Some(SourceEvent::Idle)) => return,
+            _ => {}
+        }
+        if let SourceEvent::Item(item) = &event {
+            let starts = item.first_and_last_start();
+            state.from = state.from.or(starts.map(|(first, _)| first));
+            state.upto = item.extent().map(|(_, next)| next).or(state.upto);
+            state.items += 1;
+        }
+        state.bytes += event_bytes(&event);
+        state.events.push_back(event);
+        let waker = state.wakers.as_ref().map(|wakers| wakers.input.clone());
+        drop(state);
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+    }
+
+    /// Nothing follows.
+    pub(crate) fn end(&self) {
+        let mut state = self.lock();
+        state.ended = true;
+        if let Some(wakers) = &state.wakers {
+            wakers.input.wake_by_ref();
+        }
+    }
+
+    /// The next event; `Idle` if there is none now.
+    fn pop(&self) -> SourceEvent {
+        let mut state = self.lock();
+        match state.events.pop_front() {
+            Some(event) => {
+                let was_full = state.bytes >= CAPACITY;
+                state.bytes -= event_bytes(&event);
+                if was_full
+                    && state.bytes < CAPACITY
+                    && let Some(wakers) = &state.wakers
+                {
+                    wakers.room.wake_by_ref();
+                }
+                event
+            }
+            None if state.ended => SourceEvent::End,
+            None => SourceEvent::Idle,
+        }
+    }
+
+    fn has_events(&self) -> bool {
+        !self.lock().events.is_empty()
+    }
+
+    /// Where the first item that passed began, where the last one ended, and how many there were.
+    pub(crate) fn passed(&self) -> (Option<i64>, Option<i64>, u64) {
+        let state = self.lock();
+        (state.from, state.upto, state.items)
+    }
+}
+
+/// The edge of the plan, as a recording.
+pub(crate) struct TapRecording {
+    pub(crate) tap: Arc<Tap>,
+    pub(crate) types: PortType,
+    /// The recording that gives indices and times.
+    pub(crate) reads: SharedRecording,
+}
+
+impl Recording for TapRecording {
+    fn port(&self) -> PortType {
+        self.types
+    }
+
+    fn open(&self, _: Option<Range<i64>>, _: u64) -> Result<Box<dyn Source>, OpError> {
+        Ok(Box::new(TapSource {
+            tap: Arc::clone(&self.tap),
+            clock: self.reads.clock(),
+            is_idle: false,
+        }))
+    }
+
+    fn clock(&self) -> Option<Arc<dyn Clock>> {
+        self.reads.clock()
+    }
+
+    fn registers_clock(&self) -> bool {
+        false
+    }
+
+    fn saved(&self) -> Option<Map<String, Value>> {
+        self.reads.saved()
+    }
+
+    // The first and the last samples do not arrive.
+    fn description(&self) -> Option<SignalDescription> {
+        None
+    }
+
+    fn outer_gaps(&self) -> OuterGaps {
+        OuterGaps::default()
+    }
+
+    fn knows_all_times(&self) -> bool {
+        self.reads.knows_all_times()
+    }
+
+    fn stored(&self) -> Option<(&Signal, Option<&[Range<i64>]>)> {
+        self.reads.0.stored()
+    }
+}
+
+struct TapSource {
+    tap: Arc<Tap>,
+    clock: Option<Arc<dyn Clock>>,
+    /// The plan had nothing more when the last event came.
+    is_idle: bool,
+}
+
+impl Source for TapSource {
+    fn pull(&mut self) -> Result<SourceEvent, OpError> {
+        let has_events = self.tap.has_events();
+        let event = self.tap.pop();
+        if has_events {
+            self.is_idle = matches!(event, SourceEvent::Idle);
+        }
+        Ok(event)
+    }
+
+    fn time_of(&self, index: i64) -> Option<String> {
+        let stamp = self.clock.as_ref()?.stamp(index)?;
+        Some(isochrony_time::civil::format(stamp.civil))
+    }
+
+    fn is_awaited(&self) -> bool {
+        !self.is_idle
+    }
+
+    fn is_under_way(&self) -> bool {
+        !self.is_idle || self.tap.has_events()
+    }
+
+    fn overlaps(&self) -> bool {
+        true
+    }
+
+    fn close(&mut self) {
+        self.tap.close();
+    }
+}

@@ -1,0 +1,173 @@
+//! The part of a [`Control`] that adds branches to a running plan and removes them.
+
+use std::collections::HashMap;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, MutexGuard, PoisonError};
+
+use super::{ActivePlan, Control, EarlyBranch};
+use crate::engine::branches::{RunningBranches, TapInbox, TapWakers};
+use crate::engine::options::RunOptions;
+use crate::plan::graph::Edge;
+use crate::{Plan, PlanError, RunError};
+
+impl Control {
+    /// Adds a branch to the running plan: `branch` continues results of one of its operators, and ends in a sink or a
+    /// function. It gets the items of that operator from what is given next on, each once, and the plan's own results stay
+    /// the same. It is executed in the caller's thread; an error of it ends the execution as one of the plan does, and it ends with
+    /// the plan. Before an execution begins it gets all from the first item on.
+    ///
+    /// # Errors
+    /// [`PlanError::Branch`], [`PlanError::NotRunning`]. Of a branch that is added before the execution begins, it is the
+    /// execution that fails.
+    pub fn add(&self, branch: &Plan) -> Result<(), PlanError> {
+        self.add_branch(branch, None)
+    }
+
+    /// The same from an index of these items on, or behind it: not before what was given by now. Windows in the branch lie as they
+    /// would if it had been part of the plan. [`Report::branches`](crate::Report) lists the index that counts.
+    ///
+    /// # Errors
+    /// As [`add`](Self::add); [`PlanError::NoIndices`] if the items have none.
+    pub fn add_from(&self, branch: &Plan, index: i64) -> Result<(), PlanError> {
+        self.add_branch(branch, Some(index))
+    }
+
+    /// Removes a branch that was added: it has got what was given by now, and its sink commits as at the end of an execution.
+    ///
+    /// # Errors
+    /// [`PlanError::Branch`] if it is not part of the running plan.
+    pub fn remove(&self, branch: &Plan) -> Result<(), PlanError> {
+        self.remove_branch(branch, None)
+    }
+
+    /// The same before an index: it gets all that begins before it.
+    ///
+    /// # Errors
+    /// As [`remove`](Self::remove).
+    pub fn remove_from(&self, branch: &Plan, index: i64) -> Result<(), PlanError> {
+        self.remove_branch(branch, Some(index))
+    }
+
+    /// Whether a branch was added, and has not ended.
+    #[must_use]
+    pub fn has(&self, branch: &Plan) -> bool {
+        let state = self.state();
+        let mut early = state.early_branches.iter();
+        let is_early = early.any(|one| Arc::ptr_eq(&one.plan.node, &branch.node));
+        let mut active = state.active.iter().flat_map(|active| &active.branches);
+        is_early || active.any(|one| one.is_of(branch) && !one.tap.is_complete())
+    }
+
+    fn add_branch(&self, plan: &Plan, at: Option<i64>) -> Result<(), PlanError> {
+        let mut state = self.state();
+        match &mut state.active {
+            Some(active) => self.add_to(active, plan, at),
+            None => {
+                let (plan, until) = (plan.clone(), None);
+                state.early_branches.push(EarlyBranch { plan, at, until });
+                Ok(())
+            }
+        }
+    }
+
+    pub(super) fn add_to(
+        &self,
+        active: &mut ActivePlan,
+        plan: &Plan,
+        at: Option<i64>,
+    ) -> Result<(), PlanError> {
+        let (mut branch, graph) = active.branch(plan, at)?;
+        if active.is_open {
+            branch.attach(&active.inboxes)?;
+        }
+        let mut running = self.branches();
+        running.add(Arc::clone(&branch.tap), graph);
+        self.has_branches.store(true, Ordering::Release);
+        active.branches.push(branch);
+        Ok(())
+    }
+
+    fn remove_branch(&self, plan: &Plan, at: Option<i64>) -> Result<(), PlanError> {
+        let mut state = self.state();
+        let unknown = PlanError::Branch {
+            operator: plan.node.op.name(),
+            change: "removed",
+            what: "no branch of the running plan is this one".into(),
+            mend: "give the plan that was added",
+        };
+        if let Some(active) = &mut state.active {
+            let mut branches = active.branches.iter_mut().rev();
+            let branch = branches
+                .find(|one| one.is_of(plan) && !one.is_removed())
+                .ok_or(unknown)?;
+            branch.remove(at);
+            return Ok(());
+        }
+        let mut early = state.early_branches.iter_mut().rev();
+        let is_same = |one: &&mut EarlyBranch| Arc::ptr_eq(&one.plan.node, &plan.node);
+        let found = early.find(is_same).ok_or(unknown)?;
+        found.until = Some(at.unwrap_or(i64::MIN));
+        Ok(())
+    }
+
+    pub(super) fn branches(&self) -> MutexGuard<'_, RunningBranches> {
+        self.branches.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Lets edges of the plan be tapped in an executor, in whose graph they are `edges`. That of the caller's thread comes
+    /// last, without `wakers` or with its own.
+    pub(crate) fn taps_of(
+        &self,
+        edges: HashMap<Edge, Edge>,
+        wakers: Option<TapWakers>,
+    ) -> Arc<TapInbox> {
+        let inbox = Arc::new(TapInbox::new(edges, wakers));
+        if let Some(active) = &mut self.state().active {
+            active.inboxes.push(Arc::clone(&inbox));
+        }
+        inbox
+    }
+
+    /// All executors are known.
+    pub(crate) fn open_taps(&self) -> Result<(), PlanError> {
+        let mut state = self.state();
+        let Some(active) = &mut state.active else {
+            return Ok(());
+        };
+        active.is_open = true;
+        let (branches, inboxes) = (&mut active.branches, &active.inboxes);
+        branches
+            .iter_mut()
+            .try_for_each(|branch| branch.attach(inboxes))
+    }
+
+    /// Executes branches, in the caller's thread; `ended`: the plan has ended, and they do.
+    pub(crate) fn run_branches(
+        &self,
+        options: &RunOptions<'_>,
+        ended: bool,
+    ) -> Result<(), RunError> {
+        if !self.has_branches.load(Ordering::Acquire) {
+            return Ok(());
+        }
+        let options = RunOptions {
+            progress: None,
+            control: None,
+            ..*options
+        };
+        let mut running = std::mem::take(&mut *self.branches());
+        loop {
+            match ended {
+                true => running.finish(&options)?,
+                false => running.run(&options)?,
+            }
+            let mut new = self.branches();
+            if !ended || new.is_empty() {
+                running.extend(std::mem::take(&mut *new));
+                *new = running;
+                return Ok(());
+            }
+            running.extend(std::mem::take(&mut *new));
+        }
+    }
+}
