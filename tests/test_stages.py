@@ -385,3 +385,22 @@ def test_more_sources_than_links_can_carry_are_not_cut() -> None:
     for workers in ("auto", 2):
         assert iso.run(*channels, workers=workers).report.stages == ()
     assert iso.run(*channels[:4], workers=2).report.stages != ()
+
+
+def test_with_a_tolerance_a_filter_has_replicas_and_the_same_bits_however_samples_arrive() -> None:
+    def generated(lengths: list[int]) -> iso.Plan:
+        ends = np.cumsum(np.resize(lengths, len(X)))
+        made = iso.generate(lambda: iter(np.split(X, ends[ends < len(X)])), dtype="f4", rate=RATE)
+        return made.lowpass(50).rewindow(512).power()
+
+    exact = generated([1 << 16]).collect()
+    plan = generated([1 << 16])
+    one = plan.collect(workers=1, tolerance=1e-6)
+    assert not np.array_equal(one, exact)
+    np.testing.assert_allclose(one, exact, rtol=0, atol=1e-6 * np.abs(exact).max())
+    for lengths in ([1 << 16], [999, 4096, 1]):
+        for workers in (1, 2, 3):
+            np.testing.assert_array_equal(generated(lengths).collect(workers=workers, tolerance=1e-6), one)
+    report = plan.run(workers=2, tolerance=1e-6).report
+    filters = [stage for stage in report.stages if "iir" in [report.operators[at].name for at in stage.operators]]
+    assert [stage.replica for stage in filters] == [0, 1]

@@ -135,10 +135,11 @@ class RunKeywords(TypedDict, total=False):
             "can run on several cores; 0: exact results, such filters run on one core",
             details="""It is relative to the largest values that go into a result, and beside a rounding of their type.
                 Operators that settle with time (`iir`, `zero_phase`, `fir` of many taps, running means) run on workers
-                where the error that `explain` states, as 1e-9, is allowed. NaN and infinities then reach to the end of
-                their portion; in one pass they reach to the end of the gap-free range. Bits are the same for any number
-                of workers, one included. The results of a portion need about 4 MiB of memory. 0: such operators run in
-                order, in one thread.""",
+                where the error that `explain` states, as 1e-9, is allowed: on portions of a recording, and on live and
+                generated samples in cells of a fixed length. NaN and infinities then reach to the end of their portion
+                or cell; in one pass they reach to the end of the gap-free range. Bits are the same for any number of
+                workers, one included, and however samples arrive. The results of a portion need about 4 MiB of memory.
+                0: such operators run in order, in one thread.""",
             metavar="E",
             parse=float,
         ),

@@ -87,10 +87,10 @@ pub struct RunOptions<'a> {
     /// not change results.
     pub task: u64,
     /// Largest difference of results from those of one pass, relative to the largest values that go into them, beside
-    /// a rounding of their type: lets operators that settle ([`Contract::Settling`](crate::Contract)) run in tasks.
-    /// NaN and infinities then reach to the end of their task, instead of that of the contiguous range. 0: such
-    /// operators do not run in tasks. For each tolerance results have the same bits for any number of workers: one
-    /// uses the same tasks.
+    /// a rounding of their type: lets operators that settle ([`Contract::Settling`](crate::Contract)) run in tasks,
+    /// and, on streams, in cells. NaN and infinities then reach to the end of their task or cell, instead of that of the
+    /// contiguous range. 0: such operators work in order. For each tolerance results have the same bits for any number
+    /// of workers: one uses the same tasks and cells.
     pub tolerance: f64,
     /// Pins each thread of the execution to a CPU, the caller's too, which gets its affinity back at the end. Each gets a
     /// physical core of its own while there are any, near the others: see

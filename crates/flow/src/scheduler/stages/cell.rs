@@ -1,4 +1,5 @@
-//! Cuts what arrives on an edge into cells of a fixed length, for operators whose results depend on where they begin. Pure.
+//! Cuts what arrives on an edge into cells of a fixed length, for operators whose results depend on where they begin.
+//! Pure.
 //!
 //! ```text
 //!  range       |first-----------------------------------------------------|   gap   |----------
@@ -8,9 +9,9 @@
 //!                                           part 0 |part 1|
 //! ```
 //!
-//! A cell begins with the first sample behind the cell before, or with a run of the clock. It does not depend on the items
-//! in which samples arrive, nor on who computes it, so neither do the results. It may contain gaps. Where nothing arrives for
-//! now, what there is of a cell is a part of it. Whoever computes its first part computes the others.
+//! A cell begins with the first sample behind the cell before, or with a run of the clock, and may contain gaps. It does
+//! not depend on the items in which samples arrive, nor on who computes it, so neither do the results. Where nothing
+//! arrives for now, what there is of a cell is a part of it. Whoever computes its first part computes the others.
 
 use std::collections::VecDeque;
 use std::ops::Range;

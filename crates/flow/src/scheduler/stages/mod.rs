@@ -19,7 +19,8 @@
 //! the same order; replicas may cut items elsewhere. Two stages have one link, however many edges lead from one to the
 //! other, and it keeps the order in which the first computed them, that of replicas block by block. Inputs of a fan-in that
 //! come from the same source leave one stage, so by one link; those of different sources are asked as one thread asks the
-//! sources. Replicas compute only what has the same bits wherever its input is cut. Operators that write or call Python
+//! sources. Replicas compute what has the same bits wherever its input is cut, and, within a granted tolerance, what
+//! settles: in cells that depend on samples alone ([`cell`]), also with one worker. Operators that write or call Python
 //! stay in the caller's thread.
 //!
 //! **No deadlock**, between bursts:
