@@ -198,3 +198,9 @@ def test_an_error_of_a_branch_is_the_error_of_the_run(workers: int) -> None:
     with pytest.raises(iso.RunError, match=r"each \(node 3, .*ZeroDivisionError: of the branch") as error:
         low.highpass(10).run(workers=workers, control=control)
     assert isinstance(error.value.__cause__, ZeroDivisionError)
+
+
+def test_a_change_of_no_parameter_is_refused() -> None:
+    plan = iso.scan(np.arange(8.0), rate=100).map(lambda s: s * 2)
+    with pytest.raises(iso.OptionError, match="no parameter to change"):
+        iso.Control().set(plan)

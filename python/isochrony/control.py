@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ._native import NativeControl
+from .native_errors import OptionError
 from .options import byte_count, index, whole
 from .report import Measurement
 
@@ -62,8 +63,12 @@ class Control:
             PlanError: not adjustable, not of the type that it had, or no part of the plan that runs; an implementation
                 that differs by more than ``tolerance=`` (``not_within_tolerance``); with several workers also an
                 expression that remembers earlier items in place of one that does not, or the reverse.
-            OptionError: `at` is no whole number of 64 bits.
+            OptionError: no parameter is given; `at` is no whole number of 64 bits.
         """
+        if not params:
+            raise OptionError(
+                "Control.set() was given no parameter to change; name one, as in set(plan, predicate=...)"
+            )
         from_index = None if at is None else index("Control.set at=", at, "samples")
         self._native.set(plan._native, params, from_index)
 
