@@ -167,7 +167,7 @@ def test_other_threads_run_python_meanwhile() -> None:
         while not done.is_set():
             steps += 1
 
-    x = np.arange(40_000.0)
+    x = np.arange(400_000.0)
     calls: list[int] = []
     thread = threading.Thread(target=busy)
     interval = sys.getswitchinterval()
