@@ -106,6 +106,7 @@ fn run_shuffled(
 ) -> (PlanOutput, Report) {
     let mut options = RunOptions::default();
     (options.workers, options.tolerance, options.task) = (workers, tolerance, task);
+    options.stages.cell_bytes = task;
     options.stages.helpers_after_us = 0;
     if seed > 0 {
         options.stages.burst_bytes = 1 << (seed % 12);

@@ -29,6 +29,9 @@ pub struct StageOptions {
     pub burst_bytes: u64,
     /// New bytes in a block of a replicated stage, about, if enough have arrived.
     pub block_bytes: u64,
+    /// Bytes of samples in a cell of a stage that settles, about; results depend on it. Of 4 MiB a cell leaves the cache
+    /// before the next stage reads it: a low-pass on two cores was then no faster than in order.
+    pub cell_bytes: u64,
     /// Bytes that a link holds, about.
     pub link_bytes: u64,
     /// Changes the capacity of links and the number of replicas at random after each burst of the caller's thread; the
@@ -45,6 +48,7 @@ impl Default for StageOptions {
             helpers_after_us: 500,
             burst_bytes: 512 << 10,
             block_bytes: 512 << 10,
+            cell_bytes: 512 << 10,
             link_bytes: 1 << 20,
             shuffle: None,
             threads_per_cache: 0,

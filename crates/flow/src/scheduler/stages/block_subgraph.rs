@@ -45,6 +45,7 @@ pub(super) fn subgraph(
     });
     let options = RunOptions {
         workers: 2,
+        task: options.stages.cell_bytes,
         tolerance: match replication {
             Replication::Cells => options.tolerance,
             _ => 0.0,
