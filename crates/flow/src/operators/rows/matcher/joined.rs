@@ -17,7 +17,7 @@ pub(super) struct JoinedRow {
 pub(super) struct UndecidedRows {
     /// First left row that waits for matches.
     pub(super) left: Option<i64>,
-    /// First right row that may still match.
+    /// Right rows that begin here or later may still match, or follow.
     pub(super) right: Option<i64>,
     /// No row that begins before this follows.
     pub(super) watermark: i64,

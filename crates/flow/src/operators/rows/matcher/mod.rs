@@ -212,6 +212,8 @@ impl Matcher {
         if self.kind != JoinKind::Outer {
             return undecided;
         }
+        // A left row without a time is complete before right rows that begin earlier have come.
+        undecided.right = (!end).then_some(self.watermark);
         let from = self.first_left();
         for at in 0..self.inputs[1].rows.len() {
             let row = self.inputs[1].rows[at];
@@ -219,7 +221,7 @@ impl Matcher {
                 continue;
             }
             if !end && !self.is_unmatchable(&row, from) {
-                undecided.right = Some(row.start);
+                undecided.right = Some(row.start.min(self.watermark));
                 break;
             }
             self.inputs[1].rows[at].is_decided = true;
