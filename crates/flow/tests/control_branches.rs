@@ -1,5 +1,8 @@
 //! Branches that are added to a running plan and removed from it, against the plan's own results.
 
+#[path = "common/changing.rs"]
+#[allow(dead_code)]
+mod changing;
 #[path = "common/plans.rs"]
 #[allow(dead_code)]
 mod plans;
@@ -10,69 +13,12 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use isochrony_expr::Expr;
-use isochrony_flow::{
-    Control, GeneratedRecording, Item, Plan, PlanOutput, Report, RunError, RunOptions, Segments,
-    SharedRecording, json,
-};
-use isochrony_segment::{DType, SigSeg, Stream, StreamId};
-use isochrony_time::{Rate, TimebaseId};
+use isochrony_flow::{Control, Item, Plan, PlanOutput, Report, RunError, RunOptions, json};
 use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
 
+use changing::{SAMPLES, made, ranges, stored};
 use plans::named;
-
-const SAMPLES: i64 = 12_000;
-
-fn stream() -> StreamId {
-    Stream::new("stn/p", TimebaseId(0), Rate::new(2000, 1).unwrap()).intern()
-}
-
-fn value(index: i64) -> f64 {
-    (index.wrapping_mul(0x9E37_79B9_7F4A_7C15u64 as i64) >> 52) as f64
-}
-
-/// Contiguous ranges with gaps between them.
-fn ranges(gaps: &[i64]) -> Vec<(i64, i64)> {
-    let mut ends = gaps.to_vec();
-    ends.push(SAMPLES);
-    ends.sort_unstable();
-    let mut start = 0;
-    let mut ranges = Vec::new();
-    for end in ends {
-        if end > start {
-            ranges.push((start, end));
-            start = end + 13;
-        }
-    }
-    ranges
-}
-
-fn segment(from: i64, to: i64) -> SigSeg {
-    let values: Vec<f64> = (from..to).map(value).collect();
-    SigSeg::from_slice(&values, from, stream()).unwrap()
-}
-
-fn stored(ranges: &[(i64, i64)], length: u64) -> Plan {
-    let segments = ranges.iter().map(|&(from, to)| segment(from, to));
-    let recording = Segments::new(segments).unwrap();
-    Plan::scan_part(SharedRecording::new(recording), None, length)
-}
-
-/// Made while the plan runs; `pause` after each segment lets another thread change something.
-fn made(ranges: &[(i64, i64)], length: i64, pause: Duration) -> Plan {
-    let parts = ranges.iter().flat_map(|&(from, to)| {
-        let starts = (from..to).step_by(length as usize);
-        starts.map(move |start| (start, to.min(start + length)))
-    });
-    let parts: Vec<(i64, i64)> = parts.collect();
-    Plan::scan(GeneratedRecording::new(DType::F64, stream(), move || {
-        let mut parts = parts.clone().into_iter();
-        Ok(Box::new(move || {
-            std::thread::sleep(pause);
-            Ok(parts.next().map(|(from, to)| segment(from, to)))
-        }))
-    }))
-}
 
 fn smoothed(plan: &Plan, cutoff: f64) -> Plan {
     let params = json!({"band": "lowpass", "cutoff_hz": cutoff, "order": 2});

@@ -26,7 +26,7 @@ use crate::{
 
 /// What an implementation needs around its results, in indices of its input.
 #[derive(Debug, Clone, Copy, PartialEq)]
-struct Context {
+struct NeededContext {
     before: u64,
     after: u64,
     /// Indices by which results lag behind the input.
@@ -34,7 +34,7 @@ struct Context {
     rel_err: f64,
 }
 
-impl Context {
+impl NeededContext {
     /// None if the operator could not begin anywhere with the right results.
     fn of(properties: &OperatorProperties, input: &PortType) -> Option<Self> {
         let every = match (input, properties.outputs.first()?) {
@@ -110,12 +110,12 @@ fn bound(
     declaration: &Declaration,
     params: &Map<String, Value>,
     inputs: &[PortType],
-) -> Result<(Box<dyn Operator>, OperatorProperties, Context), PlanError> {
+) -> Result<(Box<dyn Operator>, OperatorProperties, NeededContext), PlanError> {
     let mut operator = (declaration.build)(params)?;
     let properties = operator.bind(inputs)?;
     let context = inputs
         .first()
-        .and_then(|input| Context::of(&properties, input));
+        .and_then(|input| NeededContext::of(&properties, input));
     let context = context.ok_or(PlanError::ChangesPlan {
         operator: declaration.name,
         what: "cannot be continued by another implementation".into(),
@@ -134,7 +134,7 @@ pub(super) fn switchable(
     if declaration.alternatives.is_empty() || allowed.len() < 2 {
         return None;
     }
-    let mut all: Option<(OperatorProperties, Context)> = None;
+    let mut all: Option<(OperatorProperties, NeededContext)> = None;
     for params in &allowed {
         let (_, properties, context) = bound(declaration, params, inputs).ok()?;
         all = Some(match all {
@@ -178,7 +178,7 @@ pub(crate) struct SwitchedOperator {
 struct Implementation {
     version: usize,
     operator: Box<dyn Operator>,
-    context: Context,
+    context: NeededContext,
     /// Earlier results are those of the implementation before it.
     from: i64,
     /// What it got begins before this index.
@@ -195,7 +195,7 @@ impl SwitchedOperator {
             current: Implementation {
                 version: 0,
                 operator: (declaration.build)(params)?,
-                context: Context {
+                context: NeededContext {
                     before: 0,
                     after: 0,
                     lag: 0,

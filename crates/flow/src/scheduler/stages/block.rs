@@ -325,14 +325,14 @@ impl Source for BlockSource {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use isochrony_segment::{SigSeg, Stream};
     use isochrony_time::{Rate, TimebaseId};
     use proptest::prelude::*;
 
     use super::*;
 
-    fn samples(range: Range<i64>) -> SourceEvent {
+    pub(in super::super) fn samples(range: Range<i64>) -> SourceEvent {
         let rate = Rate::new(100, 1).unwrap();
         let stream = Stream::new("blocks", TimebaseId(0), rate).intern();
         let values: Vec<i64> = range.clone().collect();

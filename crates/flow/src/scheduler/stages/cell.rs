@@ -253,21 +253,11 @@ impl CellCutter {
 
 #[cfg(test)]
 mod tests {
-    use isochrony_segment::{SigSeg, Stream};
-    use isochrony_time::{Rate, TimebaseId};
     use proptest::prelude::*;
 
+    use super::super::block::tests::samples;
     use super::*;
     use crate::Item;
-
-    fn samples(range: Range<i64>) -> SourceEvent {
-        let rate = Rate::new(100, 1).unwrap();
-        let stream = Stream::new("cells", TimebaseId(0), rate).intern();
-        let values: Vec<i64> = range.clone().collect();
-        SourceEvent::Item(Item::Samples(
-            SigSeg::from_slice(&values, range.start, stream).unwrap(),
-        ))
-    }
 
     /// Samples and starts of ranges of a block.
     fn content(block: &StreamBlock) -> (Vec<i64>, Vec<i64>) {
