@@ -304,3 +304,32 @@ def test_illegal_times_of_follow_are_refused(tmp_path: Path) -> None:
                     iso.follow(signal, **{name: value})
             with pytest.raises(OptionError, match=rf"{name}=-1 is refused; give a number of seconds, 0 or more"):
                 iso.follow(signal, **{name: -1})
+
+
+def test_what_is_not_committed_is_not_followed(tmp_path: Path) -> None:
+    with iso.open(tmp_path / "a.iso", "x") as store:
+        signal = store.create("a", dtype="i2", rate=100)
+        signal.append(np.arange(100, dtype="i2"))
+        store.commit()
+        signal.append(np.arange(50, dtype="i2"))
+        # What was appended since may be rolled back.
+        assert iso.scan(iso.follow(signal, silence=0.1)).count().collect() == 100
+        store.commit()
+        assert iso.scan(iso.follow(signal, silence=0.1)).count().collect() == 150
+
+
+def test_every_commit_of_a_busy_writer_in_another_thread_is_followed(tmp_path: Path) -> None:
+    with iso.open(tmp_path / "a.iso", "x") as store:
+        signal = store.create("a", dtype="f4", rate=1000, start="2026-01-01")
+        store.commit()
+
+        def write() -> None:
+            for at in range(0, 300_000, 1000):
+                signal.append(np.arange(at, at + 1000, dtype="f4"))
+                store.commit()
+
+        writer = threading.Thread(target=write)
+        writer.start()
+        found = iso.scan(iso.follow(signal, silence=1)).collect()
+        writer.join()
+        np.testing.assert_array_equal(found, np.arange(300_000, dtype="f4"))

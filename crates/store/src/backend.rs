@@ -163,6 +163,20 @@ impl Backend {
         pinned.unwrap_or_else(newest)
     }
 
+    /// As [`state`](Self::state), without what an open writer has not committed; None if it created the signal since.
+    pub(crate) fn committed_state(
+        &self,
+        id: SignalId,
+    ) -> Result<Option<Arc<SignalState>>, StoreError> {
+        match (&self.access, self.pinned()) {
+            (Access::Writer(engine), None) => {
+                let state = engine.committed_state(id);
+                self.explain("read a signal", state)
+            }
+            _ => self.state(id).map(Some),
+        }
+    }
+
     /// As [`state`](Self::state), whatever snapshot is shown.
     pub(crate) fn newest_state(&self, id: SignalId) -> Result<Arc<SignalState>, StoreError> {
         let state = either!(self, "read a signal", x => x.state(id));

@@ -74,9 +74,10 @@ impl FollowSource {
 
     /// True if there are some, which `reader` then reads.
     fn look_for_commits(&mut self) -> Result<bool, OpError> {
-        let changed = self.signal.refresh().map_err(failed)?;
-        if !changed && self.committed.is_some() {
-            return Ok(false);
+        match self.signal.refresh_committed().map_err(failed)? {
+            None => return Ok(false),
+            Some(false) if self.committed.is_some() => return Ok(false),
+            Some(_) => {}
         }
         // Stop before a gap at the signal's end: what fills it is still read. No other gap is waited for, not even one
         // in which `within` ends.

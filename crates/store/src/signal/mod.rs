@@ -89,8 +89,23 @@ impl Signal {
         self.take_in()
     }
 
+    /// As [`refresh`](Self::refresh), but of a store that is open for writing only what is committed: what is appended
+    /// meanwhile may be rolled back, and shows in parts. None if the signal was created since the last commit.
+    ///
+    /// # Errors
+    /// As [`refresh`](Self::refresh).
+    pub fn refresh_committed(&mut self) -> Result<Option<bool>, StoreError> {
+        self.shared.backend.refresh()?;
+        let state = self.shared.backend.committed_state(self.state.id)?;
+        state.map(|state| self.show(state)).transpose()
+    }
+
     fn take_in(&mut self) -> Result<bool, StoreError> {
         let state = self.shared.backend.state(self.state.id)?;
+        self.show(state)
+    }
+
+    fn show(&mut self, state: Arc<SignalState>) -> Result<bool, StoreError> {
         if Arc::ptr_eq(&state, &self.state) {
             return Ok(false);
         }
