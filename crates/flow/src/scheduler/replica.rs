@@ -133,12 +133,12 @@ impl Replica {
             let end = ratios.map(range.end).saturating_add_unsigned(overlap.after);
             trim_range.set(start..end);
         }
-        let begun = part.begins.then_some(());
-        let exits = begun.and(Some(self.exits.iter().zip(&subgraph.plan.exits)));
-        for (leaves, exit) in exits.into_iter().flatten() {
-            if let ExitCollector::Items(log) = leaves {
-                let (_, ratios) = subgraph.output_of(exit.edge);
-                log.begin(ratios.map(range.start));
+        if part.begins {
+            for (leaves, exit) in self.exits.iter().zip(&subgraph.plan.exits) {
+                if let ExitCollector::Items(log) = leaves {
+                    let (_, ratios) = subgraph.output_of(exit.edge);
+                    log.begin(ratios.map(range.start));
+                }
             }
         }
         self.exit_closed = subgraph
