@@ -324,7 +324,7 @@ pub enum PlanError {
     },
     /// A change of an operator that is not being executed.
     #[error(
-        "the control was given a plan that ends with {operator}, but this {operator} is no part of the running plan; give the plan \
+        "the control was given a plan that ends with {operator}, but this {operator} is not part of the running plan; give the plan \
          object from which the running plan was built"
     )]
     NotRunning {
