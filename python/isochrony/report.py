@@ -55,11 +55,19 @@ class WorkerReport:
         tasks: that it did.
         samples: that it read for them; what completes windows of one task and begins the next counts twice.
         busy_s: seconds spent on them.
+        host: address of the worker, in a run on a cluster; else None.
+        sent_bytes: of tasks that a worker of a cluster was sent.
+        received_bytes: of results that it sent.
+        lost: whether a worker of a cluster was lost; others did its last tasks again.
     """
 
     tasks: int
     samples: int
     busy_s: float
+    host: str | None
+    sent_bytes: int
+    received_bytes: int
+    lost: bool
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ import os
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal, ParamSpec, Self, TypedDict, TypeVar, Unpack
+from typing import TYPE_CHECKING, Annotated, Any, Literal, ParamSpec, Self, TypedDict, TypeVar, Unpack
 
 import numpy as np
 
@@ -21,6 +21,9 @@ from .control import Control
 from .keyword_options import Option, declared_options, listing_options
 from .native_errors import OptionError
 from .options import byte_count, flag, is_auto
+
+if TYPE_CHECKING:
+    from .cluster import ClusterRun
 
 __all__ = ["OPTIONS", "Option", "RunKeywords", "RunOptions", "takes_run_options", "worker_count"]
 
@@ -98,6 +101,14 @@ def _control(name: str, control: object) -> NativeControl | None:
     if control is not None and not isinstance(control, Control):
         raise OptionError(f"{name}={control!r} is refused; give an isochrony.Control, or leave it out")
     return None if control is None else control._native
+
+
+def _on(name: str, client: object) -> Any:
+    if client is None:
+        return None
+    from .cluster import checked_client
+
+    return checked_client(name, client)
 
 
 class RunKeywords(TypedDict, total=False):
@@ -209,6 +220,21 @@ class RunKeywords(TypedDict, total=False):
             metavar="BYTES",
         ),
     ]
+    on: Annotated[
+        Any,
+        Option(
+            default=None,
+            check=_on,
+            help="a Dask client, or cluster: its workers compute what can be computed in portions; None: this process "
+            "does",
+            details="""What runs on workers with `workers=2` runs there, in each thread of each worker; results are the
+                same bits, in the same order. Each worker opens the stores of the plan under the same path. Sinks,
+                Python functions that stay in the caller's thread, and operators that work in order run here, and a plan
+                without anything else runs here as a whole. Workers may join and leave meanwhile. See
+                `isochrony.cluster`.""",
+            is_setting=False,
+        ),
+    ]
     optimise: Annotated[
         bool, Option(default=True, check=flag, help="rewrite the plan before it runs; results are the same")
     ]
@@ -235,11 +261,15 @@ class RunOptions:
         settings: plain values by name; Rust has the defaults of those that are not there.
         control: what changes parameters.
         progress: whether a progress line is drawn.
+        on: client of the cluster that executes tasks.
+        cluster: the slots of this run there; `running` sets it.
     """
 
     settings: dict[str, Any]
     control: NativeControl | None = None
     progress: bool = False
+    on: Any = None
+    cluster: ClusterRun | None = None
 
     @classmethod
     def of(cls, **given: Unpack[RunKeywords]) -> Self:

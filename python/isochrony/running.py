@@ -6,6 +6,7 @@ import sys
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
@@ -23,7 +24,7 @@ from .run_options import RunKeywords, RunOptions, takes_run_options
 from .table import Table
 
 if TYPE_CHECKING:
-    from ._native import NativePlan
+    from ._native import NativePlan, NativeReport
     from .plan import Plan
 
 __all__ = ["collect", "collect_reported", "run", "run_progress", "run_reported"]
@@ -52,13 +53,13 @@ def collect(
     flag("collect counts", counts)
     checked, listed = RunOptions.of(**options), _listed(plans)
     if as_ == "numpy":
-        return collect_reported(listed, checked, counts=counts)[0]
+        return _collected(listed, checked, counts=counts)[0]
     _natives(listed)
     labelled = [LabelledResult(plan, as_, counts=counts) for plan in listed]
     first, *others = (one.native() for one in labelled)
-    with run_progress(checked) as progress:
-        gathered, report = first.collect(others, checked, progress)
-    _warn(report["notes"])
+    with run_progress(checked) as progress, on_cluster([first, *others], checked, collects=True) as options_here:
+        gathered, report = first.collect(others, options_here, progress)
+    _warn(report.notes)
     return tuple(one.result(collected) for one, (collected, _) in zip(labelled, gathered, strict=True))
 
 
@@ -82,8 +83,10 @@ def _in_unit(native: NativePlan) -> NativePlan:
 def run_reported(plans: tuple[Plan, ...], options: RunOptions) -> RunResult:
     """As `run`, with options that were checked."""
     first, *others = _natives(plans)
-    with run_progress(options) as progress:
-        return _result(first.run(others, options, progress))
+    with run_progress(options) as progress, on_cluster([first, *others], options, collects=False) as options:
+        report = first.run(others, options, progress)
+    _warn(report.notes)
+    return RunResult(Report._of(report.fields()))
 
 
 def collect_reported(
@@ -92,23 +95,26 @@ def collect_reported(
     """As `collect`, and where the rows of each array lie (index of the first and how many are next to one another), and
     the report.
     """
+    results, gathered, report = _collected(plans, options, counts=counts)
+    return results, tuple(parts for _, parts in gathered), RunResult(Report._of(report.fields()))
+
+
+def _collected(
+    plans: tuple[Plan, ...], options: RunOptions, *, counts: bool
+) -> tuple[tuple[Any, ...], list[tuple[Any, npt.NDArray[np.int64] | None]], NativeReport]:
     natives = _natives(plans)
     first, *others = natives if counts else map(_in_unit, natives)
-    with run_progress(options) as progress:
+    with run_progress(options) as progress, on_cluster([first, *others], options, collects=True) as options:
         gathered, report = first.collect(others, options, progress)
+    _warn(report.notes)
     results = (Table._of(one) if plan.kind == "rows" else one for plan, (one, _) in zip(plans, gathered, strict=True))
-    return tuple(results), tuple(parts for _, parts in gathered), _result(report)
-
-
-def _result(report: dict[str, Any]) -> RunResult:
-    """The report of a run, from its fields."""
-    result = Report._of(report)
-    _warn(result.notes)
-    return RunResult(result)
+    return tuple(results), gathered, report
 
 
 def _warn(notes: Sequence[str]) -> None:
     """Warns of results that are empty for a reason that is no finding, where the user's code began the run."""
+    if not notes:
+        return
     level, frame = 2, sys._getframe(1)
     while frame.f_back is not None and frame.f_globals.get("__name__", "").split(".")[0] == "isochrony":
         level, frame = level + 1, frame.f_back
@@ -130,6 +136,18 @@ def _natives(plans: tuple[Plan, ...]) -> list[NativePlan]:
             f"{', '.join(names) or 'nothing'} given where plans are run; give plans, as iso.scan(signal){hint}"
         )
     return [plan._native for plan in plans]
+
+
+@contextmanager
+def on_cluster(natives: list[NativePlan], options: RunOptions, *, collects: bool) -> Iterator[RunOptions]:
+    """The options of a run, with slots on a cluster if it was given one."""
+    if options.on is None:
+        yield options
+        return
+    from .cluster import ClusterRun
+
+    with ClusterRun(options.on, natives, collects, options) as cluster:
+        yield replace(options, cluster=cluster)
 
 
 @contextmanager

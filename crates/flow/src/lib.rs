@@ -42,7 +42,7 @@ pub use plan::catalog::Catalog;
 pub use plan::declaration::{
     Build, Declaration, Declared, Inputs, OperatorBuilder, ResultTolerance,
 };
-pub use plan::error::{Cause, OpError, OpErrorKind, PlanError, RunError};
+pub use plan::error::{Cause, OpError, OpErrorKind, PlanError, RemoteFailure, RunError};
 pub use plan::item::{Break, Frames, Item, Ranges};
 pub use plan::length::{IntoParameter, Length, LengthError};
 pub use plan::operator::{
@@ -58,6 +58,10 @@ pub use plan::saved::RecordingResolver;
 pub use plan::sent::{SentObject, SentObjects};
 pub use plan::workspace::Workspace;
 pub use plan::{Plan, SEGMENT_SAMPLES, ScannedSignal};
+pub use scheduler::remote::{
+    CauseCodec, PreparedTasks, RemoteSlot, RunnerContext, SlotError, TaskCluster, TaskRunner,
+    TaskRunnerError,
+};
 pub use scheduler::repeated::RepeatedPlan;
 pub use sinks::events::EventSink;
 pub use sinks::files::{BatchEncoder, PartFile, WavFormat, WavGaps, WavSink, partial_name};

@@ -1,6 +1,7 @@
 //! Complex samples, summarised by their magnitudes.
 
 use isochrony_segment::{Complex32, Complex64};
+use serde::{Deserialize, Serialize};
 
 use super::lanes::Lanes;
 use super::{Extreme, Moments, Summary};
@@ -65,7 +66,8 @@ impl Complex for Complex64 {
 }
 
 /// Sums of magnitudes over a window so far.
-#[derive(Clone)]
+#[derive(Clone, Serialize, Deserialize)]
+#[serde(bound = "")]
 pub struct Magnitudes<T> {
     lanes: Lanes<f64>,
     samples: std::marker::PhantomData<T>,

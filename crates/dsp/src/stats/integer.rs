@@ -4,6 +4,7 @@
 //! 128 bits wide. All of it is exact, so order, chunks and instruction sets cannot matter.
 
 use isochrony_segment::{Bool8, Sample};
+use serde::{Deserialize, Serialize};
 
 #[cfg(target_arch = "x86_64")]
 use super::x86::{block_i8, block_i16, block_u8, block_u16, powers_i16, powers_u16};
@@ -44,7 +45,8 @@ pub trait Integer: Sample {
 }
 
 /// Sums over a window so far.
-#[derive(Clone)]
+#[derive(Clone, Serialize, Deserialize)]
+#[serde(bound = "")]
 pub struct Sums<T: Integer> {
     count: u64,
     sum: i128,

@@ -6,6 +6,8 @@
 //! the window's first finite sample: as that is one of the samples, `n * (shift - mean)^2 <= n * M2`
 //! bounds what cancels.
 
+use serde::{Deserialize, Serialize};
+
 use super::{Extreme, Moments, Summary};
 use crate::isa::Level;
 
@@ -76,7 +78,7 @@ fn short_to_f64(value: i64) -> f64 {
     f64::from_bits((MAGIC.to_bits() as i64 + value) as u64) - MAGIC
 }
 
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Serialize, Deserialize)]
 struct Sums<T> {
     deviations: [f64; LANES],
     squares: [f64; LANES],
@@ -118,7 +120,7 @@ impl<T: Lane> Sums<T> {
 }
 
 /// Sums over a window so far.
-#[derive(Clone)]
+#[derive(Clone, Serialize, Deserialize)]
 pub struct Lanes<T> {
     sums: Sums<T>,
     /// The first finite sample.

@@ -41,6 +41,8 @@ mod summary;
 mod x86;
 
 use isochrony_segment::{Bool8, Complex32, Complex64, Sample};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 
 use crate::DspError;
 use crate::isa::{Isa, Kernel, Level};
@@ -61,7 +63,7 @@ pub trait Statistic: Sample {
 
 /// What a window leaves behind while it is being read.
 #[doc(hidden)]
-pub trait Moments<T>: Clone + Default + Send + Sync {
+pub trait Moments<T>: Clone + Default + Serialize + DeserializeOwned + Send + Sync {
     type Extreme: Extreme;
 
     /// Adds the next samples. Must be `#[inline(always)]`.
@@ -165,9 +167,12 @@ impl<T: Statistic> Kernel for Summaries<'_, T> {
 }
 
 /// Summarises one window that arrives in pieces; the pieces leave no trace in the result.
-#[derive(Clone)]
+#[derive(Clone, Serialize, Deserialize)]
+#[serde(bound = "")]
 pub struct Accumulator<T: Statistic> {
     moments: T::Moments,
+    /// That of the process which reads it.
+    #[serde(skip, default = "Isa::best")]
     isa: Isa,
 }
 

@@ -2,9 +2,21 @@
 
 use std::fmt;
 
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
 /// A number type that the smallest and largest sample are kept in.
 pub trait Extreme:
-    Copy + PartialOrd + PartialEq + fmt::Debug + Default + Send + Sync + 'static
+    Copy
+    + PartialOrd
+    + PartialEq
+    + fmt::Debug
+    + Default
+    + Serialize
+    + DeserializeOwned
+    + Send
+    + Sync
+    + 'static
 {
     /// What both extremes are where there is no finite sample: NaN, or zero for integers.
     const NONE: Self;
@@ -43,7 +55,7 @@ extreme! {
 ///
 /// Without any finite sample, `count` and `m2` are zero, `mean` is NaN and the extremes are
 /// [`Extreme::NONE`].
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Summary<E> {
     /// Smallest finite sample.
     pub min: E,

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::budget::{ExecutionMemory, MemoryHandle};
 use super::control::Control;
 use super::pinning::Pinning;
+use crate::TaskCluster;
 
 /// Default of [`RunOptions::memory`].
 pub const DEFAULT_MEMORY: u64 = 1 << 30;
@@ -109,6 +110,9 @@ pub struct RunOptions<'a> {
     pub latency: Option<f64>,
     /// Sizes of stages.
     pub stages: StageOptions,
+    /// Executes tasks on the workers of a cluster, instead of threads of this process.
+    #[serde(skip)]
+    pub cluster: Option<&'a dyn TaskCluster>,
     /// Number of the worker, from 0; None in the caller's thread.
     #[serde(skip)]
     pub worker: Option<usize>,
@@ -159,6 +163,7 @@ impl Default for RunOptions<'_> {
             measure: true,
             latency: None,
             stages: StageOptions::default(),
+            cluster: None,
             worker: None,
             shared: None,
             shared_memory: None,

@@ -63,6 +63,14 @@ pub struct PlanWorkerReport {
     pub work: WorkerReport,
     /// Samples it read; overlaps of tasks count twice.
     pub samples: u64,
+    /// Of a worker of a cluster: where it is.
+    pub host: Option<String>,
+    /// Bytes of tasks that it was sent.
+    pub sent_bytes: u64,
+    /// Bytes of results that it sent.
+    pub received_bytes: u64,
+    /// It was lost, and others repeated its last tasks.
+    pub lost: bool,
 }
 
 /// What a task did.

@@ -7,6 +7,7 @@ use std::ops::Range;
 
 use isochrony_segment::{Buffer, DType, Sample, SegmentError, SigSeg, StreamId};
 use isochrony_time::RunId;
+use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
 
 use crate::{PartialResult, Rows};
@@ -196,6 +197,17 @@ impl From<Frames> for Item {
     }
 }
 
+/// How the windows of a block lie, and their rows in memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct FrameShape {
+    start: i64,
+    window: u64,
+    hop: u64,
+    count: u64,
+    width: usize,
+    stride: usize,
+}
+
 /// A block of `count` windows of `window` samples every `hop`, the first at index `start`. Each has a row of `width`
 /// values, a slice of one aligned buffer: its samples, shared with overlapping windows, or values computed from it.
 #[derive(Debug, Clone)]
@@ -335,6 +347,54 @@ impl Frames {
             ..self.clone()
         }
         .with_rows(values, dtype, 1, stream)
+    }
+
+    /// Windows of this shape; None if `values` are not exactly their rows, aligned.
+    #[must_use]
+    pub(crate) fn of_parts(
+        shape: FrameShape,
+        values: Buffer,
+        dtype: DType,
+        stream: StreamId,
+    ) -> Option<Self> {
+        let FrameShape {
+            start,
+            window,
+            hop,
+            count,
+            width,
+            stride,
+        } = shape;
+        let rows = usize::try_from(count).ok()?.checked_sub(1)?;
+        let used = rows.checked_mul(stride)?.checked_add(width)?;
+        let span = (count - 1).checked_mul(hop)?.checked_add(window)?;
+        start
+            .checked_add_unsigned(span)?
+            .checked_add_unsigned(hop)?;
+        let fits = values.len() == used.checked_mul(dtype.size())?
+            && values.as_ptr().addr().is_multiple_of(dtype.size().min(16));
+        (fits && window > 0 && hop > 0 && width > 0 && stride > 0).then_some(Self {
+            values,
+            dtype,
+            stream,
+            start,
+            window,
+            hop,
+            count,
+            width,
+            stride,
+        })
+    }
+
+    pub(crate) fn shape(&self) -> FrameShape {
+        FrameShape {
+            start: self.start,
+            window: self.window,
+            hop: self.hop,
+            count: self.count,
+            width: self.width,
+            stride: self.stride,
+        }
     }
 
     /// Index of the first sample of the first window.

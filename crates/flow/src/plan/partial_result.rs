@@ -2,32 +2,82 @@
 
 use std::any::Any;
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
-/// A task's result, of a type known to its operator only; see [`Operator::partial`](crate::Operator::partial).
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+type Shared = Arc<dyn Any + Send + Sync>;
+
+/// A task's result, of a type known to its operator only; see [`Operator::partial`](crate::Operator::partial). It can be
+/// sent to another process, since serde reads and writes its type.
 #[derive(Clone)]
 pub struct PartialResult {
-    result: Arc<dyn Any + Send + Sync>,
+    content: Content,
     bytes: u64,
 }
 
+#[derive(Clone)]
+enum Content {
+    Value(Shared, Encoder),
+    /// As another process sent it; decoded by the operator that asks, which knows the type.
+    Encoded(Arc<[u8]>, Arc<OnceLock<Option<Shared>>>),
+}
+
+type Encoder = fn(&(dyn Any + Send + Sync)) -> Option<Vec<u8>>;
+
 impl PartialResult {
     /// Wraps a result of `bytes` of memory.
-    pub fn new(result: impl Any + Send + Sync, bytes: u64) -> Self {
-        let result = Arc::new(result);
-        Self { result, bytes }
+    pub fn new<T>(result: T, bytes: u64) -> Self
+    where
+        T: Any + Send + Sync + Serialize + DeserializeOwned,
+    {
+        Self {
+            content: Content::Value(Arc::new(result), |value| {
+                postcard::to_stdvec(value.downcast_ref::<T>()?).ok()
+            }),
+            bytes,
+        }
     }
 
     /// The result, if of this type.
     #[must_use]
-    pub fn get<T: Any>(&self) -> Option<&T> {
-        self.result.downcast_ref()
+    pub fn get<T>(&self) -> Option<&T>
+    where
+        T: Any + Send + Sync + DeserializeOwned,
+    {
+        match &self.content {
+            Content::Value(result, _) => result.downcast_ref(),
+            Content::Encoded(encoded, decoded) => decoded
+                .get_or_init(|| {
+                    let (result, rest) = postcard::take_from_bytes::<T>(encoded).ok()?;
+                    rest.is_empty().then(|| Arc::new(result) as Shared)
+                })
+                .as_ref()?
+                .downcast_ref(),
+        }
     }
 
     /// Its memory.
     #[must_use]
     pub fn bytes(&self) -> u64 {
         self.bytes
+    }
+
+    /// The result as bytes; None if serde cannot write it.
+    pub(crate) fn to_bytes(&self) -> Option<Vec<u8>> {
+        match &self.content {
+            Content::Value(result, encode) => encode(&**result),
+            Content::Encoded(encoded, _) => Some(encoded.to_vec()),
+        }
+    }
+
+    /// What [`to_bytes`](Self::to_bytes) gave in another process.
+    pub(crate) fn from_bytes(encoded: &[u8], bytes: u64) -> Self {
+        Self {
+            content: Content::Encoded(encoded.into(), Arc::default()),
+            bytes,
+        }
     }
 }
 

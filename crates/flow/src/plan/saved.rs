@@ -4,7 +4,8 @@ use serde_json::{Map, Value, json};
 
 use super::graph::{Graph, GraphNode};
 use super::node::{Op, Plan, SEGMENT_SAMPLES};
-use crate::{Catalog, PlanError, PortType, SharedRecording};
+use super::sent::{AbsentOperator, STAYS};
+use crate::{Catalog, PlanError, PortType, SharedFactory, SharedRecording};
 
 /// Finds the recording of a saved scan.
 pub type RecordingResolver<'a> =
@@ -111,6 +112,10 @@ impl Plan {
             let Some((first, others)) = inputs.split_first() else {
                 return Err(unreadable(format!("node {at} has no input")));
             };
+            if name == STAYS {
+                nodes.push(first.apply_factory(SharedFactory::new(AbsentOperator), others)?);
+                continue;
+            }
             let params = object("params")?;
             nodes.push(match catalog.factory_resolver(name) {
                 Some(resolve) => {

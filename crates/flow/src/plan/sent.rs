@@ -11,9 +11,12 @@ use isochrony_segment::SigSeg;
 use isochrony_store::Signal;
 use serde_json::{Value, json};
 
-use super::graph::Graph;
+use super::graph::{Graph, GraphNode};
 use super::node::Plan;
-use crate::PlanError;
+use crate::{
+    Contract, Item, Next, OpError, Operator, OperatorFactory, OperatorProperties, Out, Parallelism,
+    PlanError, Port, PortType, RunOptions, SharedRecording,
+};
 
 /// An object sent with a plan.
 #[non_exhaustive]
@@ -47,6 +50,32 @@ impl IntoIterator for SentObjects {
     }
 }
 
+/// The name of an operator that stays in the process that sent the plan.
+pub(super) const STAYS: &str = "stays_with_the_client";
+
+/// Takes the place of an operator of another process, which passes on what it gets and is never called in tasks.
+pub(super) struct AbsentOperator;
+
+impl OperatorFactory for AbsentOperator {
+    fn name(&self) -> &'static str {
+        STAYS
+    }
+
+    fn make(&self, _: Option<&SharedRecording>) -> Result<Box<dyn Operator>, PlanError> {
+        Ok(Box::new(Self))
+    }
+}
+
+impl Operator for AbsentOperator {
+    fn bind(&mut self, inputs: &[PortType]) -> Result<OperatorProperties, PlanError> {
+        Ok(OperatorProperties::new(inputs.iter().copied()).contract(Contract::Sequential))
+    }
+
+    fn process(&mut self, _: Port, _: &mut Item, _: &mut Out<'_>) -> Result<Next, OpError> {
+        Ok(Next::Forward)
+    }
+}
+
 impl Plan {
     /// The plan for another process: JSON, and the objects it refers to by position. [`from_json`](Self::from_json)
     /// reads it, with a catalog and a resolver that know the objects.
@@ -54,10 +83,45 @@ impl Plan {
     /// # Errors
     /// [`PlanError::NotSendable`] if an operator writes, or exists in this process only.
     pub fn to_sent(&self) -> Result<(Value, SentObjects), PlanError> {
+        self.sent(|_, _| false)
+    }
+
+    /// The same for a process that executes tasks of the plan only. What writes, or is called in the caller's thread, stays
+    /// here; there, an operator that does nothing takes its place.
+    ///
+    /// # Errors
+    /// [`PlanError::NotSendable`] if a source or another operator exists in this process only.
+    pub fn to_sent_for_tasks(&self) -> Result<(Value, SentObjects), PlanError> {
+        let options = RunOptions {
+            workers: 2,
+            ..RunOptions::default()
+        };
+        self.sent(|graph, node| {
+            let (super::Op::Factory(factory), [(from, output)]) = (&node.op, &node.inputs[..])
+            else {
+                return false;
+            };
+            let input = graph.nodes[*from].properties.outputs[usize::from(*output)];
+            let stays = matches!(
+                factory.0.parallelism(&options),
+                Parallelism::CallingThread(_)
+            );
+            stays && node.properties.outputs[..] == [input]
+        })
+    }
+
+    fn sent(
+        &self,
+        stays: impl Fn(&Graph, &GraphNode) -> bool,
+    ) -> Result<(Value, SentObjects), PlanError> {
         let mut objects = SentObjects::default();
         let graph = Graph::new(self);
         let mut nodes = Vec::with_capacity(graph.nodes.len());
         for node in &graph.nodes {
+            if stays(&graph, node) {
+                nodes.push(json!({"op": STAYS, "inputs": node.inputs}));
+                continue;
+            }
             nodes.push(match &node.op {
                 super::Op::Scan { recording, .. } => node.saved(&recording.0.sent(&mut objects)?),
                 super::Op::Factory(factory) => node.saved(&factory.0.sent(&mut objects)?),

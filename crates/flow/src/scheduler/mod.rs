@@ -52,6 +52,7 @@ mod overlap;
 mod parallel;
 mod parallel_subgraph;
 mod partition;
+pub(crate) mod remote;
 mod reorder;
 pub(crate) mod repeated;
 mod replica;

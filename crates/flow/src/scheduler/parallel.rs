@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use isochrony_runtime::Interrupt;
 
+use super::remote::Dispatcher;
 use super::scan_groups::subgraph_plans;
 use super::split::SplitPlan;
 use super::stages::{self, StagePlan};
@@ -33,15 +34,18 @@ pub(crate) fn run(
     let workers = options.workers.max(1);
     // One worker uses tasks only where cuts change bits. Checked first, since splitting a large plan takes time.
     let exposes_cuts = || options.tolerance > 0.0 || graph.nodes.iter().any(combines_inexactly);
-    if workers < 2 && !exposes_cuts() {
+    if workers < 2 && options.cluster.is_none() && !exposes_cuts() {
         return Ok(None);
     }
     let interrupt = Interrupt::default();
     let subgraph_plans = subgraph_plans(graph, options);
-    if let Some(stages) = StagePlan::with_cells(graph, options, &subgraph_plans) {
-        return stages::run(graph, &stages, options).map(Some);
+    let mut in_stages = None;
+    if options.cluster.is_none() {
+        if let Some(stages) = StagePlan::with_cells(graph, options, &subgraph_plans) {
+            return stages::run(graph, &stages, options).map(Some);
+        }
+        in_stages = StagePlan::instead_of_tasks(graph, options, &subgraph_plans);
     }
-    let in_stages = StagePlan::instead_of_tasks(graph, options, &subgraph_plans);
     let split = match in_stages {
         Some(_) => None,
         None => SplitPlan::of(graph, options, subgraph_plans)?,
@@ -81,7 +85,14 @@ pub(crate) fn run(
     };
     let mut reports = Vec::new();
     let mut done = None;
+    let dispatcher = options
+        .cluster
+        .map(|cluster| Dispatcher::new(cluster, &split));
     std::thread::scope(|scope| {
+        let dispatching = dispatcher.as_ref().map(|dispatcher| {
+            let thread = std::thread::Builder::new().name("isochrony-cluster".into());
+            thread.spawn_scoped(scope, move || dispatcher.serve(scope))
+        });
         let begin = |number: usize| {
             let theirs = RunOptions {
                 worker: Some(number),
@@ -95,10 +106,15 @@ pub(crate) fn run(
             let thread = std::thread::Builder::new().name(format!("isochrony-{number}"));
             thread.spawn_scoped(scope, work)
         };
-        let begun: Vec<_> = (0..workers)
+        let threads = if dispatching.is_some() { 0 } else { workers };
+        let begun: Vec<_> = (0..threads)
             .map_while(|number| begin(number).ok())
             .collect();
-        let ran = match begun.is_empty() {
+        let has_no_thread = match dispatching {
+            Some(dispatching) => dispatching.is_err(),
+            None => begun.is_empty(),
+        };
+        let ran = match has_no_thread {
             true => Ok(Err(no_thread())),
             false => catch_unwind(AssertUnwindSafe(|| {
                 let mut executor = PlanExecutor::new(&sequential.graph, &own)?
@@ -118,9 +134,13 @@ pub(crate) fn run(
         // Workers check it between operator calls.
         interrupt.request();
         scheduler.stop();
+        if let Some(dispatcher) = &dispatcher {
+            dispatcher.end();
+        }
         reports.extend(begun.into_iter().filter_map(|worker| worker.join().ok()));
         done = Some(ran);
     });
+    reports.extend(dispatcher.into_iter().flat_map(Dispatcher::into_results));
     let ran = match done {
         Some(Ok(ran)) => ran,
         Some(Err(panic)) => resume_unwind(panic),

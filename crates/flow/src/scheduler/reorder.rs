@@ -121,7 +121,21 @@ impl<P: Partitioner, R: TaskResult> ReorderScheduler<P, R> {
     pub(super) fn next_task(
         &self,
         registration: &mut Registration,
+        release_memory: impl FnMut(),
+    ) -> Option<Task<P::Part>> {
+        self.take_task(registration, release_memory, true)
+    }
+
+    /// A task, if one can be handed out now.
+    pub(super) fn next_task_now(&self, registration: &mut Registration) -> Option<Task<P::Part>> {
+        self.take_task(registration, || (), false)
+    }
+
+    fn take_task(
+        &self,
+        registration: &mut Registration,
         mut release_memory: impl FnMut(),
+        waits: bool,
     ) -> Option<Task<P::Part>> {
         let mut state = self.lock();
         if !std::mem::replace(&mut registration.registered, true) {
@@ -146,6 +160,9 @@ impl<P: Partitioner, R: TaskResult> ReorderScheduler<P, R> {
                 return None;
             }
             let Some(at) = self.choose_queue(&state) else {
+                if !waits {
+                    return None;
+                }
                 state = self
                     .work_available
                     .wait(state)
@@ -235,6 +252,14 @@ impl<P: Partitioner, R: TaskResult> ReorderScheduler<P, R> {
         self.work_available.notify_all();
         self.progress.notify_all();
         true
+    }
+
+    /// Hands a task out again, since the worker that had it is gone. Memory was not short.
+    pub(super) fn repeat(&self, task: &Task<P::Part>) {
+        let mut state = self.lock();
+        self.set_slot(&mut state, task, SlotState::Retry);
+        self.work_available.notify_all();
+        self.progress.notify_all();
     }
 
     /// No task after a failed one is handed out.

@@ -6,7 +6,6 @@ use super::scan_input::scan_error;
 use super::task_contract::placements;
 use crate::engine::control::Control;
 use crate::engine::{Pinning, PlanExecutor, ReusableParts, RunOptions};
-use crate::operators::Collect;
 use crate::optimiser::{optimise, skip_unmatched};
 use crate::plan::Op;
 use crate::plan::graph::{Graph, GraphNode};
@@ -73,7 +72,7 @@ pub(crate) fn one_worker_because(graph: &Graph) -> Result<Option<String>, RunErr
 
 /// Whether `workers` may be chosen, and is 1.
 fn chooses_one_worker(graph: &Graph, options: &RunOptions<'_>) -> Result<bool, RunError> {
-    let chooses = options.auto_workers && options.workers > 1;
+    let chooses = options.auto_workers && options.workers > 1 && options.cluster.is_none();
     Ok(chooses && one_worker_because(graph)?.is_some())
 }
 
@@ -180,15 +179,7 @@ impl Plan {
         plans: &[Self],
         options: &RunOptions<'_>,
     ) -> Result<(Vec<PlanOutput>, Report), RunError> {
-        let sink = |plan: &Self| match plan.port() {
-            crate::PortType::Count => plan.clone(),
-            _ => {
-                let sink = plan.then::<Collect>(serde_json::Map::new());
-                sink.unwrap_or_else(|_| plan.clone())
-            }
-        };
-        let sinks: Vec<Self> = plans.iter().map(sink).collect();
-        let graph = prepare(&sinks, options)?;
+        let graph = prepare(&super::remote::collecting(plans), options)?;
         let ParallelExecution {
             mut executor,
             sequential,

@@ -22,55 +22,73 @@ pub(super) struct SplitPlan {
     names: Vec<&'static str>,
 }
 
+/// Of each slot of a cluster, tasks in flight or buffered: two batches, and what waits for a slower slot.
+const TASKS_PER_SLOT: usize = 96;
+/// The in-flight window of a cluster is that of at least so many slots, since others may join.
+const MIN_SLOTS: usize = 8;
+
+/// The subgraphs that are worth replicating and can be read in portions; nothing is read ahead.
+pub(super) fn split_subgraphs(
+    graph: &Graph,
+    options: &RunOptions<'_>,
+    mut subgraph_plans: Vec<SubgraphPlan>,
+) -> Result<Vec<ParallelSubgraph>, RunError> {
+    let mut subgraphs = Vec::new();
+    if options.workers < 2 {
+        // One worker uses tasks only where cuts change bits.
+        subgraph_plans.retain(|plan| plan.exposes_cuts(graph));
+    }
+    for plan in subgraph_plans {
+        let Some(size) = plan.task_size(graph, options) else {
+            continue;
+        };
+        let several = plan.scans.len() > 1;
+        let inputs = plan.scans.iter().map(|scan| {
+            ScanInput::new(graph, plan.nodes[scan.position].node, scan.overlap, several)
+        });
+        let inputs: Result<Option<Vec<ScanInput>>, RunError> = inputs.collect();
+        let Some(inputs) = inputs? else {
+            continue;
+        };
+        let totals = inputs.iter().map(|one| one.snapshot.total());
+        let size = plan.task_size_for(size, totals.max().unwrap_or(0), graph);
+        let operators = plan.nodes.iter().map(|one| graph.nodes[one.node].clone());
+        subgraphs.push(ParallelSubgraph {
+            operators: operators.collect(),
+            size,
+            inputs,
+            exit_states: plan.exits.iter().map(|_| ExitState::default()).collect(),
+            by_block: graph.ends_before_sources(),
+            plan,
+        });
+    }
+    Ok(subgraphs)
+}
+
 impl SplitPlan {
     /// Splits a plan; None if no subgraph is worth replicating or can be read in portions.
     pub(super) fn of(
         graph: &Graph,
         options: &RunOptions<'_>,
-        mut subgraph_plans: Vec<SubgraphPlan>,
+        subgraph_plans: Vec<SubgraphPlan>,
     ) -> Result<Option<Self>, RunError> {
-        let mut subgraphs = Vec::new();
-        if options.workers < 2 {
-            // One worker uses tasks only where cuts change bits.
-            subgraph_plans.retain(|plan| plan.exposes_cuts(graph));
-        }
-        for plan in subgraph_plans {
-            let Some(size) = plan.task_size(graph, options) else {
-                continue;
-            };
-            let several = plan.scans.len() > 1;
-            let inputs = plan.scans.iter().map(|scan| {
-                ScanInput::new(graph, plan.nodes[scan.position].node, scan.overlap, several)
-            });
-            let inputs: Result<Option<Vec<ScanInput>>, RunError> = inputs.collect();
-            let Some(inputs) = inputs? else {
-                continue;
-            };
-            let totals = inputs.iter().map(|one| one.snapshot.total());
-            let size = plan.task_size_for(size, totals.max().unwrap_or(0), graph);
-            let operators = plan.nodes.iter().map(|one| graph.nodes[one.node].clone());
-            subgraphs.push(ParallelSubgraph {
-                operators: operators.collect(),
-                size,
-                inputs,
-                exit_states: plan.exits.iter().map(|_| ExitState::default()).collect(),
-                by_block: graph.ends_before_sources(),
-                plan,
-            });
-        }
+        let mut subgraphs = split_subgraphs(graph, options, subgraph_plans)?;
         if subgraphs.is_empty() {
             return Ok(None);
         }
         let mut partitioners = Vec::with_capacity(subgraphs.len());
         for subgraph in &mut subgraphs {
             let partitioner = subgraph.partitioner();
-            subgraph.start_read_ahead(&partitioner, options.workers.max(1))?;
+            if options.cluster.is_none() {
+                subgraph.start_read_ahead(&partitioner, options.workers.max(1))?;
+            }
             partitioners.push(partitioner);
         }
-        let (window, memory) = (
-            TASKS_PER_WORKER * options.workers.max(1),
-            options.memory / 8,
-        );
+        let window = match options.cluster {
+            Some(cluster) => TASKS_PER_SLOT * cluster.slots().max(MIN_SLOTS),
+            None => TASKS_PER_WORKER * options.workers.max(1),
+        };
+        let memory = options.memory / 8;
         let scheduler = Arc::new(TaskScheduler::new(partitioners, window, memory));
         Ok(Some(Self {
             sequential: SequentialPart::of(graph, &subgraphs, &scheduler),

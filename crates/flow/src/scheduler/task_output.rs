@@ -72,6 +72,14 @@ impl TaskFailure {
         let error = Box::new(error);
         Self { error, time, exits }
     }
+
+    /// Where the exits downstream of the failed operator are among those of the subgraph.
+    pub(super) fn positions(&self, exits: &[ExitState]) -> Vec<u32> {
+        let affected =
+            |state: &ExitState| self.exits.iter().any(|one| Arc::ptr_eq(&one.0, &state.0));
+        let positions = (0..).zip(exits).filter(|(_, state)| affected(state));
+        positions.map(|(position, _)| position).collect()
+    }
 }
 
 #[derive(Debug, Default)]
@@ -106,6 +114,10 @@ impl TaskOutput {
 }
 
 impl TaskOutput {
+    pub(super) fn into_parts(self) -> (Vec<ExitOutput>, Option<TaskFailure>) {
+        (self.exits, self.failure)
+    }
+
     pub(super) fn with_input(mut self, portion: &TaskInput) -> Self {
         self.range = portion.range.clone();
         self

@@ -30,14 +30,72 @@ pub(super) struct WorkerResult {
     pub(super) operators: Vec<Option<Vec<OperatorReport>>>,
     /// What was read, by subgraph and recording.
     pub(super) reads: Vec<Vec<Option<Reading>>>,
+    /// Of a slot of a cluster.
+    pub(super) remote: Option<RemoteWork>,
+}
+
+/// What a slot of a cluster did, beside its tasks.
+#[derive(Debug, Clone, Default)]
+pub(super) struct RemoteWork {
+    pub(super) name: String,
+    pub(super) sent_bytes: u64,
+    pub(super) received_bytes: u64,
+    /// Its worker was lost.
+    pub(super) lost: bool,
 }
 
 impl WorkerResult {
+    pub(super) fn of_slot(number: usize, name: &str) -> Self {
+        Self {
+            number,
+            work: WorkerReport::default(),
+            samples: 0,
+            tasks: Vec::new(),
+            operators: Vec::new(),
+            reads: Vec::new(),
+            remote: Some(RemoteWork {
+                name: name.to_owned(),
+                ..RemoteWork::default()
+            }),
+        }
+    }
+
+    pub(super) fn remote_mut(&mut self) -> &mut RemoteWork {
+        self.remote.get_or_insert_default()
+    }
+
+    pub(super) fn number(&self) -> usize {
+        self.number
+    }
+
+    pub(super) fn add(&mut self, task: &Task, elapsed: Duration, samples: u64) {
+        let report = TaskReport {
+            range: task.part.range.clone(),
+            worker: self.number,
+            elapsed,
+        };
+        self.tasks.push(((task.subgraph, task.number), report));
+        self.samples += samples;
+        self.work.items += 1;
+        self.work.busy += elapsed;
+    }
+
+    pub(super) fn end(&mut self, elapsed: Duration) {
+        self.work.waited = elapsed.saturating_sub(self.work.busy);
+    }
+
     pub(super) fn summary(&self) -> PlanWorkerReport {
         PlanWorkerReport {
             number: self.number,
             work: self.work,
             samples: self.samples,
+            host: self.remote.as_ref().map(|remote| remote.name.clone()),
+            sent_bytes: self.remote.as_ref().map_or(0, |remote| remote.sent_bytes),
+            received_bytes: self
+                .remote
+                .as_ref()
+                .map_or(0, |remote| remote.received_bytes),
+            lost: self.remote.as_ref().is_some_and(|remote| remote.lost),
         }
     }
 }
@@ -80,12 +138,11 @@ impl<'a> Worker<'a> {
             tasks: Vec::new(),
             operators: Vec::new(),
             reads: Vec::new(),
+            remote: None,
         };
         while let Some(task) = scheduler.next_task(&mut registration, || self.release_memory()) {
             let begun = Instant::now();
-            let ran = catch_unwind(AssertUnwindSafe(|| self.run_task(&task)));
-            let ran =
-                ran.unwrap_or_else(|panic| Err(self.scan_error(&task, 0, panic_error(&*panic))));
+            let ran = self.try_task(&task);
             if ran.as_ref().is_err_and(is_short_of_memory) && scheduler.retry_later(&task) {
                 done.work.busy += begun.elapsed();
                 self.drop_replica(task.subgraph);
@@ -105,31 +162,48 @@ impl<'a> Worker<'a> {
         }
         done.work.waited = start.elapsed().saturating_sub(done.work.busy);
         std::mem::forget(loss_guard);
-        for ((replica, earlier), subgraph) in
-            self.replicas.iter().zip(self.earlier).zip(self.subgraphs)
-        {
-            let mut report = replica
-                .as_ref()
-                .map(|replica| replica.report(done.work.busy));
-            if let (Some(report), Some(earlier)) = (&mut report, &earlier) {
-                let both = report.operators.iter_mut().zip(earlier);
-                both.for_each(|(one, earlier)| one.add(earlier));
-            }
-            done.samples += report
-                .iter()
-                // A subgraph's first operators are its scans.
-                .flat_map(|report| report.operators.iter().take(subgraph.inputs.len()))
-                .map(|scan| scan.samples)
-                .sum::<u64>();
-            done.reads
-                .push(replica.as_ref().map_or_else(Vec::new, Replica::readings));
-            done.operators
-                .push(report.map(|report| report.operators).or(earlier));
+        done.operators = self.operator_reports(done.work.busy);
+        for (report, subgraph) in done.operators.iter().zip(self.subgraphs) {
+            // A subgraph's first operators are its scans.
+            let scans = report.iter().flat_map(|one| one.iter().take(subgraph.inputs.len()));
+            done.samples += scans.map(|scan| scan.samples).sum::<u64>();
         }
+        let replicas = self.replicas.iter().map(Option::as_ref);
+        let reads = replicas.map(|replica| replica.map_or_else(Vec::new, Replica::readings));
+        done.reads = reads.collect();
         // The consumer may wait for this memory: free it before unregistering.
         (self.replicas, self.pools) = (Vec::new(), Vec::new());
         scheduler.unregister(&registration);
         done
+    }
+
+    /// What operators did so far, by subgraph.
+    pub(super) fn operator_reports(&self, busy: Duration) -> Vec<Option<Vec<OperatorReport>>> {
+        let replicas = self.replicas.iter().zip(&self.earlier);
+        let reports = replicas.map(|(replica, earlier)| {
+            let mut report = replica.as_ref().map(|replica| replica.report(busy).operators);
+            if let (Some(report), Some(earlier)) = (&mut report, earlier) {
+                report.iter_mut().zip(earlier).for_each(|(one, earlier)| one.add(earlier));
+            }
+            report.or_else(|| earlier.clone())
+        });
+        reports.collect()
+    }
+
+    /// Executes a task outside a scheduler; None if memory was refused.
+    pub(super) fn execute(&mut self, task: &Task) -> Option<TaskOutput> {
+        let ran = self.try_task(task);
+        if ran.as_ref().is_err_and(is_short_of_memory) {
+            self.drop_replica(task.subgraph);
+            self.release_memory();
+            return None;
+        }
+        Some(self.task_output(task, ran.err()))
+    }
+
+    fn try_task(&mut self, task: &Task) -> Result<(), RunError> {
+        let ran = catch_unwind(AssertUnwindSafe(|| self.run_task(task)));
+        ran.unwrap_or_else(|panic| Err(self.scan_error(task, 0, panic_error(&*panic))))
     }
 
     fn release_memory(&mut self) {

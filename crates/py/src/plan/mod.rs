@@ -25,6 +25,7 @@ use crate::store::Store;
 use crate::time::{RateArg, TimeArg};
 
 mod class_operator;
+mod cluster;
 mod columns;
 mod control;
 mod drive;
@@ -50,6 +51,7 @@ mod sent;
 mod table_file;
 mod tracing;
 
+pub(crate) use cluster::{NativeTaskRunner, NativeTasks};
 pub(crate) use control::NativeControl;
 pub(crate) use drive::NativePusher;
 pub(crate) use follow::NativeFollowed;
@@ -58,7 +60,7 @@ use imports::{AllowedFunctions, Imports};
 pub(crate) use listen::NativeListener;
 pub(crate) use nesting::Nesting;
 use owner::Owner;
-pub(crate) use report::ProcessFields;
+pub(crate) use report::{NativeReport, ProcessFields};
 pub(crate) use run_options::effective_options;
 use saved::parameters;
 

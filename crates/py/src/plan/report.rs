@@ -1,13 +1,37 @@
-//! The report of a run: a dict with the fields of the dataclasses in `isochrony/report.py`.
+//! The report of a run: on request a dict with the fields of the dataclasses in `isochrony/report.py`.
 
 use isochrony_flow::{
     BranchReport, ChangeReport, LinkReport, ProcessReport, Report, StageMeasurement, StageReport,
 };
 use pyo3::prelude::*;
 
+/// A report that nobody has asked for yet: most callers of `collect` do not.
+#[pyclass(frozen, module = "isochrony._native")]
+pub(crate) struct NativeReport(Report);
+
+impl From<Report> for NativeReport {
+    fn from(report: Report) -> Self {
+        Self(report)
+    }
+}
+
+#[pymethods]
+impl NativeReport {
+    /// Why the result is empty.
+    #[getter]
+    fn notes(&self) -> Vec<String> {
+        self.0.notes.clone()
+    }
+
+    /// The fields of `isochrony.report.Report`.
+    fn fields(&self) -> ReportFields {
+        (&self.0).into()
+    }
+}
+
 /// `isochrony.report.Report`.
 #[derive(IntoPyObject)]
-pub(super) struct ReportFields {
+struct ReportFields {
     operators: Vec<OperatorFields>,
     reads: Vec<String>,
     workers: Vec<WorkerFields>,
@@ -46,6 +70,10 @@ struct WorkerFields {
     tasks: u64,
     samples: u64,
     busy_s: f64,
+    host: Option<String>,
+    sent_bytes: u64,
+    received_bytes: u64,
+    lost: bool,
 }
 
 /// `isochrony.report.TaskReport`.
@@ -220,6 +248,10 @@ impl From<&Report> for ReportFields {
             tasks: worker.work.items,
             samples: worker.samples,
             busy_s: worker.work.busy.as_secs_f64(),
+            host: worker.host.clone(),
+            sent_bytes: worker.sent_bytes,
+            received_bytes: worker.received_bytes,
+            lost: worker.lost,
         });
         let tasks = report.tasks.iter().map(|task| TaskFields {
             start: task.range.start,

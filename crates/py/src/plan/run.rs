@@ -5,7 +5,7 @@ use pyo3::prelude::*;
 
 use super::NativePlan;
 use super::gathered::{GatheredObject, object};
-use super::report::ReportFields;
+use super::report::NativeReport;
 use super::run_options::PythonRunOptions;
 use super::running::execute;
 use crate::errors::Result;
@@ -21,7 +21,7 @@ impl NativePlan {
         others: Vec<PyRef<'_, Self>>,
         options: Option<PythonRunOptions>,
         progress: Option<Py<PyAny>>,
-    ) -> Result<(Vec<GatheredObject<'py>>, ReportFields)> {
+    ) -> Result<(Vec<GatheredObject<'py>>, NativeReport)> {
         let plans = self.all(&others);
         let owners = self.owners(&others);
         let options = options.unwrap_or_default();
@@ -30,7 +30,7 @@ impl NativePlan {
         report.processes = processes;
         let gathered = gathered.into_iter().zip(&plans);
         let objects = gathered.map(|(one, plan)| object(py, plan, one));
-        Ok((objects.collect::<Result<_>>()?, (&report).into()))
+        Ok((objects.collect::<Result<_>>()?, report.into()))
     }
 
     /// Runs this plan and others as one and drops what comes out.
@@ -41,13 +41,13 @@ impl NativePlan {
         others: Vec<PyRef<'_, Self>>,
         options: Option<PythonRunOptions>,
         progress: Option<Py<PyAny>>,
-    ) -> Result<ReportFields> {
+    ) -> Result<NativeReport> {
         let plans = self.all(&others);
         let owners = self.owners(&others);
         let options = options.unwrap_or_default();
         let (mut report, processes) =
             execute(py, &plans, owners, &options, progress, Plan::run_all)?;
         report.processes = processes;
-        Ok((&report).into())
+        Ok(report.into())
     }
 }

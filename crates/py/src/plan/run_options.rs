@@ -16,6 +16,8 @@ pub(crate) struct PythonRunOptions {
     /// Plain values; the run sets references.
     pub(super) settings: RunOptions<'static>,
     pub(super) control: Option<Py<NativeControl>>,
+    /// `isochrony.cluster.ClusterRun`.
+    pub(super) cluster: Option<Py<PyAny>>,
 }
 
 impl<'py> FromPyObject<'_, 'py> for PythonRunOptions {
@@ -28,6 +30,7 @@ impl<'py> FromPyObject<'_, 'py> for PythonRunOptions {
             settings: RunOptions::deserialize(setting(settings.as_any())?)
                 .map_err(|error| PyTypeError::new_err(error.to_string()))?,
             control: options.getattr("control")?.extract()?,
+            cluster: options.getattr("cluster")?.extract()?,
         })
     }
 }

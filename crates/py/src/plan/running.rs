@@ -13,6 +13,7 @@ use isochrony_flow::{Plan, ProcessReport, Progress, RunError, RunOptions, Watch}
 use isochrony_workers::ProcessPool;
 use pyo3::prelude::*;
 
+use super::cluster::{PythonCluster, as_on_cluster};
 use super::nesting::Nesting;
 use super::owner::Owner;
 use super::run_options::PythonRunOptions;
@@ -32,6 +33,10 @@ pub(crate) struct RunContext {
 }
 
 impl RunContext {
+    pub(super) fn new(processes: Option<Arc<ProcessPool>>, nesting: Arc<Nesting>) -> Self {
+        Self { processes, nesting }
+    }
+
     fn of(run: &RunOptions<'_>) -> Option<Arc<Self>> {
         let shared: Arc<dyn Any + Send + Sync> = run.shared?.clone();
         shared.downcast().ok()
@@ -81,12 +86,16 @@ pub(super) fn execute<'a, T: Send>(
     options.interrupt = Some(&stop);
     let control = asked.control.as_ref();
     options.control = control.map(|control| &*control.get().control);
+    let cluster = asked.cluster.as_ref();
+    let cluster = cluster.map(|cluster| PythonCluster::new(cluster.bind(py)));
+    let cluster = cluster.transpose()?;
+    if let Some(cluster) = &cluster {
+        as_on_cluster(&mut options);
+        options.cluster = Some(cluster);
+    }
     let processes =
         (options.workers > 1).then(|| process_pool(options.workers, nesting.of_processes()));
-    let shared: Arc<dyn Any + Send + Sync> = Arc::new(RunContext {
-        processes: processes.clone(),
-        nesting,
-    });
+    let shared: Arc<dyn Any + Send + Sync> = Arc::new(RunContext::new(processes.clone(), nesting));
     options.shared = Some(&shared);
     let (ran, processes) = detach(py, || {
         let ran = run(plans, &options);

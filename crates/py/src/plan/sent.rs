@@ -145,8 +145,13 @@ const PYTHON: &str = "python";
 #[pymethods]
 impl NativePlan {
     /// The plan for another process: JSON text, and pairs of kind and object for what it names.
-    fn sent<'py>(&self, py: Python<'py>) -> Result<(String, Bound<'py, PyList>)> {
-        let (form, objects) = self.plan.to_sent()?;
+    /// `for_tasks`: only tasks of it are executed there; what writes, or is called in this thread, stays here.
+    #[pyo3(signature = (for_tasks=false))]
+    fn sent<'py>(&self, py: Python<'py>, for_tasks: bool) -> Result<(String, Bound<'py, PyList>)> {
+        let (form, objects) = match for_tasks {
+            true => self.plan.to_sent_for_tasks()?,
+            false => self.plan.to_sent()?,
+        };
         let list = PyList::empty(py);
         for object in objects {
             match object {

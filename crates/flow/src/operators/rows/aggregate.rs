@@ -5,6 +5,7 @@ use arrow_array::{Array, ArrayRef, make_array};
 use arrow_buffer::{MutableBuffer, NullBuffer};
 use arrow_schema::{ArrowError, DataType, Field};
 use isochrony_segment::DType;
+use serde::{Deserialize, Serialize};
 
 use crate::plan::rows::columns;
 
@@ -176,7 +177,7 @@ pub(crate) struct Aggregate {
 }
 
 /// Number of rows, and a value or sum as bits, or mean and squared deviations.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
 pub(crate) struct GroupState {
     count: u64,
     bits: u64,

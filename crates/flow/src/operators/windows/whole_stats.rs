@@ -5,6 +5,7 @@ use std::ops::Range;
 use isochrony_dsp::stats::{Accumulator, Extreme, Statistic, Summary};
 use isochrony_segment::{Bool8, Complex32, Complex64, DType, Sample, SigSeg, dispatch};
 use isochrony_store::views::View;
+use serde::{Deserialize, Serialize};
 
 use super::stats::{BoundState, ToI64};
 use crate::{OpError, OpErrorKind, PartialResult};
@@ -19,7 +20,8 @@ pub(super) trait Mergeable: Statistic<Extreme: ToI64 + Sample> {
 }
 
 /// Of one part: samples of earlier tasks, and of the current.
-#[derive(Clone)]
+#[derive(Clone, Serialize, Deserialize)]
+#[serde(bound = "")]
 pub(super) struct RunningSummary<T: Statistic> {
     before: Summary<T::Extreme>,
     now: Accumulator<T>,
@@ -72,7 +74,8 @@ pub(super) fn is_exact(dtype: DType) -> bool {
 }
 
 /// Consecutive samples that make one row.
-#[derive(Clone)]
+#[derive(Clone, Serialize, Deserialize)]
+#[serde(bound = "")]
 struct StatsRow<T: Statistic> {
     range: Range<i64>,
     running: RunningSummary<T>,

@@ -8,7 +8,7 @@ use std::ops::Range;
 pub use isochrony_runtime::Cause;
 
 pub(crate) use operator::store_error;
-pub use operator::{OpError, OpErrorKind};
+pub use operator::{OpError, OpErrorKind, RemoteFailure};
 pub use plan::PlanError;
 
 /// Why an execution ended early, and where.

@@ -12,6 +12,43 @@ use super::Cause;
 #[error(transparent)]
 pub struct OpError(Box<OpErrorKind>);
 
+/// An operator's error on another host, as text.
+#[derive(Debug, thiserror::Error)]
+#[error("{text} (on {host})")]
+pub struct RemoteFailure {
+    /// Its code there.
+    pub(crate) code: String,
+    /// Its text there.
+    pub(crate) text: String,
+    /// The host.
+    pub(crate) host: String,
+}
+
+impl RemoteFailure {
+    /// Codes of errors that tasks can end with.
+    const CODES: [&str; 14] = [
+        "wrong_item",
+        "short_window",
+        "out_of_step",
+        "memory_cap",
+        "result_too_large",
+        "fan_in_starved",
+        "too_many_groups",
+        "back_in_time",
+        "row_without_time",
+        "arrow",
+        "interrupted",
+        "operator_panicked",
+        "out_of_memory",
+        "dtype_mismatch",
+    ];
+
+    fn code(&self) -> &'static str {
+        let known = Self::CODES.into_iter().find(|code| *code == self.code);
+        known.unwrap_or("operator_failed")
+    }
+}
+
 /// Kinds of [`OpError`].
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -175,6 +212,9 @@ pub enum OpErrorKind {
         /// Whether an operator failed, not memory.
         is_operator_error: bool,
     },
+    /// An operator failed on another host of a cluster.
+    #[error(transparent)]
+    Remote(#[from] RemoteFailure),
     /// No worker thread could be started.
     #[error(
         "the system refuses to start threads for the workers; set workers=1, or raise the limit of threads (ulimit -u)"
@@ -212,6 +252,7 @@ impl OpError {
             OpErrorKind::Failed(_) => "operator_failed",
             OpErrorKind::Interrupted => "interrupted",
             OpErrorKind::Panicked { .. } => "operator_panicked",
+            OpErrorKind::Remote(failure) => failure.code(),
         }
     }
 }

@@ -66,6 +66,20 @@ impl Rows {
         }
     }
 
+    /// What [`covers`](Self::covers) and [`next_start`](Self::next_start) gave, with the rows.
+    pub(crate) fn of_parts(batch: RecordBatch, covers: Option<Range<i64>>, next: i64) -> Self {
+        Self {
+            batch,
+            covers,
+            next,
+        }
+    }
+
+    /// Start of the next row, if it continues these.
+    pub(crate) fn next_start(&self) -> i64 {
+        self.next
+    }
+
     /// Other rows of the same samples.
     #[must_use]
     pub fn with_batch(&self, batch: RecordBatch) -> Self {

@@ -290,9 +290,15 @@ impl Operator for GroupBy {
     }
 
     fn combine(&mut self, next: &PartialResult) -> Result<(), OpError> {
-        let (Some(bound), Some(groups)) = (&mut self.bound, next.get::<PartialGroups>()) else {
-            return Ok(());
+        let wrong = || OpErrorKind::WrongItem {
+            expected: "a partial result of group_by",
+            got: "another partial result",
         };
+        let bound = self.bound.as_mut().ok_or_else(wrong)?;
+        let groups = next.get::<PartialGroups>();
+        let groups = groups
+            .filter(|groups| groups.fits(bound.keys.len(), bound.aggregates.len()))
+            .ok_or_else(wrong)?;
         bound.places.clear();
         for key in &groups.keys {
             let place = bound.place(key, self.most)?;

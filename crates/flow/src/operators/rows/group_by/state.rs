@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use arrow_array::RecordBatch;
+use serde::{Deserialize, Serialize};
 
 use super::keys::{GroupKey, KeyColumns, push_key, row_keys};
 use super::timed::TimedGroups;
@@ -25,9 +26,20 @@ pub(super) struct BoundState {
 }
 
 /// Keys by first row, and each aggregate's state by group.
+#[derive(Serialize, Deserialize)]
 pub(super) struct PartialGroups {
     pub(super) keys: Vec<GroupKey>,
     pub(super) aggregates: Vec<Vec<GroupState>>,
+}
+
+impl PartialGroups {
+    /// Whether it has this many keys and aggregates, and all of them for each group. Another process may have sent it.
+    pub(super) fn fits(&self, keys: usize, aggregates: usize) -> bool {
+        let groups = self.keys.len();
+        self.keys.iter().all(|(values, _)| values.len() == keys)
+            && self.aggregates.len() == aggregates
+            && self.aggregates.iter().all(|one| one.len() == groups)
+    }
 }
 
 impl BoundState {

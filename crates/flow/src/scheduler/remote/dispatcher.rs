@@ -1,0 +1,210 @@
+//! The client's side: a thread for each slot of the cluster takes tasks from the scheduler and gives it their results.
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::thread::Scope;
+use std::time::{Duration, Instant};
+
+use super::runner::split_hash;
+use super::wire::{ResultCodec, StreamTable, TaskBatch};
+use super::{RemoteSlot, SlotError, TaskCluster};
+use crate::scheduler::reorder::Registration;
+use crate::scheduler::split::SplitPlan;
+use crate::scheduler::task_output::{Task, TaskFailure, TaskOutput};
+use crate::scheduler::worker::WorkerResult;
+use crate::{Cause, OpErrorKind, RunError};
+
+/// Most tasks in a batch.
+const MAX_BATCH: usize = 32;
+/// A batch takes about this long, so that a message costs little of it, and the loss of a worker little time.
+const BATCH_TIME: Duration = Duration::from_millis(20);
+/// How long the dispatcher waits for a new slot before it looks whether the run has ended.
+const SLOT_WAIT: Duration = Duration::from_millis(50);
+
+/// Hands the tasks of a split plan to the slots of a cluster.
+pub(crate) struct Dispatcher<'a> {
+    cluster: &'a dyn TaskCluster,
+    split: &'a SplitPlan,
+    streams: Vec<StreamTable>,
+    /// The number of the split plan.
+    hash: u64,
+    ended: AtomicBool,
+    /// Slots so far; the next one's number.
+    slots: AtomicUsize,
+    results: Mutex<Vec<WorkerResult>>,
+}
+
+impl<'a> Dispatcher<'a> {
+    pub(crate) fn new(cluster: &'a dyn TaskCluster, split: &'a SplitPlan) -> Self {
+        Self {
+            cluster,
+            split,
+            streams: split.subgraphs.iter().map(StreamTable::of).collect(),
+            hash: split_hash(&split.subgraphs),
+            ended: AtomicBool::new(false),
+            slots: AtomicUsize::new(0),
+            results: Mutex::default(),
+        }
+    }
+
+    /// Starts a thread for each slot that the cluster has or gets, until the run ends.
+    pub(crate) fn serve<'scope>(&'scope self, scope: &'scope Scope<'scope, '_>) {
+        while !self.ended.load(Ordering::Relaxed) {
+            match self.cluster.next_slot(SLOT_WAIT) {
+                Ok(Some(slot)) => {
+                    let number = self.slots.fetch_add(1, Ordering::Relaxed);
+                    let name = slot.name().to_owned();
+                    let thread = std::thread::Builder::new().name(format!("isochrony-{number}"));
+                    let begun = thread.spawn_scoped(scope, move || self.drive(slot, number));
+                    if let Err(error) = begun {
+                        self.fail(format!("no thread can be started for {name}: {error}").into());
+                        return;
+                    }
+                }
+                Ok(None) => {}
+                Err(why) => {
+                    self.fail(why);
+                    return;
+                }
+            }
+        }
+    }
+
+    /// No task is handed out any more, and calls end.
+    pub(crate) fn end(&self) {
+        self.ended.store(true, Ordering::Relaxed);
+        self.split.scheduler.stop();
+        self.cluster.stop();
+    }
+
+    pub(crate) fn into_results(self) -> Vec<WorkerResult> {
+        let results = self.results.into_inner();
+        let mut results = results.unwrap_or_else(std::sync::PoisonError::into_inner);
+        results.sort_by_key(WorkerResult::number);
+        results
+    }
+
+    fn drive(&self, mut slot: Box<dyn RemoteSlot>, number: usize) {
+        let scheduler = &self.split.scheduler;
+        let begun = Instant::now();
+        let mut registration = Registration::default();
+        let mut result = WorkerResult::of_slot(number, slot.name());
+        let mut batch_size = 1;
+        while let Some(first) = scheduler.next_task(&mut registration, || ()) {
+            let mut tasks = vec![first];
+            while tasks.len() < batch_size
+                && let Some(task) = scheduler.next_task_now(&mut registration)
+            {
+                tasks.push(task);
+            }
+            let called = Instant::now();
+            match self.call(&mut *slot, &tasks, &mut result) {
+                Ok(()) => {
+                    batch_size = next_batch_size(batch_size, tasks.len(), called.elapsed());
+                }
+                Err(SlotError::Lost) => {
+                    // Another slot repeats them: nothing of them was given to anybody.
+                    tasks.iter().for_each(|task| scheduler.repeat(task));
+                    result.remote_mut().lost = true;
+                    break;
+                }
+                Err(SlotError::Stopped) => break,
+                Err(SlotError::Failed(why)) => {
+                    self.complete_with(&tasks, why);
+                    break;
+                }
+            }
+        }
+        scheduler.unregister(&registration);
+        result.end(begun.elapsed());
+        let results = self.results.lock();
+        results
+            .unwrap_or_else(std::sync::PoisonError::into_inner)
+            .push(result);
+    }
+
+    fn call(
+        &self,
+        slot: &mut dyn RemoteSlot,
+        tasks: &[Task],
+        result: &mut WorkerResult,
+    ) -> Result<(), SlotError> {
+        let subgraphs = &self.split.subgraphs;
+        let request = TaskBatch::encode(self.hash, subgraphs, tasks);
+        let request = request.map_err(|error| SlotError::Failed(error.to_string().into()))?;
+        let answer = slot.call(&request)?;
+        let host = slot.name();
+        let codec = ResultCodec {
+            subgraphs,
+            streams: &self.streams,
+            causes: self.cluster.causes(),
+        };
+        let decoded = codec.decode(tasks, &answer, host).map_err(|error| {
+            let why = format!("the answer of worker {host} cannot be read: {error}");
+            SlotError::Failed(why.into())
+        })?;
+        let moved = result.remote_mut();
+        moved.sent_bytes += request.len() as u64;
+        moved.received_bytes += answer.len() as u64;
+        result.operators = decoded.operators;
+        for (task, done) in tasks.iter().zip(decoded.results) {
+            let Some(done) = done else {
+                if !self.split.scheduler.retry_later(task) {
+                    let why = format!(
+                        "worker {host} has no memory for one task; raise memory=, or give its process more"
+                    );
+                    return Err(SlotError::Failed(why.into()));
+                }
+                continue;
+            };
+            let elapsed = Duration::from_nanos(done.elapsed_ns);
+            result.add(task, elapsed, done.output.samples);
+            self.split.scheduler.complete(task, done.output);
+        }
+        Ok(())
+    }
+
+    /// The run ends with this error, once what comes before it was given to sinks.
+    fn fail(&self, why: Cause) {
+        let scheduler = &self.split.scheduler;
+        let mut registration = Registration::default();
+        if let Some(task) = scheduler.next_task(&mut registration, || ()) {
+            self.complete_with(&[task], why);
+        }
+        scheduler.unregister(&registration);
+    }
+
+    /// The first task fails; others were not begun.
+    fn complete_with(&self, tasks: &[Task], why: Cause) {
+        let scheduler = &self.split.scheduler;
+        let mut why = Some(why);
+        for task in tasks {
+            let Some(why) = why.take() else {
+                scheduler.repeat(task);
+                continue;
+            };
+            let input = &self.split.subgraphs[task.subgraph].inputs[0];
+            let error = RunError::Operator {
+                operator: "scan",
+                node: input.node,
+                range: Some(task.part.range.clone()),
+                time: input.snapshot.time_of(task.part.range.start),
+                error: OpErrorKind::Failed(why).into(),
+            };
+            let failure = TaskFailure::new(error, input.time(task.part.range.start), Vec::new());
+            let exits = &self.split.subgraphs[task.subgraph].plan.exits;
+            let exits = exits.iter().map(|_| Default::default()).collect();
+            let output = TaskOutput::new(exits, 0, Some(failure)).with_input(&task.part);
+            scheduler.complete(task, output);
+        }
+    }
+}
+
+/// Grows while a batch takes less than [`BATCH_TIME`], as long as there were tasks enough to fill it.
+fn next_batch_size(size: usize, tasks: usize, took: Duration) -> usize {
+    match took {
+        took if took > BATCH_TIME * 2 => (size / 2).max(1),
+        took if took < BATCH_TIME && tasks == size => (size * 2).min(MAX_BATCH),
+        _ => size,
+    }
+}

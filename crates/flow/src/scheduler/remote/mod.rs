@@ -1,0 +1,84 @@
+//! Tasks on the workers of a cluster. The cluster's library stays outside: it comes in through [`TaskCluster`].
+//!
+//! ```text
+//!  client                                                        worker process, one open store
+//!  caller's thread: sequential part, sinks                       PreparedTasks: the plan, split as on the client
+//!      ^ results, in the order of the recording                      |            |
+//!  reorder buffer (as for threads)                               TaskRunner   TaskRunner      a thread and replicas each
+//!      ^ complete       | next_task                                  ^            ^
+//!  Dispatcher: a thread per slot  == batch of tasks, as bytes ======>|            |
+//!                                 <== their results ==================
+//! ```
+//!
+//! A worker is given plans and options, not tasks: it prepares and splits them by itself. Each batch carries a number of the
+//! client's split plan ([`split_hash`](runner::split_hash)), and a worker that has another refuses it.
+//!
+//! **Results have the same bits** as with threads, since tasks are the same and the same reorder buffer puts their results in
+//! order, on processors of one kind.
+//!
+//! **Memory.** A result's estimate counts from when its task is handed out, as with threads. A worker that refuses memory to
+//! a task says so, and the task is repeated with fewer in flight.
+//!
+//! **Losses.** The tasks of a slot that is lost are handed out again, to another. It does not count as short of memory.
+//! While there is no slot the run waits; how long is up to the [`TaskCluster`].
+//!
+//! | step | files |
+//! |---|---|
+//! | bytes of a message; tasks and results in it | `message`, `wire` |
+//! | worker | `runner` |
+//! | client | `dispatcher` |
+
+mod dispatcher;
+mod message;
+mod runner;
+mod wire;
+
+use std::time::Duration;
+
+use crate::Cause;
+
+pub(super) use dispatcher::Dispatcher;
+pub(super) use runner::collecting;
+pub use runner::{PreparedTasks, RunnerContext, TaskRunner, TaskRunnerError};
+pub use wire::CauseCodec;
+
+/// Workers that execute tasks of a plan.
+pub trait TaskCluster: std::fmt::Debug + Send + Sync {
+    /// A slot that nobody drives yet, as soon as there is one; None after `wait`.
+    ///
+    /// # Errors
+    /// There will be none: the run ends with this error.
+    fn next_slot(&self, wait: Duration) -> Result<Option<Box<dyn RemoteSlot>>, Cause>;
+
+    /// Slots that are expected, from which the in-flight window follows.
+    fn slots(&self) -> usize;
+
+    /// Ends all calls of slots with [`SlotError::Stopped`]: the run has ended.
+    fn stop(&self);
+
+    /// How exceptions travel.
+    fn causes(&self) -> &dyn CauseCodec;
+}
+
+/// A thread of a worker of a cluster.
+pub trait RemoteSlot: Send {
+    /// Where it is, for reports and errors.
+    fn name(&self) -> &str;
+
+    /// Has a [`TaskRunner`] there execute a batch of tasks.
+    ///
+    /// # Errors
+    /// [`SlotError`].
+    fn call(&mut self, batch: &[u8]) -> Result<Vec<u8>, SlotError>;
+}
+
+/// Why a slot gave no results.
+#[derive(Debug)]
+pub enum SlotError {
+    /// Its worker is gone: others repeat the tasks.
+    Lost,
+    /// The run has ended.
+    Stopped,
+    /// The run ends with this error.
+    Failed(Cause),
+}

@@ -1,0 +1,282 @@
+//! The worker's side: the same split plan as the client's, and threads that execute its tasks.
+
+use std::collections::hash_map::DefaultHasher;
+use std::fmt::Write as _;
+use std::hash::{Hash, Hasher};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Instant;
+
+use isochrony_runtime::Interrupt;
+
+use super::message::{MessageError, VERSION};
+use super::wire::{CauseCodec, ResultCodec, StreamTable, TaskBatch, TaskDone};
+use crate::engine::RunOptions;
+use crate::engine::budget::{ExecutionMemory, MemoryHandle};
+use crate::operators::Collect;
+use crate::plan::graph::Graph;
+use crate::scheduler::parallel_subgraph::ParallelSubgraph;
+use crate::scheduler::partition::TaskInput;
+use crate::scheduler::run::prepare;
+use crate::scheduler::scan_groups::subgraph_plans;
+use crate::scheduler::split::split_subgraphs;
+use crate::scheduler::task_queue::Partitioner;
+use crate::scheduler::worker::Worker;
+use crate::{Cause, Plan, PortType, RunError};
+
+/// Tasks of each subgraph that count for the number of a split plan. Where borders of the first tasks agree, and the runs and
+/// gaps that a snapshot has, so do the others.
+const HASHED_TASKS: usize = 256;
+
+/// A number that differs if the tasks of two processes do, or their versions.
+pub(crate) fn split_hash(subgraphs: &[ParallelSubgraph]) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    (
+        VERSION,
+        env!("CARGO_PKG_VERSION"),
+        cfg!(target_endian = "little"),
+    )
+        .hash(&mut hasher);
+    let mut text = String::new();
+    for subgraph in subgraphs {
+        text.clear();
+        // Writing to a string does not fail.
+        let _ = write!(text, "{:?} {:?}", subgraph.plan, subgraph.size);
+        for operator in &subgraph.operators {
+            let _ = write!(text, " {}", operator.op.name());
+            for port in &operator.properties.outputs {
+                let _ = write!(text, " {port}");
+            }
+        }
+        for input in &subgraph.inputs {
+            let _ = write!(
+                text,
+                " {} {:?} {}",
+                input.segment,
+                input.overlap,
+                input.snapshot.total()
+            );
+        }
+        let partitioner = subgraph.partitioner();
+        let mut last: Option<TaskInput> = None;
+        for _ in 0..HASHED_TASKS {
+            last = partitioner.part_after(last.as_ref());
+            let Some(part) = &last else { break };
+            let _ = write!(text, " {part:?}");
+        }
+        text.hash(&mut hasher);
+    }
+    hasher.finish()
+}
+
+/// The plans whose tasks are executed: what [`Plan::collect_all`] runs adds a collector to each.
+pub(crate) fn collecting(plans: &[Plan]) -> Vec<Plan> {
+    let sink = |plan: &Plan| match plan.port() {
+        PortType::Count => plan.clone(),
+        _ => {
+            let sink = plan.then::<Collect>(serde_json::Map::new());
+            sink.unwrap_or_else(|_| plan.clone())
+        }
+    };
+    plans.iter().map(sink).collect()
+}
+
+/// A plan prepared in a worker of a cluster. All threads of the process share it, and the stores that it has open.
+pub struct PreparedTasks {
+    graph: Graph,
+    subgraphs: Vec<ParallelSubgraph>,
+    streams: Vec<StreamTable>,
+    memory: MemoryHandle,
+    hash: u64,
+}
+
+impl PreparedTasks {
+    /// Splits plans as the client did, which gave the same options. `collects`: it gathers the results.
+    ///
+    /// # Errors
+    /// [`RunError`], as where the plan is run.
+    pub fn new(plans: &[Plan], collects: bool, options: &RunOptions<'_>) -> Result<Self, RunError> {
+        let collecting = collects.then(|| collecting(plans));
+        let graph = prepare(collecting.as_deref().unwrap_or(plans), options)?;
+        let subgraphs = split_subgraphs(&graph, options, subgraph_plans(&graph, options))?;
+        Ok(Self {
+            streams: subgraphs.iter().map(StreamTable::of).collect(),
+            memory: MemoryHandle {
+                memory: Arc::new(ExecutionMemory::new(options.memory)),
+                reclaimer: None,
+            },
+            hash: split_hash(&subgraphs),
+            graph,
+            subgraphs,
+        })
+    }
+
+    /// The number of the split plan.
+    #[must_use]
+    pub fn hash(&self) -> u64 {
+        self.hash
+    }
+}
+
+/// Why a worker did not answer a batch of tasks.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum TaskRunnerError {
+    /// The message is not a batch of tasks.
+    #[error("a message of the client cannot be read: {0}")]
+    Message(String),
+    /// The client split the plan in another way.
+    #[error(
+        "this worker split the plan in another way than the client (number {own:#018x} instead of {client:#018x}): the stores or \
+         the versions of packages differ; install the same versions on all hosts, and see that their stores are the same"
+    )]
+    OtherSplit {
+        /// The worker's number.
+        own: u64,
+        /// The client's number.
+        client: u64,
+    },
+    /// The run has ended.
+    #[error("the run has ended")]
+    Ended,
+}
+
+impl From<MessageError> for TaskRunnerError {
+    fn from(error: MessageError) -> Self {
+        Self::Message(error.to_string())
+    }
+}
+
+type Answer = Result<Vec<u8>, TaskRunnerError>;
+
+/// A thread of a worker that executes the tasks of one plan, with replicas of its own. Ends when it is dropped.
+pub struct TaskRunner {
+    /// None: it is ending. A call at a time.
+    calls: Mutex<Option<(Sender<Vec<u8>>, Receiver<Answer>)>>,
+    interrupt: Arc<Interrupt>,
+    thread: Option<JoinHandle<()>>,
+}
+
+/// What a runner shares with the embedding language.
+pub struct RunnerContext {
+    /// What factory operators share.
+    pub shared: Option<Arc<dyn std::any::Any + Send + Sync>>,
+    /// How exceptions travel.
+    pub causes: Arc<dyn CauseCodec>,
+}
+
+impl TaskRunner {
+    /// Starts the thread. `number`: among the threads of this process.
+    ///
+    /// # Errors
+    /// The system refuses a thread.
+    pub fn new(
+        prepared: Arc<PreparedTasks>,
+        number: usize,
+        options: RunOptions<'static>,
+        context: RunnerContext,
+    ) -> Result<Self, Cause> {
+        let (calls, tasks) = channel::<Vec<u8>>();
+        let (answers, answered) = channel();
+        let interrupt = Arc::new(Interrupt::default());
+        let interrupted = Arc::clone(&interrupt);
+        let work = move || {
+            let options = RunOptions {
+                interrupt: Some(&interrupted),
+                worker: Some(number),
+                shared: context.shared.as_ref(),
+                shared_memory: Some(&prepared.memory),
+                ..options
+            };
+            let mut worker = Worker::new(number, &prepared.subgraphs, &options);
+            while let Ok(batch) = tasks.recv() {
+                let answer = prepared.answer(&batch, &mut worker, &*context.causes, &interrupted);
+                if answers.send(answer).is_err() {
+                    break;
+                }
+            }
+        };
+        let thread = std::thread::Builder::new().name(format!("isochrony-{number}"));
+        Ok(Self {
+            calls: Mutex::new(Some((calls, answered))),
+            interrupt,
+            thread: Some(thread.spawn(work)?),
+        })
+    }
+
+    /// Executes a batch of tasks and returns their results, both as messages.
+    ///
+    /// # Errors
+    /// [`TaskRunnerError`].
+    pub fn run(&self, batch: Vec<u8>) -> Answer {
+        let calls = self.calls.lock().unwrap_or_else(PoisonError::into_inner);
+        let (calls, answers) = calls.as_ref().ok_or(TaskRunnerError::Ended)?;
+        calls.send(batch).map_err(|_| TaskRunnerError::Ended)?;
+        answers.recv().map_err(|_| TaskRunnerError::Ended)?
+    }
+
+    /// Ends the task that is executed, between two calls of operators; no other one follows.
+    pub fn stop(&self) {
+        self.interrupt.request();
+    }
+}
+
+impl Drop for TaskRunner {
+    fn drop(&mut self) {
+        self.stop();
+        *self.calls.get_mut().unwrap_or_else(PoisonError::into_inner) = None;
+        if let Some(thread) = self.thread.take() {
+            // It panics only if an operator's destructor does, which ends nothing but itself.
+            let _ = thread.join();
+        }
+    }
+}
+
+impl PreparedTasks {
+    fn answer(
+        &self,
+        batch: &[u8],
+        worker: &mut Worker<'_>,
+        causes: &dyn CauseCodec,
+        interrupt: &Interrupt,
+    ) -> Answer {
+        let batch = TaskBatch::decode(batch)?;
+        if batch.plan != self.hash {
+            return Err(TaskRunnerError::OtherSplit {
+                own: self.hash,
+                client: batch.plan,
+            });
+        }
+        for (subgraph, closed) in self.subgraphs.iter().zip(&batch.closed) {
+            let exits = subgraph.exit_states.iter().zip(closed);
+            exits
+                .filter(|(_, closed)| **closed)
+                .for_each(|(exit, _)| exit.close());
+        }
+        let (mut results, begun) = (Vec::new(), Instant::now());
+        for task in batch.into_tasks(&self.subgraphs)? {
+            if interrupt.is_requested() {
+                return Err(TaskRunnerError::Ended);
+            }
+            let begun = Instant::now();
+            let output = worker.execute(&task);
+            let elapsed_ns = u64::try_from(begun.elapsed().as_nanos()).unwrap_or(u64::MAX);
+            let done = output.map(|output| TaskDone { output, elapsed_ns });
+            results.push((task.subgraph, done));
+        }
+        let codec = ResultCodec {
+            subgraphs: &self.subgraphs,
+            streams: &self.streams,
+            causes,
+        };
+        Ok(codec.encode(results, &worker.operator_reports(begun.elapsed()))?)
+    }
+
+    /// The graph of the plans, as they are executed.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn operators(&self) -> usize {
+        self.graph.nodes.len()
+    }
+}

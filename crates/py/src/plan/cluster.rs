@@ -1,0 +1,234 @@
+//! Plans on the workers of a cluster: the two sides of `isochrony/cluster.py`, which alone knows the cluster's library.
+//!
+//! On the client a [`PythonCluster`] is asked for slots. In a worker [`NativeTasks`] is a prepared plan, which its slots
+//! share, and [`NativeTaskRunner`] a slot's thread. Bytes of tasks and results cross the interpreter as `bytes`.
+
+use std::any::Any;
+use std::sync::Arc;
+use std::time::Duration;
+
+use isochrony_flow::{
+    Cause, CauseCodec, PreparedTasks, RemoteSlot, RunOptions, RunnerContext, SlotError,
+    TaskCluster, TaskRunner, TaskRunnerError,
+};
+use isochrony_workers::ProcessPool;
+use pyo3::exceptions::PyBaseException;
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+
+use super::NativePlan;
+use super::nesting::Nesting;
+use super::owner::Owner;
+use super::run_options::PythonRunOptions;
+use super::running::RunContext;
+use crate::errors::{PackageError, Result};
+use crate::interpreter::{attach, detach};
+use crate::workers::process_pool;
+
+/// `isochrony.cluster.ClusterRun`, as the scheduler sees it.
+#[derive(Debug)]
+pub(super) struct PythonCluster {
+    run: Py<PyAny>,
+    slots: usize,
+    causes: PickledExceptions,
+}
+
+impl PythonCluster {
+    pub(super) fn new(run: &Bound<'_, PyAny>) -> PyResult<Self> {
+        Ok(Self {
+            slots: run.call_method0("slot_count")?.extract()?,
+            run: run.clone().unbind(),
+            causes: PickledExceptions,
+        })
+    }
+}
+
+impl TaskCluster for PythonCluster {
+    fn next_slot(&self, wait: Duration) -> std::result::Result<Option<Box<dyn RemoteSlot>>, Cause> {
+        attach(|py| {
+            let slot = self
+                .run
+                .call_method1(py, "next_slot", (wait.as_secs_f64(),))
+                .map_err(Box::new)?;
+            if slot.is_none(py) {
+                return Ok(None);
+            }
+            let name = slot.getattr(py, "name").and_then(|name| name.extract(py));
+            let name: String = name.map_err(Box::new)?;
+            Ok(Some(
+                Box::new(PythonSlot { slot, name }) as Box<dyn RemoteSlot>
+            ))
+        })
+    }
+
+    fn slots(&self) -> usize {
+        self.slots
+    }
+
+    fn stop(&self) {
+        // It only sets flags; what it could raise would hide the error of the run.
+        attach(|py| drop(self.run.call_method0(py, "stop")));
+    }
+
+    fn causes(&self) -> &dyn CauseCodec {
+        &self.causes
+    }
+}
+
+/// `isochrony.cluster.Slot`.
+struct PythonSlot {
+    slot: Py<PyAny>,
+    name: String,
+}
+
+impl RemoteSlot for PythonSlot {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn call(&mut self, batch: &[u8]) -> std::result::Result<Vec<u8>, SlotError> {
+        attach(|py| {
+            let called = self
+                .slot
+                .call_method1(py, "call", (PyBytes::new(py, batch),));
+            match called {
+                Ok(answer) => match answer.extract::<&[u8]>(py) {
+                    Ok(answer) => Ok(answer.to_vec()),
+                    Err(_) if answer.is_truthy(py).unwrap_or(true) => Err(SlotError::Lost),
+                    Err(_) => Err(SlotError::Stopped),
+                },
+                Err(error) => Err(SlotError::Failed(Box::new(error))),
+            }
+        })
+    }
+}
+
+/// Exceptions travel pickled.
+#[derive(Debug)]
+struct PickledExceptions;
+
+impl CauseCodec for PickledExceptions {
+    fn encode(&self, cause: &Cause) -> Option<Vec<u8>> {
+        let error = cause.downcast_ref::<PyErr>()?;
+        attach(|py| {
+            let pickled = py
+                .import("isochrony.cluster")
+                .and_then(|module| module.call_method1("pickled_exception", (error.value(py),)));
+            pickled.and_then(|pickled| pickled.extract()).ok()?
+        })
+    }
+
+    fn decode(&self, encoded: &[u8]) -> Option<Cause> {
+        attach(|py| {
+            let error = py.import("isochrony.cluster").and_then(|module| {
+                module.call_method1("unpickled_exception", (PyBytes::new(py, encoded),))
+            });
+            let error = error.ok()?.cast_into::<PyBaseException>().ok()?;
+            Some(Box::new(PyErr::from_value(error.into_any())) as Cause)
+        })
+    }
+}
+
+/// Plans that a worker of a cluster has prepared.
+#[pyclass(frozen, module = "isochrony._native")]
+pub(crate) struct NativeTasks {
+    prepared: Arc<PreparedTasks>,
+    settings: RunOptions<'static>,
+    shared: Arc<dyn Any + Send + Sync>,
+    processes: Arc<ProcessPool>,
+    /// Keeps what the plans refer to.
+    _objects: Vec<Arc<Py<PyAny>>>,
+}
+
+#[pymethods]
+impl NativeTasks {
+    /// Prepares plans as their client did. `threads`: most runners.
+    #[new]
+    fn new(
+        py: Python<'_>,
+        plans: Vec<PyRef<'_, NativePlan>>,
+        collects: bool,
+        options: PythonRunOptions,
+        threads: usize,
+    ) -> Result<Self> {
+        let owners: Vec<&Py<Owner>> = plans.iter().filter_map(|one| one.owner.as_ref()).collect();
+        let objects = Owner::objects_of(py, owners);
+        let plans: Vec<_> = plans.iter().map(|one| one.plan.clone()).collect();
+        let mut settings = options.settings;
+        as_on_cluster(&mut settings);
+        let nesting = Nesting::current();
+        let processes = process_pool(threads, nesting.of_processes());
+        let shared = RunContext::new(Some(Arc::clone(&processes)), nesting);
+        let shared: Arc<dyn Any + Send + Sync> = Arc::new(shared);
+        let prepared = detach(py, || {
+            let mut options: RunOptions<'_> = settings;
+            options.shared = Some(&shared);
+            PreparedTasks::new(&plans, collects, &options)
+        })?;
+        Ok(Self {
+            prepared: Arc::new(prepared),
+            settings,
+            shared,
+            processes,
+            _objects: objects,
+        })
+    }
+
+    /// A thread that executes tasks.
+    fn runner(&self, py: Python<'_>, number: usize) -> Result<NativeTaskRunner> {
+        let context = RunnerContext {
+            shared: Some(Arc::clone(&self.shared)),
+            causes: Arc::new(PickledExceptions),
+        };
+        let prepared = Arc::clone(&self.prepared);
+        let runner = detach(py, || {
+            TaskRunner::new(prepared, number, self.settings, context)
+        });
+        let runner = runner.map_err(|error| {
+            PackageError::new(
+                "RunError",
+                "no_thread",
+                format!("no thread can be started: {error}"),
+            )
+        })?;
+        Ok(NativeTaskRunner(runner))
+    }
+
+    /// Ends the processes of functions.
+    fn close(&self, py: Python<'_>) {
+        detach(py, || drop(self.processes.close()));
+    }
+}
+
+/// A thread of a worker of a cluster.
+#[pyclass(frozen, module = "isochrony._native")]
+pub(crate) struct NativeTaskRunner(TaskRunner);
+
+#[pymethods]
+impl NativeTaskRunner {
+    /// Executes a batch of tasks, and returns their results.
+    fn run<'py>(&self, py: Python<'py>, batch: Vec<u8>) -> Result<Bound<'py, PyBytes>> {
+        let answer = detach(py, || self.0.run(batch)).map_err(|error| {
+            let code = match &error {
+                TaskRunnerError::OtherSplit { .. } => "other_split",
+                TaskRunnerError::Message(_) => "unreadable_message",
+                _ => "interrupted",
+            };
+            PackageError::new("RunError", code, error.to_string())
+        })?;
+        Ok(PyBytes::new(py, &answer))
+    }
+
+    /// Ends what it does.
+    fn stop(&self) {
+        self.0.stop();
+    }
+}
+
+/// Options that client and workers must have alike: results do not depend on the number of workers, but what is done in tasks
+/// does, where there is only one.
+pub(super) fn as_on_cluster(settings: &mut RunOptions<'_>) {
+    settings.workers = settings.workers.max(2);
+    settings.auto_workers = false;
+    settings.pin = false;
+}
