@@ -15,7 +15,7 @@ use super::source_order::BurstSize;
 use super::time_axis::TimeAxis;
 use crate::{OpError, SourceEvent};
 
-/// The first bursts are all timed, so that short executions are measured, too.
+/// The first bursts are all timed, so that short executions are measured too.
 const TIMED_BURSTS: u64 = 16;
 /// Longest sleep while no source has items; bounds how late an interrupt or a due commit is noticed.
 pub(crate) const IDLE_WAIT: Duration = Duration::from_millis(20);
@@ -51,7 +51,7 @@ impl PlanExecutor {
         let behind = source.node + 1;
         let (mut size, mut gave) = (BurstSize::default(), false);
         context.ends_burst = false;
-        // Its consumers may have ended since its last burst.
+        // Its consumers may have ended since.
         source.ended |= slots[source.node].ended;
         while !size.is_over(*burst_bytes) && !source.ended && !source.idle {
             context.check_interrupt()?;
@@ -157,13 +157,13 @@ impl PlanExecutor {
         Ok(gave)
     }
 
-    /// Starts a burst, or continues one that sources share block by block. The first item of early bursts and of
-    /// a fourth of later ones is timed (reading the clock takes as long as ten operators); of a shared burst, each
-    /// source's first item.
+    /// Starts a burst, or continues one that sources share block by block. Times the first item of early bursts and
+    /// of a fourth of later ones (reading the clock takes as long as ten operators); of a shared burst, each source's
+    /// first item.
     fn begin_burst(&mut self) {
         let continues = self.source_order.by_block && !self.round.is_over(self.burst_bytes);
         if !continues || self.bursts == 0 {
-            // Not each fourth: sources may be asked in turn, four of them.
+            // Not every fourth: four sources may be asked in turn.
             let random = self.bursts.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 62;
             let due = self.measures && (self.bursts < TIMED_BURSTS || random == 0);
             let sources = match self.source_order.by_block {
@@ -200,7 +200,8 @@ impl PlanExecutor {
         }
     }
 
-    /// Lets operators emit what they batch; at the end of a task fan-ins also release and forget what waits.
+    /// Lets operators emit what they batch; at the end of a task fan-ins also release what waits, then forget the
+    /// rest.
     pub(super) fn flush(&mut self, task_ends: bool) -> Result<(), OpError> {
         self.context.timed = false;
         if self.flush_interval.is_some() {
@@ -222,7 +223,7 @@ impl PlanExecutor {
     }
 }
 
-/// Whether what was pulled, and so all that follows, begins after a time.
+/// Whether what was pulled begins after a time, and so all that follows.
 fn begins_after(pulled: &SourceEvent, time: Option<f64>, axis: &TimeAxis) -> bool {
     let start = match pulled {
         SourceEvent::Item(item) => item.extent().map(|(start, _)| start),

@@ -50,7 +50,7 @@ impl RunningBranches {
         self.0.is_empty()
     }
 
-    /// Takes in those that were added meanwhile.
+    /// Adds those that came meanwhile.
     pub(crate) fn extend(&mut self, others: Self) {
         self.0.extend(others.0);
     }
