@@ -83,7 +83,7 @@ impl RecordingPartitioner {
 struct TaskCursor {
     partitioner: RecordingPartitioner,
     last: Option<TaskInput>,
-    /// Inputs from the first that some recording has not passed yet.
+    /// Inputs that some recording has not passed yet.
     inputs: VecDeque<TaskInput>,
     first: u64,
     /// For each recording, the number of its next task.

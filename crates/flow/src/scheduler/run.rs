@@ -34,7 +34,7 @@ pub(crate) fn prepare(plans: &[Plan], options: &RunOptions<'_>) -> Result<Graph,
 /// A plan that reads fewer samples ends before other threads would help.
 const MIN_AUTO_SAMPLES: u64 = 1 << 20;
 
-/// Why a plan that may choose is executed by one worker; None if it is not.
+/// Why a plan whose `workers` may be chosen is executed by one worker; None if by several.
 pub(crate) fn one_worker_because(graph: &Graph) -> Result<Option<String>, RunError> {
     if graph.nodes.iter().any(|node| node.properties.ends_early) {
         return Ok(Some(
@@ -86,8 +86,8 @@ impl Drop for ControlUse<'_> {
     }
 }
 
-/// `reused`: parts of an earlier execution of the same graph with the same options, used if this one runs in the
-/// caller's thread.
+/// `reused`: parts of an earlier execution of the same graph with the same options, used if the caller's thread
+/// executes all.
 pub(crate) fn run(
     graph: &Graph,
     options: &RunOptions<'_>,
@@ -163,10 +163,7 @@ impl Plan {
             .map(|(gathered, _)| gathered)
     }
 
-    /// The same under stated options, with the report.
-    ///
-    /// # Errors
-    /// [`RunError`].
+    /// The same with options; also gives the report.
     pub fn collect_with(&self, options: &RunOptions<'_>) -> Result<(PlanOutput, Report), RunError> {
         let (mut gathered, report) = Self::collect_all(std::slice::from_ref(self), options)?;
         Ok((gathered.swap_remove(0), report))
@@ -219,10 +216,7 @@ impl Plan {
         self.run_with(&RunOptions::default())
     }
 
-    /// The same under stated options.
-    ///
-    /// # Errors
-    /// [`RunError`].
+    /// The same with options.
     pub fn run_with(&self, options: &RunOptions<'_>) -> Result<Report, RunError> {
         Self::run_all(std::slice::from_ref(self), options)
     }

@@ -18,7 +18,7 @@ pub(super) struct TaskContract {
     pub(super) overproduces: bool,
     /// Bound on the relative difference from one pass.
     pub(super) rel_err: f64,
-    /// It needs consecutive samples, not only each sample or window by itself.
+    /// It needs consecutive samples, not each sample or window by itself.
     pub(super) needs_continuity: bool,
 }
 
@@ -94,7 +94,7 @@ fn declared_contract(node: &GraphNode, inputs: &[PortType]) -> Result<TaskContra
     };
     match (properties.align, properties.contract) {
         (Alignment::Single, _) => {}
-        // Items that meet lie in the same task.
+        // Matched items lie in the same task.
         (Alignment::Window | Alignment::Time, Contract::Stateless) if ratio.is_one() => {
             return Ok(TaskContract::stateless());
         }

@@ -126,7 +126,7 @@ impl<'a> Worker<'a> {
             done.operators
                 .push(report.map(|report| report.operators).or(earlier));
         }
-        // The consumer may wait for this memory: free it before unregistering.
+        // The consumer may wait for this memory: it is freed before unregistering.
         (self.replicas, self.pools) = (Vec::new(), Vec::new());
         scheduler.unregister(&registration);
         done
@@ -242,7 +242,7 @@ fn is_short_of_memory(error: &RunError) -> bool {
     )
 }
 
-/// Reports the worker as lost when dropped; forgotten at a regular end.
+/// Reports the worker as lost when dropped. A regular end forgets it.
 struct LossGuard<'a>(&'a TaskScheduler);
 
 impl Drop for LossGuard<'_> {
