@@ -144,7 +144,6 @@ impl PoolReservation {
         self.reservation.budget().reserved()
     }
 
-    /// Most bytes that all threads reserved at once.
     pub(super) fn peak(&self) -> u64 {
         self.reservation.budget().peak()
     }

@@ -223,7 +223,7 @@ impl PlanExecutor {
     }
 }
 
-/// Whether what was pulled begins after a time, and so all that follows.
+/// Whether a pulled event, and so all that follow, begin after a time.
 fn begins_after(pulled: &SourceEvent, time: Option<f64>, axis: &TimeAxis) -> bool {
     let start = match pulled {
         SourceEvent::Item(item) => item.extent().map(|(start, _)| start),

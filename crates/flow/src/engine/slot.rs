@@ -3,7 +3,7 @@
 //! too, belongs in [`NodeState`].
 //!
 //! A node is *in step* if it answers each item of its only input with exactly one item of the same index range, and
-//! emits nothing else. The nodes in step directly behind it are its *followers*: breaks are checked once for all.
+//! emits nothing else. The nodes in step directly behind it are its *followers*.
 
 use std::ops::Range;
 

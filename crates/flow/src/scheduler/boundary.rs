@@ -26,7 +26,6 @@ pub(super) enum ExitEvent {
 pub(super) struct RangeAnnouncer(Option<RangeOrigin>);
 
 impl RangeAnnouncer {
-    /// Gives the next task's events.
     pub(super) fn announce(
         &mut self,
         events: impl Iterator<Item = ExitEvent>,

@@ -12,7 +12,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use super::task_queue::Partitioner;
 use crate::{IndexedSnapshot, Portion, RangePortion, Snapshot};
 
-/// The input of a task.
 #[derive(Debug, Clone)]
 pub(super) struct TaskInput {
     pub(super) range: Range<i64>,

@@ -361,7 +361,6 @@ impl<P: Partitioner, R: TaskResult> ReorderScheduler<P, R> {
         self.work_available.notify_all();
     }
 
-    /// Makes the consumer ask again.
     pub(super) fn wake_consumer(&self) {
         if let Some(consumer) = &self.lock().consumer {
             consumer.wake_by_ref();

@@ -140,7 +140,6 @@ impl PortionReader {
         }
     }
 
-    /// Notes that more of the portion follows what its source has.
     pub(super) fn continues(mut self) -> Self {
         self.continues = true;
         self

@@ -135,7 +135,6 @@ struct SequentialBuilder {
     plan_node: Vec<usize>,
     /// Exits, and the scan that ranks them.
     source_order: Vec<(usize, usize)>,
-    /// Where each edge of the plan is in this graph.
     edges: HashMap<Edge, Edge>,
 }
 

@@ -23,7 +23,7 @@ pub(super) struct SplitPlan {
 }
 
 impl SplitPlan {
-    /// Splits a plan; None if no subgraph is worth replicating or can be read in portions.
+    /// None if no subgraph is worth replicating or can be read in portions.
     pub(super) fn of(
         graph: &Graph,
         options: &RunOptions<'_>,

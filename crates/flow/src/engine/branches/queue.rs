@@ -157,7 +157,6 @@ impl Tap {
         }
     }
 
-    /// Nothing follows.
     pub(crate) fn end(&self) {
         let mut state = self.lock();
         state.ended = true;

@@ -9,7 +9,6 @@ use crate::engine::options::RunOptions;
 use crate::engine::run::Burst;
 use crate::plan::graph::Graph;
 
-/// A branch and what executes it.
 struct RunningBranch {
     tap: Arc<Tap>,
     graph: Graph,
@@ -18,7 +17,6 @@ struct RunningBranch {
     ended: bool,
 }
 
-/// All branches of an execution.
 #[derive(Default)]
 pub(crate) struct RunningBranches(Vec<RunningBranch>);
 

@@ -51,7 +51,6 @@ impl TapInbox {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Taps an edge of the plan.
     pub(crate) fn add(&self, edge: Edge, tap: &Arc<Tap>) {
         let mut state = self.lock();
         let own = self.edges.get(&edge).filter(|_| !state.ended);
@@ -80,7 +79,7 @@ pub(crate) struct ExecutorTaps {
     inbox: Arc<TapInbox>,
     /// The slot, the edge and the tap.
     attached: Vec<(usize, Edge, Arc<Tap>)>,
-    /// Slots of taps that were removed.
+    /// Slots of removed taps.
     unused: Vec<usize>,
 }
 

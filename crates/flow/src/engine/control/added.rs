@@ -14,7 +14,6 @@ use crate::{
     OperatorProperties, Plan, PlanError, PortType, Resource, SEGMENT_SAMPLES, SharedRecording,
 };
 
-/// A branch of the running plan.
 pub(super) struct AddedBranch {
     plan: Plan,
     pub(super) tap: Arc<Tap>,
@@ -41,7 +40,6 @@ fn has_effect(node: &GraphNode) -> bool {
     matches!(node.op, Op::Factory(_)) || node.properties.needs == Resource::Interpreter
 }
 
-/// Whether items of a port have indices.
 fn has_indices(port: &PortType) -> bool {
     match port {
         PortType::Rows { fields, stream } => stream.is_some() && fields.find(START).is_some(),

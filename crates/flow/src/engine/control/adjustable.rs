@@ -32,7 +32,6 @@ pub(crate) struct AdjustableOperator {
     parts: Vec<VecDeque<Item>>,
 }
 
-/// An operator with the parameters of one version.
 struct Instance {
     version: usize,
     operator: Box<dyn Operator>,

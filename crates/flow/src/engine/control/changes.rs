@@ -67,7 +67,6 @@ impl ParameterChanges {
         changes.len() - 1
     }
 
-    /// How many changes were requested.
     pub(crate) fn requested(&self) -> usize {
         self.requested.load(Ordering::Acquire)
     }

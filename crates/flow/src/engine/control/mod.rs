@@ -300,7 +300,7 @@ impl Control {
         Ok(executed)
     }
 
-    /// Ends the execution; returns what was changed in it.
+    /// Ends the execution; returns its changes and branches.
     pub(crate) fn end(&self) -> (Vec<ChangeReport>, Vec<BranchReport>) {
         let mut state = self.state();
         state.stages = None;
@@ -350,7 +350,6 @@ fn has_adjustable(declaration: &Declaration) -> bool {
     declaration.params.iter().any(|param| param.adjustable)
 }
 
-/// An operator whose parameters may change while it is executed.
 pub(crate) fn changeable_operator(
     declaration: Declaration,
     params: &Map<String, Value>,

@@ -109,7 +109,7 @@ fn extent_of_other(item: &Item, expected: i64) -> (i64, i64, u64) {
     (start, next, item.samples())
 }
 
-/// Carries an item into a node and depth first onwards. `slots[0]` is node `base`.
+/// Carries an item into a node and onwards. `slots[0]` is node `base`.
 pub(crate) fn drive(
     slots: &mut [Slot],
     base: u32,

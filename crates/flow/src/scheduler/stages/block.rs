@@ -19,7 +19,6 @@ use super::link_writer::{EVENT_BYTES, event_bytes};
 use crate::scheduler::replica::TaskPart;
 use crate::{Break, Clock, Item, OpError, PortionOverlap, RangeOrigin, Source, SourceEvent};
 
-/// A part of a stream.
 pub(super) struct StreamBlock {
     /// Results that begin here are the block's. For a cell: the range of all its parts.
     pub(super) range: Range<i64>,
@@ -297,7 +296,6 @@ pub(super) fn clipped(item: &Item, range: Range<i64>) -> Option<SourceEvent> {
     part.ok().map(|part| SourceEvent::Item(Item::Samples(part)))
 }
 
-/// Gives the events of a block.
 pub(super) struct BlockSource {
     events: std::vec::IntoIter<SourceEvent>,
     clock: Option<Arc<dyn Clock>>,

@@ -28,7 +28,7 @@ pub(super) fn only_input(stage: usize, links: &[Arc<StageLink>]) -> Option<&Arc<
     entering.next().is_none().then_some(only)
 }
 
-/// The stage's operators as a subgraph; None if they do not allow it.
+/// The stage's operators as a subgraph that reads blocks; None if they do not allow it.
 pub(super) fn subgraph(
     graph: &StageGraph,
     input: &StageLink,

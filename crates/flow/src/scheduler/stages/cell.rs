@@ -40,7 +40,6 @@ pub(super) struct CellCutter {
     begun: bool,
     /// The contiguous range that it continues.
     origin: Option<RangeOrigin>,
-    /// The last contiguous range.
     last_origin: Option<RangeOrigin>,
     /// Nothing that begins before this index follows.
     upto: i64,

@@ -105,7 +105,6 @@ fn groups<K: PartialEq>(keys: impl Iterator<Item = K>) -> (Vec<usize>, Vec<usize
     (of, sizes)
 }
 
-/// In which order stages are divided.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Order {
     /// From the end of the plan.

@@ -50,7 +50,6 @@ impl InputCutter {
         }
     }
 
-    /// The next block for a replica.
     pub(super) fn cut(&mut self, replica: usize) -> Cut {
         match self {
             Self::Blocks(cutter) => cutter.cut(),

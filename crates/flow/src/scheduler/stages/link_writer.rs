@@ -32,7 +32,6 @@ pub(super) fn event_bytes(event: &SourceEvent) -> u64 {
     item + EVENT_BYTES
 }
 
-/// An edge that a link carries.
 pub(super) struct LinkedEdge {
     pub(super) edge: Edge,
     /// Its consumers have ended.
@@ -124,12 +123,10 @@ impl StageLink {
         self.link.bytes() + self.unread.load(Ordering::Relaxed)
     }
 
-    /// The reading stage has received some bytes.
     pub(super) fn begin_reading(&self, bytes: u64) {
         self.unread.fetch_add(bytes, Ordering::Relaxed);
     }
 
-    /// The reading stage has consumed an event.
     pub(super) fn consume(&self, event: &SourceEvent) {
         let bytes = event_bytes(event);
         let less = |unread: u64| Some(unread.saturating_sub(bytes));
@@ -307,7 +304,6 @@ impl LinkWriter {
         }
     }
 
-    /// Sends what there is.
     pub(super) fn send(&mut self) {
         if self.events.is_empty() {
             return;

@@ -21,12 +21,11 @@ const MAX_SOURCES: usize = 128;
 /// Most stages and replicas, together.
 pub(super) const MAX_ENTRIES: usize = 64;
 
-/// How a plan is cut into stages.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct StagePlan {
     /// Nodes of each stage, in the order of the plan. The last stage is executed in the caller's thread.
     pub(super) stages: Vec<Vec<usize>>,
-    /// The stage of each node.
+    /// By node.
     pub(super) stage_of: Vec<usize>,
     /// Stages without inputs that each stage depends on, as bits.
     pub(super) roots: Vec<u64>,
