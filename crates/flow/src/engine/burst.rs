@@ -51,7 +51,7 @@ impl PlanExecutor {
         let behind = source.node + 1;
         let (mut size, mut gave) = (BurstSize::default(), false);
         context.ends_burst = false;
-        // Its consumers may have ended since.
+        // Its consumers may have ended since its last burst.
         source.ended |= slots[source.node].ended;
         while !size.is_over(*burst_bytes) && !source.ended && !source.idle {
             context.check_interrupt()?;

@@ -38,7 +38,7 @@ pub(crate) struct ExecutionContext {
     pub(crate) timed: bool,
     pub(crate) since: Instant,
     pub(crate) useful_ns: Vec<u64>,
-    /// Operators that answered [`Next::Done`](crate::Next::Done). When it rises, nodes before them may be unused.
+    /// How many operators answered [`Next::Done`](crate::Next::Done). When it rises, nodes before them may be unused.
     pub(crate) done_count: u64,
     /// Errors of other branches for the same item.
     pub(crate) other_errors: Vec<NodeError>,

@@ -41,7 +41,7 @@ pub enum PlanOutput {
 }
 
 impl PlanOutput {
-    /// None if it is no count.
+    /// The count, if it is one.
     #[must_use]
     pub fn count(&self) -> Option<u64> {
         match self {
@@ -50,7 +50,7 @@ impl PlanOutput {
         }
     }
 
-    /// None if it is no table.
+    /// The table, if it is one.
     #[must_use]
     pub fn rows(&self) -> Option<&RecordBatch> {
         match self {
@@ -59,7 +59,7 @@ impl PlanOutput {
         }
     }
 
-    /// None if it is no array.
+    /// The array, if it is one.
     #[must_use]
     pub fn array(&self) -> Option<&Array> {
         match self {

@@ -98,7 +98,7 @@ impl PlanExecutor {
             return self.drain(first, options);
         }
         let current = self.source_order.select(&self.slots);
-        // One guard per burst: after a panic only `context` is read, for the error, and the burst is not continued.
+        // One guard per burst: error reports need only `context`, which is read after a panic but not continued with.
         let burst = catch_unwind(AssertUnwindSafe(|| match current {
             Some(current) => {
                 let gave = self.burst(current, options)?;

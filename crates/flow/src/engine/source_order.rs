@@ -110,8 +110,8 @@ impl OpenSource {
         next.is_some_and(|next| next.is_before(self.rewinds, self.time))
     }
 
-    /// Defers an item behind a gap, or the first item, if it begins after the next source's position; only announces
-    /// it.
+    /// Defers an item behind a gap, or the first item, and only announces it, if it begins after the next source's
+    /// position.
     pub(super) fn pull(&mut self, next: Option<&NextSource>) -> Result<SourceEvent, OpError> {
         if let Some(deferred) = self.deferred.take() {
             return Ok(deferred);

@@ -163,7 +163,10 @@ impl Plan {
             .map(|(gathered, _)| gathered)
     }
 
-    /// The same with options; also gives the report.
+    /// The same under stated options, with the report.
+    ///
+    /// # Errors
+    /// [`RunError`].
     pub fn collect_with(&self, options: &RunOptions<'_>) -> Result<(PlanOutput, Report), RunError> {
         let (mut gathered, report) = Self::collect_all(std::slice::from_ref(self), options)?;
         Ok((gathered.swap_remove(0), report))
@@ -216,7 +219,10 @@ impl Plan {
         self.run_with(&RunOptions::default())
     }
 
-    /// The same with options.
+    /// The same under stated options.
+    ///
+    /// # Errors
+    /// [`RunError`].
     pub fn run_with(&self, options: &RunOptions<'_>) -> Result<Report, RunError> {
         Self::run_all(std::slice::from_ref(self), options)
     }

@@ -18,7 +18,7 @@ pub(super) struct TaskContract {
     pub(super) overproduces: bool,
     /// Bound on the relative difference from one pass.
     pub(super) rel_err: f64,
-    /// It needs consecutive samples, not each sample or window by itself.
+    /// It needs consecutive samples, not only each sample or window by itself.
     pub(super) needs_continuity: bool,
 }
 

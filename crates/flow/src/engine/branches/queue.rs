@@ -83,7 +83,7 @@ impl Tap {
         self.lock().wakers = wakers;
     }
 
-    /// Drops what begins at or behind an index; None: what has not passed.
+    /// Nothing that begins at or behind an index is wanted; None: nothing that has not passed.
     pub(crate) fn remove(&self, at: Option<i64>) {
         let mut state = self.lock();
         state.is_removed |= at.is_none();

@@ -278,7 +278,7 @@ impl SwitchedOperator {
         called
     }
 
-    /// Gives the current implementation what begins before `limit` and what it has not got yet.
+    /// Gives the current implementation what it has not got of what begins before `limit`.
     fn feed(&mut self, limit: i64, to: i64, out: &mut Out<'_>) -> Result<(), OpError> {
         let mut parts = Vec::new();
         for item in &self.retained {

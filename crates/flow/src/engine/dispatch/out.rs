@@ -50,6 +50,9 @@ impl Out<'_> {
 
     /// Announces on an output that a range other than those of the inputs begins at an index: the next item does not
     /// continue the last one, and windows are counted from it.
+    ///
+    /// # Errors
+    /// As [`emit`](Self::emit).
     pub fn begin(&mut self, port: Port, anchor: i64) -> Result<(), OpError> {
         let why = Some(Break::Removed);
         let origin = RangeOrigin::at(anchor);
@@ -60,7 +63,7 @@ impl Out<'_> {
     /// Memory for `len` samples, from the pool of the execution.
     ///
     /// # Errors
-    /// [`OpError::MemoryCap`].
+    /// [`OpErrorKind::MemoryCap`].
     pub fn alloc(&mut self, dtype: DType, len: usize) -> Result<Block, OpError> {
         let bytes = dtype.size().saturating_mul(len);
         self.context.pool.take(bytes, self.context.queued_bytes)
@@ -72,6 +75,9 @@ impl Out<'_> {
     }
 
     /// States how many bytes the operator now buffers beside its parameters; they count against the memory budget.
+    ///
+    /// # Errors
+    /// [`OpErrorKind::MemoryCap`](crate::OpErrorKind::MemoryCap).
     pub fn holds(&mut self, bytes: u64) -> Result<(), OpError> {
         let ExecutionContext {
             nodes,
