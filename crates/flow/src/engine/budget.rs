@@ -104,7 +104,7 @@ impl PoolReservation {
         fits
     }
 
-    /// The same after other threads have released memory.
+    /// Resizes after other threads have released memory.
     pub(super) fn reclaim_and_resize(&mut self, bytes: u64) -> bool {
         let Some(reclaimer) = self.handle.reclaimer.clone() else {
             return false;
@@ -120,7 +120,7 @@ impl PoolReservation {
         self.handle.memory.sweep();
     }
 
-    /// Leaves blocks, which stay reserved, to the execution.
+    /// Leaves blocks to the execution; they stay reserved.
     pub(super) fn abandon(&mut self, blocks: impl Iterator<Item = Buffer>) {
         let abandoned = &self.handle.memory.abandoned;
         let mut abandoned = abandoned.lock().unwrap_or_else(PoisonError::into_inner);
@@ -144,7 +144,6 @@ impl PoolReservation {
         self.reservation.budget().reserved()
     }
 
-    /// Most bytes that all threads reserved at once.
     pub(super) fn peak(&self) -> u64 {
         self.reservation.budget().peak()
     }

@@ -15,7 +15,7 @@ use super::source_order::BurstSize;
 use super::time_axis::TimeAxis;
 use crate::{OpError, SourceEvent};
 
-/// The first bursts are all timed, so that short executions are measured, too.
+/// The first bursts are all timed, so that short executions are measured too.
 const TIMED_BURSTS: u64 = 16;
 /// Longest sleep while no source has items; bounds how late an interrupt or a due commit is noticed.
 pub(crate) const IDLE_WAIT: Duration = Duration::from_millis(20);
@@ -157,13 +157,13 @@ impl PlanExecutor {
         Ok(gave)
     }
 
-    /// Starts a burst, or continues one that sources share block by block. The first item of early bursts and of
-    /// a fourth of later ones is timed (reading the clock takes as long as ten operators); of a shared burst, each
-    /// source's first item.
+    /// Starts a burst, or continues one that sources share block by block. Times the first item of early bursts and
+    /// of a fourth of later ones (reading the clock takes as long as ten operators); of a shared burst, each source's
+    /// first item.
     fn begin_burst(&mut self) {
         let continues = self.source_order.by_block && !self.round.is_over(self.burst_bytes);
         if !continues || self.bursts == 0 {
-            // Not each fourth: sources may be asked in turn, four of them.
+            // Not every fourth: four sources may be asked in turn.
             let random = self.bursts.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 62;
             let due = self.measures && (self.bursts < TIMED_BURSTS || random == 0);
             let sources = match self.source_order.by_block {
@@ -200,7 +200,8 @@ impl PlanExecutor {
         }
     }
 
-    /// Lets operators emit what they batch; at the end of a task fan-ins also release and forget what waits.
+    /// Lets operators emit what they batch; at the end of a task fan-ins also release what waits, then forget the
+    /// rest.
     pub(super) fn flush(&mut self, task_ends: bool) -> Result<(), OpError> {
         self.context.timed = false;
         if self.flush_interval.is_some() {
@@ -222,7 +223,7 @@ impl PlanExecutor {
     }
 }
 
-/// Whether what was pulled, and so all that follows, begins after a time.
+/// Whether a pulled event, and so all that follow, begin after a time.
 fn begins_after(pulled: &SourceEvent, time: Option<f64>, axis: &TimeAxis) -> bool {
     let start = match pulled {
         SourceEvent::Item(item) => item.extent().map(|(start, _)| start),

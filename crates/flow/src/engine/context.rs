@@ -22,11 +22,11 @@ pub(crate) struct ExecutionContext {
     pub(crate) pool: OutputPool,
     /// Node state that items seldom touch.
     pub(crate) nodes: Vec<NodeState>,
-    /// Waiting at fan-ins, and stated by operators with `Out::holds`.
+    /// Bytes of items that wait at fan-ins, and those that operators stated with `Out::holds`.
     pub(crate) queued_bytes: u64,
     /// Fed-back items and their destinations, driven there after the current item.
     pub(crate) feedback: VecDeque<(u32, Item)>,
-    /// Where an error happens: the operator being called and the indices of its item.
+    /// Where an error happens: the operator that is called and the indices of its item.
     pub(crate) current_node: u32,
     pub(crate) item_range: (i64, i64),
     pub(crate) interrupt: Option<Interrupt>,
@@ -38,7 +38,7 @@ pub(crate) struct ExecutionContext {
     pub(crate) timed: bool,
     pub(crate) since: Instant,
     pub(crate) useful_ns: Vec<u64>,
-    /// Operators that answered [`Next::Done`](crate::Next::Done). After a change, nodes before them may be unused.
+    /// How many operators answered [`Next::Done`](crate::Next::Done). When it rises, nodes before them may be unused.
     pub(crate) done_count: u64,
     /// Errors of other branches for the same item.
     pub(crate) other_errors: Vec<NodeError>,

@@ -24,13 +24,12 @@ pub(crate) struct PlanExecutor {
     /// The `done_count` for which unused nodes have been ended.
     pub(super) done_seen: u64,
     pub(super) bursts: u64,
-    /// Block by block: size of the burst that all sources share, and how many of its items are still to be timed.
+    /// Block by block: size of the burst that all sources share, and how many of its items remain to be timed.
     pub(super) round: BurstSize,
     pub(super) timed_items_left: usize,
     pub(super) burst_bytes: u64,
-    /// Items are timed.
     pub(super) measures: bool,
-    /// Operators emit what they hold back after this time at the latest; when they last did.
+    /// Longest time that operators hold results back, and when they last emitted them.
     pub(super) flush_interval: Option<Duration>,
     pub(super) flushed: Instant,
     /// Given by the sources.
@@ -43,7 +42,7 @@ pub(crate) struct PlanExecutor {
     pub(super) first_error: Option<RankedError>,
     /// Its time; later items are not wanted.
     pub(super) error_time: Option<f64>,
-    /// Those of its graph; slots of taps follow.
+    /// Nodes of its graph; slots of taps follow.
     pub(super) node_count: usize,
     /// None: no edge may be tapped.
     pub(super) taps: Option<ExecutorTaps>,
@@ -61,7 +60,7 @@ impl PlanExecutor {
         self
     }
 
-    /// Bursts end after so many bytes of a source, or fewer.
+    /// Ends bursts after so many bytes of a source, or fewer.
     pub(crate) fn with_bursts_of(mut self, bytes: u64) -> Self {
         self.burst_bytes = self.burst_bytes.min(bytes);
         self
@@ -73,7 +72,7 @@ impl PlanExecutor {
         sources.map(|source| source.source.total()).sum()
     }
 
-    /// Asks sources that are equally far in the order of `order`, by node.
+    /// Of sources that are equally far, asks the one with the least `order` of its node first.
     pub(crate) fn ordered_by(mut self, order: &[usize]) -> Self {
         self.source_order
             .sources
@@ -86,7 +85,7 @@ impl PlanExecutor {
         (self.items, self.bytes)
     }
 
-    /// Also ends all that lead only to them.
+    /// Ends nodes, and all that lead only to them.
     pub(crate) fn end_nodes(&mut self, nodes: impl Iterator<Item = usize>) {
         let mut any = false;
         for node in nodes {

@@ -1,8 +1,8 @@
 //! Chooses the error that an execution ends with: the first in what is read, on ties that of the lowest node.
 //!
 //! Which operator fails first by the clock is chance. So an item that fails in one branch is still given to the
-//! others, and other sources and workers continue up to the time at which the failed item begins. Failed operators
-//! are not called again, and none is told of an end.
+//! others, and other sources and workers continue up to the time at which it begins. Failed operators are not called
+//! again, and none is told of an end.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -19,7 +19,7 @@ use crate::{OpError, OpErrorKind, RunError};
 
 pub(crate) struct RankedError {
     rank: ErrorRank,
-    /// Whether an operator failed: not an interrupt, nor a lack of memory.
+    /// Whether an operator failed, as opposed to an interrupt or a lack of memory.
     is_operator_error: bool,
     error: RunError,
 }
@@ -159,8 +159,8 @@ impl PlanExecutor {
         }
     }
 
-    /// From now on [`drain`](Self::drain) drives the other sources up to the time of an error, which is returned at once
-    /// if no operator failed.
+    /// Makes [`drain`](Self::drain) drive the other sources up to the time of an error. Returns the error at once if
+    /// no operator failed.
     pub(super) fn begin_drain(
         &mut self,
         first: RankedError,
@@ -184,7 +184,8 @@ impl PlanExecutor {
         Ok(())
     }
 
-    /// A burst of a source that may hold an earlier error than the first so far; that error once there is none.
+    /// Runs a burst of a source that may hold an earlier error than the first so far; returns that error once there
+    /// is none.
     pub(super) fn drain(
         &mut self,
         mut first: RankedError,

@@ -5,14 +5,14 @@ use std::ops::Range;
 use arrow_array::RecordBatch;
 use isochrony_segment::{DType, Sample};
 
-/// An array in row order, and the ranges it comes from.
+/// An array in row order, and the ranges that its rows come from.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Array {
     /// Type of the values.
     pub dtype: DType,
     /// `[samples]`, or `[windows, width]`.
     pub shape: Vec<u64>,
-    /// The values, in native byte order.
+    /// In native byte order.
     pub bytes: Vec<u8>,
     /// Consecutive rows (windows or samples): first sample's index, number of rows.
     pub parts: Vec<(i64, u64)>,

@@ -19,7 +19,7 @@ use crate::plan::graph::{Graph, LOOP};
 use crate::plan::{self, Op};
 use crate::{Alignment, Contract, OpError, OpErrorKind, Operator, RunError};
 
-/// Most pool memory that is kept for the next execution.
+/// Most pool memory kept for the next execution.
 const MAX_KEPT_BYTES: u64 = 16 << 20;
 
 /// What an execution leaves for the next one of the same graph with the same options.
@@ -63,7 +63,7 @@ impl PlanExecutor {
                 None => make_operator(graph, at, options).map_err(|error| failed(at, error))?,
             };
             let edges = std::mem::take(&mut edges[at]);
-            // Along a chain items are counted once; sources and fan-ins begin one.
+            // Along a chain items are counted once; sources and fan-ins start a new chain.
             let fan_in = node.properties.align != Alignment::Single;
             let chained = !fan_in && !node.inputs.is_empty();
             let next = match edges.first().map(Vec::as_slice) {
@@ -170,7 +170,7 @@ fn edges(graph: &Graph) -> Vec<Vec<Vec<InputPort>>> {
     for (at, node) in graph.nodes.iter().enumerate() {
         for (port, &(from, output)) in node.inputs.iter().enumerate() {
             if graph.loop_begin(at) == Some(from) && port == LOOP {
-                // Only names the loop that this node ends; no items take it.
+                // This input only names the loop that the node ends; it carries no items.
                 continue;
             }
             edges[from][usize::from(output)].push(InputPort {
@@ -236,7 +236,7 @@ fn make_operator(
     made.map_err(|error| OpErrorKind::Failed(error.into()).into())
 }
 
-/// What a sink will get, if it ends a chain in which the number does not depend on the data.
+/// Samples that a sink will get, if it ends a chain in which their number does not depend on the data.
 fn expected_samples(graph: &Graph, sources: &[OpenSource], node: usize) -> Option<u64> {
     let (mut now, mut all) = (node, Ratio::ONE);
     while let [(from, _)] = graph.nodes[now].inputs[..] {

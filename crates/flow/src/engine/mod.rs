@@ -13,8 +13,8 @@
 //! ```
 //!
 //! A [`PlanExecutor`] lays the operators out in topological order, and an operator reaches only the slots behind it:
-//! none is entered twice at once, and no lock is needed. One thread executes, so nothing waits, except that the
-//! thread sleeps while no source has items, until one wakes it.
+//! none is entered twice at once, and no lock is needed. The one thread waits only while no source has items: it
+//! sleeps until a source wakes it.
 //!
 //! | step | files |
 //! |---|---|

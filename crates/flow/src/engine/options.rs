@@ -18,28 +18,28 @@ pub const DEFAULT_MEMORY: u64 = 1 << 30;
 /// Default of [`RunOptions::task`]: milliseconds of work.
 pub const DEFAULT_TASK: u64 = 4 << 20;
 
-/// Sizes of stages, for tests and measurements. Results do not depend on them; the lengths of blocks that functions are
-/// given do.
+/// Sizes of stages, for tests and measurements. Results depend only on `cell_bytes`; the lengths of the blocks that
+/// functions get may depend on any.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct StageOptions {
-    /// Microseconds after which other threads help the caller's: a shorter execution needs none.
+    /// Microseconds before other threads join the caller's: a shorter execution needs none.
     pub helpers_after_us: u64,
-    /// Bytes of a source in a burst, about: what stages pass to each other stays in the cache.
+    /// Approximate bytes of a source in a burst: what stages pass to each other stays in the cache.
     pub burst_bytes: u64,
-    /// New bytes in a block of a replicated stage, about, if enough have arrived.
+    /// Approximate new bytes in a block of a replicated stage, if enough have arrived.
     pub block_bytes: u64,
-    /// Bytes of samples in a cell of a stage that settles, about; results depend on it. Of 4 MiB a cell leaves the cache
-    /// before the next stage reads it: a low-pass on two cores was then no faster than in order.
+    /// Approximate bytes of samples in a cell of a stage that settles; results depend on it. A cell of 4 MiB leaves
+    /// the cache before the next stage reads it: a low-pass on two cores was then no faster than in order.
     pub cell_bytes: u64,
-    /// Bytes that a link holds, about.
+    /// Approximate bytes that a link holds.
     pub link_bytes: u64,
-    /// Changes the capacity of links and the number of replicas at random after each burst of the caller's thread; the
-    /// seed.
+    /// Seed for changing the capacity of links and the number of replicas at random, after each burst of the caller's
+    /// thread.
     pub shuffle: Option<u64>,
-    /// So many consecutive threads count as sharing a last-level cache, as on a larger machine; 0: those that share one,
-    /// if they are pinned.
+    /// So many consecutive threads count as sharing a last-level cache, as on a larger machine; 0: those that share
+    /// one, if they are pinned.
     pub threads_per_cache: usize,
 }
 
@@ -73,40 +73,38 @@ pub struct RunOptions<'a> {
     pub watch: Option<&'a Watch>,
     /// Whether the optimiser rewrites the plan first; results are the same.
     pub optimise: bool,
-    /// Counts the samples that sources give, after each burst. The total is unknown if one source does not know its
-    /// own.
+    /// Counts the samples that sources give, after each burst. The total is unknown if that of one source is.
     #[serde(skip)]
     pub progress: Option<&'a Progress>,
     /// Changes parameters, replicas and links while the plan is executed.
     #[serde(skip)]
     pub control: Option<&'a Control>,
-    /// Threads that run tasks, beside the caller's thread, which executes the sequential part; or, where nothing runs
-    /// in tasks, how many stages of the plan compute at once, that of the caller's thread included. With 1, only operators
-    /// whose results depend on the cuts, as sums do ([`Contract::Reducible`](crate::Contract)), run in tasks, so that
-    /// results have the same bits for any number.
+    /// Threads that run tasks, beside the caller's, which executes the sequential part. Where nothing runs in tasks:
+    /// how many stages compute at once, the caller's included. With 1, only operators whose results depend on the
+    /// cuts, such as sums ([`Contract::Reducible`](crate::Contract)), run in tasks, so that results have the same
+    /// bits for any number.
     pub workers: usize,
-    /// `workers` is the most: one if the plan is short, may end early, calls Python, has a [`Control`], or reads what is
-    /// made or received while it runs.
+    /// `workers` is the maximum: it is one if the plan is short, may end early, calls Python, has a [`Control`], or
+    /// reads what is made or received while it runs.
     pub auto_workers: bool,
-    /// Approximate bytes of samples that a task reads, without its overlap; less where memory is short and cuts do
-    /// not change results.
+    /// Approximate bytes of samples that a task reads, overlap excluded; less where memory is short and cuts do not
+    /// change results.
     pub task: u64,
     /// Largest difference of results from those of one pass, relative to the largest values that go into them, beside
-    /// a rounding of their type: lets operators that settle ([`Contract::Settling`](crate::Contract)) run in tasks,
-    /// and, on streams, in cells. NaN and infinities then reach to the end of their task or cell, instead of that of the
-    /// contiguous range. 0: such operators work in order. For each tolerance results have the same bits for any number
-    /// of workers: one uses the same tasks and cells.
+    /// a rounding of their type. It lets operators that settle ([`Contract::Settling`](crate::Contract)) run in tasks
+    /// and, on streams, in cells. NaN and infinities then reach to the end of their task or cell, instead of that of
+    /// the contiguous range. With 0 such operators work in order. For each tolerance results have the same bits for
+    /// any number of workers: one uses the same tasks and cells.
     pub tolerance: f64,
-    /// Pins each thread of the execution to a CPU, the caller's too, which gets its affinity back at the end. Each gets a
-    /// physical core of its own while there are any, near the others: see
-    /// [`CpuPlacement`](isochrony_runtime::CpuPlacement). Threads and processes that code of users starts meanwhile
-    /// inherit the CPU.
+    /// Pins each thread to a CPU, the caller's too, which gets its affinity back at the end. Each gets a physical
+    /// core of its own while there are any, near the others: see [`CpuPlacement`](isochrony_runtime::CpuPlacement).
+    /// Threads and processes that user code starts meanwhile inherit the CPU.
     pub pin: bool,
-    /// Measures where time is spent, for the report: costs at most a hundredth of the throughput. Without, all times but
-    /// that of the whole are zero.
+    /// Measures where time is spent, for the report; costs at most a hundredth of the throughput. Without it, all
+    /// times but the total are zero.
     pub measure: bool,
-    /// Most seconds that operators and links may hold back what is complete in order to pass on more at once, all
-    /// together; computing, and waiting for a core, comes on top. None: as long as sources have samples.
+    /// Most seconds, in total, that operators and links may hold back complete results in order to pass on more at
+    /// once; computing and waiting for a core come on top. None: as long as sources have samples.
     pub latency: Option<f64>,
     /// Sizes of stages.
     pub stages: StageOptions,
@@ -119,15 +117,15 @@ pub struct RunOptions<'a> {
     /// What factory operators share during the execution.
     #[serde(skip)]
     pub shared: Option<&'a Arc<dyn Any + Send + Sync>>,
-    /// Shared with other threads; None: it has all of it.
+    /// Memory shared with other threads; None: this execution has all of it.
     #[serde(skip)]
     pub(crate) shared_memory: Option<&'a MemoryHandle>,
-    /// The CPUs of the threads; None: they are not pinned.
+    /// The CPUs of the threads; None: not pinned.
     #[serde(skip)]
     pub(crate) pinning: Option<&'a Pinning>,
 }
 
-/// What is complete is held back by an operator, then by what follows: each has its part of the time.
+/// An operator holds back complete results, then what follows does: each gets its part of the time.
 const HOLDERS_PER_STAGE: f64 = 2.0;
 
 impl RunOptions<'_> {

@@ -8,12 +8,12 @@ use isochrony_runtime::{CpuLocation, CpuPlacement, PinnedThread};
 #[derive(Debug)]
 pub(crate) struct Pinning {
     placement: CpuPlacement,
-    /// Of each thread so far; None where the system refused.
+    /// By thread; None where the system refused.
     cpus: Mutex<Vec<Option<usize>>>,
 }
 
 impl Pinning {
-    /// For threads that the current one starts. None where the system does not tell the CPUs that it may use.
+    /// For threads that the current one starts. None where the system does not tell which CPUs it may use.
     pub(crate) fn of_current_thread() -> Option<Self> {
         Some(Self {
             placement: CpuPlacement::of_current_thread()?,
@@ -31,7 +31,6 @@ impl Pinning {
         pinned
     }
 
-    /// Where the CPU of a thread is.
     pub(crate) fn location(&self, thread: usize) -> CpuLocation {
         self.placement.location(thread)
     }

@@ -13,7 +13,7 @@ use crate::{OpError, OpErrorKind};
 /// Memory that an operator fills. [`Out::seal`](crate::Out::seal) makes it shareable.
 #[derive(Debug)]
 pub struct Block {
-    /// No other reference exists.
+    /// The only reference.
     memory: Buffer,
     bytes: usize,
 }
@@ -61,7 +61,7 @@ impl OutputPool {
     }
 
     pub(crate) fn take(&mut self, bytes: usize, queued: u64) -> Result<Block, OpError> {
-        // Powers of two, so that blocks fit again.
+        // Powers of two, so that later requests fit.
         let size = bytes
             .max(64)
             .checked_next_power_of_two()
@@ -95,7 +95,7 @@ impl OutputPool {
         self.reservation.limit()
     }
 
-    /// The error has queued bytes and budget.
+    /// The error: queued bytes and budget.
     pub(crate) fn set_queued(&mut self, queued: u64) -> Result<(), (u64, u64)> {
         if self.reserve(queued) {
             return Ok(());
@@ -143,11 +143,11 @@ impl OutputPool {
         self.reservation.try_resize(self.bytes + queued);
     }
 
-    /// The pool for a later execution, emptied if above `max_bytes`.
+    /// The pool for a later execution; emptied if it holds more than `max_bytes`.
     pub(crate) fn kept_up_to(mut self, max_bytes: u64) -> Self {
         if self.bytes > max_bytes {
             self.drop_free_blocks();
-            // Also drops references to blocks that others still use.
+            // Also drops references to blocks in use.
             self.blocks.iter_mut().for_each(VecDeque::clear);
             self.bytes = 0;
         }
@@ -177,7 +177,7 @@ impl OutputPool {
     }
 }
 
-/// The block given away last, if free: the cache may still hold it. Else one of the oldest; used ones move to the
+/// The block given away last, if free: the cache may still hold it. Else one of the oldest; those in use move to the
 /// end, so that all are probed in time.
 fn find_free(blocks: &mut VecDeque<Buffer>) -> Option<Buffer> {
     if blocks.back_mut()?.get_mut().is_some() {

@@ -21,7 +21,7 @@ pub struct OperatorReport {
     pub samples: u64,
     /// Gaps in its input.
     pub gaps: u64,
-    /// Of a scan: samples that were not read, since stored extremes show that no window with them passes the filter behind.
+    /// Samples that a scan did not read: stored extremes show that no window with them passes the filter behind.
     pub skipped: u64,
     /// Time spent in it by all threads, estimated from timed items.
     pub useful: Duration,
@@ -95,13 +95,14 @@ pub struct StageReport {
     pub replica: Option<usize>,
     /// Its operators, by their numbers in the plan.
     pub operators: Vec<usize>,
-    /// Items that it got of sources and earlier stages, and their bytes. Replicas get what their blocks overlap twice.
+    /// Items that it got from sources and earlier stages; where blocks of replicas overlap, they count twice.
     pub items: u64,
     /// Bytes of these, mapped or not.
     pub bytes: u64,
     /// How it spent its time.
     pub time: StageTime,
-    /// Processor time, estimated from every eighth burst: less than `time.busy` where others took the processor away.
+    /// Processor time, estimated from every eighth burst: less than `time.busy` where other threads took the
+    /// processor.
     pub cpu: Duration,
 }
 
@@ -109,22 +110,22 @@ pub struct StageReport {
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct LinkReport {
-    /// The stages that it joins.
+    /// The earlier stage.
     pub from: usize,
-    /// The later one.
+    /// The later stage.
     pub to: usize,
     /// Bytes that it carried.
     pub bytes: u64,
     /// Bytes that it may hold, at the end.
     pub capacity: u64,
-    /// Bytes that it carried for each byte that the earlier stage got.
+    /// Bytes carried for each byte that the earlier stage got.
     pub gain: f64,
     /// How often results were sent when 0 to 7 eighths of it were full; the last: when it was full.
     pub occupancy: [u64; 9],
 }
 
 impl LinkReport {
-    /// Mean part of it that was full when results were sent, from 0 to 1.
+    /// Mean part that was full when results were sent, from 0 to 1.
     #[must_use]
     pub fn mean_occupancy(&self) -> f64 {
         let sent: u64 = self.occupancy.iter().sum();
@@ -147,7 +148,7 @@ pub struct StageMeasurement {
     pub links: Vec<LinkReport>,
 }
 
-/// What a thread that executed stages did, from when there were several.
+/// What a thread that executed stages did, once there were several.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct ThreadReport {
@@ -169,7 +170,7 @@ pub struct ChangeReport {
     pub node: usize,
     /// What was set.
     pub params: Map<String, Value>,
-    /// The index of the operator's input from which it was in effect; None if nothing came behind it, or what came has
+    /// Index of the operator's input from which it was in effect; None if nothing came behind it, or if what came has
     /// no indices.
     pub from: Option<i64>,
 }
@@ -180,11 +181,11 @@ pub struct ChangeReport {
 pub struct BranchReport {
     /// Its last operator.
     pub operator: &'static str,
-    /// The operator whose results it got, and that one's number in the plan as written.
+    /// The operator whose results it got.
     pub tap: &'static str,
-    /// See `tap`.
+    /// Number of that operator in the plan as written.
     pub node: usize,
-    /// Index of these results from which on it got them; None if it got nothing, or what it got has no indices.
+    /// It got these results from this index on; None if it got nothing, or what it got has no indices.
     pub from: Option<i64>,
     /// It got what begins before this index; None as for `from`.
     pub upto: Option<i64>,
@@ -214,20 +215,20 @@ pub struct Report {
     pub stages: Vec<StageReport>,
     /// Links between stages, in the order of the plan.
     pub links: Vec<LinkReport>,
-    /// Threads that executed stages, that of the caller first; empty if it was the only one.
+    /// Threads that executed stages, the caller's first; empty if it was the only one.
     pub threads: Vec<ThreadReport>,
     /// Changes of parameters, in the order in which they were requested.
     pub changes: Vec<ChangeReport>,
     /// Branches, in the order in which they were added.
     pub branches: Vec<BranchReport>,
-    /// The CPU that each thread was pinned to, that of the caller first, then its workers or the other threads that executed
-    /// stages; None where the system refused. Empty unless [`RunOptions::pin`](crate::RunOptions).
+    /// The CPU that each thread was pinned to: the caller's first, then its workers or the other threads that
+    /// executed stages; None where the system refused. Empty unless [`RunOptions::pin`](crate::RunOptions).
     pub pinned_cpus: Vec<Option<usize>>,
     /// Where factory operators were called, and why.
     pub places: Vec<String>,
     /// Worker processes, by worker, in the order in which they ended.
     pub processes: Vec<ProcessReport>,
-    /// Why there is no result, if nothing was read or no window fits: what a user would ask.
+    /// Why there is no result, if nothing was read or no window fits.
     pub notes: Vec<String>,
 }
 

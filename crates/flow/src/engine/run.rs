@@ -18,14 +18,14 @@ use crate::RunError;
 pub(crate) enum Burst {
     /// A burst of a source.
     Ran,
-    /// No source has anything: to be called again when one wakes the execution, and after [`IDLE_WAIT`].
+    /// No source has anything: call again when one wakes the execution, and after [`IDLE_WAIT`].
     Idle,
     /// All sources have ended.
     Ended,
 }
 
 impl PlanExecutor {
-    /// In this thread, to the end.
+    /// Runs to the end, in this thread.
     pub(crate) fn run(&mut self, options: &RunOptions<'_>) -> Result<Report, RunError> {
         let begun = Instant::now();
         if let Some(progress) = options.progress {
@@ -45,7 +45,7 @@ impl PlanExecutor {
         }
     }
 
-    /// It is woken when a live source has something.
+    /// `waker` is called when a live source has something.
     pub(crate) fn set_waker(&mut self, waker: &Waker) {
         for source in &mut self.source_order.sources {
             source.source.set_waker(waker);
@@ -85,8 +85,7 @@ impl PlanExecutor {
         while self.first_error.is_some() || is_open(self) {
             self.step(options)?;
         }
-        // Nothing that operators hold back may mix with the next task; what waits at fan-ins finds no partner any
-        // more.
+        // What operators hold back must not mix with the next task; what waits at fan-ins finds no partner any more.
         let flushed = catch_unwind(AssertUnwindSafe(|| self.flush(completes)));
         flushed
             .unwrap_or_else(|panic| Err(panic_error(&*panic)))

@@ -1,9 +1,9 @@
-//! The state of a node, split by how often it is accessed. A [`Slot`] has what the driver loop reads for every item:
-//! 32 bytes, since the slots of a thousand chained operators fill the first-level cache. All else, a new counter too,
-//! belongs in [`NodeState`].
+//! The state of a node, split by how often it is accessed. A [`Slot`] holds what the driver loop reads for every
+//! item, in 32 bytes: the slots of a thousand chained operators fill the first-level cache. All else, new counters
+//! too, belongs in [`NodeState`].
 //!
 //! A node is *in step* if it answers each item of its only input with exactly one item of the same index range, and
-//! emits nothing else. The nodes in step directly behind it are its *followers*: breaks are checked once for all.
+//! emits nothing else. The nodes in step directly behind it are its *followers*.
 
 use std::ops::Range;
 
@@ -17,7 +17,7 @@ pub(crate) const NOT_CHAINED: u32 = u32::MAX;
 /// The next item is the first of a contiguous range.
 pub(crate) const NO_EXPECTED_INDEX: i64 = i64::MIN;
 
-/// The input of a tap: what only taps consume is not needed.
+/// The input of a tap: a node whose only consumers are taps is not needed.
 pub(crate) const TAP_PORT: Port = Port::MAX;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,12 +30,12 @@ pub(crate) struct InputPort {
 #[repr(align(32))]
 pub(crate) struct Slot {
     pub(crate) op: Box<dyn Operator>,
-    /// Start of the next item on the only input if that continues the last one. Of a follower only whether it is
-    /// [`NO_EXPECTED_INDEX`] matters.
+    /// Where the next item of the only input starts if it continues the last one. In a follower it only matters
+    /// whether this is [`NO_EXPECTED_INDEX`].
     pub(crate) expected: i64,
     /// The consumer of output 0, if it is the only one and has no other input; else [`NOT_CHAINED`].
     pub(crate) next: u32,
-    /// They have the next higher node numbers.
+    /// How many followers; they have the next node numbers.
     pub(crate) followers: u16,
     /// Takes no more items.
     pub(crate) ended: bool,
@@ -55,7 +55,7 @@ pub(crate) struct NodeState {
     pub(crate) edges: Vec<Vec<InputPort>>,
     /// Where the current contiguous range begins.
     pub(crate) origin: RangeOrigin,
-    /// Where the contiguous range begins that it announced last, in indices of its output.
+    /// Start of the contiguous range that it announced last, in indices of its output.
     pub(crate) output_origin: RangeOrigin,
     pub(crate) gaps: u64,
     /// Samples that a scan did not have to read.
@@ -63,15 +63,15 @@ pub(crate) struct NodeState {
     pub(crate) open_ports: usize,
     /// Input queues of a fan-in. Taken out (None) while the operator runs.
     pub(crate) queues: Option<Box<FanIn>>,
-    /// If a feedback loop ends here: the node at which it begins, to which items are fed back.
+    /// If a feedback loop ends here: the node where it begins, to which items are fed back.
     pub(crate) loop_begin: Option<u32>,
-    /// Stated by the operator.
+    /// Bytes that the operator stated with `Out::holds`.
     pub(crate) held_bytes: u64,
-    /// Forwarded last.
+    /// The last progress mark that it forwarded.
     pub(crate) progress: i64,
-    /// Of what it emits, what begins here passes; None: all. See [`Out::keep_only`](crate::Out).
+    /// Only results that begin in this range are passed on; None: all. See [`Out::keep_only`](crate::Out).
     pub(crate) kept: Option<Range<i64>>,
-    /// The last progress mark at its inputs, and the input.
+    /// The last progress mark at its inputs, and at which input.
     pub(crate) input_progress: (Port, i64),
     items: u64,
     samples: u64,
@@ -106,13 +106,13 @@ impl NodeState {
         }
     }
 
-    /// A feedback loop begins here: the queue also gets what is fed back.
+    /// Whether a feedback loop begins here: the queue also gets what is fed back.
     pub(crate) fn is_loop(&self) -> bool {
         self.queues.as_ref().is_some_and(|queues| queues.is_loop())
     }
 
-    /// Counts an item at the head of a chain. Downstream nodes store a delta to their predecessor, so an item that
-    /// passes a thousand operators unchanged writes one counter; [`input_counts`] sums them.
+    /// Counts an item at the head of a chain. Later nodes store a delta to their predecessor, so an item that passes
+    /// a thousand operators unchanged writes one counter; [`input_counts`] sums them.
     pub(crate) fn count_item(&mut self, samples: u64) {
         self.items = self.items.wrapping_add(1);
         self.samples = self.samples.wrapping_add(samples);
@@ -124,7 +124,7 @@ impl NodeState {
         self.samples = self.samples.wrapping_sub(samples);
     }
 
-    /// Delta of samples: the predecessor's item came with another number of samples.
+    /// Delta of samples: the predecessor's item had another number of samples.
     pub(crate) fn adjust_samples(&mut self, before: u64, now: u64) {
         self.samples = self.samples.wrapping_add(now).wrapping_sub(before);
     }
@@ -140,7 +140,7 @@ pub(crate) fn link_followers(slots: &mut [Slot], nodes: &[NodeState]) {
     }
 }
 
-/// Another consumer of a node is about to be added: it counts and continues as one that has several.
+/// Takes a node out of its chain before another consumer is added; keeps its counts and expected indices.
 pub(crate) fn unchain(slots: &mut [Slot], nodes: &mut [NodeState], node: usize) {
     let counts = input_counts(slots, nodes);
     let next = std::mem::replace(&mut slots[node].next, NOT_CHAINED);
@@ -148,7 +148,7 @@ pub(crate) fn unchain(slots: &mut [Slot], nodes: &mut [NodeState], node: usize) 
         let next = next as usize;
         (nodes[next].items, nodes[next].samples) = counts[next];
     }
-    // Followers are not told of each index: they have that of the node before them.
+    // Followers do not track `expected`: it is that of the node before them.
     for at in 0..slots.len() {
         let followers = std::mem::take(&mut slots[at].followers);
         let is_told = |slot: &Slot| slot.expected != NO_EXPECTED_INDEX;
@@ -168,7 +168,7 @@ pub(crate) fn end_upstream(slots: &mut [Slot], base: u32, nodes: &[NodeState]) {
     }
 }
 
-/// False for a node without consumers. Taps are none.
+/// False for a node without consumers. Taps do not count.
 pub(crate) fn all_consumers_ended(slots: &[Slot], base: u32, node: &NodeState) -> bool {
     let consumers = node.edges.iter().flatten();
     let mut consumers = consumers.filter(|to| to.port != TAP_PORT).peekable();
@@ -176,7 +176,7 @@ pub(crate) fn all_consumers_ended(slots: &[Slot], base: u32, node: &NodeState) -
     consumers.peek().is_some() && consumers.all(ended)
 }
 
-/// Delivered to each node: the counts at heads of chains plus the deltas along them.
+/// Items and samples delivered to each node: the counts at heads of chains plus the deltas along them.
 pub(crate) fn input_counts(slots: &[Slot], nodes: &[NodeState]) -> Vec<(u64, u64)> {
     let mut counts: Vec<_> = nodes
         .iter()

@@ -1,9 +1,9 @@
 //! The open sources of an execution, and which is asked next: the one that lags behind, for a burst.
 //!
-//! Where something may end early (a `limit`) and streams meet, results and errors must not depend on the length of
-//! bursts or the speed of workers. Sources are then asked *block by block*: next is the one whose next block begins
-//! first, the first of equals. One that has nothing yet is waited for if its items arrive by themselves, and each
-//! block is followed by a progress mark.
+//! Where something may end early (a `limit`) and streams meet, results and errors must not depend on burst lengths or
+//! the speed of workers. Sources are then asked *block by block*: next is the one whose next block begins first, the
+//! first of equals. One that has nothing yet is waited for if its items arrive by themselves, and a progress mark
+//! follows each block.
 
 use super::slot::Slot;
 use super::time_axis::TimeAxis;
@@ -11,20 +11,20 @@ use crate::{Item, OpError, Source, SourceEvent};
 
 const MAX_BURST_SAMPLES: u64 = 1 << 18;
 const MAX_BURST_ITEMS: u64 = 64;
-/// All sources' bursts take at most one part in so many of the memory: the output of one may wait for the others.
+/// Bursts of all sources take at most one part in so many of the memory: the output of one may wait for the others.
 const BURST_MEMORY_FRACTION: u64 = 16;
 
 pub(super) struct OpenSource {
     pub(super) source: Box<dyn Source>,
     pub(super) node: usize,
-    /// Index up to which it has given items.
+    /// It has given items up to this index.
     pub(super) progress: i64,
     /// Indices of its last item.
     pub(super) given: (i64, i64),
     /// Pulled too early: given when this source is next.
     pub(super) deferred: Option<SourceEvent>,
     pub(super) rewinds: u64,
-    /// Progress as time, which is comparable between rates.
+    /// Progress as time, comparable between rates.
     pub(super) time: f64,
     pub(super) axis: TimeAxis,
     pub(super) ended: bool,
@@ -99,8 +99,7 @@ impl OpenSource {
         self.axis.time(self.progress)
     }
 
-    /// Block by block, the first item of the range waits for its turn. `i64::MAX` stands for the end of all that is
-    /// read.
+    /// Block by block, the first item of the range waits for its turn. `i64::MAX` means the end of all that is read.
     pub(super) fn begin_range(&mut self, anchor: i64, by_block: bool) {
         if by_block && anchor < i64::MAX && !self.source.overlaps() {
             self.progress = self.progress.max(anchor);
@@ -111,8 +110,8 @@ impl OpenSource {
         next.is_some_and(|next| next.is_before(self.rewinds, self.time))
     }
 
-    /// An item behind a gap, or the first, that begins after the next source's position is deferred and only
-    /// announced.
+    /// Defers an item behind a gap, or the first item, and only announces it, if it begins after the next source's
+    /// position.
     pub(super) fn pull(&mut self, next: Option<&NextSource>) -> Result<SourceEvent, OpError> {
         if let Some(deferred) = self.deferred.take() {
             return Ok(deferred);
@@ -142,7 +141,7 @@ impl OpenSource {
 pub(super) struct SourceOrder {
     pub(super) sources: Vec<OpenSource>,
     pub(super) by_block: bool,
-    /// A source that lags behind is waited for, although sources are not asked block by block.
+    /// Waits for a source that lags behind, although sources are not asked block by block.
     pub(super) awaits: bool,
 }
 
@@ -151,7 +150,7 @@ impl SourceOrder {
         self.by_block || self.awaits
     }
 
-    /// One that has nothing may be waited for.
+    /// A source that has nothing now may be waited for.
     fn is_candidate(&self, source: &OpenSource) -> bool {
         let waits = self.waits() && source.source.is_awaited();
         !source.ended && (!source.idle || waits)
@@ -184,7 +183,7 @@ impl SourceOrder {
         (!source.idle).then_some(at)
     }
 
-    /// Block by block; it may have nothing yet.
+    /// None unless sources are asked block by block; the source may have nothing yet.
     pub(super) fn next_after(&self, current: usize) -> Option<NextSource> {
         if !self.by_block {
             return None;

@@ -9,7 +9,7 @@ use crate::{PortType, RunError};
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct TimeAxis {
     grid: Ratio,
-    /// Sample rate of what was read.
+    /// Sample rate of the recording.
     rate: f64,
 }
 

@@ -26,7 +26,6 @@ pub(super) enum ExitEvent {
 pub(super) struct RangeAnnouncer(Option<RangeOrigin>);
 
 impl RangeAnnouncer {
-    /// Gives the events of the next task.
     pub(super) fn announce(
         &mut self,
         events: impl Iterator<Item = ExitEvent>,
@@ -37,7 +36,7 @@ impl RangeAnnouncer {
         for event in events {
             match event {
                 ExitEvent::RangeStart { origin, why: None } => {
-                    // Of consecutive ones of later tasks only the last is new.
+                    // In later tasks only the last of consecutive ones is new.
                     if is_first {
                         self.continue_at(continues_at, &mut give);
                     }
@@ -66,7 +65,7 @@ impl RangeAnnouncer {
     }
 }
 
-/// Output of the current task at one exit. Used by one thread; shared by the replica and its recording operator.
+/// Output of the current task at one exit. One thread uses it; the replica and its recording operator share it.
 #[derive(Debug, Default, Clone)]
 pub(super) struct OutputLog(Arc<Mutex<RecordedOutput>>);
 

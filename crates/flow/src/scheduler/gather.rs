@@ -88,7 +88,7 @@ impl ExitQueues {
                 return Ok(ready);
             }
             if first.is_some() {
-                // The source of that exit may have been asked when it had nothing: make the engine ask again.
+                // That exit's source may have been asked when it had nothing: make the engine ask again.
                 self.scheduler.wake_consumer();
                 return Ok(SourceEvent::Idle);
             }
@@ -107,7 +107,7 @@ impl ExitQueues {
         }
     }
 
-    /// Distributes a task's output; that of a failed task is counted, because a retry gives it again.
+    /// Distributes a task's output. Counts that of a failed task, because a retry gives it again.
     fn put(&self, task_output: TaskOutput) {
         let failed = task_output.failed;
         let mut exits = self.lock();
@@ -137,19 +137,19 @@ impl ExitQueues {
     }
 }
 
-/// An exit of a subgraph, as a recording for the sequential part.
+/// An exit of a subgraph, as a recording that the sequential part reads.
 pub(super) struct ExitRecording {
     pub(super) queues: ExitQueues,
     pub(super) exit: usize,
     pub(super) port: PortType,
-    /// Where indices and times come from.
+    /// Gives indices and times.
     pub(super) reads: SharedRecording,
     pub(super) snapshot: Arc<dyn Snapshot>,
     /// Samples that the subgraph reads.
     pub(super) total: u64,
     /// Samples that leave by this exit, if known.
     pub(super) expects: Option<u64>,
-    /// Some samples of the recording do not leave: operators changed them, or only a range is read.
+    /// Operators changed samples of the recording, or only a range of it is read.
     pub(super) is_processed: bool,
 }
 
@@ -212,7 +212,7 @@ struct ExitSource {
     total: u64,
     expects: Option<u64>,
     given: u64,
-    /// A task's error, which replaces the error of pulling.
+    /// Replaces the error of pulling.
     failure: Option<TaskFailure>,
 }
 
@@ -227,7 +227,7 @@ impl Source for ExitSource {
 
     fn close(&mut self) {
         let mut exits = self.queues.lock();
-        // After a failure all sources are closed; errors of other tasks must stay relevant.
+        // After a failure all sources are closed; other tasks' errors must stay relevant.
         if !self.queues.failed.load(Ordering::Relaxed) {
             exits[self.exit].state.close();
         }

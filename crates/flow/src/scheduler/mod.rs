@@ -35,11 +35,11 @@
 //! Imports between these files form no cycle.
 //!
 //! **Results have the same bits for any number of workers.** A window belongs to the task in whose portion it begins,
-//! a sample to the task in whose portion it lies. A task also reads the samples around its portion that operators
-//! need, never across a break; surplus results are trimmed. At the end of a task a fan-in discards items that wait for
-//! partners: none can follow. Windows are counted from the anchor of their contiguous range, not from the portion. An
-//! operator that only settles (a recursive filter) is replicated if the caller grants a tolerance; as its bits depend
-//! on the cuts, one worker then uses the same tasks.
+//! a sample to the one in whose portion it lies. A task also reads the samples around its portion that operators
+//! need, never across a break; surplus results are trimmed. At the end of a task a fan-in discards items that wait
+//! for partners, since none can follow. Windows are counted from the anchor of their contiguous range, not from the
+//! portion. An operator that only settles (a recursive filter) is replicated if the caller grants a tolerance; as its
+//! bits depend on the cuts, one worker then uses the same tasks.
 //!
 //! An error is reported where one pass would have met it first.
 

@@ -15,7 +15,7 @@ struct OutputEstimate {
     samples_per_item: f64,
 }
 
-/// Estimates each node's output bytes per sample read. `nodes`: inputs (by position) and declaration of each node.
+/// By node, per sample read. `nodes`: inputs (by position) and declaration of each.
 pub(super) fn output_bytes_per_sample<'a>(
     nodes: impl Iterator<Item = (&'a [Edge], &'a OperatorProperties)>,
 ) -> Vec<f64> {

@@ -61,7 +61,7 @@ pub(super) fn plan_overlap(nodes: &[SubgraphNode], exits: &[SubgraphExit]) -> Ov
     OverlapPlan { needs, trims }
 }
 
-/// Adds a trim, or a consumer to an equal one.
+/// Adds a trim, or adds a consumer to an equal one.
 fn add_trim(
     trims: &mut Vec<TrimPlacement>,
     edge: Edge,

@@ -18,7 +18,7 @@ use crate::engine::{PlanExecutor, RunOptions};
 use crate::plan::graph::Graph;
 use crate::{OpErrorKind, RunError};
 
-/// A finished execution. The executor is the caller's thread's; it has the results.
+/// A finished execution. The caller's thread's executor has the results.
 pub(crate) struct ParallelExecution {
     pub(crate) executor: PlanExecutor,
     /// What the caller's thread executed, if not the whole plan.
@@ -26,7 +26,7 @@ pub(crate) struct ParallelExecution {
     pub(crate) report: Report,
 }
 
-/// Executes a plan with workers; None if no part of it can be replicated.
+/// None if no part of the plan can be replicated.
 pub(crate) fn run(
     graph: &Graph,
     options: &RunOptions<'_>,

@@ -33,8 +33,8 @@ impl ParallelSubgraph {
         self.inputs.iter().position(|one| one.node == node)
     }
 
-    /// The input that gives an edge its indices and times: of the inputs upstream the one of the same name and clock,
-    /// else one of the same clock.
+    /// The input that gives an edge its indices and times: the upstream input of the same name and clock, else one of
+    /// the same clock.
     pub(super) fn reference_input(&self, edge: Edge) -> &ScanInput {
         let before = &self.plan.nodes[edge.0].scans;
         let before = || self.inputs.iter().filter(|one| before.contains(&one.node));
@@ -89,7 +89,7 @@ impl ParallelSubgraph {
         (port, &self.plan.nodes[position].ratios)
     }
 
-    /// When the block begins that an operator failed with.
+    /// Time at which the block begins that an operator failed with.
     pub(super) fn failure_time(&self, error: &RunError) -> Option<f64> {
         let RunError::Operator {
             node,

@@ -12,7 +12,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use super::task_queue::Partitioner;
 use crate::{IndexedSnapshot, Portion, RangePortion, Snapshot};
 
-/// The input of a task.
 #[derive(Debug, Clone)]
 pub(super) struct TaskInput {
     pub(super) range: Range<i64>,
@@ -83,7 +82,7 @@ impl RecordingPartitioner {
 struct TaskCursor {
     partitioner: RecordingPartitioner,
     last: Option<TaskInput>,
-    /// Inputs from the first that some recording has not passed yet.
+    /// Inputs that some recording has not passed yet.
     inputs: VecDeque<TaskInput>,
     first: u64,
     /// For each recording, the number of its next task.

@@ -29,7 +29,7 @@ const RESULT_WAIT: Duration = Duration::from_millis(20);
 const MAX_RECLAIM_WAITS: u32 = 250;
 /// Completed tasks after which the concurrency limit rises by one.
 const COMPLETIONS_PER_INCREASE: u64 = 16;
-/// The consumer may have used memory meanwhile, so a task that ran alone is retried, but not forever.
+/// Retries of a task that ran alone: the consumer may have used memory meanwhile.
 const MAX_LONE_RETRIES: u32 = 2;
 
 #[derive(Debug, Default)]
@@ -203,7 +203,7 @@ impl<P: Partitioner, R: TaskResult> ReorderScheduler<P, R> {
         }
     }
 
-    /// The queue with the fewest slots of those from which a task may be handed out.
+    /// Of the queues from which a task may be handed out, the one with the fewest slots.
     fn choose_queue(&self, state: &State<P::Part, R>) -> Option<usize> {
         let in_flight = state.in_flight();
         if state.paused || in_flight >= state.concurrency_limit {
@@ -262,7 +262,7 @@ impl<P: Partitioner, R: TaskResult> ReorderScheduler<P, R> {
         self.progress.notify_all();
     }
 
-    /// No task after a failed one is handed out.
+    /// Stores a result. After a failed task no task is handed out.
     pub(super) fn complete(&self, task: &Task<P::Part>, result: R) {
         let mut state = self.lock();
         let queue = &mut state.queues[task.subgraph];
@@ -299,7 +299,7 @@ impl<P: Partitioner, R: TaskResult> ReorderScheduler<P, R> {
         }
     }
 
-    /// Waits for it for one poll interval.
+    /// Waits at most one `RESULT_WAIT`.
     pub(super) fn next_result(&self, subgraph: usize) -> NextResult<R> {
         let mut state = self.lock();
         let mut waited = false;
@@ -386,7 +386,6 @@ impl<P: Partitioner, R: TaskResult> ReorderScheduler<P, R> {
         self.work_available.notify_all();
     }
 
-    /// Makes the consumer ask again.
     pub(super) fn wake_consumer(&self) {
         if let Some(consumer) = &self.lock().consumer {
             consumer.wake_by_ref();

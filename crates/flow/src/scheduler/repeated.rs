@@ -1,6 +1,5 @@
 //! Runs a plan over one range of its recordings after another, as tasklets do. The graph is built and rewritten once.
-//! Stateless operators and memory are reused; other operators are made anew, so no state passes from one run to the
-//! next.
+//! Stateless operators and memory are reused; other operators are made anew, so no state passes to the next run.
 
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -133,7 +132,7 @@ impl PreparedGraph {
             (true, _) | (_, PortType::Count) => plan.clone(),
             _ => plan.then::<Collect>(serde_json::Map::new())?,
         };
-        // Ranges that are set later move where windows begin, so that none may be pushed into the scan before.
+        // Ranges that are set later move where windows begin, so no range may be pushed into the scan before.
         let is_range = |node: &GraphNode| node.op.name() == Between::DECLARATION.name;
         let has_range = Graph::new(&sink).nodes.iter().any(is_range);
         let options = RunOptions {
@@ -196,7 +195,7 @@ struct OutputBlock(Arc<Mutex<BlockState>>);
 #[derive(Debug, Default)]
 struct BlockState {
     block: Option<Buffer>,
-    /// Received.
+    /// Bytes received; those beyond the block are dropped.
     bytes: u64,
 }
 

@@ -1,4 +1,4 @@
-//! A worker's replica of a subgraph: its own operators, trims where results overlap, a recording operator at each
+//! A worker's replica of a subgraph: its own operators, trims where results overlap, and a recording operator at each
 //! exit.
 
 use std::sync::{Arc, Mutex, PoisonError};
@@ -153,7 +153,7 @@ impl Replica {
         ran.map_err(|error| with_plan_node(error, &self.node_map.plan_node))
     }
 
-    /// `completed`: the last part of the task was computed. Else it has no partial results.
+    /// `completed`: the last part of the task was computed; otherwise it has no partial results.
     pub(super) fn take_outputs(
         &mut self,
         subgraph: &ParallelSubgraph,

@@ -33,7 +33,7 @@ pub(crate) fn prepare(plans: &[Plan], options: &RunOptions<'_>) -> Result<Graph,
 /// A plan that reads fewer samples ends before other threads would help.
 const MIN_AUTO_SAMPLES: u64 = 1 << 20;
 
-/// Why a plan that may choose is executed by one worker; None if it is not.
+/// Why a plan whose `workers` may be chosen is executed by one worker; None if by several.
 pub(crate) fn one_worker_because(graph: &Graph) -> Result<Option<String>, RunError> {
     if graph.nodes.iter().any(|node| node.properties.ends_early) {
         return Ok(Some(
@@ -85,8 +85,8 @@ impl Drop for ControlUse<'_> {
     }
 }
 
-/// `reused`: parts of an earlier execution of the same graph with the same options, used if this one runs in the
-/// caller's thread.
+/// `reused`: parts of an earlier execution of the same graph with the same options, used if the caller's thread
+/// executes all.
 pub(crate) fn run(
     graph: &Graph,
     options: &RunOptions<'_>,

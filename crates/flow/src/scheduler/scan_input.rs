@@ -118,7 +118,7 @@ pub(super) struct PortionReader {
     /// Samples read or skipped of the portion.
     pub(super) samples: u64,
     begun: bool,
-    /// More of the portion follows when what the source has was given.
+    /// More of the portion follows what the source has.
     continues: bool,
     finished: bool,
     end_announced: bool,
@@ -140,7 +140,6 @@ impl PortionReader {
         }
     }
 
-    /// More of the portion follows than its source has now.
     pub(super) fn continues(mut self) -> Self {
         self.continues = true;
         self

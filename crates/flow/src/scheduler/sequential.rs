@@ -14,9 +14,9 @@ use crate::{OperatorProperties, SharedRecording};
 
 pub(super) struct SequentialPart {
     pub(super) graph: Graph,
-    /// Number in the plan of each node.
+    /// By node: its number in the plan.
     pub(super) plan_node: Vec<usize>,
-    /// For each node, the scan whose number ranks it among sources that lie equally far.
+    /// By node: the scan whose number ranks it among sources that lie equally far.
     pub(super) source_order: Vec<usize>,
     /// Where edges of the plan are in this graph.
     pub(super) edges: HashMap<Edge, Edge>,
@@ -73,7 +73,7 @@ impl SequentialPart {
                     is_processed: !gives_all(graph, subgraph.plan.nodes[exit.edge.0].node),
                 };
                 let output = usize::from(exit.edge.1);
-                // Results of several scans are complete when the last is.
+                // Results of several scans are complete when those of the last are.
                 let scans = &subgraph.plan.nodes[exit.edge.0].scans;
                 builder
                     .source_order
@@ -135,7 +135,6 @@ struct SequentialBuilder {
     plan_node: Vec<usize>,
     /// Exits, and the scan that ranks them.
     source_order: Vec<(usize, usize)>,
-    /// Where each edge of the plan is in this graph.
     edges: HashMap<Edge, Edge>,
 }
 

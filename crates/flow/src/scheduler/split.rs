@@ -66,7 +66,7 @@ pub(super) fn split_subgraphs(
 }
 
 impl SplitPlan {
-    /// Splits a plan; None if no subgraph is worth replicating or can be read in portions.
+    /// None if no subgraph is worth replicating or can be read in portions.
     pub(super) fn of(
         graph: &Graph,
         options: &RunOptions<'_>,

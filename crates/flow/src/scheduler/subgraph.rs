@@ -105,7 +105,7 @@ impl SubgraphPlan {
     }
 }
 
-/// Index ratios from a scan to an edge. Indices are rounded at each ratio, as progress marks are.
+/// Index ratios from a scan to an edge. Each ratio rounds indices, as it does progress marks.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct RatioChain(Vec<Ratio>);
 

@@ -231,7 +231,7 @@ impl<'a> SubgraphBuilder<'a> {
         )
     }
 
-    /// Edges that a node outside, or none, reads.
+    /// Edges that a node outside reads, or no node.
     pub(super) fn exits(&self) -> Vec<SubgraphExit> {
         let mut exits = Vec::new();
         for (position, one) in self.nodes.iter().enumerate() {

@@ -94,7 +94,7 @@ fn declared_contract(node: &GraphNode, inputs: &[PortType]) -> Result<TaskContra
     };
     match (properties.align, properties.contract) {
         (Alignment::Single, _) => {}
-        // Items that meet lie in the same task.
+        // Matched items lie in the same task.
         (Alignment::Window | Alignment::Time, Contract::Stateless) if ratio.is_one() => {
             return Ok(TaskContract::stateless());
         }

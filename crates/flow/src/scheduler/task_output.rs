@@ -63,7 +63,8 @@ pub(super) struct TaskFailure {
     pub(super) error: Box<RunError>,
     /// Time of the block that failed, which orders the errors of several tasks.
     pub(super) time: f64,
-    /// Exits downstream of the failed operator. The error is irrelevant if all are closed; if empty it always counts.
+    /// Exits downstream of the failed operator. If all are closed, the error is irrelevant; if there are none, it
+    /// always counts.
     exits: Vec<ExitState>,
 }
 

@@ -1,6 +1,6 @@
-//! The reorder buffer of one subgraph: a slot for each task from the oldest unconsumed one on, and what the scheduler
-//! needs of tasks. The model check in `tests/loom_order.rs` compiles it on its own, so it imports nothing from the
-//! crate.
+//! The reorder buffer of one subgraph: a slot for each task from the oldest unconsumed one on. Also what the
+//! scheduler needs of tasks. The model check in `tests/loom_order.rs` compiles this file on its own, so it imports
+//! nothing from the crate.
 
 use std::collections::VecDeque;
 

@@ -22,7 +22,7 @@ const MIN_PORTIONS: u64 = 16;
 /// Below this, passing results costs more than workers gain.
 const MIN_PORTION_BYTES: u64 = 16 << 10;
 
-/// Factory operators may multiply the output of a fixed-size task by this: one worker's results still fit into the
+/// Factory operators may multiply the output of a fixed-size task by this; one worker's results still fit into the
 /// reorder buffer.
 const MAX_FACTORY_OUTPUT_MULTIPLE: u64 = 4;
 
@@ -110,7 +110,7 @@ impl SubgraphBuilder<'_> {
         plan
     }
 
-    /// Makes the cuts that one worker makes.
+    /// Makes the same cuts as one worker.
     fn fit_reproducibly(&mut self) -> SubgraphPlan {
         let all = self.nodes.clone();
         let any_factory = all.iter().any(|one| one.uses_factory);

@@ -149,15 +149,7 @@ impl<'a> Worker<'a> {
                 continue;
             }
             let output = self.task_output(&task, ran.err());
-            let elapsed = begun.elapsed();
-            done.work.busy += elapsed;
-            done.work.items += 1;
-            let report = TaskReport {
-                range: task.part.range.clone(),
-                worker: self.number,
-                elapsed,
-            };
-            done.tasks.push(((task.subgraph, task.number), report));
+            done.add(&task, begun.elapsed(), 0);
             scheduler.complete(&task, output);
         }
         done.work.waited = start.elapsed().saturating_sub(done.work.busy);
@@ -165,13 +157,15 @@ impl<'a> Worker<'a> {
         done.operators = self.operator_reports(done.work.busy);
         for (report, subgraph) in done.operators.iter().zip(self.subgraphs) {
             // A subgraph's first operators are its scans.
-            let scans = report.iter().flat_map(|one| one.iter().take(subgraph.inputs.len()));
+            let scans = report
+                .iter()
+                .flat_map(|one| one.iter().take(subgraph.inputs.len()));
             done.samples += scans.map(|scan| scan.samples).sum::<u64>();
         }
         let replicas = self.replicas.iter().map(Option::as_ref);
         let reads = replicas.map(|replica| replica.map_or_else(Vec::new, Replica::readings));
         done.reads = reads.collect();
-        // The consumer may wait for this memory: free it before unregistering.
+        // The consumer may wait for this memory: it is freed before unregistering.
         (self.replicas, self.pools) = (Vec::new(), Vec::new());
         scheduler.unregister(&registration);
         done
@@ -181,9 +175,14 @@ impl<'a> Worker<'a> {
     pub(super) fn operator_reports(&self, busy: Duration) -> Vec<Option<Vec<OperatorReport>>> {
         let replicas = self.replicas.iter().zip(&self.earlier);
         let reports = replicas.map(|(replica, earlier)| {
-            let mut report = replica.as_ref().map(|replica| replica.report(busy).operators);
+            let mut report = replica
+                .as_ref()
+                .map(|replica| replica.report(busy).operators);
             if let (Some(report), Some(earlier)) = (&mut report, earlier) {
-                report.iter_mut().zip(earlier).for_each(|(one, earlier)| one.add(earlier));
+                report
+                    .iter_mut()
+                    .zip(earlier)
+                    .for_each(|(one, earlier)| one.add(earlier));
             }
             report.or_else(|| earlier.clone())
         });
@@ -316,7 +315,7 @@ fn is_short_of_memory(error: &RunError) -> bool {
     )
 }
 
-/// Reports the worker as lost when dropped; forgotten at a regular end.
+/// Reports the worker as lost when dropped. A regular end forgets it.
 struct LossGuard<'a>(&'a TaskScheduler);
 
 impl Drop for LossGuard<'_> {

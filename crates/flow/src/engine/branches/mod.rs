@@ -6,10 +6,10 @@
 //!               └─▶ tap ══▶ queue ══▶ rewindow ──▶ sink of the branch       the branch, in the caller's thread
 //! ```
 //!
-//! A [`tap`] is a consumer that an executor adds to one of its nodes between two bursts. It passes on the items of that
-//! edge, breaks and marks, from one index on and up to another. The plan does not depend on it: what only a tap consumes
-//! ends with the plan. The caller's thread executes what is in the queues after each of its bursts ([`running`]), and a
-//! stage that finds the queue full waits as for a link.
+//! A [`tap`] is a consumer that an executor adds to one of its nodes between two bursts. It passes on the items,
+//! breaks and marks of that edge, from one index up to another. The plan does not depend on it: what only a tap
+//! consumes ends with the plan. After each of its bursts the caller's thread executes what is in the queues
+//! ([`running`]). A stage that finds a queue full waits as for a link.
 
 mod queue;
 mod running;

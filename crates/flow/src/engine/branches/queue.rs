@@ -13,12 +13,12 @@ use crate::{
     SourceEvent,
 };
 
-/// Bytes with which the queue is full: the executor ends its burst.
+/// Bytes at which the queue is full and the executor ends its burst.
 const CAPACITY: u64 = 1 << 20;
 /// What an event costs beside its samples.
 const EVENT_BYTES: u64 = 128;
 
-/// Whom a tap in another thread than the caller's wakes.
+/// Wakers for a tap in another thread than the caller's.
 #[derive(Debug, Clone)]
 pub(crate) struct TapWakers {
     /// The caller's thread, when there is something.
@@ -37,7 +37,7 @@ struct TapState {
     bytes: u64,
     /// Items that begin here pass.
     wanted: Range<i64>,
-    /// Removed: nothing that has not passed is wanted.
+    /// Removed: what has not passed is not wanted.
     is_removed: bool,
     /// Nothing follows.
     ended: bool,
@@ -83,7 +83,7 @@ impl Tap {
         self.lock().wakers = wakers;
     }
 
-    /// Items that begin at an index or behind it are not wanted; None: what has not passed.
+    /// Nothing that begins at or behind an index is wanted; None: nothing that has not passed.
     pub(crate) fn remove(&self, at: Option<i64>) {
         let mut state = self.lock();
         state.is_removed |= at.is_none();
@@ -157,7 +157,6 @@ impl Tap {
         }
     }
 
-    /// Nothing follows.
     pub(crate) fn end(&self) {
         let mut state = self.lock();
         state.ended = true;

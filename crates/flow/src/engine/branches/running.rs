@@ -9,7 +9,6 @@ use crate::engine::options::RunOptions;
 use crate::engine::run::Burst;
 use crate::plan::graph::Graph;
 
-/// A branch and what executes it.
 struct RunningBranch {
     tap: Arc<Tap>,
     graph: Graph,
@@ -18,7 +17,6 @@ struct RunningBranch {
     ended: bool,
 }
 
-/// All branches of an execution.
 #[derive(Default)]
 pub(crate) struct RunningBranches(Vec<RunningBranch>);
 
@@ -50,7 +48,7 @@ impl RunningBranches {
         self.0.is_empty()
     }
 
-    /// Takes in those that were added meanwhile.
+    /// Adds those that came meanwhile.
     pub(crate) fn extend(&mut self, others: Self) {
         self.0.extend(others.0);
     }

@@ -51,7 +51,6 @@ impl TapInbox {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Taps an edge of the plan.
     pub(crate) fn add(&self, edge: Edge, tap: &Arc<Tap>) {
         let mut state = self.lock();
         let own = self.edges.get(&edge).filter(|_| !state.ended);
@@ -63,7 +62,7 @@ impl TapInbox {
         self.notice();
     }
 
-    /// A tap was added or removed.
+    /// Tells the executor that a tap was added or removed.
     pub(crate) fn notice(&self) {
         self.changed.store(true, Ordering::Release);
     }
@@ -75,12 +74,12 @@ impl TapInbox {
     }
 }
 
-/// Of an executor: its inbox, and the slots of its taps.
+/// The inbox of an executor, and the slots of its taps.
 pub(crate) struct ExecutorTaps {
     inbox: Arc<TapInbox>,
     /// The slot, the edge and the tap.
     attached: Vec<(usize, Edge, Arc<Tap>)>,
-    /// Slots of taps that were removed.
+    /// Slots of removed taps.
     unused: Vec<usize>,
 }
 
@@ -95,7 +94,7 @@ impl PlanExecutor {
         self
     }
 
-    /// Whether no branch has so much to do that the executor should wait.
+    /// Whether no queue is full, for which the executor should wait.
     pub(crate) fn taps_have_room(&self) -> bool {
         let mut attached = self.taps.iter().flat_map(|taps| &taps.attached);
         attached.all(|(_, _, tap)| !tap.is_full())

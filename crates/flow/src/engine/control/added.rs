@@ -14,7 +14,6 @@ use crate::{
     OperatorProperties, Plan, PlanError, PortType, Resource, SEGMENT_SAMPLES, SharedRecording,
 };
 
-/// A branch of the running plan.
 pub(super) struct AddedBranch {
     plan: Plan,
     pub(super) tap: Arc<Tap>,
@@ -41,7 +40,6 @@ fn has_effect(node: &GraphNode) -> bool {
     matches!(node.op, Op::Factory(_)) || node.properties.needs == Resource::Interpreter
 }
 
-/// Whether items of a port have indices.
 fn has_indices(port: &PortType) -> bool {
     match port {
         PortType::Rows { fields, stream } => stream.is_some() && fields.find(START).is_some(),
@@ -62,7 +60,7 @@ impl AddedBranch {
         self.plan.node.op.name()
     }
 
-    /// Ends it before an index, or with what it has got.
+    /// Ends it before an index; None: with what it has got.
     pub(super) fn remove(&mut self, at: Option<i64>) {
         self.is_removed = true;
         self.tap.remove(at);
@@ -119,7 +117,7 @@ impl ActivePlan {
         }
     }
 
-    /// A branch, and the graph of what is not part of the plan already.
+    /// A branch, and the graph of what the plan does not already have.
     pub(super) fn branch(
         &self,
         plan: &Plan,
@@ -158,7 +156,7 @@ impl ActivePlan {
             return Err(PlanError::NoIndices { operator });
         }
         let (written, reads) = (found[edge.0].unwrap_or(0), whole.recording_of_edge(*edge));
-        // The plan computes it under the parameters that it has by now.
+        // The plan now computes it with the changed parameters.
         let before = rewritten(&self.changed.upto((written, edge.1)), self.optimised);
         let executed = self.executed.find(&before).zip(before.outputs.first());
         let (Some((executed, &(_, output))), Some(reads)) = (executed, reads) else {

@@ -21,7 +21,8 @@ pub(crate) struct AdjustableOperator {
     /// The parameters at first, and after each change.
     versions: Vec<ParameterVersion>,
     current: Instance,
-    /// Of an operator without state: of another version, since blocks of an input may overlap where a change takes effect.
+    /// If the operator is stateless: an instance of another version, since blocks of an input may overlap where a
+    /// change takes effect.
     previous: Option<Instance>,
     /// No version so far has state.
     is_stateless: bool,
@@ -31,7 +32,6 @@ pub(crate) struct AdjustableOperator {
     parts: Vec<VecDeque<Item>>,
 }
 
-/// An operator with the parameters of one version.
 struct Instance {
     version: usize,
     operator: Box<dyn Operator>,
@@ -84,12 +84,12 @@ impl AdjustableOperator {
         let Some(start) = start else {
             return last;
         };
-        // Changes are in the order of their indices, the last ones wanted most often.
+        // Changes are in the order of their indices, and the last ones are wanted most often.
         let before = self.versions.iter().rposition(|&(from, _)| from <= start);
         let version = before.unwrap_or(0);
         match self.is_stateless {
             true => version,
-            // What an operator remembers is of all before, so there is no way back.
+            // What an operator remembers is of all before: it cannot go back.
             false => version.max(self.current.version),
         }
     }
@@ -168,7 +168,7 @@ impl AdjustableOperator {
         Ok(Instance { version, operator })
     }
 
-    /// Both instances of an operator without state.
+    /// Both instances, if the operator is stateless.
     fn instances(&mut self) -> impl Iterator<Item = &mut Box<dyn Operator>> {
         let previous = self.previous.iter_mut();
         let all = std::iter::once(&mut self.current).chain(previous);

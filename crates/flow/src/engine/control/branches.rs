@@ -12,19 +12,20 @@ use crate::{Plan, PlanError, RunError};
 
 impl Control {
     /// Adds a branch to the running plan: `branch` continues results of one of its operators, and ends in a sink or a
-    /// function. It gets the items of that operator from what is given next on, each once, and the plan's own results stay
-    /// the same. It is executed in the caller's thread; an error of it ends the execution as one of the plan does, and it ends with
-    /// the plan. Before an execution begins it gets all from the first item on.
+    /// function. It gets each item of that operator once, from the next one given, or from the first if no execution
+    /// has begun. The plan's own results stay the same. The caller's thread executes the branch. An error in it ends
+    /// the execution as one of the plan does; otherwise it ends with the plan.
     ///
     /// # Errors
-    /// [`PlanError::Branch`], [`PlanError::NotRunning`]. Of a branch that is added before the execution begins, it is the
-    /// execution that fails.
+    /// [`PlanError::Branch`], [`PlanError::NotRunning`]. If the branch was added before the execution begins, the
+    /// execution fails instead.
     pub fn add(&self, branch: &Plan) -> Result<(), PlanError> {
         self.add_branch(branch, None)
     }
 
-    /// The same from an index of these items on, or behind it: not before what was given by now. Windows in the branch lie as they
-    /// would if it had been part of the plan. [`Report::branches`](crate::Report) lists the index that counts.
+    /// Does the same for items that begin at or behind an index, but not before what was given by now. Windows in the
+    /// branch lie as if it had been part of the plan. [`Report::branches`](crate::Report) lists the index that
+    /// counts.
     ///
     /// # Errors
     /// As [`add`](Self::add); [`PlanError::NoIndices`] if the items have none.
@@ -32,7 +33,7 @@ impl Control {
         self.add_branch(branch, Some(index))
     }
 
-    /// Removes a branch that was added: it has got what was given by now, and its sink commits as at the end of an execution.
+    /// Removes a branch: it has got what was given by now, and its sink commits as at the end of an execution.
     ///
     /// # Errors
     /// [`PlanError::Branch`] if it is not part of the running plan.
@@ -40,7 +41,7 @@ impl Control {
         self.remove_branch(branch, None)
     }
 
-    /// The same before an index: it gets all that begins before it.
+    /// Removes a branch at an index: it gets all that begins before it.
     ///
     /// # Errors
     /// As [`remove`](Self::remove).
@@ -114,8 +115,8 @@ impl Control {
         self.branches.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Lets edges of the plan be tapped in an executor, in whose graph they are `edges`. That of the caller's thread comes
-    /// last, without `wakers` or with its own.
+    /// Lets edges of the plan be tapped in an executor, in whose graph they are `edges`. That of the caller's thread
+    /// comes last, without `wakers` or with its own.
     pub(crate) fn taps_of(
         &self,
         edges: HashMap<Edge, Edge>,
@@ -128,7 +129,7 @@ impl Control {
         inbox
     }
 
-    /// All executors are known.
+    /// All executors are known: attaches the branches so far.
     pub(crate) fn open_taps(&self) -> Result<(), PlanError> {
         let mut state = self.state();
         let Some(active) = &mut state.active else {
@@ -141,7 +142,7 @@ impl Control {
             .try_for_each(|branch| branch.attach(inboxes))
     }
 
-    /// Executes branches, in the caller's thread; `ended`: the plan has ended, and they do.
+    /// Executes branches, in the caller's thread. `ended`: they end, since the plan has.
     pub(crate) fn run_branches(
         &self,
         options: &RunOptions<'_>,

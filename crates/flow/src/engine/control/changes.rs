@@ -6,12 +6,13 @@
 //!                              ^ a change that is requested now takes effect here, in both
 //! ```
 //!
-//! What begins before the index of a change is computed with the parameters before it, and all else with those behind it,
-//! by whichever instance, and however the input is cut into items. So a change does not depend on threads, and an
-//! execution with the same changes at the same indices has the same results.
+//! What begins before the index of a change is computed with the parameters before it, all else with those behind it,
+//! by whichever instance and however the input is cut into items. So threads do not matter: the same changes at the
+//! same indices give the same results.
 //!
-//! Admission and request are each announced before the other is looked for, with a fence between: an instance that has
-//! admitted an item without seeing a request is seen by whoever decides its index (`tests/loom_changes.rs`).
+//! Admission and request are each announced before the other is looked for, with a fence between: whoever decides the
+//! index of a request sees an instance that has admitted an item without seeing the request
+//! (`tests/loom_changes.rs`).
 
 use std::sync::atomic::Ordering;
 
@@ -66,7 +67,6 @@ impl ParameterChanges {
         changes.len() - 1
     }
 
-    /// How many changes were requested.
     pub(crate) fn requested(&self) -> usize {
         self.requested.load(Ordering::Acquire)
     }
@@ -77,8 +77,8 @@ impl ParameterChanges {
         fence(Ordering::SeqCst);
     }
 
-    /// The changes behind the first `known`, and from where they are in effect, which is decided if it was not. `next`: where
-    /// the item begins that is to be computed, if it has indices: nothing may have been admitted yet.
+    /// The changes behind the first `known`, and from where they are in effect, which is decided if it was not.
+    /// `next`: where the item to be computed begins, if it has indices; nothing may have been admitted yet.
     pub(crate) fn versions_after(&self, known: usize, next: Option<i64>) -> Vec<ParameterVersion> {
         let mut changes = self.lock();
         fence(Ordering::SeqCst);

@@ -1,7 +1,7 @@
 //! Changes parameters while a plan is executed.
 //!
-//! A [`Control`] is shared by the execution and by whoever changes it, in any thread. A change names, as written, the
-//! plan that ends in the operator. It is checked at once: the changed plan is rewritten again, and operators that now
+//! The execution shares a [`Control`] with whoever changes it, in any thread. A change names, as written, the plan
+//! that ends in the operator. It is checked at once: the changed plan is rewritten again, and operators that now
 //! differ get a [`ParameterChanges`] entry. Each takes effect at an index of its operator's input, the same in all
 //! threads, which the report lists.
 
@@ -96,7 +96,7 @@ struct EarlyChange {
 }
 
 struct ActivePlan {
-    /// Changes are named by it.
+    /// Changes name operators by their place in it.
     written: Graph,
     /// The plan with all changes so far, before and after rewriting.
     changed: Graph,
@@ -104,15 +104,15 @@ struct ActivePlan {
     optimised: bool,
     /// Several threads execute it.
     is_parallel: bool,
-    /// Granted to implementations.
+    /// Tolerance that implementations are granted.
     tolerance: f64,
-    /// Of each operator that is executed; None if it has no adjustable parameters.
+    /// By executed operator; None if it has no adjustable parameters.
     changes: Vec<Option<Arc<ParameterChanges>>>,
     requests: Vec<ChangeRequest>,
     branches: Vec<AddedBranch>,
-    /// Of each executor whose edges may be tapped.
+    /// One for each executor whose edges may be tapped.
     inboxes: Vec<Arc<TapInbox>>,
-    /// All of them are known.
+    /// All inboxes are known.
     is_open: bool,
 }
 
@@ -120,8 +120,8 @@ struct ChangeRequest {
     operator: &'static str,
     node: usize,
     params: Map<String, Value>,
-    /// Where its index is decided: the changes of the first operator that it affects, and its number there. None if it
-    /// changes nothing.
+    /// Where its index is decided: the changes of the first operator that it affects, and its number there. None if
+    /// it changes nothing.
     decided_by: Option<(Arc<ParameterChanges>, usize)>,
 }
 
@@ -141,18 +141,18 @@ impl Control {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Sets parameters of the last operator of `at`: for all that begins behind what the operator has got by now, or from
-    /// the first item on before an execution begins. An operator keeps its state where it can: an expression keeps that
-    /// of parts that are written as before. `method`, where the operator declares
-    /// [`alternatives`](Declaration::alternatives), names one of them or the default: results that begin at the index or
-    /// behind it are then that implementation's, and none is lost or comes twice.
+    /// Sets parameters of the last operator of `at`, for all that begins behind what the operator has got by now;
+    /// before an execution, from the first item on. The operator keeps its state where it can: an expression keeps
+    /// that of the parts that are written as before. Where the operator declares
+    /// [`alternatives`](Declaration::alternatives), `method` names one of them or the default: results that begin at
+    /// or behind the index are then that implementation's, and none is lost or repeated.
     ///
     /// # Errors
     /// [`PlanError::NotWithinTolerance`] if an implementation's results may differ by more than
-    /// [`RunOptions::tolerance`](crate::RunOptions::tolerance);
-    /// [`PlanError::NotAdjustable`], [`PlanError::Parameter`], [`PlanError::Expression`]; [`PlanError::NotRunning`] if
-    /// the operator is none of the running plan, [`PlanError::ChangesPlan`] if something else would have to change
-    /// with it, [`PlanError::ChangesMemory`] if several threads execute it.
+    /// [`RunOptions::tolerance`](crate::RunOptions::tolerance); [`PlanError::NotAdjustable`],
+    /// [`PlanError::Parameter`], [`PlanError::Expression`]; [`PlanError::NotRunning`] if the operator is none of the
+    /// running plan, [`PlanError::ChangesPlan`] if something else would have to change with it,
+    /// [`PlanError::ChangesMemory`] if several threads execute it.
     pub fn set<'a>(
         &self,
         at: &Plan,
@@ -161,8 +161,9 @@ impl Control {
         self.request(at, None, params)
     }
 
-    /// The same for all that begins at an index of the operator's input, or behind it. Not before earlier changes of
-    /// it, and not before what it has got by now: [`Report::changes`](crate::Report) lists the index that counts.
+    /// Does the same for all that begins at or behind an index of the operator's input, but not before earlier
+    /// changes of it, nor before what it has got by now: [`Report::changes`](crate::Report) lists the index that
+    /// counts.
     ///
     /// # Errors
     /// As [`set`](Self::set); [`PlanError::NoIndices`] if what it gets has none.
@@ -175,18 +176,18 @@ impl Control {
         self.request(at, Some(index), params)
     }
 
-    /// Gives a stage another number of replicas, from 1 to as many as it began with. One that is retired completes
-    /// its block; results stay the same.
+    /// Gives a stage another number of replicas, from 1 to as many as it began with. A retired one completes its
+    /// block; results stay the same.
     ///
     /// # Errors
-    /// [`PlanError::NoStages`] if no stages are being executed, [`PlanError::NoReplicas`] if that one has none, or not so
-    /// many.
+    /// [`PlanError::NoStages`] if no stages are being executed, [`PlanError::NoReplicas`] if that one has none, or
+    /// not so many.
     pub fn set_replicas(&self, stage: usize, replicas: usize) -> Result<(), PlanError> {
         self.with_stages(|stages| stages.set_replicas(stage, replicas))?
     }
 
-    /// Gives a link another capacity, in bytes, at least 1: its writer waits while it holds more. Links are numbered as in
-    /// [`Report::links`](crate::Report). Results stay the same.
+    /// Gives a link another capacity, in bytes, at least 1: its writer waits while it holds more. Links are numbered
+    /// as in [`Report::links`](crate::Report). Results stay the same.
     ///
     /// # Errors
     /// [`PlanError::NoStages`], [`PlanError::NoLink`].
@@ -299,7 +300,7 @@ impl Control {
         Ok(executed)
     }
 
-    /// Ends the execution; returns what was changed in it.
+    /// Ends the execution; returns its changes and branches.
     pub(crate) fn end(&self) -> (Vec<ChangeReport>, Vec<BranchReport>) {
         let mut state = self.state();
         state.stages = None;
@@ -325,7 +326,7 @@ impl Control {
     }
 }
 
-/// Lets the parameters of an operator change, if any of them may.
+/// Lets the parameters of an operator change, if any may.
 fn adjustable_node(graph: &mut Graph, at: usize, tolerance: f64) -> Option<Arc<ParameterChanges>> {
     let types = inputs(graph, &graph.nodes[at]);
     let node = &mut graph.nodes[at];
@@ -349,7 +350,6 @@ fn has_adjustable(declaration: &Declaration) -> bool {
     declaration.params.iter().any(|param| param.adjustable)
 }
 
-/// An operator whose parameters may change while it is executed.
 pub(crate) fn changeable_operator(
     declaration: Declaration,
     params: &Map<String, Value>,
@@ -394,7 +394,7 @@ fn check_adjustable(at: &Plan, params: &Map<String, Value>) -> Result<(), PlanEr
     }
 }
 
-/// Whether what the last operator gets says where it begins.
+/// Whether the items that the last operator gets have indices.
 fn has_indices(plan: &Plan) -> bool {
     let inputs = plan.inputs().first().map(Plan::port);
     match inputs {
@@ -403,7 +403,7 @@ fn has_indices(plan: &Plan) -> bool {
     }
 }
 
-/// All parameters of a node with some changed, and its binding.
+/// All parameters of a node with some changed, and the properties that they bind to.
 fn with(
     graph: &Graph,
     node: usize,
@@ -450,7 +450,7 @@ fn inputs(graph: &Graph, node: &GraphNode) -> Vec<PortType> {
 }
 
 impl ActivePlan {
-    /// Whether another implementation is asked for, which must be within what was granted.
+    /// Whether another implementation is asked for; an error if it needs more tolerance than was granted.
     fn check_switch(&self, at: &Plan, params: &Map<String, Value>) -> Result<bool, PlanError> {
         let (Op::Apply { declaration, .. }, Some(method)) = (&at.node.op, params.get(METHOD))
         else {
@@ -470,8 +470,8 @@ impl ActivePlan {
         }
     }
 
-    /// Requests the changes of executed operators that follow from a change of the written plan; before there are any,
-    /// only changes the graphs.
+    /// Requests the changes of executed operators that follow from a change of the written plan. Before executed
+    /// operators have changes, only changes the graphs.
     fn change(
         &mut self,
         at: &Plan,

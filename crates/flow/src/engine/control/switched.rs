@@ -29,7 +29,7 @@ use crate::{
 struct NeededContext {
     before: u64,
     after: u64,
-    /// Indices by which results lag behind the input.
+    /// By how many indices results lag behind the input.
     lag: u64,
     rel_err: f64,
 }
@@ -60,7 +60,7 @@ impl NeededContext {
         })
     }
 
-    /// What serves both.
+    /// The context that serves both.
     fn with(self, other: Self) -> Self {
         Self {
             before: self.before.max(other.before),
@@ -123,7 +123,7 @@ fn bound(
     Ok((operator, properties, context))
 }
 
-/// What holds of an operator whichever of its implementations it uses; None if there is only one that may be used.
+/// Properties that hold whichever implementation an operator uses; None if only one may be used.
 pub(super) fn switchable(
     declaration: &Declaration,
     params: &Map<String, Value>,
@@ -166,9 +166,9 @@ pub(crate) struct SwitchedOperator {
     /// The parameters at first, and after each switch.
     versions: Vec<ParameterVersion>,
     current: Implementation,
-    /// Most that an implementation needs before its first result.
+    /// Most indices that an implementation needs before its first result.
     most_before: u64,
-    /// The end of the input: what the next implementation may need.
+    /// The end of the input, which the next implementation may need.
     retained: VecDeque<Item>,
     /// Where the contiguous range ends so far; None if none has begun.
     upto: Option<i64>,
@@ -223,7 +223,7 @@ impl SwitchedOperator {
         }
     }
 
-    /// The implementation that follows, and from which index on; of several at one index the last.
+    /// The implementation that follows, and from which index on; the last of several at one index.
     fn next_switch(&self) -> Option<(usize, i64)> {
         let later = self.versions.get(self.current.version + 1..)?;
         let &(at, _) = later.first()?;
@@ -231,7 +231,7 @@ impl SwitchedOperator {
         Some((self.current.version + same, at))
     }
 
-    /// The same if what has come reaches there.
+    /// The same if the input has reached that index.
     fn due_switch(&self) -> Option<(usize, i64)> {
         let upto = self.upto?;
         self.next_switch().filter(|&(_, at)| at < upto)
@@ -265,7 +265,7 @@ impl SwitchedOperator {
         Ok(())
     }
 
-    /// Calls the current implementation; of what it emits, what begins before `to` and is its own passes.
+    /// Calls the current implementation; passes on only its own results that begin before `to`.
     fn call(
         &mut self,
         to: i64,
@@ -380,7 +380,7 @@ impl Operator for SwitchedOperator {
         if answer? != Next::Forward {
             return Ok(Next::Consumed);
         }
-        // The first results after a switch may be those of items that it was given again.
+        // The first results after a switch may be those of items given again.
         if from > i64::MIN && item.extent().is_none_or(|(start, _)| start < from) {
             match item.part(from..i64::MAX)? {
                 Some(part) => *item = part,
@@ -421,7 +421,7 @@ impl Operator for SwitchedOperator {
 
     fn advance(&mut self, port: Port, upto: i64, out: &mut Out<'_>) -> Result<(), OpError> {
         match self.due_switch() {
-            // It has not got all that came.
+            // The implementation has not got all that came.
             Some(_) => Ok(()),
             None => self.call(i64::MAX, out, |operator, out| {
                 operator.advance(port, upto, out)

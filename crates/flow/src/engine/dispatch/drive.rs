@@ -41,7 +41,7 @@ pub(crate) fn fan_out(
     Ok(())
 }
 
-/// The other consumers get the item, too: which error is first must not depend on the order of calls.
+/// The other consumers get the item too: which error is first must not depend on the order of calls.
 #[cold]
 fn fan_out_rest(
     later: &mut [Slot],
@@ -70,7 +70,7 @@ fn fan_out_rest(
     Err(error)
 }
 
-/// Whether the operator failed, as opposed to an interrupt or a lack of memory.
+/// Whether an operator failed, as opposed to an interrupt or a lack of memory.
 pub(crate) fn is_operator_error(error: &OpError) -> bool {
     !matches!(
         error.kind(),
@@ -96,7 +96,7 @@ pub(crate) fn split_at_node(slots: &mut [Slot], base: u32, node: u32) -> (&mut S
 /// break.
 #[inline]
 fn extent(item: &Item, expected: i64) -> (i64, i64, u64) {
-    // Apart: a predicted branch is cheaper than a jump table.
+    // Tested apart: a predicted branch is cheaper than a jump table.
     if let Item::Samples(samples) = item {
         return (samples.start(), samples.end(), samples.len());
     }
@@ -109,7 +109,7 @@ fn extent_of_other(item: &Item, expected: i64) -> (i64, i64, u64) {
     (start, next, item.samples())
 }
 
-/// Carries an item into a node and depth first onwards. `slots[0]` is node `base`.
+/// Carries an item into a node and onwards. `slots[0]` is node `base`.
 pub(crate) fn drive(
     slots: &mut [Slot],
     base: u32,
@@ -213,7 +213,7 @@ impl Drop for CurrentNodeGuard<'_> {
     }
 }
 
-/// The same when operators are timed, or after a break.
+/// Does the same when operators are timed, or after a break.
 #[cold]
 fn run_followers_checked(
     slots: &mut [Slot],
@@ -279,7 +279,7 @@ fn end_chain(
     Ok(())
 }
 
-/// The consumers of a node get no samples up to an index: they begin anew there, as behind samples that were removed.
+/// The consumers of a node get no samples up to an index and begin anew there, as behind removed samples.
 #[cold]
 pub(crate) fn skip_to(
     later: &mut [Slot],

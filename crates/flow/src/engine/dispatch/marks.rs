@@ -21,7 +21,7 @@ pub(crate) fn broadcast_mark(
 ) -> Result<(), OpError> {
     let (mut slots, mut from) = (later, node);
     let mut what = what.clone();
-    // Chains are loops here, too: the last edge needs no stack.
+    // Chains are loops here too: the last edge needs no stack.
     loop {
         if let Mark::RangeStart { origin, .. } = &what {
             context.nodes[from as usize].output_origin = *origin;
@@ -199,7 +199,7 @@ fn merge_at_fan_in(
     let Some(queues) = &mut context.nodes[node].queues else {
         return Ok(true);
     };
-    // Ranges whose items were all dropped are announced, too.
+    // Ranges whose items were all dropped are announced too.
     let upto = match mark {
         // Announced before its first item.
         Mark::RangeStart { .. } => return Ok(false),
@@ -326,7 +326,7 @@ fn release_all(
     announce_starts(slot, later, node, i64::MAX, context)
 }
 
-/// The next items of a node lie before the last ones: it emits what it holds and resets.
+/// Before a rewind a node emits what it holds and resets: its next items lie before the last ones.
 fn reset_for_rewind(
     slot: &mut Slot,
     later: &mut [Slot],
@@ -347,7 +347,7 @@ fn reset_for_rewind(
     result
 }
 
-/// Passes what waits at the beginning of a loop through it before a rewind.
+/// Before a rewind: passes through a loop what waits at its beginning.
 fn rewind_loop(
     slot: &mut Slot,
     later: &mut [Slot],

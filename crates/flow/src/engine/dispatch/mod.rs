@@ -10,8 +10,7 @@
 //! These files import each other because depth-first execution is one mutual recursion: an item completes a match at
 //! a fan-in, whose operator emits into the loop again, and a mark releases waiting items. Without the cycle the inner
 //! loop would need an indirect call, or a queue of pending calls, which is not depth first. The recursion ends, since
-//! each call reaches only slots behind its own, and is as deep as the plan has fan-outs and fan-ins: chains are
-//! loops.
+//! each call reaches only slots behind its own. It is as deep as the plan has fan-outs and fan-ins: chains are loops.
 
 mod drive;
 mod fan_in_calls;

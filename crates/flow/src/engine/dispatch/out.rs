@@ -48,8 +48,8 @@ impl Out<'_> {
         Ok(())
     }
 
-    /// Announces on an output that a range begins at an index: the next item does not continue the last one, and
-    /// windows are counted from it. For ranges other than those of the inputs.
+    /// Announces on an output that a range other than those of the inputs begins at an index: the next item does not
+    /// continue the last one, and windows are counted from it.
     ///
     /// # Errors
     /// As [`emit`](Self::emit).
@@ -63,7 +63,7 @@ impl Out<'_> {
     /// Memory for `len` samples, from the pool of the execution.
     ///
     /// # Errors
-    /// [`OpError::MemoryCap`].
+    /// [`OpErrorKind::MemoryCap`].
     pub fn alloc(&mut self, dtype: DType, len: usize) -> Result<Block, OpError> {
         let bytes = dtype.size().saturating_mul(len);
         self.context.pool.take(bytes, self.context.queued_bytes)
@@ -74,7 +74,7 @@ impl Out<'_> {
         self.context.pool.seal(block)
     }
 
-    /// States how many bytes the operator buffers now beside its parameters; they count against the memory budget.
+    /// States how many bytes the operator now buffers beside its parameters; they count against the memory budget.
     ///
     /// # Errors
     /// [`OpErrorKind::MemoryCap`](crate::OpErrorKind::MemoryCap).
@@ -91,7 +91,7 @@ impl Out<'_> {
         pool.charge(used, bytes)
     }
 
-    /// Of what the operator emits, only what begins in a range passes; None: all.
+    /// Passes on only results that begin in a range; None: all.
     pub(crate) fn keep_only(&mut self, range: Option<Range<i64>>) {
         self.context.nodes[self.node as usize].kept = range;
     }
@@ -121,14 +121,14 @@ impl Out<'_> {
         }
     }
 
-    /// First sample of the contiguous range of the current item, which may lie before what is read: blocks and phases
-    /// are counted from it.
+    /// First sample of the current item's contiguous range, from which blocks and phases are counted. It may lie
+    /// before what is read.
     #[must_use]
     pub fn anchor(&self) -> i64 {
         self.context.nodes[self.node as usize].origin.anchor
     }
 
-    /// First sample of the contiguous range that is read, in whatever tasks: windows are counted from it.
+    /// First sample of the contiguous range that is read, in whatever tasks; windows are counted from it.
     #[must_use]
     pub fn first_read(&self) -> i64 {
         self.context.nodes[self.node as usize].origin.first

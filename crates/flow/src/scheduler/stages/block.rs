@@ -8,8 +8,8 @@
 //! ```
 //!
 //! A block has what its operators need around it, by reference. It may end anywhere: operators that can be replicated
-//! give the same bits wherever their input is cut. So a block is all that has arrived, up to a size, and a replica that
-//! has nothing to do never waits for a block to fill.
+//! give the same bits wherever their input is cut. So a block is all that has arrived, up to a size, and an idle
+//! replica never waits for a block to fill.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -19,13 +19,12 @@ use super::link_writer::{EVENT_BYTES, event_bytes};
 use crate::scheduler::replica::TaskPart;
 use crate::{Break, Clock, Item, OpError, PortionOverlap, RangeOrigin, Source, SourceEvent};
 
-/// A part of a stream.
 pub(super) struct StreamBlock {
-    /// Results that begin here are the block's; of a cell those of all its parts.
+    /// Results that begin here are the block's. For a cell: the range of all its parts.
     pub(super) range: Range<i64>,
-    /// The contiguous range that it begins inside of, or right behind; None if it begins with one.
+    /// The contiguous range that it continues or directly follows; None if it begins with one.
     pub(super) origin: Option<RangeOrigin>,
-    /// Items, those around it included, and where contiguous ranges begin.
+    /// Items of the block and around it, and starts of contiguous ranges.
     events: Vec<SourceEvent>,
     pub(super) part: TaskPart,
 }
@@ -54,13 +53,13 @@ impl StreamBlock {
 /// What comes next in the order in which one thread computes.
 pub(super) enum Cut {
     Block(StreamBlock),
-    /// It has no results, and passes: `Idle`, `Rewind`, `End`.
+    /// An event without results that passes between blocks: `Idle`, `Rewind`, `End`.
     Pass(SourceEvent),
     /// Not yet.
     Nothing,
 }
 
-/// An event that a block, or one that follows it, needs.
+/// An event that the next block, or a later one, needs.
 pub(super) enum Retained {
     Item(Item),
     RangeStart(RangeOrigin, Option<Break>),
@@ -97,9 +96,9 @@ pub(super) struct BlockCutter {
     max_bytes: u64,
     arrived: VecDeque<SourceEvent>,
     arrived_bytes: u64,
-    /// What is before the next block and in it.
+    /// Events before the next block and in it.
     retained: VecDeque<Retained>,
-    /// Bytes of it that are in no block yet.
+    /// Their bytes that are in no block yet.
     new_bytes: u64,
     /// Nothing that begins before this index follows.
     upto: i64,
@@ -107,12 +106,12 @@ pub(super) struct BlockCutter {
     last_first: i64,
     /// Start of the next block, if anything has arrived.
     start: Option<i64>,
-    /// The contiguous range that it begins inside of.
+    /// The contiguous range that it continues.
     origin: Option<RangeOrigin>,
 }
 
 impl BlockCutter {
-    /// A block ends after an item with which its new items have `max_bytes`.
+    /// A block ends with the item that brings its new items to `max_bytes`.
     pub(super) fn new(overlap: PortionOverlap, max_bytes: u64) -> Self {
         Self {
             overlap,
@@ -128,7 +127,6 @@ impl BlockCutter {
         }
     }
 
-    /// What has arrived.
     pub(super) fn push(&mut self, events: impl Iterator<Item = SourceEvent>) {
         for event in events {
             self.arrived_bytes += event_bytes(&event);
@@ -146,7 +144,7 @@ impl BlockCutter {
         !self.arrived.is_empty()
     }
 
-    /// Bytes of what has arrived and of what it retains.
+    /// Bytes of arrived and retained events.
     pub(super) fn bytes(&self) -> u64 {
         self.arrived_bytes + self.retained_bytes()
     }
@@ -176,13 +174,13 @@ impl BlockCutter {
         passed.map_or(Cut::Nothing, Cut::Pass)
     }
 
-    /// Where the next block ends, if nothing is said to be complete.
+    /// Where the next block ends while its last contiguous range may continue.
     fn end(&self) -> i64 {
         let end = self.upto.saturating_sub_unsigned(self.overlap.after);
         end.max(self.last_first)
     }
 
-    /// Moves what has arrived to what is retained, up to the size of a block or to what passes.
+    /// Retains what has arrived, up to the size of a block or to an event that passes.
     fn take_arrived(&mut self) {
         while self.new_bytes < self.max_bytes || self.start.is_none_or(|start| self.end() <= start)
         {
@@ -218,7 +216,7 @@ impl BlockCutter {
         }
     }
 
-    /// The next block. `completes`: nothing follows that belongs to the last contiguous range.
+    /// The next block. `completes`: nothing more belongs to the last contiguous range.
     fn block(&mut self, completes: bool) -> Option<StreamBlock> {
         let start = self.start?;
         let last_start = self
@@ -253,7 +251,7 @@ impl BlockCutter {
         Some(block)
     }
 
-    /// The next block starts at `end`; `own` of what is retained was in this one.
+    /// The next block starts at `end`; the first `own` retained events were in this one.
     fn advance(&mut self, end: i64, own: usize, last_origin: Option<RangeOrigin>) {
         let needed = end.saturating_sub_unsigned(self.overlap.before);
         let starts_next = own < self.retained.len();
@@ -294,11 +292,10 @@ pub(super) fn clipped(item: &Item, range: Range<i64>) -> Option<SourceEvent> {
         return None;
     }
     let part = samples.subseg(part);
-    // A range within its own does not fail.
+    // A range inside the item's own does not fail.
     part.ok().map(|part| SourceEvent::Item(Item::Samples(part)))
 }
 
-/// Gives the events of a block.
 pub(super) struct BlockSource {
     events: std::vec::IntoIter<SourceEvent>,
     clock: Option<Arc<dyn Clock>>,
@@ -365,8 +362,8 @@ pub(super) mod tests {
     }
 
     proptest! {
-        /// Every sample is in one block, each block follows the one before, and has what is around it of its contiguous
-        /// ranges, whatever arrives together.
+        /// Every sample is in one block, each block follows the one before, and it has what surrounds it in its
+        /// contiguous ranges, whatever arrives together.
         #[test]
         fn blocks_divide_a_stream_and_have_what_is_around_them(
             lengths in prop::collection::vec((1i64..60, 1i64..20), 1..6),
@@ -418,7 +415,7 @@ pub(super) mod tests {
                         prop_assert!(has.contains(&index), "{index} of {:?} in {has:?}", block.range);
                     }
                 }
-                // What continues from the block before, or what a break at its start follows.
+                // It continues from the block before, or follows a break at its start.
                 let before_it = ranges.iter().rfind(|range| range.start < block.range.start);
                 let before_it = before_it.map(|range| RangeOrigin::at(range.start));
                 match block.events.first() {

@@ -21,14 +21,14 @@ use crate::{
 /// Largest overlap that is recomputed for each block.
 const MAX_OVERLAP_BYTES: u64 = 4 << 20;
 
-/// The link by which all input comes, if it has one edge.
+/// The link by which all input comes, if it is the only one and has one edge.
 pub(super) fn only_input(stage: usize, links: &[Arc<StageLink>]) -> Option<&Arc<StageLink>> {
     let mut entering = links.iter().filter(|link| link.to == stage);
     let only = entering.next().filter(|link| link.edges.len() == 1)?;
     entering.next().is_none().then_some(only)
 }
 
-/// The operators of a stage as a subgraph that reads blocks; None if they do not allow it.
+/// The stage's operators as a subgraph that reads blocks; None if they do not allow it.
 pub(super) fn subgraph(
     graph: &StageGraph,
     input: &StageLink,
@@ -92,7 +92,7 @@ pub(super) fn subgraph(
 /// An edge whose items arrive in blocks.
 struct BlockRecording {
     edge: SharedRecording,
-    /// In all, if known.
+    /// Total, if known.
     samples: Option<u64>,
 }
 
@@ -122,7 +122,7 @@ impl Recording for BlockRecording {
     }
 }
 
-/// Which blocks there are is not known before they arrive.
+/// Blocks are not known before they arrive.
 struct ArrivingBlocks(Option<u64>);
 
 impl Snapshot for ArrivingBlocks {

@@ -9,9 +9,9 @@
 //!                                           part 0 |part 1|
 //! ```
 //!
-//! A cell begins with the first sample behind the cell before, or with a run of the clock, and may contain gaps. It does
-//! not depend on the items in which samples arrive, nor on who computes it, so neither do the results. Where nothing
-//! arrives for now, what there is of a cell is a part of it. Whoever computes its first part computes the others.
+//! A cell begins with the first sample behind the cell before, or with a run of the clock, and may contain gaps. It
+//! depends neither on the items in which samples arrive nor on who computes it, so neither do the results. Where
+//! nothing arrives for now, a part of the cell is computed; whoever computes its first part computes the others.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -25,22 +25,21 @@ pub(super) struct CellCutter {
     overlap: PortionOverlap,
     /// Samples of a cell.
     samples: u64,
-    /// New bytes with which there is enough for a cell.
+    /// New bytes that are enough for a cell.
     max_bytes: u64,
     arrived: VecDeque<SourceEvent>,
     arrived_bytes: u64,
-    /// What the open cell has, with what is around it.
+    /// Events of the open cell and around it.
     retained: VecDeque<Retained>,
     retained_bytes: u64,
-    /// So many of it were in a part of the open cell.
+    /// How many of them were given as parts of the open cell.
     given: usize,
     /// The open cell.
     cell: Option<Range<i64>>,
     /// A part of it was given.
     begun: bool,
-    /// The contiguous range that it begins inside of.
+    /// The contiguous range that it continues.
     origin: Option<RangeOrigin>,
-    /// The last contiguous range.
     last_origin: Option<RangeOrigin>,
     /// Nothing that begins before this index follows.
     upto: i64,
@@ -68,7 +67,6 @@ impl CellCutter {
         }
     }
 
-    /// What has arrived.
     pub(super) fn push(&mut self, events: impl Iterator<Item = SourceEvent>) {
         for event in events {
             self.arrived_bytes += event_bytes(&event);
@@ -92,7 +90,7 @@ impl CellCutter {
         self.begun
     }
 
-    /// Bytes of what has arrived and of what it retains.
+    /// Bytes of arrived and retained events.
     pub(super) fn bytes(&self) -> u64 {
         self.arrived_bytes + self.retained_bytes
     }
@@ -146,7 +144,7 @@ impl CellCutter {
         self.next_arrived().map_or(Cut::Nothing, Cut::Pass)
     }
 
-    /// Moves the next event to what is retained.
+    /// Retains the next event.
     fn take_arrived(&mut self) {
         let retained = match self.next_arrived() {
             Some(SourceEvent::Item(item)) => {
@@ -161,7 +159,7 @@ impl CellCutter {
             }
             Some(SourceEvent::RangeStart { origin, why }) => {
                 if self.cell.is_none() {
-                    // What was retained is of an earlier range.
+                    // Retained events are of an earlier range.
                     self.retain_from(self.retained.len());
                     self.origin = None;
                     self.open(origin.first);
@@ -186,7 +184,7 @@ impl CellCutter {
         (self.begun, self.given) = (false, 0);
     }
 
-    /// What there is of the open cell and was not given yet; `completes`: nothing follows.
+    /// What the open cell has and has not given yet. `completes`: nothing follows.
     fn part(&mut self, completes: bool) -> Cut {
         let Some(cell) = self.cell.clone() else {
             return Cut::Nothing;
@@ -214,7 +212,7 @@ impl CellCutter {
         Cut::Block(block)
     }
 
-    /// Opens the cell behind one that ends at an index, if samples of it are there.
+    /// Opens the cell behind one that ends at an index, if there are samples of it.
     fn open_next(&mut self, end: i64) {
         (self.cell, self.begun, self.given) = (None, false, 0);
         let next = self.retained.iter().enumerate();
@@ -338,8 +336,8 @@ mod tests {
     }
 
     proptest! {
-        /// Against a loop over the samples: where cells begin, and what is in and around them, whatever arrives together and
-        /// wherever nothing arrives for a while.
+        /// Against a loop over the samples: where cells begin and what is in and around them, whatever arrives
+        /// together and wherever nothing arrives for a while.
         #[test]
         fn cells_depend_on_samples_alone(
             lengths in prop::collection::vec((1i64..60, 1i64..30), 1..6),

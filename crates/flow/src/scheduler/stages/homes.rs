@@ -1,15 +1,15 @@
 //! Gives each stage a home, threads that share a last-level cache, so that few bytes cross from one cache to another.
 //! Pure.
 //!
-//! What a thread takes first is a ready stage at home with it; it takes others only if there is none.
+//! A thread first takes a ready stage at home with it, and others only if there is none.
 //!
-//! Stages are first divided among NUMA nodes, then those of a node among its caches. Each time they are put in order, and
-//! the order is cut into a run for each group so that most bytes stay inside runs: the optimum for that order, found by
-//! dynamic programming. Then single stages are moved or swapped while fewer bytes cross. The better of two orders counts:
-//! that of the plan, and the one in which the stage with the strongest link to those before it comes next, which keeps
-//! channels together. Each group gets its share of the weight, up to the heaviest stage (see `divide`). With `n` stages
-//! (at most 64) and `g` groups it takes `O(g n³)` steps, and as many for each of at most `n` rounds of improvement; a few
-//! milliseconds at most.
+//! Stages are divided among NUMA nodes, then those of a node among its caches. Each time they are put in order, and
+//! the order is cut into a run for each group so that most bytes stay inside runs: the optimum for that order, found
+//! by dynamic programming. Then single stages are moved or swapped while fewer bytes cross. The better of two orders
+//! counts: that of the plan, and the one in which the stage with the strongest link to those before it comes next,
+//! which keeps channels together. Each group gets its share of the weight, up to the heaviest stage (see `divide`).
+//! With `n` stages (at most 64) and `g` groups it takes `O(g n³)` steps, and as many for each of at most `n` rounds
+//! of improvement; a few milliseconds at most.
 
 use std::cmp::Reverse;
 
@@ -30,7 +30,7 @@ pub(super) struct StagesToPlace<'a> {
     /// How much each computes, at least 1.
     pub(super) weights: &'a [u64],
     pub(super) transfers: &'a [Transfer],
-    /// Those that only the caller's thread executes, which is thread 0.
+    /// Stages that only the caller's thread, thread 0, executes.
     pub(super) callers: StageSet,
 }
 
@@ -65,12 +65,12 @@ impl StagesToPlace<'_> {
         homes
     }
 
-    /// Divides some stages among groups of so many threads each, and returns the group of each. Those of the caller's
-    /// thread are in group 0 if `with_caller`.
+    /// Divides stages among groups of so many threads each; returns the group of each stage. The caller's are in
+    /// group 0 if `with_caller`.
     ///
-    /// A group's weight exceeds its share by at most half the heaviest stage where runs of the order allow it, else by at
-    /// most the heaviest: filling one group after the other up to its share shows that this is always possible. More
-    /// than that is in group 0 only if the caller's own stages are.
+    /// A group's weight exceeds its share by at most half the heaviest stage where runs of the order allow it, else
+    /// by at most the heaviest: filling one group after the other up to its share shows that this is always possible.
+    /// Group 0 exceeds that only if the caller's own stages do.
     fn divide(&self, stages: &[usize], threads: &[usize], with_caller: bool) -> Vec<usize> {
         let mut best: Option<(u64, Vec<usize>)> = None;
         for order in [Order::Plan, Order::StrongestLink] {
@@ -105,7 +105,6 @@ fn groups<K: PartialEq>(keys: impl Iterator<Item = K>) -> (Vec<usize>, Vec<usize
     (of, sizes)
 }
 
-/// In which order stages are divided.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Order {
     /// From the end of the plan.
@@ -122,9 +121,9 @@ struct Division {
     is_fixed: Vec<bool>,
     /// Those that are not fixed, in the order in which they are divided.
     free: Vec<usize>,
-    /// Weight for each group: its share, rounded up.
+    /// The share of each group in the weight, rounded up.
     shares: Vec<u64>,
-    /// What a group's weight must not exceed.
+    /// The largest weight that each group may have.
     limits: Vec<u64>,
     group_of: Vec<usize>,
 }
@@ -188,7 +187,7 @@ impl Division {
         let count = self.weights.len();
         let mut is_placed = self.is_fixed.clone();
         let mut order = Vec::with_capacity(count);
-        // Of each stage: the most bytes to one that is placed.
+        // By stage: the most bytes to or from one that is placed.
         let mut strongest: Vec<u64> = vec![0; count];
         let note = |strongest: &mut Vec<u64>, placed: usize| {
             let links = strongest.iter_mut().zip(&self.bytes[placed]);
@@ -217,8 +216,8 @@ impl Division {
         bytes.fold(0, u64::saturating_add)
     }
 
-    /// The best division of the order into a run for each group that exceeds no share by more than `slack`:
-    /// most bytes stay inside a group, and among equals weights are most even. False if there is none.
+    /// The best division of the order into a run for each group that exceeds no share by more than `slack`: most
+    /// bytes stay inside a group; of equals, weights are most even. False if there is none.
     fn divide_in_order(&mut self, slack: u64) -> bool {
         let free = &self.free;
         let fixed: Vec<usize> = (0..self.weights.len())
@@ -226,7 +225,7 @@ impl Division {
             .collect();
         let fixed_weight: u64 = fixed.iter().map(|&at| self.weights[at]).sum();
         self.limits = self.shares.iter().map(|share| share + slack).collect();
-        // Of the first stages of `free` in the groups so far: the best, and where its last group begins.
+        // For the first stages of `free` in the groups so far: the best quality, and where its last group begins.
         let mut best: Vec<Vec<Option<(Quality, usize)>>> = vec![vec![None; free.len() + 1]];
         best[0][0] = Some((Quality::default(), 0));
         for group in 0..self.limits.len() {
@@ -285,7 +284,7 @@ impl Division {
         for (stage, &group) in self.group_of.iter().enumerate() {
             loads[group] += self.weights[stage];
         }
-        // Each change lets fewer bytes cross, so it ends; the bound is for the time it takes.
+        // It ends, since each change lets fewer bytes cross; the bound limits the time it takes.
         for _ in 0..count {
             let mut is_changed = false;
             for stage in (0..count).filter(|&stage| !self.is_fixed[stage]) {

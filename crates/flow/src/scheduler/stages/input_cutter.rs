@@ -8,7 +8,7 @@ pub(super) enum InputCutter {
     Blocks(BlockCutter),
     Cells {
         cutter: CellCutter,
-        /// The replica that computes the open cell, of which it had parts.
+        /// The replica that computes the open cell, because it got the parts so far.
         owner: usize,
     },
 }
@@ -21,7 +21,6 @@ impl InputCutter {
         }
     }
 
-    /// Whether the next block could be larger.
     pub(super) fn has_room(&self) -> bool {
         match self {
             Self::Blocks(cutter) => cutter.has_room(),
@@ -29,7 +28,6 @@ impl InputCutter {
         }
     }
 
-    /// Whether something has arrived that is in no block.
     pub(super) fn has_more(&self) -> bool {
         match self {
             Self::Blocks(cutter) => cutter.has_more(),
@@ -37,7 +35,6 @@ impl InputCutter {
         }
     }
 
-    /// Bytes of what has arrived and of what it retains.
     pub(super) fn bytes(&self) -> u64 {
         match self {
             Self::Blocks(cutter) => cutter.bytes(),
@@ -53,7 +50,6 @@ impl InputCutter {
         }
     }
 
-    /// The next block for a replica.
     pub(super) fn cut(&mut self, replica: usize) -> Cut {
         match self {
             Self::Blocks(cutter) => cutter.cut(),

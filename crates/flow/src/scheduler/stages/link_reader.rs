@@ -14,14 +14,14 @@ use crate::{
     SignalDescription, Source, SourceEvent,
 };
 
-/// What has been received of a link. Used by the thread of one stage.
+/// What one stage's thread has received of a link.
 struct LinkReader {
     link: Arc<StageLink>,
     events: VecDeque<LinkEvent>,
     /// The writing stage had nothing more when it sent the last event.
     is_idle: bool,
     delivered: u64,
-    /// Another part of the execution failed: only what lies before that is wanted.
+    /// Another part of the execution failed: only what lies before the failure is wanted.
     draining: bool,
 }
 
@@ -130,7 +130,7 @@ impl Source for LinkSource {
             // Events are taken in their order, whichever edge is asked first.
             while let Some(&(port, _)) = reader.events.front() {
                 if port != self.port && !reader.link.is_closed(port) {
-                    // The source of that edge may have had nothing when it was asked: make the engine ask again.
+                    // That edge's source may have had nothing when it was asked: make the engine ask again.
                     reader.link.notify_readers();
                     return Ok(SourceEvent::Idle);
                 }
@@ -169,7 +169,7 @@ impl Source for LinkSource {
         Some(isochrony_time::civil::format(stamp.civil))
     }
 
-    /// From now on the earlier stage may send without a bound: what lies behind the failure is dropped as it comes.
+    /// The earlier stage may now send without a bound: what lies behind the failure is dropped as it comes.
     fn continues_after_failure(&mut self) -> bool {
         let mut reader = self.reader.lock();
         reader.draining = true;

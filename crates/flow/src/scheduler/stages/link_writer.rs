@@ -24,7 +24,6 @@ const BATCH_BYTES: u64 = 256 << 10;
 /// What an event costs beside its samples.
 pub(super) const EVENT_BYTES: u64 = 128;
 
-/// What an event counts for.
 pub(super) fn event_bytes(event: &SourceEvent) -> u64 {
     let item = match event {
         SourceEvent::Item(item) => item.bytes(),
@@ -33,7 +32,6 @@ pub(super) fn event_bytes(event: &SourceEvent) -> u64 {
     item + EVENT_BYTES
 }
 
-/// An edge that a link carries.
 pub(super) struct LinkedEdge {
     pub(super) edge: Edge,
     /// Its consumers have ended.
@@ -42,11 +40,11 @@ pub(super) struct LinkedEdge {
     expected: AtomicU64,
 }
 
-/// Where a stage failed: what stands for the error until the execution ends.
+/// Where a stage failed; stands for the error until the execution ends.
 #[derive(Debug, Clone)]
 pub(super) struct StageFailure {
     pub(super) stage: usize,
-    /// Of the failed item, which ranks the error.
+    /// Time of the failed item, which ranks the error.
     pub(super) time: f64,
     pub(super) node: usize,
     /// Whether an operator failed, as opposed to a lack of memory.
@@ -59,10 +57,10 @@ pub(super) struct StageLink {
     pub(super) to: usize,
     pub(super) edges: Vec<LinkedEdge>,
     pub(super) link: Link<LinkEvent>,
-    /// Bytes that the reading stage has received and not consumed.
+    /// Bytes that the reading stage has received but not consumed.
     unread: AtomicU64,
     queue: Arc<StageQueue>,
-    /// In the queue of stages: what executes the two stages.
+    /// Entries in the queue of stages that execute the two stages.
     pub(super) writers: Range<usize>,
     readers: Range<usize>,
     /// Set when the writing stage has failed, before the link ends.
@@ -120,17 +118,15 @@ impl StageLink {
         failure.unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// In it, and what its reader has not consumed.
+    /// Bytes in it, and those that its reader has not consumed.
     pub(super) fn bytes(&self) -> u64 {
         self.link.bytes() + self.unread.load(Ordering::Relaxed)
     }
 
-    /// The reading stage has received some bytes.
     pub(super) fn begin_reading(&self, bytes: u64) {
         self.unread.fetch_add(bytes, Ordering::Relaxed);
     }
 
-    /// The reading stage has consumed an event.
     pub(super) fn consume(&self, event: &SourceEvent) {
         let bytes = event_bytes(event);
         let less = |unread: u64| Some(unread.saturating_sub(bytes));
@@ -185,12 +181,12 @@ impl StageLink {
         self.notify_readers();
     }
 
-    /// Everything is accepted from now on.
+    /// Accepts everything from now on.
     pub(super) fn remove_bound(&self) {
         self.set_capacity(u64::MAX);
     }
 
-    /// Also while it is in use.
+    /// Also works while it is in use.
     pub(super) fn set_capacity(&self, bytes: u64) {
         self.link.set_capacity(bytes);
         self.notify_writers();
@@ -224,7 +220,7 @@ impl StageLink {
     }
 }
 
-/// What the edges of a link gave and has not been sent. Used by the thread of one stage.
+/// What the edges of a link gave and what was not sent yet. Used by one stage's thread.
 pub(super) struct LinkWriter {
     pub(super) link: Arc<StageLink>,
     /// Numbers of the operators that write to it, by edge.
@@ -235,7 +231,7 @@ pub(super) struct LinkWriter {
     delivered: Arc<Progress>,
     events: Vec<LinkEvent>,
     bytes: u64,
-    /// Sent at once.
+    /// Bytes with which a batch is sent.
     batch_bytes: u64,
     /// The next stage knows that nothing has come since.
     is_idle: bool,
@@ -274,7 +270,7 @@ impl LinkWriter {
         true
     }
 
-    /// An event that a replica gave.
+    /// Adds an event that a replica gave.
     pub(super) fn give(&mut self, port: u16, event: &SourceEvent) {
         if self.link.is_closed(port) {
             return;
@@ -308,7 +304,6 @@ impl LinkWriter {
         }
     }
 
-    /// Sends what there is.
     pub(super) fn send(&mut self) {
         if self.events.is_empty() {
             return;

@@ -71,7 +71,7 @@ pub(super) struct ReplicatedStage {
     /// Counts the samples of blocks as they are sent.
     delivered: Arc<Progress>,
     queue: Arc<StageQueue>,
-    /// The replicas, in the queue of stages.
+    /// Its replicas' entries in the queue of stages.
     entries: Range<usize>,
     plan: Graph,
     /// Replicas that take blocks, at least 1.
@@ -101,7 +101,7 @@ struct BlockOrder {
     /// Number of the oldest block in `slots`.
     first: u64,
     slots: VecDeque<BlockSlot>,
-    /// Of each exit.
+    /// By exit.
     ranges: Vec<RangeAnnouncer>,
     /// What the earlier stage had read when the last batch was sent.
     delivered: u64,
@@ -123,14 +123,14 @@ pub(super) struct StageToReplicate<'a> {
     pub(super) links: &'a [Arc<StageLink>],
     pub(super) plan: &'a Graph,
     pub(super) queue: &'a Arc<StageQueue>,
-    /// Those of its replicas in the queue.
+    /// Its replicas' entries in the queue.
     pub(super) entries: &'a Range<usize>,
     pub(super) delivered: &'a Arc<Progress>,
     pub(super) replication: Replication,
 }
 
 impl StageToReplicate<'_> {
-    /// The graph, if the stage cannot be replicated after all.
+    /// The inner error is the graph, if the stage cannot be replicated after all.
     pub(super) fn replicate(
         self,
         options: &RunOptions<'_>,
@@ -242,7 +242,7 @@ impl ReplicatedStage {
         slots.sum::<u64>() + order.cutter.bytes()
     }
 
-    /// How many replicas take blocks from now on. One that is retired completes its block.
+    /// How many replicas take blocks from now on. A retired one completes its block.
     pub(super) fn set_replicas(&self, replicas: usize) {
         let replicas = replicas.clamp(1, self.entries.len());
         self.replicas.store(replicas, Ordering::Relaxed);
@@ -264,7 +264,7 @@ impl ReplicatedStage {
         }
     }
 
-    /// Receives a batch, if there is one.
+    /// Receives a batch; false if there is none.
     fn receive(&self, order: &mut BlockOrder) -> bool {
         match self.input.receive() {
             Received::Batch(batch) => {
@@ -369,7 +369,7 @@ impl ReplicatedStage {
             BlockResult::Pass(event) => self.give_all(&event),
             BlockResult::InputEnded(failure) => self.end(order, failure),
         }
-        // Nobody reads them any more.
+        // Closes exits that nobody reads any more.
         let exits = self.exits.iter().zip(&self.subgraph.exit_states);
         for (ports, state) in exits {
             let mut ports = ports.iter();
@@ -430,7 +430,7 @@ impl StageReplica {
         &self.shared
     }
 
-    /// What it did, and the plan's number of each operator.
+    /// What it did, by number of the operator in the plan.
     pub(super) fn reports(&self, busy: Duration) -> impl Iterator<Item = (usize, OperatorReport)> {
         let report = self.replica.report(busy);
         let nodes = self.shared.subgraph.plan.nodes.iter();
@@ -447,7 +447,7 @@ impl StageReplica {
         if order.ended {
             return (StageOutcome::Ended, false);
         }
-        // What did not fit before.
+        // Results that found no room before.
         shared.send_complete(&mut order);
         if order.ended {
             return (StageOutcome::Ended, false);
@@ -456,7 +456,7 @@ impl StageReplica {
         let is_retired = self.number >= shared.replicas.load(Ordering::Relaxed)
             && order.cutter.owner() != Some(self.number);
         if is_retired {
-            // Another one takes what this one was woken for.
+            // Another replica takes what this one was woken for.
             let others = shared
                 .entries
                 .clone()

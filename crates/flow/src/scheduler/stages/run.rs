@@ -77,7 +77,7 @@ pub(crate) fn run(
             if wanted == 0 || begun.elapsed() < helpers_after {
                 return;
             }
-            // With fewer threads than wanted the caller's has more to do.
+            // If fewer threads start than wanted, the caller's has more to do.
             own = Some(ThreadUse::begin());
             for number in 1..=std::mem::take(&mut wanted) {
                 let (pool, pinning) = (&pool, options.pinning);
@@ -172,7 +172,7 @@ fn pool(
         interrupt: Some(&interrupt),
         watch: watch.as_ref(),
         shared_memory: Some(&handle),
-        // What one stage held back waits for the next, at worst.
+        // At worst each stage holds results back in turn.
         latency: options
             .latency
             .map(|latency| latency / stages.stages.len() as f64),
@@ -248,7 +248,7 @@ fn pool(
             delivered: Arc::clone(&delivered),
             error: None,
         })));
-        // It was to have replicas.
+        // Entries of the replicas that it does not get.
         all.extend(entries.clone().skip(1).map(|_| StageWork::Unused));
     }
     let ancestors = ancestors(&links, &entries);
@@ -278,7 +278,7 @@ fn pool(
     Ok(pool)
 }
 
-/// The error that a stand-in stands for.
+/// The error that a stand-in, `StageFailed`, stands for.
 fn original(error: RunError, all: &mut [StageWork]) -> RunError {
     let RunError::Operator { error: why, .. } = &error else {
         return error;
@@ -295,7 +295,7 @@ fn original(error: RunError, all: &mut [StageWork]) -> RunError {
     own.flatten().unwrap_or(error)
 }
 
-/// What all stages did, by operator of the plan. `reports`: those of all that does something.
+/// What all stages did, by operator of the plan. `reports`: without unused entries.
 fn merged_report(plan: &Graph, all: &[StageWork], reports: Vec<StageReport>) -> Report {
     let names = plan.nodes.iter().map(|node| node.op.name());
     let mut report = Report {

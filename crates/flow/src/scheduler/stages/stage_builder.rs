@@ -14,7 +14,7 @@ use crate::plan::graph::Graph;
 use crate::scheduler::task_contract::{TaskContract, interleaves, reduces, task_contract};
 use crate::{PortType, Resource};
 
-/// Stages for each worker, and in all, about: enough that one of unequal stages has work for a free core.
+/// Approximate stages for each worker, and in all: enough that one of unequal stages has work for a free core.
 const STAGES_PER_WORKER: usize = 4;
 const MAX_STAGES: usize = 31;
 
@@ -26,9 +26,9 @@ const CALLER: usize = usize::MAX;
 
 /// A stage while nodes are added.
 struct GrowingStage {
-    /// The stage that this one was merged into: itself unless it was.
+    /// The stage that it was merged into, else itself.
     merged_into: usize,
-    /// Its operators that compute much.
+    /// How many of its operators compute much.
     heavy: usize,
     /// Stages that it reads from.
     inputs: BTreeSet<usize>,
@@ -60,13 +60,13 @@ pub(super) struct StageBuilder<'a> {
     max_stages: usize,
     /// Operators that compute much in one stage, at most.
     share: usize,
-    /// Of each node so far.
+    /// By node so far.
     stage_of: Vec<usize>,
-    /// Stages that each node of the caller's thread depends on; empty for others.
+    /// By node: the stages that it depends on, if it is the caller thread's; else empty.
     feeds: Vec<BTreeSet<usize>>,
-    /// Whether what each node gives does not ascend: streams in turn, or ranges before earlier ones.
+    /// By node: whether its output does not ascend, since streams alternate or ranges lie before earlier ones.
     descends: Vec<bool>,
-    /// How far what each node gives may differ from what one thread gives without cells.
+    /// By node: how far its output may differ from that of one thread without cells.
     rel_err: Vec<f64>,
 }
 
@@ -124,7 +124,7 @@ impl<'a> StageBuilder<'a> {
             || inputs.any(|&(from, _)| self.stage_of[from] == CALLER)
     }
 
-    /// Stages that a node depends on directly, other than that of the caller.
+    /// Stages that a node depends on directly, other than the caller's.
     fn stages_of(&self, node: usize) -> BTreeSet<usize> {
         match self.stage_of[node] {
             CALLER => self.feeds[node]
@@ -209,7 +209,7 @@ impl<'a> StageBuilder<'a> {
     fn joins(&self, stage: &GrowingStage, heavy: usize, replicable: &Option<TaskContract>) -> bool {
         let is_full = self.stages.len() >= 2 * self.max_stages;
         let joins = match (stage.replication, replicable) {
-            // A cell of its own.
+            // It begins a stage that is cut into its own cells.
             (_, Some(contract)) if contract.rel_err > 0.0 => false,
             (Replication::Cells, contract) => *contract == Some(TaskContract::stateless()),
             (Replication::Blocks, contract) if stage.heavy > 0 => contract.is_some(),
@@ -230,7 +230,7 @@ impl<'a> StageBuilder<'a> {
             || inputs.any(|&(from, _)| self.descends[from])
     }
 
-    /// What a node needs that can compute blocks or cells of its input. Adds how far its output may differ.
+    /// The contract of a node that can compute blocks or cells of its input. Records how far its output may differ.
     fn replicable(&mut self, at: usize) -> Option<TaskContract> {
         let node = &self.graph.nodes[at];
         let before = node.inputs.iter().map(|&(from, _)| self.rel_err[from]);
@@ -317,7 +317,7 @@ impl<'a> StageBuilder<'a> {
         }
     }
 
-    /// Merges those of some stages, and of all before them, that depend on some roots.
+    /// Of some stages and all before them, merges those that depend on some roots.
     fn merge_between(&mut self, stages: &BTreeSet<usize>, shared: u64) {
         let mut open: Vec<usize> = stages.iter().copied().collect();
         let mut all: BTreeSet<usize> = BTreeSet::new();
@@ -347,8 +347,8 @@ impl<'a> StageBuilder<'a> {
         self.stages[first].inputs = inputs.filter(|&one| one != first).collect();
     }
 
-    /// Gives a stage that computes little to the only one that reads from it, and the only stage before that of the
-    /// caller to the caller's if that would merely wait for it.
+    /// Merges a stage that computes little into its only reader, and the only stage before the caller's into the
+    /// caller's if that would merely wait for it.
     fn absorb(&self, stages: &mut [usize]) {
         loop {
             let mut readers: BTreeMap<usize, BTreeSet<usize>> = BTreeMap::new();
@@ -455,7 +455,7 @@ impl<'a> StageBuilder<'a> {
         }
     }
 
-    /// Stages so that each comes behind those it reads from, and that of the caller last.
+    /// Stages in an order in which each comes behind those it reads from, the caller's last.
     fn in_order(&self, roots: &[usize]) -> Vec<usize> {
         let mut open: BTreeSet<usize> = roots.iter().copied().collect();
         let mut reads: BTreeSet<(usize, usize)> = BTreeSet::new();
@@ -471,7 +471,7 @@ impl<'a> StageBuilder<'a> {
             let mut inputs = reads.range((stage, 0)..=(stage, usize::MAX));
             inputs.all(|(_, from)| !open.contains(from))
         };
-        // That of the caller has the largest number.
+        // The caller's has the largest number.
         while let Some(next) = open.iter().copied().find(|&stage| is_ready(stage, &open)) {
             open.remove(&next);
             order.push(next);

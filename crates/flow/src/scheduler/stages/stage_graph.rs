@@ -19,9 +19,9 @@ use crate::{OperatorProperties, SEGMENT_SAMPLES, SharedFactory, SharedRecording}
 
 pub(super) struct StageGraph {
     pub(super) graph: Graph,
-    /// Number in the plan of each node that is one of the plan.
+    /// By node: its number in the plan, if the plan has it.
     pub(super) plan_node: Vec<Option<usize>>,
-    /// For each node, the scan whose number ranks it among sources that lie equally far.
+    /// By node: the scan whose number ranks it among sources that lie equally far.
     pub(super) source_order: Vec<usize>,
     pub(super) writers: Vec<SharedWriter>,
     /// Where edges of the plan are in it.

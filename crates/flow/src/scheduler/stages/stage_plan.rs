@@ -11,28 +11,27 @@ use crate::scheduler::subgraph::SubgraphPlan;
 use crate::scheduler::task_contract::combines_inexactly;
 use crate::{Alignment, Resource};
 
-/// Least memory budget for which a plan is cut: with less, what is in links could be missing elsewhere.
+/// Least memory budget with which a plan is cut: with less, links could hold what is needed elsewhere.
 const MIN_MEMORY: u64 = 4 << 20;
 /// The part of the memory budget that all links may take.
 const LINK_MEMORY_FRACTION: u64 = 16;
 /// Most sources of a plan that is cut: for each item the reader of a link asks all streams that share it. Measured with a
 /// low-pass for each: 64 gain nothing, 256 take twice as long as in one thread, and a thousand thirty times.
 const MAX_SOURCES: usize = 128;
-/// Stages and replicas.
+/// Most stages and replicas, together.
 pub(super) const MAX_ENTRIES: usize = 64;
 
-/// How a plan is cut into stages.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct StagePlan {
     /// Nodes of each stage, in the order of the plan. The last stage is executed in the caller's thread.
     pub(super) stages: Vec<Vec<usize>>,
-    /// The stage of each node.
+    /// By node.
     pub(super) stage_of: Vec<usize>,
     /// Stages without inputs that each stage depends on, as bits.
     pub(super) roots: Vec<u64>,
     /// The stage of sources that call Python, which the caller's thread executes while it has no other work.
     pub(super) caller_sources: Option<usize>,
-    /// Of each stage.
+    /// By stage.
     pub(super) replication: Vec<Replication>,
 }
 
@@ -46,7 +45,7 @@ pub(super) enum Replication {
     Cells,
 }
 
-/// Where results depend on cells, the plan is cut as for so many workers whatever their number.
+/// Where results depend on cells, the plan is cut as for this many workers, whatever their number.
 const WORKERS_OF_CELLS: usize = 8;
 
 impl StagePlan {
@@ -60,7 +59,7 @@ impl StagePlan {
         StageBuilder::new(graph, &options).build()
     }
 
-    /// What does not depend on the number of workers.
+    /// Checks what does not depend on the number of workers.
     fn check(graph: &Graph, options: &RunOptions<'_>) -> Result<(), &'static str> {
         if options.memory < MIN_MEMORY {
             return Err("memory= has no room for what stages pass to each other");
@@ -82,8 +81,8 @@ impl StagePlan {
         Ok(())
     }
 
-    /// The stages of a plan in which an operator settles, within the granted tolerance, that no task computes: the same for
-    /// any number of workers, one included. None if there is none.
+    /// The stages of a plan in which an operator settles, within the granted tolerance, and no task computes it: the
+    /// same for any number of workers, one included. None if there is no such operator.
     pub(crate) fn with_cells(
         graph: &Graph,
         options: &RunOptions<'_>,
@@ -109,9 +108,10 @@ impl StagePlan {
             .then_some(stages)
     }
 
-    /// The stages of a plan of which operators that compute much in order would be left to one thread beside tasks, although
-    /// they can work at the same time: replicas then compute what tasks would. None if tasks are better: one such operator
-    /// at most, samples that workers decode, functions that worker processes call, or cuts that show in results.
+    /// The stages of a plan whose operators that compute much in order would be left to one thread beside tasks,
+    /// although they can work at the same time: replicas then compute what tasks would. None if tasks are better: at
+    /// most one such operator, samples that workers decode, functions that worker processes call, or cuts that show
+    /// in results.
     pub(crate) fn instead_of_tasks(
         graph: &Graph,
         options: &RunOptions<'_>,
@@ -154,13 +154,13 @@ impl StagePlan {
         (tasks && stages.stages.iter().filter(left).count() > 1).then_some(stages)
     }
 
-    /// Bytes that each of so many links may hold.
+    /// Bytes that each of `links` links may hold.
     pub(super) fn link_capacity(options: &RunOptions<'_>, links: usize) -> u64 {
         let most = options.memory / LINK_MEMORY_FRACTION / links.max(1) as u64;
         most.min(options.stages.link_bytes)
     }
 
-    /// Edges that lead from one stage to another: those two, and the edge, in the order of the plan.
+    /// Edges between stages: both stages and the edge, in the order of the plan.
     pub(super) fn cut_edges(&self, graph: &Graph) -> BTreeSet<(usize, usize, Edge)> {
         let mut edges = BTreeSet::new();
         for (at, node) in graph.nodes.iter().enumerate() {
@@ -199,7 +199,7 @@ impl StagePlan {
         stages.any(|(nodes, from)| meets(nodes) && shares(from))
     }
 
-    /// Where the replicas of each stage are in the queue of stages, or the stage.
+    /// By stage: the entries of its replicas in the queue of stages, or its own.
     pub(super) fn entries(&self, workers: usize) -> Vec<Range<usize>> {
         let mut spare = MAX_ENTRIES.saturating_sub(self.stages.len());
         let mut next = 0;
@@ -238,7 +238,7 @@ impl StagePlan {
                 1 => String::new(),
                 replicas => format!(", {replicas} replicas"),
             };
-            // Each operator that computes much counts alike: what it takes is known when it has run.
+            // All operators that compute much count alike: what each takes is known only when it has run.
             let share = 100 * heavy(stage) / all.max(1);
             format!("stage {at}: {names}{place}{replicas}, expected to take {share}% of the time")
         });

@@ -12,12 +12,12 @@ use crate::plan::Op;
 use crate::plan::graph::{Graph, GraphNode};
 use crate::scheduler::output_estimate::output_bytes_per_sample;
 
-/// Samples of a source that does not tell.
+/// Samples of a source that does not tell how many it has.
 const UNKNOWN_SAMPLES: u64 = 1 << 20;
 
 impl StagePlan {
-    /// The entries of the queue at home with each thread, that of the caller first; none if threads are not pinned.
-    /// `entries`: of each stage.
+    /// The queue's entries at home with each thread, the caller's first; none if threads are not pinned. `entries`:
+    /// by stage.
     pub(super) fn homes(
         &self,
         graph: &Graph,
@@ -63,7 +63,7 @@ impl StagePlan {
         weights.collect()
     }
 
-    /// Bytes that entries pass to each other in the whole run, estimated. Replicas have equal parts.
+    /// Estimates bytes that entries pass to each other in the whole run. Replicas have equal parts.
     fn transfers(&self, graph: &Graph, entries: &[Range<usize>]) -> Vec<Transfer> {
         let nodes = graph.nodes.iter();
         let nodes = nodes.map(|node| (&node.inputs[..], &node.properties));

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use crate::engine::report::ThreadReport;
 
-/// Of the current thread, from when it was made.
+/// What the current thread has used since this was made.
 pub(super) struct ThreadUse {
     begun: Instant,
     cpu: Option<Duration>,
@@ -39,7 +39,6 @@ pub(super) fn cpu_time() -> Option<Duration> {
     Some(Duration::new(seconds, u32::try_from(time.tv_nsec).ok()?))
 }
 
-/// Linux tells them in a file.
 fn involuntary_switches() -> Option<u64> {
     let status = std::fs::read_to_string("/proc/thread-self/status").ok()?;
     let mut lines = status.lines();
