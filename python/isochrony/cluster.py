@@ -25,7 +25,7 @@ import threading
 import time
 import traceback
 from collections import OrderedDict
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from . import __version__
 from .native_errors import OptionError, PlanError, RunError
@@ -33,13 +33,15 @@ from .native_errors import OptionError, PlanError, RunError
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from ._native import NativePlan, NativeTasks
+    from ._native import NativePlan, NativeTaskRunner, NativeTasks
     from .run_options import RunOptions
 
 __all__ = ["ClusterRun", "SlotActor", "checked_client", "pickled_exception", "unpickled_exception"]
 
 #: Seconds for which a run without any slot waits for a worker.
 PATIENCE_S = 60.0
+#: Bytes of plans, with their samples in memory and functions, that are sent to each worker.
+MAX_PAYLOAD = 256 << 20
 #: Seconds between two looks for workers that joined.
 _LOOK_EVERY_S = 0.5
 #: Seconds within which a slot that is stopped answers.
@@ -67,7 +69,9 @@ def checked_client(name: str, client: Any) -> Any:
     if isinstance(client, distributed.deploy.Cluster):
         client = distributed.Client(client, set_as_default=False)
     if not isinstance(client, distributed.Client):
-        raise OptionError(f"{name}={client!r} is refused; give a distributed.Client, or a cluster such as LocalCluster()")
+        raise OptionError(
+            f"{name}={client!r} is refused; give a distributed.Client, or a cluster such as LocalCluster()"
+        )
     if client.asynchronous:
         raise OptionError(f"{name} is an asynchronous client; give one made with asynchronous=False")
     if client.status != "running":
@@ -88,6 +92,7 @@ class ClusterRun:
     def __init__(self, client: Any, plans: Sequence[NativePlan], collects: bool, options: RunOptions) -> None:
         import distributed
 
+        payload = _payload(plans, collects, options)
         # Batches go straight to workers, not by way of Dask's scheduler.
         self._client = distributed.Client(
             client.scheduler.address,
@@ -96,12 +101,15 @@ class ClusterRun:
             set_as_default=False,
             name="isochrony",
         )
-        self._payload = _payload(plans, collects, options)
+        self._payload = payload
+        self._key = hashlib.sha256(payload).digest()
         self._ready: queue.SimpleQueue[Slot | Exception] = queue.SimpleQueue()
         self._stopped = threading.Event()
         self._lock = threading.Lock()
-        #: Slots by worker and thread, lost ones too.
-        self._slots: dict[tuple[str, int], Slot | None] = {}
+        #: Workers that take part, or took part.
+        self._known: dict[str, int] = {}
+        #: Those that are not lost.
+        self._slots: set[Slot] = set()
         self._alone_since = time.monotonic()
         self._looker = threading.Thread(target=self._look, name="isochrony-workers", daemon=True)
 
@@ -136,13 +144,13 @@ class ClusterRun:
         if self._looker.ident is not None:
             self._looker.join()
         with self._lock:
-            slots = [slot for slot in self._slots.values() if slot is not None]
+            slots = list(self._slots)
             self._slots.clear()
         for slot in slots:
             slot.close()
         self._client.close()
 
-    def __enter__(self) -> ClusterRun:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -160,57 +168,53 @@ class ClusterRun:
                 workers = self._workers()
                 with self._lock:
                     # A worker that comes back has another address.
-                    new = [(w, n) for w, threads in workers.items() for n in range(threads) if (w, n) not in self._slots]
-                    self._slots.update(dict.fromkeys(new))
-                for key in new:
-                    threading.Thread(target=self._begin, args=key, name="isochrony-slot", daemon=True).start()
+                    new = {worker: threads for worker, threads in workers.items() if worker not in self._known}
+                    self._known.update(new)
+                for one in new.items():
+                    threading.Thread(target=self._begin, args=one, name="isochrony-worker", daemon=True).start()
                 self._stopped.wait(_LOOK_EVERY_S)
         except Exception as error:
             if not self._stopped.is_set():
                 self._ready.put(_gone(self._client, error))
 
-    def _begin(self, worker: str, number: int) -> None:
+    def _begin(self, worker: str, threads: int) -> None:
+        """Makes the slots of a worker, one after the other: the first one prepares the plans."""
         try:
-            future = self._client.submit(
-                SlotActor, self._payload, number, __version__, workers=[worker], actor=True, pure=False
-            )
-            while not self._stopped.is_set():
-                try:
-                    # An actor belongs to the client that is the current one when it arrives.
-                    with self._client.as_current():
-                        actor = future.result(timeout=_WAIT_S)
-                except TimeoutError:
-                    continue
-                slot = Slot(worker, actor, future, self._stopped, self._lost)
+            for number in range(threads):
+                slot = Slot(worker, self._client, number, self._stopped, self._lost)
+                slot.prepare(self._key, self._payload)
                 with self._lock:
-                    self._slots[worker, number] = slot
+                    self._slots.add(slot)
                 self._ready.put(slot)
-                return
-            future.release()
+        except _StoppedError:
+            return
         except Exception as error:
             if self._stopped.is_set():
                 return
+            # It may have left again.
             if worker in self._workers():
                 self._ready.put(_refused(worker, error))
 
     def _lost(self, slot: Slot) -> None:
         with self._lock:
-            for key, one in self._slots.items():
-                if one is slot:
-                    self._slots[key] = None
-            if not any(self._slots.values()):
+            self._slots.discard(slot)
+            if not self._slots:
                 self._alone_since = time.monotonic()
 
     def _check_patience(self) -> None:
         with self._lock:
             waited = time.monotonic() - self._alone_since
-            if any(self._slots.values()) or waited < PATIENCE_S:
+            if self._slots or waited < PATIENCE_S:
                 return
-            known = len({worker for worker, _ in self._slots})
+            known = len(self._known)
         raise RunError(
-            f"no worker of the cluster {self._client.scheduler.address} took part for {waited:.0f} s ({known} were lost or "
-            "did not start); start workers, and look at their logs"
+            f"no worker of the cluster {self._client.scheduler.address} took part for {waited:.0f} s ({known} were lost "
+            "or did not start); start workers, and look at their logs"
         )
+
+
+class _StoppedError(Exception):
+    """The run has ended meanwhile."""
 
 
 class Slot:
@@ -221,14 +225,26 @@ class Slot:
     """
 
     def __init__(
-        self, worker: str, actor: Any, future: Any, stopped: threading.Event, lost: Callable[[Slot], None]
+        self, worker: str, client: Any, number: int, stopped: threading.Event, lost: Callable[[Slot], None]
     ) -> None:
         self.name = worker
-        self._actor = actor
-        self._future = future
+        self._client = client
         self._stopped = stopped
         self._lost = lost
         self._is_busy = False
+        self._future = client.submit(SlotActor, number, __version__, workers=[worker], actor=True, pure=False)
+        # An actor belongs to the client that is the current one when it arrives.
+        with client.as_current():
+            self._actor = self._wait(self._future)
+
+    def prepare(self, key: bytes, payload: bytes) -> None:
+        """Prepares plans there, unless its process has them.
+
+        Raises:
+            RunError: it cannot.
+        """
+        if not self._wait(self._actor.prepare(key, None)):
+            self._wait(self._actor.prepare(key, payload))
 
     def call(self, batch: bytes) -> bytes | bool:
         """Results of a batch of tasks; True: the worker is gone; False: the run has ended.
@@ -239,27 +255,19 @@ class Slot:
         self._is_busy = True
         try:
             # Raises where Dask knows already that the worker is gone.
-            answer = self._actor.run(batch)
-            while not self._stopped.is_set():
-                try:
-                    results = bytes(answer.result(timeout=_WAIT_S))
-                    self._is_busy = False
-                    return results
-                except TimeoutError:
-                    if self._future.status not in ("finished", "pending"):
-                        raise OSError(f"the actor is {self._future.status}") from None
-        except RunError as error:
-            if self._stopped.is_set():
-                return False
-            raise _refused(self.name, error) from error
+            results = bytes(self._wait(self._actor.run(batch)))
+        except _StoppedError:
+            return False
         except Exception as error:
             if self._stopped.is_set():
                 return False
-            if isinstance(error, OSError | RuntimeError | ValueError):
+            # What a worker raises is a RunError; what Dask raises is one of these.
+            if isinstance(error, OSError | RuntimeError | ValueError) and not isinstance(error, RunError):
                 self._lost(self)
                 return True
             raise _refused(self.name, error) from error
-        return False
+        self._is_busy = False
+        return results
 
     def close(self) -> None:
         """Ends what it does; its worker may be gone."""
@@ -268,59 +276,89 @@ class Slot:
                 self._actor.stop().result(timeout=_STOP_S)
         self._future.release()
 
+    def _wait(self, answer: Any) -> Any:
+        """The result of a call.
+
+        Raises:
+            _StoppedError: the run has ended meanwhile.
+            OSError: the worker is gone.
+        """
+        while not self._stopped.is_set():
+            try:
+                return answer.result(timeout=_WAIT_S)
+            except TimeoutError:
+                if self._future.status not in ("finished", "pending"):
+                    raise OSError(f"the actor is {self._future.status}") from None
+        raise _StoppedError
+
 
 class SlotActor:
     """A slot, in its worker.
 
     Parameters:
-        payload: plans and options, pickled.
         number: of the slot among those of its worker.
         version: of Isochrony on the client.
     """
 
-    def __init__(self, payload: bytes, number: int, version: str) -> None:
+    def __init__(self, number: int, version: str) -> None:
         from concurrent.futures import ThreadPoolExecutor
 
         if version != __version__:
             raise RunError(
-                f"the client has Isochrony {version} and {socket.gethostname()} has {__version__}; install the same version "
-                "on all hosts"
+                f"the client has Isochrony {version} and {socket.gethostname()} has {__version__}; install the same "
+                "version on all hosts"
             )
-        self._tasks = _prepared(payload)
-        self._runner = self._tasks.runner(number)
+        self._number = number
+        self._runner: NativeTaskRunner | None = None
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="isochrony-slot")
+
+    async def prepare(self, key: bytes, payload: bytes | None) -> bool:
+        """Prepares plans; False: this process does not have them yet, so that their payload is needed."""
+        return await self._in_thread(self._prepare, key, payload)
 
     async def run(self, batch: bytes) -> bytes:
         """Results of a batch of tasks."""
-        import asyncio
-
-        # The loop is free meanwhile: heartbeats, other calls and `stop` go on.
-        return await asyncio.get_running_loop().run_in_executor(self._pool, self._runner.run, batch)
+        assert self._runner is not None
+        return await self._in_thread(self._runner.run, batch)
 
     async def stop(self) -> None:
         """Ends what it does."""
-        self._runner.stop()
+        if self._runner is not None:
+            self._runner.stop()
+
+    def _prepare(self, key: bytes, payload: bytes | None) -> bool:
+        tasks = _prepared(key, payload)
+        if tasks is not None:
+            self._runner = tasks.runner(self._number)
+        return tasks is not None
+
+    async def _in_thread(self, function: Callable[..., Any], *arguments: Any) -> Any:
+        import asyncio
+
+        # The loop is free meanwhile: heartbeats, other calls and `stop` go on.
+        return await asyncio.get_running_loop().run_in_executor(self._pool, function, *arguments)
 
 
 _PREPARED: OrderedDict[bytes, NativeTasks] = OrderedDict()
 _PREPARING = threading.Lock()
 
 
-def _prepared(payload: bytes) -> NativeTasks:
-    """The plans of a payload, prepared once in a process."""
+def _prepared(key: bytes, payload: bytes | None) -> NativeTasks | None:
+    """The plans of a payload, prepared once in a process; None: they are not, and there is no payload."""
     from ._native import NativePlan, NativeTasks
 
-    key = hashlib.sha256(payload).digest()
     with _PREPARING:
         tasks = _PREPARED.get(key)
         if tasks is None:
+            if payload is None:
+                return None
             try:
                 sent, collects, settings = pickle.loads(payload)
                 plans = [NativePlan.received(text, objects) for text, objects in sent]
             except ModuleNotFoundError as error:
                 raise RunError(
-                    f"a function of the plan needs the module {error.name!r}, which {socket.gethostname()} does not have; "
-                    "install it there"
+                    f"a function of the plan needs the module {error.name!r}, which {socket.gethostname()} does not "
+                    "have; install it there"
                 ) from error
             tasks = NativeTasks(plans, collects, _Settings(settings), os.cpu_count() or 1)
             _PREPARED[key] = tasks
@@ -349,22 +387,30 @@ def _payload(plans: Sequence[NativePlan], collects: bool, options: RunOptions) -
     import cloudpickle
 
     if options.control is not None:
-        raise PlanError("control= is refused with on=; parameters of what other hosts compute cannot change while they do")
+        raise PlanError(
+            "control= is refused with on=; parameters of what other hosts compute cannot change while they do"
+        )
     sent = [plan.sent(for_tasks=True) for plan in plans]
     try:
-        return bytes(cloudpickle.dumps((sent, collects, options.settings)))
+        payload = bytes(cloudpickle.dumps((sent, collects, options.settings)))
     except Exception as error:
         first = next(iter(str(error).splitlines()), "")
         raise PlanError(
             f"a plan with a function that cannot be pickled cannot run on a cluster ({type(error).__name__}: {first}); "
             "take out of the function what belongs to this process, such as locks, files and connections"
         ) from error
+    if len(payload) > MAX_PAYLOAD:
+        raise PlanError(
+            f"samples in memory and functions of the plan are {len(payload)} bytes, but at most {MAX_PAYLOAD} are sent to "
+            "a worker; store the samples as a signal, which workers open by themselves"
+        )
+    return payload
 
 
 def _gone(client: Any, error: Exception) -> Exception:
     return RunError(
-        f"the Dask scheduler {client.scheduler.address} cannot be reached ({type(error).__name__}: {error}); see whether "
-        "it runs, and connect a new client"
+        f"the Dask scheduler {client.scheduler.address} cannot be reached ({type(error).__name__}: {error}); see "
+        "whether it runs, and connect a new client"
     )
 
 

@@ -39,13 +39,14 @@ pub(crate) fn run(
     }
     let interrupt = Interrupt::default();
     let subgraph_plans = subgraph_plans(graph, options);
-    let mut in_stages = None;
-    if options.cluster.is_none() {
-        if let Some(stages) = StagePlan::with_cells(graph, options, &subgraph_plans) {
-            return stages::run(graph, &stages, options).map(Some);
-        }
-        in_stages = StagePlan::instead_of_tasks(graph, options, &subgraph_plans);
+    // Cells have other bits than one pass: the plan has them everywhere.
+    if let Some(stages) = StagePlan::with_cells(graph, options, &subgraph_plans) {
+        return stages::run(graph, &stages, options).map(Some);
     }
+    let in_stages = match options.cluster {
+        Some(_) => None,
+        None => StagePlan::instead_of_tasks(graph, options, &subgraph_plans),
+    };
     let split = match in_stages {
         Some(_) => None,
         None => SplitPlan::of(graph, options, subgraph_plans)?,

@@ -82,3 +82,50 @@ pub enum SlotError {
     /// The run ends with this error.
     Failed(Cause),
 }
+
+#[cfg(test)]
+mod tests {
+    use isochrony_segment::{SigSeg, Stream};
+    use isochrony_time::{Rate, TimebaseId};
+    use serde_json::{Map, Value, json};
+
+    use crate::{Catalog, Contract, Plan, Segments, Stat};
+
+    fn parameters(value: Value) -> Map<String, Value> {
+        value.as_object().cloned().unwrap_or_default()
+    }
+
+    /// A new one must be added to that test: it shows that a partial result means the same in another process.
+    #[test]
+    fn partial_results_of_all_reducible_operators_are_tried_in_tests_of_the_cluster() {
+        let rate = Rate::new(100, 1).unwrap();
+        let stream = Stream::new("p", TimebaseId(0), rate).intern();
+        let samples = SigSeg::from_slice(&[0.5_f32; 100], 0, stream).unwrap();
+        let scan = Plan::scan(Segments::new([samples]).unwrap());
+        let windows = scan.rewindow(8).unwrap();
+        let rows = windows.stats([Stat::Mean]).unwrap();
+        let catalog = Catalog::standard();
+        let given = [
+            Map::new(),
+            parameters(json!({"stats": ["mean"]})),
+            parameters(json!({"keys": [], "aggregates": {"n": ["mean", "count"]}})),
+        ];
+        let mut found = Vec::new();
+        for name in catalog.names() {
+            let declaration = catalog.get(name).unwrap();
+            for input in [&scan, &windows, &rows] {
+                for parameters in &given {
+                    let Ok(plan) = input.apply(declaration, parameters.clone(), &[]) else {
+                        continue;
+                    };
+                    if matches!(plan.node.properties.contract, Contract::Reducible { .. }) {
+                        found.push(name);
+                    }
+                }
+            }
+        }
+        found.sort_unstable();
+        found.dedup();
+        assert_eq!(found, ["count", "group_by", "stats"]);
+    }
+}

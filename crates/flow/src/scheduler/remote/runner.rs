@@ -42,7 +42,12 @@ pub(crate) fn split_hash(subgraphs: &[ParallelSubgraph]) -> u64 {
     for subgraph in subgraphs {
         text.clear();
         // Writing to a string does not fail.
-        let _ = write!(text, "{:?} {:?}", subgraph.plan, subgraph.size);
+        let plan = &subgraph.plan;
+        let _ = write!(
+            text,
+            "{:?} {:?} {:?} {:?} {:?}",
+            plan.nodes, plan.exits, plan.scans, plan.trims, subgraph.size
+        );
         for operator in &subgraph.operators {
             let _ = write!(text, " {}", operator.op.name());
             for port in &operator.properties.outputs {

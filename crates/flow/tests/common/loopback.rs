@@ -1,0 +1,170 @@
+//! A cluster in this process: its slots are threads, and what goes to them and comes back are bytes.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex};
+use std::time::Duration;
+
+use isochrony_flow::{
+    Cause, CauseCodec, Plan, PreparedTasks, RemoteSlot, RunOptions, RunnerContext, SlotError,
+    TaskCluster, TaskRunner,
+};
+
+/// Slots that execute the tasks of some plans, of which some are lost now and then.
+#[derive(Debug)]
+pub(crate) struct Loopback {
+    slots: Mutex<VecDeque<Slot>>,
+    joined: Condvar,
+    state: Arc<State>,
+}
+
+struct State {
+    prepared: Arc<PreparedTasks>,
+    options: RunOptions<'static>,
+    /// One call of so many ends with the loss of its slot, for which another joins; 0: none.
+    lost_one_in: u64,
+    calls: AtomicU64,
+    stopped: AtomicBool,
+}
+
+impl std::fmt::Debug for State {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} calls", self.calls.load(Ordering::Relaxed))
+    }
+}
+
+/// Errors travel as text.
+#[derive(Debug)]
+pub(crate) struct Texts;
+
+impl CauseCodec for Texts {
+    fn encode(&self, _: &Cause) -> Option<Vec<u8>> {
+        None
+    }
+
+    fn decode(&self, _: &[u8]) -> Option<Cause> {
+        None
+    }
+}
+
+impl Loopback {
+    /// `options`: as the run has, but for the cluster itself.
+    pub(crate) fn new(
+        plans: &[Plan],
+        options: RunOptions<'static>,
+        slots: usize,
+        lost_one_in: u64,
+    ) -> Self {
+        let prepared = Arc::new(PreparedTasks::new(plans, true, &options).unwrap());
+        let state = Arc::new(State {
+            prepared,
+            options,
+            lost_one_in,
+            calls: AtomicU64::new(0),
+            stopped: AtomicBool::new(false),
+        });
+        let new = Self {
+            slots: Mutex::default(),
+            joined: Condvar::new(),
+            state,
+        };
+        (0..slots).for_each(|number| new.join(number));
+        new
+    }
+
+    fn join(&self, number: usize) {
+        let context = RunnerContext {
+            shared: None,
+            causes: Arc::new(Texts),
+        };
+        let state = Arc::clone(&self.state);
+        let prepared = Arc::clone(&state.prepared);
+        let runner = TaskRunner::new(prepared, number, state.options, context).unwrap();
+        self.slots.lock().unwrap().push_back(Slot {
+            name: format!("slot {number}"),
+            runner,
+            state,
+        });
+        self.joined.notify_one();
+    }
+
+    pub(crate) fn calls(&self) -> u64 {
+        self.state.calls.load(Ordering::Relaxed)
+    }
+}
+
+impl TaskCluster for Loopback {
+    fn next_slot(&self, wait: Duration) -> Result<Option<Box<dyn RemoteSlot>>, Cause> {
+        let slots = self.slots.lock().unwrap();
+        let (mut slots, _) = self
+            .joined
+            .wait_timeout_while(slots, wait, |slots| slots.is_empty())
+            .unwrap();
+        let slot = slots.pop_front();
+        drop(slots);
+        // Another joins, in case this one is lost.
+        if self.state.lost_one_in > 0 && slot.is_some() && self.calls() < 10_000 {
+            self.join(100);
+        }
+        Ok(slot.map(|slot| Box::new(slot) as Box<dyn RemoteSlot>))
+    }
+
+    fn slots(&self) -> usize {
+        2
+    }
+
+    fn stop(&self) {
+        self.state.stopped.store(true, Ordering::Relaxed);
+    }
+
+    fn causes(&self) -> &dyn CauseCodec {
+        &Texts
+    }
+}
+
+struct Slot {
+    name: String,
+    runner: TaskRunner,
+    state: Arc<State>,
+}
+
+impl std::fmt::Debug for Slot {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.name)
+    }
+}
+
+impl RemoteSlot for Slot {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn call(&mut self, batch: &[u8]) -> Result<Vec<u8>, SlotError> {
+        if self.state.stopped.load(Ordering::Relaxed) {
+            return Err(SlotError::Stopped);
+        }
+        let call = self.state.calls.fetch_add(1, Ordering::Relaxed) + 1;
+        let answer = self.runner.run(batch.to_vec());
+        if self.state.lost_one_in > 0 && call.is_multiple_of(self.state.lost_one_in) {
+            return Err(SlotError::Lost);
+        }
+        answer.map_err(|error| SlotError::Failed(error.to_string().into()))
+    }
+}
+
+/// Plans run on such a cluster.
+pub(crate) fn collect_on_loopback(
+    plans: &[Plan],
+    options: RunOptions<'static>,
+    slots: usize,
+    lost_one_in: u64,
+) -> Result<(Vec<isochrony_flow::PlanOutput>, isochrony_flow::Report, u64), isochrony_flow::RunError>
+{
+    let mut options = options;
+    options.workers = 2;
+    let cluster = Loopback::new(plans, options, slots, lost_one_in);
+    let mut here: RunOptions<'_> = options;
+    here.cluster = Some(&cluster);
+    let (gathered, report) = Plan::collect_all(plans, &here)?;
+    Ok((gathered, report, cluster.calls()))
+}

@@ -1,0 +1,271 @@
+"""Plans on real Dask workers: the bits of one thread, whatever happens to workers and stores meanwhile."""
+
+import os
+import random
+import signal as signals
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import isochrony as iso
+from isochrony import cluster as cluster_module
+
+distributed = pytest.importorskip("distributed")
+
+RATE = 1000
+SAMPLES = 600_000
+
+
+@pytest.fixture(scope="module")
+def local() -> Iterator[Any]:
+    """Three worker processes."""
+    with distributed.LocalCluster(
+        n_workers=3, threads_per_worker=1, dashboard_address=None, silence_logs=50
+    ) as cluster:
+        yield cluster
+
+
+@pytest.fixture(scope="module")
+def client(local: Any) -> Iterator[Any]:
+    with distributed.Client(local) as client:
+        yield client
+
+
+@pytest.fixture(scope="module")
+def signal(tmp_path_factory: pytest.TempPathFactory) -> iso.Signal:
+    """Samples with gaps and a clock step, open for reading."""
+    path = tmp_path_factory.mktemp("stores") / "recording.iso"
+    store = iso.open(path, "x")
+    signal = store.create("s", dtype="i2", rate=RATE)
+    values = np.random.default_rng(3).integers(-2000, 2000, SAMPLES, dtype="i2")
+    at = np.datetime64("2026-03-01T00:00:00", "ns")
+    for begin, end, later in ((0, 250_000, 0), (250_000, 400_000, 7_000), (400_000, SAMPLES, -3_000)):
+        start = at + np.timedelta64(begin * 1_000_000_000 // RATE, "ns") + np.timedelta64(later, "ms")
+        signal.append(values[begin:end], at=start)
+    store.commit()
+    store.close()
+    return iso.open(path)["s"]
+
+
+def same(one: Any, other: Any) -> None:
+    if isinstance(one, int):
+        assert one == other
+    elif isinstance(one, np.ndarray):
+        assert one.dtype == other.dtype
+        np.testing.assert_array_equal(one, other)
+    else:
+        assert one.to_arrow().equals(other.to_arrow())
+
+
+STEPS: list[Callable[[iso.Plan], iso.Plan]] = [
+    lambda plan: plan.map(lambda s: s * 2 - 1),
+    lambda plan: plan.filter(lambda s: s.max() > 0),
+    lambda plan: plan.fir([0.25, 0.5, 0.25]),
+    lambda plan: plan.rewindow(100),
+    lambda plan: plan.rewindow(64, 32),
+    lambda plan: plan.power(),
+    lambda plan: plan.lowpass(50),
+    lambda plan: plan.map(lambda s: s.mean()),
+    lambda plan: plan.stats("mean", "max", "std"),
+    lambda plan: plan.rows(largest=lambda s: s.max()),
+    lambda plan: plan.decimate(4),
+    lambda plan: plan.merge(plan.map(lambda s: s + 1)),
+    lambda plan: plan.stalta(0.05, 0.5).triggers(on=2, off=1),
+    lambda plan: plan.count(),
+]
+
+
+def random_plan(signal: iso.Signal, chance: random.Random) -> iso.Plan:
+    first = chance.randrange(SAMPLES)
+    plan = (
+        iso.scan(signal)
+        if chance.random() < 0.5
+        else iso.scan(signal).between(first, first + chance.randrange(SAMPLES))
+    )
+    for _ in range(chance.randrange(1, 5)):
+        try:
+            plan = chance.choice(STEPS)(plan)
+        except (iso.PlanError, TypeError, AttributeError):
+            continue
+    return plan
+
+
+@pytest.mark.filterwarnings("ignore::isochrony.EmptyResultWarning")
+def test_random_plans_have_the_bits_of_one_thread(client: Any, signal: iso.Signal) -> None:
+    chance = random.Random(20261128)
+    on_workers = 0
+    for _ in range(40):
+        plans = [random_plan(signal, chance) for _ in range(chance.choice([1, 1, 2]))]
+        expected = iso.collect(plans, workers=1)
+        found = iso.collect(plans, on=client)
+        report = iso.run(plans, on=client).report
+        for one, other in zip(expected, found, strict=True):
+            same(one, other)
+        on_workers += sum(worker.tasks for worker in report.workers) > 1
+    assert on_workers > 15
+
+
+def test_the_report_says_who_did_what(client: Any, signal: iso.Signal) -> None:
+    plan = iso.scan(signal).rewindow(100).power().map(lambda s: s.max())
+    report = plan.run(on=client).report
+    addresses = set(client.scheduler_info(n_workers=-1)["workers"])
+    assert {worker.host for worker in report.workers} <= addresses
+    assert sum(worker.tasks for worker in report.workers) == len(report.tasks) > 1
+    assert sum(worker.samples for worker in report.workers) == SAMPLES
+    assert all(worker.sent_bytes > 0 and worker.received_bytes > 0 for worker in report.workers if worker.tasks)
+    assert [one.name for one in report.operators][:2] == ["scan", "rewindow"]
+    assert report.operators[1].samples >= SAMPLES
+    assert not any(worker.lost for worker in report.workers)
+
+
+def doubled(rows: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    return rows.max(axis=1) * 2
+
+
+def test_functions_travel_and_sinks_stay(client: Any, signal: iso.Signal, tmp_path: Path) -> None:
+    by_name = iso.scan(signal).rewindow(100).map(iso.py(doubled, dtype="i2", width=1))
+    same(by_name.collect(workers=1), by_name.collect(on=client))
+    three = 3
+    by_value = iso.scan(signal).rewindow(100).map(iso.py(lambda rows: rows.min(axis=1) * three, dtype="i2", width=1))
+    same(by_value.collect(workers=1), by_value.collect(on=client))
+    seen: list[tuple[int, int]] = []
+    lock = threading.Lock()  # cannot be pickled
+
+    def note(rows: np.ndarray[Any, Any], start: int) -> None:
+        with lock:
+            seen.append((os.getpid(), start))
+
+    with iso.open(tmp_path / "results.iso", "x") as store:
+        plan = iso.scan(signal).rewindow(100).map(lambda s: s.max())
+        plan.each(note).run(on=client)
+        plan.sink(store, "largest").run(on=client)
+        plan.sink(store, "here").run(workers=1)
+        assert [str(run) for run in store["largest"].runs()] == [str(run) for run in store["here"].runs()]
+        np.testing.assert_array_equal(store["largest"][:].values(), store["here"][:].values())
+    assert {pid for pid, _ in seen} == {os.getpid()}
+    starts = [start for _, start in seen]
+    assert len(starts) > 1 and starts == sorted(starts)
+
+
+def fails(rows: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    if (rows == 1999).any():
+        raise ValueError("nineteen ninety-nine")
+    return rows.max(axis=1)
+
+
+def test_an_error_comes_back_with_its_place_and_its_exception(client: Any, signal: iso.Signal) -> None:
+    plan = iso.scan(signal).rewindow(100).map(iso.py(fails, dtype="i2", width=1))
+    with pytest.raises(iso.RunError) as here:
+        plan.collect(workers=2)
+    with pytest.raises(iso.RunError) as there:
+        plan.collect(on=client)
+    assert str(there.value).split(":")[0] == str(here.value).split(":")[0]
+    assert "samples" in str(there.value)
+    assert isinstance(there.value.__cause__, ValueError)
+    assert any("raised on" in note for note in there.value.__cause__.__notes__)
+
+
+def slow(rows: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    time.sleep(0.02)
+    return rows.max(axis=1)
+
+
+def slow_plan(signal: iso.Signal) -> iso.Plan:
+    return iso.scan(signal).rewindow(100).map(iso.py(slow, dtype="i2", width=1))
+
+
+@pytest.mark.parametrize("lost", [1, 2])
+def test_lost_workers_are_replaced_by_others(signal: iso.Signal, lost: int) -> None:
+    """One of them, or all but one; another joins late."""
+    options = {"threads_per_worker": 1, "dashboard_address": None, "silence_logs": 50}
+    with distributed.LocalCluster(n_workers=lost + 1, **options) as cluster, distributed.Client(cluster) as client:
+        plan = slow_plan(signal)
+        expected = plan.collect(workers=1)
+        pids = [worker.process.pid for worker in cluster.workers.values()]
+
+        def kill() -> None:
+            time.sleep(0.7)
+            for pid in pids[:lost]:
+                os.kill(pid, signals.SIGKILL)
+            cluster.scale(lost + 2)
+
+        killer = threading.Thread(target=kill)
+        killer.start()
+        found = plan.collect(on=client)
+        killer.join()
+        np.testing.assert_array_equal(found, expected)
+
+
+def test_what_is_appended_meanwhile_does_not_matter_and_what_is_replaced_does(client: Any, tmp_path: Path) -> None:
+    store = iso.open(tmp_path / "growing.iso", "x")
+    signal = store.create("s", dtype="i2", rate=RATE)
+    values = np.random.default_rng(5).integers(-2000, 2000, 400_000, dtype="i2")
+    signal.append(values)
+    store.commit()
+    plan = slow_plan(iso.open(tmp_path / "growing.iso")["s"])
+    expected = plan.collect(workers=1)
+
+    def grow() -> None:
+        for _ in range(10):
+            time.sleep(0.05)
+            signal.append(values[:10_000])
+            store.commit()
+
+    grower = threading.Thread(target=grow)
+    grower.start()
+    np.testing.assert_array_equal(plan.collect(on=client), expected)
+    grower.join()
+    # A plan that was made before samples below its end were replaced.
+    signal.write(1000, np.zeros(100, "i2"))
+    store.commit()
+    with pytest.raises(iso.RunError, match=r"snapshot|replaced"):
+        plan.map(lambda s: s + 0).collect(on=client)
+    store.close()
+
+
+def test_wrong_uses_are_refused(client: Any, signal: iso.Signal) -> None:
+    plan = iso.scan(signal).map(lambda s: s + 1)
+    with pytest.raises(iso.OptionError, match=r"give a distributed\.Client"):
+        plan.collect(on="tcp://127.0.0.1:8786")
+    listener = iso.listen("udp://127.0.0.1:0", dtype="i2", rate=RATE, silence=1)
+    with pytest.raises(iso.PlanError, match="uses a feed of this process"):
+        iso.scan(listener).map(lambda s: s + 1).collect(on=client)
+    with pytest.raises(iso.PlanError, match="control= is refused"):
+        plan.collect(on=client, control=iso.Control())
+
+
+def test_a_scheduler_that_is_gone_is_an_error(signal: iso.Signal) -> None:
+    cluster = distributed.LocalCluster(n_workers=1, threads_per_worker=1, dashboard_address=None, silence_logs=50)
+    client = distributed.Client(cluster)
+    cluster.close()
+    with pytest.raises((iso.RunError, iso.OptionError), match=r"scheduler|client that is"):
+        iso.scan(signal).map(lambda s: s + 1).collect(on=client)
+    client.close()
+
+
+def test_a_cluster_without_workers_is_an_error(signal: iso.Signal, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cluster_module, "PATIENCE_S", 1.0)
+    with (
+        distributed.LocalCluster(n_workers=0, dashboard_address=None, silence_logs=50) as cluster,
+        distributed.Client(cluster) as client,
+        pytest.raises(iso.RunError, match=r"no worker of the cluster .* start workers"),
+    ):
+        iso.scan(signal).map(lambda s: s + 1).collect(on=client)
+
+
+def test_another_version_is_refused(client: Any, signal: iso.Signal, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cluster_module, "__version__", "0.0.9")
+    with pytest.raises(iso.RunError, match=r"the client has Isochrony 0\.0\.9 and .* has"):
+        iso.scan(signal).map(lambda s: s + 1).collect(on=client)
+
+
+def test_nothing_imports_dask_before_it_is_used() -> None:
+    code = "import isochrony, sys; isochrony.scan; sys.exit('distributed' in sys.modules or 'dask' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
