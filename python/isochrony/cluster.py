@@ -355,12 +355,13 @@ def _prepared(key: bytes, payload: bytes | None) -> NativeTasks | None:
             try:
                 sent, collects, settings = pickle.loads(payload)
                 plans = [NativePlan.received(text, objects) for text, objects in sent]
+                signals = [one for _, objects in sent for kind, one in objects if kind == "signal"]
             except ModuleNotFoundError as error:
                 raise RunError(
                     f"a function of the plan needs the module {error.name!r}, which {socket.gethostname()} does not "
                     "have; install it there"
                 ) from error
-            tasks = NativeTasks(plans, collects, _Settings(settings), os.cpu_count() or 1)
+            tasks = NativeTasks(plans, signals, collects, _Settings(settings), os.cpu_count() or 1)
             _PREPARED[key] = tasks
             while len(_PREPARED) > _KEPT_PLANS:
                 _PREPARED.popitem(last=False)

@@ -56,9 +56,7 @@ def collect(
         return _collected(listed, checked, counts=counts)[0]
     _natives(listed)
     labelled = [LabelledResult(plan, as_, counts=counts) for plan in listed]
-    first, *others = (one.native() for one in labelled)
-    with run_progress(checked) as progress, on_cluster([first, *others], checked, collects=True) as options_here:
-        gathered, report = first.collect(others, options_here, progress)
+    gathered, report = _gather([one.native() for one in labelled], checked)
     _warn(report.notes)
     return tuple(one.result(collected) for one, (collected, _) in zip(labelled, gathered, strict=True))
 
@@ -82,9 +80,9 @@ def _in_unit(native: NativePlan) -> NativePlan:
 
 def run_reported(plans: tuple[Plan, ...], options: RunOptions) -> RunResult:
     """As `run`, with options that were checked."""
-    first, *others = _natives(plans)
-    with run_progress(options) as progress, on_cluster([first, *others], options, collects=False) as options:
-        report = first.run(others, options, progress)
+    natives = _natives(plans)
+    with run_progress(options) as progress, run_place(natives, options, collects=False) as ((first, *others), settled):
+        report = first.run(others, settled, progress)
     _warn(report.notes)
     return RunResult(Report._of(report.fields()))
 
@@ -103,12 +101,17 @@ def _collected(
     plans: tuple[Plan, ...], options: RunOptions, *, counts: bool
 ) -> tuple[tuple[Any, ...], list[tuple[Any, npt.NDArray[np.int64] | None]], NativeReport]:
     natives = _natives(plans)
-    first, *others = natives if counts else map(_in_unit, natives)
-    with run_progress(options) as progress, on_cluster([first, *others], options, collects=True) as options:
-        gathered, report = first.collect(others, options, progress)
+    gathered, report = _gather(natives if counts else [_in_unit(one) for one in natives], options)
     _warn(report.notes)
     results = (Table._of(one) if plan.kind == "rows" else one for plan, (one, _) in zip(plans, gathered, strict=True))
     return tuple(results), gathered, report
+
+
+def _gather(
+    natives: list[NativePlan], options: RunOptions
+) -> tuple[list[tuple[Any, npt.NDArray[np.int64] | None]], NativeReport]:
+    with run_progress(options) as progress, run_place(natives, options, collects=True) as ((first, *others), settled):
+        return first.collect(others, settled, progress)
 
 
 def _warn(notes: Sequence[str]) -> None:
@@ -139,15 +142,19 @@ def _natives(plans: tuple[Plan, ...]) -> list[NativePlan]:
 
 
 @contextmanager
-def on_cluster(natives: list[NativePlan], options: RunOptions, *, collects: bool) -> Iterator[RunOptions]:
-    """The options of a run, with slots on a cluster if it was given one."""
+def run_place(
+    natives: list[NativePlan], options: RunOptions, *, collects: bool
+) -> Iterator[tuple[list[NativePlan], RunOptions]]:
+    """What is run, and how: on a cluster, if one was given, plans of signals as they are now."""
     if options.on is None:
-        yield options
+        yield natives, options
         return
+    from ._native import NativePlan
     from .cluster import ClusterRun
 
-    with ClusterRun(options.on, natives, collects, options) as cluster:
-        yield replace(options, cluster=cluster)
+    pinned = NativePlan.at_snapshots(natives)
+    with ClusterRun(options.on, pinned, collects, options) as cluster:
+        yield pinned, replace(options, cluster=cluster)
 
 
 @contextmanager

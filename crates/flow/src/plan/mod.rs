@@ -25,6 +25,7 @@ pub(crate) mod saved;
 pub(crate) mod sent;
 pub(crate) mod workspace;
 
+use std::collections::HashMap;
 use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
@@ -175,6 +176,48 @@ impl Plan {
             }),
             output: 0,
         })
+    }
+
+    /// The same plans of signals as they are now, whatever is appended later.
+    ///
+    /// # Errors
+    /// [`PlanError::NoRecording`], [`PlanError::DamagedRecording`].
+    pub fn at_snapshots(plans: &[Self]) -> Result<Vec<Self>, PlanError> {
+        let mut done: HashMap<*const Node, Arc<Node>> = HashMap::new();
+        // Recursion would overflow on plans of thousands of operators.
+        let mut stack: Vec<_> = plans.iter().map(|plan| (&plan.node, false)).collect();
+        while let Some((node, inputs_done)) = stack.pop() {
+            if done.contains_key(&Arc::as_ptr(node)) {
+                continue;
+            }
+            if !inputs_done {
+                stack.push((node, true));
+                stack.extend(node.inputs.iter().map(|input| (&input.node, false)));
+                continue;
+            }
+            let mut op = node.op.clone();
+            if let Op::Scan { recording, .. } = &mut op
+                && let Some(pinned) = recording.0.at_snapshot()?
+            {
+                *recording = pinned;
+            }
+            let inputs = node.inputs.iter().map(|input| Self {
+                node: Arc::clone(&done[&Arc::as_ptr(&input.node)]),
+                output: input.output,
+            });
+            let new = Node {
+                op,
+                inputs: inputs.collect(),
+                properties: node.properties.clone(),
+                indices: node.indices.clone(),
+            };
+            done.insert(Arc::as_ptr(node), Arc::new(new));
+        }
+        let plans = plans.iter().map(|plan| Self {
+            node: Arc::clone(&done[&Arc::as_ptr(&plan.node)]),
+            output: plan.output,
+        });
+        Ok(plans.collect())
     }
 
     /// The ranges of stored signals that it reads.

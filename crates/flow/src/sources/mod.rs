@@ -143,6 +143,14 @@ pub trait Recording: Send + Sync {
         None
     }
 
+    /// The recording as it is now, whatever is added later; None if it does not change.
+    ///
+    /// # Errors
+    /// It cannot be read.
+    fn at_snapshot(&self) -> Result<Option<SharedRecording>, PlanError> {
+        Ok(None)
+    }
+
     /// What reading it occupies, beside a disk.
     fn needs(&self) -> Resource {
         Resource::Cpu

@@ -11,6 +11,7 @@ use isochrony_flow::{
     Cause, CauseCodec, PreparedTasks, RemoteSlot, RunOptions, RunnerContext, SlotError,
     TaskCluster, TaskRunner, TaskRunnerError,
 };
+use isochrony_store::SignalSnapshot;
 use isochrony_workers::ProcessPool;
 use pyo3::exceptions::PyBaseException;
 use pyo3::prelude::*;
@@ -23,6 +24,8 @@ use super::run_options::PythonRunOptions;
 use super::running::RunContext;
 use crate::errors::{PackageError, Result};
 use crate::interpreter::{attach, detach};
+use crate::store::handle::OpenStore;
+use crate::store::pickling::{Opening, decoded};
 use crate::workers::process_pool;
 
 /// `isochrony.cluster.ClusterRun`, as the scheduler sees it.
@@ -136,17 +139,19 @@ pub(crate) struct NativeTasks {
     settings: RunOptions<'static>,
     shared: Arc<dyn Any + Send + Sync>,
     processes: Arc<ProcessPool>,
+    signals: Arc<[(Arc<OpenStore>, SignalSnapshot)]>,
     /// Keeps what the plans refer to.
     _objects: Vec<Arc<Py<PyAny>>>,
 }
 
 #[pymethods]
 impl NativeTasks {
-    /// Prepares plans as their client did. `threads`: most runners.
+    /// Prepares plans as their client did. `signals`: that they read, pickled. `threads`: most runners.
     #[new]
     fn new(
         py: Python<'_>,
         plans: Vec<PyRef<'_, NativePlan>>,
+        signals: Vec<(Bound<'_, PyBytes>, Opening)>,
         collects: bool,
         options: PythonRunOptions,
         threads: usize,
@@ -165,7 +170,12 @@ impl NativeTasks {
             options.shared = Some(&shared);
             PreparedTasks::new(&plans, collects, &options)
         })?;
+        let signals = signals.iter().map(|(bytes, opening)| {
+            let (store, _) = decoded(bytes, *opening)?;
+            Ok((store, SignalSnapshot::from_bytes(bytes.as_bytes())?))
+        });
         Ok(Self {
+            signals: signals.collect::<Result<_>>()?,
             prepared: Arc::new(prepared),
             settings,
             shared,
@@ -191,7 +201,8 @@ impl NativeTasks {
                 format!("no thread can be started: {error}"),
             )
         })?;
-        Ok(NativeTaskRunner(runner))
+        let signals = Arc::clone(&self.signals);
+        Ok(NativeTaskRunner { runner, signals })
     }
 
     /// Ends the processes of functions.
@@ -202,13 +213,18 @@ impl NativeTasks {
 
 /// A thread of a worker of a cluster.
 #[pyclass(frozen, module = "isochrony._native")]
-pub(crate) struct NativeTaskRunner(TaskRunner);
+pub(crate) struct NativeTaskRunner {
+    runner: TaskRunner,
+    /// What the plans read; they must be as they were.
+    signals: Arc<[(Arc<OpenStore>, SignalSnapshot)]>,
+}
 
 #[pymethods]
 impl NativeTaskRunner {
     /// Executes a batch of tasks, and returns their results.
     fn run<'py>(&self, py: Python<'py>, batch: Vec<u8>) -> Result<Bound<'py, PyBytes>> {
-        let answer = detach(py, || self.0.run(batch)).map_err(|error| {
+        detach(py, || self.check_signals())?;
+        let answer = detach(py, || self.runner.run(batch)).map_err(|error| {
             let code = match &error {
                 TaskRunnerError::OtherSplit { .. } => "other_split",
                 TaskRunnerError::Message(_) => "unreadable_message",
@@ -221,7 +237,17 @@ impl NativeTaskRunner {
 
     /// Ends what it does.
     fn stop(&self) {
-        self.0.stop();
+        self.runner.stop();
+    }
+}
+
+impl NativeTaskRunner {
+    /// Samples below the end of a snapshot may have been replaced since the last batch; what was appended does not matter.
+    fn check_signals(&self) -> Result<()> {
+        for (open, snapshot) in &*self.signals {
+            open.store.signal_at(snapshot)?;
+        }
+        Ok(())
     }
 }
 

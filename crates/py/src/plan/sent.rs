@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use isochrony_flow::{PlanError, Segments, SentObject, SharedRecording, StoredRecording};
+use isochrony_flow::{Plan, PlanError, Segments, SentObject, SharedRecording, StoredRecording};
 use isochrony_segment::SigSeg;
 use isochrony_store::{Signal as StoreSignal, SignalSnapshot};
 use isochrony_time::{Fixed, TimebaseId};
@@ -144,6 +144,19 @@ const PYTHON: &str = "python";
 
 #[pymethods]
 impl NativePlan {
+    /// The same plans of signals as they are now, whatever is appended later.
+    #[staticmethod]
+    fn at_snapshots(py: Python<'_>, plans: Vec<PyRef<'_, Self>>) -> Result<Vec<Self>> {
+        let owners: Vec<_> = plans
+            .iter()
+            .map(|one| one.owner.as_ref().map(|owner| owner.clone_ref(py)))
+            .collect();
+        let plans: Vec<_> = plans.iter().map(|one| one.plan.clone()).collect();
+        let pinned = detach(py, || Plan::at_snapshots(&plans))?;
+        let owned = pinned.into_iter().zip(owners);
+        Ok(owned.map(|(plan, owner)| Self { plan, owner }).collect())
+    }
+
     /// The plan for another process: JSON text, and pairs of kind and object for what it names.
     /// `for_tasks`: only tasks of it are executed there; what writes, or is called in this thread, stays here.
     #[pyo3(signature = (for_tasks=false))]

@@ -353,4 +353,8 @@ impl Recording for StoredRecording {
     fn pinned(&self) -> Option<(u64, i64)> {
         self.pinned
     }
+
+    fn at_snapshot(&self) -> Result<Option<SharedRecording>, PlanError> {
+        self.pinned_now()
+    }
 }

@@ -41,6 +41,26 @@ impl StoredRecording {
         Ok(sent)
     }
 
+    /// The recording that an execution would read now, and goes on to read.
+    pub(super) fn pinned_now(&self) -> Result<Option<SharedRecording>, PlanError> {
+        if self.pinned.is_some() {
+            return Ok(None);
+        }
+        let unavailable = |why: StoreError| PlanError::recording(self.signal.name(), &why);
+        let signal = self.signal_to_read().map_err(unavailable)?;
+        let commit = signal.snapshot().map_err(unavailable)?.sequence();
+        let mut pinned = Self::new(&self.store, signal);
+        if let Some(other) = &self.clocked_by {
+            let mut other = other.clone();
+            other.refresh().map_err(unavailable)?;
+            pinned = pinned.with_clock_of(&other)?;
+        }
+        (pinned.ranges, pinned.io) = (self.ranges.clone(), self.io);
+        pinned.filter.clone_from(&self.filter);
+        pinned.pinned = Some((commit, pinned.signal.end_index()));
+        Ok(Some(SharedRecording::new(pinned)))
+    }
+
     fn insert_options(&self, form: &mut Map<String, Value>) {
         if let Some(io) = self.io {
             form.insert("io".into(), json!(io.name()));
