@@ -1,5 +1,6 @@
 """Plans on real Dask workers: the bits of one thread, whatever happens to workers and stores meanwhile."""
 
+import json
 import os
 import random
 import signal as signals
@@ -39,8 +40,8 @@ def client(local: Any) -> Iterator[Any]:
 
 
 @pytest.fixture(scope="module")
-def signal(tmp_path_factory: pytest.TempPathFactory) -> iso.Signal:
-    """Samples with gaps and a clock step, open for reading."""
+def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A store with samples, gaps and a clock step."""
     path = tmp_path_factory.mktemp("stores") / "recording.iso"
     store = iso.open(path, "x")
     signal = store.create("s", dtype="i2", rate=RATE)
@@ -51,6 +52,11 @@ def signal(tmp_path_factory: pytest.TempPathFactory) -> iso.Signal:
         signal.append(values[begin:end], at=start)
     store.commit()
     store.close()
+    return path
+
+
+@pytest.fixture(scope="module")
+def signal(path: Path) -> iso.Signal:
     return iso.open(path)["s"]
 
 
@@ -177,6 +183,11 @@ def slow(rows: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     return rows.max(axis=1)
 
 
+def slowest(rows: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    time.sleep(0.3)
+    return rows.max(axis=1)
+
+
 def slow_plan(signal: iso.Signal) -> iso.Plan:
     return iso.scan(signal).rewindow(100).map(iso.py(slow, dtype="i2", width=1))
 
@@ -222,18 +233,34 @@ def test_what_is_appended_meanwhile_does_not_matter_and_what_is_replaced_does(cl
     grower.start()
     np.testing.assert_array_equal(plan.collect(on=client), expected)
     grower.join()
-    # A plan that was made before samples below its end were replaced.
-    signal.write(1000, np.zeros(100, "i2"))
+
+    # Some thirty tasks.
+    signal.append(np.resize(values, 4_000_000))
     store.commit()
-    with pytest.raises(iso.RunError, match=r"snapshot|replaced"):
-        plan.map(lambda s: s + 0).collect(on=client)
+
+    def replace() -> None:
+        time.sleep(0.7)
+        signal.write(1000, np.zeros(100, "i2"))
+        store.commit()
+
+    replacer = threading.Thread(target=replace)
+    replacer.start()
+    slower = iso.scan(iso.open(tmp_path / "growing.iso")["s"]).rewindow(100).map(iso.py(slowest, dtype="i2", width=1))
+    with pytest.raises(
+        iso.RunError, match=r"is not as it was at commit .* were replaced; take it from the store again"
+    ):
+        slower.collect(on=client)
+    replacer.join()
     store.close()
 
 
-def test_wrong_uses_are_refused(client: Any, signal: iso.Signal) -> None:
+def test_wrong_uses_are_refused(client: Any, signal: iso.Signal, monkeypatch: pytest.MonkeyPatch) -> None:
     plan = iso.scan(signal).map(lambda s: s + 1)
     with pytest.raises(iso.OptionError, match=r"give a distributed\.Client"):
-        plan.collect(on="tcp://127.0.0.1:8786")
+        plan.collect(on=3)
+    with pytest.raises(iso.OptionError, match="no Dask scheduler answers"):
+        monkeypatch.setattr(cluster_module, "CONNECT_S", 0.5)
+        plan.collect(on="tcp://127.0.0.1:9")
     listener = iso.listen("udp://127.0.0.1:0", dtype="i2", rate=RATE, silence=1)
     with pytest.raises(iso.PlanError, match="uses a feed of this process"):
         iso.scan(listener).map(lambda s: s + 1).collect(on=client)
@@ -269,3 +296,56 @@ def test_another_version_is_refused(client: Any, signal: iso.Signal, monkeypatch
 def test_nothing_imports_dask_before_it_is_used() -> None:
     code = "import isochrony, sys; isochrony.scan; sys.exit('distributed' in sys.modules or 'dask' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_the_command_line_takes_an_address(client: Any, signal: iso.Signal, tmp_path: Path) -> None:
+    plan = iso.scan(signal).rewindow(100).map(lambda s: s.max())
+    (tmp_path / "plan.json").write_text(plan.to_json())
+    command = [
+        sys.executable,
+        "-m",
+        "isochrony",
+        "run",
+        str(tmp_path / "plan.json"),
+        "--out",
+        str(tmp_path / "out.npy"),
+    ]
+    command += ["--on", client.scheduler.address, "--report", str(tmp_path / "report.json")]
+    ran = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert ran.returncode == 0, ran.stderr
+    np.testing.assert_array_equal(np.load(tmp_path / "out.npy"), plan.collect())
+    workers = json.loads((tmp_path / "report.json").read_text())["workers"]
+    assert {worker["host"] for worker in workers} <= set(client.scheduler_info(n_workers=-1)["workers"])
+    command[command.index("--on") + 1] = "nowhere"
+    refused = subprocess.run([*command, "--force"], capture_output=True, text=True, check=False)
+    assert refused.returncode == 2 and "--on" in refused.stderr and "Traceback" not in refused.stderr
+
+
+def test_ctrl_c_ends_a_run_at_once(signal: iso.Signal, path: Path, client: Any) -> None:
+    """Within a tenth of a second, and workers go on to serve the next run."""
+    code = f"""
+import sys, threading, time, os, signal
+sys.path.insert(0, {str(Path(__file__).parent)!r})
+import isochrony as iso
+from distributed import Client
+from test_cluster_plans import slow_plan
+if __name__ == "__main__":
+    with Client({client.scheduler.address!r}) as client:
+        plan = slow_plan(iso.open({str(path)!r})["s"])
+        asked = []
+        def ask():
+            time.sleep(1.0)
+            asked.append(time.perf_counter())
+            os.kill(os.getpid(), signal.SIGINT)
+        threading.Thread(target=ask).start()
+        try:
+            for _ in range(20):
+                plan.collect(on=client)
+        except KeyboardInterrupt:
+            print("took", time.perf_counter() - asked[0])
+"""
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=60)
+    assert ran.stdout.startswith("took"), ran.stderr
+    assert float(ran.stdout.split()[1]) < 1.5
+    plan = iso.scan(signal).map(lambda s: s + 1)
+    np.testing.assert_array_equal(plan.collect(on=client), plan.collect())

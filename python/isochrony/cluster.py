@@ -40,6 +40,8 @@ __all__ = ["ClusterRun", "SlotActor", "checked_client", "pickled_exception", "un
 
 #: Seconds for which a run without any slot waits for a worker.
 PATIENCE_S = 60.0
+#: Seconds within which a scheduler must answer.
+CONNECT_S = 10.0
 #: Bytes of plans, with their samples in memory and functions, that are sent to each worker.
 MAX_PAYLOAD = 256 << 20
 #: Seconds between two looks for workers that joined.
@@ -52,31 +54,75 @@ _WAIT_S = 0.25
 _KEPT_PLANS = 4
 
 
-def checked_client(name: str, client: Any) -> Any:
-    """A `distributed.Client`, or a cluster that has one.
+#: Clients that were made of addresses, for as long as this process lives.
+_CLIENTS: dict[str, Any] = {}
+_CONNECTING = threading.Lock()
+
+
+def checked_client(name: str, on: Any) -> Any:
+    """A `distributed.Client`, of one, of a cluster such as `LocalCluster`, of a scheduler's address, or of "local".
 
     Raises:
-        OptionError: it is something else, or Dask is not installed.
+        OptionError: it is something else, cannot be reached, or Dask is not installed.
     """
-    if client is None:
-        return None
     try:
         import distributed
     except ImportError as error:
         raise OptionError(
-            f'{name}={client!r} needs Dask, which is not installed ({error}): pip install "isochrony[cluster]"'
+            f'{name}={on!r} needs Dask, which is not installed ({error}): pip install "isochrony[cluster]"'
         ) from error
-    if isinstance(client, distributed.deploy.Cluster):
-        client = distributed.Client(client, set_as_default=False)
+    client = on
+    if isinstance(on, str):
+        client = _connected(name, on, distributed)
+    elif isinstance(on, distributed.deploy.Cluster):
+        client = _connected(name, on.scheduler_address, distributed)
     if not isinstance(client, distributed.Client):
         raise OptionError(
-            f"{name}={client!r} is refused; give a distributed.Client, or a cluster such as LocalCluster()"
+            f"{name}={on!r} is refused; give a distributed.Client, a cluster such as LocalCluster, the address of a "
+            'scheduler such as "tcp://10.0.0.5:8786", or "local"'
         )
     if client.asynchronous:
         raise OptionError(f"{name} is an asynchronous client; give one made with asynchronous=False")
     if client.status != "running":
         raise OptionError(f"{name} is a client that is {client.status}; connect a new one")
     return client
+
+
+def _connected(name: str, address: str, distributed: Any) -> Any:
+    """The client for an address; the workers of "local" are processes of this machine, one for each core."""
+    with _CONNECTING:
+        client = _CLIENTS.get(address)
+        if client is not None and client.status == "running":
+            return client
+        target: Any = address
+        if address == "local":
+            target = distributed.LocalCluster(threads_per_worker=1, dashboard_address=None)
+        try:
+            _check_reachable(address)
+            client = distributed.Client(target, set_as_default=False, timeout=CONNECT_S)
+        except (OSError, ValueError, TimeoutError) as error:
+            raise OptionError(
+                f"{name}={address!r}: no Dask scheduler answers within {CONNECT_S:g} s ({error}); start one with "
+                '"dask scheduler", or give the address that it printed'
+            ) from error
+        _CLIENTS[address] = client
+        return client
+
+
+def _check_reachable(address: str) -> None:
+    """Tries to connect: a client that cannot prints a traceback of its own.
+
+    Raises:
+        OSError: nobody answers.
+        ValueError: it is no address.
+    """
+    scheme, _, place = address.rpartition("://")
+    if scheme not in ("", "tcp", "tls") or address == "local":
+        return
+    host, _, port = place.rpartition(":")
+    if not (host and port.isdigit()):
+        raise ValueError("it is not host:port")
+    socket.create_connection((host.strip("[]"), int(port)), timeout=CONNECT_S).close()
 
 
 class ClusterRun:
@@ -188,11 +234,11 @@ class ClusterRun:
                 self._ready.put(slot)
         except _StoppedError:
             return
+        except _WorkerError as failed:
+            self._ready.put(_refused(worker, failed.error))
         except Exception as error:
-            if self._stopped.is_set():
-                return
             # It may have left again.
-            if worker in self._workers():
+            if not self._stopped.is_set() and worker in self._workers():
                 self._ready.put(_refused(worker, error))
 
     def _lost(self, slot: Slot) -> None:
@@ -208,13 +254,21 @@ class ClusterRun:
                 return
             known = len(self._known)
         raise RunError(
-            f"no worker of the cluster {self._client.scheduler.address} took part for {waited:.0f} s ({known} were lost "
-            "or did not start); start workers, and look at their logs"
+            f"no worker of the cluster {self._client.scheduler.address} took part for {waited:.0f} s ({known} were "
+            "lost or did not start); start workers, and look at their logs"
         )
 
 
 class _StoppedError(Exception):
     """The run has ended meanwhile."""
+
+
+class _WorkerError(Exception):
+    """What was raised in a worker, by our code."""
+
+    def __init__(self, error: Exception) -> None:
+        super().__init__(str(error))
+        self.error = error
 
 
 class Slot:
@@ -243,8 +297,8 @@ class Slot:
         Raises:
             RunError: it cannot.
         """
-        if not self._wait(self._actor.prepare(key, None)):
-            self._wait(self._actor.prepare(key, payload))
+        if not self._answer(self._actor.prepare(key, None)):
+            self._answer(self._actor.prepare(key, payload))
 
     def call(self, batch: bytes) -> bytes | bool:
         """Results of a batch of tasks; True: the worker is gone; False: the run has ended.
@@ -255,19 +309,18 @@ class Slot:
         self._is_busy = True
         try:
             # Raises where Dask knows already that the worker is gone.
-            results = bytes(self._wait(self._actor.run(batch)))
+            results = self._answer(self._actor.run(batch))
         except _StoppedError:
             return False
-        except Exception as error:
+        except _WorkerError as failed:
+            raise _refused(self.name, failed.error) from failed.error
+        except Exception:
             if self._stopped.is_set():
                 return False
-            # What a worker raises is a RunError; what Dask raises is one of these.
-            if isinstance(error, OSError | RuntimeError | ValueError) and not isinstance(error, RunError):
-                self._lost(self)
-                return True
-            raise _refused(self.name, error) from error
+            self._lost(self)
+            return True
         self._is_busy = False
-        return results
+        return bytes(results)
 
     def close(self) -> None:
         """Ends what it does; its worker may be gone."""
@@ -276,8 +329,21 @@ class Slot:
                 self._actor.stop().result(timeout=_STOP_S)
         self._future.release()
 
-    def _wait(self, answer: Any) -> Any:
+    def _answer(self, answer: Any) -> Any:
         """The result of a call.
+
+        Raises:
+            _WorkerError: what the call raised there.
+            _StoppedError: the run has ended meanwhile.
+            Exception: Dask's, since the worker is gone.
+        """
+        result = self._wait(answer)
+        if isinstance(result, Exception):
+            raise _WorkerError(result)
+        return result
+
+    def _wait(self, answer: Any) -> Any:
+        """What Dask gives, as soon as it is there.
 
         Raises:
             _StoppedError: the run has ended meanwhile.
@@ -312,12 +378,14 @@ class SlotActor:
         self._runner: NativeTaskRunner | None = None
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="isochrony-slot")
 
-    async def prepare(self, key: bytes, payload: bytes | None) -> bool:
-        """Prepares plans; False: this process does not have them yet, so that their payload is needed."""
+    async def prepare(self, key: bytes, payload: bytes | None) -> bool | Exception:
+        """Prepares plans; False: this process does not have them yet, so that their payload is needed. What is raised
+        is a result: what Dask raises then means that the worker is gone.
+        """
         return await self._in_thread(self._prepare, key, payload)
 
-    async def run(self, batch: bytes) -> bytes:
-        """Results of a batch of tasks."""
+    async def run(self, batch: bytes) -> bytes | Exception:
+        """Results of a batch of tasks, or what was raised."""
         assert self._runner is not None
         return await self._in_thread(self._runner.run, batch)
 
@@ -336,7 +404,10 @@ class SlotActor:
         import asyncio
 
         # The loop is free meanwhile: heartbeats, other calls and `stop` go on.
-        return await asyncio.get_running_loop().run_in_executor(self._pool, function, *arguments)
+        try:
+            return await asyncio.get_running_loop().run_in_executor(self._pool, function, *arguments)
+        except Exception as error:
+            return error
 
 
 _PREPARED: OrderedDict[bytes, NativeTasks] = OrderedDict()
@@ -402,8 +473,8 @@ def _payload(plans: Sequence[NativePlan], collects: bool, options: RunOptions) -
         ) from error
     if len(payload) > MAX_PAYLOAD:
         raise PlanError(
-            f"samples in memory and functions of the plan are {len(payload)} bytes, but at most {MAX_PAYLOAD} are sent to "
-            "a worker; store the samples as a signal, which workers open by themselves"
+            f"samples in memory and functions of the plan are {len(payload)} bytes, but at most {MAX_PAYLOAD} are sent "
+            "to a worker; store the samples as a signal, which workers open by themselves"
         )
     return payload
 

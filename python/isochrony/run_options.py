@@ -225,13 +225,14 @@ class RunKeywords(TypedDict, total=False):
         Option(
             default=None,
             check=_on,
-            help="a Dask client, or cluster: its workers compute what can be computed in portions; None: this process "
-            "does",
-            details="""What runs on workers with `workers=2` runs there, in each thread of each worker; results are the
-                same bits, in the same order. Each worker opens the stores of the plan under the same path. Sinks,
-                Python functions that stay in the caller's thread, and operators that work in order run here, and a plan
-                without anything else runs here as a whole. Workers may join and leave meanwhile. See
-                `isochrony.cluster`.""",
+            help="Dask cluster whose workers do the portions: a client, a cluster, the address of a scheduler, or "
+            '"local" for worker processes of this machine',
+            details="""None: this process does them. What runs on workers with `workers=2` runs there, in each thread of
+                each worker; results are the same bits, in the same order. Each worker opens the stores of the plan
+                under the same path. Sinks, Python functions that stay in the caller's thread, and operators that work
+                in order run here, and a plan without anything else runs here as a whole. Workers may join and leave
+                meanwhile.""",
+            metavar="ADDRESS",
             is_setting=False,
         ),
     ]

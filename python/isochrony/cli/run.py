@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -182,7 +183,7 @@ def _report(done: RunResult) -> dict[str, Any]:
             for o in report.operators
         ],
         "reads": list(report.reads),
-        "workers": [{"tasks": w.tasks, "samples": w.samples, "busy_s": w.busy_s} for w in report.workers],
+        "workers": [asdict(worker) for worker in report.workers],
         "tasks": len(report.tasks),
         "stages": [
             {

@@ -15,7 +15,6 @@ use super::wire::{CauseCodec, ResultCodec, StreamTable, TaskBatch, TaskDone};
 use crate::engine::RunOptions;
 use crate::engine::budget::{ExecutionMemory, MemoryHandle};
 use crate::operators::Collect;
-use crate::plan::graph::Graph;
 use crate::scheduler::parallel_subgraph::ParallelSubgraph;
 use crate::scheduler::partition::TaskInput;
 use crate::scheduler::run::prepare;
@@ -89,7 +88,6 @@ pub(crate) fn collecting(plans: &[Plan]) -> Vec<Plan> {
 
 /// A plan prepared in a worker of a cluster. All threads of the process share it, and the stores that it has open.
 pub struct PreparedTasks {
-    graph: Graph,
     subgraphs: Vec<ParallelSubgraph>,
     streams: Vec<StreamTable>,
     memory: MemoryHandle,
@@ -112,7 +110,6 @@ impl PreparedTasks {
                 reclaimer: None,
             },
             hash: split_hash(&subgraphs),
-            graph,
             subgraphs,
         })
     }
@@ -278,10 +275,28 @@ impl PreparedTasks {
         Ok(codec.encode(results, &worker.operator_reports(begun.elapsed()))?)
     }
 
-    /// The graph of the plans, as they are executed.
-    #[doc(hidden)]
-    #[must_use]
-    pub fn operators(&self) -> usize {
-        self.graph.nodes.len()
+    /// Reads a message as tasks and as results of the first task.
+    #[cfg(feature = "fuzzing")]
+    pub fn read_messages(&self, message: &[u8], causes: &dyn CauseCodec) {
+        if let Ok(batch) = TaskBatch::decode(message) {
+            let _ = batch.into_tasks(&self.subgraphs);
+        }
+        let codec = ResultCodec {
+            subgraphs: &self.subgraphs,
+            streams: &self.streams,
+            causes,
+        };
+        for (number, subgraph) in self.subgraphs.iter().enumerate() {
+            let Some(part) = subgraph.partitioner().part_after(None) else {
+                continue;
+            };
+            let task = crate::scheduler::task_output::Task {
+                subgraph: number,
+                number: 0,
+                part,
+                alone: false,
+            };
+            let _ = codec.decode(&[task], message, "fuzz");
+        }
     }
 }

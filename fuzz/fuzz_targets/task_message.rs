@@ -1,0 +1,56 @@
+//! Messages between a client and the workers of a cluster: whatever the bytes, reading ends in tasks, results or an error.
+#![no_main]
+
+use std::sync::LazyLock;
+
+use isochrony_expr::Expr;
+use isochrony_flow::{Cause, CauseCodec, Plan, PreparedTasks, RunOptions, Segments, SharedRecording, Stat};
+use isochrony_segment::{SigSeg, Stream};
+use isochrony_time::{Rate, TimebaseId};
+use libfuzzer_sys::fuzz_target;
+
+struct Texts;
+
+impl CauseCodec for Texts {
+    fn encode(&self, _: &Cause) -> Option<Vec<u8>> {
+        None
+    }
+
+    fn decode(&self, _: &[u8]) -> Option<Cause> {
+        None
+    }
+}
+
+/// Samples, windows, rows and partial results leave tasks of these plans.
+static PREPARED: LazyLock<PreparedTasks> = LazyLock::new(|| {
+    let stream = Stream::new("fuzz", TimebaseId(0), Rate::new(100, 1).expect("a rate")).intern();
+    let samples: Vec<i16> = (0..4096).collect();
+    let segments = Segments::new(SigSeg::from_slice(&samples, 0, stream)).expect("a segment");
+    let recording = SharedRecording::new(segments);
+    let scan = Plan::scan_part(recording, None, 64).map(&(Expr::input() * 3)).expect("samples");
+    let windows = scan.rewindow(8).expect("windows");
+    let rows = windows.stats([Stat::Mean]).expect("rows");
+    let filtered = windows.filter(&Expr::input().mean().gt(0)).expect("windows");
+    let plans = [scan, filtered.clone(), rows, filtered.count().expect("a count")];
+    let mut options = RunOptions::default();
+    (options.workers, options.task) = (2, 512);
+    PreparedTasks::new(&plans, true, &options).expect("plans that can be split")
+});
+
+// The header is made here, so that what lies behind it is reached: its kind, and how long the control part is.
+fuzz_target!(|bytes: &[u8]| {
+    PREPARED.read_messages(bytes, &Texts);
+    let [kind, low, high, body @ ..] = bytes else {
+        return;
+    };
+    let control = usize::from(u16::from_le_bytes([*low, *high])).min(body.len());
+    let (control, payload) = body.split_at(control);
+    let mut message = b"ISOT\x01\x00".to_vec();
+    message.extend([1 + kind % 2, 0]);
+    message.extend((control.len() as u64).to_le_bytes());
+    message.extend((payload.len() as u64).to_le_bytes());
+    message.extend(control);
+    message.resize(message.len().next_multiple_of(64), 0);
+    message.extend(payload);
+    PREPARED.read_messages(&message, &Texts);
+});
