@@ -3,6 +3,7 @@
 import json
 import os
 import random
+import shutil
 import signal as signals
 import subprocess
 import sys
@@ -349,3 +350,20 @@ if __name__ == "__main__":
     assert float(ran.stdout.split()[1]) < 1.5
     plan = iso.scan(signal).map(lambda s: s + 1)
     np.testing.assert_array_equal(plan.collect(on=client), plan.collect())
+
+
+def test_stores_may_lie_elsewhere_on_workers(signal: iso.Signal, path: Path, tmp_path: Path) -> None:
+    """Workers that run in another place: the store's folder is moved away once the plan has its snapshot."""
+    shutil.copytree(path, tmp_path / "there" / path.name)
+    plan = iso.scan(signal).rewindow(100).map(lambda s: s.max())
+    expected = plan.collect(workers=1)
+    options = {"n_workers": 1, "threads_per_worker": 1, "dashboard_address": None, "silence_logs": 50}
+    with distributed.LocalCluster(**options) as cluster, distributed.Client(cluster) as client:
+        found = plan.collect(on=client, paths={str(path.parent): str(tmp_path / "there")})
+        np.testing.assert_array_equal(found, expected)
+        maps = client.run(lambda: Path("/proc/self/maps").read_text())
+        assert all(str(tmp_path / "there") in text and str(path) not in text for text in maps.values())
+        with pytest.raises(iso.RunError, match=r"worker tcp://.* cannot take part: .*nowhere"):
+            plan.map(lambda s: s + 1).collect(on=client, paths={str(path.parent): "/nowhere"})
+    with pytest.raises(iso.OptionError, match="paths="):
+        plan.collect(paths=["/a", "/b"])

@@ -28,6 +28,7 @@ from collections import OrderedDict
 from typing import TYPE_CHECKING, Any, Self
 
 from . import __version__
+from ._native import _snapshot_at
 from .native_errors import OptionError, PlanError, RunError
 
 if TYPE_CHECKING:
@@ -424,7 +425,9 @@ def _prepared(key: bytes, payload: bytes | None) -> NativeTasks | None:
             if payload is None:
                 return None
             try:
-                sent, collects, settings = pickle.loads(payload)
+                sent, collects, settings, paths, process = pickle.loads(payload)
+                is_client = process == _this_process()
+                sent = [(text, [_here(one, paths, is_client) for one in objects]) for text, objects in sent]
                 plans = [NativePlan.received(text, objects) for text, objects in sent]
                 signals = [one for _, objects in sent for kind, one in objects if kind == "signal"]
             except ModuleNotFoundError as error:
@@ -438,6 +441,20 @@ def _prepared(key: bytes, payload: bytes | None) -> NativeTasks | None:
                 _PREPARED.popitem(last=False)
         _PREPARED.move_to_end(key)
         return tasks
+
+
+def _this_process() -> tuple[str, int]:
+    return socket.gethostname(), os.getpid()
+
+
+def _here(sent: tuple[str, Any], paths: list[tuple[str, str]], is_client: bool) -> tuple[str, Any]:
+    """An object of a plan, as it is found in this process."""
+    kind, one = sent
+    if kind != "signal":
+        return sent
+    snapshot, opening = one
+    # A process of another host may have the client's number.
+    return kind, (_snapshot_at(snapshot, paths), opening if is_client else (0, 0))
 
 
 class _Settings:
@@ -464,7 +481,7 @@ def _payload(plans: Sequence[NativePlan], collects: bool, options: RunOptions) -
         )
     sent = [plan.sent(for_tasks=True) for plan in plans]
     try:
-        payload = bytes(cloudpickle.dumps((sent, collects, options.settings)))
+        payload = bytes(cloudpickle.dumps((sent, collects, options.settings, list(options.paths.items()), _this_process())))
     except Exception as error:
         first = next(iter(str(error).splitlines()), "")
         raise PlanError(

@@ -11,7 +11,7 @@ import multiprocessing
 import os
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated, Any, Literal, ParamSpec, Self, TypedDict, TypeVar, Unpack
 
 import numpy as np
@@ -109,6 +109,14 @@ def _on(name: str, client: object) -> Any:
     from .cluster import checked_client
 
     return checked_client(name, client)
+
+
+def _paths(name: str, paths: object) -> dict[str, str]:
+    if paths is None:
+        return {}
+    if isinstance(paths, dict) and all(isinstance(one, str | os.PathLike) for pair in paths.items() for one in pair):
+        return {os.path.abspath(old): os.fspath(new) for old, new in paths.items()}
+    raise OptionError(f'{name}={paths!r} is refused; give begins of paths, such as {{"/home/me/data": "/mnt/data"}}')
 
 
 class RunKeywords(TypedDict, total=False):
@@ -236,6 +244,18 @@ class RunKeywords(TypedDict, total=False):
             is_setting=False,
         ),
     ]
+    paths: Annotated[
+        dict[str, str] | None,
+        Option(
+            default=None,
+            check=_paths,
+            help="where the workers of a cluster find stores: begins of their paths here, and what these are there",
+            details="""Such as ``paths={"/home/me/data": "/mnt/data"}``. The first one that fits is used.""",
+            metavar="HERE=THERE",
+            parse=lambda text: dict(one.split("=", 1) for one in text.split(",")),
+            is_setting=False,
+        ),
+    ]
     optimise: Annotated[
         bool, Option(default=True, check=flag, help="rewrite the plan before it runs; results are the same")
     ]
@@ -263,6 +283,7 @@ class RunOptions:
         control: what changes parameters.
         progress: whether a progress line is drawn.
         on: client of the cluster that executes tasks.
+        paths: begins of paths of stores here, and what they are on its workers.
         cluster: the slots of this run there; `running` sets it.
     """
 
@@ -270,6 +291,7 @@ class RunOptions:
     control: NativeControl | None = None
     progress: bool = False
     on: Any = None
+    paths: dict[str, str] = field(default_factory=dict)
     cluster: ClusterRun | None = None
 
     @classmethod

@@ -97,7 +97,9 @@ pub mod _native {
     #[pymodule_export]
     use crate::store::opening::open;
     #[pymodule_export]
-    use crate::store::pickling::{_unpickled_selection, _unpickled_signal, _unpickled_store};
+    use crate::store::pickling::{
+        _snapshot_at, _unpickled_selection, _unpickled_signal, _unpickled_store,
+    };
     #[pymodule_export]
     use crate::table::NativeTable;
     #[pymodule_export]

@@ -158,6 +158,30 @@ fn opened(snapshot: &SignalSnapshot, opening: Opening) -> Result<(Arc<OpenStore>
     Ok((shared, signal))
 }
 
+/// The snapshot of a signal, whose store lies elsewhere if its path begins with one of these: pairs of old and new begin.
+#[pyfunction]
+pub(crate) fn _snapshot_at<'py>(
+    py: Python<'py>,
+    snapshot: &[u8],
+    paths: Vec<(PathBuf, PathBuf)>,
+) -> Result<Bound<'py, PyBytes>> {
+    let snapshot = SignalSnapshot::from_bytes(snapshot)?;
+    let moved = paths.iter().find_map(|(old, new)| {
+        let rest = snapshot.store_path().strip_prefix(old).ok()?;
+        // An empty rest would end in a slash.
+        Some(if rest.as_os_str().is_empty() {
+            new.clone()
+        } else {
+            new.join(rest)
+        })
+    });
+    let snapshot = match moved {
+        Some(path) => snapshot.at_path(&path),
+        None => snapshot,
+    };
+    Ok(PyBytes::new(py, &snapshot.to_bytes()?))
+}
+
 /// A pickled store, opened for reading.
 #[pyfunction]
 pub(crate) fn _unpickled_store(py: Python<'_>, snapshot: &[u8]) -> Result<Store> {

@@ -288,6 +288,13 @@ impl SignalSnapshot {
         self.origin.open(|| self.shown.subject())
     }
 
+    /// The snapshot, whose store is looked for at another path.
+    #[must_use]
+    pub fn at_path(mut self, path: &Path) -> Self {
+        self.origin.path = path.as_os_str().as_bytes().to_vec();
+        self
+    }
+
     /// Opens the store, and the signal in it.
     ///
     /// # Errors

@@ -50,7 +50,9 @@ pub(crate) fn split_hash(subgraphs: &[ParallelSubgraph]) -> u64 {
         for operator in &subgraph.operators {
             let _ = write!(text, " {}", operator.op.name());
             for port in &operator.properties.outputs {
-                let _ = write!(text, " {port}");
+                // Names of streams have the paths of stores, which may differ.
+                let (kind, dtype, rate) = (port.kind(), port.dtype(), port.rate());
+                let _ = write!(text, " {kind} {dtype:?} {rate:?}");
             }
         }
         for input in &subgraph.inputs {
