@@ -367,3 +367,43 @@ def test_stores_may_lie_elsewhere_on_workers(signal: iso.Signal, path: Path, tmp
             plan.map(lambda s: s + 1).collect(on=client, paths={str(path.parent): "/nowhere"})
     with pytest.raises(iso.OptionError, match="paths="):
         plan.collect(paths=["/a", "/b"])
+
+
+def test_many_stations_draws_the_same_figure_on_a_cluster(client: Any, tmp_path: Path) -> None:
+    sys.path.insert(0, str(Path(__file__).parents[1] / "examples"))
+    try:
+        import many_stations
+    finally:
+        sys.path.pop(0)
+    many_stations.main(tmp_path / "here.png")
+    many_stations.main(tmp_path / "there.png", client.scheduler.address)
+    assert (tmp_path / "here.png").read_bytes() == (tmp_path / "there.png").read_bytes()
+
+
+def prepared() -> list[int]:
+    """In a worker: the plans that it has prepared."""
+    return [id(tasks) for tasks in cluster_module._PREPARED.values()]
+
+
+def test_threads_of_a_worker_share_a_plan_which_is_prepared_once(signal: iso.Signal) -> None:
+    plan = iso.scan(signal).rewindow(100).map(lambda s: s.max())
+    expected = plan.collect(workers=1)
+    options = {"n_workers": 1, "threads_per_worker": 3, "dashboard_address": None, "silence_logs": 50}
+    with distributed.LocalCluster(**options) as cluster, distributed.Client(cluster) as client:
+        found = [plan.collect(on=client)]
+        first = client.run(prepared)
+        found.append(plan.collect(on=client))
+        assert client.run(prepared) == first
+        assert [len(plans) for plans in first.values()] == [1]
+        report = slow_plan(signal).run(on=client).report
+        assert len(report.workers) == 3 and len({worker.host for worker in report.workers}) == 1
+        assert sum(worker.tasks > 0 for worker in report.workers) > 1
+    for one in found:
+        np.testing.assert_array_equal(one, expected)
+
+
+def test_workers_may_be_threads_of_this_process(signal: iso.Signal) -> None:
+    plan = iso.scan(signal).rewindow(100).map(lambda s: s.max())
+    options = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": None, "silence_logs": 50}
+    with distributed.LocalCluster(processes=False, **options) as cluster, distributed.Client(cluster) as client:
+        np.testing.assert_array_equal(plan.collect(on=client), plan.collect(workers=1))

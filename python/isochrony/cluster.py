@@ -7,7 +7,8 @@ was prepared there, and its open stores.
 
     client                                    worker process
     ClusterRun: which slots there are         Slots: plans by their hash, prepared once
-    Slot.call(batch)  == actor call ========> SlotActor.run(batch): in its thread
+    Slot.send(batch)  == actor call ========> SlotActor.run(batch): in its thread
+    Slot.receive()    <== results ===========
 
 A slot whose worker is gone is given up, and its tasks are done by others. While there is none the run waits for workers
 that join, but no longer than `PATIENCE_S`.
@@ -24,11 +25,12 @@ import socket
 import threading
 import time
 import traceback
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from typing import TYPE_CHECKING, Any, Self
 
 from . import __version__
 from ._native import _snapshot_at
+from .extras import require
 from .native_errors import OptionError, PlanError, RunError
 
 if TYPE_CHECKING:
@@ -64,14 +66,10 @@ def checked_client(name: str, on: Any) -> Any:
     """A `distributed.Client`, of one, of a cluster such as `LocalCluster`, of a scheduler's address, or of "local".
 
     Raises:
-        OptionError: it is something else, cannot be reached, or Dask is not installed.
+        OptionError: it is something else, or cannot be reached.
+        MissingExtraError: Dask is not installed.
     """
-    try:
-        import distributed
-    except ImportError as error:
-        raise OptionError(
-            f'{name}={on!r} needs Dask, which is not installed ({error}): pip install "isochrony[cluster]"'
-        ) from error
+    distributed = require("distributed", f"{name}={on!r}")
     client = on
     if isinstance(on, str):
         client = _connected(name, on, distributed)
@@ -150,7 +148,7 @@ class ClusterRun:
         )
         self._payload = payload
         self._key = hashlib.sha256(payload).digest()
-        self._ready: queue.SimpleQueue[Slot | Exception] = queue.SimpleQueue()
+        self._ready: queue.SimpleQueue[Slot | Exception | None] = queue.SimpleQueue()
         self._stopped = threading.Event()
         self._lock = threading.Lock()
         #: Workers that take part, or took part.
@@ -184,6 +182,7 @@ class ClusterRun:
     def stop(self) -> None:
         """Ends all calls."""
         self._stopped.set()
+        self._ready.put(None)
 
     def close(self) -> None:
         """Ends what slots do, and gives them back."""
@@ -286,7 +285,7 @@ class Slot:
         self._client = client
         self._stopped = stopped
         self._lost = lost
-        self._is_busy = False
+        self._calls: deque[Any] = deque()
         self._future = client.submit(SlotActor, number, __version__, workers=[worker], actor=True, pure=False)
         # An actor belongs to the client that is the current one when it arrives.
         with client.as_current():
@@ -301,16 +300,25 @@ class Slot:
         if not self._answer(self._actor.prepare(key, None)):
             self._answer(self._actor.prepare(key, payload))
 
-    def call(self, batch: bytes) -> bytes | bool:
-        """Results of a batch of tasks; True: the worker is gone; False: the run has ended.
+    def send(self, batch: bytes) -> None:
+        """Has a batch of tasks done, after those that were sent before."""
+        try:
+            self._calls.append(self._actor.run(batch))
+        except Exception as error:
+            # Dask knows already that the worker is gone; `receive` tells.
+            self._calls.append(error)
+
+    def receive(self) -> bytes | bool:
+        """Results of the oldest batch that was sent; True: the worker is gone; False: the run has ended.
 
         Raises:
-            RunError: the worker cannot do them.
+            RunError: the worker cannot do its tasks.
         """
-        self._is_busy = True
+        call = self._calls[0]
         try:
-            # Raises where Dask knows already that the worker is gone.
-            results = self._answer(self._actor.run(batch))
+            if isinstance(call, Exception):
+                raise call
+            results = self._answer(call)
         except _StoppedError:
             return False
         except _WorkerError as failed:
@@ -320,12 +328,12 @@ class Slot:
                 return False
             self._lost(self)
             return True
-        self._is_busy = False
+        self._calls.popleft()
         return bytes(results)
 
     def close(self) -> None:
         """Ends what it does; its worker may be gone."""
-        if self._is_busy:
+        if self._calls:
             with contextlib.suppress(Exception):
                 self._actor.stop().result(timeout=_STOP_S)
         self._future.release()

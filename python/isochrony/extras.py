@@ -20,6 +20,7 @@ EXTRAS: dict[str, tuple[str, ...]] = {
     "table": ("pyarrow",),
     "plot": ("matplotlib",),
     "jit": ("numba",),
+    "cluster": ("distributed",),
 }
 
 

@@ -83,6 +83,7 @@ impl Loopback {
         self.slots.lock().unwrap().push_back(Slot {
             name: format!("slot {number}"),
             runner,
+            sent: VecDeque::new(),
             state,
         });
         self.joined.notify_one();
@@ -125,6 +126,7 @@ impl TaskCluster for Loopback {
 struct Slot {
     name: String,
     runner: TaskRunner,
+    sent: VecDeque<Vec<u8>>,
     state: Arc<State>,
 }
 
@@ -139,12 +141,18 @@ impl RemoteSlot for Slot {
         &self.name
     }
 
-    fn call(&mut self, batch: &[u8]) -> Result<Vec<u8>, SlotError> {
+    fn send(&mut self, batch: &[u8]) -> Result<(), SlotError> {
+        self.sent.push_back(batch.to_vec());
+        Ok(())
+    }
+
+    fn receive(&mut self) -> Result<Vec<u8>, SlotError> {
+        let batch = self.sent.pop_front().expect("a batch that was sent");
         if self.state.stopped.load(Ordering::Relaxed) {
             return Err(SlotError::Stopped);
         }
         let call = self.state.calls.fetch_add(1, Ordering::Relaxed) + 1;
-        let answer = self.runner.run(batch.to_vec());
+        let answer = self.runner.run(batch);
         if self.state.lost_one_in > 0 && call.is_multiple_of(self.state.lost_one_in) {
             return Err(SlotError::Lost);
         }

@@ -89,19 +89,24 @@ impl RemoteSlot for PythonSlot {
         &self.name
     }
 
-    fn call(&mut self, batch: &[u8]) -> std::result::Result<Vec<u8>, SlotError> {
+    fn send(&mut self, batch: &[u8]) -> std::result::Result<(), SlotError> {
         attach(|py| {
-            let called = self
+            let sent = self
                 .slot
-                .call_method1(py, "call", (PyBytes::new(py, batch),));
-            match called {
-                Ok(answer) => match answer.extract::<&[u8]>(py) {
-                    Ok(answer) => Ok(answer.to_vec()),
-                    Err(_) if answer.is_truthy(py).unwrap_or(true) => Err(SlotError::Lost),
-                    Err(_) => Err(SlotError::Stopped),
-                },
-                Err(error) => Err(SlotError::Failed(Box::new(error))),
-            }
+                .call_method1(py, "send", (PyBytes::new(py, batch),));
+            sent.map_err(|error| SlotError::Failed(Box::new(error)))
+                .map(drop)
+        })
+    }
+
+    fn receive(&mut self) -> std::result::Result<Vec<u8>, SlotError> {
+        attach(|py| match self.slot.call_method0(py, "receive") {
+            Ok(answer) => match answer.extract::<&[u8]>(py) {
+                Ok(answer) => Ok(answer.to_vec()),
+                Err(_) if answer.is_truthy(py).unwrap_or(true) => Err(SlotError::Lost),
+                Err(_) => Err(SlotError::Stopped),
+            },
+            Err(error) => Err(SlotError::Failed(Box::new(error))),
         })
     }
 }

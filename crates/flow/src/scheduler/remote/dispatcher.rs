@@ -1,5 +1,6 @@
 //! The client's side: a thread for each slot of the cluster takes tasks from the scheduler and gives it their results.
 
+use std::collections::VecDeque;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread::Scope;
@@ -18,6 +19,8 @@ use crate::{Cause, OpErrorKind, RunError};
 const MAX_BATCH: usize = 32;
 /// A batch takes about this long, so that a message costs little of it, and the loss of a worker little time.
 const BATCH_TIME: Duration = Duration::from_millis(20);
+/// One is computed while the other travels.
+const BATCHES_IN_FLIGHT: usize = 2;
 /// How long the dispatcher waits for a new slot before it looks whether the run has ended.
 const SLOT_WAIT: Duration = Duration::from_millis(50);
 
@@ -89,31 +92,42 @@ impl<'a> Dispatcher<'a> {
         let begun = Instant::now();
         let mut registration = Registration::default();
         let mut result = WorkerResult::of_slot(number, slot.name());
-        let mut batch_size = 1;
-        while let Some(first) = scheduler.next_task(&mut registration, || ()) {
-            let mut tasks = vec![first];
-            while tasks.len() < batch_size
-                && let Some(task) = scheduler.next_task_now(&mut registration)
+        let (mut sent, mut batch_size) = (VecDeque::<Vec<Task>>::new(), 1);
+        let ended = 'sent: loop {
+            while sent.len() < BATCHES_IN_FLIGHT
+                && let Some(tasks) = self.next_batch(&mut registration, batch_size, sent.is_empty())
             {
-                tasks.push(task);
-            }
-            let called = Instant::now();
-            match self.call(&mut *slot, &tasks, &mut result) {
-                Ok(()) => {
-                    batch_size = next_batch_size(batch_size, tasks.len(), called.elapsed());
-                }
-                Err(SlotError::Lost) => {
-                    // Another slot repeats them: nothing of them was given to anybody.
-                    tasks.iter().for_each(|task| scheduler.repeat(task));
-                    result.remote_mut().lost = true;
-                    break;
-                }
-                Err(SlotError::Stopped) => break,
-                Err(SlotError::Failed(why)) => {
-                    self.complete_with(&tasks, why);
-                    break;
+                let request = self.send(&mut *slot, &tasks, &mut result);
+                sent.push_back(tasks);
+                if let Err(error) = request {
+                    break 'sent error;
                 }
             }
+            let Some(tasks) = sent.front() else {
+                // No task is left.
+                break SlotError::Stopped;
+            };
+            match self.receive(&mut *slot, tasks, &mut result) {
+                Ok(took) => {
+                    batch_size = next_batch_size(batch_size, tasks.len(), took);
+                    sent.pop_front();
+                }
+                Err(error) => break error,
+            }
+        };
+        match ended {
+            SlotError::Lost => {
+                // Another slot repeats them: nothing of them was given to anybody.
+                sent.iter()
+                    .flatten()
+                    .for_each(|task| scheduler.repeat(task));
+                result.remote_mut().lost = true;
+            }
+            SlotError::Failed(why) => {
+                let tasks: Vec<Task> = sent.into_iter().flatten().collect();
+                self.complete_with(&tasks, why);
+            }
+            SlotError::Stopped => {}
         }
         scheduler.unregister(&registration);
         result.end(begun.elapsed());
@@ -123,19 +137,50 @@ impl<'a> Dispatcher<'a> {
             .push(result);
     }
 
-    fn call(
+    /// Tasks for a batch: as many as can be handed out now. `waits`: until there is one, or the end.
+    fn next_batch(
+        &self,
+        registration: &mut Registration,
+        size: usize,
+        waits: bool,
+    ) -> Option<Vec<Task>> {
+        let scheduler = &self.split.scheduler;
+        let first = match waits {
+            true => scheduler.next_task(registration, || ()),
+            false => scheduler.next_task_now(registration),
+        };
+        let mut tasks = vec![first?];
+        while tasks.len() < size
+            && let Some(task) = scheduler.next_task_now(registration)
+        {
+            tasks.push(task);
+        }
+        Some(tasks)
+    }
+
+    fn send(
         &self,
         slot: &mut dyn RemoteSlot,
         tasks: &[Task],
         result: &mut WorkerResult,
     ) -> Result<(), SlotError> {
-        let subgraphs = &self.split.subgraphs;
-        let request = TaskBatch::encode(self.hash, subgraphs, tasks);
+        let request = TaskBatch::encode(self.hash, &self.split.subgraphs, tasks);
         let request = request.map_err(|error| SlotError::Failed(error.to_string().into()))?;
-        let answer = slot.call(&request)?;
+        result.remote_mut().sent_bytes += request.len() as u64;
+        slot.send(&request)
+    }
+
+    /// Completes the tasks of the oldest batch; returns how long they took there.
+    fn receive(
+        &self,
+        slot: &mut dyn RemoteSlot,
+        tasks: &[Task],
+        result: &mut WorkerResult,
+    ) -> Result<Duration, SlotError> {
+        let answer = slot.receive()?;
         let host = slot.name();
         let codec = ResultCodec {
-            subgraphs,
+            subgraphs: &self.split.subgraphs,
             streams: &self.streams,
             causes: self.cluster.causes(),
         };
@@ -143,25 +188,29 @@ impl<'a> Dispatcher<'a> {
             let why = format!("the answer of worker {host} cannot be read: {error}");
             SlotError::Failed(why.into())
         })?;
-        let moved = result.remote_mut();
-        moved.sent_bytes += request.len() as u64;
-        moved.received_bytes += answer.len() as u64;
+        result.remote_mut().received_bytes += answer.len() as u64;
         result.operators = decoded.operators;
+        let mut took = Duration::ZERO;
+        let mut refused = None;
         for (task, done) in tasks.iter().zip(decoded.results) {
             let Some(done) = done else {
                 if !self.split.scheduler.retry_later(task) {
-                    let why = format!(
-                        "worker {host} has no memory for one task; raise memory=, or give its process more"
-                    );
-                    return Err(SlotError::Failed(why.into()));
+                    refused = Some(task);
                 }
                 continue;
             };
             let elapsed = Duration::from_nanos(done.elapsed_ns);
+            took += elapsed;
             result.add(task, elapsed, done.output.samples);
             self.split.scheduler.complete(task, done.output);
         }
-        Ok(())
+        if let Some(task) = refused {
+            let why = format!(
+                "worker {host} has no memory for one task; raise memory=, or give its process more"
+            );
+            self.complete_with(std::slice::from_ref(task), why.into());
+        }
+        Ok(took)
     }
 
     /// The run ends with this error, once what comes before it was given to sinks.

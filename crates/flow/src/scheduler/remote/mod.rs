@@ -19,6 +19,8 @@
 //! **Memory.** A result's estimate counts from when its task is handed out, as with threads. A worker that refuses memory to
 //! a task says so, and the task is repeated with fewer in flight.
 //!
+//! **Two batches** are on their way to each slot, so that it computes one while the other travels.
+//!
 //! **Losses.** The tasks of a slot that is lost are handed out again, to another. It does not count as short of memory.
 //! While there is no slot the run waits; how long is up to the [`TaskCluster`].
 //!
@@ -65,11 +67,17 @@ pub trait RemoteSlot: Send {
     /// Where it is, for reports and errors.
     fn name(&self) -> &str;
 
-    /// Has a [`TaskRunner`] there execute a batch of tasks.
+    /// Has a [`TaskRunner`] there execute a batch of tasks, after those that were sent before.
     ///
     /// # Errors
     /// [`SlotError`].
-    fn call(&mut self, batch: &[u8]) -> Result<Vec<u8>, SlotError>;
+    fn send(&mut self, batch: &[u8]) -> Result<(), SlotError>;
+
+    /// Waits for the results of the oldest batch that was sent.
+    ///
+    /// # Errors
+    /// [`SlotError`].
+    fn receive(&mut self) -> Result<Vec<u8>, SlotError>;
 }
 
 /// Why a slot gave no results.
