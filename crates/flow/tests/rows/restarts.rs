@@ -313,6 +313,11 @@ impl Feed {
 
     /// Rows of windows of the feed; None: all is known and there from the begin.
     fn plan(&self, turns: Option<&Turns>) -> Plan {
+        let windows = self.scan(turns).rewindow_every(self.window, self.hop);
+        windows.unwrap().stats([Stat::Min]).unwrap()
+    }
+
+    fn scan(&self, turns: Option<&Turns>) -> Plan {
         let known = match turns {
             Some(_) => (Vec::new(), 0),
             None => (self.runs.clone(), 0),
@@ -331,8 +336,7 @@ impl Feed {
             feed: self.clone(),
             turns: turns.cloned(),
         };
-        let windows = Plan::scan(recording).rewindow_every(self.window, self.hop);
-        windows.unwrap().stats([Stat::Min]).unwrap()
+        Plan::scan(recording)
     }
 }
 
@@ -348,6 +352,22 @@ struct LiveRow {
 
 type LivePair = (Option<i64>, Option<i64>);
 
+fn in_turns(feeds: [&Feed; 2], random: &[bool]) -> Turns {
+    let mut left = feeds.map(|feed| feed.events.len());
+    let mut random = random.iter().cycle();
+    let mut turns = Vec::new();
+    while left != [0, 0] {
+        let mut at = usize::from(*random.next().unwrap());
+        if left[at] == 0 {
+            at = 1 - at;
+        }
+        left[at] -= 1;
+        turns.push(feeds[at].id);
+    }
+    turns.reverse();
+    Arc::new(Mutex::new(turns))
+}
+
 /// Starts of pairs, of a join that reads what comes as it comes, or what is there.
 fn live_join(
     feeds: [&Feed; 2],
@@ -355,21 +375,7 @@ fn live_join(
     how: &str,
     tolerance: Option<i64>,
 ) -> Result<Vec<LivePair>, RunError> {
-    let turns = turns.map(|random| {
-        let mut left = feeds.map(|feed| feed.events.len());
-        let mut random = random.iter().cycle();
-        let mut turns = Vec::new();
-        while left != [0, 0] {
-            let mut at = usize::from(*random.next().unwrap());
-            if left[at] == 0 {
-                at = 1 - at;
-            }
-            left[at] -= 1;
-            turns.push(feeds[at].id);
-        }
-        turns.reverse();
-        Arc::new(Mutex::new(turns))
-    });
+    let turns = turns.map(|random| in_turns(feeds, random));
     let [a, b] = feeds.map(|feed| feed.plan(turns.as_ref()));
     let seconds = tolerance.map(|ns| ns as f64 / 1e9);
     let joined = loops::join(&a, &b, how, seconds).collect()?;
@@ -459,6 +465,33 @@ proptest! {
         let want = naive_outer(how, &a.rows(), &b.rows(), tolerance);
         let got = live_join([&a, &b], Some(&turns), how, tolerance);
         prop_assert_eq!(got.map_err(|error| error.to_string()), Ok(want));
+    }
+
+    /// Silences, returns and restarts of either; windows are counted from where values begin again.
+    #[test]
+    fn windows_of_aligned_feeds_are_the_same_however_they_arrive(
+        a in a_feed(1, false),
+        b in a_feed(2, false),
+        turns in prop::collection::vec(any::<bool>(), 1..200),
+        method in prop::sample::select(vec!["linear", "cubic"]),
+    ) {
+        let exact = |mut feed: Feed| {
+            feed.events.iter_mut().for_each(|event| event.1 = 0);
+            feed
+        };
+        let (a, b) = (exact(a), exact(b));
+        let windows = |turns: Option<&Turns>| {
+            let align = Catalog::standard();
+            let align = align.get("align").unwrap();
+            let params = json!({"method": method});
+            let params = params.as_object().unwrap().clone();
+            let aligned = a.scan(turns).apply(align, params, &[b.scan(turns)]).unwrap();
+            let windows = aligned.rewindow_every(b.window, b.hop).unwrap();
+            let rows = table(&windows.stats([Stat::Min, Stat::Max]).unwrap());
+            (ints(&rows, "start"), floats(&rows, "min"), floats(&rows, "max"))
+        };
+        let turns = in_turns([&a, &b], &turns);
+        prop_assert_eq!(windows(Some(&turns)), windows(None));
     }
 
     #[test]
