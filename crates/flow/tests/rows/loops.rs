@@ -113,7 +113,7 @@ fn naive_join(
     all.into_iter().map(|(_, pair)| pair).collect()
 }
 
-fn join(left: &Plan, right: &Plan, how: &str, tolerance: Option<f64>) -> Plan {
+pub(crate) fn join(left: &Plan, right: &Plan, how: &str, tolerance: Option<f64>) -> Plan {
     let params = json!({"how": how, "tolerance": tolerance});
     let join = Catalog::standard();
     let join = join.get("join").unwrap();

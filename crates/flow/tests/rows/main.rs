@@ -4,6 +4,7 @@ mod errors;
 mod fields;
 mod given;
 mod loops;
+mod restarts;
 mod windows;
 
 use std::ops::Range;

@@ -186,8 +186,13 @@ fn merge_at_fan_in(
         return Ok(false);
     }
     let by_civil_time = queues.by_civil_time();
-    // Indices do not say between which items it belongs.
-    if matches!(mark, Mark::RangeStart { .. }) && by_civil_time {
+    if let Mark::RangeStart { origin, why } = mark
+        && by_civil_time
+    {
+        if matches!(why, Some(Break::ClockStep { .. })) {
+            queues.restart_clock(to.port, origin.anchor);
+        }
+        // Indices do not say between which items it belongs.
         return Ok(false);
     }
     queues.mark(to.port, mark);

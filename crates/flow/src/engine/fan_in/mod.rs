@@ -177,6 +177,15 @@ impl FanIn {
         self.bound_changed(usize::from(port));
     }
 
+    /// The clock of an input starts anew, perhaps before the time that was expected of that index. By civil time.
+    pub(crate) fn restart_clock(&mut self, port: Port, index: i64) {
+        let queue = &mut self.queues[usize::from(port)];
+        let place = queue.on_axis(index);
+        if place != i64::MIN {
+            queue.progress = place;
+        }
+    }
+
     /// Nothing follows in this task or before the rewind.
     pub(crate) fn mark_inputs_complete(&mut self) {
         self.queues

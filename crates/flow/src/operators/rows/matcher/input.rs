@@ -16,6 +16,8 @@ pub(super) struct PendingRow {
     /// On the axis. A row of unknown start has the place of the row before, and matches none.
     pub(super) start: i64,
     pub(super) end: i64,
+    /// By which its input is ordered: its start, or that of a row before it that begins later, of another run.
+    pub(super) place: i64,
     pub(super) is_timed: bool,
     /// Has a match, or was emitted without.
     pub(super) is_decided: bool,
@@ -29,37 +31,64 @@ pub(super) struct MatcherInput {
     fields: Fields,
     /// Columns of start and end.
     range: (usize, usize),
-    /// By start.
+    order: RowOrder,
+    /// By place.
     pub(super) rows: VecDeque<PendingRow>,
+    /// Those of them that begin before their place.
+    displaced: usize,
     /// Blocks with waiting rows, from number `first` on.
     blocks: VecDeque<RecordBatch>,
     first: u64,
     bytes: u64,
     keeps_untimed: bool,
     last_start: i64,
+    /// Latest row, and its place.
+    last_index: i64,
+    last_place: i64,
+    /// First index of the last block whose time is known.
+    pub(super) last_block: Option<i64>,
+}
+
+/// Order of rows whose times decrease where a clock starts anew.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum RowOrder {
+    /// By index: rows leave as they came.
+    Index,
+    /// By time, for a search.
+    Time,
 }
 
 impl MatcherInput {
-    pub(super) fn new(fields: Fields, axis: Axis, keeps_untimed: bool) -> Self {
+    pub(super) fn new(
+        (fields, axis): (Fields, Axis),
+        order: RowOrder,
+        keeps_untimed: bool,
+    ) -> Self {
         let column = |name| fields.find(name).map_or(0, |(at, _)| at);
         Self {
             axis,
             fields,
             range: (column(START), column(END)),
+            order,
             rows: VecDeque::new(),
+            displaced: 0,
             blocks: VecDeque::new(),
             first: 0,
             bytes: 0,
             keeps_untimed,
             last_start: i64::MIN,
+            last_index: i64::MIN,
+            last_place: i64::MIN,
+            last_block: None,
         }
     }
 
     pub(super) fn add(&mut self, batch: RecordBatch) -> Result<(), OpError> {
-        let index = |at: usize| batch.column(at).as_primitive::<Int64Type>().values();
-        let ranges = self.axis.ranges(index(self.range.0), index(self.range.1))?;
+        let column = |at: usize| batch.column(at).as_primitive::<Int64Type>().values();
+        let indices = column(self.range.0);
+        let ranges = self.axis.ranges(indices, column(self.range.1))?;
         let block = self.first + self.blocks.len() as u64;
-        for (row, (start, end)) in ranges.into_iter().enumerate() {
+        for (row, ((start, end), &index)) in ranges.into_iter().zip(indices).enumerate() {
             let is_timed = start != i64::MIN && end != i64::MIN;
             if !is_timed && !self.keeps_untimed {
                 continue;
@@ -71,9 +100,11 @@ impl MatcherInput {
                 true => (start, end),
                 false => (self.last_start, self.last_start),
             };
+            let place = self.place(index, start);
             self.push(PendingRow {
                 start,
                 end,
+                place,
                 is_timed,
                 is_decided: false,
                 block,
@@ -85,13 +116,36 @@ impl MatcherInput {
         Ok(())
     }
 
-    /// Inserts a row by start: rows of merged streams may come out of order.
+    fn place(&mut self, index: i64, start: i64) -> i64 {
+        // Rows of merged streams may come out of order.
+        if self.order == RowOrder::Time || index < self.last_index {
+            return start;
+        }
+        self.last_index = index;
+        self.last_place = self.last_place.max(start);
+        self.last_place
+    }
+
     fn push(&mut self, row: PendingRow) {
-        if self.rows.back().is_none_or(|last| last.start <= row.start) {
+        self.displaced += usize::from(row.start < row.place);
+        if self.rows.back().is_none_or(|last| last.place <= row.place) {
             return self.rows.push_back(row);
         }
-        let at = self.rows.partition_point(|other| other.start <= row.start);
+        let at = self.rows.partition_point(|other| other.place <= row.place);
         self.rows.insert(at, row);
+    }
+
+    pub(super) fn pop(&mut self) {
+        if let Some(row) = self.rows.pop_front() {
+            self.displaced -= usize::from(row.start < row.place);
+        }
+    }
+
+    pub(super) fn earliest_start(&self) -> Option<i64> {
+        match self.displaced {
+            0 => self.rows.front().map(|row| row.start),
+            _ => self.rows.iter().map(|row| row.start).min(),
+        }
     }
 
     /// Drops blocks that neither `rows` nor `others` need.

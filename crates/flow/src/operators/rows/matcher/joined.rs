@@ -1,5 +1,5 @@
-//! Joined rows in a join's output order: left rows, each with its matches; right rows without a match by start, behind
-//! left rows of that start. A row can leave only once nothing before it is undecided, so the order does not depend on
+//! Joined rows in a join's output order: left rows, each with its matches; right rows without a match by place, behind
+//! left rows of that place. A row can leave only once nothing before it is undecided, so the order does not depend on
 //! how inputs were cut.
 
 use std::collections::VecDeque;
@@ -12,7 +12,7 @@ pub(super) struct JoinedRow {
     pub(super) right: Option<PendingRow>,
 }
 
-/// What can still come before a joined row, by start.
+/// What can still come before a joined row, by place.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct UndecidedRows {
     /// First left row that waits for matches.
@@ -28,7 +28,7 @@ pub(super) struct UndecidedRows {
 pub(super) struct JoinedRows {
     /// Rows with a left one, in its order.
     left: VecDeque<JoinedRow>,
-    /// Right rows without a match, by start.
+    /// Right rows without a match, by place.
     unmatched: VecDeque<PendingRow>,
 }
 
@@ -41,7 +41,8 @@ impl JoinedRows {
     }
 
     pub(super) fn push_unmatched(&mut self, right: PendingRow) {
-        self.unmatched.push_back(right);
+        let at = (self.unmatched).partition_point(|other| other.place <= right.place);
+        self.unmatched.insert(at, right);
     }
 
     /// Takes, in order, the rows before which nothing is undecided.
@@ -54,18 +55,18 @@ impl JoinedRows {
         } = undecided;
         loop {
             let first = self.left.front().and_then(|row| row.left);
-            let first = first.map(|row| row.start);
-            let unmatched = self.unmatched.front().map(|row| row.start);
+            let first = first.map(|row| row.place);
+            let unmatched = self.unmatched.front().map(|row| row.place);
             match (first, unmatched) {
-                (Some(start), other) if other.is_none_or(|other| start <= other) => {
-                    if right.is_some_and(|right| right < start) {
+                (Some(place), other) if other.is_none_or(|other| place <= other) => {
+                    if right.is_some_and(|right| right < place) {
                         return;
                     }
                     ready.extend(self.left.pop_front());
                 }
-                (_, Some(start)) => {
-                    let follows = !ended && start >= watermark;
-                    if follows || left.is_some_and(|left| left <= start) {
+                (_, Some(place)) => {
+                    let follows = !ended && place >= watermark;
+                    if follows || left.is_some_and(|left| left <= place) {
                         return;
                     }
                     ready.extend(self.unmatched.pop_front().map(|row| JoinedRow {

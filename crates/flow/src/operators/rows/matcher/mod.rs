@@ -3,6 +3,9 @@
 //! The fan-in orders blocks by start across both inputs, so nothing that begins before the latest block follows: the
 //! *watermark*, which silent sources raise, too. A left row is complete once no match can follow, and is emitted with
 //! its matches; a right row is dropped once no left row can match it.
+//!
+//! The clock of a feed that restarts may begin anew before the time that was expected of its next sample, and so before
+//! the watermark. Such rows are late: they match what still waits.
 
 mod axis;
 mod input;
@@ -11,7 +14,7 @@ mod joined;
 use arrow_array::{ArrayRef, RecordBatch};
 
 pub(crate) use axis::Axis;
-use input::{MatcherInput, PendingRow};
+use input::{MatcherInput, PendingRow, RowOrder};
 use joined::{JoinedRow, JoinedRows, UndecidedRows};
 
 use crate::plan::rows::{Fields, Rows};
@@ -34,8 +37,10 @@ pub(crate) struct Matcher {
     inputs: [MatcherInput; 2],
     joined: JoinedRows,
     tolerance: Option<i64>,
-    /// Latest start of a block; an earlier one is an error.
+    /// Latest start of a block.
     latest_block: i64,
+    /// The same at the last rewind: an earlier one is an error.
+    rewound_at: i64,
     watermark: i64,
     /// Index before which all left rows have arrived.
     left_index: i64,
@@ -57,12 +62,13 @@ impl Matcher {
             kind,
             fields,
             inputs: [
-                MatcherInput::new(left.0, left.1, kind != JoinKind::Inner),
-                MatcherInput::new(right.0, right.1, kind == JoinKind::Outer),
+                MatcherInput::new(left, RowOrder::Index, kind != JoinKind::Inner),
+                MatcherInput::new(right, RowOrder::Time, kind == JoinKind::Outer),
             ],
             joined: JoinedRows::default(),
             tolerance,
             latest_block: i64::MIN,
+            rewound_at: i64::MIN,
             watermark: i64::MIN,
             left_index: i64::MIN,
             prune_at: MIN_PRUNE_ROWS,
@@ -75,18 +81,26 @@ impl Matcher {
             if port == 0 {
                 self.left_index = self.left_index.max(covers.start);
             }
-            let begins = input.axis.ranges(&[covers.start], &[covers.end])?[0].0;
+            let last = input.last_block.unwrap_or(covers.start);
+            // Estimated times change a little: both as they are known now.
+            let known = input.axis.positions(&[last, covers.start])?;
+            let (last, begins) = (known[0], known[1]);
             if begins != i64::MIN {
-                if begins < self.latest_block {
+                let earliest = match input.axis.is_civil() {
+                    true => last.max(self.rewound_at),
+                    false => self.latest_block,
+                };
+                if begins < earliest {
                     return Err(OpErrorKind::BackInTime {
                         port,
                         at: covers.start,
-                        by: self.latest_block - begins,
+                        by: earliest - begins,
                         unit: input.axis.unit(),
                     }
                     .into());
                 }
-                self.latest_block = begins;
+                input.last_block = Some(covers.start);
+                self.latest_block = self.latest_block.max(begins);
                 self.raise_watermark(begins);
             }
         }
@@ -107,6 +121,7 @@ impl Matcher {
     /// What follows lies before what came.
     pub(crate) fn rewind(&mut self) {
         (self.watermark, self.left_index) = (self.latest_block, i64::MIN);
+        self.rewound_at = self.latest_block;
     }
 
     fn is_complete(&self, left: &PendingRow) -> bool {
@@ -163,7 +178,7 @@ impl Matcher {
         while let Some(&left) = self.inputs[0].rows.front()
             && (end || self.is_complete(&left))
         {
-            self.inputs[0].rows.pop_front();
+            self.inputs[0].pop();
             matches.clear();
             self.find_matches(&left, &mut matches);
             if matches.is_empty() && self.kind != JoinKind::Inner {
@@ -197,14 +212,14 @@ impl Matcher {
 
     /// Start of the first left row that can still match.
     fn first_left(&self) -> i64 {
-        let waiting = self.inputs[0].rows.front().map(|left| left.start);
+        let waiting = self.inputs[0].earliest_start();
         waiting.unwrap_or(i64::MAX).min(self.watermark)
     }
 
     /// Emits right rows that can no longer match, up to the first that may.
     fn decide_right_rows(&mut self, end: bool) -> UndecidedRows {
         let mut undecided = UndecidedRows {
-            left: self.inputs[0].rows.front().map(|row| row.start),
+            left: self.inputs[0].rows.front().map(|row| row.place),
             right: None,
             watermark: self.watermark,
             ended: end,
