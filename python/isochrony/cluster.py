@@ -69,7 +69,7 @@ def checked_client(name: str, on: Any) -> Any:
         OptionError: it is something else, or cannot be reached.
         MissingExtraError: Dask is not installed.
     """
-    distributed = require("distributed", f"{name}={on!r}")
+    distributed: Any = require("distributed", f"{name}={on!r}")
     client = on
     if isinstance(on, str):
         client = _connected(name, on, distributed)
@@ -135,11 +135,10 @@ class ClusterRun:
     """
 
     def __init__(self, client: Any, plans: Sequence[NativePlan], collects: bool, options: RunOptions) -> None:
-        import distributed
-
+        distributed: Any = require("distributed", "on=")
         payload = _payload(plans, collects, options)
         # Batches go straight to workers, not by way of Dask's scheduler.
-        self._client = distributed.Client(
+        self._client: Any = distributed.Client(
             client.scheduler.address,
             security=client.security,
             direct_to_workers=True,
@@ -391,12 +390,14 @@ class SlotActor:
         """Prepares plans; False: this process does not have them yet, so that their payload is needed. What is raised
         is a result: what Dask raises then means that the worker is gone.
         """
-        return await self._in_thread(self._prepare, key, payload)
+        prepared: bool | Exception = await self._in_thread(self._prepare, key, payload)
+        return prepared
 
     async def run(self, batch: bytes) -> bytes | Exception:
         """Results of a batch of tasks, or what was raised."""
         assert self._runner is not None
-        return await self._in_thread(self._runner.run, batch)
+        results: bytes | Exception = await self._in_thread(self._runner.run, batch)
+        return results
 
     async def stop(self) -> None:
         """Ends what it does."""
@@ -488,8 +489,9 @@ def _payload(plans: Sequence[NativePlan], collects: bool, options: RunOptions) -
             "control= is refused with on=; parameters of what other hosts compute cannot change while they do"
         )
     sent = [plan.sent(for_tasks=True) for plan in plans]
+    paths = list(options.paths.items())
     try:
-        payload = bytes(cloudpickle.dumps((sent, collects, options.settings, list(options.paths.items()), _this_process())))
+        payload = bytes(cloudpickle.dumps((sent, collects, options.settings, paths, _this_process())))
     except Exception as error:
         first = next(iter(str(error).splitlines()), "")
         raise PlanError(

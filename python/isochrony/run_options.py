@@ -12,6 +12,7 @@ import os
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, ParamSpec, Self, TypedDict, TypeVar, Unpack
 
 import numpy as np
@@ -115,7 +116,7 @@ def _paths(name: str, paths: object) -> dict[str, str]:
     if paths is None:
         return {}
     if isinstance(paths, dict) and all(isinstance(one, str | os.PathLike) for pair in paths.items() for one in pair):
-        return {os.path.abspath(old): os.fspath(new) for old, new in paths.items()}
+        return {str(Path(old).absolute()): os.fspath(new) for old, new in paths.items()}
     raise OptionError(f'{name}={paths!r} is refused; give begins of paths, such as {{"/home/me/data": "/mnt/data"}}')
 
 

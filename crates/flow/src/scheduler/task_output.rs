@@ -262,6 +262,31 @@ mod tests {
         assert!(most.load(Ordering::SeqCst) <= 2 * 9 + 1);
     }
 
+    /// Its task is repeated by another, which is given as many tasks at once as before.
+    #[test]
+    fn tasks_of_a_lost_worker_are_repeated_and_do_not_count_as_short_of_memory() {
+        let scheduler = scheduler(&[6], 2);
+        let mut registration = Registration::default();
+        let mut take = || scheduler.next_task_now(&mut registration);
+        let lost: Vec<Task> = (0..3).map_while(|_| take()).collect();
+        scheduler.complete(&lost[0], task_output(10, None));
+        lost[1..].iter().for_each(|task| scheduler.repeat(task));
+        let again: Vec<Task> = std::iter::from_fn(take).collect();
+        let numbers: Vec<u64> = again.iter().map(|task| task.number).collect();
+        // The window has six slots, of which one is finished.
+        assert_eq!(numbers, [1, 2, 3, 4, 5]);
+        assert!(again.iter().all(|task| !task.alone));
+        for task in &again {
+            scheduler.complete(task, task_output(task.part.range.end, None));
+        }
+        for upto in 1..=6 {
+            let NextOutput::Ready(output) = scheduler.next_result(0) else {
+                panic!("no result {upto}");
+            };
+            assert_eq!(output.exits[0].upto, Some(10 * upto));
+        }
+    }
+
     #[test]
     fn stop_wakes_waiting_workers() {
         let scheduler = scheduler(&[1000], 1);
