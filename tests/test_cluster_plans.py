@@ -407,3 +407,14 @@ def test_workers_may_be_threads_of_this_process(signal: iso.Signal) -> None:
     options = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": None, "silence_logs": 50}
     with distributed.LocalCluster(processes=False, **options) as cluster, distributed.Client(cluster) as client:
         np.testing.assert_array_equal(plan.collect(on=client), plan.collect(workers=1))
+
+
+def test_what_depends_on_cuts_has_the_bits_that_one_worker_gives(client: Any, signal: iso.Signal) -> None:
+    filtered = iso.scan(signal).lowpass(50)
+    here = filtered.collect(tolerance=1e-9, workers=1)
+    np.testing.assert_array_equal(filtered.collect(tolerance=1e-9, on=client), here)
+    assert len(filtered.run(tolerance=1e-9, on=client).report.tasks) > 1
+    np.testing.assert_allclose(here, filtered.collect(), atol=1e-3)
+    rows = iso.scan(signal).rewindow(100).stats("mean", "std")
+    sums = rows.group_by().agg(total=("mean", "sum"), spread=("std", "mean"))
+    same(sums.collect(workers=1), sums.collect(on=client))

@@ -73,7 +73,7 @@ impl Catalog {
             .map(|known| &known.1)
     }
 
-    fn names(&self) -> impl Iterator<Item = &'static str> {
+    pub(crate) fn names(&self) -> impl Iterator<Item = &'static str> {
         let declared = self.declared.iter().map(|known| known.name);
         declared.chain(self.factories.iter().map(|known| known.0))
     }

@@ -115,7 +115,7 @@ mod tests {
         let catalog = Catalog::standard();
         let given = [
             Map::new(),
-            parameters(json!({"stats": ["mean"]})),
+            parameters(json!({"names": ["mean"]})),
             parameters(json!({"keys": [], "aggregates": {"n": ["mean", "count"]}})),
         ];
         let mut found = Vec::new();
