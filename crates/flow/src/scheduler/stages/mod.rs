@@ -45,12 +45,13 @@
 //! | where to cut (pure) | `stage_plan`, `stage_builder` |
 //! | a graph for each stage | `stage_graph` |
 //! | what joins stages | `link`, `link_writer`, `link_reader` |
-//! | replicas: blocks and cells (pure), what reads them, order | `block`, `cell`, `input_cutter`, `block_subgraph`, `replicated` |
+//! | replicas: blocks and cells (pure), their links, order | `block`, `cell`, `input_cutter`, `block_subgraph`, `replicated`, `replicated_io`, `block_scheduler` |
 //! | which stage is executed next, who waits | `stage_queue` |
 //! | which threads prefer it, if they are pinned (pure) | `homes`, `stage_weights` |
 //! | threads | `pool`, `run`, `thread_use` |
 
 mod block;
+mod block_scheduler;
 mod block_subgraph;
 mod cell;
 mod homes;
@@ -60,6 +61,7 @@ mod link_reader;
 mod link_writer;
 mod pool;
 mod replicated;
+mod replicated_io;
 mod run;
 mod stage_builder;
 mod stage_graph;
