@@ -165,9 +165,11 @@ impl<S: StageIo> BlockScheduler<S> {
         let next = self.next_block(&mut order, replica);
         self.send_complete(&mut order);
         let Some((number, block)) = next else {
-            return Assignment::None(match order.ended {
-                true => StageOutcome::Ended,
-                false => StageOutcome::Idle,
+            return Assignment::None(match order.slots.front() {
+                _ if order.ended => StageOutcome::Ended,
+                // What needs no replica has filled the link: nobody else would send the rest.
+                Some(BlockSlot::Done(_)) => StageOutcome::Full,
+                _ => StageOutcome::Idle,
             });
         };
         // There may be a block for another replica.

@@ -61,7 +61,7 @@ impl<E> Link<E> {
         let eighth = (self.capacity.load(Ordering::Relaxed) / 8).max(1);
         self.occupancy[(before / eighth).min(8) as usize].fetch_add(1, Ordering::Relaxed);
         self.batches.push(batch);
-        if self.closed.load(Ordering::SeqCst) {
+        if self.is_closed() {
             self.clear();
         }
     }
@@ -91,6 +91,10 @@ impl<E> Link<E> {
         self.clear();
     }
 
+    pub(crate) fn is_closed(&self) -> bool {
+        self.closed.load(Ordering::SeqCst)
+    }
+
     fn clear(&self) {
         while let Some(batch) = self.batches.pop() {
             self.bytes.fetch_sub(batch.bytes, Ordering::SeqCst);
@@ -116,7 +120,7 @@ impl<E> Link<E> {
     /// At least so many times its capacity, and somebody wants it.
     fn holds(&self, times: u64) -> bool {
         let capacity = self.capacity.load(Ordering::Relaxed);
-        !self.closed.load(Ordering::SeqCst) && self.bytes() >= capacity.saturating_mul(times)
+        !self.is_closed() && self.bytes() >= capacity.saturating_mul(times)
     }
 
     /// So far beyond its capacity that the writer waits although its item is not done.
