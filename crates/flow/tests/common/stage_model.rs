@@ -86,6 +86,9 @@ pub(crate) struct Arrived {
     pub(crate) failed: bool,
 }
 
+/// The time of the event before it in its link, the link, and its number: what orders the events of a fan-in.
+type MergeKey = (Option<u32>, usize, usize);
+
 impl StageSpec {
     /// What it gives for an event.
     fn results(&self, stage: usize, event: Event) -> Vec<Event> {
@@ -221,7 +224,7 @@ impl GraphSpec {
                 taken.insert(0, made.collect());
             } else if ordered[number] {
                 // An event is taken when its link lags behind: when the one before it is the earliest of all.
-                let mut keyed: Vec<((Option<u32>, usize, usize), Option<Event>)> = Vec::new();
+                let mut keyed: Vec<(MergeKey, Option<Event>)> = Vec::new();
                 for (port, input) in stage.inputs.iter().enumerate() {
                     let (lanes, failure) = &streams[input.from];
                     let events = lanes.values().flatten();
