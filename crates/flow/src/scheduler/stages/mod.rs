@@ -16,12 +16,11 @@
 //! ```
 //!
 //! **Results have the same bits as in one thread.** On each edge an operator gets the same samples, breaks and marks in
-//! the same order; replicas may cut items elsewhere. Two stages have one link, however many edges lead from one to the
-//! other, and it keeps the order in which the first computed them, that of replicas block by block. Inputs of a fan-in that
-//! come from the same source leave one stage, so by one link; those of different sources are asked as one thread asks the
-//! sources. Replicas compute what has the same bits wherever its input is cut, and, within a granted tolerance, what
-//! settles: in cells that depend on samples alone ([`cell`]), also with one worker. Operators that write or call Python
-//! stay in the caller's thread.
+//! the same order; replicas may cut items elsewhere. Two stages have one link, which keeps the order in which the first
+//! computed all edges between them. Inputs of a fan-in from the same source leave one stage; those of different sources
+//! are asked as one thread asks the sources. Replicas compute what has the same bits wherever its input is cut, and,
+//! within a granted tolerance, what settles: in cells that depend on samples alone ([`cell`]), also with one worker.
+//! Operators that write or call Python stay in the caller's thread.
 //!
 //! **No deadlock.** Suppose that no thread computes, no stage is ready, and no live source is waited for.
 //! 1. A link accepts every batch; its writer ends its burst after the item that filled it. So a stage that waits holds no
