@@ -8,6 +8,7 @@ mod loopback;
 #[path = "common/noise.rs"]
 mod noise;
 #[path = "common/plans.rs"]
+#[allow(dead_code)]
 mod plans;
 
 use std::cell::Cell;

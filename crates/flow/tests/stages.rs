@@ -595,3 +595,53 @@ fn what_is_left_beside_tasks_is_cut_into_stages_if_it_can_work_at_the_same_time(
     let text = filters(averaged(&stored(0)), 2).explain();
     assert!(text.contains("stage 1: fir, 2 replicas"), "{text}");
 }
+
+/// Stages that combine the same two sources, each with a filter that holds back the other one of them: each would wait for
+/// one source while the other had no room.
+#[test]
+fn parts_that_combine_the_same_sources_do_not_wait_for_each_other() {
+    let made = Arc::default();
+    let source = |nth: i64| generated(nth, 0..40_000, 100, &made);
+    let delayed = |plan: &Plan| {
+        let params = json!({"taps": vec![0.5; 4001], "method": "direct", "delay": "centred"});
+        named(plan, &("fir", params)).unwrap()
+    };
+    let difference = |one: &Plan, other: &Plan| {
+        let both = one.map_with(
+            &(Expr::input() - Expr::input_at(1)),
+            std::slice::from_ref(other),
+        );
+        filters(both.unwrap(), 2)
+    };
+    let (a, b, c) = (source(0), source(1), source(2));
+    let (late_a, late_b) = (delayed(&a), delayed(&b));
+    let pairs = |a: &Plan, b: &Plan| [difference(a, b), difference(b, &c), difference(&c, a)];
+    let mut options = RunOptions::default();
+    options.workers = 3;
+    options.stages.helpers_after_us = 0;
+    options.stages.link_bytes = 1 << 10;
+    for (plans, in_stages) in [
+        (
+            vec![difference(&late_a, &b), difference(&a, &late_b)],
+            false,
+        ),
+        // A cycle of three.
+        (
+            vec![
+                difference(&late_a, &b),
+                difference(&b, &c),
+                difference(&c, &a),
+            ],
+            false,
+        ),
+        // All read the same, so they agree on which source lags behind.
+        (pairs(&a, &b).to_vec(), true),
+        // No cycle.
+        (vec![difference(&late_a, &b), difference(&late_b, &c)], true),
+    ] {
+        let (one, _) = run_all(&plans, 1).unwrap();
+        let (got, report) = Plan::collect_all(&plans, &options).unwrap();
+        assert_eq!(got, one);
+        assert_eq!(stages(&report).len() > 4, in_stages, "{report}");
+    }
+}

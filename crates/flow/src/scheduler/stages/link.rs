@@ -1,9 +1,8 @@
 //! A queue from one stage to another, of batches of events, bounded in bytes.
 //!
-//! The writer sends what a burst gave as one batch, and the queue is lock-free. The bound is the writer's to keep: it ends
-//! its burst once the link [`is_full`](Link::is_full) and is executed again when the reader has made room, so a link
-//! exceeds its capacity by the results of one item, and every batch is accepted. Independent of what an event is and of
-//! who wakes whom, so that a model checker can try all interleavings (`tests/loom_stages.rs`).
+//! Lock-free. It accepts every batch; the writer keeps the bound: it ends its burst once the link
+//! [`is_full`](Link::is_full), so a link exceeds its capacity by the results of one item. Independent of what an event is
+//! and of who wakes whom, for model checkers (`tests/loom_stages.rs`).
 
 use std::sync::atomic::Ordering;
 
@@ -54,14 +53,14 @@ impl<E> Link<E> {
         }
     }
 
-    /// Called by the writer. Dropped if the reader wants no more.
+    /// Called by the writer; dropped if closed.
     pub(crate) fn send(&self, batch: Batch<E>) {
         let before = self.bytes.fetch_add(batch.bytes, Ordering::SeqCst);
         self.sent.fetch_add(batch.bytes, Ordering::Relaxed);
         let eighth = (self.capacity.load(Ordering::Relaxed) / 8).max(1);
         self.occupancy[(before / eighth).min(8) as usize].fetch_add(1, Ordering::Relaxed);
         self.batches.push(batch);
-        if self.closed.load(Ordering::SeqCst) {
+        if self.is_closed() {
             self.clear();
         }
     }
@@ -85,10 +84,14 @@ impl<E> Link<E> {
         }
     }
 
-    /// The reader wants no more: what is in it is dropped.
+    /// The reader wants no more; drops what is in it.
     pub(crate) fn close(&self) {
         self.closed.store(true, Ordering::SeqCst);
         self.clear();
+    }
+
+    pub(crate) fn is_closed(&self) -> bool {
+        self.closed.load(Ordering::SeqCst)
     }
 
     fn clear(&self) {
@@ -97,7 +100,7 @@ impl<E> Link<E> {
         }
     }
 
-    /// Bytes sent so far, and how often a batch was sent when so many eighths of it were full.
+    /// Bytes sent so far, and the occupancy.
     pub(crate) fn use_so_far(&self) -> (u64, [u64; 9]) {
         let counts = self.occupancy.each_ref();
         let counts = counts.map(|count| count.load(Ordering::Relaxed));
@@ -116,15 +119,15 @@ impl<E> Link<E> {
     /// At least so many times its capacity, and somebody wants it.
     fn holds(&self, times: u64) -> bool {
         let capacity = self.capacity.load(Ordering::Relaxed);
-        !self.closed.load(Ordering::SeqCst) && self.bytes() >= capacity.saturating_mul(times)
+        !self.is_closed() && self.bytes() >= capacity.saturating_mul(times)
     }
 
-    /// So far beyond its capacity that the writer waits although its item is not done.
+    /// So full that the writer waits in the middle of an item.
     pub(crate) fn is_overdrawn(&self) -> bool {
         self.holds(2)
     }
 
-    /// At least half of it is free: the reader tells a writer that waits.
+    /// Half of it is free: the reader tells the writer.
     pub(crate) fn has_room(&self) -> bool {
         self.bytes() <= self.capacity.load(Ordering::Relaxed) / 2
     }
@@ -133,7 +136,7 @@ impl<E> Link<E> {
         self.capacity.load(Ordering::Relaxed)
     }
 
-    /// Also while it is in use. A link whose bound was removed has none any more.
+    /// Also while in use. A removed bound stays removed.
     pub(crate) fn set_capacity(&self, capacity: u64) {
         let bounded = |now: u64| (now < u64::MAX).then_some(capacity);
         let _ = self

@@ -41,12 +41,12 @@ struct StageCounts {
     bursts: AtomicU64,
     items: AtomicU64,
     bytes: AtomicU64,
-    /// Of the bursts whose processor time was measured: that and the time from start to end, in nanoseconds.
+    /// Processor time and elapsed time of the bursts that were measured, in nanoseconds.
     cpu_ns: AtomicU64,
     elapsed_ns: AtomicU64,
 }
 
-/// The processor time of one burst in so many is measured: asking for it takes longer than for the time.
+/// Of one burst in so many the processor time is measured, which is slow to ask for.
 const CPU_TIME_EVERY: u64 = 8;
 
 impl StageCounts {
@@ -183,7 +183,7 @@ impl StagePool {
         links.map(|link| link.report(got(link.from))).collect()
     }
 
-    /// Executes bursts in the caller's thread until the last stage has ended; `after_burst` is called after each.
+    /// Executes bursts in the caller's thread until the last stage has ended.
     pub(super) fn run_caller(&self, mut after_burst: impl FnMut()) {
         let mut watch = self.watch.as_ref().map(Watch::start);
         let last = self.stages.len() - 1;
@@ -227,7 +227,7 @@ impl StagePool {
         self.homes.get(thread).copied().unwrap_or(0)
     }
 
-    /// Gives a link another capacity, and a replicated stage another number of replicas.
+    /// Changes the capacity of a link and a number of replicas at random.
     pub(super) fn shuffle(&self, state: &mut u64) {
         // The next of a linear congruential generator; its upper bits are the better ones.
         *state = state
@@ -310,7 +310,7 @@ impl StagePool {
         }
     }
 
-    /// Called in the middle of a burst: executes other stages until a link has room.
+    /// In the middle of a burst: executes other stages until a link has room.
     fn make_room(&self, link: &StageLink) {
         let worker = self.this_worker();
         // Replicas send whole blocks, so a stage that is in the middle of a burst has none.
@@ -481,7 +481,7 @@ impl PoolRef {
     }
 }
 
-/// Lets a thread of the execution have the memory of all: the others stop, and what is in links counts no more.
+/// Gives one thread the memory of all: the others stop, and what is in links counts no more.
 impl MemoryReclaimer for PoolRef {
     fn reclaim(&self) {
         let Some(pool) = self.get() else {

@@ -449,10 +449,16 @@ impl<'a> StageBuilder<'a> {
             caller_sources: caller_sources.map(|(at, _)| at),
             replication: replication.collect(),
         };
-        match plan.could_pile_up(self.graph) {
-            true => Err("a thread would read branches of one source beside others that meet there"),
-            false => Ok(plan),
+        if plan.could_pile_up(self.graph) {
+            return Err("a thread would read branches of one source beside others that meet there");
         }
+        if plan.could_wait_in_a_cycle(self.graph) {
+            return Err(
+                "several of its parts combine the same sources, and could wait for each other where one holds back what \
+                 another needs",
+            );
+        }
+        Ok(plan)
     }
 
     /// Stages in an order in which each comes behind those it reads from, the caller's last.

@@ -1,6 +1,6 @@
 //! How a plan is cut into stages, and whether it is. Pure, and linear in the number of operators.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 use super::stage_builder::StageBuilder;
@@ -47,6 +47,16 @@ pub(super) enum Replication {
 
 /// Where results depend on cells, the plan is cut as for this many workers, whatever their number.
 const WORKERS_OF_CELLS: usize = 8;
+
+/// Sources between which stages wait for one alone.
+struct WaitGroup {
+    /// Bits of the sources.
+    roots: u64,
+    /// What these stages read: the stage that gives it, and the edges.
+    links: Vec<(usize, Vec<Edge>)>,
+    /// There are two paths between two of the sources.
+    is_cyclic: bool,
+}
 
 impl StagePlan {
     /// The error says why the plan is not cut.
@@ -199,7 +209,66 @@ impl StagePlan {
         stages.any(|(nodes, from)| meets(nodes) && shares(from))
     }
 
-    /// By stage: the entries of its replicas in the queue of stages, or its own.
+    /// Whether stages could wait for each other in a cycle: one waits for a source alone while a link from another source
+    /// is full, and a second stage the other way round. That takes two paths between the same sources through stages
+    /// that wait for one of them alone. If all these stages read the same edges, they agree on which source lags behind.
+    pub(super) fn could_wait_in_a_cycle(&self, graph: &Graph) -> bool {
+        let mut entering: Vec<BTreeMap<usize, Vec<Edge>>> =
+            vec![BTreeMap::new(); self.stages.len()];
+        for (from, to, edge) in self.cut_edges(graph) {
+            entering[to].entry(from).or_default().push(edge);
+        }
+        let mut all: Vec<WaitGroup> = Vec::new();
+        for links in entering {
+            let is_alone = |from: usize| {
+                let mut others = links.keys().filter(|&&other| other != from);
+                !others.any(|&other| self.share_roots(other, from))
+            };
+            let (alone, together): (Vec<usize>, Vec<usize>) =
+                links.keys().partition(|&&from| is_alone(from));
+            if links.len() < 2 || alone.is_empty() {
+                continue;
+            }
+            let mut parts: Vec<u64> = alone.iter().map(|&from| self.roots[from]).collect();
+            parts.push(
+                together
+                    .iter()
+                    .fold(0, |roots, &from| roots | self.roots[from]),
+            );
+            let mut group = WaitGroup {
+                roots: parts.iter().fold(0, |roots, part| roots | part),
+                links: links.into_iter().collect(),
+                is_cyclic: false,
+            };
+            let (connected, others) = all
+                .into_iter()
+                .partition(|other: &WaitGroup| other.roots & group.roots != 0);
+            all = others;
+            for other in connected {
+                let parts = parts.iter().filter(|&part| part & other.roots != 0);
+                group.is_cyclic |= other.is_cyclic || parts.count() > 1;
+                group.roots |= other.roots;
+                group.links.extend(other.links);
+            }
+            all.push(group);
+        }
+        all.iter()
+            .any(|group| group.is_cyclic && !self.agree(&group.links))
+    }
+
+    /// Whether those of some links that depend on the same source carry the same edge.
+    fn agree(&self, links: &[(usize, Vec<Edge>)]) -> bool {
+        let mut links = links.iter().enumerate();
+        let all = links.clone();
+        links.all(|(at, (from, edges))| {
+            let mut later = all.clone().skip(at + 1);
+            edges.len() == 1
+                && later
+                    .all(|(_, (other, others))| !self.share_roots(*from, *other) || edges == others)
+        })
+    }
+
+    /// Where the replicas of each stage are in the queue of stages, or the stage.
     pub(super) fn entries(&self, workers: usize) -> Vec<Range<usize>> {
         let mut spare = MAX_ENTRIES.saturating_sub(self.stages.len());
         let mut next = 0;

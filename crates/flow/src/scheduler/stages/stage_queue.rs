@@ -9,15 +9,13 @@
 //!                                                  Suspended: mid-burst, waits for room
 //! ```
 //!
-//! A thread takes the ready stage nearest to the end of the plan, so what is in links becomes less before it becomes
-//! more, and is still in the thread's cache. Some stages can be executed only by the caller's thread, which takes those
-//! first.
+//! A thread takes the ready stage nearest to the end of the plan: its input is still in the cache, and links empty before
+//! they fill. Some stages are executed only by the caller's thread, which takes those first.
 //!
-//! A notice to a stage that runs or is ready is one atomic operation; only one to a stage that waits takes the lock.
-//! A thread that finds nothing to do spins for a while before it sleeps: waking a sleeping thread takes longer than
-//! most bursts.
+//! Only a notice to a stage that waits takes the lock; any other is one atomic operation. A thread that finds nothing
+//! spins before it sleeps: waking it takes longer than most bursts.
 //!
-//! Independent of what a stage is, so that a model checker can try all interleavings (`tests/loom_stages.rs`).
+//! Independent of what a stage is, for model checkers (`tests/loom_stages.rs`).
 
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -130,6 +128,7 @@ pub(crate) struct StageQueue {
     suspended: Condvar,
     /// Stages that only the caller's thread executes.
     callers: StageSet,
+    /// How long a thread that finds nothing spins before it sleeps.
     spin: Duration,
     /// Stands for all times if the time of stages is not measured.
     unmeasured: Option<Instant>,
@@ -138,8 +137,7 @@ pub(crate) struct StageQueue {
 }
 
 impl StageQueue {
-    /// `stages` of them, all ready. `spin`: how long a thread that finds nothing spins before it sleeps. `measures`: the
-    /// time of stages.
+    /// `stages` of them, all ready. `measures`: the time of stages.
     pub(crate) fn new(
         stages: usize,
         callers: StageSet,
@@ -244,7 +242,7 @@ impl StageQueue {
         self.suspended.notify_all();
     }
 
-    /// A stage to execute, one of `preferred` if any of them is ready: that nearest to the end of the plan. To be put back.
+    /// A stage to execute, to be put back: of `preferred` if any of them is ready, nearest to the end of the plan.
     pub(crate) fn take(
         &self,
         worker: ThreadRole,
@@ -326,7 +324,7 @@ impl StageQueue {
         self.suspended.notify_all();
     }
 
-    /// Until there may be a stage to take, or nothing more, or it is time to poll.
+    /// Until there may be a stage to take, the end, or time to poll.
     pub(crate) fn wait(&self, worker: ThreadRole) {
         let has_work = || self.takeable(worker, 0) != 0 || self.is_stopped();
         let begun = Instant::now();
@@ -356,8 +354,7 @@ impl StageQueue {
         }
     }
 
-    /// The thread waits for room in the middle of a burst; it executes other stages meanwhile. To be ended with
-    /// [`resume`](Self::resume).
+    /// The thread waits for room in the middle of a burst, until [`resume`](Self::resume).
     pub(crate) fn suspend(&self, stage: usize) {
         let mut state = self.lock();
         self.notices[stage].fetch_or(Notice::Room.waits(), Ordering::SeqCst);
@@ -366,8 +363,8 @@ impl StageQueue {
         self.leave(&mut state);
     }
 
-    /// Waits in the middle of a burst until there may be a stage to take, or `has_room` is true, at most until it is time
-    /// to poll. False if nobody computes or can, so that the burst must go on although there is no room.
+    /// Waits in the middle of a burst until there may be a stage to take, room, or time to poll. False if nobody computes
+    /// or can: the burst must go on without room.
     pub(crate) fn wait_suspended(
         &self,
         worker: ThreadRole,
@@ -415,8 +412,7 @@ impl StageQueue {
         waited.unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits until no other thread computes, and keeps them from it until [`end_pause`](Self::end_pause). Called in a
-    /// burst.
+    /// Called in a burst: until [`end_pause`](Self::end_pause) no other thread computes.
     pub(crate) fn pause(&self) {
         let mut state = self.lock();
         while state.paused {

@@ -1,0 +1,242 @@
+//! Hands out the blocks of a replicated stage to its replicas, and sends what they give in the order of the input.
+//!
+//! ```text
+//!            take    +-----------+   complete
+//!         ---------> | replica 0 | -----------+
+//!  input             +-----------+            +--> slots: Done 7, InFlight 8, Done 9 --> send 7; 9 waits for 8
+//!         ---------> | replica 1 | -----------+           ^ oldest
+//!                    +-----------+
+//! ```
+//!
+//! Each block has a slot, in the order of the input, and so has what needs no replica. Whoever fills the oldest slot
+//! sends all that is complete, or waits for room and sends it then. At most [`BLOCKS_PER_REPLICA`] slots for each replica
+//! are in use. No replica waits for another under the lock.
+//!
+//! Independent of what a block is, so that model checkers can try interleavings (`tests/loom_replicas.rs`,
+//! `tests/shuttle_stages.rs`).
+
+use std::collections::VecDeque;
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use super::stage_queue::{Notice, StageOutcome, StageQueue};
+use super::sync::{AtomicUsize, Mutex, MutexGuard, PoisonError};
+
+/// Slots for each replica.
+const BLOCKS_PER_REPLICA: usize = 3;
+
+/// What a replicated stage reads and writes. Called under the lock of the scheduler.
+pub(crate) trait StageIo {
+    type Block;
+    /// What a block gave, or what needs no replica.
+    type Result;
+
+    /// The replica that must compute the next block, if not any can.
+    fn owner(&self) -> Option<usize>;
+
+    /// What comes next in the input; a block is for this replica.
+    fn next(&mut self, replica: usize) -> NextInput<Self::Block, Self::Result>;
+
+    /// Whether another block may have arrived.
+    fn has_more(&self) -> bool;
+
+    /// Whether results can be sent.
+    fn has_room(&self) -> bool;
+
+    /// Sends the oldest result. True if the stage ends with it.
+    fn send(&mut self, result: Self::Result) -> bool;
+
+    /// Nothing more is read.
+    fn close_input(&mut self);
+}
+
+pub(crate) enum NextInput<B, R> {
+    Block(B),
+    /// It needs no replica.
+    Pass(R),
+    /// The same, and nothing follows.
+    Last(R),
+    /// Nothing now.
+    Nothing,
+}
+
+/// What a replica does next.
+pub(crate) enum Assignment<B> {
+    /// It computes a block, and calls [`BlockScheduler::complete`] with its number.
+    Block { number: u64, block: B },
+    /// Nothing: the outcome of its burst.
+    None(StageOutcome),
+}
+
+enum BlockSlot<R> {
+    InFlight,
+    Done(R),
+}
+
+pub(crate) struct BlockOrder<S: StageIo> {
+    pub(crate) io: S,
+    /// Number of the oldest block in `slots`.
+    first: u64,
+    slots: VecDeque<BlockSlot<S::Result>>,
+    ended: bool,
+}
+
+impl<S: StageIo> BlockOrder<S> {
+    /// Results that wait for earlier blocks.
+    pub(crate) fn buffered(&self) -> impl Iterator<Item = &S::Result> {
+        self.slots.iter().filter_map(|slot| match slot {
+            BlockSlot::Done(result) => Some(result),
+            BlockSlot::InFlight => None,
+        })
+    }
+}
+
+pub(crate) struct BlockScheduler<S: StageIo> {
+    order: Mutex<BlockOrder<S>>,
+    queue: Arc<StageQueue>,
+    /// The replicas, in the queue of stages.
+    entries: Range<usize>,
+    /// Replicas that take blocks, at least 1.
+    replicas: AtomicUsize,
+}
+
+impl<S: StageIo> BlockScheduler<S> {
+    pub(crate) fn new(io: S, queue: &Arc<StageQueue>, entries: &Range<usize>) -> Self {
+        Self {
+            order: Mutex::new(BlockOrder {
+                io,
+                first: 0,
+                slots: VecDeque::new(),
+                ended: false,
+            }),
+            queue: Arc::clone(queue),
+            entries: entries.clone(),
+            replicas: AtomicUsize::new(entries.len()),
+        }
+    }
+
+    pub(crate) fn lock(&self) -> MutexGuard<'_, BlockOrder<S>> {
+        self.order.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn max_replicas(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// How many replicas take blocks from now on. One that is retired completes its block.
+    pub(crate) fn set_replicas(&self, replicas: usize) {
+        let replicas = replicas.clamp(1, self.entries.len());
+        self.replicas.store(replicas, Ordering::Relaxed);
+        self.notify_all(Notice::Room);
+    }
+
+    fn notify_all(&self, notice: Notice) {
+        for entry in self.entries.clone() {
+            self.queue.notify(entry, notice);
+        }
+    }
+
+    /// The next block for a replica.
+    pub(crate) fn take(&self, replica: usize) -> Assignment<S::Block> {
+        let mut order = self.lock();
+        if order.ended {
+            return Assignment::None(StageOutcome::Ended);
+        }
+        // What did not fit before.
+        self.send_complete(&mut order);
+        if order.ended {
+            return Assignment::None(StageOutcome::Ended);
+        }
+        let is_retired =
+            replica >= self.replicas.load(Ordering::Relaxed) && order.io.owner() != Some(replica);
+        if is_retired {
+            // Another one takes what this one was woken for.
+            let own = self.entries.start + replica;
+            for entry in self.entries.clone().filter(|&entry| entry != own) {
+                self.queue.notify(entry, Notice::Input);
+            }
+            return Assignment::None(StageOutcome::Full);
+        }
+        let window = BLOCKS_PER_REPLICA * self.entries.len();
+        if !order.io.has_room() || order.slots.len() >= window {
+            return Assignment::None(StageOutcome::Full);
+        }
+        let next = self.next_block(&mut order, replica);
+        self.send_complete(&mut order);
+        let Some((number, block)) = next else {
+            return Assignment::None(match order.slots.front() {
+                _ if order.ended => StageOutcome::Ended,
+                // What needs no replica has filled the link: nobody else would send the rest.
+                Some(BlockSlot::Done(_)) => StageOutcome::Full,
+                _ => StageOutcome::Idle,
+            });
+        };
+        // There may be a block for another replica.
+        let more = order.io.has_more();
+        drop(order);
+        if more {
+            self.notify_all(Notice::Input);
+        }
+        Assignment::Block { number, block }
+    }
+
+    /// The next block and its number; what needs no replica takes its place among the blocks.
+    fn next_block(&self, order: &mut BlockOrder<S>, replica: usize) -> Option<(u64, S::Block)> {
+        loop {
+            if let Some(owner) = order.io.owner().filter(|&owner| owner != replica) {
+                self.queue.notify(self.entries.start + owner, Notice::Input);
+                return None;
+            }
+            let number = order.first + order.slots.len() as u64;
+            match order.io.next(replica) {
+                NextInput::Block(block) => {
+                    order.slots.push_back(BlockSlot::InFlight);
+                    return Some((number, block));
+                }
+                NextInput::Pass(result) => order.slots.push_back(BlockSlot::Done(result)),
+                NextInput::Last(result) => {
+                    order.slots.push_back(BlockSlot::Done(result));
+                    return None;
+                }
+                NextInput::Nothing => return None,
+            }
+        }
+    }
+
+    /// Fills the slot of a block. Returns the outcome of the replica's burst.
+    pub(crate) fn complete(&self, number: u64, result: S::Result) -> StageOutcome {
+        let mut order = self.lock();
+        // None if the stage has ended meanwhile.
+        let at = number.checked_sub(order.first).map(|at| at as usize);
+        if let Some(slot) = at.and_then(|at| order.slots.get_mut(at)) {
+            *slot = BlockSlot::Done(result);
+        }
+        self.send_complete(&mut order);
+        match order.ended {
+            true => StageOutcome::Ended,
+            false => StageOutcome::Ran,
+        }
+    }
+
+    /// Sends what is complete, in order.
+    fn send_complete(&self, order: &mut BlockOrder<S>) {
+        let mut sent = false;
+        while !order.ended
+            && order.io.has_room()
+            && let Some(BlockSlot::Done(_)) = order.slots.front()
+            && let Some(BlockSlot::Done(result)) = order.slots.pop_front()
+        {
+            (order.first, sent) = (order.first + 1, true);
+            order.ended = order.io.send(result);
+        }
+        if !sent {
+            return;
+        }
+        if order.ended {
+            order.slots.clear();
+            order.io.close_input();
+        }
+        self.notify_all(Notice::Room);
+    }
+}

@@ -1,0 +1,187 @@
+//! The links of a replicated stage: its input, cut into blocks, and what its replicas gave.
+
+use std::sync::Arc;
+
+use isochrony_runtime::Progress;
+
+use super::block::{Cut, StreamBlock};
+use super::block_scheduler::{NextInput, StageIo};
+use super::input_cutter::InputCutter;
+use super::link::Received;
+use super::link_writer::{SharedWriter, StageFailure, StageLink, lock};
+use super::pool::stage_failure;
+use crate::plan::graph::Graph;
+use crate::scheduler::boundary::RangeAnnouncer;
+use crate::scheduler::task_output::{ExitOutput, ExitState};
+use crate::{RunError, SourceEvent};
+
+pub(super) enum BlockResult {
+    Results {
+        exits: Vec<ExitOutput>,
+        delivered: u64,
+        error: Option<RunError>,
+    },
+    Pass(SourceEvent),
+    /// The earlier stage has failed, or ended without an `End` event.
+    InputEnded(Option<StageFailure>),
+}
+
+/// An exit of the subgraph that replicas compute.
+pub(super) struct StageExit {
+    /// The writers of its edges and their ports.
+    pub(super) ports: Vec<(usize, u16)>,
+    pub(super) ranges: RangeAnnouncer,
+    pub(super) state: ExitState,
+}
+
+pub(super) struct ReplicatedIo {
+    /// Number of the stage.
+    pub(super) number: usize,
+    pub(super) plan: Graph,
+    pub(super) input: Arc<StageLink>,
+    pub(super) cutter: InputCutter,
+    pub(super) input_ended: bool,
+    /// What the earlier stage had read when the last batch was sent.
+    pub(super) input_delivered: u64,
+    pub(super) exits: Vec<StageExit>,
+    pub(super) writers: Vec<SharedWriter>,
+    /// Counts the samples of blocks as they are sent.
+    pub(super) delivered: Arc<Progress>,
+    pub(super) error: Option<RunError>,
+}
+
+impl StageIo for ReplicatedIo {
+    /// With what the earlier stage had read.
+    type Block = (StreamBlock, u64);
+    type Result = BlockResult;
+
+    fn owner(&self) -> Option<usize> {
+        self.cutter.owner()
+    }
+
+    fn next(&mut self, replica: usize) -> NextInput<Self::Block, BlockResult> {
+        loop {
+            while self.cutter.has_room() && self.receive() {}
+            match self.cutter.cut(replica) {
+                Cut::Block(block) => return NextInput::Block((block, self.input_delivered)),
+                Cut::Pass(event) => return NextInput::Pass(BlockResult::Pass(event)),
+                // The next block is larger than others.
+                Cut::Nothing if self.receive() => {}
+                Cut::Nothing => break,
+            }
+        }
+        match std::mem::take(&mut self.input_ended) {
+            true => NextInput::Last(BlockResult::InputEnded(self.input.failure())),
+            false => NextInput::Nothing,
+        }
+    }
+
+    fn has_more(&self) -> bool {
+        self.cutter.has_more() || self.input.link.bytes() > 0
+    }
+
+    fn has_room(&self) -> bool {
+        let mut writers = self.writers.iter();
+        writers.all(|writer| !lock(writer).link.link.is_full())
+    }
+
+    fn send(&mut self, result: BlockResult) -> bool {
+        let ended = self.write(result);
+        for writer in &self.writers {
+            lock(writer).send();
+        }
+        ended
+    }
+
+    fn close_input(&mut self) {
+        self.input.close_all();
+    }
+}
+
+impl ReplicatedIo {
+    /// Receives a batch, if there is one.
+    fn receive(&mut self) -> bool {
+        match self.input.receive() {
+            Received::Batch(batch) => {
+                self.input_delivered = batch.delivered;
+                let events = batch.events.into_iter().map(|(_, event)| event);
+                self.cutter.push(events);
+                true
+            }
+            Received::Nothing => false,
+            Received::End => {
+                self.input_ended = true;
+                false
+            }
+        }
+    }
+
+    /// True if the stage ends with it.
+    fn write(&mut self, result: BlockResult) -> bool {
+        let mut ended = false;
+        match result {
+            BlockResult::Results {
+                exits,
+                delivered,
+                error,
+            } => {
+                self.delivered.set_done(delivered);
+                for (output, exit) in exits.into_iter().zip(&mut self.exits) {
+                    let (upto, ports, writers) = (output.upto, &exit.ports, &self.writers);
+                    let events = output.events.into_iter();
+                    exit.ranges
+                        .announce(events, |event| give(writers, ports, &event));
+                    if let Some(upto) = upto {
+                        give(writers, ports, &SourceEvent::ProgressMark(upto));
+                    }
+                }
+                if let Some(error) = error {
+                    let failure = stage_failure(&self.plan, self.number, &error);
+                    self.error = Some(error);
+                    self.end(Some(failure));
+                    ended = true;
+                }
+            }
+            BlockResult::Pass(SourceEvent::Rewind) => {
+                for exit in &mut self.exits {
+                    exit.ranges = RangeAnnouncer::default();
+                }
+                self.give_all(&SourceEvent::Rewind);
+            }
+            BlockResult::Pass(event) => self.give_all(&event),
+            BlockResult::InputEnded(failure) => {
+                self.end(failure);
+                ended = true;
+            }
+        }
+        // Nobody reads them any more.
+        for exit in &self.exits {
+            let mut ports = exit.ports.iter();
+            if ports.all(|&(at, port)| lock(&self.writers[at]).link.is_closed(port)) {
+                exit.state.close();
+            }
+        }
+        if self.exits.iter().all(|exit| exit.state.is_closed()) && !ended {
+            self.end(None);
+            ended = true;
+        }
+        ended
+    }
+
+    fn end(&self, failure: Option<StageFailure>) {
+        for writer in &self.writers {
+            lock(writer).end(failure.clone());
+        }
+    }
+
+    fn give_all(&self, event: &SourceEvent) {
+        let exits = self.exits.iter();
+        exits.for_each(|exit| give(&self.writers, &exit.ports, event));
+    }
+}
+
+fn give(writers: &[SharedWriter], ports: &[(usize, u16)], event: &SourceEvent) {
+    for &(at, port) in ports {
+        lock(&writers[at]).give(port, event);
+    }
+}
