@@ -154,10 +154,16 @@ impl From<MessageError> for TaskRunnerError {
 
 type Answer = Result<Vec<u8>, TaskRunnerError>;
 
+/// The way to a runner's thread, and back.
+struct Calls {
+    batches: Sender<Vec<u8>>,
+    answers: Receiver<Answer>,
+}
+
 /// A thread of a worker that executes the tasks of one plan, with replicas of its own. Ends when it is dropped.
 pub struct TaskRunner {
     /// None: it is ending. A call at a time.
-    calls: Mutex<Option<(Sender<Vec<u8>>, Receiver<Answer>)>>,
+    calls: Mutex<Option<Calls>>,
     interrupt: Arc<Interrupt>,
     thread: Option<JoinHandle<()>>,
 }
@@ -181,8 +187,8 @@ impl TaskRunner {
         options: RunOptions<'static>,
         context: RunnerContext,
     ) -> Result<Self, Cause> {
-        let (calls, tasks) = channel::<Vec<u8>>();
-        let (answers, answered) = channel();
+        let (batches, received) = channel::<Vec<u8>>();
+        let (answer_sender, answers) = channel();
         let interrupt = Arc::new(Interrupt::default());
         let interrupted = Arc::clone(&interrupt);
         let work = move || {
@@ -194,16 +200,16 @@ impl TaskRunner {
                 ..options
             };
             let mut worker = Worker::new(number, &prepared.subgraphs, &options);
-            while let Ok(batch) = tasks.recv() {
+            while let Ok(batch) = received.recv() {
                 let answer = prepared.answer(&batch, &mut worker, &*context.causes, &interrupted);
-                if answers.send(answer).is_err() {
+                if answer_sender.send(answer).is_err() {
                     break;
                 }
             }
         };
         let thread = std::thread::Builder::new().name(format!("isochrony-{number}"));
         Ok(Self {
-            calls: Mutex::new(Some((calls, answered))),
+            calls: Mutex::new(Some(Calls { batches, answers })),
             interrupt,
             thread: Some(thread.spawn(work)?),
         })
@@ -215,9 +221,11 @@ impl TaskRunner {
     /// [`TaskRunnerError`].
     pub fn run(&self, batch: Vec<u8>) -> Answer {
         let calls = self.calls.lock().unwrap_or_else(PoisonError::into_inner);
-        let (calls, answers) = calls.as_ref().ok_or(TaskRunnerError::Ended)?;
-        calls.send(batch).map_err(|_| TaskRunnerError::Ended)?;
-        answers.recv().map_err(|_| TaskRunnerError::Ended)?
+        let calls = calls.as_ref().ok_or(TaskRunnerError::Ended)?;
+        let sent = calls.batches.send(batch);
+        sent.map_err(|_| TaskRunnerError::Ended)?;
+        let answer = calls.answers.recv();
+        answer.map_err(|_| TaskRunnerError::Ended)?
     }
 
     /// Ends the task that is executed, between two calls of operators; no other one follows.
