@@ -90,7 +90,7 @@ impl Signal {
     }
 
     /// As [`refresh`](Self::refresh), but of a store that is open for writing only what is committed: what is appended
-    /// meanwhile may be rolled back, and shows in parts. None if the signal was created since the last commit.
+    /// meanwhile may be rolled back. None if the signal was created since the last commit.
     ///
     /// # Errors
     /// As [`refresh`](Self::refresh).
