@@ -289,3 +289,33 @@ fn an_overwrite_of_two_shards_that_fails_on_the_way_is_in_none() {
     assert!(failed >= 6, "{failed}");
     assert_eq!(values(&writer, range), [7; 16]);
 }
+
+#[test]
+fn late_samples_that_threads_backfill_side_by_side_fill_a_gap_once() {
+    for round in 0..100 {
+        let (_folder, store) = new_store();
+        let writer = store.create("x", &options(1000)).unwrap();
+        writer.append_at(&[1i16; 10], &exact(0)).unwrap();
+        writer.append_at(&[1i16; 10], &exact(20 * SAMPLE)).unwrap();
+        let barrier = std::sync::Barrier::new(2);
+        let placed = std::thread::scope(|scope| {
+            let fill = |sample: i16| {
+                let (late, stamp) = (bytes(&[sample; 10]), exact(10 * SAMPLE));
+                barrier.wait();
+                writer.backfill(&late, &stamp).unwrap()
+            };
+            let other = scope.spawn(move || fill(2));
+            [fill(3), other.join().unwrap()]
+        });
+        let filled = |placed: &&Backfilled| matches!(placed, Backfilled::Filled { .. });
+        assert_eq!(
+            placed.iter().filter(filled).count(),
+            1,
+            "{round}: {placed:?}"
+        );
+        let mut shown = values(&writer, 10..40);
+        shown.drain(10..20);
+        shown.sort_unstable();
+        assert_eq!(shown, [[2i16; 10], [3; 10]].concat(), "{round}");
+    }
+}
