@@ -350,13 +350,12 @@ impl Signal {
 
     /// The samples of a gap-free stretch within one run, zero-copy where the medium allows.
     pub(crate) fn read(&self, range: Range<i64>) -> Result<SigSeg, StoreError> {
-        let id = self.id();
         let backend = &self.shared.backend;
         let mut segment: Option<SigSeg> = None;
         let meta = &self.state.meta;
         // What is mapped or decoded as a whole is not copied.
         let whole = match meta.codec.is_empty() {
-            true => backend.shard_samples(id)?,
+            true => meta.shard_samples(),
             false => meta.chunk_samples.cast_signed(),
         };
         let whole = whole.max(1);
