@@ -80,3 +80,23 @@ fn a_process_that_is_forked_off_in_the_middle_of_a_read_reads_by_itself() {
     read_in_a_fork_beside_a_read(Mode::Create, false);
     read_in_a_fork_beside_a_read(Mode::Read, true);
 }
+
+#[test]
+fn a_process_that_is_forked_off_refuses_what_was_overwritten_and_not_committed() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = Store::open(folder.path().join("a.iso"), Mode::Create).unwrap();
+    let options = CreateOptions::new(DType::I16, Rate::from_hz(100).unwrap());
+    let writer = store.create("x", &options).unwrap();
+    writer.append(&[1i16; 100]).unwrap();
+    store.commit(true).unwrap();
+    let committed = writer.signal().unwrap();
+    writer.write(10, &[2i16; 10]).unwrap();
+    let overwritten = writer.signal().unwrap();
+    let status = forked(|| {
+        let selection = overwritten.select(0..100).unwrap();
+        let refused = selection.counts(-1i16).unwrap_err();
+        samples(&committed) == [1; 100] && refused.code() == "samples_replaced"
+    });
+    assert_eq!(status, 0);
+    assert_eq!(samples(&overwritten)[10..20], [2; 10]);
+}
