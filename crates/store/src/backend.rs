@@ -12,6 +12,7 @@ use crate::engine::source::Sources;
 use crate::engine::stamps::Stamps;
 use crate::engine::{Engine, Reader, vanished};
 use crate::error::StoreError;
+use crate::forked::Forked;
 use crate::held::Held;
 use crate::layout::flat::Flat;
 use crate::lease::Copies;
@@ -36,6 +37,8 @@ pub(crate) struct Backend {
     pub(crate) copies: Copies,
     /// What is shown instead of the newest commit, until a refresh.
     pinned: RwLock<Option<Arc<PinnedStore>>>,
+    /// What reads where this process was forked off the one that opened the store.
+    forked: Forked,
 }
 
 macro_rules! either {
@@ -43,7 +46,35 @@ macro_rules! either {
         $self.check_open($action)?;
         match &$self.access {
             Access::Writer($engine) => $body,
-            Access::Reader($engine) => $body,
+            Access::Reader(reader) => {
+                let $engine = $self.own_reader()?.unwrap_or(reader);
+                $body
+            }
+        }
+    }};
+}
+
+/// As `either`, where the writer's part needs nothing but the lock of a signal.
+macro_rules! either_of {
+    ($self:ident, $id:expr, $action:expr, $engine:ident => $body:expr) => {{
+        $self.check_open($action)?;
+        match (&$self.access, $self.own_reader()?) {
+            (Access::Writer($engine), Some(_)) if $engine.is_free($id) => $body,
+            (_, Some($engine)) => $body,
+            (Access::Writer($engine), None) => $body,
+            (Access::Reader($engine), None) => $body,
+        }
+    }};
+}
+
+/// As `either`, where the writer's part needs the files that are open for reading, too.
+macro_rules! either_of_samples {
+    ($self:ident, $engine:ident => $body:expr) => {{
+        $self.check_open("read samples")?;
+        match (&$self.access, $self.own_reader()?) {
+            (_, Some($engine)) => $body,
+            (Access::Writer($engine), None) => $body,
+            (Access::Reader($engine), None) => $body,
         }
     }};
 }
@@ -65,6 +96,7 @@ impl Backend {
             held: Held::default(),
             copies: Copies::default(),
             pinned: RwLock::default(),
+            forked: Forked::new(),
         }
     }
 
@@ -92,6 +124,14 @@ impl Backend {
 
     pub(crate) fn is_closed(&self) -> bool {
         self.closed.load(Ordering::Acquire)
+    }
+
+    /// The reader of a process that was forked off the one that opened the store; `None` in that one.
+    fn own_reader(&self) -> Result<Option<&Reader>, StoreError> {
+        match self.forked.is_here() {
+            true => self.forked.reader(&self.path, &self.media()),
+            false => Ok(None),
+        }
     }
 
     fn check_open(&self, action: &'static str) -> Result<(), StoreError> {
@@ -179,7 +219,7 @@ impl Backend {
 
     /// As [`state`](Self::state), whatever snapshot is shown.
     pub(crate) fn newest_state(&self, id: SignalId) -> Result<Arc<SignalState>, StoreError> {
-        let state = either!(self, "read a signal", x => x.state(id));
+        let state = either_of!(self, id, "read a signal", x => x.state(id));
         self.explain("read a signal", state)
     }
 
@@ -195,7 +235,7 @@ impl Backend {
         let copies = self.copies.are_asked_for();
         let samples = |part: Range<i64>| {
             let count = usize::try_from(part.end - part.start).unwrap_or(0);
-            let read = either!(self, "read samples", x => x.read_as(shown, part.start, count));
+            let read = either_of_samples!(self, x => x.read_as(shown, part.start, count));
             let read = self.explain("read samples", read)?;
             match read.kind() {
                 BufferKind::Mapped if copies => self.copied(shown, &part, &read),
@@ -208,7 +248,7 @@ impl Backend {
             Err(error) => Err(error),
         };
         if copies {
-            let state = either!(self, "read samples", x => x.state(id))?;
+            let state = either_of!(self, id, "read samples", x => x.state(id))?;
             if state.gaps.first_within(range).is_some() {
                 // It was given back since the selection was made, perhaps in the midst of the copy.
                 return Err(StoreError::ScratchFree {
@@ -233,7 +273,7 @@ impl Backend {
             .spans(at, mapped.len() as u64)
             .next();
         let file = match &span {
-            Some(span) => either!(self, "read samples", x => x.shard_file(state, span.shard)),
+            Some(span) => either_of_samples!(self, x => x.shard_file(state, span.shard)),
             None => None,
         };
         let (Some(span), Some(file)) = (span, file) else {
@@ -258,7 +298,7 @@ impl Backend {
     }
 
     pub(crate) fn shard_samples(&self, id: SignalId) -> Result<i64, StoreError> {
-        either!(self, "read samples", x => x.shard_samples(id))
+        either_of!(self, id, "read samples", x => x.shard_samples(id))
     }
 
     /// The medium that the store lies on.
@@ -271,7 +311,7 @@ impl Backend {
 
     /// File of a shard of `data`.
     pub(crate) fn data_shard_path(&self, id: SignalId, shard: u64) -> Result<PathBuf, StoreError> {
-        either!(self, "look up a shard", x => x.data_shard_path(id, shard))
+        either_of!(self, id, "look up a shard", x => x.data_shard_path(id, shard))
     }
 
     /// The open file of a shard that was read from, to be read by other ways; None if it is not flat, or need not be all.
@@ -283,46 +323,47 @@ impl Backend {
         if !self.held.is_empty() || self.copies.are_asked_for() {
             return Ok(None);
         }
-        Ok(either!(self, "read samples", x => x.shard_file(state, shard)))
+        Ok(either_of_samples!(self, x => x.shard_file(state, shard)))
     }
 
-    /// The shards that are open for reading.
-    pub(crate) fn sources(&self) -> &Sources {
-        match &self.access {
-            Access::Writer(engine) => engine.sources(),
-            Access::Reader(reader) => reader.sources(),
-        }
+    /// The shards that are open for reading in this process.
+    pub(crate) fn sources(&self) -> Result<&Sources, StoreError> {
+        Ok(match (&self.access, self.own_reader()?) {
+            (_, Some(reader)) => reader.sources(),
+            (Access::Writer(engine), None) => engine.sources(),
+            (Access::Reader(reader), None) => reader.sources(),
+        })
     }
 
     /// Checksum of a full chunk, as committed.
     pub(crate) fn chunk_crc(&self, id: SignalId, chunk: u64) -> Result<Option<u32>, StoreError> {
-        let crc = either!(self, "look up a checksum", x => x.chunk_crc(id, chunk));
+        let crc = either_of!(self, id, "look up a checksum", x => x.chunk_crc(id, chunk));
         self.explain("look up a checksum", crc)
     }
 
     /// What the files of a signal's tables are as of the last checkpoint; `None` if the log does not say.
     pub(crate) fn table_stamps(&self, id: SignalId) -> Result<Option<Stamps>, StoreError> {
-        either!(self, "look up a table", x => x.table_stamps(id))
+        either_of!(self, id, "look up a table", x => x.table_stamps(id))
     }
 
     /// Checksum of the samples between the last border of chunks and the index given with it.
     pub(crate) fn tail_crc(&self, id: SignalId) -> Result<Option<(i64, u32)>, StoreError> {
-        either!(self, "look up a checksum", x => x.tail_crc(id))
+        either_of!(self, id, "look up a checksum", x => x.tail_crc(id))
     }
 
     /// The signal's folder.
     pub(crate) fn signal_path(&self, id: SignalId) -> Result<PathBuf, StoreError> {
-        either!(self, "look up a signal", x => x.signal_path(id))
+        either_of!(self, id, "look up a signal", x => x.signal_path(id))
     }
 
     /// Whether a signal's tables lie in no files.
     pub(crate) fn is_compact(&self, id: SignalId) -> Result<bool, StoreError> {
-        either!(self, "look up a signal", x => x.is_compact(id))
+        either_of!(self, id, "look up a signal", x => x.is_compact(id))
     }
 
     /// Whether a signal has the array `crc`, as of the last checkpoint.
     pub(crate) fn has_checksums(&self, id: SignalId) -> Result<bool, StoreError> {
-        either!(self, "look up a signal", x => x.has_checksums(id))
+        either_of!(self, id, "look up a signal", x => x.has_checksums(id))
     }
 
     pub(crate) fn sequence(&self) -> Result<u64, StoreError> {
@@ -354,6 +395,7 @@ impl Backend {
         match &self.access {
             Access::Writer(_) => Ok(false),
             Access::Reader(reader) => {
+                let reader = self.own_reader()?.unwrap_or(reader);
                 let refreshed = self.explain("refresh", reader.refresh())?;
                 let mut pinned = self.pinned.write().unwrap_or_else(PoisonError::into_inner);
                 let was_behind =
@@ -365,8 +407,11 @@ impl Backend {
 
     /// As [`refresh`](Self::refresh), but only if a cheap look says that there may be something.
     pub(crate) fn refresh_if_moved(&self) -> Result<(), StoreError> {
+        let own = self.own_reader()?;
         match &self.access {
-            Access::Reader(reader) if self.pinned().is_some() || reader.may_have_moved() => {
+            Access::Reader(reader)
+                if self.pinned().is_some() || own.unwrap_or(reader).may_have_moved() =>
+            {
                 self.refresh().map(drop)
             }
             _ => self.check_open("refresh"),
@@ -376,9 +421,11 @@ impl Backend {
     /// Takes in what was committed, if a cheap look says that there may be something, and goes on to show what is pinned.
     pub(crate) fn take_in_commits(&self) -> Result<(), StoreError> {
         self.check_open("read a snapshot")?;
+        let own = self.own_reader()?;
         match &self.access {
-            Access::Reader(reader) if reader.may_have_moved() => {
-                self.explain("read a snapshot", reader.refresh()).map(drop)
+            Access::Reader(reader) if own.unwrap_or(reader).may_have_moved() => {
+                let refreshed = own.unwrap_or(reader).refresh();
+                self.explain("read a snapshot", refreshed).map(drop)
             }
             _ => Ok(()),
         }

@@ -84,15 +84,16 @@ impl SignalWriter {
     /// # Errors
     /// As [`append_bytes_at`](Self::append_bytes_at).
     pub fn backfill(&self, bytes: &[u8], stamp: &Stamp) -> Result<Backfilled, StoreError> {
-        let signal = self.signal()?;
         self.change("backfill", |state, writer, change| {
+            // In here, or another thread may fill the same gap meanwhile.
+            let signal = self.signal()?;
             let samples = sample_count(state, bytes)?;
             let Some(expected) = expected(state, writer)? else {
                 let appended =
                     append_stamped(state, writer, change, bytes, StampedSamples::new(stamp))?;
                 return Ok(Backfilled::Appended(appended));
             };
-            let late = Late::new(&signal, bytes, samples, stamp)?;
+            let late = Late::new(signal, bytes, samples, stamp)?;
             if let Some(fill) = late.find_gap()? {
                 let stored = late.fill(writer, change, &fill)?;
                 return Ok(stored);
@@ -134,7 +135,7 @@ struct Fill {
 }
 
 struct Late<'a> {
-    signal: &'a Signal,
+    signal: Signal,
     bytes: &'a [u8],
     samples: i64,
     stamp: &'a Stamp,
@@ -146,19 +147,19 @@ struct Late<'a> {
 
 impl<'a> Late<'a> {
     fn new(
-        signal: &'a Signal,
+        signal: Signal,
         bytes: &'a [u8],
         samples: i64,
         stamp: &'a Stamp,
     ) -> Result<Self, StoreError> {
-        let state = signal.state();
+        let meta = &signal.state().meta;
         Ok(Self {
-            signal,
             bytes,
             samples,
             stamp,
-            duration: state.meta.expected_rate().duration_ns(samples)?,
-            tolerance: clock::unlearned_slip(&state.meta, stamp)?,
+            duration: meta.expected_rate().duration_ns(samples)?,
+            tolerance: clock::unlearned_slip(meta, stamp)?,
+            signal,
         })
     }
 

@@ -19,6 +19,7 @@ mod decode;
 pub mod engine;
 mod error;
 mod fill;
+mod forked;
 #[cfg(feature = "fuzzing")]
 pub mod fuzzing;
 mod gather;

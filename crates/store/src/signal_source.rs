@@ -152,12 +152,15 @@ impl SampleSource for SignalSource {
     }
 
     fn keep_open(&self, file: &Arc<File>) {
-        let sources = self.signal.shared().backend.sources();
-        sources.keep_open(self.signal.id(), file);
+        if let Ok(sources) = self.signal.shared().backend.sources() {
+            sources.keep_open(self.signal.id(), file);
+        }
     }
 
     fn close(&self, file: &Arc<File>) {
-        self.signal.shared().backend.sources().close(file);
+        if let Ok(sources) = self.signal.shared().backend.sources() {
+            sources.close(file);
+        }
     }
 }
 

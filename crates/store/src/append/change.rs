@@ -1,5 +1,7 @@
 //! One change of one signal: samples to write, and the operations that say what is true once they are written.
 
+use std::ops::Range;
+
 use isochrony_time::{Piece, Point};
 
 use crate::backend::Backend;
@@ -19,7 +21,7 @@ pub(crate) struct Change<'a> {
     id: SignalId,
     samples: Option<(i64, &'a [u8])>,
     pub(crate) ops: Vec<Op>,
-    /// Stamps, which may be many; queued behind `ops`.
+    /// Stamps, which may be many; in the same unit as `ops`, behind them.
     points: Vec<PointRow>,
 }
 
@@ -89,7 +91,7 @@ impl<'a> Change<'a> {
         Ok(())
     }
 
-    /// Writes samples, then queues what they mean.
+    /// Writes samples, then queues what they mean, as one unit.
     pub(crate) fn apply(mut self, shared: &Shared, engine: &Engine) -> Result<(), StoreError> {
         let Shared {
             backend,
@@ -130,29 +132,25 @@ impl<'a> Change<'a> {
                 }
             }
         }
+        let gaps = self.ops.iter().filter_map(|op| match op {
+            Op::Gap { start, end, .. } if *in_place => Some(*start..*end),
+            _ => None,
+        });
+        let freed: Vec<Range<i64>> = gaps.collect();
         let replacements = self.ops.iter().filter_map(Op::replacement);
         let replacements: Vec<String> = replacements.map(str::to_owned).collect();
-        let mut queued = 0;
-        for op in self.ops {
-            let gap = match &op {
-                Op::Gap { start, end, .. } if *in_place => Some(*start..*end),
-                _ => None,
-            };
-            let replaces = op.replacement().is_some();
-            let observed = match in_place {
-                true => Ok(()),
-                false => views.observe(backend, &op),
-            };
-            if let Err(error) = observed.and_then(|()| engine.queue(op)) {
-                engine.discard_replacements(replacements[queued..].iter().map(String::as_str));
-                return Err(error);
-            }
-            queued += usize::from(replaces);
-            if let Some(gap) = gap {
-                backend.held.cut(&gap);
-            }
+        let observed = match in_place {
+            true => Ok(()),
+            false => (self.ops.iter()).try_for_each(|op| views.observe(backend, op)),
+        };
+        // All at once: readers beside the writer never see a part of them, and a failure leaves none.
+        let queued = observed.and_then(|()| engine.queue_change(self.id, self.ops, self.points));
+        if queued.is_err() {
+            engine.discard_replacements(replacements.iter().map(String::as_str));
         }
-        engine.queue_points(self.id, self.points)
+        queued?;
+        freed.iter().for_each(|gap| backend.held.cut(gap));
+        Ok(())
     }
 
     /// Writes blocks to the file that are held in memory and about to be changed there.

@@ -3,8 +3,8 @@
 //! The *live* run is the latest that was not opened for late samples: whatever is appended continues its clock. If late
 //! samples were stored behind it, the index axis cannot go on where it stopped, so a new run takes over its clock.
 //!
-//! An append decides everything first, then writes samples, then queues what they mean; a failure in between leaves
-//! bytes that nothing counts. Clocks are kept between appends and made anew from stored rows after any failure.
+//! An append decides everything first, then writes samples, then queues what they mean as one unit; a failure in between
+//! leaves bytes that nothing counts. Clocks are kept between appends and made anew from stored rows after any failure.
 
 pub(crate) mod change;
 mod gap;
@@ -32,7 +32,8 @@ pub(crate) use stamped::{StampedSamples, append_stamped};
 
 /// A handle for changing one signal. Clones and further handles of the same signal may be used from several threads.
 ///
-/// Changes are seen by [`signal`](Self::signal) at once and by everyone else after [`Store::commit`](crate::Store::commit).
+/// Changes are seen by [`signal`](Self::signal) at once, each whole or not at all, and by everyone else after
+/// [`Store::commit`](crate::Store::commit).
 #[derive(Clone)]
 pub struct SignalWriter {
     pub(crate) shared: Arc<Shared>,

@@ -160,6 +160,13 @@ impl Engine {
         slot.state(&*self.shared.media).cloned()
     }
 
+    /// Whether the locks of a signal can be taken, in a process that was forked off the writer.
+    pub(crate) fn is_free(&self, id: SignalId) -> bool {
+        let slots = self.shared.slots.try_read();
+        let slot = slots.as_ref().ok().map(|slots| slots.get(&id).cloned());
+        slot.is_some_and(|slot| slot.is_none_or(|slot| slot.is_free()))
+    }
+
     /// Sees to it that numbers below `next` are not given to new signals.
     pub(crate) fn keep_ids(&self, next: u64) {
         self.shared.next_id.fetch_max(next, Ordering::AcqRel);

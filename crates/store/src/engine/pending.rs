@@ -9,25 +9,33 @@ use crate::op::{Op, PointRow, SignalId};
 use crate::state::SignalState;
 
 impl Engine {
-    /// Adds stamps to the next commit, as [`queue`](Self::queue) does with each of them.
+    /// Adds the operations of one change of a signal to the next commit, those on stamps last: all of them or, if it fails,
+    /// none. Whoever asks for the state meanwhile gets that before the change or that behind it.
     ///
     /// # Errors
-    /// [`StoreError::SignalRemoved`].
-    pub(crate) fn queue_points(
+    /// [`StoreError::SignalRemoved`], or what the system says of the files of replacements.
+    pub(crate) fn queue_change(
         &self,
         id: SignalId,
+        ops: Vec<Op>,
         points: Vec<PointRow>,
     ) -> Result<(), StoreError> {
-        if points.is_empty() {
-            return Ok(());
-        }
         let shared = &*self.shared;
         shared.check("change a signal")?;
+        if ops.is_empty() && points.is_empty() {
+            return Ok(());
+        }
         let slot = shared.existing(id)?;
         let mut slot = slot.lock();
         refuse_removed(&slot)?;
-        for point in points {
-            slot.queue(&*shared.media, Op::Point { id, point })?;
+        // What may fail comes before the first operation.
+        slot.state(&*shared.media)?;
+        for op in &ops {
+            shared.prepare_replacement(&slot, op)?;
+        }
+        let points = points.into_iter().map(|point| Op::Point { id, point });
+        for op in ops.into_iter().chain(points) {
+            slot.queue(&*shared.media, op)?;
         }
         drop(slot);
         shared.mark_active(id);

@@ -17,9 +17,15 @@ use crate::op::Op;
 use crate::version::FileVersion;
 
 impl Shared {
-    /// Adds a change of a signal to the next commit.
+    /// Adds an operation on a signal to the next commit.
     pub(super) fn queue_op(&self, slot: &mut SlotInner, op: Op) -> Result<(), StoreError> {
-        match &op {
+        self.prepare_replacement(slot, &op)?;
+        slot.queue(&*self.media, op)
+    }
+
+    /// What has to be done before a replacement is queued; nothing for other operations.
+    pub(super) fn prepare_replacement(&self, slot: &SlotInner, op: &Op) -> Result<(), StoreError> {
+        match op {
             Op::ReplaceShard { shard, tmp, .. } => {
                 let path = layout::tmp_folder(&self.root).join(tmp);
                 self.stamp(slot, &path, *shard, tmp)?;
@@ -34,7 +40,7 @@ impl Shared {
             }
             _ => {}
         }
-        slot.queue(&*self.media, op)
+        Ok(())
     }
 
     fn forget_files(&self, slot: &SlotInner) {

@@ -5,7 +5,8 @@ mod names;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
+use std::time::{Duration, Instant};
 
 use super::crc::Checksums;
 use super::io::IoContext;
@@ -119,6 +120,20 @@ impl Slot {
         inner.created = true;
         inner.state = Some(Arc::new(SignalState::new(id, name, meta.clone())));
         slot
+    }
+
+    /// Whether the lock can be taken in a forked process, where one that another thread held at the fork stays locked.
+    pub(crate) fn is_free(&self) -> bool {
+        /// Threads of this process hold it for less: it may only read, since a forked process commits nothing.
+        const PATIENCE: Duration = Duration::from_millis(100);
+        let began = Instant::now();
+        while matches!(self.inner.try_lock(), Err(TryLockError::WouldBlock)) {
+            if began.elapsed() > PATIENCE {
+                return false;
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        true
     }
 
     /// A panic while the lock was held leaves nothing half done that is not pending; the store's own checks follow.

@@ -2,6 +2,11 @@
 
 use std::fs::File;
 
+/// Tells a process from those that it is forked off.
+pub(crate) fn this_process() -> u32 {
+    std::process::id()
+}
+
 /// A file that forked children share.
 #[derive(Debug)]
 pub(super) struct NotInherited(File);

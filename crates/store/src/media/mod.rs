@@ -29,6 +29,7 @@ pub mod sim;
 mod sparse;
 
 pub use disk::DiskMedia;
+pub(crate) use forks::this_process;
 pub(crate) use platform::host_name;
 pub use refusal::Refusal;
 pub use rooted::RootedDisk;

@@ -90,7 +90,7 @@ impl Signal {
     }
 
     /// As [`refresh`](Self::refresh), but of a store that is open for writing only what is committed: what is appended
-    /// meanwhile may be rolled back, and shows in parts. None if the signal was created since the last commit.
+    /// meanwhile may be rolled back. None if the signal was created since the last commit.
     ///
     /// # Errors
     /// As [`refresh`](Self::refresh).
@@ -350,13 +350,12 @@ impl Signal {
 
     /// The samples of a gap-free stretch within one run, zero-copy where the medium allows.
     pub(crate) fn read(&self, range: Range<i64>) -> Result<SigSeg, StoreError> {
-        let id = self.id();
         let backend = &self.shared.backend;
         let mut segment: Option<SigSeg> = None;
         let meta = &self.state.meta;
         // What is mapped or decoded as a whole is not copied.
         let whole = match meta.codec.is_empty() {
-            true => backend.shard_samples(id)?,
+            true => meta.shard_samples(),
             false => meta.chunk_samples.cast_signed(),
         };
         let whole = whole.max(1);

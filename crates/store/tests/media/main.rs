@@ -1,5 +1,7 @@
 //! Stores on media that are not a healthy local disk.
 
+#[cfg(target_os = "linux")]
+mod forked;
 mod full_disk;
 mod medium;
 mod network;

@@ -6,6 +6,7 @@ mod ranges;
 mod samples;
 mod stamps;
 mod values;
+mod whole_changes;
 
 use isochrony_segment::DType;
 use isochrony_store::{
