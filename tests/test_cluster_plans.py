@@ -418,3 +418,11 @@ def test_what_depends_on_cuts_has_the_bits_that_one_worker_gives(client: Any, si
     rows = iso.scan(signal).rewindow(100).stats("mean", "std")
     sums = rows.group_by().agg(total=("mean", "sum"), spread=("std", "mean"))
     same(sums.collect(workers=1), sums.collect(on=client))
+
+
+def test_blocks_and_labelled_results_come_from_workers_too(client: Any, signal: iso.Signal) -> None:
+    plan = iso.scan(signal).rewindow(100).map(lambda s: s.max())
+    assert all(block.breaks is not None for block in plan.blocks())
+    blocks = np.concatenate([block.values for block in plan.blocks(on=client)])
+    np.testing.assert_array_equal(blocks.ravel(), plan.collect().ravel())
+    same(plan.collect(as_="table", on=client), plan.collect(as_="table", workers=1))

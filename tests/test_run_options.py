@@ -31,7 +31,10 @@ GIVEN: dict[str, tuple[Any, Any]] = {
     "memory": ("3MiB", 3 << 20),
     "optimise": (False, False),
     "control": (iso.Control(), True),
+    "paths": ({"/here": "/there"}, {"/here": "/there"}),
 }
+#: Of options that stay in Python.
+IN_PYTHON = {"progress", "paths"}
 
 
 def arrived(**given: Any) -> dict[str, Any]:
@@ -41,10 +44,11 @@ def arrived(**given: Any) -> dict[str, Any]:
 
 
 def test_every_option_is_tried_here() -> None:
-    assert set(GIVEN) == set(OPTIONS)
+    # Clusters are tried in test_cluster_plans.py.
+    assert {*GIVEN, "on"} == set(OPTIONS)
 
 
-@pytest.mark.parametrize("name", [name for name in GIVEN if name != "progress"])
+@pytest.mark.parametrize("name", [name for name in GIVEN if name not in IN_PYTHON])
 def test_a_value_reaches_rust_and_changes_no_other(name: str) -> None:
     value, expected = GIVEN[name]
     # Who asks for a number of workers leaves nothing to choose.
@@ -55,12 +59,13 @@ def test_a_value_reaches_rust_and_changes_no_other(name: str) -> None:
 
 def test_all_values_reach_rust_together() -> None:
     effective = arrived(**{name: value for name, (value, _) in GIVEN.items()})
-    assert effective == effective | {name: expected for name, (_, expected) in GIVEN.items() if name != "progress"}
+    assert effective == effective | {name: expected for name, (_, expected) in GIVEN.items() if name not in IN_PYTHON}
 
 
 def test_progress_is_called_by_the_run() -> None:
     # The line is drawn by Python; what Rust takes is a function.
     assert RunOptions.of(progress=True).progress
+    assert RunOptions.of(paths={"/here": "/there"}).paths == {"/here": "/there"}
     seen: list[tuple[int, int]] = []
     plan = iso.scan(np.arange(4_000_000.0), rate=100).map(lambda s: np.cos(np.sqrt(np.exp(-s))))
     # A run that is over soon does not say how far it is.

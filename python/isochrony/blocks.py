@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from .native_errors import PlanError
 from .operators import Block, Break, Emitter, Factory, Operator, Port
 from .run_options import RunOptions
-from .running import run_progress
+from .running import run_place, run_progress
 
 if TYPE_CHECKING:
     from ._native import NativePlan
@@ -160,7 +160,8 @@ def _run(native: NativePlan, options: RunOptions, handover: _Handover) -> None:
                 if report is not None:
                     report(done, total)
 
-            native.run([], options, poll)
+            with run_place([native], options, collects=False) as ((placed,), settled):
+                placed.run([], settled, poll)
     except _Stopped:
         pass
     except BaseException as raised:
