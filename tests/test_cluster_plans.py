@@ -426,3 +426,13 @@ def test_blocks_and_labelled_results_come_from_workers_too(client: Any, signal: 
     blocks = np.concatenate([block.values for block in plan.blocks(on=client)])
     np.testing.assert_array_equal(blocks.ravel(), plan.collect().ravel())
     same(plan.collect(as_="table", on=client), plan.collect(as_="table", workers=1))
+
+
+def test_the_report_names_processors_that_differ(
+    client: Any, signal: iso.Signal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plan = iso.scan(signal).map(lambda s: s + 1)
+    assert not any("processors differ" in place for place in plan.run(on=client).report.places)
+    monkeypatch.setattr(cluster_module, "_instruction_set", lambda: "sse2")
+    (told,) = (place for place in plan.run(on=client).report.places if "processors differ" in place)
+    assert told.startswith("processors differ (here sse2; tcp://") and "in the last bits" in told

@@ -29,7 +29,7 @@ from collections import OrderedDict, deque
 from typing import TYPE_CHECKING, Any, Self
 
 from . import __version__
-from ._native import _snapshot_at
+from ._native import _instruction_set, _snapshot_at
 from .extras import require
 from .native_errors import OptionError, PlanError, RunError
 
@@ -154,6 +154,7 @@ class ClusterRun:
         self._known: dict[str, int] = {}
         #: Those that are not lost.
         self._slots: set[Slot] = set()
+        self._instruction_sets: dict[str, str] = {}
         self._alone_since = time.monotonic()
         self._looker = threading.Thread(target=self._look, name="isochrony-workers", daemon=True)
 
@@ -177,6 +178,19 @@ class ClusterRun:
         if isinstance(slot, Exception):
             raise slot
         return slot
+
+    def notes(self) -> list[str]:
+        """What the report says of processors that are not alike."""
+        here = _instruction_set()
+        with self._lock:
+            others = {worker: one for worker, one in self._instruction_sets.items() if one != here}
+        if not others:
+            return []
+        listed = ", ".join(f"{worker} {one}" for worker, one in sorted(others.items()))
+        return [
+            f"processors differ (here {here}; {listed}): what Fourier transforms give may differ in the last bits from "
+            "what this process gives"
+        ]
 
     def stop(self) -> None:
         """Ends all calls."""
@@ -230,6 +244,7 @@ class ClusterRun:
                 slot.prepare(self._key, self._payload)
                 with self._lock:
                     self._slots.add(slot)
+                    self._instruction_sets[worker] = slot.instruction_set
                 self._ready.put(slot)
         except _StoppedError:
             return
@@ -275,12 +290,14 @@ class Slot:
 
     Attributes:
         name: address of the worker.
+        instruction_set: that operators use there, once it is prepared.
     """
 
     def __init__(
         self, worker: str, client: Any, number: int, stopped: threading.Event, lost: Callable[[Slot], None]
     ) -> None:
         self.name = worker
+        self.instruction_set = ""
         self._client = client
         self._stopped = stopped
         self._lost = lost
@@ -298,6 +315,7 @@ class Slot:
         """
         if not self._answer(self._actor.prepare(key, None)):
             self._answer(self._actor.prepare(key, payload))
+        self.instruction_set = str(self._answer(self._actor.instruction_set()))
 
     def send(self, batch: bytes) -> None:
         """Has a batch of tasks done, after those that were sent before."""
@@ -398,6 +416,10 @@ class SlotActor:
         assert self._runner is not None
         results: bytes | Exception = await self._in_thread(self._runner.run, batch)
         return results
+
+    async def instruction_set(self) -> str:
+        """What operators use there."""
+        return _instruction_set()
 
     async def stop(self) -> None:
         """Ends what it does."""

@@ -83,8 +83,11 @@ def run_reported(plans: tuple[Plan, ...], options: RunOptions) -> RunResult:
     natives = _natives(plans)
     with run_progress(options) as progress, run_place(natives, options, collects=False) as ((first, *others), settled):
         report = first.run(others, settled, progress)
+        fields = report.fields()
+        if settled.cluster is not None:
+            fields["places"] += settled.cluster.notes()
     _warn(report.notes)
-    return RunResult(Report._of(report.fields()))
+    return RunResult(Report._of(fields))
 
 
 def collect_reported(

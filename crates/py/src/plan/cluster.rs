@@ -7,6 +7,7 @@ use std::any::Any;
 use std::sync::Arc;
 use std::time::Duration;
 
+use isochrony_dsp::Isa;
 use isochrony_flow::{
     Cause, CauseCodec, PreparedTasks, RemoteSlot, RunOptions, RunnerContext, SlotError,
     TaskCluster, TaskRunner, TaskRunnerError,
@@ -222,6 +223,12 @@ pub(crate) struct NativeTaskRunner {
     runner: TaskRunner,
     /// What the plans read; they must be as they were.
     signals: Arc<[(Arc<OpenStore>, SignalSnapshot)]>,
+}
+
+/// The instruction set that operators use in this process: on another one some round otherwise.
+#[pyfunction]
+pub(crate) fn _instruction_set() -> &'static str {
+    Isa::best().name()
 }
 
 #[pymethods]

@@ -51,7 +51,7 @@ mod sent;
 mod table_file;
 mod tracing;
 
-pub(crate) use cluster::{NativeTaskRunner, NativeTasks};
+pub(crate) use cluster::{_instruction_set, NativeTaskRunner, NativeTasks};
 pub(crate) use control::NativeControl;
 pub(crate) use drive::NativePusher;
 pub(crate) use follow::NativeFollowed;
