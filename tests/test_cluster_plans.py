@@ -279,7 +279,7 @@ def test_a_scheduler_that_is_gone_is_an_error(signal: iso.Signal) -> None:
 
 
 def test_a_cluster_without_workers_is_an_error(signal: iso.Signal, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cluster_module, "PATIENCE_S", 1.0)
+    monkeypatch.setattr(cluster_module, "WORKER_TIMEOUT_S", 1.0)
     with (
         distributed.LocalCluster(n_workers=0, dashboard_address=None, silence_logs=50) as cluster,
         distributed.Client(cluster) as client,
@@ -319,7 +319,11 @@ def test_the_command_line_takes_an_address(client: Any, signal: iso.Signal, tmp_
     assert {worker["host"] for worker in workers} <= set(client.scheduler_info(n_workers=-1)["workers"])
     command[command.index("--on") + 1] = "nowhere"
     refused = subprocess.run([*command, "--force"], capture_output=True, text=True, check=False)
-    assert refused.returncode == 2 and "--on" in refused.stderr and "Traceback" not in refused.stderr
+    assert (
+        refused.returncode == 2
+        and "--on 'nowhere' is no address" in refused.stderr
+        and "Traceback" not in refused.stderr
+    )
 
 
 def test_ctrl_c_ends_a_run_at_once(signal: iso.Signal, path: Path, client: Any) -> None:
@@ -367,6 +371,8 @@ def test_stores_may_lie_elsewhere_on_workers(signal: iso.Signal, path: Path, tmp
             plan.map(lambda s: s + 1).collect(on=client, paths={str(path.parent): "/nowhere"})
     with pytest.raises(iso.OptionError, match="paths="):
         plan.collect(paths=["/a", "/b"])
+    with pytest.raises(iso.OptionError, match="give on=, too"):
+        plan.collect(paths={"/a": "/b"})
 
 
 def test_many_stations_draws_the_same_figure_on_a_cluster(client: Any, tmp_path: Path) -> None:
@@ -436,3 +442,72 @@ def test_the_report_names_processors_that_differ(
     monkeypatch.setattr(cluster_module, "_instruction_set", lambda: "sse2")
     (told,) = (place for place in plan.run(on=client).report.places if "processors differ" in place)
     assert told.startswith("processors differ (here sse2; tcp://") and "in the last bits" in told
+
+
+def test_plans_are_as_they_were_at_the_next_run(client: Any, signal: iso.Signal) -> None:
+    """What a `limit` closed in one run is open in the next."""
+    plan = iso.scan(signal).map(lambda s: s * 2)
+    counted = iso.scan(signal).rewindow(100).filter(lambda s: s.max() > 0).count()
+    plans = [plan.limit(20_000), counted]
+    expected = iso.collect(plans, workers=1)
+    for _ in range(3):
+        for one, other in zip(iso.collect(plans, on=client), expected, strict=True):
+            same(one, other)
+    found: list[Any] = []
+    threads = [threading.Thread(target=lambda: found.append(iso.collect(plans, on=client))) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for results in found:
+        for one, other in zip(results, expected, strict=True):
+            same(one, other)
+    assert len(found) == 2
+
+
+def test_plans_share_a_function_that_travels_by_value(client: Any, signal: iso.Signal) -> None:
+    factor = 3
+    shared = iso.scan(signal).rewindow(100).map(iso.py(lambda rows: rows.max(axis=1) * factor, dtype="i2", width=1))
+    plans = [shared.count(), shared.map(lambda s: s + 1), shared]
+    for one, other in zip(iso.collect(plans, on=client), iso.collect(plans, workers=1), strict=True):
+        same(one, other)
+
+
+def test_a_run_ends_where_all_slots_fail_and_plans_have_several_results(
+    client: Any, signal: iso.Signal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plan = iso.scan(signal).map(lambda s: s * 2)
+    plans = [plan, iso.scan(signal).rewindow(100).map(lambda s: s.max()), plan.rewindow(64).map(lambda s: s.min())]
+    monkeypatch.setattr(cluster_module.Slot, "_answer", refusing(cluster_module.Slot._answer))
+    for _ in range(5):
+        with pytest.raises(iso.RunError, match="cannot take part: no"):
+            iso.collect(plans, on=client)
+
+
+def refusing(answer: Callable[..., Any]) -> Callable[..., Any]:
+    """As if workers answered a batch with an error."""
+
+    def refused(slot: Any, call: Any) -> Any:
+        result = answer(slot, call)
+        if isinstance(result, bytes):
+            raise cluster_module._WorkerError(iso.RunError("no"))
+        return result
+
+    return refused
+
+
+def test_uncommitted_samples_are_refused(client: Any, tmp_path: Path) -> None:
+    with iso.open(tmp_path / "new.iso", "x") as store:
+        signal = store.create("s", dtype="i2", rate=RATE)
+        signal.append(np.arange(1000, dtype="i2"))
+        with pytest.raises(
+            iso.PlanError, match="not committed, which workers of a cluster cannot read; commit them first"
+        ):
+            iso.scan(signal).map(lambda s: s + 1).collect(on=client)
+
+
+def test_threads_of_a_worker_release_memory_to_each_other(signal: iso.Signal) -> None:
+    plan = iso.scan(signal).rewindow(4096).power().map(lambda s: s.max())
+    options = {"n_workers": 1, "threads_per_worker": 8, "dashboard_address": None, "silence_logs": 50}
+    with distributed.LocalCluster(**options) as cluster, distributed.Client(cluster) as client:
+        same(plan.collect(on=client, memory="2MB"), plan.collect(workers=1))

@@ -31,10 +31,9 @@ GIVEN: dict[str, tuple[Any, Any]] = {
     "memory": ("3MiB", 3 << 20),
     "optimise": (False, False),
     "control": (iso.Control(), True),
-    "paths": ({"/here": "/there"}, {"/here": "/there"}),
 }
 #: Of options that stay in Python.
-IN_PYTHON = {"progress", "paths"}
+IN_PYTHON = {"progress"}
 
 
 def arrived(**given: Any) -> dict[str, Any]:
@@ -45,7 +44,7 @@ def arrived(**given: Any) -> dict[str, Any]:
 
 def test_every_option_is_tried_here() -> None:
     # Clusters are tried in test_cluster_plans.py.
-    assert {*GIVEN, "on"} == set(OPTIONS)
+    assert {*GIVEN, "on", "paths"} == set(OPTIONS)
 
 
 @pytest.mark.parametrize("name", [name for name in GIVEN if name not in IN_PYTHON])
@@ -65,7 +64,6 @@ def test_all_values_reach_rust_together() -> None:
 def test_progress_is_called_by_the_run() -> None:
     # The line is drawn by Python; what Rust takes is a function.
     assert RunOptions.of(progress=True).progress
-    assert RunOptions.of(paths={"/here": "/there"}).paths == {"/here": "/there"}
     seen: list[tuple[int, int]] = []
     plan = iso.scan(np.arange(4_000_000.0), rate=100).map(lambda s: np.cos(np.sqrt(np.exp(-s))))
     # A run that is over soon does not say how far it is.

@@ -11,11 +11,12 @@ was prepared there, and its open stores.
     Slot.receive()    <== results ===========
 
 A slot whose worker is gone is given up, and its tasks are done by others. While there is none the run waits for workers
-that join, but no longer than `PATIENCE_S`.
+that join, but no longer than `WORKER_TIMEOUT_S`.
 """
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import hashlib
 import os
@@ -42,16 +43,16 @@ if TYPE_CHECKING:
 __all__ = ["ClusterRun", "SlotActor", "checked_client", "pickled_exception", "unpickled_exception"]
 
 #: Seconds for which a run without any slot waits for a worker.
-PATIENCE_S = 60.0
+WORKER_TIMEOUT_S = 60.0
 #: Seconds within which a scheduler must answer.
 CONNECT_S = 10.0
 #: Bytes of plans, with their samples in memory and functions, that are sent to each worker.
 MAX_PAYLOAD = 256 << 20
-#: Seconds between two looks for workers that joined.
-_LOOK_EVERY_S = 0.5
+#: Seconds between two requests for the list of workers.
+_DISCOVERY_INTERVAL_S = 0.5
 #: Seconds within which a slot that is stopped answers.
 _STOP_S = 1.0
-#: A waiting call looks so often whether the run has ended.
+#: Seconds after which a waiting call checks whether the run has ended.
 _WAIT_S = 0.25
 #: Plans that a worker keeps prepared.
 _KEPT_PLANS = 4
@@ -72,9 +73,9 @@ def checked_client(name: str, on: Any) -> Any:
     distributed: Any = require("distributed", f"{name}={on!r}")
     client = on
     if isinstance(on, str):
-        client = _connected(name, on, distributed)
+        client = _connected(name, on, on, distributed)
     elif isinstance(on, distributed.deploy.Cluster):
-        client = _connected(name, on.scheduler_address, distributed)
+        client = _connected(name, on.scheduler_address, on, distributed)
     if not isinstance(client, distributed.Client):
         raise OptionError(
             f"{name}={on!r} is refused; give a distributed.Client, a cluster such as LocalCluster, the address of a "
@@ -87,19 +88,29 @@ def checked_client(name: str, on: Any) -> Any:
     return client
 
 
-def _connected(name: str, address: str, distributed: Any) -> Any:
-    """The client for an address; the workers of "local" are processes of this machine, one for each core."""
+def _connected(name: str, address: str, target: Any, distributed: Any) -> Any:
+    """The client for an address, made once; `target`: what it connects to."""
     with _CONNECTING:
         client = _CLIENTS.get(address)
         if client is not None and client.status == "running":
             return client
-        target: Any = address
-        if address == "local":
-            target = distributed.LocalCluster(threads_per_worker=1, dashboard_address=None)
+        started = None
         try:
-            _check_reachable(address)
+            if target == "local":
+                target = started = distributed.LocalCluster(threads_per_worker=1, dashboard_address=None)
+            elif isinstance(target, str):
+                _check_reachable(target)
             client = distributed.Client(target, set_as_default=False, timeout=CONNECT_S)
-        except (OSError, ValueError, TimeoutError) as error:
+        except ValueError as error:
+            raise OptionError(f"{name}={address!r} is no address of a Dask scheduler: {error}") from error
+        except (OSError, RuntimeError) as error:
+            if started is not None:
+                started.close()
+            if address == "local":
+                raise OptionError(
+                    f"{name}={address!r}: worker processes do not start ({error}); in a script, call this under "
+                    'if __name__ == "__main__":, since they import it'
+                ) from error
             raise OptionError(
                 f"{name}={address!r}: no Dask scheduler answers within {CONNECT_S:g} s ({error}); start one with "
                 '"dask scheduler", or give the address that it printed'
@@ -116,7 +127,7 @@ def _check_reachable(address: str) -> None:
         ValueError: it is no address.
     """
     scheme, _, place = address.rpartition("://")
-    if scheme not in ("", "tcp", "tls") or address == "local":
+    if scheme not in ("", "tcp", "tls"):
         return
     host, _, port = place.rpartition(":")
     if not (host and port.isdigit()):
@@ -138,42 +149,48 @@ class ClusterRun:
         distributed: Any = require("distributed", "on=")
         payload = _payload(plans, collects, options)
         # Batches go straight to workers, not by way of Dask's scheduler.
-        self._client: Any = distributed.Client(
-            client.scheduler.address,
-            security=client.security,
-            direct_to_workers=True,
-            set_as_default=False,
-            name="isochrony",
-        )
+        try:
+            self._client: Any = distributed.Client(
+                client.scheduler.address,
+                security=client.security,
+                direct_to_workers=True,
+                set_as_default=False,
+                name="isochrony",
+                timeout=CONNECT_S,
+            )
+        except (OSError, TimeoutError) as error:
+            raise _scheduler_error(client, error) from error
         self._payload = payload
         self._key = hashlib.sha256(payload).digest()
         self._ready: queue.SimpleQueue[Slot | Exception | None] = queue.SimpleQueue()
         self._stopped = threading.Event()
         self._lock = threading.Lock()
-        #: Workers that take part, or took part.
-        self._known: dict[str, int] = {}
+        #: Workers that take part, or are asked to.
+        self._known: set[str] = set()
+        #: Why a worker did not take part, the last time.
+        self._last_error = "none has joined"
         #: Those that are not lost.
         self._slots: set[Slot] = set()
         self._instruction_sets: dict[str, str] = {}
         self._alone_since = time.monotonic()
-        self._looker = threading.Thread(target=self._look, name="isochrony-workers", daemon=True)
+        self._discovery = threading.Thread(target=self._discover_workers, name="isochrony-workers", daemon=True)
 
     def slot_count(self) -> int:
-        """Slots that the workers of now have; begins to look for them."""
+        """Number of slots on the current workers; begins to make them."""
         workers = self._workers()
-        self._looker.start()
+        self._discovery.start()
         return sum(workers.values())
 
     def next_slot(self, wait_s: float) -> Slot | None:
         """A slot that is ready, if there is one within so many seconds.
 
         Raises:
-            RunError: a worker cannot take part, or there is none for `PATIENCE_S`.
+            RunError: a worker cannot take part, or there is none for `WORKER_TIMEOUT_S`.
         """
         try:
             slot = self._ready.get(timeout=wait_s)
         except queue.Empty:
-            self._check_patience()
+            self._check_workers()
             return None
         if isinstance(slot, Exception):
             raise slot
@@ -200,13 +217,20 @@ class ClusterRun:
     def close(self) -> None:
         """Ends what slots do, and gives them back."""
         self.stop()
-        if self._looker.ident is not None:
-            self._looker.join()
+        if self._discovery.ident is not None:
+            self._discovery.join()
         with self._lock:
             slots = list(self._slots)
             self._slots.clear()
+        # All are asked before any is waited for: a worker may hang.
+        stops = [slot.stop() for slot in slots]
+        until = time.monotonic() + _STOP_S
+        for stop in stops:
+            with contextlib.suppress(Exception):
+                if stop is not None:
+                    stop.result(timeout=max(until - time.monotonic(), 0.01))
         for slot in slots:
-            slot.close()
+            slot.release()
         self._client.close()
 
     def __enter__(self) -> Self:
@@ -217,24 +241,27 @@ class ClusterRun:
 
     def _workers(self) -> dict[str, int]:
         """Threads of each worker, by its address."""
-        workers = self._client.scheduler_info(n_workers=-1)["workers"]
+        workers = self._client.scheduler_info(n_workers=-1).get("workers")
+        if workers is None:
+            raise OSError("it does not answer")
         return {address: int(worker["nthreads"]) for address, worker in workers.items()}
 
-    def _look(self) -> None:
+    def _discover_workers(self) -> None:
         """Makes slots on workers that joined, until the run ends."""
         try:
             while not self._stopped.is_set():
                 workers = self._workers()
                 with self._lock:
-                    # A worker that comes back has another address.
+                    # One that left may come back, at the same address, too.
+                    self._known &= workers.keys()
                     new = {worker: threads for worker, threads in workers.items() if worker not in self._known}
-                    self._known.update(new)
+                    self._known |= new.keys()
                 for one in new.items():
                     threading.Thread(target=self._begin, args=one, name="isochrony-worker", daemon=True).start()
-                self._stopped.wait(_LOOK_EVERY_S)
+                self._stopped.wait(_DISCOVERY_INTERVAL_S)
         except Exception as error:
             if not self._stopped.is_set():
-                self._ready.put(_gone(self._client, error))
+                self._ready.put(_scheduler_error(self._client, error))
 
     def _begin(self, worker: str, threads: int) -> None:
         """Makes the slots of a worker, one after the other: the first one prepares the plans."""
@@ -249,27 +276,37 @@ class ClusterRun:
         except _StoppedError:
             return
         except _WorkerError as failed:
-            self._ready.put(_refused(worker, failed.error))
+            self._ready.put(_worker_error(worker, failed.error))
+        except (OSError, TimeoutError, asyncio.CancelledError) as error:
+            self._forget(worker, f"{worker} was lost ({type(error).__name__}: {error})")
         except Exception as error:
-            # It may have left again.
-            if not self._stopped.is_set() and worker in self._workers():
-                self._ready.put(_refused(worker, error))
+            if not self._stopped.is_set():
+                self._ready.put(_worker_error(worker, error))
+
+    def _forget(self, worker: str, why: str) -> None:
+        """A worker without slots: it is asked again if it is still there at the next look."""
+        with self._lock:
+            self._known.discard(worker)
+            self._last_error = why
 
     def _lost(self, slot: Slot) -> None:
         with self._lock:
             self._slots.discard(slot)
+            if all(other.name != slot.name for other in self._slots):
+                self._known.discard(slot.name)
+                self._last_error = f"{slot.name} was lost"
             if not self._slots:
                 self._alone_since = time.monotonic()
 
-    def _check_patience(self) -> None:
+    def _check_workers(self) -> None:
         with self._lock:
             waited = time.monotonic() - self._alone_since
-            if self._slots or waited < PATIENCE_S:
+            if self._slots or waited < WORKER_TIMEOUT_S:
                 return
-            known = len(self._known)
+            why = self._last_error
         raise RunError(
-            f"no worker of the cluster {self._client.scheduler.address} took part for {waited:.0f} s ({known} were "
-            "lost or did not start); start workers, and look at their logs"
+            f"no worker of the cluster {self._client.scheduler.address} took part for {waited:.0f} s (the last one: "
+            f"{why}); start workers, and look at their logs"
         )
 
 
@@ -339,7 +376,8 @@ class Slot:
         except _StoppedError:
             return False
         except _WorkerError as failed:
-            raise _refused(self.name, failed.error) from failed.error
+            self._lost(self)
+            raise _worker_error(self.name, failed.error) from failed.error
         except Exception:
             if self._stopped.is_set():
                 return False
@@ -348,11 +386,14 @@ class Slot:
         self._calls.popleft()
         return bytes(results)
 
-    def close(self) -> None:
-        """Ends what it does; its worker may be gone."""
-        if self._calls:
-            with contextlib.suppress(Exception):
-                self._actor.stop().result(timeout=_STOP_S)
+    def stop(self) -> Any:
+        """Ends what it does; the answer to wait for, if there is one."""
+        with contextlib.suppress(Exception):
+            return self._actor.stop() if self._calls else None
+        return None
+
+    def release(self) -> None:
+        """Gives the actor back; its worker may be gone."""
         self._future.release()
 
     def _answer(self, answer: Any) -> Any:
@@ -433,8 +474,6 @@ class SlotActor:
         return tasks is not None
 
     async def _in_thread(self, function: Callable[..., Any], *arguments: Any) -> Any:
-        import asyncio
-
         # The loop is free meanwhile: heartbeats, other calls and `stop` go on.
         try:
             return await asyncio.get_running_loop().run_in_executor(self._pool, function, *arguments)
@@ -456,11 +495,11 @@ def _prepared(key: bytes, payload: bytes | None) -> NativeTasks | None:
             if payload is None:
                 return None
             try:
-                sent, collects, settings, paths, process = pickle.loads(payload)
+                (text, objects), collects, settings, paths, process = pickle.loads(payload)
                 is_client = process == _this_process()
-                sent = [(text, [_here(one, paths, is_client) for one in objects]) for text, objects in sent]
-                plans = [NativePlan.received(text, objects) for text, objects in sent]
-                signals = [one for _, objects in sent for kind, one in objects if kind == "signal"]
+                objects = [_localized(one, paths, is_client) for one in objects]
+                plans = NativePlan.received_for_tasks(text, objects)
+                signals = [one for kind, one in objects if kind == "signal"]
             except ModuleNotFoundError as error:
                 raise RunError(
                     f"a function of the plan needs the module {error.name!r}, which {socket.gethostname()} does not "
@@ -478,7 +517,7 @@ def _this_process() -> tuple[str, int]:
     return socket.gethostname(), os.getpid()
 
 
-def _here(sent: tuple[str, Any], paths: list[tuple[str, str]], is_client: bool) -> tuple[str, Any]:
+def _localized(sent: tuple[str, Any], paths: list[tuple[str, str]], is_client: bool) -> tuple[str, Any]:
     """An object of a plan, as it is found in this process."""
     kind, one = sent
     if kind != "signal":
@@ -506,11 +545,13 @@ def _payload(plans: Sequence[NativePlan], collects: bool, options: RunOptions) -
     """
     import cloudpickle
 
+    from ._native import NativePlan
+
     if options.control is not None:
         raise PlanError(
             "control= is refused with on=; parameters of what other hosts compute cannot change while they do"
         )
-    sent = [plan.sent(for_tasks=True) for plan in plans]
+    sent = NativePlan.sent_for_tasks(list(plans))
     paths = list(options.paths.items())
     try:
         payload = bytes(cloudpickle.dumps((sent, collects, options.settings, paths, _this_process())))
@@ -528,14 +569,14 @@ def _payload(plans: Sequence[NativePlan], collects: bool, options: RunOptions) -
     return payload
 
 
-def _gone(client: Any, error: Exception) -> Exception:
+def _scheduler_error(client: Any, error: Exception) -> Exception:
     return RunError(
         f"the Dask scheduler {client.scheduler.address} cannot be reached ({type(error).__name__}: {error}); see "
         "whether it runs, and connect a new client"
     )
 
 
-def _refused(worker: str, error: Exception) -> Exception:
+def _worker_error(worker: str, error: Exception) -> Exception:
     first = next(iter(str(error).splitlines()), type(error).__name__)
     return RunError(f"worker {worker} cannot take part: {first}")
 

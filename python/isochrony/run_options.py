@@ -117,7 +117,7 @@ def _paths(name: str, paths: object) -> dict[str, str]:
         return {}
     if isinstance(paths, dict) and all(isinstance(one, str | os.PathLike) for pair in paths.items() for one in pair):
         return {str(Path(old).absolute()): os.fspath(new) for old, new in paths.items()}
-    raise OptionError(f'{name}={paths!r} is refused; give begins of paths, such as {{"/home/me/data": "/mnt/data"}}')
+    raise OptionError(f'{name}={paths!r} is refused; give path prefixes, such as {{"/home/me/data": "/mnt/data"}}')
 
 
 class RunKeywords(TypedDict, total=False):
@@ -234,9 +234,9 @@ class RunKeywords(TypedDict, total=False):
         Option(
             default=None,
             check=_on,
-            help="Dask cluster whose workers do the portions: a client, a cluster, the address of a scheduler, or "
+            help="Dask cluster whose workers execute the tasks: a client, a cluster, the address of a scheduler, or "
             '"local" for worker processes of this machine',
-            details="""None: this process does them. What runs on workers with `workers=2` runs there, in each thread of
+            details="""None: this process does. What runs on workers with `workers=2` runs there, in each thread of
                 each worker; results are the same bits, in the same order. Each worker opens the stores of the plan
                 under the same path. Sinks, Python functions that stay in the caller's thread, and operators that work
                 in order run here, and a plan without anything else runs here as a whole. Workers may join and leave
@@ -250,7 +250,7 @@ class RunKeywords(TypedDict, total=False):
         Option(
             default=None,
             check=_paths,
-            help="where the workers of a cluster find stores: begins of their paths here, and what these are there",
+            help="where the workers of a cluster find stores: path prefixes here, and what these are there",
             details="""Such as ``paths={"/home/me/data": "/mnt/data"}``. The first one that fits is used.""",
             metavar="HERE=THERE",
             parse=lambda text: dict(one.split("=", 1) for one in text.split(",")),
@@ -284,7 +284,7 @@ class RunOptions:
         control: what changes parameters.
         progress: whether a progress line is drawn.
         on: client of the cluster that executes tasks.
-        paths: begins of paths of stores here, and what they are on its workers.
+        paths: path prefixes of stores here, and what they are on its workers.
         cluster: the slots of this run there; `running` sets it.
     """
 
@@ -316,6 +316,8 @@ class RunOptions:
                 others[name] = checked
             elif checked is not None:
                 settings[name] = checked
+        if others.get("paths") and others.get("on") is None:
+            raise OptionError("paths= says where workers of a cluster find stores; give on=, too, or leave it out")
         return cls(settings, **others)
 
 

@@ -96,7 +96,16 @@ impl<T: Precision, const PARTS: usize> Kernel for Prepare<'_, T, PARTS> {
             out,
         } = self;
         if detrend != Detrend::None {
-            let lines: [Line<T>; PARTS] = std::array::from_fn(|part| line(detrend, window, part));
+            let none = T::of(0.0);
+            let mut lines = [Line {
+                high: none,
+                low: none,
+                slope: none,
+            }; PARTS];
+            // Not `array::from_fn`: where its closure is not inlined, sums are compiled without this level's instructions.
+            for (part, one) in lines.iter_mut().enumerate() {
+                *one = line(detrend, window, part);
+            }
             if detrend == Detrend::Linear {
                 let middle = (window.len() as f64 - 1.0) / 2.0;
                 for (at, (out, sample)) in out.iter_mut().zip(window).enumerate() {

@@ -26,7 +26,10 @@ impl GraphNode {
 
 impl Graph {
     pub(super) fn saved(&self, nodes: Vec<Value>) -> Value {
-        json!({"isochrony_plan": 1, "nodes": nodes, "output": self.outputs[0]})
+        match &self.outputs[..] {
+            [output] => json!({"isochrony_plan": 1, "nodes": nodes, "output": output}),
+            outputs => json!({"isochrony_plan": 1, "nodes": nodes, "outputs": outputs}),
+        }
     }
 }
 
@@ -64,6 +67,24 @@ impl Plan {
         catalog: &Catalog,
         resolve: &RecordingResolver<'_>,
     ) -> Result<Self, PlanError> {
+        let mut plans = Self::several_from_json(saved, catalog, resolve)?;
+        match plans.len() {
+            1 => Ok(plans.swap_remove(0)),
+            count => Err(PlanError::Unreadable {
+                why: format!("it is {count} plans instead of one"),
+            }),
+        }
+    }
+
+    /// Reads several plans of one form.
+    ///
+    /// # Errors
+    /// As [`from_json`](Self::from_json).
+    pub fn several_from_json(
+        saved: &Value,
+        catalog: &Catalog,
+        resolve: &RecordingResolver<'_>,
+    ) -> Result<Vec<Self>, PlanError> {
         let unreadable = |why: String| PlanError::Unreadable { why };
         if saved.get("isochrony_plan") != Some(&json!(1)) {
             return Err(unreadable("\"isochrony_plan\" is not 1".into()));
@@ -125,6 +146,12 @@ impl Plan {
                 None => first.apply(catalog.get(name)?, params, others)?,
             });
         }
-        pick(&nodes, saved.get("output").unwrap_or(&Value::Null))
+        match saved.get("outputs").and_then(Value::as_array) {
+            Some(outputs) => outputs.iter().map(|output| pick(&nodes, output)).collect(),
+            None => Ok(vec![pick(
+                &nodes,
+                saved.get("output").unwrap_or(&Value::Null),
+            )?]),
+        }
     }
 }

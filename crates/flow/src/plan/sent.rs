@@ -83,20 +83,22 @@ impl Plan {
     /// # Errors
     /// [`PlanError::NotSendable`] if an operator writes, or exists in this process only.
     pub fn to_sent(&self) -> Result<(Value, SentObjects), PlanError> {
-        self.sent(|_, _| false)
+        sent(&Graph::new(self), |_| false)
     }
 
-    /// The same for a process that executes tasks of the plan only. What writes, or is called in the caller's thread, stays
-    /// here; there, an operator that does nothing takes its place.
+    /// The same of several plans for a process that executes their tasks only. What they have in common is sent once. What
+    /// writes, or is called in the caller's thread, stays here; there, an operator that does nothing takes its place.
+    /// [`several_from_json`](Self::several_from_json) reads it.
     ///
     /// # Errors
     /// [`PlanError::NotSendable`] if a source or another operator exists in this process only.
-    pub fn to_sent_for_tasks(&self) -> Result<(Value, SentObjects), PlanError> {
+    pub fn to_sent_for_tasks(plans: &[Self]) -> Result<(Value, SentObjects), PlanError> {
         let options = RunOptions {
             workers: 2,
             ..RunOptions::default()
         };
-        self.sent(|graph, node| {
+        let graph = Graph::of(plans);
+        sent(&graph, |node| {
             let (super::Op::Factory(factory), [(from, output)]) = (&node.op, &node.inputs[..])
             else {
                 return false;
@@ -109,25 +111,24 @@ impl Plan {
             stays && node.properties.outputs[..] == [input]
         })
     }
+}
 
-    fn sent(
-        &self,
-        stays: impl Fn(&Graph, &GraphNode) -> bool,
-    ) -> Result<(Value, SentObjects), PlanError> {
-        let mut objects = SentObjects::default();
-        let graph = Graph::new(self);
-        let mut nodes = Vec::with_capacity(graph.nodes.len());
-        for node in &graph.nodes {
-            if stays(&graph, node) {
-                nodes.push(json!({"op": STAYS, "inputs": node.inputs}));
-                continue;
-            }
-            nodes.push(match &node.op {
-                super::Op::Scan { recording, .. } => node.saved(&recording.0.sent(&mut objects)?),
-                super::Op::Factory(factory) => node.saved(&factory.0.sent(&mut objects)?),
-                super::Op::Apply { params, .. } => node.saved(params),
-            });
+fn sent(
+    graph: &Graph,
+    stays: impl Fn(&GraphNode) -> bool,
+) -> Result<(Value, SentObjects), PlanError> {
+    let mut objects = SentObjects::default();
+    let mut nodes = Vec::with_capacity(graph.nodes.len());
+    for node in &graph.nodes {
+        if stays(node) {
+            nodes.push(json!({"op": STAYS, "inputs": node.inputs}));
+            continue;
         }
-        Ok((graph.saved(nodes), objects))
+        nodes.push(match &node.op {
+            super::Op::Scan { recording, .. } => node.saved(&recording.0.sent(&mut objects)?),
+            super::Op::Factory(factory) => node.saved(&factory.0.sent(&mut objects)?),
+            super::Op::Apply { params, .. } => node.saved(params),
+        });
     }
+    Ok((graph.saved(nodes), objects))
 }

@@ -10,6 +10,7 @@ use crate::plan::graph::{Edge, GraphNode};
 use crate::{PortType, RunError};
 
 /// One scan, or several that are read together, and the operators behind them.
+#[derive(Clone)]
 pub(super) struct ParallelSubgraph {
     pub(super) plan: SubgraphPlan,
     /// Its nodes, by position.
@@ -23,6 +24,15 @@ pub(super) struct ParallelSubgraph {
 }
 
 impl ParallelSubgraph {
+    /// The same subgraph, all of whose exits are open, and are closed independently of these.
+    pub(super) fn with_own_exits(&self) -> Self {
+        let exits = self.exit_states.iter().map(|_| ExitState::default());
+        Self {
+            exit_states: exits.collect(),
+            ..self.clone()
+        }
+    }
+
     pub(super) fn node(&self, position: usize) -> &GraphNode {
         &self.operators[position]
     }

@@ -16,6 +16,7 @@ use crate::{
     RangeOrigin, RangePortion, Recording, RunError, SharedRecording, Snapshot, Source, SourceEvent,
 };
 
+#[derive(Clone)]
 pub(super) struct ScanInput {
     pub(super) node: usize,
     /// What a task reads around its portion.

@@ -45,7 +45,7 @@ pub(super) struct SubgraphExit {
 }
 
 /// Made before anything is read.
-#[derive(Debug, PartialEq)]
+#[derive(Debug, Clone, PartialEq)]
 pub(super) struct SubgraphPlan {
     /// Scans first, then operators, each in the order of the plan.
     pub(super) nodes: Vec<SubgraphNode>,

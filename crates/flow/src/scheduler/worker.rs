@@ -189,15 +189,16 @@ impl<'a> Worker<'a> {
         reports.collect()
     }
 
-    /// Executes a task outside a scheduler; None if memory was refused.
-    pub(super) fn execute(&mut self, task: &Task) -> Option<TaskOutput> {
-        let ran = self.try_task(task);
-        if ran.as_ref().is_err_and(is_short_of_memory) {
-            self.drop_replica(task.subgraph);
-            self.release_memory();
-            return None;
+    /// Executes a task outside a scheduler; the error is that memory was refused.
+    pub(super) fn execute(&mut self, task: &Task) -> Result<TaskOutput, RunError> {
+        match self.try_task(task) {
+            Err(error) if is_short_of_memory(&error) => {
+                self.drop_replica(task.subgraph);
+                self.release_memory();
+                Err(error)
+            }
+            ran => Ok(self.task_output(task, ran.err())),
         }
-        Some(self.task_output(task, ran.err()))
     }
 
     fn try_task(&mut self, task: &Task) -> Result<(), RunError> {
@@ -205,7 +206,7 @@ impl<'a> Worker<'a> {
         ran.unwrap_or_else(|panic| Err(self.scan_error(task, 0, panic_error(&*panic))))
     }
 
-    fn release_memory(&mut self) {
+    pub(super) fn release_memory(&mut self) {
         for subgraph in 0..self.replicas.len() {
             match &mut self.replicas[subgraph] {
                 // Buffers inside operators are freed with the operators.

@@ -239,7 +239,8 @@ impl NativeTaskRunner {
         let answer = detach(py, || self.runner.run(batch)).map_err(|error| {
             let code = match &error {
                 TaskRunnerError::OtherSplit { .. } => "other_split",
-                TaskRunnerError::Message(_) => "unreadable_message",
+                TaskRunnerError::Message(_) | TaskRunnerError::Result(_) => "unreadable_message",
+                TaskRunnerError::Panicked(_) => "operator_panicked",
                 _ => "interrupted",
             };
             PackageError::new("RunError", code, error.to_string())

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use isochrony_flow::{
-    Catalog, EventSink, Plan, PlanError, SharedRecording, SignalSink, StoredRecording, WavSink,
+    Catalog, EventSink, Plan, PlanError, RecordingResolver, SharedRecording, SignalSink,
+    StoredRecording, WavSink,
 };
 use isochrony_live::{Listener, ToWire};
 use serde_json::{Map, Value};
@@ -79,6 +80,20 @@ pub(super) fn read_plan(
     store: Option<&Arc<OpenStore>>,
     imports: &Imports,
 ) -> Result<Plan> {
+    read(text, store, imports, Plan::from_json)
+}
+
+/// Plans that were sent together.
+pub(super) fn read_plans(text: &str, imports: &Imports) -> Result<Vec<Plan>> {
+    read(text, None, imports, Plan::several_from_json)
+}
+
+fn read<T>(
+    text: &str,
+    store: Option<&Arc<OpenStore>>,
+    imports: &Imports,
+    read: impl FnOnce(&Value, &Catalog, &RecordingResolver<'_>) -> std::result::Result<T, PlanError>,
+) -> Result<T> {
     let saved = parse(text)?;
     imports.allowed.check(&saved)?;
     let resolve = |map: &Map<String, Value>| {
@@ -97,7 +112,7 @@ pub(super) fn read_plan(
         }
         StoredRecording::resolve(map, store)
     };
-    Ok(Plan::from_json(&saved, &catalog(store, imports), &resolve)?)
+    Ok(read(&saved, &catalog(store, imports), &resolve)?)
 }
 
 fn listener_from_saved(

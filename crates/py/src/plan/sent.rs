@@ -3,7 +3,9 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use isochrony_flow::{Plan, PlanError, Segments, SentObject, SharedRecording, StoredRecording};
+use isochrony_flow::{
+    Plan, PlanError, Segments, SentObject, SentObjects, SharedRecording, StoredRecording,
+};
 use isochrony_segment::SigSeg;
 use isochrony_store::{Signal as StoreSignal, SignalSnapshot};
 use isochrony_time::{Fixed, TimebaseId};
@@ -14,9 +16,10 @@ use serde_json::{Map, Value};
 use super::NativePlan;
 use super::imports::{AllowedFunctions, Imports};
 use super::saved;
-use crate::errors::Result;
+use crate::errors::{PackageError, Result};
 use crate::interpreter::{attach, detach};
 use crate::signal::segment::Segment;
+use crate::store::handle::OpenStore;
 use crate::store::pickling::{Opening, decoded, encoded};
 
 pub(super) enum ReceivedObject {
@@ -158,30 +161,31 @@ impl NativePlan {
     }
 
     /// The plan for another process: JSON text, and pairs of kind and object for what it names.
-    /// `for_tasks`: only tasks of it are executed there; what writes, or is called in this thread, stays here.
-    #[pyo3(signature = (for_tasks=false))]
-    fn sent<'py>(&self, py: Python<'py>, for_tasks: bool) -> Result<(String, Bound<'py, PyList>)> {
-        let (form, objects) = match for_tasks {
-            true => self.plan.to_sent_for_tasks()?,
-            false => self.plan.to_sent()?,
-        };
-        let list = PyList::empty(py);
-        for object in objects {
-            match object {
-                SentObject::Signal(signal) => list.append((SIGNAL, encoded(py, &signal)?))?,
-                SentObject::Samples(segments) => {
-                    let segments = segments.iter().cloned().map(Segment::from);
-                    list.append((SAMPLES, segments.collect::<Vec<_>>()))?;
-                }
-                SentObject::Embedded(object) => {
-                    if let Ok(object) = object.downcast::<Py<PyAny>>() {
-                        list.append((PYTHON, &*object))?;
-                    }
-                }
-                _ => {}
+    fn sent<'py>(&self, py: Python<'py>) -> Result<(String, Bound<'py, PyList>)> {
+        let (form, objects) = self.plan.to_sent()?;
+        Ok((form.to_string(), listed(py, objects)?))
+    }
+
+    /// The same of several plans for a process that executes their tasks only; what writes, or is called in this thread, stays
+    /// here.
+    #[staticmethod]
+    fn sent_for_tasks<'py>(
+        py: Python<'py>,
+        plans: Vec<PyRef<'py, Self>>,
+    ) -> Result<(String, Bound<'py, PyList>)> {
+        let plans: Vec<_> = plans.iter().map(|one| one.plan.clone()).collect();
+        for scanned in plans.iter().flat_map(Plan::stored) {
+            let shared = OpenStore::showing(&scanned.signal);
+            if shared.is_some_and(|shared| shared.store.has_pending_in(&scanned.signal)) {
+                let message = format!(
+                    "signal {:?} has changes that are not committed, which workers of a cluster cannot read; commit them first",
+                    scanned.signal.name()
+                );
+                return Err(PackageError::new("PlanError", "uncommitted", message).into());
             }
         }
-        Ok((form.to_string(), list))
+        let (form, objects) = Plan::to_sent_for_tasks(&plans)?;
+        Ok((form.to_string(), listed(py, objects)?))
     }
 
     /// The plan that another process, or this one, sent.
@@ -191,33 +195,75 @@ impl NativePlan {
         text: &str,
         objects: Vec<(String, Bound<'_, PyAny>)>,
     ) -> Result<Self> {
-        let objects = objects
-            .into_iter()
-            .map(|(kind, object)| match kind.as_str() {
-                SIGNAL => {
-                    let (bytes, opening): (Bound<'_, PyBytes>, Opening) = object.extract()?;
-                    let (shared, signal) = decoded(&bytes, opening)?;
-                    // Recordings of different snapshots differ, also where one store shows both.
-                    let commit = SignalSnapshot::from_bytes(bytes.as_bytes())?.sequence();
-                    Ok(ReceivedObject::Signal {
-                        signal,
-                        store: shared.store.path().to_owned(),
-                        commit,
-                    })
-                }
-                SAMPLES => {
-                    let segments: Vec<Bound<'_, Segment>> = object.extract()?;
-                    let segments = segments.iter().map(|segment| segment.get().seg.clone());
-                    Ok(ReceivedObject::Samples(segments.collect()))
-                }
-                _ => Ok(ReceivedObject::Python(object.unbind())),
-            });
-        let objects = objects.collect::<Result<Vec<_>>>()?;
-        let imports = Imports {
-            received: Arc::new(ReceivedObjects(objects)),
-            ..Imports::new(AllowedFunctions::None)
-        };
+        let imports = received(objects)?;
         let plan = detach(py, || saved::read_plan(text, None, &imports))?;
         Ok(Self::owned(plan, imports.kept.owner(py, [])?))
     }
+
+    /// The plans that another process, or this one, sent together.
+    #[staticmethod]
+    fn received_for_tasks(
+        py: Python<'_>,
+        text: &str,
+        objects: Vec<(String, Bound<'_, PyAny>)>,
+    ) -> Result<Vec<Self>> {
+        let imports = received(objects)?;
+        let plans = detach(py, || saved::read_plans(text, &imports))?;
+        let owner = imports.kept.owner(py, [])?;
+        let owned = plans.into_iter().map(|plan| {
+            let owner = owner.as_ref().map(|owner| owner.clone_ref(py));
+            Self::owned(plan, owner)
+        });
+        Ok(owned.collect())
+    }
+}
+
+fn listed(py: Python<'_>, objects: SentObjects) -> Result<Bound<'_, PyList>> {
+    let list = PyList::empty(py);
+    for object in objects {
+        match object {
+            SentObject::Signal(signal) => list.append((SIGNAL, encoded(py, &signal)?))?,
+            SentObject::Samples(segments) => {
+                let segments = segments.iter().cloned().map(Segment::from);
+                list.append((SAMPLES, segments.collect::<Vec<_>>()))?;
+            }
+            SentObject::Embedded(object) => {
+                if let Ok(object) = object.downcast::<Py<PyAny>>() {
+                    list.append((PYTHON, &*object))?;
+                }
+            }
+            _ => {}
+        }
+    }
+    Ok(list)
+}
+
+/// What reads the form of plans that came with these objects.
+fn received(objects: Vec<(String, Bound<'_, PyAny>)>) -> Result<Imports> {
+    let objects = objects
+        .into_iter()
+        .map(|(kind, object)| match kind.as_str() {
+            SIGNAL => {
+                let (bytes, opening): (Bound<'_, PyBytes>, Opening) = object.extract()?;
+                let (shared, signal) = decoded(&bytes, opening)?;
+                // Recordings of different snapshots differ, also where one store shows both.
+                let commit = SignalSnapshot::from_bytes(bytes.as_bytes())?.sequence();
+                Ok(ReceivedObject::Signal {
+                    signal,
+                    store: shared.store.path().to_owned(),
+                    commit,
+                })
+            }
+            SAMPLES => {
+                let segments: Vec<Bound<'_, Segment>> = object.extract()?;
+                let segments = segments.iter().map(|segment| segment.get().seg.clone());
+                Ok(ReceivedObject::Samples(segments.collect()))
+            }
+            _ => Ok(ReceivedObject::Python(object.unbind())),
+        });
+    let objects = objects.collect::<Result<Vec<_>>>()?;
+    Ok(Imports {
+        received: Arc::new(ReceivedObjects(objects)),
+        ..Imports::new(AllowedFunctions::None)
+    })
 }

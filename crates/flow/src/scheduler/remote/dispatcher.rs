@@ -11,7 +11,7 @@ use super::wire::{ResultCodec, StreamTable, TaskBatch};
 use super::{RemoteSlot, SlotError, TaskCluster};
 use crate::scheduler::reorder::Registration;
 use crate::scheduler::split::SplitPlan;
-use crate::scheduler::task_output::{Task, TaskFailure, TaskOutput};
+use crate::scheduler::task_output::{ExitOutput, Task, TaskFailure, TaskOutput, TaskScheduler};
 use crate::scheduler::worker::WorkerResult;
 use crate::{Cause, OpErrorKind, RunError};
 
@@ -52,6 +52,12 @@ impl<'a> Dispatcher<'a> {
 
     /// Starts a thread for each slot that the cluster has or gets, until the run ends.
     pub(crate) fn serve<'scope>(&'scope self, scope: &'scope Scope<'scope, '_>) {
+        let _loss_guard = PanicGuard(&self.split.scheduler);
+        let mut registration = Registration::default();
+        let fail = |registration: &mut Registration, why: &Cause| {
+            self.fail(registration, why);
+            self.split.scheduler.unregister(registration);
+        };
         while !self.ended.load(Ordering::Relaxed) {
             match self.cluster.next_slot(SLOT_WAIT) {
                 Ok(Some(slot)) => {
@@ -60,15 +66,12 @@ impl<'a> Dispatcher<'a> {
                     let thread = std::thread::Builder::new().name(format!("isochrony-{number}"));
                     let begun = thread.spawn_scoped(scope, move || self.drive(slot, number));
                     if let Err(error) = begun {
-                        self.fail(format!("no thread can be started for {name}: {error}").into());
-                        return;
+                        let why = format!("no thread can be started for {name}: {error}");
+                        return fail(&mut registration, &why.into());
                     }
                 }
                 Ok(None) => {}
-                Err(why) => {
-                    self.fail(why);
-                    return;
-                }
+                Err(why) => return fail(&mut registration, &why),
             }
         }
     }
@@ -89,6 +92,7 @@ impl<'a> Dispatcher<'a> {
 
     fn drive(&self, mut slot: Box<dyn RemoteSlot>, number: usize) {
         let scheduler = &self.split.scheduler;
+        let _loss_guard = PanicGuard(scheduler);
         let begun = Instant::now();
         let mut registration = Registration::default();
         let mut result = WorkerResult::of_slot(number, slot.name());
@@ -124,8 +128,11 @@ impl<'a> Dispatcher<'a> {
                 result.remote_mut().lost = true;
             }
             SlotError::Failed(why) => {
-                let tasks: Vec<Task> = sent.into_iter().flatten().collect();
-                self.complete_with(&tasks, why);
+                let text = why.to_string();
+                sent.iter()
+                    .flatten()
+                    .for_each(|task| self.complete_with(task, &text));
+                self.fail(&mut registration, &why);
             }
             SlotError::Stopped => {}
         }
@@ -193,58 +200,57 @@ impl<'a> Dispatcher<'a> {
         let mut took = Duration::ZERO;
         let mut refused = None;
         for (task, done) in tasks.iter().zip(decoded.results) {
-            let Some(done) = done else {
-                if !self.split.scheduler.retry_later(task) {
-                    refused = Some(task);
+            match done {
+                Ok(done) => {
+                    let elapsed = Duration::from_nanos(done.elapsed_ns);
+                    took += elapsed;
+                    result.add(task, elapsed, done.output.samples);
+                    self.split.scheduler.complete(task, done.output);
                 }
-                continue;
-            };
-            let elapsed = Duration::from_nanos(done.elapsed_ns);
-            took += elapsed;
-            result.add(task, elapsed, done.output.samples);
-            self.split.scheduler.complete(task, done.output);
+                Err(why) if !self.split.scheduler.retry_later(task) => refused = Some((task, why)),
+                Err(_) => {}
+            }
         }
-        if let Some(task) = refused {
-            let why = format!(
-                "worker {host} has no memory for one task; raise memory=, or give its process more"
-            );
-            self.complete_with(std::slice::from_ref(task), why.into());
+        if let Some((task, why)) = refused {
+            self.complete_with(task, &format!("worker {host}: {why}"));
         }
         Ok(took)
     }
 
-    /// The run ends with this error, once what comes before it was given to sinks.
-    fn fail(&self, why: Cause) {
-        let scheduler = &self.split.scheduler;
-        let mut registration = Registration::default();
-        if let Some(task) = scheduler.next_task(&mut registration, || ()) {
-            self.complete_with(&[task], why);
+    /// The run ends with this error, once what comes before it was given to sinks: all tasks that are handed out from now on
+    /// fail, of each subgraph.
+    fn fail(&self, registration: &mut Registration, why: &Cause) {
+        let text = why.to_string();
+        while let Some(task) = self.split.scheduler.next_task(registration, || ()) {
+            self.complete_with(&task, &text);
         }
-        scheduler.unregister(&registration);
     }
 
-    /// The first task fails; others were not begun.
-    fn complete_with(&self, tasks: &[Task], why: Cause) {
-        let scheduler = &self.split.scheduler;
-        let mut why = Some(why);
-        for task in tasks {
-            let Some(why) = why.take() else {
-                scheduler.repeat(task);
-                continue;
-            };
-            let input = &self.split.subgraphs[task.subgraph].inputs[0];
-            let error = RunError::Operator {
-                operator: "scan",
-                node: input.node,
-                range: Some(task.part.range.clone()),
-                time: input.snapshot.time_of(task.part.range.start),
-                error: OpErrorKind::Failed(why).into(),
-            };
-            let failure = TaskFailure::new(error, input.time(task.part.range.start), Vec::new());
-            let exits = &self.split.subgraphs[task.subgraph].plan.exits;
-            let exits = exits.iter().map(|_| Default::default()).collect();
-            let output = TaskOutput::new(exits, 0, Some(failure)).with_input(&task.part);
-            scheduler.complete(task, output);
+    fn complete_with(&self, task: &Task, why: &str) {
+        let subgraph = &self.split.subgraphs[task.subgraph];
+        let input = &subgraph.inputs[0];
+        let error = RunError::Operator {
+            operator: "scan",
+            node: input.node,
+            range: Some(task.part.range.clone()),
+            time: input.snapshot.time_of(task.part.range.start),
+            error: OpErrorKind::Failed(why.into()).into(),
+        };
+        let failure = TaskFailure::new(error, input.time(task.part.range.start), Vec::new());
+        let exits = subgraph.plan.exits.iter().map(|_| ExitOutput::default());
+        let output = TaskOutput::new(exits.collect(), 0, Some(failure));
+        let output = output.with_input(&task.part);
+        self.split.scheduler.complete(task, output);
+    }
+}
+
+/// Reports a worker as lost if its thread panics: its tasks will not complete.
+struct PanicGuard<'a>(&'a TaskScheduler);
+
+impl Drop for PanicGuard<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0.report_lost_worker();
         }
     }
 }

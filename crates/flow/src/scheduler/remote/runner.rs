@@ -3,23 +3,26 @@
 use std::collections::hash_map::DefaultHasher;
 use std::fmt::Write as _;
 use std::hash::{Hash, Hasher};
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use isochrony_runtime::Interrupt;
 
 use super::message::{MessageError, VERSION};
 use super::wire::{CauseCodec, ResultCodec, StreamTable, TaskBatch, TaskDone};
-use crate::engine::RunOptions;
 use crate::engine::budget::{ExecutionMemory, MemoryHandle};
+use crate::engine::{RunOptions, panic_error};
 use crate::operators::Collect;
 use crate::scheduler::parallel_subgraph::ParallelSubgraph;
 use crate::scheduler::partition::TaskInput;
 use crate::scheduler::run::prepare;
 use crate::scheduler::scan_groups::subgraph_plans;
 use crate::scheduler::split::split_subgraphs;
+use crate::scheduler::task_output::{Task, TaskOutput};
 use crate::scheduler::task_queue::Partitioner;
 use crate::scheduler::worker::Worker;
 use crate::{Cause, Plan, PortType, RunError};
@@ -27,6 +30,9 @@ use crate::{Cause, Plan, PortType, RunError};
 /// Tasks of each subgraph that count for the number of a split plan. Where borders of the first tasks agree, and the runs and
 /// gaps that a snapshot has, so do the others.
 const HASHED_TASKS: usize = 256;
+
+/// A runner without tasks looks so often whether another one needs memory.
+const RELEASE_INTERVAL: Duration = Duration::from_millis(50);
 
 /// A number that differs if the tasks of two processes do, or their versions.
 pub(crate) fn split_hash(subgraphs: &[ParallelSubgraph]) -> u64 {
@@ -93,6 +99,8 @@ pub struct PreparedTasks {
     subgraphs: Vec<ParallelSubgraph>,
     streams: Vec<StreamTable>,
     memory: MemoryHandle,
+    /// How often a runner that was refused memory asked the others to release theirs.
+    releases: AtomicU64,
     hash: u64,
 }
 
@@ -111,6 +119,7 @@ impl PreparedTasks {
                 memory: Arc::new(ExecutionMemory::new(options.memory)),
                 reclaimer: None,
             },
+            releases: AtomicU64::new(0),
             hash: split_hash(&subgraphs),
             subgraphs,
         })
@@ -141,6 +150,12 @@ pub enum TaskRunnerError {
         /// The client's number.
         client: u64,
     },
+    /// A result cannot be sent.
+    #[error("a result cannot be sent to the client: {0}; report this as a bug of Isochrony")]
+    Result(String),
+    /// The code of this package panicked.
+    #[error("{0}")]
+    Panicked(String),
     /// The run has ended.
     #[error("the run has ended")]
     Ended,
@@ -199,9 +214,30 @@ impl TaskRunner {
                 shared_memory: Some(&prepared.memory),
                 ..options
             };
-            let mut worker = Worker::new(number, &prepared.subgraphs, &options);
-            while let Ok(batch) = received.recv() {
-                let answer = prepared.answer(&batch, &mut worker, &*context.causes, &interrupted);
+            // Exits that one run closes are open in the next.
+            let subgraphs = prepared.subgraphs.iter();
+            let subgraphs: Vec<_> = subgraphs.map(ParallelSubgraph::with_own_exits).collect();
+            let mut executor = BatchExecutor {
+                prepared: &prepared,
+                worker: Worker::new(number, &subgraphs, &options),
+                subgraphs: &subgraphs,
+                causes: &*context.causes,
+                interrupt: &interrupted,
+                released: prepared.releases.load(Ordering::Relaxed),
+            };
+            loop {
+                let batch = match received.recv_timeout(RELEASE_INTERVAL) {
+                    Ok(batch) => batch,
+                    Err(RecvTimeoutError::Timeout) => {
+                        executor.release_if_asked();
+                        continue;
+                    }
+                    Err(RecvTimeoutError::Disconnected) => break,
+                };
+                let answer = catch_unwind(AssertUnwindSafe(|| executor.answer(&batch)));
+                let answer = answer.unwrap_or_else(|panic| {
+                    Err(TaskRunnerError::Panicked(panic_error(&*panic).to_string()))
+                });
                 if answer_sender.send(answer).is_err() {
                     break;
                 }
@@ -245,46 +281,78 @@ impl Drop for TaskRunner {
     }
 }
 
-impl PreparedTasks {
-    fn answer(
-        &self,
-        batch: &[u8],
-        worker: &mut Worker<'_>,
-        causes: &dyn CauseCodec,
-        interrupt: &Interrupt,
-    ) -> Answer {
+/// What a runner's thread executes tasks with.
+struct BatchExecutor<'a> {
+    prepared: &'a PreparedTasks,
+    worker: Worker<'a>,
+    subgraphs: &'a [ParallelSubgraph],
+    causes: &'a dyn CauseCodec,
+    interrupt: &'a Interrupt,
+    /// The request to release memory that it followed last.
+    released: u64,
+}
+
+impl BatchExecutor<'_> {
+    fn answer(&mut self, batch: &[u8]) -> Answer {
+        let (prepared, subgraphs) = (self.prepared, self.subgraphs);
         let batch = TaskBatch::decode(batch)?;
-        if batch.plan != self.hash {
+        if batch.plan != prepared.hash {
             return Err(TaskRunnerError::OtherSplit {
-                own: self.hash,
+                own: prepared.hash,
                 client: batch.plan,
             });
         }
-        for (subgraph, closed) in self.subgraphs.iter().zip(&batch.closed) {
+        for (subgraph, closed) in subgraphs.iter().zip(&batch.closed) {
             let exits = subgraph.exit_states.iter().zip(closed);
             exits
                 .filter(|(_, closed)| **closed)
                 .for_each(|(exit, _)| exit.close());
         }
         let (mut results, begun) = (Vec::new(), Instant::now());
-        for task in batch.into_tasks(&self.subgraphs)? {
-            if interrupt.is_requested() {
+        for task in batch.into_tasks(subgraphs)? {
+            if self.interrupt.is_requested() {
                 return Err(TaskRunnerError::Ended);
             }
+            self.release_if_asked();
             let begun = Instant::now();
-            let output = worker.execute(&task);
+            let output = self.execute(&task);
             let elapsed_ns = u64::try_from(begun.elapsed().as_nanos()).unwrap_or(u64::MAX);
             let done = output.map(|output| TaskDone { output, elapsed_ns });
-            results.push((task.subgraph, done));
+            results.push((task.subgraph, done.map_err(|error| error.to_string())));
         }
         let codec = ResultCodec {
-            subgraphs: &self.subgraphs,
-            streams: &self.streams,
-            causes,
+            subgraphs,
+            streams: &prepared.streams,
+            causes: self.causes,
         };
-        Ok(codec.encode(results, &worker.operator_reports(begun.elapsed()))?)
+        let reports = self.worker.operator_reports(begun.elapsed());
+        let encoded = codec.encode(results, &reports);
+        encoded.map_err(|error| TaskRunnerError::Result(error.to_string()))
     }
 
+    /// Executes a task, if it is refused memory once again when the other runners have released theirs.
+    fn execute(&mut self, task: &Task) -> Result<TaskOutput, RunError> {
+        match self.worker.execute(task) {
+            Err(_) => {
+                self.released = self.prepared.releases.fetch_add(1, Ordering::Relaxed) + 1;
+                std::thread::sleep(2 * RELEASE_INTERVAL);
+                self.worker.execute(task)
+            }
+            done => done,
+        }
+    }
+
+    /// Releases what the operators of this thread do not need, if another one of this process asked for memory.
+    fn release_if_asked(&mut self) {
+        let asked = self.prepared.releases.load(Ordering::Relaxed);
+        if asked != self.released {
+            self.released = asked;
+            self.worker.release_memory();
+        }
+    }
+}
+
+impl PreparedTasks {
     /// Reads a message as tasks and as results of the first task.
     #[cfg(feature = "fuzzing")]
     pub fn read_messages(&self, message: &[u8], causes: &dyn CauseCodec) {
@@ -300,7 +368,7 @@ impl PreparedTasks {
             let Some(part) = subgraph.partitioner().part_after(None) else {
                 continue;
             };
-            let task = crate::scheduler::task_output::Task {
+            let task = Task {
                 subgraph: number,
                 number: 0,
                 part,

@@ -4,8 +4,10 @@
 //! in one process only: what travels is its position among the streams of the subgraph's nodes ([`StreamTable`]).
 
 use std::ops::Range;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
+use arrow_array::RecordBatch;
 use arrow_ipc::reader::StreamReader;
 use arrow_ipc::writer::StreamWriter;
 use isochrony_segment::{Buffer, SigSeg, StreamId};
@@ -171,16 +173,16 @@ pub(crate) struct TaskDone {
 
 /// What a slot answers to a batch of tasks.
 pub(crate) struct SlotAnswer {
-    /// For each task; None where memory was refused.
-    pub(crate) results: Vec<Option<TaskDone>>,
+    /// For each task; an error where memory was refused.
+    pub(crate) results: Vec<Result<TaskDone, String>>,
     /// What its operators did in the run so far, by subgraph.
     pub(crate) operators: Vec<Option<Vec<OperatorReport>>>,
 }
 
 #[derive(Serialize, Deserialize)]
 struct ResultBatch {
-    /// For each task of the batch; None where memory was refused.
-    results: Vec<Option<ResultMessage>>,
+    /// For each task of the batch; an error where memory was refused.
+    results: Vec<Result<ResultMessage, String>>,
     /// What the slot's operators did in the run so far, by subgraph.
     operators: Vec<Vec<OperatorMessage>>,
 }
@@ -315,16 +317,18 @@ pub(crate) struct ResultCodec<'a> {
 }
 
 impl ResultCodec<'_> {
-    /// The results of a batch; None where memory was refused.
+    /// The results of a batch; an error where memory was refused.
     pub(crate) fn encode(
         &self,
-        results: Vec<(usize, Option<TaskDone>)>,
+        results: Vec<(usize, Result<TaskDone, String>)>,
         operators: &[Option<Vec<OperatorReport>>],
     ) -> Result<Vec<u8>, MessageError> {
         let mut writer = MessageWriter::new();
         let results = results.into_iter().map(|(subgraph, done)| {
-            let done = done.map(|done| self.result(subgraph, done, &mut writer));
-            done.transpose()
+            Ok(match done {
+                Ok(done) => Ok(self.result(subgraph, done, &mut writer)?),
+                Err(refused) => Err(refused),
+            })
         });
         let results = results.collect::<Result<Vec<_>, MessageError>>()?;
         let operators = operators.iter().map(|reports| {
@@ -403,7 +407,7 @@ impl ResultCodec<'_> {
         }
     }
 
-    /// The results of the tasks of a batch, as a worker on `host` sent them; None where memory was refused there.
+    /// The results of the tasks of a batch, as a worker on `host` sent them.
     pub(crate) fn decode(
         &self,
         tasks: &[Task],
@@ -417,10 +421,12 @@ impl ResultCodec<'_> {
         }
         let results = batch.results.into_iter().zip(tasks);
         let results = results.map(|(result, task)| {
-            let done = result.map(|result| self.done(task, result, &payload, host));
-            done.transpose()
+            Ok(match result {
+                Ok(result) => Ok(self.done(task, result, &payload, host)?),
+                Err(refused) => Err(refused),
+            })
         });
-        let results = results.collect::<Result<_, _>>()?;
+        let results = results.collect::<Result<_, MessageError>>()?;
         let operators = batch.operators.iter().zip(self.subgraphs);
         let operators = operators.map(|(messages, subgraph)| {
             let reports = messages.iter().zip(&subgraph.operators);
@@ -567,6 +573,14 @@ fn event_message(
     })
 }
 
+fn record_batch(encoded: &[u8]) -> Result<RecordBatch, MessageError> {
+    let failed = || malformed("a block of rows");
+    let read = || StreamReader::try_new(encoded, None).ok()?.next()?.ok();
+    // The library panics where offsets lie outside of the bytes.
+    let batch = catch_unwind(AssertUnwindSafe(read));
+    batch.ok().flatten().ok_or_else(failed)
+}
+
 /// An event at an exit of this type.
 fn event(
     event: EventMessage,
@@ -640,11 +654,8 @@ fn event(
             },
             PortType::Rows { fields, .. },
         ) => {
-            let failed = |_| malformed("a block of rows");
             let encoded = payload.get(batch)?;
-            let mut reader = StreamReader::try_new(encoded.bytes(), None).map_err(failed)?;
-            let batch = reader.next().ok_or(malformed("a block of rows"))?;
-            let batch = batch.map_err(failed)?;
+            let batch = record_batch(encoded.bytes())?;
             // The port's own schema: operators compare fields with it.
             let batch = batch
                 .with_schema(fields.schema().clone())
