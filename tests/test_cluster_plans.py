@@ -5,6 +5,7 @@ import os
 import random
 import shutil
 import signal as signals
+import socket
 import subprocess
 import sys
 import threading
@@ -511,3 +512,28 @@ def test_threads_of_a_worker_release_memory_to_each_other(signal: iso.Signal) ->
     options = {"n_workers": 1, "threads_per_worker": 8, "dashboard_address": None, "silence_logs": 50}
     with distributed.LocalCluster(**options) as cluster, distributed.Client(cluster) as client:
         same(plan.collect(on=client, memory="2MB"), plan.collect(workers=1))
+
+
+def test_a_worker_that_comes_back_at_its_address_takes_part_again(signal: iso.Signal) -> None:
+    plan = slow_plan(signal)
+    expected = plan.collect(workers=1)
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    options = {"n_workers": 0, "dashboard_address": None, "silence_logs": 50}
+    with distributed.LocalCluster(**options) as cluster, distributed.Client(cluster) as client:
+        command = [sys.executable, "-m", "distributed.cli.dask_worker", cluster.scheduler_address, "--no-dashboard"]
+        command += ["--nthreads", "1", "--host", "127.0.0.1", "--worker-port", str(port)]
+        worker = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        try:
+            client.wait_for_workers(1, timeout=30)
+            (pid,) = client.run(os.getpid).values()
+            killer = threading.Timer(0.5, os.kill, (pid, signals.SIGKILL))
+            killer.start()
+            found = plan.collect(on=client)
+            assert list(client.run(os.getpid)) == [f"tcp://127.0.0.1:{port}"]
+            assert list(client.run(os.getpid).values()) != [pid]
+        finally:
+            worker.terminate()
+            worker.wait(timeout=20)
+    np.testing.assert_array_equal(found, expected)

@@ -176,8 +176,15 @@ class ClusterRun:
         self._discovery = threading.Thread(target=self._discover_workers, name="isochrony-workers", daemon=True)
 
     def slot_count(self) -> int:
-        """Number of slots on the current workers; begins to make them."""
-        workers = self._workers()
+        """Number of slots on the current workers; begins to make them.
+
+        Raises:
+            RunError: the scheduler does not answer.
+        """
+        try:
+            workers = self._workers()
+        except OSError as error:
+            raise _scheduler_error(self._client, error) from error
         self._discovery.start()
         return sum(workers.values())
 
