@@ -675,8 +675,10 @@ class GeneratedOperators(Chain):
 
         Conventions:
             With a tolerance, each row matches at most one of the other plan, whose start is nearest to its own and no
-            further away; of two equally near ones the earlier. Rows whose time is not known match none. Times that
-            decrease, as after a clock step, end the run with an error.
+            further away; of two equally near ones the earlier. Rows whose time is not known match none. Times of one
+            plan's rows that decrease, as after a clock was set back, end the run with an error. A live feed that
+            restarts may begin a little before the time that was expected of its next sample: such rows match what still
+            waits.
 
             In an outer join, a row of the other plan without a partner stands where it begins, behind this plan's rows
             that begin there, too; a row whose time is not known stands behind the one before it in its plan. Rows of an
