@@ -41,7 +41,10 @@ __all__ = [
     "NativeListener",
     "NativePlan",
     "NativePusher",
+    "NativeReport",
     "NativeTable",
+    "NativeTaskRunner",
+    "NativeTasks",
     "Range",
     "Row",
     "Run",
@@ -990,15 +993,18 @@ class NativeTasks:
     def runner(self, number: int) -> NativeTaskRunner: ...
     def close(self) -> None: ...
 
+@final
 class NativeTaskRunner:
     def run(self, batch: bytes) -> bytes: ...
     def stop(self) -> None: ...
 
+@final
 class NativeReport:
     @property
     def notes(self) -> list[str]: ...
     def fields(self) -> dict[str, Any]: ...
 
+@final
 class NativePlan:
     @staticmethod
     def scan(
