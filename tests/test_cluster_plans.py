@@ -327,6 +327,7 @@ def test_the_command_line_takes_an_address(client: Any, signal: iso.Signal, tmp_
     )
 
 
+@pytest.mark.alone
 def test_ctrl_c_ends_a_run_at_once(signal: iso.Signal, path: Path, client: Any) -> None:
     """Within a tenth of a second, and workers go on to serve the next run."""
     code = f"""
