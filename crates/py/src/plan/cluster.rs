@@ -208,7 +208,10 @@ impl NativeTasks {
             )
         })?;
         let signals = Arc::clone(&self.signals);
-        Ok(NativeTaskRunner { runner, signals })
+        Ok(NativeTaskRunner {
+            runner: Some(runner),
+            signals,
+        })
     }
 
     /// Ends the processes of functions.
@@ -220,7 +223,8 @@ impl NativeTasks {
 /// A thread of a worker of a cluster.
 #[pyclass(frozen, module = "isochrony._native")]
 pub(crate) struct NativeTaskRunner {
-    runner: TaskRunner,
+    /// None: it is being dropped.
+    runner: Option<TaskRunner>,
     /// What the plans read; they must be as they were.
     signals: Arc<[(Arc<OpenStore>, SignalSnapshot)]>,
 }
@@ -236,7 +240,11 @@ impl NativeTaskRunner {
     /// Executes a batch of tasks, and returns their results.
     fn run<'py>(&self, py: Python<'py>, batch: Vec<u8>) -> Result<Bound<'py, PyBytes>> {
         detach(py, || self.check_signals())?;
-        let answer = detach(py, || self.runner.run(batch)).map_err(|error| {
+        let answer = detach(py, || match &self.runner {
+            Some(runner) => runner.run(batch),
+            None => Err(TaskRunnerError::Ended),
+        });
+        let answer = answer.map_err(|error| {
             let code = match &error {
                 TaskRunnerError::OtherSplit { .. } => "other_split",
                 TaskRunnerError::Message(_) | TaskRunnerError::Result(_) => "unreadable_message",
@@ -250,7 +258,15 @@ impl NativeTaskRunner {
 
     /// Ends what it does.
     fn stop(&self) {
-        self.runner.stop();
+        self.runner.iter().for_each(TaskRunner::stop);
+    }
+}
+
+impl Drop for NativeTaskRunner {
+    /// Waits for the thread, which may need the interpreter to let go of what its operators hold.
+    fn drop(&mut self) {
+        let runner = self.runner.take();
+        attach(|py| detach(py, || drop(runner)));
     }
 }
 

@@ -46,8 +46,8 @@ pub(crate) fn split_hash(subgraphs: &[ParallelSubgraph]) -> u64 {
     let mut text = String::new();
     for subgraph in subgraphs {
         text.clear();
-        // Writing to a string does not fail.
         let plan = &subgraph.plan;
+        // Writing to a string does not fail.
         let _ = write!(
             text,
             "{:?} {:?} {:?} {:?} {:?}",
@@ -264,7 +264,7 @@ impl TaskRunner {
         answer.map_err(|_| TaskRunnerError::Ended)?
     }
 
-    /// Ends the task that is executed, between two calls of operators; no other one follows.
+    /// Ends the current task between two calls of operators. No other task is begun.
     pub fn stop(&self) {
         self.interrupt.request();
     }
@@ -330,7 +330,7 @@ impl BatchExecutor<'_> {
         encoded.map_err(|error| TaskRunnerError::Result(error.to_string()))
     }
 
-    /// Executes a task, if it is refused memory once again when the other runners have released theirs.
+    /// Executes a task. If memory is refused, tries once more when the other runners have released theirs.
     fn execute(&mut self, task: &Task) -> Result<TaskOutput, RunError> {
         match self.worker.execute(task) {
             Err(_) => {

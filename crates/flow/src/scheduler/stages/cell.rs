@@ -11,7 +11,7 @@
 //!
 //! A cell begins with the first sample behind the cell before, or with a run of the clock, and may contain gaps. It
 //! depends neither on the items in which samples arrive nor on who computes it, so neither do the results. Where
-//! nothing arrives for now, a part of the cell is computed; whoever computes its first part computes the others.
+//! nothing arrives for now, a part of the cell is computed; the replica that computes its first part computes the others.
 
 use std::collections::VecDeque;
 use std::ops::Range;
