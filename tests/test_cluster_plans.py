@@ -10,6 +10,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -538,3 +539,23 @@ def test_a_worker_that_comes_back_at_its_address_takes_part_again(signal: iso.Si
             worker.terminate()
             worker.wait(timeout=20)
     np.testing.assert_array_equal(found, expected)
+
+
+def test_a_worker_opens_a_store_of_many_signals_once(client: Any, tmp_path: Path) -> None:
+    with iso.open(tmp_path / "many.iso", "x") as store:
+        for number in range(60):
+            store.create(f"s/{number}", dtype="i2", rate=RATE).append(np.arange(number, number + 20_000, dtype="i2"))
+        store.commit()
+    with iso.open(tmp_path / "many.iso") as store:
+        plans = [iso.scan(store[f"s/{number}"]).rewindow(100).power().map(lambda s: s.max()) for number in range(60)]
+        for one, other in zip(iso.collect(plans, on=client), iso.collect(plans, workers=1), strict=True):
+            same(one, other)
+    for paths in client.run(open_paths).values():
+        held = Counter(path for path in paths if path.startswith(str(tmp_path)))
+        # Were it opened for each signal, its files would be open sixty times.
+        assert all(count <= 2 for count in held.values()), held
+
+
+def open_paths() -> list[str]:
+    """In a worker: the files that it has open."""
+    return [os.path.realpath(entry) for entry in Path("/proc/self/fd").iterdir()]

@@ -984,8 +984,8 @@ class NativePusher:
 class NativeTasks:
     def __new__(
         cls,
-        plans: list[NativePlan],
-        signals: list[tuple[bytes, tuple[int, int]]],
+        text: str,
+        objects: list[tuple[str, Any]],
         collects: bool,
         options: Any,
         threads: int,
@@ -1053,8 +1053,6 @@ class NativePlan:
     def sent(self) -> tuple[str, list[tuple[str, Any]]]: ...
     @staticmethod
     def sent_for_tasks(plans: list[NativePlan]) -> tuple[str, list[tuple[str, Any]]]: ...
-    @staticmethod
-    def received_for_tasks(text: str, objects: list[tuple[str, Any]]) -> list[NativePlan]: ...
     @staticmethod
     def received(text: str, objects: Sequence[tuple[str, Any]]) -> NativePlan: ...
     def row(self, counts: bool) -> tuple[str, int] | None: ...

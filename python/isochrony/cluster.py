@@ -494,7 +494,7 @@ _PREPARING = threading.Lock()
 
 def _prepared(key: bytes, payload: bytes | None) -> NativeTasks | None:
     """The plans of a payload, prepared once in a process; None: they are not, and there is no payload."""
-    from ._native import NativePlan, NativeTasks
+    from ._native import NativeTasks
 
     with _PREPARING:
         tasks = _PREPARED.get(key)
@@ -505,14 +505,12 @@ def _prepared(key: bytes, payload: bytes | None) -> NativeTasks | None:
                 (text, objects), collects, settings, paths, process = pickle.loads(payload)
                 is_client = process == _this_process()
                 objects = [_localized(one, paths, is_client) for one in objects]
-                plans = NativePlan.received_for_tasks(text, objects)
-                signals = [one for kind, one in objects if kind == "signal"]
             except ModuleNotFoundError as error:
                 raise RunError(
                     f"a function of the plan needs the module {error.name!r}, which {socket.gethostname()} does not "
                     "have; install it there"
                 ) from error
-            tasks = NativeTasks(plans, signals, collects, _Settings(settings), os.cpu_count() or 1)
+            tasks = NativeTasks(text, objects, collects, _Settings(settings), os.cpu_count() or 1)
             _PREPARED[key] = tasks
             while len(_PREPARED) > _KEPT_PLANS:
                 _PREPARED.popitem(last=False)

@@ -12,21 +12,18 @@ use isochrony_flow::{
     Cause, CauseCodec, PreparedTasks, RemoteSlot, RunOptions, RunnerContext, SlotError,
     TaskCluster, TaskRunner, TaskRunnerError,
 };
-use isochrony_store::SignalSnapshot;
 use isochrony_workers::ProcessPool;
 use pyo3::exceptions::PyBaseException;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
-use super::NativePlan;
 use super::nesting::Nesting;
 use super::owner::Owner;
 use super::run_options::PythonRunOptions;
 use super::running::RunContext;
+use super::sent::{OpenSnapshot, received_for_tasks};
 use crate::errors::{PackageError, Result};
 use crate::interpreter::{attach, detach};
-use crate::store::handle::OpenStore;
-use crate::store::pickling::{Opening, decoded};
 use crate::workers::process_pool;
 
 /// `isochrony.cluster.ClusterRun`, as the scheduler sees it.
@@ -145,26 +142,26 @@ pub(crate) struct NativeTasks {
     settings: RunOptions<'static>,
     shared: Arc<dyn Any + Send + Sync>,
     processes: Arc<ProcessPool>,
-    signals: Arc<[(Arc<OpenStore>, SignalSnapshot)]>,
+    signals: Arc<[OpenSnapshot]>,
     /// Keeps what the plans refer to.
     _objects: Vec<Arc<Py<PyAny>>>,
 }
 
 #[pymethods]
 impl NativeTasks {
-    /// Prepares plans as their client did. `signals`: that they read, pickled. `threads`: most runners.
+    /// Prepares plans as their client did. `text` and `objects`: what `NativePlan.sent_for_tasks` gave there. `threads`: most
+    /// runners.
     #[new]
     fn new(
         py: Python<'_>,
-        plans: Vec<PyRef<'_, NativePlan>>,
-        signals: Vec<(Bound<'_, PyBytes>, Opening)>,
+        text: &str,
+        objects: Vec<(String, Bound<'_, PyAny>)>,
         collects: bool,
         options: PythonRunOptions,
         threads: usize,
     ) -> Result<Self> {
-        let owners: Vec<&Py<Owner>> = plans.iter().filter_map(|one| one.owner.as_ref()).collect();
-        let objects = Owner::objects_of(py, owners);
-        let plans: Vec<_> = plans.iter().map(|one| one.plan.clone()).collect();
+        let (plans, owner, signals) = received_for_tasks(py, text, objects)?;
+        let objects = Owner::objects_of(py, owner.iter());
         let mut settings = options.settings;
         as_on_cluster(&mut settings);
         let nesting = Nesting::current();
@@ -176,12 +173,8 @@ impl NativeTasks {
             options.shared = Some(&shared);
             PreparedTasks::new(&plans, collects, &options)
         })?;
-        let signals = signals.iter().map(|(bytes, opening)| {
-            let (store, _) = decoded(bytes, *opening)?;
-            Ok((store, SignalSnapshot::from_bytes(bytes.as_bytes())?))
-        });
         Ok(Self {
-            signals: signals.collect::<Result<_>>()?,
+            signals: signals.into(),
             prepared: Arc::new(prepared),
             settings,
             shared,
@@ -226,7 +219,7 @@ pub(crate) struct NativeTaskRunner {
     /// None: it is being dropped.
     runner: Option<TaskRunner>,
     /// What the plans read; they must be as they were.
-    signals: Arc<[(Arc<OpenStore>, SignalSnapshot)]>,
+    signals: Arc<[OpenSnapshot]>,
 }
 
 /// The instruction set that operators use in this process: on another one some round otherwise.

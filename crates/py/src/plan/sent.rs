@@ -15,6 +15,7 @@ use serde_json::{Map, Value};
 
 use super::NativePlan;
 use super::imports::{AllowedFunctions, Imports};
+use super::owner::Owner;
 use super::saved;
 use crate::errors::{PackageError, Result};
 use crate::interpreter::{attach, detach};
@@ -27,6 +28,8 @@ pub(super) enum ReceivedObject {
         signal: StoreSignal,
         store: PathBuf,
         commit: u64,
+        /// While it is open, other signals of its store are found in it.
+        _open: Arc<OpenStore>,
     },
     Samples(Vec<SigSeg>),
     Python(Py<PyAny>),
@@ -76,6 +79,7 @@ impl ReceivedObjects {
                 signal,
                 store,
                 commit,
+                ..
             } => Ok((signal, store, *commit)),
             _ => Err(unreadable("a signal")),
         }
@@ -199,23 +203,6 @@ impl NativePlan {
         let plan = detach(py, || saved::read_plan(text, None, &imports))?;
         Ok(Self::owned(plan, imports.kept.owner(py, [])?))
     }
-
-    /// The plans that another process, or this one, sent together.
-    #[staticmethod]
-    fn received_for_tasks(
-        py: Python<'_>,
-        text: &str,
-        objects: Vec<(String, Bound<'_, PyAny>)>,
-    ) -> Result<Vec<Self>> {
-        let imports = received(objects)?;
-        let plans = detach(py, || saved::read_plans(text, &imports))?;
-        let owner = imports.kept.owner(py, [])?;
-        let owned = plans.into_iter().map(|plan| {
-            let owner = owner.as_ref().map(|owner| owner.clone_ref(py));
-            Self::owned(plan, owner)
-        });
-        Ok(owned.collect())
-    }
 }
 
 fn listed(py: Python<'_>, objects: SentObjects) -> Result<Bound<'_, PyList>> {
@@ -238,6 +225,27 @@ fn listed(py: Python<'_>, objects: SentObjects) -> Result<Bound<'_, PyList>> {
     Ok(list)
 }
 
+/// Plans that were sent together, what owns their objects, and the stores and snapshots of the signals that they read.
+pub(super) fn received_for_tasks(
+    py: Python<'_>,
+    text: &str,
+    objects: Vec<(String, Bound<'_, PyAny>)>,
+) -> Result<(Vec<Plan>, Option<Py<Owner>>, Vec<OpenSnapshot>)> {
+    let mut signals = Vec::new();
+    // First, so that each store is opened once and stays open.
+    for (_, object) in objects.iter().filter(|(kind, _)| kind == SIGNAL) {
+        let (bytes, opening): (Bound<'_, PyBytes>, Opening) = object.extract()?;
+        let (open, _) = decoded(&bytes, opening)?;
+        signals.push((open, SignalSnapshot::from_bytes(bytes.as_bytes())?));
+    }
+    let imports = received(objects)?;
+    let plans = detach(py, || saved::read_plans(text, &imports))?;
+    Ok((plans, imports.kept.owner(py, [])?, signals))
+}
+
+/// A signal as a plan reads it, and its store.
+pub(super) type OpenSnapshot = (Arc<OpenStore>, SignalSnapshot);
+
 /// What reads the form of plans that came with these objects.
 fn received(objects: Vec<(String, Bound<'_, PyAny>)>) -> Result<Imports> {
     let objects = objects
@@ -252,6 +260,7 @@ fn received(objects: Vec<(String, Bound<'_, PyAny>)>) -> Result<Imports> {
                     signal,
                     store: shared.store.path().to_owned(),
                     commit,
+                    _open: shared,
                 })
             }
             SAMPLES => {
