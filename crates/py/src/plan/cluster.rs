@@ -21,7 +21,7 @@ use super::nesting::Nesting;
 use super::owner::Owner;
 use super::run_options::PythonRunOptions;
 use super::running::RunContext;
-use super::sent::{OpenSnapshot, received_for_tasks};
+use super::sent::{OpenSnapshot, ReceivedPlans, received_for_tasks};
 use crate::errors::{PackageError, Result};
 use crate::interpreter::{attach, detach};
 use crate::workers::process_pool;
@@ -160,7 +160,11 @@ impl NativeTasks {
         options: PythonRunOptions,
         threads: usize,
     ) -> Result<Self> {
-        let (plans, owner, signals) = received_for_tasks(py, text, objects)?;
+        let ReceivedPlans {
+            plans,
+            owner,
+            signals,
+        } = received_for_tasks(py, text, objects)?;
         let objects = Owner::objects_of(py, owner.iter());
         let mut settings = options.settings;
         as_on_cluster(&mut settings);

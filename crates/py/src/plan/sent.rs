@@ -225,12 +225,21 @@ fn listed(py: Python<'_>, objects: SentObjects) -> Result<Bound<'_, PyList>> {
     Ok(list)
 }
 
-/// Plans that were sent together, what owns their objects, and the stores and snapshots of the signals that they read.
+/// Plans that were sent together.
+pub(super) struct ReceivedPlans {
+    pub(super) plans: Vec<Plan>,
+    /// Owner of the Python objects that they refer to.
+    pub(super) owner: Option<Py<Owner>>,
+    /// Of all signals that they read.
+    pub(super) signals: Vec<OpenSnapshot>,
+}
+
+/// The plans of a form for tasks, and the objects that came with it.
 pub(super) fn received_for_tasks(
     py: Python<'_>,
     text: &str,
     objects: Vec<(String, Bound<'_, PyAny>)>,
-) -> Result<(Vec<Plan>, Option<Py<Owner>>, Vec<OpenSnapshot>)> {
+) -> Result<ReceivedPlans> {
     let mut signals = Vec::new();
     // First, so that each store is opened once and stays open.
     for (_, object) in objects.iter().filter(|(kind, _)| kind == SIGNAL) {
@@ -240,7 +249,11 @@ pub(super) fn received_for_tasks(
     }
     let imports = received(objects)?;
     let plans = detach(py, || saved::read_plans(text, &imports))?;
-    Ok((plans, imports.kept.owner(py, [])?, signals))
+    Ok(ReceivedPlans {
+        plans,
+        owner: imports.kept.owner(py, [])?,
+        signals,
+    })
 }
 
 /// A signal as a plan reads it, and its store.
