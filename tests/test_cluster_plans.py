@@ -19,7 +19,8 @@ import numpy as np
 import pytest
 
 import isochrony as iso
-from isochrony import cluster as cluster_module
+from isochrony.cluster import client as cluster_client
+from isochrony.cluster import connect, worker
 
 distributed = pytest.importorskip("distributed")
 
@@ -262,7 +263,7 @@ def test_wrong_uses_are_refused(client: Any, signal: iso.Signal, monkeypatch: py
     with pytest.raises(iso.OptionError, match=r"give a distributed\.Client"):
         plan.collect(on=3)
     with pytest.raises(iso.OptionError, match="no Dask scheduler answers"):
-        monkeypatch.setattr(cluster_module, "CONNECT_S", 0.5)
+        monkeypatch.setattr(connect, "CONNECT_S", 0.5)
         plan.collect(on="tcp://127.0.0.1:9")
     listener = iso.listen("udp://127.0.0.1:0", dtype="i2", rate=RATE, silence=1)
     with pytest.raises(iso.PlanError, match="uses a feed of this process"):
@@ -281,7 +282,7 @@ def test_a_scheduler_that_is_gone_is_an_error(signal: iso.Signal) -> None:
 
 
 def test_a_cluster_without_workers_is_an_error(signal: iso.Signal, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cluster_module, "WORKER_TIMEOUT_S", 1.0)
+    monkeypatch.setattr(cluster_client, "WORKER_TIMEOUT_S", 1.0)
     with (
         distributed.LocalCluster(n_workers=0, dashboard_address=None, silence_logs=50) as cluster,
         distributed.Client(cluster) as client,
@@ -291,7 +292,7 @@ def test_a_cluster_without_workers_is_an_error(signal: iso.Signal, monkeypatch: 
 
 
 def test_another_version_is_refused(client: Any, signal: iso.Signal, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cluster_module, "__version__", "0.0.9")
+    monkeypatch.setattr(cluster_client, "__version__", "0.0.9")
     with pytest.raises(iso.RunError, match=r"the client has Isochrony 0\.0\.9 and .* has"):
         iso.scan(signal).map(lambda s: s + 1).collect(on=client)
 
@@ -391,7 +392,7 @@ def test_many_stations_draws_the_same_figure_on_a_cluster(client: Any, tmp_path:
 
 def prepared() -> list[int]:
     """In a worker: the plans that it has prepared."""
-    return [id(tasks) for tasks in cluster_module._PREPARED.values()]
+    return [id(tasks) for tasks in worker._PREPARED.values()]
 
 
 def test_threads_of_a_worker_share_a_plan_which_is_prepared_once(signal: iso.Signal) -> None:
@@ -442,7 +443,7 @@ def test_the_report_names_processors_that_differ(
 ) -> None:
     plan = iso.scan(signal).map(lambda s: s + 1)
     assert not any("processors differ" in place for place in plan.run(on=client).report.places)
-    monkeypatch.setattr(cluster_module, "_instruction_set", lambda: "sse2")
+    monkeypatch.setattr(cluster_client, "_instruction_set", lambda: "sse2")
     (told,) = (place for place in plan.run(on=client).report.places if "processors differ" in place)
     assert told.startswith("processors differ (here sse2; tcp://") and "in the last bits" in told
 
@@ -481,7 +482,7 @@ def test_a_run_ends_where_all_slots_fail_and_plans_have_several_results(
 ) -> None:
     plan = iso.scan(signal).map(lambda s: s * 2)
     plans = [plan, iso.scan(signal).rewindow(100).map(lambda s: s.max()), plan.rewindow(64).map(lambda s: s.min())]
-    monkeypatch.setattr(cluster_module.Slot, "_answer", refusing(cluster_module.Slot._answer))
+    monkeypatch.setattr(cluster_client.Slot, "_answer", refusing(cluster_client.Slot._answer))
     for _ in range(5):
         with pytest.raises(iso.RunError, match="cannot take part: no"):
             iso.collect(plans, on=client)
@@ -493,7 +494,7 @@ def refusing(answer: Callable[..., Any]) -> Callable[..., Any]:
     def refused(slot: Any, call: Any) -> Any:
         result = answer(slot, call)
         if isinstance(result, bytes):
-            raise cluster_module._WorkerError(iso.RunError("no"))
+            raise cluster_client._WorkerError(iso.RunError("no"))
         return result
 
     return refused

@@ -1,4 +1,4 @@
-//! Plans on the workers of a cluster: the two sides of `isochrony/cluster.py`, which alone knows the cluster's library.
+//! Plans on the workers of a cluster: the two sides of `isochrony/cluster`, which alone knows the cluster's library.
 //!
 //! On the client a [`PythonCluster`] is asked for slots. In a worker [`NativeTasks`] is a prepared plan, which its slots
 //! share, and [`NativeTaskRunner`] a slot's thread. Bytes of tasks and results cross the interpreter as `bytes`.

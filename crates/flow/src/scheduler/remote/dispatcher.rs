@@ -6,8 +6,10 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread::Scope;
 use std::time::{Duration, Instant};
 
+use super::events::StreamTable;
+use super::results::ResultCodec;
 use super::runner::split_hash;
-use super::wire::{ResultCodec, StreamTable, TaskBatch};
+use super::tasks::TaskBatch;
 use super::{RemoteSlot, SlotError, TaskCluster};
 use crate::scheduler::reorder::Registration;
 use crate::scheduler::split::SplitPlan;

@@ -26,23 +26,25 @@
 //!
 //! | step | files |
 //! |---|---|
-//! | bytes of a message; tasks and results in it | `message`, `wire` |
+//! | bytes of a message; what is in it | `message`; `events`, `tasks`, `results` |
 //! | worker | `runner` |
 //! | client | `dispatcher` |
 
 mod dispatcher;
+mod events;
 mod message;
+mod results;
 mod runner;
-mod wire;
+mod tasks;
 
 use std::time::Duration;
 
 use crate::Cause;
 
 pub(super) use dispatcher::Dispatcher;
+pub use results::CauseCodec;
 pub(super) use runner::collecting;
 pub use runner::{PreparedTasks, RunnerContext, TaskRunner, TaskRunnerError};
-pub use wire::CauseCodec;
 
 /// Workers that execute tasks of a plan.
 pub trait TaskCluster: std::fmt::Debug + Send + Sync {

@@ -12,8 +12,10 @@ use std::time::{Duration, Instant};
 
 use isochrony_runtime::Interrupt;
 
+use super::events::StreamTable;
 use super::message::{MessageError, VERSION};
-use super::wire::{CauseCodec, ResultCodec, StreamTable, TaskBatch, TaskDone};
+use super::results::{CauseCodec, ResultCodec, TaskDone};
+use super::tasks::TaskBatch;
 use crate::engine::budget::{ExecutionMemory, MemoryHandle};
 use crate::engine::{RunOptions, panic_error};
 use crate::operators::Collect;

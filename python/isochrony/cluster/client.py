@@ -1,51 +1,31 @@
-"""Plans on a Dask cluster: ``plan.collect(on=client)``. All that Isochrony knows of Dask is in this file.
-
-A worker of the cluster has a *slot* for each of its threads. A slot is an actor: an object that lives in the worker for
-the run, and whose calls do not go through Dask's scheduler. A call takes a batch of tasks and returns their results; it
-runs in a thread of its own, so that the worker's heartbeats go on. All slots of a worker process share the plan that
-was prepared there, and its open stores.
-
-    client                                    worker process
-    ClusterRun: which slots there are         Slots: plans by their hash, prepared once
-    Slot.send(batch)  == actor call ========> SlotActor.run(batch): in its thread
-    Slot.receive()    <== results ===========
-
-A slot whose worker is gone is given up, and its tasks are done by others. While there is none the run waits for workers
-that join, but no longer than `WORKER_TIMEOUT_S`.
-"""
+"""The client's side of a run: which slots there are, and their calls."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
 import hashlib
-import os
-import pickle
 import queue
-import socket
 import threading
 import time
-import traceback
-from collections import OrderedDict, deque
+from collections import deque
 from typing import TYPE_CHECKING, Any, Self
 
-from . import __version__
-from ._native import _instruction_set, _snapshot_at
-from .extras import require
-from .native_errors import OptionError, PlanError, RunError
+from .. import __version__
+from .._native import _instruction_set
+from ..extras import require
+from ..native_errors import PlanError, RunError
+from .connect import CONNECT_S
+from .worker import SlotActor, this_process
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from ._native import NativePlan, NativeTaskRunner, NativeTasks
-    from .run_options import RunOptions
-
-__all__ = ["ClusterRun", "SlotActor", "checked_client", "pickled_exception", "unpickled_exception"]
+    from .._native import NativePlan
+    from ..run_options import RunOptions
 
 #: Seconds for which a run without any slot waits for a worker.
 WORKER_TIMEOUT_S = 60.0
-#: Seconds within which a scheduler must answer.
-CONNECT_S = 10.0
 #: Bytes of plans, with their samples in memory and functions, that are sent to each worker.
 MAX_PAYLOAD = 256 << 20
 #: Seconds between two requests for the list of workers.
@@ -54,85 +34,6 @@ _DISCOVERY_INTERVAL_S = 0.5
 _STOP_S = 1.0
 #: Seconds after which a waiting call checks whether the run has ended.
 _WAIT_S = 0.25
-#: Plans that a worker keeps prepared.
-_KEPT_PLANS = 4
-
-
-#: Clients that were made of addresses, for as long as this process lives.
-_CLIENTS: dict[str, Any] = {}
-_CONNECTING = threading.Lock()
-
-
-def checked_client(name: str, on: Any) -> Any:
-    """A `distributed.Client`, of one, of a cluster such as `LocalCluster`, of a scheduler's address, or of "local".
-
-    Raises:
-        OptionError: it is something else, or cannot be reached.
-        MissingExtraError: Dask is not installed.
-    """
-    distributed: Any = require("distributed", f"{name}={on!r}")
-    client = on
-    if isinstance(on, str):
-        client = _connected(name, on, on, distributed)
-    elif isinstance(on, distributed.deploy.Cluster):
-        client = _connected(name, on.scheduler_address, on, distributed)
-    if not isinstance(client, distributed.Client):
-        raise OptionError(
-            f"{name}={on!r} is refused; give a distributed.Client, a cluster such as LocalCluster, the address of a "
-            'scheduler such as "tcp://10.0.0.5:8786", or "local"'
-        )
-    if client.asynchronous:
-        raise OptionError(f"{name} is an asynchronous client; give one made with asynchronous=False")
-    if client.status != "running":
-        raise OptionError(f"{name} is a client that is {client.status}; connect a new one")
-    return client
-
-
-def _connected(name: str, address: str, target: Any, distributed: Any) -> Any:
-    """The client for an address, made once; `target`: what it connects to."""
-    with _CONNECTING:
-        client = _CLIENTS.get(address)
-        if client is not None and client.status == "running":
-            return client
-        started = None
-        try:
-            if target == "local":
-                target = started = distributed.LocalCluster(threads_per_worker=1, dashboard_address=None)
-            elif isinstance(target, str):
-                _check_reachable(target)
-            client = distributed.Client(target, set_as_default=False, timeout=CONNECT_S)
-        except ValueError as error:
-            raise OptionError(f"{name}={address!r} is no address of a Dask scheduler: {error}") from error
-        except (OSError, RuntimeError) as error:
-            if started is not None:
-                started.close()
-            if address == "local":
-                raise OptionError(
-                    f"{name}={address!r}: worker processes do not start ({error}); in a script, call this under "
-                    'if __name__ == "__main__":, since they import it'
-                ) from error
-            raise OptionError(
-                f"{name}={address!r}: no Dask scheduler answers within {CONNECT_S:g} s ({error}); start one with "
-                '"dask scheduler", or give the address that it printed'
-            ) from error
-        _CLIENTS[address] = client
-        return client
-
-
-def _check_reachable(address: str) -> None:
-    """Tries to connect: a client that cannot prints a traceback of its own.
-
-    Raises:
-        OSError: nobody answers.
-        ValueError: it is no address.
-    """
-    scheme, _, place = address.rpartition("://")
-    if scheme not in ("", "tcp", "tls"):
-        return
-    host, _, port = place.rpartition(":")
-    if not (host and port.isdigit()):
-        raise ValueError("it is not host:port")
-    socket.create_connection((host.strip("[]"), int(port)), timeout=CONNECT_S).close()
 
 
 class ClusterRun:
@@ -432,116 +333,6 @@ class Slot:
         raise _StoppedError
 
 
-class SlotActor:
-    """A slot, in its worker.
-
-    Parameters:
-        number: of the slot among those of its worker.
-        version: of Isochrony on the client.
-    """
-
-    def __init__(self, number: int, version: str) -> None:
-        from concurrent.futures import ThreadPoolExecutor
-
-        if version != __version__:
-            raise RunError(
-                f"the client has Isochrony {version} and {socket.gethostname()} has {__version__}; install the same "
-                "version on all hosts"
-            )
-        self._number = number
-        self._runner: NativeTaskRunner | None = None
-        self._pool = ThreadPoolExecutor(1, thread_name_prefix="isochrony-slot")
-
-    async def prepare(self, key: bytes, payload: bytes | None) -> bool | Exception:
-        """Prepares plans; False: this process does not have them yet, so that their payload is needed. What is raised
-        is a result: what Dask raises then means that the worker is gone.
-        """
-        prepared: bool | Exception = await self._in_thread(self._prepare, key, payload)
-        return prepared
-
-    async def run(self, batch: bytes) -> bytes | Exception:
-        """Results of a batch of tasks, or what was raised."""
-        assert self._runner is not None
-        results: bytes | Exception = await self._in_thread(self._runner.run, batch)
-        return results
-
-    async def instruction_set(self) -> str:
-        """What operators use there."""
-        return _instruction_set()
-
-    async def stop(self) -> None:
-        """Ends what it does."""
-        if self._runner is not None:
-            self._runner.stop()
-
-    def _prepare(self, key: bytes, payload: bytes | None) -> bool:
-        tasks = _prepared(key, payload)
-        if tasks is not None:
-            self._runner = tasks.runner(self._number)
-        return tasks is not None
-
-    async def _in_thread(self, function: Callable[..., Any], *arguments: Any) -> Any:
-        # The loop is free meanwhile: heartbeats, other calls and `stop` go on.
-        try:
-            return await asyncio.get_running_loop().run_in_executor(self._pool, function, *arguments)
-        except Exception as error:
-            return error
-
-
-_PREPARED: OrderedDict[bytes, NativeTasks] = OrderedDict()
-_PREPARING = threading.Lock()
-
-
-def _prepared(key: bytes, payload: bytes | None) -> NativeTasks | None:
-    """The plans of a payload, prepared once in a process; None: they are not, and there is no payload."""
-    from ._native import NativeTasks
-
-    with _PREPARING:
-        tasks = _PREPARED.get(key)
-        if tasks is None:
-            if payload is None:
-                return None
-            try:
-                (text, objects), collects, settings, paths, process = pickle.loads(payload)
-                is_client = process == _this_process()
-                objects = [_localized(one, paths, is_client) for one in objects]
-            except ModuleNotFoundError as error:
-                raise RunError(
-                    f"a function of the plan needs the module {error.name!r}, which {socket.gethostname()} does not "
-                    "have; install it there"
-                ) from error
-            tasks = NativeTasks(text, objects, collects, _Settings(settings), os.cpu_count() or 1)
-            _PREPARED[key] = tasks
-            while len(_PREPARED) > _KEPT_PLANS:
-                _PREPARED.popitem(last=False)
-        _PREPARED.move_to_end(key)
-        return tasks
-
-
-def _this_process() -> tuple[str, int]:
-    return socket.gethostname(), os.getpid()
-
-
-def _localized(sent: tuple[str, Any], paths: list[tuple[str, str]], is_client: bool) -> tuple[str, Any]:
-    """An object of a plan, as it is found in this process."""
-    kind, one = sent
-    if kind != "signal":
-        return sent
-    snapshot, opening = one
-    # A process of another host may have the client's number.
-    return kind, (_snapshot_at(snapshot, paths), opening if is_client else (0, 0))
-
-
-class _Settings:
-    """Options of a run, in a worker."""
-
-    control = None
-    cluster = None
-
-    def __init__(self, settings: dict[str, Any]) -> None:
-        self.settings = settings
-
-
 def _payload(plans: Sequence[NativePlan], collects: bool, options: RunOptions) -> bytes:
     """Plans and options for workers.
 
@@ -550,7 +341,7 @@ def _payload(plans: Sequence[NativePlan], collects: bool, options: RunOptions) -
     """
     import cloudpickle
 
-    from ._native import NativePlan
+    from .._native import NativePlan
 
     if options.control is not None:
         raise PlanError(
@@ -559,7 +350,7 @@ def _payload(plans: Sequence[NativePlan], collects: bool, options: RunOptions) -
     sent = NativePlan.sent_for_tasks(list(plans))
     paths = list(options.paths.items())
     try:
-        payload = bytes(cloudpickle.dumps((sent, collects, options.settings, paths, _this_process())))
+        payload = bytes(cloudpickle.dumps((sent, collects, options.settings, paths, this_process())))
     except Exception as error:
         first = next(iter(str(error).splitlines()), "")
         raise PlanError(
@@ -584,23 +375,3 @@ def _scheduler_error(client: Any, error: Exception) -> Exception:
 def _worker_error(worker: str, error: Exception) -> Exception:
     first = next(iter(str(error).splitlines()), type(error).__name__)
     return RunError(f"worker {worker} cannot take part: {first}")
-
-
-def pickled_exception(error: BaseException) -> bytes | None:
-    """An exception for another process, with a note of where it was raised; None if it cannot be pickled."""
-    import cloudpickle
-
-    lines = "".join(traceback.format_exception(error))
-    error.add_note(f"raised on {socket.gethostname()}, process {os.getpid()}:\n{lines}")
-    try:
-        return bytes(cloudpickle.dumps(error))
-    except Exception:
-        return None
-
-
-def unpickled_exception(encoded: bytes) -> BaseException:
-    """What `pickled_exception` gave."""
-    error = pickle.loads(encoded)
-    if not isinstance(error, BaseException):
-        raise TypeError(f"{type(error).__name__} is no exception")
-    return error

@@ -1,0 +1,293 @@
+//! Results of a batch of tasks, as messages; errors with operator, range and time among them.
+
+use std::ops::Range;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use super::events::{EventMessage, StreamTable, event, event_message};
+use super::message::{self, MessageError, MessageKind, MessageWriter, Payload, malformed};
+use crate::engine::report::OperatorReport;
+use crate::scheduler::parallel_subgraph::ParallelSubgraph;
+use crate::scheduler::task_output::{ExitOutput, Task, TaskFailure, TaskOutput};
+use crate::{OpError, OpErrorKind, RemoteFailure, RunError};
+
+/// What a worker did with one task.
+pub(crate) struct TaskDone {
+    pub(crate) output: TaskOutput,
+    pub(crate) elapsed_ns: u64,
+}
+
+/// What a slot answers to a batch of tasks.
+pub(crate) struct SlotAnswer {
+    /// For each task; an error where memory was refused.
+    pub(crate) results: Vec<Result<TaskDone, String>>,
+    /// What its operators did in the run so far, by subgraph.
+    pub(crate) operators: Vec<Option<Vec<OperatorReport>>>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct ResultBatch {
+    /// For each task of the batch; an error where memory was refused.
+    results: Vec<Result<ResultMessage, String>>,
+    /// What the slot's operators did in the run so far, by subgraph.
+    operators: Vec<Vec<OperatorMessage>>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct OperatorMessage {
+    items: u64,
+    samples: u64,
+    gaps: u64,
+    skipped: u64,
+    useful_ns: u64,
+}
+
+#[derive(Serialize, Deserialize)]
+struct ResultMessage {
+    exits: Vec<ExitMessage>,
+    samples: u64,
+    failure: Option<FailureMessage>,
+    elapsed_ns: u64,
+}
+
+#[derive(Serialize, Deserialize)]
+struct ExitMessage {
+    events: Vec<EventMessage>,
+    upto: Option<i64>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct FailureMessage {
+    operator: String,
+    node: u64,
+    range: Option<Range<i64>>,
+    time: Option<String>,
+    code: String,
+    text: String,
+    /// As the embedding language sends its exceptions.
+    cause: Option<Vec<u8>>,
+    /// Orders the errors of several tasks.
+    begins: f64,
+    /// Exits behind the operator.
+    exits: Vec<u32>,
+}
+
+/// How exceptions of the embedding language travel.
+pub trait CauseCodec: Send + Sync {
+    /// An error as bytes; None if its text is all there is.
+    fn encode(&self, cause: &crate::Cause) -> Option<Vec<u8>>;
+
+    /// The error; None if it cannot be read here.
+    fn decode(&self, encoded: &[u8]) -> Option<crate::Cause>;
+}
+
+/// What both sides need to read and write results.
+pub(crate) struct ResultCodec<'a> {
+    pub(crate) subgraphs: &'a [ParallelSubgraph],
+    pub(crate) streams: &'a [StreamTable],
+    pub(crate) causes: &'a dyn CauseCodec,
+}
+
+impl ResultCodec<'_> {
+    /// The results of a batch; an error where memory was refused.
+    pub(crate) fn encode(
+        &self,
+        results: Vec<(usize, Result<TaskDone, String>)>,
+        operators: &[Option<Vec<OperatorReport>>],
+    ) -> Result<Vec<u8>, MessageError> {
+        let mut writer = MessageWriter::new();
+        let results = results.into_iter().map(|(subgraph, done)| {
+            Ok(match done {
+                Ok(done) => Ok(self.result(subgraph, done, &mut writer)?),
+                Err(refused) => Err(refused),
+            })
+        });
+        let results = results.collect::<Result<Vec<_>, MessageError>>()?;
+        let operators = operators.iter().map(|reports| {
+            let reports = reports.iter().flatten();
+            let message = reports.map(|report| OperatorMessage {
+                items: report.items,
+                samples: report.samples,
+                gaps: report.gaps,
+                skipped: report.skipped,
+                useful_ns: u64::try_from(report.useful.as_nanos()).unwrap_or(u64::MAX),
+            });
+            message.collect()
+        });
+        let batch = ResultBatch {
+            results,
+            operators: operators.collect(),
+        };
+        writer.finish(MessageKind::Results, &batch)
+    }
+
+    fn result(
+        &self,
+        subgraph: usize,
+        done: TaskDone,
+        writer: &mut MessageWriter,
+    ) -> Result<ResultMessage, MessageError> {
+        let TaskDone { output, elapsed_ns } = done;
+        let streams = &self.streams[subgraph];
+        let samples = output.samples;
+        let (exits, failure) = output.into_parts();
+        let exits = exits.into_iter().map(|exit| {
+            let events = exit.events.into_iter();
+            let events = events.map(|event| event_message(event, streams, writer));
+            Ok(ExitMessage {
+                events: events.collect::<Result<_, MessageError>>()?,
+                upto: exit.upto,
+            })
+        });
+        Ok(ResultMessage {
+            exits: exits.collect::<Result<_, MessageError>>()?,
+            samples,
+            failure: failure.map(|failure| self.failure_message(subgraph, &failure)),
+            elapsed_ns,
+        })
+    }
+
+    fn failure_message(&self, subgraph: usize, failure: &TaskFailure) -> FailureMessage {
+        let (operator, node, range, time, error) = match &*failure.error {
+            RunError::Operator {
+                operator,
+                node,
+                range,
+                time,
+                error,
+            } => (*operator, *node, range.clone(), time.clone(), Some(error)),
+            _ => ("scan", 0, None, None, None),
+        };
+        let cause = error.and_then(|error| match error.kind() {
+            OpErrorKind::Failed(cause) => self.causes.encode(cause),
+            _ => None,
+        });
+        let text = match error {
+            Some(error) => error.to_string(),
+            None => failure.error.to_string(),
+        };
+        FailureMessage {
+            operator: operator.to_owned(),
+            node: node as u64,
+            range,
+            time,
+            code: failure.error.code().to_owned(),
+            text,
+            cause,
+            begins: failure.time,
+            exits: failure.positions(&self.subgraphs[subgraph].exit_states),
+        }
+    }
+
+    /// The results of the tasks of a batch, as a worker on `host` sent them.
+    pub(crate) fn decode(
+        &self,
+        tasks: &[Task],
+        message: &[u8],
+        host: &str,
+    ) -> Result<SlotAnswer, MessageError> {
+        let (batch, payload): (ResultBatch, Payload) =
+            message::read(MessageKind::Results, message)?;
+        if batch.results.len() != tasks.len() {
+            return Err(malformed("the number of results"));
+        }
+        let results = batch.results.into_iter().zip(tasks);
+        let results = results.map(|(result, task)| {
+            Ok(match result {
+                Ok(result) => Ok(self.done(task, result, &payload, host)?),
+                Err(refused) => Err(refused),
+            })
+        });
+        let results = results.collect::<Result<_, MessageError>>()?;
+        let operators = batch.operators.iter().zip(self.subgraphs);
+        let operators = operators.map(|(messages, subgraph)| {
+            let reports = messages.iter().zip(&subgraph.operators);
+            let reports = reports.map(|(message, operator)| OperatorReport {
+                name: operator.op.name(),
+                items: message.items,
+                samples: message.samples,
+                gaps: message.gaps,
+                skipped: message.skipped,
+                useful: Duration::from_nanos(message.useful_ns),
+                threads: 1,
+            });
+            (messages.len() == subgraph.operators.len()).then(|| reports.collect())
+        });
+        Ok(SlotAnswer {
+            results,
+            operators: operators.collect(),
+        })
+    }
+
+    fn done(
+        &self,
+        task: &Task,
+        result: ResultMessage,
+        payload: &Payload,
+        host: &str,
+    ) -> Result<TaskDone, MessageError> {
+        let subgraph = &self.subgraphs[task.subgraph];
+        let streams = &self.streams[task.subgraph];
+        if result.exits.len() != subgraph.plan.exits.len() {
+            return Err(malformed("the number of exits"));
+        }
+        let exits = result.exits.into_iter().zip(&subgraph.plan.exits);
+        let exits = exits.map(|(message, exit)| {
+            let (port, _) = subgraph.output_of(exit.edge);
+            let events = message.events.into_iter();
+            let events = events.map(|one| event(one, &port, exit.reduces, streams, payload));
+            Ok(ExitOutput {
+                events: events.collect::<Result<_, MessageError>>()?,
+                upto: message.upto,
+            })
+        });
+        let exits = exits.collect::<Result<_, MessageError>>()?;
+        let failure = result.failure;
+        let failure = failure.map(|failure| self.failure(subgraph, failure, host));
+        let output = TaskOutput::new(exits, result.samples, failure.transpose()?);
+        Ok(TaskDone {
+            output: output.with_input(&task.part),
+            elapsed_ns: result.elapsed_ns,
+        })
+    }
+
+    fn failure(
+        &self,
+        subgraph: &ParallelSubgraph,
+        failure: FailureMessage,
+        host: &str,
+    ) -> Result<TaskFailure, MessageError> {
+        let node = usize::try_from(failure.node).map_err(|_| malformed("the node of an error"))?;
+        let mut names = subgraph.operators.iter().map(|operator| operator.op.name());
+        let operator = names
+            .find(|name| *name == failure.operator)
+            .unwrap_or("scan");
+        let exits = failure.exits.iter().map(|&exit| {
+            let state = subgraph.exit_states.get(exit as usize).cloned();
+            state.ok_or(malformed("an exit of an error"))
+        });
+        let cause = failure.cause.and_then(|cause| self.causes.decode(&cause));
+        let error: OpError = match cause {
+            Some(cause) => OpErrorKind::Failed(cause).into(),
+            None => OpErrorKind::Remote(RemoteFailure {
+                code: failure.code,
+                text: failure.text,
+                host: host.to_owned(),
+            })
+            .into(),
+        };
+        let error = RunError::Operator {
+            operator,
+            node,
+            range: failure.range,
+            time: failure.time,
+            error,
+        };
+        Ok(TaskFailure::new(
+            error,
+            failure.begins,
+            exits.collect::<Result<_, _>>()?,
+        ))
+    }
+}

@@ -1,0 +1,22 @@
+"""Plans on a Dask cluster: ``plan.collect(on=client)``. All that Isochrony knows of Dask is in `connect` and `client`.
+
+A worker of the cluster has a *slot* for each of its threads. A slot is an actor: an object that lives in the worker for
+the run, and whose calls do not go through Dask's scheduler. A call takes a batch of tasks and returns their results; it
+runs in a thread of its own, so that the worker's heartbeats go on. All slots of a worker process share the plan that
+was prepared there, and its open stores.
+
+    client                                    worker process
+    ClusterRun: which slots there are         plans by their hash, prepared once
+    Slot.send(batch)  == actor call ========> SlotActor.run(batch): in its thread
+    Slot.receive()    <== results ===========
+
+A slot whose worker is gone is given up, and its tasks are done by others. While there is none the run waits for workers
+that join, but no longer than `client.WORKER_TIMEOUT_S`.
+"""
+
+from .client import ClusterRun
+from .connect import checked_client
+from .exceptions import pickled_exception, unpickled_exception
+from .worker import SlotActor
+
+__all__ = ["ClusterRun", "SlotActor", "checked_client", "pickled_exception", "unpickled_exception"]

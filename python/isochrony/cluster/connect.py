@@ -1,0 +1,89 @@
+"""The client of a cluster, of whatever names one."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from typing import Any
+
+from ..extras import require
+from ..native_errors import OptionError
+
+#: Seconds within which a scheduler must answer.
+CONNECT_S = 10.0
+
+#: Clients that were made of addresses, for as long as this process lives.
+_CLIENTS: dict[str, Any] = {}
+_CONNECTING = threading.Lock()
+
+
+def checked_client(name: str, on: Any) -> Any:
+    """A `distributed.Client`, of one, of a cluster such as `LocalCluster`, of a scheduler's address, or of "local".
+
+    Raises:
+        OptionError: it is something else, or cannot be reached.
+        MissingExtraError: Dask is not installed.
+    """
+    distributed: Any = require("distributed", f"{name}={on!r}")
+    client = on
+    if isinstance(on, str):
+        client = _connected(name, on, on, distributed)
+    elif isinstance(on, distributed.deploy.Cluster):
+        client = _connected(name, on.scheduler_address, on, distributed)
+    if not isinstance(client, distributed.Client):
+        raise OptionError(
+            f"{name}={on!r} is refused; give a distributed.Client, a cluster such as LocalCluster, the address of a "
+            'scheduler such as "tcp://10.0.0.5:8786", or "local"'
+        )
+    if client.asynchronous:
+        raise OptionError(f"{name} is an asynchronous client; give one made with asynchronous=False")
+    if client.status != "running":
+        raise OptionError(f"{name} is a client that is {client.status}; connect a new one")
+    return client
+
+
+def _connected(name: str, address: str, target: Any, distributed: Any) -> Any:
+    """The client for an address, made once; `target`: what it connects to."""
+    with _CONNECTING:
+        client = _CLIENTS.get(address)
+        if client is not None and client.status == "running":
+            return client
+        started = None
+        try:
+            if target == "local":
+                target = started = distributed.LocalCluster(threads_per_worker=1, dashboard_address=None)
+            elif isinstance(target, str):
+                _check_reachable(target)
+            client = distributed.Client(target, set_as_default=False, timeout=CONNECT_S)
+        except ValueError as error:
+            raise OptionError(f"{name}={address!r} is no address of a Dask scheduler: {error}") from error
+        except (OSError, RuntimeError) as error:
+            if started is not None:
+                started.close()
+            if address == "local":
+                raise OptionError(
+                    f"{name}={address!r}: worker processes do not start ({error}); in a script, call this under "
+                    'if __name__ == "__main__":, since they import it'
+                ) from error
+            raise OptionError(
+                f"{name}={address!r}: no Dask scheduler answers within {CONNECT_S:g} s ({error}); start one with "
+                '"dask scheduler", or give the address that it printed'
+            ) from error
+        _CLIENTS[address] = client
+        return client
+
+
+def _check_reachable(address: str) -> None:
+    """Tries to connect: a client that cannot prints a traceback of its own.
+
+    Raises:
+        OSError: nobody answers.
+        ValueError: it is no address.
+    """
+    scheme, _, place = address.rpartition("://")
+    if scheme not in ("", "tcp", "tls"):
+        return
+    host, _, port = place.rpartition(":")
+    if not (host and port.isdigit()):
+        raise ValueError("it is not host:port")
+    socket.create_connection((host.strip("[]"), int(port)), timeout=CONNECT_S).close()

@@ -1,0 +1,28 @@
+"""Exceptions on their way to another process."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import socket
+import traceback
+
+
+def pickled_exception(error: BaseException) -> bytes | None:
+    """An exception for another process, with a note of where it was raised; None if it cannot be pickled."""
+    import cloudpickle
+
+    lines = "".join(traceback.format_exception(error))
+    error.add_note(f"raised on {socket.gethostname()}, process {os.getpid()}:\n{lines}")
+    try:
+        return bytes(cloudpickle.dumps(error))
+    except Exception:
+        return None
+
+
+def unpickled_exception(encoded: bytes) -> BaseException:
+    """What `pickled_exception` gave."""
+    error = pickle.loads(encoded)
+    if not isinstance(error, BaseException):
+        raise TypeError(f"{type(error).__name__} is no exception")
+    return error

@@ -1,0 +1,134 @@
+"""The side of a worker, which Dask calls but which does not know Dask: actors, and plans prepared once in a process."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import pickle
+import socket
+import threading
+from collections import OrderedDict
+from typing import TYPE_CHECKING, Any
+
+from .. import __version__
+from .._native import _instruction_set, _snapshot_at
+from ..native_errors import RunError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from .._native import NativeTaskRunner, NativeTasks
+
+#: Plans that a worker keeps prepared.
+_KEPT_PLANS = 4
+
+
+class SlotActor:
+    """A slot, in its worker.
+
+    Parameters:
+        number: of the slot among those of its worker.
+        version: of Isochrony on the client.
+    """
+
+    def __init__(self, number: int, version: str) -> None:
+        from concurrent.futures import ThreadPoolExecutor
+
+        if version != __version__:
+            raise RunError(
+                f"the client has Isochrony {version} and {socket.gethostname()} has {__version__}; install the same "
+                "version on all hosts"
+            )
+        self._number = number
+        self._runner: NativeTaskRunner | None = None
+        self._pool = ThreadPoolExecutor(1, thread_name_prefix="isochrony-slot")
+
+    async def prepare(self, key: bytes, payload: bytes | None) -> bool | Exception:
+        """Prepares plans; False: this process does not have them yet, so that their payload is needed. What is raised
+        is a result: what Dask raises then means that the worker is gone.
+        """
+        prepared: bool | Exception = await self._in_thread(self._prepare, key, payload)
+        return prepared
+
+    async def run(self, batch: bytes) -> bytes | Exception:
+        """Results of a batch of tasks, or what was raised."""
+        assert self._runner is not None
+        results: bytes | Exception = await self._in_thread(self._runner.run, batch)
+        return results
+
+    async def instruction_set(self) -> str:
+        """What operators use there."""
+        return _instruction_set()
+
+    async def stop(self) -> None:
+        """Ends what it does."""
+        if self._runner is not None:
+            self._runner.stop()
+
+    def _prepare(self, key: bytes, payload: bytes | None) -> bool:
+        tasks = _prepared(key, payload)
+        if tasks is not None:
+            self._runner = tasks.runner(self._number)
+        return tasks is not None
+
+    async def _in_thread(self, function: Callable[..., Any], *arguments: Any) -> Any:
+        # The loop is free meanwhile: heartbeats, other calls and `stop` go on.
+        try:
+            return await asyncio.get_running_loop().run_in_executor(self._pool, function, *arguments)
+        except Exception as error:
+            return error
+
+
+_PREPARED: OrderedDict[bytes, NativeTasks] = OrderedDict()
+_PREPARING = threading.Lock()
+
+
+def _prepared(key: bytes, payload: bytes | None) -> NativeTasks | None:
+    """The plans of a payload, prepared once in a process; None: they are not, and there is no payload."""
+    from .._native import NativeTasks
+
+    with _PREPARING:
+        tasks = _PREPARED.get(key)
+        if tasks is None:
+            if payload is None:
+                return None
+            try:
+                (text, objects), collects, settings, paths, process = pickle.loads(payload)
+                is_client = process == this_process()
+                objects = [_localized(one, paths, is_client) for one in objects]
+            except ModuleNotFoundError as error:
+                raise RunError(
+                    f"a function of the plan needs the module {error.name!r}, which {socket.gethostname()} does not "
+                    "have; install it there"
+                ) from error
+            tasks = NativeTasks(text, objects, collects, _Settings(settings), os.cpu_count() or 1)
+            _PREPARED[key] = tasks
+            while len(_PREPARED) > _KEPT_PLANS:
+                _PREPARED.popitem(last=False)
+        _PREPARED.move_to_end(key)
+        return tasks
+
+
+def this_process() -> tuple[str, int]:
+    """What tells this process from those of other hosts."""
+    return socket.gethostname(), os.getpid()
+
+
+def _localized(sent: tuple[str, Any], paths: list[tuple[str, str]], is_client: bool) -> tuple[str, Any]:
+    """An object of a plan, as it is found in this process."""
+    kind, one = sent
+    if kind != "signal":
+        return sent
+    snapshot, opening = one
+    # A process of another host may have the client's number.
+    return kind, (_snapshot_at(snapshot, paths), opening if is_client else (0, 0))
+
+
+class _Settings:
+    """Options of a run, in a worker."""
+
+    control = None
+    cluster = None
+
+    def __init__(self, settings: dict[str, Any]) -> None:
+        self.settings = settings
