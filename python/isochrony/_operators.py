@@ -773,6 +773,25 @@ class GeneratedOperators(Chain):
             initial=_options.choice("initial", initial, ("zero", "steady")),
         )
 
+    def on(self, host: str) -> Self:
+        """Execute all that is before it on a worker of a Dask cluster, beside a sensor: its results travel, and not its
+        samples. A feed made with `listen(..., bind=False)` is opened there.
+
+        Inputs:
+            Anything but a count.
+
+        Returns:
+            The input, unchanged. No edges, no delay.
+
+        Parameters:
+            host: Name of the worker (``dask worker --name``), or its address.
+
+        Raises:
+            OptionError: an argument of the wrong type.
+            PlanError: another `on` before it; a feed that is before two of them; a run without `on=`.
+        """
+        return self._then("on", host=_options.text("on host=", host, ""))
+
     def passthrough(self) -> Self:
         """Pass everything unchanged; the optimiser moves no operator across it.
 

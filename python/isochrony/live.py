@@ -124,6 +124,7 @@ def listen(
     lateness: float | None = None,
     keep_late: int = 0,
     anyone: bool = False,
+    bind: bool = True,
     clock: Listener | None = None,
     channel: int = 0,
     timeout: float = 60.0,
@@ -187,6 +188,9 @@ def listen(
             Not with ``framing="raw"``.
         keep_late: most bytes of samples that came too late and are kept for `Listener.take_late`; default: none.
         anyone: let other machines reach it. Whoever reaches it can send samples: nothing is authenticated.
+        bind: open the address now, so that nothing is missed from here on and its port is known; False: the run that
+            reads the feed opens it, in the process that reads it, which is on another host with `Plan.on`. Only of
+            udp, tcp and "-".
         clock: another listener whose samples are taken by the same clock, index for index, as the channels of one
             converter; its rate must be the same. Index n of both is then the senders' own sample n, instead of the
             first that a run takes. Neither feed may be read when it is stated. Only of udp, tcp and "-".
@@ -222,7 +226,12 @@ def listen(
         )
     if driven:
         foreign |= {"clock": (clock, None)}
-        foreign |= {"framing": (framing, "isochrony"), "max_frame": (max_frame, 1 << 20), "anyone": (anyone, False)}
+        foreign |= {
+            "framing": (framing, "isochrony"),
+            "max_frame": (max_frame, 1 << 20),
+            "anyone": (anyone, False),
+            "bind": (bind, True),
+        }
     for option, (value, default) in foreign.items():
         if value != default:
             raise OptionError(f"{option}={value!r} has no meaning for {address}; leave out {option}=")
@@ -250,7 +259,9 @@ def listen(
     other = None if clock is None else clock._native
     late = whole("listen keep_late=", keep_late, "bytes", 0)
     times = (step, silence, lateness, late)
-    native = NativeListener(address, text, rate, name, unit, framing, reorder, buffer, max_frame, *times, anyone, other)
+    native = NativeListener(
+        address, text, rate, name, unit, framing, reorder, buffer, max_frame, *times, anyone, other, bind
+    )
     return Listener(native)
 
 

@@ -56,7 +56,7 @@ def collect(
         return _collected(listed, checked, counts=counts)[0]
     _natives(listed)
     labelled = [LabelledResult(plan, as_, counts=counts) for plan in listed]
-    gathered, report = _gather([one.native() for one in labelled], checked)
+    gathered, report, _ = _gather([one.native() for one in labelled], checked)
     _warn(report.notes)
     return tuple(one.result(collected) for one, (collected, _) in zip(labelled, gathered, strict=True))
 
@@ -83,11 +83,20 @@ def run_reported(plans: tuple[Plan, ...], options: RunOptions) -> RunResult:
     natives = _natives(plans)
     with run_progress(options) as progress, run_place(natives, options, collects=False) as ((first, *others), settled):
         report = first.run(others, settled, progress)
-        fields = report.fields()
-        if settled.cluster is not None:
-            fields["places"] += settled.cluster.notes()
+        places = _places_of_cluster(settled)
     _warn(report.notes)
-    return RunResult(Report._of(fields))
+    return RunResult(_report(report, places))
+
+
+def _places_of_cluster(options: RunOptions) -> list[str]:
+    """What the report says of a cluster."""
+    return [] if options.cluster is None else options.cluster.notes()
+
+
+def _report(native: NativeReport, places: list[str]) -> Report:
+    fields = native.fields()
+    fields["places"] += places
+    return Report._of(fields)
 
 
 def collect_reported(
@@ -97,24 +106,28 @@ def collect_reported(
     the report.
     """
     results, gathered, report = _collected(plans, options, counts=counts)
-    return results, tuple(parts for _, parts in gathered), RunResult(Report._of(report.fields()))
+    return results, tuple(parts for _, parts in gathered), RunResult(_report(*report))
+
+
+#: The array and parts of each plan's result.
+_Gathered = list[tuple[Any, npt.NDArray[np.int64] | None]]
 
 
 def _collected(
     plans: tuple[Plan, ...], options: RunOptions, *, counts: bool
-) -> tuple[tuple[Any, ...], list[tuple[Any, npt.NDArray[np.int64] | None]], NativeReport]:
+) -> tuple[tuple[Any, ...], _Gathered, tuple[NativeReport, list[str]]]:
+    """Results, how they were gathered, and the report with what it says of a cluster."""
     natives = _natives(plans)
-    gathered, report = _gather(natives if counts else [_in_unit(one) for one in natives], options)
+    gathered, report, places = _gather(natives if counts else [_in_unit(one) for one in natives], options)
     _warn(report.notes)
     results = (Table._of(one) if plan.kind == "rows" else one for plan, (one, _) in zip(plans, gathered, strict=True))
-    return tuple(results), gathered, report
+    return tuple(results), gathered, (report, places)
 
 
-def _gather(
-    natives: list[NativePlan], options: RunOptions
-) -> tuple[list[tuple[Any, npt.NDArray[np.int64] | None]], NativeReport]:
+def _gather(natives: list[NativePlan], options: RunOptions) -> tuple[_Gathered, NativeReport, list[str]]:
     with run_progress(options) as progress, run_place(natives, options, collects=True) as ((first, *others), settled):
-        return first.collect(others, settled, progress)
+        gathered, report = first.collect(others, settled, progress)
+        return gathered, report, _places_of_cluster(settled)
 
 
 def _warn(notes: Sequence[str]) -> None:

@@ -52,8 +52,9 @@ pub mod _native {
     use crate::nbuf::{makes_output, nbuffer};
     #[pymodule_export]
     use crate::plan::{
-        _instruction_set, NativeControl, NativeFollowed, NativeListener, NativePlan, NativePusher,
-        NativeReport, NativeTaskRunner, NativeTasks, effective_options,
+        _instruction_set, NativeControl, NativeFollowed, NativeHostInbox, NativeHostRun,
+        NativeListener, NativePlan, NativePusher, NativeReport, NativeTaskRunner, NativeTasks,
+        effective_options,
     };
     #[pymodule_export]
     use crate::signal::Signal;

@@ -16,12 +16,13 @@ from .._native import _instruction_set
 from ..extras import require
 from ..native_errors import PlanError, RunError
 from .connect import CONNECT_S
+from .host import HostActor, HostLink, HostServer
 from .worker import SlotActor, this_process
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from .._native import NativePlan
+    from .._native import NativeHostInbox, NativePlan
     from ..run_options import RunOptions
 
 #: Seconds for which a run without any slot waits for a worker.
@@ -48,7 +49,11 @@ class ClusterRun:
 
     def __init__(self, client: Any, plans: Sequence[NativePlan], collects: bool, options: RunOptions) -> None:
         distributed: Any = require("distributed", "on=")
-        payload = _payload(plans, collects, options)
+        #: Parts of the plans are on hosts: the rest stays in this process.
+        self._has_hosts = any(plan.has_hosts() for plan in plans)
+        payload = b"" if self._has_hosts else _payload(plans, collects, options)
+        self._options = options
+        self._hosts: list[HostLink] = []
         # Batches go straight to workers, not by way of Dask's scheduler.
         try:
             self._client: Any = distributed.Client(
@@ -86,6 +91,8 @@ class ClusterRun:
             workers = self._workers()
         except OSError as error:
             raise _scheduler_error(self._client, error) from error
+        if self._has_hosts:
+            return 0
         self._discovery.start()
         return sum(workers.values())
 
@@ -104,8 +111,59 @@ class ClusterRun:
             raise slot
         return slot
 
+    def open_host(self, host: str, form: str, objects: list[tuple[str, Any]], inbox: NativeHostInbox) -> None:
+        """Starts a part of a plan on a host.
+
+        Raises:
+            RunError: there is no such worker, or it cannot.
+        """
+
+        def start(form: str, first: int, token: bytes) -> HostServer:
+            return self._start_part(host, _part_payload(form, objects, self._options), first, token)
+
+        self._hosts.append(HostLink(host, form, start, inbox))
+
+    def _start_part(self, host: str, payload: bytes, first: int, token: bytes) -> HostServer:
+        worker, names = self._find_worker(host)
+        if worker is None:
+            raise RunError(
+                f"on({host!r}): the cluster {self._client.scheduler.address} has no worker of this name, but "
+                f"{', '.join(sorted(names)) or 'none at all'}; start it with: dask worker --name {host}"
+            )
+        future = self._client.submit(HostActor, __version__, workers=[worker], actor=True, pure=False)
+        with self._client.as_current():
+            actor = future.result(timeout=CONNECT_S)
+        started = actor.begin(payload, first, token).result(timeout=CONNECT_S)
+        if isinstance(started, Exception):
+            future.release()
+            raise _worker_error(worker, started)
+
+        def release() -> None:
+            with contextlib.suppress(Exception):
+                actor.stop().result(timeout=_STOP_S)
+            future.release()
+
+        def is_alive() -> bool:
+            return future.status in ("finished", "pending") and self._find_worker(host)[0] == worker
+
+        tls = self._client.security.get_connection_args("client").get("ssl_context")
+        return HostServer(started, tls, is_alive, release)
+
+    def _find_worker(self, host: str) -> tuple[str | None, list[str]]:
+        """Address of a worker by its name or address, and the names of all."""
+        workers = self._client.scheduler_info(n_workers=-1).get("workers") or {}
+        names = {str(worker["name"]): address for address, worker in workers.items()}
+        return names.get(host, host if host in workers else None), list(names)
+
     def notes(self) -> list[str]:
-        """What the report says of processors that are not alike."""
+        """What the report says of hosts: links, losses, and processors that are not alike."""
+        links = [
+            f"on({link.host!r}): {link.received_bytes} bytes came over {link.connections} connection(s)"
+            for link in self._hosts
+        ]
+        return links + [loss for link in self._hosts for loss in link.losses] + self._processor_notes()
+
+    def _processor_notes(self) -> list[str]:
         here = _instruction_set()
         with self._lock:
             others = {worker: one for worker, one in self._instruction_sets.items() if one != here}
@@ -121,6 +179,8 @@ class ClusterRun:
         """Ends all calls."""
         self._stopped.set()
         self._ready.put(None)
+        for link in self._hosts:
+            link.stop()
 
     def close(self) -> None:
         """Ends what slots do, and gives them back."""
@@ -139,6 +199,8 @@ class ClusterRun:
                     stop.result(timeout=max(until - time.monotonic(), 0.01))
         for slot in slots:
             slot.release()
+        for link in self._hosts:
+            link.close()
         self._client.close()
 
     def __enter__(self) -> Self:
@@ -333,14 +395,21 @@ class Slot:
         raise _StoppedError
 
 
+def _part_payload(form: str, objects: list[tuple[str, Any]], options: RunOptions) -> bytes:
+    """A part of a plan for its host.
+
+    Raises:
+        PlanError: a function cannot be pickled, or it is too large.
+    """
+    return _pickled((form, objects, options.settings, list(options.paths.items()), this_process()))
+
+
 def _payload(plans: Sequence[NativePlan], collects: bool, options: RunOptions) -> bytes:
     """Plans and options for workers.
 
     Raises:
         PlanError: a plan reads what is in this process only, or a function cannot be pickled.
     """
-    import cloudpickle
-
     from .._native import NativePlan
 
     if options.control is not None:
@@ -349,8 +418,14 @@ def _payload(plans: Sequence[NativePlan], collects: bool, options: RunOptions) -
         )
     sent = NativePlan.sent_for_tasks(list(plans))
     paths = list(options.paths.items())
+    return _pickled((sent, collects, options.settings, paths, this_process()))
+
+
+def _pickled(content: Any) -> bytes:
+    import cloudpickle
+
     try:
-        payload = bytes(cloudpickle.dumps((sent, collects, options.settings, paths, this_process())))
+        payload = bytes(cloudpickle.dumps(content))
     except Exception as error:
         first = next(iter(str(error).splitlines()), "")
         raise PlanError(

@@ -35,10 +35,7 @@ class SlotActor:
         from concurrent.futures import ThreadPoolExecutor
 
         if version != __version__:
-            raise RunError(
-                f"the client has Isochrony {version} and {socket.gethostname()} has {__version__}; install the same "
-                "version on all hosts"
-            )
+            raise version_error(version)
         self._number = number
         self._runner: NativeTaskRunner | None = None
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="isochrony-slot")
@@ -94,14 +91,10 @@ def _prepared(key: bytes, payload: bytes | None) -> NativeTasks | None:
                 return None
             try:
                 (text, objects), collects, settings, paths, process = pickle.loads(payload)
-                is_client = process == this_process()
-                objects = [_localized(one, paths, is_client) for one in objects]
             except ModuleNotFoundError as error:
-                raise RunError(
-                    f"a function of the plan needs the module {error.name!r}, which {socket.gethostname()} does not "
-                    "have; install it there"
-                ) from error
-            tasks = NativeTasks(text, objects, collects, _Settings(settings), os.cpu_count() or 1)
+                raise module_error(error) from error
+            objects = localized(objects, paths, process)
+            tasks = NativeTasks(text, objects, collects, Settings(settings), os.cpu_count() or 1)
             _PREPARED[key] = tasks
             while len(_PREPARED) > _KEPT_PLANS:
                 _PREPARED.popitem(last=False)
@@ -114,17 +107,39 @@ def this_process() -> tuple[str, int]:
     return socket.gethostname(), os.getpid()
 
 
-def _localized(sent: tuple[str, Any], paths: list[tuple[str, str]], is_client: bool) -> tuple[str, Any]:
-    """An object of a plan, as it is found in this process."""
-    kind, one = sent
-    if kind != "signal":
-        return sent
-    snapshot, opening = one
+def localized(
+    objects: list[tuple[str, Any]], paths: list[tuple[str, str]], client: tuple[str, int]
+) -> list[tuple[str, Any]]:
+    """Objects of a plan, as they are found in this process; `client`: the process that sent them."""
     # A process of another host may have the client's number.
-    return kind, (_snapshot_at(snapshot, paths), opening if is_client else (0, 0))
+    is_client = client == this_process()
+
+    def found(kind: str, one: Any) -> tuple[str, Any]:
+        if kind != "signal":
+            return kind, one
+        snapshot, opening = one
+        return kind, (_snapshot_at(snapshot, paths), opening if is_client else (0, 0))
+
+    return [found(*one) for one in objects]
 
 
-class _Settings:
+def version_error(version: str) -> RunError:
+    """The client has another version."""
+    return RunError(
+        f"the client has Isochrony {version} and {socket.gethostname()} has {__version__}; install the same version on "
+        "all hosts"
+    )
+
+
+def module_error(error: ModuleNotFoundError) -> RunError:
+    """A function of a plan cannot be unpickled here."""
+    return RunError(
+        f"a function of the plan needs the module {error.name!r}, which {socket.gethostname()} does not have; install "
+        "it there"
+    )
+
+
+class Settings:
     """Options of a run, in a worker."""
 
     control = None

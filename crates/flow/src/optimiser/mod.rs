@@ -215,6 +215,11 @@ fn push_range(rewriter: &mut Rewriter<'_>, at: usize) -> Option<String> {
         }
         scan = rewriter.only_input(scan)?;
     }
+    // A host gives all that its plan does.
+    let recording = rewriter.graph().nodes[scan].op.recording();
+    if recording.is_some_and(|recording| recording.0.is_on_host()) {
+        return None;
+    }
     // Windows keep their places only if the scan begins with each run.
     if !counted_from_scan.is_empty() && !reads_all(&rewriter.graph().nodes[scan].op) {
         return None;

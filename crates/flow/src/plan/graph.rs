@@ -175,6 +175,28 @@ impl Graph {
         }
     }
 
+    /// Drops nodes on which no output depends.
+    pub(crate) fn drop_unused(&mut self) {
+        let mut used = vec![false; self.nodes.len()];
+        let mut pending: Vec<usize> = self.outputs.iter().map(|&(node, _)| node).collect();
+        while let Some(at) = pending.pop() {
+            if !std::mem::replace(&mut used[at], true) {
+                pending.extend(self.nodes[at].inputs.iter().map(|&(from, _)| from));
+            }
+        }
+        let mut numbers = vec![0; self.nodes.len()];
+        let kept = (0..used.len()).filter(|&at| used[at]);
+        for (number, at) in kept.enumerate() {
+            numbers[at] = number;
+        }
+        let mut used = used.into_iter();
+        self.nodes.retain(|_| used.next().unwrap_or(true));
+        let inputs = self.nodes.iter_mut().flat_map(|node| &mut node.inputs);
+        for (node, _) in inputs.chain(&mut self.outputs) {
+            *node = numbers[*node];
+        }
+    }
+
     /// All edges, each of itself.
     pub(crate) fn all_edges(&self) -> HashMap<Edge, Edge> {
         let nodes = self.nodes.iter().enumerate();

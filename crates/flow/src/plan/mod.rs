@@ -40,8 +40,8 @@ use crate::{
 pub(crate) use declaration::METHOD;
 use graph::Graph;
 use index_order::IndexRange;
-use node::{Node, register_clock};
-pub(crate) use node::{Op, open};
+use node::Node;
+pub(crate) use node::{Op, open, register_clock};
 pub use node::{Plan, SEGMENT_SAMPLES};
 use operator_factory::SharedFactory;
 

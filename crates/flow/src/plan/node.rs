@@ -147,7 +147,7 @@ pub struct Plan {
 pub const SEGMENT_SAMPLES: u64 = 1 << 17;
 
 /// Lets operators behind a scan find the clock.
-pub(super) fn register_clock(recording: &SharedRecording) {
+pub(crate) fn register_clock(recording: &SharedRecording) {
     if !recording.0.registers_clock() {
         return;
     }

@@ -185,6 +185,8 @@ pub struct OperatorProperties {
     /// Feeds back to its last input, the loop's [`Alignment::Loop`].
     pub(crate) closes_loop: bool,
     pub(crate) sequential_because: Option<&'static str>,
+    /// What is before it is executed there.
+    pub(crate) host: Option<std::sync::Arc<str>>,
 }
 
 impl OperatorProperties {
@@ -211,7 +213,15 @@ impl OperatorProperties {
             ends_early: false,
             closes_loop: false,
             sequential_because: None,
+            host: None,
         }
+    }
+
+    /// What is before it is executed on this host.
+    #[must_use]
+    pub(crate) fn on_host(mut self, host: &str) -> Self {
+        self.host = Some(host.into());
+        self
     }
 
     /// Sets the indices at which an output can have items.

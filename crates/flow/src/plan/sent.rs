@@ -77,6 +77,13 @@ impl Operator for AbsentOperator {
 }
 
 impl Plan {
+    /// Whether a part of it is executed on a host that it names.
+    #[must_use]
+    pub fn has_hosts(&self) -> bool {
+        let nodes = Graph::new(self).nodes;
+        nodes.iter().any(|node| node.properties.host.is_some())
+    }
+
     /// The plan for another process: JSON, and the objects it refers to by position. [`from_json`](Self::from_json)
     /// reads it, with a catalog and a resolver that know the objects.
     ///
@@ -113,7 +120,7 @@ impl Plan {
     }
 }
 
-fn sent(
+pub(crate) fn sent(
     graph: &Graph,
     stays: impl Fn(&GraphNode) -> bool,
 ) -> Result<(Value, SentObjects), PlanError> {

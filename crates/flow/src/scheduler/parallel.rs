@@ -6,6 +6,7 @@ use std::sync::Arc;
 use isochrony_runtime::Interrupt;
 
 use super::remote::Dispatcher;
+use super::remote::host::has_hosts;
 use super::scan_groups::subgraph_plans;
 use super::split::SplitPlan;
 use super::stages::{self, StagePlan};
@@ -31,6 +32,18 @@ pub(crate) fn run(
     graph: &Graph,
     options: &RunOptions<'_>,
 ) -> Result<Option<ParallelExecution>, RunError> {
+    let alone;
+    let options = match options.cluster {
+        // Its other parts stay in this process: workers would not know the stand-ins.
+        Some(_) if has_hosts(graph) => {
+            alone = RunOptions {
+                cluster: None,
+                ..*options
+            };
+            &alone
+        }
+        _ => options,
+    };
     let workers = options.workers.max(1);
     // One worker uses tasks only where cuts change bits. Checked first, since splitting a large plan takes time.
     let exposes_cuts = || options.tolerance > 0.0 || graph.nodes.iter().any(combines_inexactly);

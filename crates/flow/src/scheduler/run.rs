@@ -2,6 +2,7 @@
 
 use super::notes::notes;
 use super::parallel::{self, ParallelExecution};
+use super::remote::host;
 use super::scan_input::scan_error;
 use super::task_contract::placements;
 use crate::engine::control::Control;
@@ -14,6 +15,7 @@ use crate::{Plan, PlanOutput, Report, Resource, RunError};
 pub(crate) fn prepare(plans: &[Plan], options: &RunOptions<'_>) -> Result<Graph, RunError> {
     let mut graph = Graph::of(plans);
     graph.check_loops()?;
+    host::place(&mut graph, options)?;
     for (at, node) in graph.nodes.iter().enumerate() {
         if let Some(workspace) = node.properties.workspace {
             workspace.check_against(options.memory, node.op.name(), at)?;

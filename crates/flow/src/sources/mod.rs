@@ -151,6 +151,16 @@ pub trait Recording: Send + Sync {
         Ok(None)
     }
 
+    /// Next index of the current pass and the number of its run, if another process can go on from there with a new run.
+    fn position(&self) -> Option<(i64, u32)> {
+        None
+    }
+
+    /// Whether it comes from a host of a cluster.
+    fn is_on_host(&self) -> bool {
+        false
+    }
+
     /// What reading it occupies, beside a disk.
     fn needs(&self) -> Resource {
         Resource::Cpu

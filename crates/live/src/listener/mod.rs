@@ -15,7 +15,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use isochrony_flow::{
-    Clock, OpError, OpErrorKind, OuterGaps, PortType, Recording, SignalDescription, Source,
+    Clock, OpError, OpErrorKind, OuterGaps, PlanError, PortType, Recording, SentObjects,
+    SignalDescription, Source,
 };
 use isochrony_segment::{Calibration, Stream};
 use serde_json::{Map, Value, json};
@@ -33,7 +34,7 @@ use index_axis::IndexAxis;
 pub use index_axis::SamplingClock;
 use late_samples::LateBuffer;
 use latency::LatencyHistogram;
-use shared::{ListenerInner, ScanGuard};
+use shared::{FeedPosition, ListenerClock, ListenerInner, ScanGuard};
 use source::FeedSource;
 
 /// Allocated with its first sample.
@@ -155,9 +156,28 @@ impl Listener {
             late: LateBuffer::new(options.keep_late),
             is_scanned: AtomicBool::new(false),
             ended_session: AtomicU64::new(u64::MAX),
-            clock: Arc::default(),
+            clock: Arc::new(ListenerClock::new(options.rate)),
+            position: FeedPosition::default(),
             descriptions: SessionDescriptions::default(),
         })))
+    }
+
+    /// A feed that is bound when it is first read, perhaps in another process.
+    ///
+    /// # Errors
+    /// [`LiveError::Exposed`], [`LiveError::Option`], [`LiveError::Address`] where nobody would know its port; of a run,
+    /// [`LiveError::Socket`].
+    pub fn unbound(address: &Address, options: &ListenOptions) -> Result<Self, LiveError> {
+        options.check(address)?;
+        if let Address::Udp(at) | Address::Tcp(at) = address
+            && at.port() == 0
+        {
+            return Err(LiveError::Address {
+                address: address.to_string(),
+                why: "port 0 is any free one, which nobody would know; choose a port".into(),
+            });
+        }
+        Self::with_input(FeedInput::Unbound(OnceLock::new()), *address, options)
     }
 
     /// The feed of a saved plan ([`Recording::saved`]). Bound when first read: loading a plan of unknown origin opens
@@ -292,6 +312,25 @@ impl Recording for Listener {
     fn clock(&self) -> Option<Arc<dyn Clock>> {
         let times = self.0.clock.clone();
         Some(times)
+    }
+
+    fn position(&self) -> Option<(i64, u32)> {
+        let inner = &self.0;
+        (!inner.axis.is_shared()).then(|| inner.position.get())
+    }
+
+    fn sent(&self, _: &mut SentObjects) -> Result<Map<String, Value>, PlanError> {
+        let is_open = match &self.0.feed {
+            FeedInput::Unbound(bound) => bound.get().is_some(),
+            _ => true,
+        };
+        let saved = self.saved().filter(|_| !is_open);
+        saved.ok_or_else(|| PlanError::NotSendable {
+            operator: format!("scan({})", self.0.options.name_at(self.0.address)),
+            what: "a feed of this process",
+            mend: "make it with listen(..., bind=False), and say on which host it is opened by .on(HOST); or record it in a \
+                   signal and scan that",
+        })
     }
 
     fn description(&self) -> Option<SignalDescription> {

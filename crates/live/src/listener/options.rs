@@ -46,6 +46,8 @@ pub struct ListenOptions {
     /// The sampling clock of another feed of the same converter (ADC): equal indices mean the same instant; the senders
     /// count. None: feeds are aligned by civil time.
     pub clock: Option<SamplingClock>,
+    /// Goes on where another process was, with a new run: next index, and the number of the last run.
+    pub(super) resume: Option<(i64, u32)>,
 }
 
 const MAX_REORDER: Duration = Duration::from_secs(3600);
@@ -77,6 +79,7 @@ impl ListenOptions {
             keep_late: 0,
             anyone: false,
             clock: None,
+            resume: None,
         }
     }
 
@@ -126,6 +129,11 @@ impl ListenOptions {
             .get("anyone")
             .and_then(Value::as_bool)
             .unwrap_or(false);
+        if let Some(resume) = saved.get("resume") {
+            let resume = serde_json::from_value(resume.clone());
+            let legal = "an index and the number of a run";
+            options.resume = Some(resume.map_err(|_| refused("resume", legal))?);
+        }
         Ok((address, options))
     }
 

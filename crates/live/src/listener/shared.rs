@@ -1,10 +1,11 @@
 //! What a listener shares with its run.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use isochrony_flow::Clock;
 use isochrony_segment::StreamId;
+use isochrony_time::Rate;
 
 use super::descriptions::SessionDescriptions;
 use super::index_axis::IndexAxis;
@@ -30,6 +31,7 @@ pub(super) struct ListenerInner {
     /// Above 32 bits: none.
     pub(super) ended_session: AtomicU64,
     pub(super) clock: Arc<ListenerClock>,
+    pub(super) position: FeedPosition,
     pub(super) descriptions: SessionDescriptions,
 }
 
@@ -46,20 +48,45 @@ impl ListenerInner {
     }
 }
 
-/// Clock of the current or last run; exists before any, for operators that write times.
+/// Next index of the current scan, and the number of its run.
 #[derive(Debug, Default)]
-pub(super) struct ListenerClock(Mutex<Option<Arc<FeedClock>>>);
+pub(super) struct FeedPosition(Mutex<(i64, u32)>);
+
+impl FeedPosition {
+    pub(super) fn set(&self, index: i64, run: u32) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = (index, run);
+    }
+
+    pub(super) fn get(&self) -> (i64, u32) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Clock of the current or last run; exists before any, for operators that write times.
+#[derive(Debug)]
+pub(super) struct ListenerClock {
+    rate: Rate,
+    clock: Mutex<Option<Arc<FeedClock>>>,
+}
 
 impl ListenerClock {
+    pub(super) fn new(rate: Rate) -> Self {
+        Self {
+            rate,
+            clock: Mutex::default(),
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<Arc<FeedClock>>> {
+        self.clock.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     pub(super) fn set(&self, clock: Arc<FeedClock>) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(clock);
+        *self.lock() = Some(clock);
     }
 
     fn clock(&self) -> Option<Arc<FeedClock>> {
-        self.0
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone()
+        self.lock().clone()
     }
 }
 
@@ -80,6 +107,16 @@ impl Clock for ListenerClock {
 
     fn first_at(&self, near: i64, time: i64) -> Option<i64> {
         self.clock()?.first_at(near, time)
+    }
+
+    fn changes(&self, after: u64) -> Option<(u64, Vec<u8>)> {
+        self.clock()?.changes(after)
+    }
+
+    fn apply_changes(&self, changes: &[u8]) -> Result<(), isochrony_flow::Cause> {
+        let new = || Arc::new(FeedClock::new(self.rate));
+        let clock = Arc::clone(self.lock().get_or_insert_with(new));
+        clock.apply_changes(changes)
     }
 }
 

@@ -1,6 +1,7 @@
 //! The published clock of a feed: piecewise linear between knots.
 
 use std::collections::VecDeque;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{PoisonError, RwLock};
 
 use isochrony_flow::{Cause, Clock};
@@ -45,13 +46,16 @@ pub(super) const STAMP_RESOLUTION_NS: f64 = 1.0;
 pub struct FeedClock {
     rate: Rate,
     knots: RwLock<VecDeque<Knot>>,
+    /// How often a knot was added.
+    changes: AtomicU64,
 }
 
 impl FeedClock {
-    pub(super) fn new(rate: Rate) -> Self {
+    pub(crate) fn new(rate: Rate) -> Self {
         Self {
             rate,
             knots: RwLock::new(VecDeque::new()),
+            changes: AtomicU64::new(0),
         }
     }
 
@@ -108,6 +112,33 @@ impl FeedClock {
             knots.pop_front();
         }
         knots.push_back(knot);
+        // Under the lock: with the knots.
+        self.changes.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// A knot in bytes: index, civil time, drift (of an estimate, or exact over so many samples), resolution.
+type SentKnot = (i64, Option<i128>, Result<f64, (i128, u64)>, f64);
+
+fn sent(knot: &Knot) -> SentKnot {
+    let drift = match knot.drift {
+        Drift::PerSample(ns) => Ok(ns),
+        Drift::Over(ns, samples) => Err((ns.to_bits(), samples)),
+    };
+    let civil = knot.civil.map(Fixed::to_bits);
+    (knot.index, civil, drift, knot.resolution)
+}
+
+fn received((index, civil, drift, resolution): SentKnot) -> Knot {
+    let drift = match drift {
+        Ok(ns) => Drift::PerSample(ns),
+        Err((ns, samples)) => Drift::Over(Fixed::from_bits(ns), samples),
+    };
+    Knot {
+        index,
+        civil: civil.map(Fixed::from_bits),
+        drift,
+        resolution,
     }
 }
 
@@ -141,5 +172,23 @@ impl Clock for FeedClock {
         }
         let begin = time.checked_sub(Fixed::from_bits(resolution.to_bits() / 2))?;
         Some(Stamp::new(begin, resolution))
+    }
+
+    /// The last knots: what is added twice replaces itself, and what replaced others does so there.
+    fn changes(&self, after: u64) -> Option<(u64, Vec<u8>)> {
+        let knots = self.knots.read().unwrap_or_else(PoisonError::into_inner);
+        let changes = self.changes.load(Ordering::Relaxed);
+        let new = changes.checked_sub(after).filter(|&new| new > 0)?;
+        let new = usize::try_from(new).map_or(knots.len(), |new| new.min(knots.len()));
+        let new: Vec<_> = knots.range(knots.len() - new..).map(sent).collect();
+        Some((changes, postcard::to_stdvec(&new).ok()?))
+    }
+
+    fn apply_changes(&self, changes: &[u8]) -> Result<(), Cause> {
+        let knots: Vec<SentKnot> = postcard::from_bytes(changes)?;
+        knots
+            .into_iter()
+            .for_each(|knot| self.push_knot(received(knot)));
+        Ok(())
     }
 }

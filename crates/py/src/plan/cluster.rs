@@ -9,14 +9,15 @@ use std::time::Duration;
 
 use isochrony_dsp::Isa;
 use isochrony_flow::{
-    Cause, CauseCodec, PreparedTasks, RemoteSlot, RunOptions, RunnerContext, SlotError,
-    TaskCluster, TaskRunner, TaskRunnerError,
+    Cause, CauseCodec, HostRequest, PreparedTasks, RemoteSlot, RunOptions, RunnerContext,
+    SlotError, TaskCluster, TaskRunner, TaskRunnerError,
 };
 use isochrony_workers::ProcessPool;
 use pyo3::exceptions::PyBaseException;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
+use super::host::host_arguments;
 use super::nesting::Nesting;
 use super::owner::Owner;
 use super::run_options::PythonRunOptions;
@@ -71,6 +72,15 @@ impl TaskCluster for PythonCluster {
         attach(|py| drop(self.run.call_method0(py, "stop")));
     }
 
+    fn open_host(&self, request: HostRequest) -> std::result::Result<(), Cause> {
+        attach(|py| {
+            let arguments = host_arguments(py, request).map_err(PyErr::from);
+            let arguments = arguments.map_err(Box::new)?;
+            let opened = self.run.call_method1(py, "open_host", arguments);
+            Ok(opened.map(drop).map_err(Box::new)?)
+        })
+    }
+
     fn causes(&self) -> &dyn CauseCodec {
         &self.causes
     }
@@ -111,7 +121,7 @@ impl RemoteSlot for PythonSlot {
 
 /// Exceptions travel pickled.
 #[derive(Debug)]
-struct PickledExceptions;
+pub(super) struct PickledExceptions;
 
 impl CauseCodec for PickledExceptions {
     fn encode(&self, cause: &Cause) -> Option<Vec<u8>> {

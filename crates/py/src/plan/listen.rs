@@ -42,9 +42,9 @@ impl NativeListener {
     /// Listens at an address. `reorder`: seconds that early frames wait for late ones; `step`: seconds by which a sender's
     /// stamp must deviate to start a new run; `silence`: seconds without frames that end the feed; `lateness`: seconds
     /// after which overdue samples are given up; `keep_late`: bytes of late samples kept; `anyone`: other machines may
-    /// connect.
+    /// connect; `bind`: at once, else in the run that reads it.
     #[new]
-    #[pyo3(signature = (address, dtype, rate, name, unit, framing, reorder, buffer, max_frame, step, silence, lateness, keep_late, anyone, clock=None))]
+    #[pyo3(signature = (address, dtype, rate, name, unit, framing, reorder, buffer, max_frame, step, silence, lateness, keep_late, anyone, clock=None, bind=true))]
     #[allow(clippy::too_many_arguments)] // Called from one place.
     fn new(
         address: &str,
@@ -62,6 +62,7 @@ impl NativeListener {
         keep_late: IntegerArg<usize>,
         anyone: bool,
         clock: Option<PyRef<'_, Self>>,
+        bind: bool,
     ) -> Result<Self> {
         let address: Address = address.parse()?;
         let (dtype, order) = DType::parse(dtype)?;
@@ -79,7 +80,10 @@ impl NativeListener {
         options.keep_late = keep_late.0;
         options.anyone = anyone;
         options.clock = clock.map(|other| other.listener.sampling_clock());
-        let listener = Listener::bind(&address, &options)?;
+        let listener = match bind {
+            true => Listener::bind(&address, &options)?,
+            false => Listener::unbound(&address, &options)?,
+        };
         Ok(Self {
             listener,
             owner: None,

@@ -164,6 +164,11 @@ impl NativePlan {
         Ok(owned.map(|(plan, owner)| Self { plan, owner }).collect())
     }
 
+    /// Whether a part of it is executed on another host.
+    fn has_hosts(&self) -> bool {
+        self.plan.has_hosts()
+    }
+
     /// The plan for another process: JSON text, and pairs of kind and object for what it names.
     fn sent<'py>(&self, py: Python<'py>) -> Result<(String, Bound<'py, PyList>)> {
         let (form, objects) = self.plan.to_sent()?;
@@ -205,7 +210,7 @@ impl NativePlan {
     }
 }
 
-fn listed(py: Python<'_>, objects: SentObjects) -> Result<Bound<'_, PyList>> {
+pub(super) fn listed(py: Python<'_>, objects: SentObjects) -> Result<Bound<'_, PyList>> {
     let list = PyList::empty(py);
     for object in objects {
         match object {
@@ -254,6 +259,17 @@ pub(super) fn received_for_tasks(
         owner: imports.kept.owner(py, [])?,
         signals,
     })
+}
+
+/// The plan of a form, and the owner of the Python objects that it refers to.
+pub(super) fn received_part(
+    py: Python<'_>,
+    form: &str,
+    objects: Vec<(String, Bound<'_, PyAny>)>,
+) -> Result<(Plan, Option<Py<Owner>>)> {
+    let imports = received(objects)?;
+    let plan = detach(py, || saved::read_plan(form, None, &imports))?;
+    Ok((plan, imports.kept.owner(py, [])?))
 }
 
 /// A signal as a plan reads it, and its store.

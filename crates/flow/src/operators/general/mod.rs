@@ -8,6 +8,7 @@ pub(crate) mod each;
 pub(crate) mod filter;
 pub(crate) mod limit;
 pub(crate) mod map;
+pub(crate) mod on;
 pub(crate) mod passthrough;
 pub(crate) mod user_code;
 
@@ -18,5 +19,6 @@ register! {
     filter: Filter;
     limit: Limit;
     map: Map;
+    on: On;
     passthrough: Passthrough;
 }

@@ -175,6 +175,36 @@ pub enum PlanError {
         /// What to do.
         mend: &'static str,
     },
+    /// A part of the plan belongs on a host, but the run has no cluster.
+    #[error(
+        "a part of the plan is to run on({host:?}), but the run has no cluster; give on=, with a Dask client or the address of a \
+         scheduler, or leave out .on({host:?})"
+    )]
+    NoCluster {
+        /// The host.
+        host: String,
+    },
+    /// A part of a part on a host.
+    #[error(
+        "on({inner:?}) is before on({host:?}): results go from a host to the client, and not to another host; leave out one of them"
+    )]
+    HostWithinHost {
+        /// The outer host.
+        host: String,
+        /// The one before it.
+        inner: String,
+    },
+    /// One feed before two places.
+    #[error(
+        "{feed} is before on() twice ({hosts}), but a feed is received once; put on() behind what both parts have in common, or \
+         listen twice"
+    )]
+    FeedOnTwoHosts {
+        /// The feed.
+        feed: String,
+        /// The hosts.
+        hosts: String,
+    },
     /// JSON that is no saved plan.
     #[error("the plan cannot be read: {why}; save the plan again with this version of Isochrony")]
     Unreadable {
@@ -439,6 +469,9 @@ impl PlanError {
             Self::Predicate { .. } => "predicate",
             Self::NotSaveable { .. } => "not_saveable",
             Self::NotSendable { .. } => "not_picklable",
+            Self::NoCluster { .. } => "no_cluster",
+            Self::HostWithinHost { .. } => "host_within_host",
+            Self::FeedOnTwoHosts { .. } => "feed_on_two_hosts",
             Self::Unreadable { .. } => "unreadable_plan",
             Self::Refused { .. } => "operator_refused",
             Self::NoRecording { .. } => "no_recording",

@@ -30,6 +30,22 @@ pub trait Clock: Send + Sync {
         known.then(|| Stamp::new(Fixed::from_int(time[0]), Fixed::ZERO))
     }
 
+    /// What the clock learned since `after` changes, for [`apply_changes`](Self::apply_changes) in another process, and the
+    /// number of changes so far. None if nothing, as always of a clock that is known before samples are read.
+    fn changes(&self, after: u64) -> Option<(u64, Vec<u8>)> {
+        let _ = after;
+        None
+    }
+
+    /// Adds what the same clock learned in another process.
+    ///
+    /// # Errors
+    /// It cannot be read.
+    fn apply_changes(&self, changes: &[u8]) -> Result<(), Cause> {
+        let _ = changes;
+        Err("this clock does not change".into())
+    }
+
     /// First index at a civil time (ns since 1970) or later, on the clock that sampled index `near`: not before its
     /// run, at most its end. None if unknown. The default serves one clock without steps.
     fn first_at(&self, near: i64, time: i64) -> Option<i64> {

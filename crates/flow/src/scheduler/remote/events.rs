@@ -25,14 +25,15 @@ pub(crate) struct StreamTable(Vec<StreamId>);
 
 impl StreamTable {
     pub(crate) fn of(subgraph: &ParallelSubgraph) -> Self {
+        let nodes = subgraph.operators.iter();
+        Self::of_ports(nodes.flat_map(|node| &node.properties.outputs))
+    }
+
+    pub(super) fn of_ports<'a>(ports: impl Iterator<Item = &'a PortType>) -> Self {
         let mut streams = Vec::new();
-        for node in &subgraph.operators {
-            for port in &node.properties.outputs {
-                if let Some(stream) = port.stream_id() {
-                    streams.push(stream);
-                    streams.push(stream.physical());
-                }
-            }
+        for stream in ports.filter_map(PortType::stream_id) {
+            streams.push(stream);
+            streams.push(stream.physical());
         }
         Self(streams)
     }
@@ -85,7 +86,7 @@ pub(super) enum EventMessage {
 }
 
 #[derive(Serialize, Deserialize)]
-enum BreakMessage {
+pub(super) enum BreakMessage {
     Gap(Range<i64>),
     ClockStep { old: u32, new: u32 },
     Dropped(Range<i64>),

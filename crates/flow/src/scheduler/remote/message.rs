@@ -28,6 +28,7 @@ const MAX_CONTROL: u64 = 1 << 30;
 pub(crate) enum MessageKind {
     Tasks = 1,
     Results = 2,
+    Host = 3,
 }
 
 /// Why a message cannot be read.

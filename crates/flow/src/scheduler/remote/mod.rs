@@ -29,9 +29,11 @@
 //! | bytes of a message; what is in it | `message`; `events`, `tasks`, `results` |
 //! | worker | `runner` |
 //! | client | `dispatcher` |
+//! | parts of a plan beside their sensors | `host` |
 
 mod dispatcher;
 mod events;
+pub(crate) mod host;
 mod message;
 mod results;
 mod runner;
@@ -42,6 +44,7 @@ use std::time::Duration;
 use crate::Cause;
 
 pub(super) use dispatcher::Dispatcher;
+pub use host::{HostError, HostInbox, HostRequest, HostRun, SendBuffer};
 pub use results::CauseCodec;
 pub(super) use runner::collecting;
 pub use runner::{PreparedTasks, RunnerContext, TaskRunner, TaskRunnerError};
@@ -59,6 +62,19 @@ pub trait TaskCluster: std::fmt::Debug + Send + Sync {
 
     /// Ends all calls of slots with [`SlotError::Stopped`]: the run has ended.
     fn stop(&self);
+
+    /// Starts a part of a plan on a host, and sends what it gives to the request's inbox until the inbox is done or
+    /// [`stop`](Self::stop) is called.
+    ///
+    /// # Errors
+    /// There is no such host, or it cannot run the plan.
+    fn open_host(&self, request: HostRequest) -> Result<(), Cause> {
+        Err(format!(
+            "this cluster cannot execute a part of a plan on {}",
+            request.host
+        )
+        .into())
+    }
 
     /// How exceptions travel.
     fn causes(&self) -> &dyn CauseCodec;

@@ -59,6 +59,16 @@ struct ExitMessage {
 
 #[derive(Serialize, Deserialize)]
 struct FailureMessage {
+    error: ErrorMessage,
+    /// Orders the errors of several tasks.
+    begins: f64,
+    /// Exits behind the operator.
+    exits: Vec<u32>,
+}
+
+/// An error of an operator on another host.
+#[derive(Serialize, Deserialize)]
+pub(super) struct ErrorMessage {
     operator: String,
     node: u64,
     range: Option<Range<i64>>,
@@ -67,10 +77,65 @@ struct FailureMessage {
     text: String,
     /// As the embedding language sends its exceptions.
     cause: Option<Vec<u8>>,
-    /// Orders the errors of several tasks.
-    begins: f64,
-    /// Exits behind the operator.
-    exits: Vec<u32>,
+}
+
+impl ErrorMessage {
+    pub(super) fn of(error: &RunError, causes: &dyn CauseCodec) -> Self {
+        let (operator, node, range, time, own) = match error {
+            RunError::Operator {
+                operator,
+                node,
+                range,
+                time,
+                error,
+            } => (*operator, *node, range.clone(), time.clone(), Some(error)),
+            _ => ("scan", 0, None, None, None),
+        };
+        let cause = own.and_then(|error| match error.kind() {
+            OpErrorKind::Failed(cause) => causes.encode(cause),
+            _ => None,
+        });
+        let text = match own {
+            Some(own) => own.to_string(),
+            None => error.to_string(),
+        };
+        Self {
+            operator: operator.to_owned(),
+            node: node as u64,
+            range,
+            time,
+            code: error.code().to_owned(),
+            text,
+            cause,
+        }
+    }
+
+    /// `operators`: names of those that may have failed.
+    pub(super) fn into_error(
+        self,
+        operators: &[&'static str],
+        host: &str,
+        causes: &dyn CauseCodec,
+    ) -> Result<RunError, MessageError> {
+        let mut names = operators.iter().copied();
+        let cause = self.cause.and_then(|cause| causes.decode(&cause));
+        let error: OpError = match cause {
+            Some(cause) => OpErrorKind::Failed(cause).into(),
+            None => OpErrorKind::Remote(RemoteFailure {
+                code: self.code,
+                text: self.text,
+                host: host.to_owned(),
+            })
+            .into(),
+        };
+        Ok(RunError::Operator {
+            operator: names.find(|name| *name == self.operator).unwrap_or("scan"),
+            node: usize::try_from(self.node).map_err(|_| malformed("the node of an error"))?,
+            range: self.range,
+            time: self.time,
+            error,
+        })
+    }
 }
 
 /// How exceptions of the embedding language travel.
@@ -149,32 +214,8 @@ impl ResultCodec<'_> {
     }
 
     fn failure_message(&self, subgraph: usize, failure: &TaskFailure) -> FailureMessage {
-        let (operator, node, range, time, error) = match &*failure.error {
-            RunError::Operator {
-                operator,
-                node,
-                range,
-                time,
-                error,
-            } => (*operator, *node, range.clone(), time.clone(), Some(error)),
-            _ => ("scan", 0, None, None, None),
-        };
-        let cause = error.and_then(|error| match error.kind() {
-            OpErrorKind::Failed(cause) => self.causes.encode(cause),
-            _ => None,
-        });
-        let text = match error {
-            Some(error) => error.to_string(),
-            None => failure.error.to_string(),
-        };
         FailureMessage {
-            operator: operator.to_owned(),
-            node: node as u64,
-            range,
-            time,
-            code: failure.error.code().to_owned(),
-            text,
-            cause,
+            error: ErrorMessage::of(&failure.error, self.causes),
             begins: failure.time,
             exits: failure.positions(&self.subgraphs[subgraph].exit_states),
         }
@@ -258,32 +299,13 @@ impl ResultCodec<'_> {
         failure: FailureMessage,
         host: &str,
     ) -> Result<TaskFailure, MessageError> {
-        let node = usize::try_from(failure.node).map_err(|_| malformed("the node of an error"))?;
-        let mut names = subgraph.operators.iter().map(|operator| operator.op.name());
-        let operator = names
-            .find(|name| *name == failure.operator)
-            .unwrap_or("scan");
         let exits = failure.exits.iter().map(|&exit| {
             let state = subgraph.exit_states.get(exit as usize).cloned();
             state.ok_or(malformed("an exit of an error"))
         });
-        let cause = failure.cause.and_then(|cause| self.causes.decode(&cause));
-        let error: OpError = match cause {
-            Some(cause) => OpErrorKind::Failed(cause).into(),
-            None => OpErrorKind::Remote(RemoteFailure {
-                code: failure.code,
-                text: failure.text,
-                host: host.to_owned(),
-            })
-            .into(),
-        };
-        let error = RunError::Operator {
-            operator,
-            node,
-            range: failure.range,
-            time: failure.time,
-            error,
-        };
+        let operators = subgraph.operators.iter();
+        let operators: Vec<_> = operators.map(|operator| operator.op.name()).collect();
+        let error = failure.error.into_error(&operators, host, self.causes)?;
         Ok(TaskFailure::new(
             error,
             failure.begins,

@@ -366,6 +366,13 @@ impl PreparedTasks {
             streams: &self.streams,
             causes,
         };
+        for port in self.subgraphs.iter().flat_map(|one| {
+            one.operators
+                .iter()
+                .flat_map(|node| &node.properties.outputs)
+        }) {
+            super::host::read_message(*port, message, causes);
+        }
         for (number, subgraph) in self.subgraphs.iter().enumerate() {
             let Some(part) = subgraph.partitioner().part_after(None) else {
                 continue;

@@ -70,6 +70,8 @@ impl FeedSource {
                 let skip = skip.max(self.drop_late(start, skip, range.end - first, &frame));
                 self.next = base.wrapping_add_unsigned(range.end);
                 axis.advance_to(self.next);
+                let run = self.estimator.run();
+                self.listener.0.position.set(self.next, run);
                 self.fill(start.wrapping_add_unsigned(skip), &frame, skip)?;
                 self.queue.recycle(frame.packet.bytes);
             }

@@ -84,6 +84,12 @@ impl FeedSource {
         let shared = listener.0.axis.is_shared();
         let decoder = FrameDecoder::new(&listener.0.feed, options, shared, ended);
         let segments = SegmentBuilder::new(options, listener.0.stream, segment.max(1));
+        let estimator = clock_estimator(options, StampSource::Arrival);
+        let (next, estimator, session_count) = match options.resume {
+            Some((next, run)) => (next, estimator.resumed(run), 1),
+            None => (0, estimator, 0),
+        };
+        listener.0.position.set(next, estimator.run());
         Self {
             reorder: ReorderBuffer::new(jitter_window(options)),
             silence: SilenceClock::new(options.rate, options.lateness),
@@ -91,7 +97,7 @@ impl FeedSource {
             last_mark: Duration::ZERO,
             promised: i64::MIN,
             late_until: i64::MIN,
-            estimator: clock_estimator(options, StampSource::Arrival),
+            estimator,
             listener,
             queue,
             receiver,
@@ -99,8 +105,8 @@ impl FeedSource {
             segments,
             decoder,
             session_base: None,
-            session_count: 0,
-            next: 0,
+            session_count,
+            next,
             stamp_source: None,
             highest: 0,
             clock_offset_ns: None,

@@ -1,0 +1,54 @@
+//! Where what is before it is executed.
+
+use crate::operator;
+use crate::operators::wrong_input;
+use crate::{
+    Contract, Inputs, Item, Next, OpError, Operator, OperatorProperties, Out, PlanError, Port,
+    PortType, RowAxis,
+};
+
+operator! {
+    /// Executes all that is before it on a worker of a Dask cluster, beside a sensor: its results travel, and not its
+    /// samples. A feed made with `listen(..., bind=False)` is opened there.
+    ///
+    /// Runs with `on=`, which names the cluster. Results have the same bits as without it. While the connection is lost
+    /// the host keeps up to 64 MiB of results, or a quarter of `memory=` if that is less; then a stored signal waits, and a
+    /// feed loses what finds no room, which is a gap. A host that is lost and comes back under its name goes on with a new
+    /// run of the feed; without it the run ends with an error after a minute. See ``docs/cluster.md``.
+    ///
+    /// # Inputs
+    /// Anything but a count.
+    ///
+    /// # Returns
+    /// The input, unchanged. No edges, no delay.
+    ///
+    /// # Errors
+    /// Another `on` before it; a feed that is before two of them; a run without `on=`.
+    pub struct On = "on" (Inputs::Exactly(1)) {
+        /// Name of the worker (``dask worker --name``), or its address.
+        host: String = "text" {},
+    }
+    state {}
+}
+
+impl Operator for On {
+    fn bind(&mut self, inputs: &[PortType]) -> Result<OperatorProperties, PlanError> {
+        if let [port @ PortType::Count] = inputs {
+            return Err(wrong_input(
+                "on",
+                "samples, windows, rows or ranges",
+                port,
+                "a count is known when the plan has ended: put on(...) before count()",
+            ));
+        }
+        Ok(OperatorProperties::new(inputs.iter().copied())
+            .contract(Contract::Sequential)
+            .row_axis(RowAxis::FromInput)
+            .light()
+            .on_host(&self.host))
+    }
+
+    fn process(&mut self, _: Port, _: &mut Item, _: &mut Out<'_>) -> Result<Next, OpError> {
+        Ok(Next::Forward)
+    }
+}

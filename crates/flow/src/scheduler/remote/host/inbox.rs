@@ -1,0 +1,245 @@
+//! The client's end of a link: messages of a host, in order, until the plan reads them.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::task::Waker;
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use super::super::message::MessageError;
+use super::super::results::CauseCodec;
+use super::message::{HostBatch, HostCodec};
+use crate::{OpErrorKind, PortType, RunError, SourceEvent};
+
+/// Why a link cannot go on.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum HostError {
+    /// A message that cannot be read.
+    #[error("a message of {host} cannot be read: {why}")]
+    Message {
+        /// The host.
+        host: String,
+        /// What is wrong.
+        why: String,
+    },
+    /// A message between this one and the last is missing.
+    #[error("message {number} of {host} follows message {last}: what lies between is lost")]
+    Missing {
+        /// The host.
+        host: String,
+        /// Its number.
+        number: u64,
+        /// Number of the message before.
+        last: u64,
+    },
+}
+
+#[derive(Default)]
+struct Messages {
+    batches: VecDeque<HostBatch>,
+    /// Number of the last message that arrived, and of the last one that was read.
+    arrived: u64,
+    read: u64,
+    bytes: u64,
+    /// Of the sources on the host, as the last message says.
+    positions: Vec<Option<(i64, u32)>>,
+    failure: Option<RunError>,
+    /// The host has nothing more.
+    ended: bool,
+    /// The plan reads no more.
+    closed: bool,
+    waker: Option<Waker>,
+}
+
+/// What arrives from a host.
+pub struct HostInbox {
+    host: String,
+    codec: HostCodec,
+    /// The operators on the host.
+    operators: Vec<&'static str>,
+    /// Numbers of the sources among the nodes of the plan's form.
+    sources: Vec<usize>,
+    window: u64,
+    messages: Mutex<Messages>,
+    changed: Condvar,
+}
+
+impl HostInbox {
+    pub(super) fn new(
+        host: String,
+        port: PortType,
+        operators: Vec<&'static str>,
+        sources: Vec<usize>,
+        window: u64,
+    ) -> Self {
+        Self {
+            host,
+            codec: HostCodec::of(port),
+            operators,
+            sources,
+            window,
+            messages: Mutex::default(),
+            changed: Condvar::new(),
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Messages> {
+        self.messages.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Most bytes of messages that the host may send before they are read.
+    #[must_use]
+    pub fn window(&self) -> u64 {
+        self.window
+    }
+
+    /// Number of the last message that arrived: a new connection goes on behind it.
+    #[must_use]
+    pub fn arrived(&self) -> u64 {
+        self.lock().arrived
+    }
+
+    /// Bytes of all messages that arrived.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        self.lock().bytes
+    }
+
+    /// Takes a message. One that arrived before is ignored.
+    ///
+    /// # Errors
+    /// [`HostError`].
+    pub fn push(
+        &self,
+        number: u64,
+        message: &[u8],
+        causes: &dyn CauseCodec,
+    ) -> Result<(), HostError> {
+        let last = self.lock().arrived;
+        if number <= last {
+            return Ok(());
+        }
+        let host = || self.host.clone();
+        if number != last + 1 {
+            let host = host();
+            return Err(HostError::Missing { host, number, last });
+        }
+        let unreadable = |why: MessageError| HostError::Message {
+            host: host(),
+            why: why.to_string(),
+        };
+        let batch = self
+            .codec
+            .decode(message, &self.host, causes, &self.operators);
+        let batch = batch.map_err(unreadable)?;
+        let mut messages = self.lock();
+        messages.arrived = number;
+        messages.bytes += message.len() as u64;
+        if !batch.sources.is_empty() {
+            messages.positions = batch.sources.iter().map(|one| one.position).collect();
+        }
+        messages.ended |= matches!(batch.events.last(), Some(SourceEvent::End));
+        messages.batches.push_back(batch);
+        let waker = messages.waker.clone();
+        drop(messages);
+        waker.iter().for_each(Waker::wake_by_ref);
+        Ok(())
+    }
+
+    /// The link ends with an error.
+    pub fn fail(&self, why: crate::Cause) {
+        let mut messages = self.lock();
+        messages.failure.get_or_insert(RunError::Operator {
+            operator: "on",
+            node: 0,
+            range: None,
+            time: None,
+            error: OpErrorKind::Failed(why).into(),
+        });
+        let waker = messages.waker.clone();
+        drop(messages);
+        self.changed.notify_all();
+        waker.iter().for_each(Waker::wake_by_ref);
+    }
+
+    /// The number up to which messages were read, if it is larger than `after`. Waits for it.
+    #[must_use]
+    pub fn read_after(&self, after: u64, wait: Duration) -> Option<u64> {
+        let until = Instant::now() + wait;
+        let mut messages = self.lock();
+        loop {
+            if messages.read > after {
+                return Some(messages.read);
+            }
+            let left = until.saturating_duration_since(Instant::now());
+            if messages.closed || left.is_zero() {
+                return None;
+            }
+            let waited = self.changed.wait_timeout(messages, left);
+            messages = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+
+    /// Whether nothing more is wanted, or follows.
+    #[must_use]
+    pub fn is_done(&self) -> bool {
+        let messages = self.lock();
+        messages.closed || messages.ended || messages.failure.is_some()
+    }
+
+    /// The plan for a new process, whose feeds go on as new runs where those of a lost host were; None if a source cannot: a
+    /// stored signal would be read anew.
+    #[must_use]
+    pub fn resumed(&self, form: &Value) -> Option<Value> {
+        let positions = self.lock().positions.clone();
+        let mut form = form.clone();
+        for (nth, &node) in self.sources.iter().enumerate() {
+            let scan = form.pointer_mut(&format!("/nodes/{node}/of"))?;
+            let scan = scan.as_object_mut()?;
+            if !scan.contains_key("listen") {
+                return None;
+            }
+            // A host that was lost before its first message begins anew.
+            if let Some(position) = positions.get(nth) {
+                let (index, run) = (*position)?;
+                scan.insert("resume".into(), json!([index, run]));
+            }
+        }
+        Some(form)
+    }
+
+    pub(super) fn set_waker(&self, waker: &Waker) {
+        self.lock().waker = Some(waker.clone());
+    }
+
+    /// The next message. The link's own error comes behind all that arrived.
+    pub(super) fn take(&self) -> Result<Option<HostBatch>, RunError> {
+        let mut messages = self.lock();
+        let Some(batch) = messages.batches.pop_front() else {
+            return messages.failure.take().map_or(Ok(None), Err);
+        };
+        messages.read += 1;
+        drop(messages);
+        self.changed.notify_all();
+        Ok(Some(batch))
+    }
+
+    pub(super) fn close(&self) {
+        let mut messages = self.lock();
+        messages.closed = true;
+        messages.batches.clear();
+        drop(messages);
+        self.changed.notify_all();
+    }
+}
+
+/// Closes the link when nobody reads it any more.
+pub(super) struct InboxReader(pub(super) Arc<HostInbox>);
+
+impl Drop for InboxReader {
+    fn drop(&mut self) {
+        self.0.close();
+    }
+}

@@ -1,0 +1,105 @@
+//! A plan on the host of its sources.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+
+use isochrony_runtime::Interrupt;
+
+use super::super::runner::RunnerContext;
+use super::message::failed;
+use super::placement::scans;
+use super::send_buffer::SendBuffer;
+use super::sender::HostSender;
+use crate::engine::RunOptions;
+use crate::plan::graph::Graph;
+use crate::{Cause, Plan, RunError, SharedFactory};
+
+/// Most bytes of messages that are kept for the client.
+const MAX_BUFFER_BYTES: u64 = 64 << 20;
+/// Share of the run's memory that they may take.
+const BUFFER_SHARE: u64 = 4;
+
+/// A plan that runs in a thread, and whose results a client reads. Ends when it is dropped.
+pub struct HostRun {
+    buffer: Arc<SendBuffer>,
+    interrupt: Interrupt,
+    thread: Mutex<Option<JoinHandle<()>>>,
+}
+
+impl HostRun {
+    /// Starts the thread. `first`: number of the first message.
+    ///
+    /// # Errors
+    /// The plan ends in something that is no signal; the system refuses a thread.
+    pub fn new(
+        plan: &Plan,
+        first: u64,
+        options: RunOptions<'static>,
+        context: RunnerContext,
+    ) -> Result<Self, Cause> {
+        let buffer = MAX_BUFFER_BYTES.min(options.memory / BUFFER_SHARE);
+        let buffer = Arc::new(SendBuffer::new(first, buffer));
+        let interrupt = Interrupt::default();
+        let graph = Graph::new(plan);
+        let sources = scans(&graph, graph.outputs[0].0);
+        let sources = sources.into_iter().map(|(_, recording)| recording);
+        let link_bytes = options.stages.link_bytes;
+        let sender = HostSender::new(
+            plan.port(),
+            &buffer,
+            sources.collect(),
+            &interrupt,
+            link_bytes,
+        );
+        let plan = plan.apply_factory(SharedFactory::new(sender), &[])?;
+        let (sent, interrupted) = (Arc::clone(&buffer), interrupt.clone());
+        let work = move || {
+            let options = RunOptions {
+                interrupt: Some(&interrupted),
+                shared: context.shared.as_ref(),
+                ..options
+            };
+            // Nobody waits for the error of a run that was stopped.
+            if let Err(error) = plan.run_with(&options)
+                && !matches!(error, RunError::Interrupted { .. })
+                && let Ok(message) = failed(&error, &*context.causes)
+            {
+                sent.push(message, || interrupted.is_requested());
+            }
+            sent.end();
+        };
+        let thread = std::thread::Builder::new().name("isochrony-host".into());
+        Ok(Self {
+            buffer,
+            interrupt,
+            thread: Mutex::new(Some(thread.spawn(work)?)),
+        })
+    }
+
+    /// What the client reads.
+    #[must_use]
+    pub fn buffer(&self) -> &Arc<SendBuffer> {
+        &self.buffer
+    }
+
+    /// Ends it, and waits until it has.
+    pub fn stop(&self) {
+        self.interrupt.request();
+        self.buffer.close();
+        let thread = self
+            .thread
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take();
+        if let Some(thread) = thread {
+            // Its panics are errors of operators.
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Drop for HostRun {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
