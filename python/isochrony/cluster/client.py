@@ -33,7 +33,7 @@ _DISCOVERY_INTERVAL_S = 0.5
 #: Seconds within which a slot that is stopped answers.
 _STOP_S = 1.0
 #: Seconds after which a waiting call checks whether the run has ended.
-_WAIT_S = 0.25
+_WAIT_S = 0.05
 
 
 class ClusterRun:
@@ -89,16 +89,17 @@ class ClusterRun:
         self._discovery.start()
         return sum(workers.values())
 
-    def next_slot(self, wait_s: float) -> Slot | None:
-        """A slot that is ready, if there is one within so many seconds.
+    def next_slot(self, wait_s: float, is_needed: bool) -> Slot | None:
+        """A slot that is ready, if there is one within so many seconds. `is_needed`: the run cannot go on without one.
 
         Raises:
-            RunError: a worker cannot take part, or there is none for `WORKER_TIMEOUT_S`.
+            RunError: a worker cannot take part, or there is none for `WORKER_TIMEOUT_S` though the run needs one.
         """
         try:
             slot = self._ready.get(timeout=wait_s)
         except queue.Empty:
-            self._check_workers()
+            if is_needed:
+                self._check_workers()
             return None
         if isinstance(slot, Exception):
             raise slot
