@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import concurrent.futures
 import contextlib
 import hashlib
 import queue
@@ -33,7 +34,9 @@ _DISCOVERY_INTERVAL_S = 0.5
 #: Seconds within which a slot that is stopped answers.
 _STOP_S = 1.0
 #: Seconds after which a waiting call checks whether the run has ended.
-_WAIT_S = 0.05
+_WAIT_S = 0.25
+#: The same of a call of an actor.
+_CALL_WAIT_S = 0.05
 
 
 class ClusterRun:
@@ -313,7 +316,14 @@ class Slot:
             _StoppedError: the run has ended meanwhile.
             Exception: Dask's, since the worker is gone.
         """
-        result = self._wait(answer)
+        # Not with a timeout of Dask's: now and then it raises UnboundLocalError where a result comes just in time.
+        call = asyncio.run_coroutine_threadsafe(_outcome(answer), self._client.loop.asyncio_loop)
+        while not concurrent.futures.wait([call], timeout=_CALL_WAIT_S).done:
+            if self._stopped.is_set():
+                call.cancel()
+                raise _StoppedError
+            self._check_actor()
+        result = call.result()
         if isinstance(result, Exception):
             raise _WorkerError(result)
         return result
@@ -329,9 +339,22 @@ class Slot:
             try:
                 return answer.result(timeout=_WAIT_S)
             except TimeoutError:
-                if self._future.status not in ("finished", "pending"):
-                    raise OSError(f"the actor is {self._future.status}") from None
+                self._check_actor()
         raise _StoppedError
+
+    def _check_actor(self) -> None:
+        """Called while a call takes long.
+
+        Raises:
+            OSError: its worker is gone.
+        """
+        if self._future.status not in ("finished", "pending"):
+            raise OSError(f"the actor is {self._future.status}") from None
+
+
+async def _outcome(answer: Any) -> Any:
+    """What a call of an actor gives."""
+    return await answer
 
 
 def _payload(plans: Sequence[NativePlan], collects: bool, options: RunOptions) -> bytes:
