@@ -1,5 +1,6 @@
 """Plans on real Dask workers: the bits of one thread, whatever happens to workers and stores meanwhile."""
 
+import contextlib
 import json
 import os
 import random
@@ -265,9 +266,6 @@ def test_wrong_uses_are_refused(client: Any, signal: iso.Signal, monkeypatch: py
     with pytest.raises(iso.OptionError, match="no Dask scheduler answers"):
         monkeypatch.setattr(connect, "CONNECT_S", 0.5)
         plan.collect(on="tcp://127.0.0.1:9")
-    listener = iso.listen("udp://127.0.0.1:0", dtype="i2", rate=RATE, silence=1)
-    with pytest.raises(iso.PlanError, match="uses a feed of this process"):
-        iso.scan(listener).map(lambda s: s + 1).collect(on=client)
     with pytest.raises(iso.PlanError, match="control= is refused"):
         plan.collect(on=client, control=iso.Control())
 
@@ -560,3 +558,169 @@ def test_a_worker_opens_a_store_of_many_signals_once(client: Any, tmp_path: Path
 def open_paths() -> list[str]:
     """In a worker: the files that it has open."""
     return [os.path.realpath(entry) for entry in Path("/proc/self/fd").iterdir()]
+
+
+FEED_RATE = 200_000
+TAPS = [0.125, 0.25, -0.5, 1.0, 0.375]
+
+
+def feed_samples(seconds: float) -> np.ndarray[Any, Any]:
+    return np.random.default_rng(11).integers(-2000, 2000, int(seconds * FEED_RATE), dtype="i2")
+
+
+def sending(samples: np.ndarray[Any, Any], address: str) -> threading.Thread:
+    """Sends samples at their rate, once workers have the plan."""
+
+    def send() -> None:
+        time.sleep(1.5)
+        # A run that has ended takes no more of them.
+        with contextlib.suppress(iso.RunError):
+            iso.scan(samples, rate=FEED_RATE, segment=1000).send(address, speed=1).run()
+
+    thread = threading.Thread(target=send, daemon=True)
+    thread.start()
+    return thread
+
+
+def loudest(plan: iso.Plan) -> iso.Plan:
+    """Filtered samples, of which each window's largest."""
+    return plan.fir(TAPS).rewindow(1000).map(lambda s: s.max())
+
+
+def expected_loudest(samples: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """What `loudest` gives. Taps are multiples of 1/8, so that all sums are exact."""
+    filtered = np.convolve(samples.astype("f8"), TAPS)[: len(samples)]
+    windows = filtered[: len(filtered) // 1000 * 1000].reshape(-1, 1000)
+    return np.asarray(windows.max(axis=1, keepdims=True))
+
+
+@pytest.fixture
+def two_workers() -> Iterator[Any]:
+    options = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": None, "silence_logs": 50}
+    with distributed.LocalCluster(**options) as cluster, distributed.Client(cluster) as client:
+        yield client
+
+
+@pytest.mark.parametrize("scheme", ["tcp", "udp"])
+def test_workers_compute_blocks_of_a_feed(two_workers: Any, scheme: str) -> None:
+    samples = feed_samples(3)
+    listener = iso.listen(f"{scheme}://127.0.0.1:0", dtype="i2", rate=FEED_RATE, silence=3)
+    sender = sending(samples, listener.address)
+    plan = loudest(iso.scan(listener))
+    result = plan.run(on=two_workers)
+    sender.join()
+    assert listener.counts["lost_samples"] == 0 and listener.counts["samples"] == len(samples)
+    workers = result.report.workers
+    addresses = set(two_workers.scheduler_info(n_workers=-1)["workers"])
+    assert {worker.host for worker in workers} == addresses
+    assert all(worker.tasks > 0 and worker.sent_bytes > 0 and worker.received_bytes > 0 for worker in workers)
+    assert not any(worker.lost for worker in workers)
+    # Most samples went to workers: this process computes only what comes before they have the plan.
+    assert sum(worker.sent_bytes for worker in workers) > samples.nbytes / 2
+
+    sender = sending(samples, listener.address)
+    found = plan.collect(on=two_workers)
+    sender.join()
+    assert listener.counts["lost_samples"] == 0
+    np.testing.assert_array_equal(found, expected_loudest(samples))
+    np.testing.assert_array_equal(found, loudest(iso.scan(samples, rate=FEED_RATE)).collect(workers=1))
+
+
+def test_what_works_in_order_and_what_writes_stays_with_a_feed(two_workers: Any, tmp_path: Path) -> None:
+    """A recursive filter before the blocks, a function and a sink behind them."""
+    samples = feed_samples(2)
+    seen: list[tuple[int, int]] = []
+
+    def note(rows: np.ndarray[Any, Any], start: int) -> None:
+        seen.append((os.getpid(), start))
+
+    def plan(scan: iso.Plan) -> iso.Plan:
+        return scan.lowpass(20_000).rewindow(4096).power().map(lambda s: s.max())
+
+    listener = iso.listen("tcp://127.0.0.1:0", dtype="i2", rate=FEED_RATE, silence=3)
+    sender = sending(samples, listener.address)
+    with iso.open(tmp_path / "results.iso", "x") as store:
+        report = plan(iso.scan(listener)).each(note).sink(store, "largest").run(on=two_workers).report
+        sender.join()
+        assert sum(worker.tasks for worker in report.workers) > 0
+        expected = plan(iso.scan(samples, rate=FEED_RATE)).collect(workers=1)
+        np.testing.assert_array_equal(store["largest"][:].values().reshape(expected.shape), expected)
+    assert {pid for pid, _ in seen} == {os.getpid()}
+    starts = [start for _, start in seen]
+    assert len(starts) > 1 and starts == sorted(starts)
+
+
+@pytest.mark.parametrize("lost", [1, 2])
+def test_a_feed_loses_nothing_with_its_workers(two_workers: Any, lost: int) -> None:
+    """With all of them this process goes on by itself."""
+    samples = feed_samples(4)
+    pids = list(two_workers.run(os.getpid).values())
+    listener = iso.listen("tcp://127.0.0.1:0", dtype="i2", rate=FEED_RATE, silence=3)
+    sender = sending(samples, listener.address)
+    for pid in pids[:lost]:
+        threading.Timer(3, os.kill, (pid, signals.SIGKILL)).start()
+    plan = loudest(iso.scan(listener))
+    found = plan.collect(on=two_workers)
+    sender.join()
+    assert listener.counts["lost_samples"] == 0
+    np.testing.assert_array_equal(found, expected_loudest(samples))
+
+
+def test_a_feed_needs_no_worker() -> None:
+    samples = feed_samples(1)
+    with (
+        distributed.LocalCluster(n_workers=0, dashboard_address=None, silence_logs=50) as cluster,
+        distributed.Client(cluster) as client,
+    ):
+        listener = iso.listen("tcp://127.0.0.1:0", dtype="i2", rate=FEED_RATE, silence=3)
+        sender = sending(samples, listener.address)
+        np.testing.assert_array_equal(loudest(iso.scan(listener)).collect(on=client), expected_loudest(samples))
+        sender.join()
+
+
+def fails_once(rows: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    raise ValueError("no such row")
+
+
+def test_an_error_ends_the_run_of_a_feed(two_workers: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In a function here, and in a worker."""
+    samples = feed_samples(2)
+    listener = iso.listen("tcp://127.0.0.1:0", dtype="i2", rate=FEED_RATE, silence=3)
+    sending(samples, listener.address)
+    with pytest.raises(iso.RunError, match="no such row") as here:
+        loudest(iso.scan(listener)).map(iso.py(fails_once, dtype="f8", width=1)).collect(on=two_workers)
+    assert isinstance(here.value.__cause__, ValueError)
+    monkeypatch.setattr(cluster_client.Slot, "_answer", refusing(cluster_client.Slot._answer))
+    listener = iso.listen("tcp://127.0.0.1:0", dtype="i2", rate=FEED_RATE, silence=3)
+    sending(samples, listener.address)
+    with pytest.raises(iso.RunError, match=r"worker tcp://.* cannot take part: no"):
+        loudest(iso.scan(listener)).collect(on=two_workers)
+
+
+@pytest.mark.alone
+def test_ctrl_c_ends_the_run_of_a_feed_at_once(client: Any) -> None:
+    code = f"""
+import sys, threading, time, os, signal
+sys.path.insert(0, {str(Path(__file__).parent)!r})
+import isochrony as iso
+from distributed import Client
+from test_cluster_plans import FEED_RATE, feed_samples, loudest, sending
+if __name__ == "__main__":
+    with Client({client.scheduler.address!r}) as client:
+        listener = iso.listen("tcp://127.0.0.1:0", dtype="i2", rate=FEED_RATE, silence=10)
+        sending(feed_samples(10), listener.address)
+        asked = []
+        def ask():
+            time.sleep(4.0)
+            asked.append(time.perf_counter())
+            os.kill(os.getpid(), signal.SIGINT)
+        threading.Thread(target=ask).start()
+        try:
+            loudest(iso.scan(listener)).collect(on=client)
+        except KeyboardInterrupt:
+            print("took", time.perf_counter() - asked[0], flush=True)
+        os._exit(0)
+"""
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=60)
+    assert ran.stdout.startswith("took"), ran.stderr
+    assert float(ran.stdout.split()[1]) < 0.5

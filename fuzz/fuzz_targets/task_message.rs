@@ -1,11 +1,13 @@
-//! Messages between a client and the workers of a cluster: whatever the bytes, reading ends in tasks, results or an error.
+//! Messages between a client and the workers of a cluster: whatever the bytes, reading ends in tasks, blocks, results or an error.
 #![no_main]
 
 use std::sync::LazyLock;
 
 use isochrony_expr::Expr;
-use isochrony_flow::{Cause, CauseCodec, Plan, PreparedTasks, RunOptions, Segments, SharedRecording, Stat};
-use isochrony_segment::{SigSeg, Stream};
+use isochrony_flow::{
+    Cause, CauseCodec, GeneratedRecording, Plan, PreparedTasks, RunOptions, Segments, SharedRecording, Stat,
+};
+use isochrony_segment::{DType, SigSeg, Stream};
 use isochrony_time::{Rate, TimebaseId};
 use libfuzzer_sys::fuzz_target;
 
@@ -37,20 +39,35 @@ static PREPARED: LazyLock<PreparedTasks> = LazyLock::new(|| {
     PreparedTasks::new(&plans, true, &options).expect("plans that can be split")
 });
 
+/// Blocks of samples go to a stage of this plan, and windows leave it.
+static STAGES: LazyLock<PreparedTasks> = LazyLock::new(|| {
+    let stream = Stream::new("feed", TimebaseId(0), Rate::new(100, 1).expect("a rate")).intern();
+    let feed = GeneratedRecording::new(DType::I16, stream, || Ok(Box::new(|| Ok(None))));
+    let windows = Plan::scan(feed).rewindow(8).expect("windows").power().expect("windows");
+    let mut options = RunOptions::default();
+    options.workers = 2;
+    PreparedTasks::new(&[windows], true, &options).expect("a plan that is cut into stages")
+});
+
+fn read(message: &[u8]) {
+    PREPARED.read_messages(message, &Texts);
+    STAGES.read_messages(message, &Texts);
+}
+
 // The header is made here, so that what lies behind it is reached: its kind, and how long the control part is.
 fuzz_target!(|bytes: &[u8]| {
-    PREPARED.read_messages(bytes, &Texts);
+    read(bytes);
     let [kind, low, high, body @ ..] = bytes else {
         return;
     };
     let control = usize::from(u16::from_le_bytes([*low, *high])).min(body.len());
     let (control, payload) = body.split_at(control);
-    let mut message = b"ISOT\x01\x00".to_vec();
-    message.extend([1 + kind % 2, 0]);
+    let mut message = b"ISOT\x02\x00".to_vec();
+    message.extend([1 + kind % 3, 0]);
     message.extend((control.len() as u64).to_le_bytes());
     message.extend((payload.len() as u64).to_le_bytes());
     message.extend(control);
     message.resize(message.len().next_multiple_of(64), 0);
     message.extend(payload);
-    PREPARED.read_messages(&message, &Texts);
+    read(&message);
 });

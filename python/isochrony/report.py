@@ -52,7 +52,7 @@ class WorkerReport:
     """What one worker did in a run on several cores.
 
     Attributes:
-        tasks: that it did.
+        tasks: that it did; of a worker of a cluster in a run that reads a live feed: blocks of samples.
         samples: that it read for them; what completes windows of one task and begins the next counts twice.
         busy_s: seconds spent on them.
         host: address of the worker, in a run on a cluster; else None.

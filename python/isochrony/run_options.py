@@ -239,8 +239,8 @@ class RunKeywords(TypedDict, total=False):
             details="""None: this process does. What runs on workers with `workers=2` runs there, in each thread of
                 each worker; results are the same bits, in the same order. Each worker opens the stores of the plan
                 under the same path. Sinks, Python functions that stay in the caller's thread, and operators that work
-                in order run here, and a plan without anything else runs here as a whole. Workers may join and leave
-                meanwhile.""",
+                in order run here, and a plan without anything else runs here as a whole. A live feed is received
+                here, and workers are sent blocks of its samples. Workers may join and leave meanwhile.""",
             metavar="ADDRESS",
             is_setting=False,
         ),

@@ -3,6 +3,10 @@
 
 #![allow(clippy::single_range_in_vec_init)]
 
+#[path = "common/fail.rs"]
+mod fail;
+#[path = "common/feed.rs"]
+mod feed;
 #[path = "common/loopback.rs"]
 mod loopback;
 #[path = "common/noise.rs"]
@@ -16,15 +20,17 @@ use std::sync::Arc;
 
 use isochrony_expr::Expr;
 use isochrony_flow::{
-    Plan, PreparedTasks, RunOptions, RunnerContext, Stat, TaskRunner, TaskRunnerError,
+    Plan, PreparedTasks, RunError, RunOptions, RunnerContext, Stat, TaskRunner, TaskRunnerError,
 };
 use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
 use serde_json::json;
 
-use loopback::collect_on_loopback;
+use fail::failing;
+use feed::Feed;
+use loopback::{collect_on_loopback, collect_on_workers, sent};
 use noise::recording;
-use plans::{around, named, plans, steps};
+use plans::{around, named, plans, settling, steps};
 
 const CASES: u32 = 300;
 
@@ -69,6 +75,98 @@ fn random_plans_have_the_bits_of_one_thread() {
     );
     ran.unwrap_or_else(|error| panic!("{error}"));
     assert!(on_slots.get() > CASES / 3, "{} of {CASES}", on_slots.get());
+}
+
+/// Samples of a feed go to slots in blocks, behind a recursive filter or without; slots are lost, and there may be none.
+#[test]
+fn random_plans_of_a_feed_have_the_bits_of_one_thread() {
+    let given = (
+        (steps(), 0usize..4, 0..around().len(), 0..settling().len()),
+        (0i64..60, 1i64..700, 300i64..3000),
+        (1i64..200, 1usize..20),
+        (0usize..4, 0u64..6),
+        (0u32..14, 0u32..14, 0u32..16),
+    );
+    let (on_slots, lost_slots) = (Cell::new(0), Cell::new(0));
+    let mut runner = TestRunner::new(ProptestConfig::with_cases(CASES));
+    let ran = runner.run(
+        &given,
+        |(
+            (steps, first, near, settles),
+            (gap, len, more),
+            (piece, pause),
+            (slots, lost),
+            sizes,
+        )| {
+            let stretches = vec![5..5 + len, 5 + len + gap..5 + len + gap + more];
+            let scan = Plan::scan(Feed::new(stretches, piece, pause));
+            let base = match first {
+                0 => named(&scan, &around()[near]).unwrap(),
+                1 => named(&scan, &settling()[settles])
+                    .and_then(|plan| named(&plan, &around()[near]))
+                    .unwrap(),
+                2 => scan.rewindow(16).unwrap().power().unwrap(),
+                _ => scan,
+            };
+            let all = plans(base, &steps);
+            let some = [all[all.len() - 1].clone(), all[all.len() / 2].clone()];
+            let (one, _) = Plan::collect_all(&some, &options(500)).unwrap();
+            let mut options = options(500);
+            options.stages.helpers_after_us = 0;
+            options.stages.burst_bytes = 1 << sizes.0;
+            options.stages.block_bytes = 1 << sizes.1;
+            options.stages.link_bytes = 1 << sizes.2;
+            let lost = if lost == 1 { 0 } else { lost };
+            let there = sent(&some);
+            let (many, report, calls) =
+                collect_on_workers(&some, &there, options, slots, lost).unwrap();
+            prop_assert_eq!(many, one, "{}", some[0].explain());
+            let received: u64 = report.workers.iter().map(|slot| slot.received_bytes).sum();
+            let is_lost = report.workers.iter().any(|slot| slot.lost);
+            prop_assert!(received == 0 || calls > 0 && slots > 0 && !report.stages.is_empty());
+            on_slots.set(on_slots.get() + u32::from(received > 0));
+            lost_slots.set(lost_slots.get() + u32::from(is_lost));
+            Ok(())
+        },
+    );
+    ran.unwrap_or_else(|error| panic!("{error}"));
+    let (on_slots, lost_slots) = (on_slots.get(), lost_slots.get());
+    assert!(on_slots > CASES / 3, "{on_slots} of {CASES}");
+    assert!(lost_slots > CASES / 10, "{lost_slots} of {CASES}");
+}
+
+#[test]
+fn an_error_in_a_block_names_operator_and_host() {
+    let plan = || {
+        let scan = Plan::scan(Feed::new(vec![5..3000], 50, 3));
+        let bad = failing(&named(&scan, &around()[0]).unwrap(), &[2600], "error");
+        [bad.rewindow(8).unwrap().power().unwrap()]
+    };
+    let is_fail = |error: RunError| match error {
+        RunError::Operator {
+            operator,
+            node,
+            error,
+            ..
+        } => {
+            assert_eq!(operator, "fail");
+            assert!(error.to_string().contains("sample 2600 is bad"), "{error}");
+            (node, error.to_string())
+        }
+        other => panic!("{other}"),
+    };
+    let (node, _) = is_fail(Plan::collect_all(&plan(), &options(500)).unwrap_err());
+    let on_host = (0..20).filter(|_| {
+        let (plan, mut options) = (plan(), options(500));
+        options.stages.helpers_after_us = 0;
+        options.stages.burst_bytes = 64;
+        options.stages.block_bytes = 256;
+        let error = collect_on_workers(&plan, &plan, options, 2, 0).unwrap_err();
+        let (other, text) = is_fail(error);
+        assert_eq!(other, node);
+        text.contains("slot ")
+    });
+    assert!(on_host.count() > 0);
 }
 
 /// Each with its partial results, or what it needs around a portion.

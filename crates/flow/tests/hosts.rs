@@ -83,7 +83,7 @@ impl Host {
 }
 
 impl TaskCluster for Host {
-    fn next_slot(&self, _: Duration) -> Result<Option<Box<dyn RemoteSlot>>, Cause> {
+    fn next_slot(&self, _: Duration, _: bool) -> Result<Option<Box<dyn RemoteSlot>>, Cause> {
         Err("nothing runs in tasks".into())
     }
 

@@ -11,7 +11,8 @@ was prepared there, and its open stores.
     Slot.receive()    <== results ===========
 
 A slot whose worker is gone is given up, and its tasks are done by others. While there is none the run waits for workers
-that join, but no longer than `client.WORKER_TIMEOUT_S`.
+that join, but no longer than `client.WORKER_TIMEOUT_S`. A plan that reads a live feed sends blocks of samples instead
+of tasks, and needs no worker: its process computes what no slot does.
 """
 
 from .client import ClusterRun

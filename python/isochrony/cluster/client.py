@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import concurrent.futures
 import contextlib
 import hashlib
 import queue
@@ -35,6 +36,8 @@ _DISCOVERY_INTERVAL_S = 0.5
 _STOP_S = 1.0
 #: Seconds after which a waiting call checks whether the run has ended.
 _WAIT_S = 0.25
+#: The same of a call of an actor.
+_CALL_WAIT_S = 0.05
 
 
 class ClusterRun:
@@ -96,16 +99,17 @@ class ClusterRun:
         self._discovery.start()
         return sum(workers.values())
 
-    def next_slot(self, wait_s: float) -> Slot | None:
-        """A slot that is ready, if there is one within so many seconds.
+    def next_slot(self, wait_s: float, is_needed: bool) -> Slot | None:
+        """A slot that is ready, if there is one within so many seconds. `is_needed`: the run cannot go on without one.
 
         Raises:
-            RunError: a worker cannot take part, or there is none for `WORKER_TIMEOUT_S`.
+            RunError: a worker cannot take part, or there is none for `WORKER_TIMEOUT_S` though the run needs one.
         """
         try:
             slot = self._ready.get(timeout=wait_s)
         except queue.Empty:
-            self._check_workers()
+            if is_needed:
+                self._check_workers()
             return None
         if isinstance(slot, Exception):
             raise slot
@@ -374,7 +378,14 @@ class Slot:
             _StoppedError: the run has ended meanwhile.
             Exception: Dask's, since the worker is gone.
         """
-        result = self._wait(answer)
+        # Not with a timeout of Dask's: now and then it raises UnboundLocalError where a result comes just in time.
+        call = asyncio.run_coroutine_threadsafe(_outcome(answer), self._client.loop.asyncio_loop)
+        while not concurrent.futures.wait([call], timeout=_CALL_WAIT_S).done:
+            if self._stopped.is_set():
+                call.cancel()
+                raise _StoppedError
+            self._check_actor()
+        result = call.result()
         if isinstance(result, Exception):
             raise _WorkerError(result)
         return result
@@ -390,9 +401,22 @@ class Slot:
             try:
                 return answer.result(timeout=_WAIT_S)
             except TimeoutError:
-                if self._future.status not in ("finished", "pending"):
-                    raise OSError(f"the actor is {self._future.status}") from None
+                self._check_actor()
         raise _StoppedError
+
+    def _check_actor(self) -> None:
+        """Called while a call takes long.
+
+        Raises:
+            OSError: its worker is gone.
+        """
+        if self._future.status not in ("finished", "pending"):
+            raise OSError(f"the actor is {self._future.status}") from None
+
+
+async def _outcome(answer: Any) -> Any:
+    """What a call of an actor gives."""
+    return await answer
 
 
 def _part_payload(form: str, objects: list[tuple[str, Any]], options: RunOptions) -> bytes:

@@ -5,6 +5,7 @@
 //! before execution. `node` defines nodes, `operator` the contract with the engine, and `graph` the form that the
 //! optimiser rewrites and the engine executes.
 
+mod absent_recording;
 pub(crate) mod catalog;
 pub(crate) mod declaration;
 pub(crate) mod error;

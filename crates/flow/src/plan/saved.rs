@@ -2,6 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
+use super::absent_recording::{self, AbsentRecording};
 use super::graph::{Graph, GraphNode};
 use super::node::{Op, Plan, SEGMENT_SAMPLES};
 use super::sent::{AbsentOperator, STAYS};
@@ -92,6 +93,7 @@ impl Plan {
         let list = saved.get("nodes").and_then(Value::as_array);
         let list = list.ok_or_else(|| unreadable("\"nodes\" is no list".into()))?;
         let mut nodes: Vec<Self> = Vec::with_capacity(list.len());
+        let mut timebases = absent_recording::Timebases::default();
         let pick = |nodes: &[Self], edge: &Value| -> Result<Self, PlanError> {
             let (node, output): (usize, u16) = serde_json::from_value(edge.clone())
                 .map_err(|why| unreadable(format!("{edge} is no [node, output]: {why}")))?;
@@ -108,7 +110,11 @@ impl Plan {
                 _ => Err(unreadable(format!("{key:?} of node {at} is no object"))),
             };
             if name == "scan" {
-                let recording = resolve(&object("of")?)?;
+                let form = object("of")?;
+                let recording = match AbsentRecording::from_form(&form, &mut timebases) {
+                    Some(absent) => SharedRecording::new(absent?),
+                    None => resolve(&form)?,
+                };
                 let range = node.get("range").cloned().unwrap_or(Value::Null);
                 let range: Option<[i64; 2]> = serde_json::from_value(range)
                     .map_err(|why| unreadable(format!("range of node {at}: {why}")))?;

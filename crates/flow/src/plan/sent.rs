@@ -2,7 +2,7 @@
 //!
 //! The form is that of a saved plan, with references to objects that are no JSON: a snapshot of a signal, samples in
 //! memory, a function. They lie in a list beside the form, which names them by position. What writes, or waits for a
-//! feed, stays in its process.
+//! feed, stays in its process; where only tasks and blocks are computed, stand-ins take its place.
 
 use std::any::Any;
 use std::sync::Arc;
@@ -11,6 +11,7 @@ use isochrony_segment::SigSeg;
 use isochrony_store::Signal;
 use serde_json::{Value, json};
 
+use super::absent_recording::absent_recording;
 use super::graph::{Graph, GraphNode};
 use super::node::Plan;
 use crate::{
@@ -90,22 +91,23 @@ impl Plan {
     /// # Errors
     /// [`PlanError::NotSendable`] if an operator writes, or exists in this process only.
     pub fn to_sent(&self) -> Result<(Value, SentObjects), PlanError> {
-        sent(&Graph::new(self), |_| false)
+        sent(&Graph::new(self), false, |_| false)
     }
 
-    /// The same of several plans for a process that executes their tasks only. What they have in common is sent once. What
-    /// writes, or is called in the caller's thread, stays here; there, an operator that does nothing takes its place.
+    /// The same of several plans for a process that executes their tasks and blocks only. What they have in common is sent once.
+    /// What writes, or is called in the caller's thread, stays here, and so do feeds; there, operators that do nothing and
+    /// recordings that are never read take their places.
     /// [`several_from_json`](Self::several_from_json) reads it.
     ///
     /// # Errors
-    /// [`PlanError::NotSendable`] if a source or another operator exists in this process only.
+    /// [`PlanError::NotSendable`] if another operator exists in this process only, or a source that tasks would read.
     pub fn to_sent_for_tasks(plans: &[Self]) -> Result<(Value, SentObjects), PlanError> {
         let options = RunOptions {
             workers: 2,
             ..RunOptions::default()
         };
         let graph = Graph::of(plans);
-        sent(&graph, |node| {
+        sent(&graph, true, |node| {
             let (super::Op::Factory(factory), [(from, output)]) = (&node.op, &node.inputs[..])
             else {
                 return false;
@@ -122,6 +124,7 @@ impl Plan {
 
 pub(crate) fn sent(
     graph: &Graph,
+    feeds_stay: bool,
     stays: impl Fn(&GraphNode) -> bool,
 ) -> Result<(Value, SentObjects), PlanError> {
     let mut objects = SentObjects::default();
@@ -132,7 +135,14 @@ pub(crate) fn sent(
             continue;
         }
         nodes.push(match &node.op {
-            super::Op::Scan { recording, .. } => node.saved(&recording.0.sent(&mut objects)?),
+            super::Op::Scan { recording, .. } => match recording.0.sent(&mut objects) {
+                Err(PlanError::NotSendable { .. })
+                    if feeds_stay && !recording.0.is_splittable() =>
+                {
+                    node.saved(&absent_recording(graph, recording))
+                }
+                form => node.saved(&form?),
+            },
             super::Op::Factory(factory) => node.saved(&factory.0.sent(&mut objects)?),
             super::Op::Apply { params, .. } => node.saved(params),
         });

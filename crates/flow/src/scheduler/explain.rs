@@ -147,7 +147,11 @@ fn explain_tasks(graph: &Graph) -> String {
 /// How the plan is cut where no part of it runs in tasks.
 fn explain_stages(graph: &Graph, options: &RunOptions<'_>) -> String {
     match StagePlan::of(graph, options) {
-        Ok(plan) => plan.lines(graph, options.workers).join("\n") + "\n",
+        Ok(plan) => {
+            let mut lines = plan.lines(graph, options.workers);
+            lines.extend(plan.cluster_line(graph, options.workers));
+            lines.join("\n") + "\n"
+        }
         Err(why) => format!("in one stage: {why}\n"),
     }
 }

@@ -14,6 +14,7 @@ use super::parallel_subgraph::ParallelSubgraph;
 use super::reorder::Registration;
 use super::replica::Replica;
 use super::scan_input::PortionReader;
+use super::stages::{StreamBlock, compute_block};
 use super::task_output::{Task, TaskFailure, TaskOutput, TaskScheduler};
 use crate::engine::pool::OutputPool;
 use crate::engine::report::{OperatorReport, PlanWorkerReport, TaskReport};
@@ -199,6 +200,39 @@ impl<'a> Worker<'a> {
             }
             ran => Ok(self.task_output(task, ran.err())),
         }
+    }
+
+    /// Computes a block of a stage; the error is that memory was refused, or that the execution was interrupted.
+    pub(super) fn execute_block(
+        &mut self,
+        stage: usize,
+        number: u64,
+        block: StreamBlock,
+    ) -> Result<TaskOutput, RunError> {
+        let subgraph = &self.subgraphs[stage];
+        let replica = match &mut self.replicas[stage] {
+            Some(replica) => replica,
+            none => {
+                let pool = self.pools[stage].take();
+                none.insert(Replica::new(subgraph, self.options, pool)?)
+            }
+        };
+        let (exits, error) = compute_block(replica, subgraph, None, number, block);
+        let readers = replica.readers.iter();
+        let readers = readers.map(|one| one.lock().unwrap_or_else(PoisonError::into_inner));
+        let samples = readers.map(|one| one.samples).sum();
+        let failure = match error {
+            None => None,
+            Some(error) => {
+                self.drop_replica(stage);
+                if is_short_of_memory(&error) || matches!(error, RunError::Interrupted { .. }) {
+                    self.release_memory();
+                    return Err(error);
+                }
+                Some(TaskFailure::new(error, 0.0, Vec::new()))
+            }
+        };
+        Ok(TaskOutput::new(exits, samples, failure))
     }
 
     fn try_task(&mut self, task: &Task) -> Result<(), RunError> {

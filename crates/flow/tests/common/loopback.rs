@@ -95,7 +95,7 @@ impl Loopback {
 }
 
 impl TaskCluster for Loopback {
-    fn next_slot(&self, wait: Duration) -> Result<Option<Box<dyn RemoteSlot>>, Cause> {
+    fn next_slot(&self, wait: Duration, _: bool) -> Result<Option<Box<dyn RemoteSlot>>, Cause> {
         let slots = self.slots.lock().unwrap();
         let (mut slots, _) = self
             .joined
@@ -160,6 +160,13 @@ impl RemoteSlot for Slot {
     }
 }
 
+/// Plans as workers have them: feeds stay here.
+pub(crate) fn sent(plans: &[Plan]) -> Vec<Plan> {
+    let (form, _) = Plan::to_sent_for_tasks(plans).unwrap();
+    let no_recording = |_: &serde_json::Map<String, serde_json::Value>| unreachable!();
+    Plan::several_from_json(&form, &isochrony_flow::Catalog::standard(), &no_recording).unwrap()
+}
+
 /// Plans run on such a cluster.
 pub(crate) fn collect_on_loopback(
     plans: &[Plan],
@@ -168,9 +175,21 @@ pub(crate) fn collect_on_loopback(
     lost_one_in: u64,
 ) -> Result<(Vec<isochrony_flow::PlanOutput>, isochrony_flow::Report, u64), isochrony_flow::RunError>
 {
+    collect_on_workers(plans, plans, options, slots, lost_one_in)
+}
+
+/// The same; workers have the plans `there`.
+pub(crate) fn collect_on_workers(
+    plans: &[Plan],
+    there: &[Plan],
+    options: RunOptions<'static>,
+    slots: usize,
+    lost_one_in: u64,
+) -> Result<(Vec<isochrony_flow::PlanOutput>, isochrony_flow::Report, u64), isochrony_flow::RunError>
+{
     let mut options = options;
     options.workers = 2;
-    let cluster = Loopback::new(plans, options, slots, lost_one_in);
+    let cluster = Loopback::new(there, options, slots, lost_one_in);
     let mut here: RunOptions<'_> = options;
     here.cluster = Some(&cluster);
     let (gathered, report) = Plan::collect_all(plans, &here)?;

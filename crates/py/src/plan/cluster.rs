@@ -46,11 +46,15 @@ impl PythonCluster {
 }
 
 impl TaskCluster for PythonCluster {
-    fn next_slot(&self, wait: Duration) -> std::result::Result<Option<Box<dyn RemoteSlot>>, Cause> {
+    fn next_slot(
+        &self,
+        wait: Duration,
+        is_needed: bool,
+    ) -> std::result::Result<Option<Box<dyn RemoteSlot>>, Cause> {
         attach(|py| {
             let slot = self
                 .run
-                .call_method1(py, "next_slot", (wait.as_secs_f64(),))
+                .call_method1(py, "next_slot", (wait.as_secs_f64(), is_needed))
                 .map_err(Box::new)?;
             if slot.is_none(py) {
                 return Ok(None);
@@ -214,7 +218,10 @@ impl NativeTasks {
                 format!("no thread can be started: {error}"),
             )
         })?;
-        let signals = Arc::clone(&self.signals);
+        let signals = match self.prepared.reads_recordings() {
+            true => Arc::clone(&self.signals),
+            false => Arc::default(),
+        };
         Ok(NativeTaskRunner {
             runner: Some(runner),
             signals,
@@ -232,7 +239,7 @@ impl NativeTasks {
 pub(crate) struct NativeTaskRunner {
     /// None: it is being dropped.
     runner: Option<TaskRunner>,
-    /// What the plans read; they must be as they were.
+    /// What its tasks read; they must be as they were.
     signals: Arc<[OpenSnapshot]>,
 }
 
@@ -244,7 +251,7 @@ pub(crate) fn _instruction_set() -> &'static str {
 
 #[pymethods]
 impl NativeTaskRunner {
-    /// Executes a batch of tasks, and returns their results.
+    /// Executes a batch of tasks or blocks, and returns their results.
     fn run<'py>(&self, py: Python<'py>, batch: Vec<u8>) -> Result<Bound<'py, PyBytes>> {
         detach(py, || self.check_signals())?;
         let answer = detach(py, || match &self.runner {

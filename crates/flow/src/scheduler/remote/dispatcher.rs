@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use super::events::StreamTable;
 use super::results::ResultCodec;
-use super::runner::split_hash;
+use super::runner::task_hash;
 use super::tasks::TaskBatch;
 use super::{RemoteSlot, SlotError, TaskCluster};
 use crate::scheduler::reorder::Registration;
@@ -45,7 +45,7 @@ impl<'a> Dispatcher<'a> {
             cluster,
             split,
             streams: split.subgraphs.iter().map(StreamTable::of).collect(),
-            hash: split_hash(&split.subgraphs),
+            hash: task_hash(&split.subgraphs),
             ended: AtomicBool::new(false),
             slots: AtomicUsize::new(0),
             results: Mutex::default(),
@@ -61,7 +61,7 @@ impl<'a> Dispatcher<'a> {
             self.split.scheduler.unregister(registration);
         };
         while !self.ended.load(Ordering::Relaxed) {
-            match self.cluster.next_slot(SLOT_WAIT) {
+            match self.cluster.next_slot(SLOT_WAIT, true) {
                 Ok(Some(slot)) => {
                     let number = self.slots.fetch_add(1, Ordering::Relaxed);
                     let name = slot.name().to_owned();

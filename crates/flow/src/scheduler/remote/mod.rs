@@ -11,7 +11,7 @@
 //! ```
 //!
 //! A worker is given plans and options, not tasks: it prepares and splits them by itself. Each batch carries a number of the
-//! client's split plan ([`split_hash`](runner::split_hash)), and a worker that has another refuses it.
+//! client's split plan ([`task_hash`](runner::task_hash)), and a worker that has another refuses it.
 //!
 //! **Results have the same bits** as with threads, since tasks are the same and the same reorder buffer puts their results in
 //! order, on processors of one kind.
@@ -24,13 +24,19 @@
 //! **Losses.** The tasks of a slot that is lost are handed out again, to another. It does not count as short of memory.
 //! While there is no slot the run waits; how long is up to the [`TaskCluster`].
 //!
+//! **Feeds.** What is received or made in the client's process runs there in stages ([`stages`](super::stages)). Slots compute
+//! blocks of stages that have replicas: a message has the samples of a block and those around it, and its results return
+//! through the reorder buffer of the stage. Recordings that stay with the client are stand-ins in a worker, which has the same
+//! stages of the same plan.
+//!
 //! | step | files |
 //! |---|---|
-//! | bytes of a message; what is in it | `message`; `events`, `tasks`, `results` |
+//! | bytes of a message; what is in it | `message`; `events`, `tasks`, `blocks`, `results` |
 //! | worker | `runner` |
 //! | client | `dispatcher` |
 //! | parts of a plan beside their sensors | `host` |
 
+mod blocks;
 mod dispatcher;
 mod events;
 pub(crate) mod host;
@@ -43,19 +49,27 @@ use std::time::Duration;
 
 use crate::Cause;
 
+pub(super) use blocks::{BlockBatch, PlacedBlock};
 pub(super) use dispatcher::Dispatcher;
+pub(super) use events::StreamTable;
 pub use host::{HostError, HostInbox, HostRequest, HostRun, SendBuffer};
 pub use results::CauseCodec;
-pub(super) use runner::collecting;
+pub(super) use results::ResultCodec;
 pub use runner::{PreparedTasks, RunnerContext, TaskRunner, TaskRunnerError};
+pub(super) use runner::{block_hash, collecting};
 
 /// Workers that execute tasks of a plan.
 pub trait TaskCluster: std::fmt::Debug + Send + Sync {
-    /// A slot that nobody drives yet, as soon as there is one; None after `wait`.
+    /// A slot that nobody drives yet, as soon as there is one; None after `wait`. `is_needed`: nothing goes on without one,
+    /// so that it is an error if there is none for long.
     ///
     /// # Errors
-    /// There will be none: the run ends with this error.
-    fn next_slot(&self, wait: Duration) -> Result<Option<Box<dyn RemoteSlot>>, Cause>;
+    /// There will be none: a run without any ends with this error.
+    fn next_slot(
+        &self,
+        wait: Duration,
+        is_needed: bool,
+    ) -> Result<Option<Box<dyn RemoteSlot>>, Cause>;
 
     /// Slots that are expected, from which the in-flight window follows.
     fn slots(&self) -> usize;
@@ -85,7 +99,7 @@ pub trait RemoteSlot: Send {
     /// Where it is, for reports and errors.
     fn name(&self) -> &str;
 
-    /// Has a [`TaskRunner`] there execute a batch of tasks, after those that were sent before.
+    /// Has a [`TaskRunner`] there execute a batch of tasks or blocks, after those that were sent before.
     ///
     /// # Errors
     /// [`SlotError`].

@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 
 use isochrony_runtime::Interrupt;
 
+use super::blocks::BlockBatch;
 use super::events::StreamTable;
 use super::message::{MessageError, VERSION};
 use super::results::{CauseCodec, ResultCodec, TaskDone};
@@ -19,11 +20,13 @@ use super::tasks::TaskBatch;
 use crate::engine::budget::{ExecutionMemory, MemoryHandle};
 use crate::engine::{RunOptions, panic_error};
 use crate::operators::Collect;
+use crate::plan::graph::Graph;
 use crate::scheduler::parallel_subgraph::ParallelSubgraph;
 use crate::scheduler::partition::TaskInput;
 use crate::scheduler::run::prepare;
 use crate::scheduler::scan_groups::subgraph_plans;
 use crate::scheduler::split::split_subgraphs;
+use crate::scheduler::stages::{StagePlan, block_subgraphs};
 use crate::scheduler::task_output::{Task, TaskOutput};
 use crate::scheduler::task_queue::Partitioner;
 use crate::scheduler::worker::Worker;
@@ -37,12 +40,22 @@ const HASHED_TASKS: usize = 256;
 const RELEASE_INTERVAL: Duration = Duration::from_millis(50);
 
 /// A number that differs if the tasks of two processes do, or their versions.
-pub(crate) fn split_hash(subgraphs: &[ParallelSubgraph]) -> u64 {
+pub(crate) fn task_hash(subgraphs: &[ParallelSubgraph]) -> u64 {
+    subgraph_hash(subgraphs, "tasks")
+}
+
+/// The same of stages of which slots compute blocks. What they read is not known before it arrives.
+pub(crate) fn block_hash(subgraphs: &[ParallelSubgraph]) -> u64 {
+    subgraph_hash(subgraphs, "blocks")
+}
+
+fn subgraph_hash(subgraphs: &[ParallelSubgraph], cut_into: &str) -> u64 {
     let mut hasher = DefaultHasher::new();
     (
         VERSION,
         env!("CARGO_PKG_VERSION"),
         cfg!(target_endian = "little"),
+        cut_into,
     )
         .hash(&mut hasher);
     let mut text = String::new();
@@ -64,24 +77,27 @@ pub(crate) fn split_hash(subgraphs: &[ParallelSubgraph]) -> u64 {
             }
         }
         for input in &subgraph.inputs {
-            let _ = write!(
-                text,
-                " {} {:?} {}",
-                input.segment,
-                input.overlap,
-                input.snapshot.total()
-            );
+            let _ = write!(text, " {} {:?}", input.segment, input.overlap);
         }
-        let partitioner = subgraph.partitioner();
-        let mut last: Option<TaskInput> = None;
-        for _ in 0..HASHED_TASKS {
-            last = partitioner.part_after(last.as_ref());
-            let Some(part) = &last else { break };
-            let _ = write!(text, " {part:?}");
+        if cut_into == "tasks" {
+            write_tasks(&mut text, subgraph);
         }
         text.hash(&mut hasher);
     }
     hasher.finish()
+}
+
+fn write_tasks(text: &mut String, subgraph: &ParallelSubgraph) {
+    for input in &subgraph.inputs {
+        let _ = write!(text, " {}", input.snapshot.total());
+    }
+    let partitioner = subgraph.partitioner();
+    let mut last: Option<TaskInput> = None;
+    for _ in 0..HASHED_TASKS {
+        last = partitioner.part_after(last.as_ref());
+        let Some(part) = &last else { break };
+        let _ = write!(text, " {part:?}");
+    }
 }
 
 /// The plans whose tasks are executed: what [`Plan::collect_all`] runs adds a collector to each.
@@ -104,6 +120,8 @@ pub struct PreparedTasks {
     /// How often a runner that was refused memory asked the others to release theirs.
     releases: AtomicU64,
     hash: u64,
+    /// Its subgraphs are stages of a plan that reads a feed: messages have blocks of what they read.
+    in_blocks: bool,
 }
 
 impl PreparedTasks {
@@ -114,7 +132,7 @@ impl PreparedTasks {
     pub fn new(plans: &[Plan], collects: bool, options: &RunOptions<'_>) -> Result<Self, RunError> {
         let collecting = collects.then(|| collecting(plans));
         let graph = prepare(collecting.as_deref().unwrap_or(plans), options)?;
-        let subgraphs = split_subgraphs(&graph, options, subgraph_plans(&graph, options))?;
+        let (subgraphs, in_blocks) = subgraphs_of(&graph, options)?;
         Ok(Self {
             streams: subgraphs.iter().map(StreamTable::of).collect(),
             memory: MemoryHandle {
@@ -122,9 +140,19 @@ impl PreparedTasks {
                 reclaimer: None,
             },
             releases: AtomicU64::new(0),
-            hash: split_hash(&subgraphs),
+            hash: match in_blocks {
+                true => block_hash(&subgraphs),
+                false => task_hash(&subgraphs),
+            },
             subgraphs,
+            in_blocks,
         })
+    }
+
+    /// Whether its runners read recordings by themselves, instead of being sent samples.
+    #[must_use]
+    pub fn reads_recordings(&self) -> bool {
+        !self.in_blocks
     }
 
     /// The number of the split plan.
@@ -132,6 +160,26 @@ impl PreparedTasks {
     pub fn hash(&self) -> u64 {
         self.hash
     }
+}
+
+/// What slots execute of a plan: tasks, or blocks of stages if it has none. The client decides in the same way.
+fn subgraphs_of(
+    graph: &Graph,
+    options: &RunOptions<'_>,
+) -> Result<(Vec<ParallelSubgraph>, bool), RunError> {
+    let plans = subgraph_plans(graph, options);
+    let stages = match StagePlan::with_cells(graph, options, &plans) {
+        Some(stages) => Some(stages),
+        None => {
+            let subgraphs = split_subgraphs(graph, options, plans)?;
+            if !subgraphs.is_empty() {
+                return Ok((subgraphs, false));
+            }
+            StagePlan::of(graph, options).ok()
+        }
+    };
+    let subgraphs = stages.map(|stages| block_subgraphs(graph, &stages, options));
+    Ok((subgraphs.transpose()?.unwrap_or_default(), true))
 }
 
 /// Why a worker did not answer a batch of tasks.
@@ -283,6 +331,15 @@ impl Drop for TaskRunner {
     }
 }
 
+/// What becomes of a task; an error where memory was refused.
+type TaskResult = Result<TaskDone, String>;
+
+fn task_done(output: Result<TaskOutput, RunError>, begun: Instant) -> TaskResult {
+    let elapsed_ns = u64::try_from(begun.elapsed().as_nanos()).unwrap_or(u64::MAX);
+    let done = output.map(|output| TaskDone { output, elapsed_ns });
+    done.map_err(|error| error.to_string())
+}
+
 /// What a runner's thread executes tasks with.
 struct BatchExecutor<'a> {
     prepared: &'a PreparedTasks,
@@ -295,33 +352,66 @@ struct BatchExecutor<'a> {
 }
 
 impl BatchExecutor<'_> {
-    fn answer(&mut self, batch: &[u8]) -> Answer {
-        let (prepared, subgraphs) = (self.prepared, self.subgraphs);
-        let batch = TaskBatch::decode(batch)?;
-        if batch.plan != prepared.hash {
-            return Err(TaskRunnerError::OtherSplit {
-                own: prepared.hash,
-                client: batch.plan,
-            });
+    fn answer(&mut self, message: &[u8]) -> Answer {
+        match self.prepared.in_blocks {
+            true => self.answer_blocks(message),
+            false => self.answer_tasks(message),
         }
-        for (subgraph, closed) in subgraphs.iter().zip(&batch.closed) {
+    }
+
+    fn answer_tasks(&mut self, message: &[u8]) -> Answer {
+        let batch = TaskBatch::decode(message)?;
+        self.begin_batch(batch.plan, &batch.closed)?;
+        let (mut results, begun) = (Vec::new(), Instant::now());
+        for task in batch.into_tasks(self.subgraphs)? {
+            let (at, begun) = (task.subgraph, self.begin_task()?);
+            let output = self.execute(&task);
+            results.push((at, task_done(output, begun)));
+        }
+        self.results(results, begun)
+    }
+
+    fn answer_blocks(&mut self, message: &[u8]) -> Answer {
+        let (batch, payload) = BlockBatch::decode(message)?;
+        self.begin_batch(batch.plan, &batch.closed)?;
+        let (mut results, begun) = (Vec::new(), Instant::now());
+        let streams = &self.prepared.streams;
+        for block in batch.into_blocks(self.subgraphs, streams, &payload)? {
+            let (at, begun) = (block.stage, self.begin_task()?);
+            let output = self.worker.execute_block(at, block.number, block.block);
+            if matches!(output, Err(RunError::Interrupted { .. })) {
+                return Err(TaskRunnerError::Ended);
+            }
+            results.push((at, task_done(output, begun)));
+        }
+        self.results(results, begun)
+    }
+
+    /// Compares the client's split plan, and closes exits from which it wants nothing any more.
+    fn begin_batch(&self, plan: u64, closed: &[Vec<bool>]) -> Result<(), TaskRunnerError> {
+        let own = self.prepared.hash;
+        if plan != own {
+            return Err(TaskRunnerError::OtherSplit { own, client: plan });
+        }
+        for (subgraph, closed) in self.subgraphs.iter().zip(closed) {
             let exits = subgraph.exit_states.iter().zip(closed);
             exits
                 .filter(|(_, closed)| **closed)
                 .for_each(|(exit, _)| exit.close());
         }
-        let (mut results, begun) = (Vec::new(), Instant::now());
-        for task in batch.into_tasks(subgraphs)? {
-            if self.interrupt.is_requested() {
-                return Err(TaskRunnerError::Ended);
-            }
-            self.release_if_asked();
-            let begun = Instant::now();
-            let output = self.execute(&task);
-            let elapsed_ns = u64::try_from(begun.elapsed().as_nanos()).unwrap_or(u64::MAX);
-            let done = output.map(|output| TaskDone { output, elapsed_ns });
-            results.push((task.subgraph, done.map_err(|error| error.to_string())));
+        Ok(())
+    }
+
+    fn begin_task(&mut self) -> Result<Instant, TaskRunnerError> {
+        if self.interrupt.is_requested() {
+            return Err(TaskRunnerError::Ended);
         }
+        self.release_if_asked();
+        Ok(Instant::now())
+    }
+
+    fn results(&self, results: Vec<(usize, TaskResult)>, begun: Instant) -> Answer {
+        let (prepared, subgraphs) = (self.prepared, self.subgraphs);
         let codec = ResultCodec {
             subgraphs,
             streams: &prepared.streams,
@@ -355,11 +445,14 @@ impl BatchExecutor<'_> {
 }
 
 impl PreparedTasks {
-    /// Reads a message as tasks and as results of the first task.
+    /// Reads a message as tasks or blocks, and as results of the first of them.
     #[cfg(feature = "fuzzing")]
     pub fn read_messages(&self, message: &[u8], causes: &dyn CauseCodec) {
         if let Ok(batch) = TaskBatch::decode(message) {
             let _ = batch.into_tasks(&self.subgraphs);
+        }
+        if let Ok((batch, payload)) = BlockBatch::decode(message) {
+            let _ = batch.into_blocks(&self.subgraphs, &self.streams, &payload);
         }
         let codec = ResultCodec {
             subgraphs: &self.subgraphs,
@@ -374,7 +467,14 @@ impl PreparedTasks {
             super::host::read_message(*port, message, causes);
         }
         for (number, subgraph) in self.subgraphs.iter().enumerate() {
-            let Some(part) = subgraph.partitioner().part_after(None) else {
+            let part = match self.in_blocks {
+                true => Some(TaskInput {
+                    range: 0..100,
+                    reads: Vec::new(),
+                }),
+                false => subgraph.partitioner().part_after(None),
+            };
+            let Some(part) = part else {
                 continue;
             };
             let task = Task {

@@ -16,21 +16,25 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::link_writer::{EVENT_BYTES, event_bytes};
+use crate::scheduler::partition::TaskInput;
 use crate::scheduler::replica::TaskPart;
-use crate::{Break, Clock, Item, OpError, PortionOverlap, RangeOrigin, Source, SourceEvent};
+use crate::scheduler::task_output::Task;
+use crate::{
+    Break, Clock, Item, OpError, PortionOverlap, RangeOrigin, RangePortion, Source, SourceEvent,
+};
 
-pub(super) struct StreamBlock {
+pub(in crate::scheduler) struct StreamBlock {
     /// Results that begin here are the block's. For a cell: the range of all its parts.
-    pub(super) range: Range<i64>,
+    pub(in crate::scheduler) range: Range<i64>,
     /// The contiguous range that it continues or directly follows; None if it begins with one.
-    pub(super) origin: Option<RangeOrigin>,
+    pub(in crate::scheduler) origin: Option<RangeOrigin>,
     /// Items of the block and around it, and starts of contiguous ranges.
     events: Vec<SourceEvent>,
     pub(super) part: TaskPart,
 }
 
 impl StreamBlock {
-    pub(super) fn new(
+    pub(in crate::scheduler) fn new(
         range: Range<i64>,
         origin: Option<RangeOrigin>,
         events: Vec<SourceEvent>,
@@ -44,9 +48,24 @@ impl StreamBlock {
         }
     }
 
-    #[cfg(test)]
-    pub(super) fn events(&self) -> &[SourceEvent] {
+    pub(in crate::scheduler) fn events(&self) -> &[SourceEvent] {
         &self.events
+    }
+
+    /// The task that computes it, of a subgraph.
+    pub(in crate::scheduler) fn task(&self, subgraph: usize, number: u64) -> Task {
+        Task {
+            subgraph,
+            number,
+            part: TaskInput {
+                range: self.range.clone(),
+                reads: vec![RangePortion {
+                    portion: None,
+                    origin: self.origin,
+                }],
+            },
+            alone: false,
+        }
     }
 }
 

@@ -99,6 +99,8 @@ pub(crate) struct BlockScheduler<S: StageIo> {
     entries: Range<usize>,
     /// Replicas that take blocks, at least 1.
     replicas: AtomicUsize,
+    /// Slots of a cluster, for which replicas take blocks.
+    slots: AtomicUsize,
 }
 
 impl<S: StageIo> BlockScheduler<S> {
@@ -113,6 +115,7 @@ impl<S: StageIo> BlockScheduler<S> {
             queue: Arc::clone(queue),
             entries: entries.clone(),
             replicas: AtomicUsize::new(entries.len()),
+            slots: AtomicUsize::new(0),
         }
     }
 
@@ -129,6 +132,27 @@ impl<S: StageIo> BlockScheduler<S> {
         let replicas = replicas.clamp(1, self.entries.len());
         self.replicas.store(replicas, Ordering::Relaxed);
         self.notify_all(Notice::Room);
+    }
+
+    /// Each slot of a cluster has as many blocks as a replica.
+    pub(crate) fn set_slots(&self, slots: usize) {
+        self.slots.store(slots, Ordering::Relaxed);
+    }
+
+    /// Replicas look again, whatever they wait for.
+    pub(crate) fn notify_waiting(&self) {
+        self.notify_all(Notice::Room);
+        self.notify_all(Notice::Input);
+    }
+
+    /// Sends what is complete, where a replica can take nothing now. Returns the outcome of its burst.
+    pub(crate) fn send_ready(&self) -> StageOutcome {
+        let mut order = self.lock();
+        self.send_complete(&mut order);
+        match order.ended {
+            true => StageOutcome::Ended,
+            false => StageOutcome::Full,
+        }
     }
 
     fn notify_all(&self, notice: Notice) {
@@ -158,7 +182,8 @@ impl<S: StageIo> BlockScheduler<S> {
             }
             return Assignment::None(StageOutcome::Full);
         }
-        let window = BLOCKS_PER_REPLICA * self.entries.len();
+        let slots = self.slots.load(Ordering::Relaxed);
+        let window = BLOCKS_PER_REPLICA * (self.entries.len() + slots);
         if !order.io.has_room() || order.slots.len() >= window {
             return Assignment::None(StageOutcome::Full);
         }

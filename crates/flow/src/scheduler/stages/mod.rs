@@ -38,7 +38,8 @@
 //!    next, or is equally far and ranks before it, and the last one behind the first: a contradiction.
 //! 5. Replicas of a stage hold no lock while they compute. The oldest block is in flight, and will be completed, or it is
 //!    complete, and then a replica is ready or waits for room (`block_scheduler`). One that finds no room, or too many
-//!    blocks in front, is woken when something has been sent.
+//!    blocks in front, is woken when something has been sent. A slot of a cluster completes its block or is lost; then
+//!    another one, or a replica, computes it.
 //!
 //! An item whose results fill a link twice over keeps its thread inside an operator. The thread then executes other stages,
 //! except those that it depends on, which would wait for itself; if nobody computes or can, it goes on without room
@@ -54,6 +55,7 @@
 //! | a graph for each stage | `stage_graph` |
 //! | what joins stages | `link`, `link_writer`, `link_reader` |
 //! | replicas: blocks and cells (pure), their links, order | `block`, `cell`, `input_cutter`, `block_subgraph`, `replicated`, `replicated_io`, `block_scheduler` |
+//! | their blocks on the slots of a cluster: client, worker | `remote_blocks`, `remote_replicas`; `block_subgraphs` |
 //! | which stage is executed next, who waits | `stage_queue` |
 //! | which threads prefer it, if they are pinned (pure) | `homes`, `stage_weights` |
 //! | threads | `pool`, `run`, `thread_use` |
@@ -61,6 +63,7 @@
 mod block;
 mod block_scheduler;
 mod block_subgraph;
+mod block_subgraphs;
 mod cell;
 mod homes;
 mod input_cutter;
@@ -68,6 +71,8 @@ mod link;
 mod link_reader;
 mod link_writer;
 mod pool;
+mod remote_blocks;
+mod remote_replicas;
 mod replicated;
 mod replicated_io;
 mod run;
@@ -78,6 +83,9 @@ mod stage_queue;
 mod stage_weights;
 mod thread_use;
 
+pub(super) use block::StreamBlock;
+pub(super) use block_subgraphs::block_subgraphs;
+pub(super) use replicated::compute_block;
 pub(super) use run::run;
 pub(super) use stage_plan::StagePlan;
 

@@ -25,6 +25,7 @@ use super::block_subgraph::{only_input, subgraph};
 use super::cell::CellCutter;
 use super::input_cutter::InputCutter;
 use super::link_writer::{StageLink, lock};
+use super::remote_blocks::{Admission, RemoteBlocks, TakenBlock};
 use super::replicated_io::{BlockResult, ReplicatedIo, StageExit};
 use super::stage_graph::StageGraph;
 use super::stage_plan::Replication;
@@ -34,11 +35,12 @@ use crate::engine::{RunOptions, panic_error};
 use crate::plan::graph::{Edge, Graph};
 use crate::scheduler::boundary::RangeAnnouncer;
 use crate::scheduler::parallel_subgraph::ParallelSubgraph;
-use crate::scheduler::partition::TaskInput;
+use crate::scheduler::remote::PlacedBlock;
 use crate::scheduler::replica::{Replica, TaskPart};
 use crate::scheduler::scan_input::PortionReader;
-use crate::scheduler::task_output::{ExitOutput, Task};
-use crate::{Clock, RangePortion, RunError};
+use crate::scheduler::subgraph::RatioChain;
+use crate::scheduler::task_output::ExitOutput;
+use crate::{Clock, RunError};
 
 /// A block has at least so many times the samples around it, if enough have arrived.
 const MIN_OVERLAP_MULTIPLE: u64 = 4;
@@ -61,6 +63,15 @@ pub(super) struct ReplicatedStage {
     graph: StageGraph,
     clock: Option<Arc<dyn Clock>>,
     blocks: BlockScheduler<ReplicatedIo>,
+    /// Slots of a cluster compute its blocks.
+    pub(super) remote: Option<RemoteStage>,
+}
+
+/// A stage whose blocks slots of a cluster compute.
+pub(super) struct RemoteStage {
+    pub(super) blocks: Arc<RemoteBlocks>,
+    /// Its position among such stages.
+    pub(super) position: usize,
 }
 
 /// A replica, executed by one thread at a time.
@@ -81,6 +92,8 @@ pub(super) struct StageToReplicate<'a> {
     pub(super) entries: &'a Range<usize>,
     pub(super) delivered: &'a Arc<Progress>,
     pub(super) replication: Replication,
+    /// Where its blocks go, if slots of a cluster may compute them.
+    pub(super) remote: Option<RemoteStage>,
 }
 
 impl StageToReplicate<'_> {
@@ -98,6 +111,7 @@ impl StageToReplicate<'_> {
             entries,
             delivered,
             replication,
+            remote,
         } = self;
         let Some(input) = only_input(number, links) else {
             return Ok(Err(graph));
@@ -152,6 +166,7 @@ impl StageToReplicate<'_> {
             subgraph,
             graph,
             blocks: BlockScheduler::new(io, queue, entries),
+            remote,
         });
         stage.announce_samples();
         Ok(Ok(stage))
@@ -247,10 +262,34 @@ impl StageReplica {
     /// Computes a block, if there is one. True if the execution was interrupted.
     pub(super) fn burst(&mut self) -> (StageOutcome, bool) {
         let shared = Arc::clone(&self.shared);
-        let (number, (block, delivered)) = match shared.blocks.take(self.number) {
-            Assignment::Block { number, block } => (number, block),
-            Assignment::None(outcome) => return (outcome, false),
+        let remote = shared.remote.as_ref();
+        let admission = match remote {
+            Some(remote) => remote.blocks.admit(remote.position),
+            None => Admission::Compute(None),
         };
+        let taken = match admission {
+            Admission::Full => return (shared.blocks.send_ready(), false),
+            Admission::Compute(Some(taken)) => *taken,
+            Admission::Compute(None) | Admission::Offer => {
+                let (number, (block, delivered)) = match shared.blocks.take(self.number) {
+                    Assignment::Block { number, block } => (number, block),
+                    Assignment::None(outcome) => return (outcome, false),
+                };
+                let placed = PlacedBlock {
+                    stage: remote.map_or(0, |remote| remote.position),
+                    number,
+                    block,
+                };
+                let taken = TakenBlock { placed, delivered };
+                if let (Some(remote), Admission::Offer) = (remote, admission) {
+                    remote.blocks.offer(taken);
+                    return (StageOutcome::Ran, false);
+                }
+                taken
+            }
+        };
+        let TakenBlock { placed, delivered } = taken;
+        let PlacedBlock { number, block, .. } = placed;
         let (exits, error) = self.compute(number, block);
         if matches!(error, Some(RunError::Interrupted { .. })) {
             return (StageOutcome::Ended, true);
@@ -263,69 +302,115 @@ impl StageReplica {
         (shared.blocks.complete(number, result), false)
     }
 
-    fn compute(
-        &mut self,
-        number: u64,
-        mut block: StreamBlock,
-    ) -> (Vec<ExitOutput>, Option<RunError>) {
+    fn compute(&mut self, number: u64, block: StreamBlock) -> (Vec<ExitOutput>, Option<RunError>) {
         let Self {
             shared, replica, ..
         } = self;
-        let subgraph = &shared.subgraph;
-        let part = TaskInput {
-            range: block.range.clone(),
-            reads: vec![RangePortion {
-                portion: None,
-                origin: block.origin,
-            }],
-        };
-        let source = BlockSource::new(&mut block, shared.clock.clone());
-        let (range, overlap) = (block.range, subgraph.plan.overlap);
-        let TaskPart { begins, completes } = block.part;
-        if let Some(own) = replica.readers.first() {
-            let mut own = own.lock().unwrap_or_else(PoisonError::into_inner);
-            let source = Box::new(source);
-            if begins {
-                let reader = PortionReader::new(Some(source), range, overlap, &part.reads[0]);
-                own.switch_to(if completes {
-                    reader
-                } else {
-                    reader.continues()
-                });
-            } else {
-                own.continue_with(source, completes);
-            }
-        }
-        let task = Task {
-            subgraph: 0,
-            number,
-            part,
-            alone: false,
-        };
-        let options = RunOptions::default();
-        let ran = catch_unwind(AssertUnwindSafe(|| {
-            replica.run_part(subgraph, &task, block.part, &options)
-        }));
-        let ran = ran.unwrap_or_else(|panic| {
-            Err(RunError::Operator {
-                operator: "scan",
-                node: 0,
-                range: None,
-                time: None,
-                error: panic_error(&*panic),
-            })
-        });
-        let error = ran.err().map(|error| shared.in_plan(error));
-        (
-            replica.take_outputs(subgraph, &task, completes && error.is_none()),
-            error,
-        )
+        let clock = shared.clock.clone();
+        let (exits, error) = compute_block(replica, &shared.subgraph, clock, number, block);
+        (exits, error.map(|error| shared.in_plan(error)))
     }
 }
 
+/// What a replica of a subgraph gives for a block. Errors name operators by their numbers in the graph of the stage.
+pub(in crate::scheduler) fn compute_block(
+    replica: &mut Replica,
+    subgraph: &ParallelSubgraph,
+    clock: Option<Arc<dyn Clock>>,
+    number: u64,
+    mut block: StreamBlock,
+) -> (Vec<ExitOutput>, Option<RunError>) {
+    let task = block.task(0, number);
+    let source = BlockSource::new(&mut block, clock);
+    let (range, overlap) = (block.range, subgraph.plan.overlap);
+    let TaskPart { begins, completes } = block.part;
+    if let Some(own) = replica.readers.first() {
+        let mut own = own.lock().unwrap_or_else(PoisonError::into_inner);
+        let source = Box::new(source);
+        if begins {
+            let reader = PortionReader::new(Some(source), range, overlap, &task.part.reads[0]);
+            own.switch_to(if completes {
+                reader
+            } else {
+                reader.continues()
+            });
+        } else {
+            own.continue_with(source, completes);
+        }
+    }
+    let options = RunOptions::default();
+    let ran = catch_unwind(AssertUnwindSafe(|| {
+        replica.run_part(subgraph, &task, block.part, &options)
+    }));
+    let ran = ran.unwrap_or_else(|panic| {
+        Err(RunError::Operator {
+            operator: "scan",
+            node: 0,
+            range: None,
+            time: None,
+            error: panic_error(&*panic),
+        })
+    });
+    let error = ran.err();
+    (
+        replica.take_outputs(subgraph, &task, completes && error.is_none()),
+        error,
+    )
+}
+
 impl ReplicatedStage {
+    pub(super) fn subgraph(&self) -> &ParallelSubgraph {
+        &self.subgraph
+    }
+
+    /// A slot of a cluster has computed a block.
+    pub(super) fn complete(&self, number: u64, result: BlockResult) {
+        self.blocks.complete(number, result);
+    }
+
+    /// Slots of a cluster that take blocks beside the replicas.
+    pub(super) fn set_slots(&self, slots: usize) {
+        self.blocks.set_slots(slots);
+    }
+
+    /// Wakes replicas that wait for whatever.
+    pub(super) fn notify(&self) {
+        self.blocks.notify_waiting();
+    }
+
+    /// What operators did, by their numbers in the plan. `reports`: in the order of the subgraph.
+    pub(super) fn operator_reports<'r>(
+        &self,
+        reports: impl Iterator<Item = &'r OperatorReport>,
+    ) -> impl Iterator<Item = (usize, &'r OperatorReport)> {
+        let nodes = self.subgraph.plan.nodes.iter();
+        let nodes = nodes.map(|one| self.graph.plan_node[one.node]);
+        let both = nodes.zip(reports);
+        both.filter_map(|(node, one)| Some((node?, one)))
+    }
+
+    /// Adds the civil time to an error of another process, which has no clock of the feed.
+    pub(super) fn with_time(&self, mut error: RunError) -> RunError {
+        if let RunError::Operator {
+            node,
+            range: Some(range),
+            time,
+            ..
+        } = &mut error
+            && time.is_none()
+        {
+            let mut nodes = self.subgraph.plan.nodes.iter();
+            let has_own_indices =
+                nodes.any(|one| one.node == *node && one.ratios == RatioChain::default());
+            let stamp = self.clock.as_ref().filter(|_| has_own_indices);
+            let stamp = stamp.and_then(|clock| clock.stamp(range.start));
+            *time = stamp.map(|stamp| isochrony_time::civil::format(stamp.civil));
+        }
+        error
+    }
+
     /// Names the operator by its number in the plan.
-    fn in_plan(&self, mut error: RunError) -> RunError {
+    pub(super) fn in_plan(&self, mut error: RunError) -> RunError {
         if let RunError::Operator { operator, node, .. } = &mut error {
             (*operator, *node) = self.graph.graph.plan_node(*node);
         }

@@ -7,7 +7,9 @@ use std::time::{Duration, Instant};
 use isochrony_runtime::{Interrupt, Progress, Watch};
 
 use super::pool::{PoolRef, Stage, StagePool, StageWaker, StageWork, WholeStage, ancestors};
-use super::replicated::{StageReplica, StageToReplicate};
+use super::remote_blocks::RemoteBlocks;
+use super::remote_replicas::{RemoteReplicas, reads_feed};
+use super::replicated::{RemoteStage, ReplicatedStage, StageReplica, StageToReplicate};
 use super::stage_graph::{StageGraph, links};
 use super::stage_plan::{Replication, StagePlan};
 use super::stage_queue::{Notice, StageQueue, StageSet};
@@ -59,7 +61,13 @@ pub(crate) fn run(
     let helpers_after = Duration::from_micros(options.stages.helpers_after_us);
     let mut shuffle = options.stages.shuffle;
     let mut threads = Vec::new();
+    let remote = RemoteReplicas::new(options.cluster, &pool);
     std::thread::scope(|scope| {
+        if let Some(remote) = &remote {
+            let thread = std::thread::Builder::new().name("isochrony-cluster".into());
+            // Without it this process computes all blocks.
+            drop(thread.spawn_scoped(scope, move || remote.serve(scope)));
+        }
         let mut wanted = options.workers.min(entries).saturating_sub(1);
         let (mut own, mut helpers) = (None, Vec::new());
         let mut after_burst = || {
@@ -94,6 +102,9 @@ pub(crate) fn run(
         let ran = catch_unwind(AssertUnwindSafe(|| pool.run_caller(&mut after_burst)));
         pool.stop();
         pool.links.iter().for_each(|link| link.close_all());
+        if let Some(remote) = &remote {
+            remote.end();
+        }
         threads.extend(own.map(|own| own.end()));
         for helper in helpers {
             threads.push(helper.join().unwrap_or_else(|panic| resume_unwind(panic)));
@@ -105,6 +116,17 @@ pub(crate) fn run(
     }
     if let Some(error) = branch_error {
         return Err(error);
+    }
+    let mut of_slots = Report {
+        operators: plan
+            .nodes
+            .iter()
+            .map(|node| OperatorReport::none(node.op.name()))
+            .collect(),
+        ..Report::default()
+    };
+    if let Some(remote) = remote {
+        remote.finish(&mut of_slots)?;
     }
     let Some(pool) = Arc::into_inner(pool) else {
         return Err(no_thread());
@@ -125,6 +147,10 @@ pub(crate) fn run(
     report.elapsed = begun.elapsed();
     report.peak_bytes = pool.memory.peak();
     report.places = placements(plan, options, &[]);
+    report.places.extend(of_slots.places);
+    report.workers = of_slots.workers;
+    let operators = report.operators.iter_mut().zip(&of_slots.operators);
+    operators.for_each(|(one, of_slots)| one.add(of_slots));
     Ok(ParallelExecution {
         executor: own.executor,
         sequential: Some(own.graph.graph),
@@ -179,12 +205,21 @@ fn pool(
         ..*options
     };
     let mut all: Vec<StageWork> = Vec::with_capacity(count);
-    let mut replicated = Vec::new();
+    let mut replicated: Vec<Arc<ReplicatedStage>> = Vec::new();
+    let remote = options.cluster.filter(|_| reads_feed(plan));
+    let remote = remote.map(|_| Arc::new(RemoteBlocks::default()));
     let (mut delivered, mut total) = (Arc::default(), None);
     for (number, entries) in entries.iter().enumerate() {
         delivered = Arc::new(Progress::default());
         let mut graph = StageGraph::of(plan, stages, number, &links, &reference, &delivered);
         if entries.len() > 1 || stages.replication[number] == Replication::Cells {
+            let is_remote = stages.replication[number] == Replication::Blocks;
+            let blocks = remote.as_ref().filter(|_| is_remote);
+            let position = replicated.iter().filter(|stage| stage.remote.is_some());
+            let remote = blocks.map(|blocks| RemoteStage {
+                blocks: Arc::clone(blocks),
+                position: position.count(),
+            });
             let stage = StageToReplicate {
                 number,
                 graph,
@@ -194,6 +229,7 @@ fn pool(
                 entries,
                 delivered: &delivered,
                 replication: stages.replication[number],
+                remote,
             };
             match stage.replicate(&own)? {
                 Ok(stage) => {

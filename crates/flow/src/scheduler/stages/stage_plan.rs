@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
+use super::remote_replicas::reads_feed;
 use super::stage_builder::StageBuilder;
 use crate::engine::RunOptions;
 use crate::plan::Op;
@@ -284,6 +285,26 @@ impl StagePlan {
             first..next
         });
         entries.collect()
+    }
+
+    /// What slots of a cluster compute of a plan that reads a feed, in words; None if it reads none.
+    pub(crate) fn cluster_line(&self, graph: &Graph, workers: usize) -> Option<String> {
+        if !reads_feed(graph) {
+            return None;
+        }
+        let entries = self.entries(workers);
+        let mut stages = self.replication.iter().zip(&entries).enumerate();
+        let stages = stages.by_ref().filter(|(_, (replication, entries))| {
+            **replication == Replication::Blocks && entries.len() > 1
+        });
+        let stages: Vec<String> = stages.map(|(at, _)| at.to_string()).collect();
+        Some(match &stages[..] {
+            [] => "on a cluster: all in this process, since no stage has replicas".to_owned(),
+            stages => format!(
+                "on a cluster: its workers compute blocks of stage {}",
+                stages.join(", ")
+            ),
+        })
     }
 
     /// The operators of each stage and its expected cost, in words.

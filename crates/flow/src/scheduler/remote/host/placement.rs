@@ -71,7 +71,7 @@ pub(crate) fn place(graph: &mut Graph, options: &RunOptions<'_>) -> Result<(), R
     for (at, host) in placed {
         let upstream = graph.upto(graph.nodes[at].inputs[0]);
         let port = graph.nodes[at].properties.outputs[0];
-        let (form, objects) = sent(&upstream, |_| false)?;
+        let (form, objects) = sent(&upstream, false, |_| false)?;
         let sources = scans(&upstream, upstream.outputs[0].0);
         let operators = upstream.nodes.iter().map(|node| node.op.name());
         let window = (options.memory / WINDOW_SHARE).clamp(MIN_WINDOW, MAX_WINDOW);

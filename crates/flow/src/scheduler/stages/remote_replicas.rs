@@ -1,0 +1,295 @@
+//! Computes blocks of replicated stages on the slots of a cluster: a thread for each slot sends blocks and completes them.
+
+use std::collections::VecDeque;
+use std::ops::ControlFlow;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::Scope;
+use std::time::{Duration, Instant};
+
+use super::pool::StagePool;
+use super::remote_blocks::{BLOCKS_PER_SLOT, RemoteBlocks, TakenBlock};
+use super::replicated::ReplicatedStage;
+use super::replicated_io::BlockResult;
+use crate::engine::panic_error;
+use crate::engine::report::Report;
+use crate::plan::Op;
+use crate::plan::graph::Graph;
+use crate::scheduler::parallel_subgraph::ParallelSubgraph;
+use crate::scheduler::remote::{
+    BlockBatch, RemoteSlot, ResultCodec, SlotError, StreamTable, TaskCluster, block_hash,
+};
+use crate::scheduler::task_output::ExitOutput;
+use crate::scheduler::worker::WorkerResult;
+use crate::{Cause, OpErrorKind, RunError};
+
+/// How long the dispatcher waits for a new slot before it looks whether the run has ended.
+const SLOT_WAIT: Duration = Duration::from_millis(50);
+
+/// Whether a plan reads what is made or received while it runs: only then blocks are worth their way to another host.
+pub(super) fn reads_feed(graph: &Graph) -> bool {
+    let mut nodes = graph.nodes.iter();
+    nodes.any(|node| match &node.op {
+        Op::Scan { recording, .. } => {
+            !recording.0.is_splittable() && recording.0.stored().is_none()
+        }
+        _ => false,
+    })
+}
+
+/// Hands the blocks of replicated stages to the slots of a cluster.
+pub(super) struct RemoteReplicas<'a> {
+    cluster: &'a dyn TaskCluster,
+    pool: &'a StagePool,
+    blocks: Arc<RemoteBlocks>,
+    /// Those that slots compute, by position.
+    stages: Vec<&'a ReplicatedStage>,
+    subgraphs: Vec<ParallelSubgraph>,
+    streams: Vec<StreamTable>,
+    /// The number of these stages.
+    hash: u64,
+    ended: AtomicBool,
+    /// Slots so far; the next one's number.
+    slots: AtomicUsize,
+    results: Mutex<Vec<WorkerResult>>,
+    error: Mutex<Option<Cause>>,
+    /// Why it asks for no further slots.
+    note: Mutex<Option<String>>,
+}
+
+impl<'a> RemoteReplicas<'a> {
+    /// None if slots compute nothing of the plan.
+    pub(super) fn new(cluster: Option<&'a dyn TaskCluster>, pool: &'a StagePool) -> Option<Self> {
+        let stages = pool.replicated.iter().map(|stage| &**stage);
+        let stages: Vec<_> = stages.filter(|stage| stage.remote.is_some()).collect();
+        let blocks = Arc::clone(&stages.first()?.remote.as_ref()?.blocks);
+        let subgraphs: Vec<_> = stages.iter().map(|one| one.subgraph().clone()).collect();
+        Some(Self {
+            cluster: cluster?,
+            pool,
+            blocks,
+            stages,
+            streams: subgraphs.iter().map(StreamTable::of).collect(),
+            hash: block_hash(&subgraphs),
+            subgraphs,
+            ended: AtomicBool::new(false),
+            slots: AtomicUsize::new(0),
+            results: Mutex::default(),
+            error: Mutex::default(),
+            note: Mutex::default(),
+        })
+    }
+
+    /// Starts a thread for each slot that the cluster has or gets, until the run ends.
+    pub(super) fn serve<'scope>(&'scope self, scope: &'scope Scope<'scope, '_>) {
+        while !self.ended.load(Ordering::Relaxed) {
+            let why: Cause = match self.cluster.next_slot(SLOT_WAIT, false) {
+                Ok(Some(slot)) => {
+                    let number = self.slots.fetch_add(1, Ordering::Relaxed);
+                    let name = slot.name().to_owned();
+                    let thread = std::thread::Builder::new().name(format!("isochrony-{number}"));
+                    match thread.spawn_scoped(scope, move || self.drive(slot, number)) {
+                        Ok(_) => continue,
+                        Err(error) => {
+                            format!("no thread can be started for {name}: {error}").into()
+                        }
+                    }
+                }
+                Ok(None) => continue,
+                Err(why) => why,
+            };
+            // Once a worker has taken part, losing the cluster does not end a feed: this process computes the rest.
+            return match self.slots.load(Ordering::Relaxed) {
+                0 => self.fail(why),
+                _ => *lock(&self.note) = Some(why.to_string()),
+            };
+        }
+    }
+
+    /// No block is handed out any more, and calls end.
+    pub(super) fn end(&self) {
+        self.ended.store(true, Ordering::Relaxed);
+        self.blocks.end();
+        self.cluster.stop();
+    }
+
+    /// Adds what slots did to a report. The error is that of the cluster.
+    pub(super) fn finish(self, report: &mut Report) -> Result<(), RunError> {
+        if let Some(why) = lock(&self.error).take() {
+            return Err(failed("scan", 0, why));
+        }
+        let mut results = std::mem::take(&mut *lock(&self.results));
+        results.sort_by_key(WorkerResult::number);
+        for result in &results {
+            for (stage, reports) in self.stages.iter().zip(&result.operators) {
+                for (node, one) in stage.operator_reports(reports.iter().flatten()) {
+                    report.operators[node].add(one);
+                }
+            }
+        }
+        report.workers = results.iter().map(WorkerResult::summary).collect();
+        let note = lock(&self.note).take();
+        let note = note.map(|why| {
+            format!("the cluster was not asked for further workers after this error: {why}")
+        });
+        report.places.extend(note);
+        Ok(())
+    }
+
+    fn fail(&self, why: Cause) {
+        lock(&self.error).get_or_insert(why);
+        self.pool.stop();
+    }
+
+    /// Replicas that wait take the next block, or compute what only this process can.
+    fn notify(&self) {
+        self.stages.iter().for_each(|stage| stage.notify());
+    }
+
+    fn set_slots(&self, slots: usize) {
+        self.stages.iter().for_each(|stage| stage.set_slots(slots));
+        self.notify();
+    }
+
+    fn drive(&self, slot: Box<dyn RemoteSlot>, number: usize) {
+        let drive = AssertUnwindSafe(|| self.drive_slot(slot, number));
+        if let Err(panic) = catch_unwind(drive) {
+            self.fail(panic_error(&*panic).to_string().into());
+        }
+    }
+
+    fn drive_slot(&self, mut slot: Box<dyn RemoteSlot>, number: usize) {
+        let begun = Instant::now();
+        let mut result = WorkerResult::of_slot(number, slot.name());
+        let mut sent = VecDeque::<TakenBlock>::new();
+        self.set_slots(self.blocks.join());
+        let ended = loop {
+            if let ControlFlow::Break(error) = self.exchange(&mut *slot, &mut sent, &mut result) {
+                break error;
+            }
+        };
+        let mut lost = Vec::new();
+        match ended {
+            // Others compute them: nothing of them was given to anybody.
+            SlotError::Lost => {
+                result.remote_mut().lost = true;
+                lost.extend(sent.drain(..));
+            }
+            SlotError::Failed(why) => {
+                let mut why = Some(why);
+                for block in sent.drain(..) {
+                    // The run ends with the oldest of these errors.
+                    let own = why.take().unwrap_or_else(|| "its worker has failed".into());
+                    let stage = self.stages[block.placed.stage];
+                    let error = stage.in_plan(failed("scan", 0, own));
+                    self.complete(&block, Vec::new(), Some(error));
+                }
+            }
+            SlotError::Stopped => {}
+        }
+        self.set_slots(self.blocks.leave(lost.into_iter()));
+        result.end(begun.elapsed());
+        lock(&self.results).push(result);
+    }
+
+    /// Sends blocks to a slot while it has fewer than [`BLOCKS_PER_SLOT`], and completes the oldest of them.
+    fn exchange(
+        &self,
+        slot: &mut dyn RemoteSlot,
+        sent: &mut VecDeque<TakenBlock>,
+        result: &mut WorkerResult,
+    ) -> ControlFlow<SlotError> {
+        while sent.len() < BLOCKS_PER_SLOT
+            && let Some(block) = self.blocks.next(sent.is_empty())
+        {
+            let request =
+                BlockBatch::encode(self.hash, &self.subgraphs, &self.streams, &block.placed);
+            let Ok(request) = request else {
+                self.keep(block);
+                continue;
+            };
+            result.remote_mut().sent_bytes += request.len() as u64;
+            let request = slot.send(&request);
+            sent.push_back(block);
+            if let Err(error) = request {
+                return ControlFlow::Break(error);
+            }
+        }
+        let Some(block) = sent.front() else {
+            // Nothing follows.
+            return ControlFlow::Break(SlotError::Stopped);
+        };
+        let task = block
+            .placed
+            .block
+            .task(block.placed.stage, block.placed.number);
+        let answer = match slot.receive() {
+            Ok(answer) => answer,
+            Err(error) => return ControlFlow::Break(error),
+        };
+        let host = slot.name();
+        let codec = ResultCodec {
+            subgraphs: &self.subgraphs,
+            streams: &self.streams,
+            causes: self.cluster.causes(),
+        };
+        let tasks = std::slice::from_ref(&task);
+        let decoded = match codec.decode(tasks, &answer, host) {
+            Ok(decoded) => decoded,
+            Err(error) => {
+                let why = format!("the answer of worker {host} cannot be read: {error}");
+                return ControlFlow::Break(SlotError::Failed(why.into()));
+            }
+        };
+        result.remote_mut().received_bytes += answer.len() as u64;
+        result.operators = decoded.operators;
+        let Some(block) = sent.pop_front() else {
+            return ControlFlow::Continue(());
+        };
+        match decoded.results.into_iter().next() {
+            Some(Ok(done)) => {
+                let elapsed = Duration::from_nanos(done.elapsed_ns);
+                result.add(&task, elapsed, done.output.samples);
+                let (exits, failure) = done.output.into_parts();
+                let stage = self.stages[block.placed.stage];
+                let error = failure.map(|failure| stage.in_plan(stage.with_time(*failure.error)));
+                self.complete(&block, exits, error);
+            }
+            // Its worker is short of memory.
+            _ => self.keep(block),
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn complete(&self, block: &TakenBlock, exits: Vec<ExitOutput>, error: Option<RunError>) {
+        let result = BlockResult::Results {
+            exits,
+            delivered: block.delivered,
+            error,
+        };
+        self.stages[block.placed.stage].complete(block.placed.number, result);
+        self.blocks.complete();
+        self.notify();
+    }
+
+    /// This process computes a block.
+    fn keep(&self, block: TakenBlock) {
+        self.blocks.keep(block);
+        self.notify();
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn failed(operator: &'static str, node: usize, why: Cause) -> RunError {
+    RunError::Operator {
+        operator,
+        node,
+        range: None,
+        time: None,
+        error: OpErrorKind::Failed(why).into(),
+    }
+}
