@@ -59,8 +59,8 @@ pub use plan::sent::{SentObject, SentObjects};
 pub use plan::workspace::Workspace;
 pub use plan::{Plan, SEGMENT_SAMPLES, ScannedSignal};
 pub use scheduler::remote::{
-    CauseCodec, PreparedTasks, RemoteSlot, RunnerContext, SlotError, TaskCluster, TaskRunner,
-    TaskRunnerError,
+    CauseCodec, PreparedTasks, RemoteSlot, RunnerContext, SlotError, SnapshotCheck, TaskCluster,
+    TaskRunner, TaskRunnerError,
 };
 pub use scheduler::repeated::RepeatedPlan;
 pub use sinks::events::EventSink;

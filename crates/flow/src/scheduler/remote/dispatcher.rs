@@ -97,7 +97,7 @@ impl<'a> Dispatcher<'a> {
         let _loss_guard = PanicGuard(scheduler);
         let begun = Instant::now();
         let mut registration = Registration::default();
-        let mut result = WorkerResult::of_slot(number, slot.name());
+        let mut result = WorkerResult::of_slot(number, slot.name(), self.split.subgraphs.len());
         let (mut sent, mut batch_size) = (VecDeque::<Vec<Task>>::new(), 1);
         let ended = 'sent: loop {
             while sent.len() < BATCHES_IN_FLIGHT
@@ -198,7 +198,9 @@ impl<'a> Dispatcher<'a> {
             SlotError::Failed(why.into())
         })?;
         result.remote_mut().received_bytes += answer.len() as u64;
-        result.operators = decoded.operators;
+        for (subgraph, reports) in decoded.operators {
+            result.operators[subgraph] = Some(reports);
+        }
         let mut took = Duration::ZERO;
         let mut refused = None;
         for (task, done) in tasks.iter().zip(decoded.results) {

@@ -85,7 +85,7 @@ pub(super) enum EventMessage {
 }
 
 #[derive(Serialize, Deserialize)]
-enum BreakMessage {
+pub(super) enum BreakMessage {
     Gap(Range<i64>),
     ClockStep { old: u32, new: u32 },
     Dropped(Range<i64>),

@@ -44,7 +44,7 @@ use crate::Cause;
 pub(super) use dispatcher::Dispatcher;
 pub use results::CauseCodec;
 pub(super) use runner::collecting;
-pub use runner::{PreparedTasks, RunnerContext, TaskRunner, TaskRunnerError};
+pub use runner::{PreparedTasks, RunnerContext, SnapshotCheck, TaskRunner, TaskRunnerError};
 
 /// Workers that execute tasks of a plan.
 pub trait TaskCluster: std::fmt::Debug + Send + Sync {

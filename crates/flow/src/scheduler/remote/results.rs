@@ -22,16 +22,16 @@ pub(crate) struct TaskDone {
 pub(crate) struct SlotAnswer {
     /// For each task; an error where memory was refused.
     pub(crate) results: Vec<Result<TaskDone, String>>,
-    /// What its operators did in the run so far, by subgraph.
-    pub(crate) operators: Vec<Option<Vec<OperatorReport>>>,
+    /// What its operators did in the run so far, of the subgraphs of these tasks.
+    pub(crate) operators: Vec<(usize, Vec<OperatorReport>)>,
 }
 
 #[derive(Serialize, Deserialize)]
 struct ResultBatch {
     /// For each task of the batch; an error where memory was refused.
     results: Vec<Result<ResultMessage, String>>,
-    /// What the slot's operators did in the run so far, by subgraph.
-    operators: Vec<Vec<OperatorMessage>>,
+    /// What the slot's operators did in the run so far, of the subgraphs of these tasks.
+    operators: Vec<(u32, Vec<OperatorMessage>)>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -94,7 +94,7 @@ impl ResultCodec<'_> {
     pub(crate) fn encode(
         &self,
         results: Vec<(usize, Result<TaskDone, String>)>,
-        operators: &[Option<Vec<OperatorReport>>],
+        operators: &[(usize, Vec<OperatorReport>)],
     ) -> Result<Vec<u8>, MessageError> {
         let mut writer = MessageWriter::new();
         let results = results.into_iter().map(|(subgraph, done)| {
@@ -104,16 +104,15 @@ impl ResultCodec<'_> {
             })
         });
         let results = results.collect::<Result<Vec<_>, MessageError>>()?;
-        let operators = operators.iter().map(|reports| {
-            let reports = reports.iter().flatten();
-            let message = reports.map(|report| OperatorMessage {
+        let operators = operators.iter().map(|(subgraph, reports)| {
+            let message = reports.iter().map(|report| OperatorMessage {
                 items: report.items,
                 samples: report.samples,
                 gaps: report.gaps,
                 skipped: report.skipped,
                 useful_ns: u64::try_from(report.useful.as_nanos()).unwrap_or(u64::MAX),
             });
-            message.collect()
+            (*subgraph as u32, message.collect())
         });
         let batch = ResultBatch {
             results,
@@ -200,8 +199,11 @@ impl ResultCodec<'_> {
             })
         });
         let results = results.collect::<Result<_, MessageError>>()?;
-        let operators = batch.operators.iter().zip(self.subgraphs);
-        let operators = operators.map(|(messages, subgraph)| {
+        let operators = batch.operators.iter().map(|(at, messages)| {
+            let at = *at as usize;
+            let subgraph = self.subgraphs.get(at);
+            let subgraph = subgraph.filter(|one| one.operators.len() == messages.len());
+            let subgraph = subgraph.ok_or(malformed("the operators of a subgraph"))?;
             let reports = messages.iter().zip(&subgraph.operators);
             let reports = reports.map(|(message, operator)| OperatorReport {
                 name: operator.op.name(),
@@ -212,11 +214,11 @@ impl ResultCodec<'_> {
                 useful: Duration::from_nanos(message.useful_ns),
                 threads: 1,
             });
-            (messages.len() == subgraph.operators.len()).then(|| reports.collect())
+            Ok((at, reports.collect()))
         });
         Ok(SlotAnswer {
             results,
-            operators: operators.collect(),
+            operators: operators.collect::<Result<_, MessageError>>()?,
         })
     }
 

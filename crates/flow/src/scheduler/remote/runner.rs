@@ -11,11 +11,12 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use isochrony_runtime::Interrupt;
+use isochrony_store::{Signal, StoreError};
 
 use super::events::StreamTable;
 use super::message::{MessageError, VERSION};
 use super::results::{CauseCodec, ResultCodec, TaskDone};
-use super::tasks::TaskBatch;
+use super::tasks::{TaskBatch, subgraphs_of};
 use crate::engine::budget::{ExecutionMemory, MemoryHandle};
 use crate::engine::{RunOptions, panic_error};
 use crate::operators::Collect;
@@ -127,6 +128,15 @@ impl PreparedTasks {
         })
     }
 
+    /// The stored signals that tasks of each subgraph read.
+    pub fn signals(&self) -> impl Iterator<Item = Vec<&Signal>> {
+        self.subgraphs.iter().map(|subgraph| {
+            let inputs = subgraph.inputs.iter();
+            let signals = inputs.filter_map(|input| input.recording.0.stored());
+            signals.map(|(signal, _)| signal).collect()
+        })
+    }
+
     /// The number of the split plan.
     #[must_use]
     pub fn hash(&self) -> u64 {
@@ -155,6 +165,9 @@ pub enum TaskRunnerError {
     /// A result cannot be sent.
     #[error("a result cannot be sent to the client: {0}; report this as a bug of Isochrony")]
     Result(String),
+    /// What tasks read is not as it was.
+    #[error(transparent)]
+    Changed(#[from] StoreError),
     /// The code of this package panicked.
     #[error("{0}")]
     Panicked(String),
@@ -191,7 +204,13 @@ pub struct RunnerContext {
     pub shared: Option<Arc<dyn std::any::Any + Send + Sync>>,
     /// How exceptions travel.
     pub causes: Arc<dyn CauseCodec>,
+    /// Called with each subgraph of a batch of tasks, before the batch is executed.
+    pub check: Option<Arc<SnapshotCheck>>,
 }
+
+/// Whether what a subgraph reads is as it was when the plan was prepared. The number is its position in
+/// [`PreparedTasks::signals`].
+pub type SnapshotCheck = dyn Fn(usize) -> Result<(), StoreError> + Send + Sync;
 
 impl TaskRunner {
     /// Starts the thread. `number`: among the threads of this process.
@@ -224,6 +243,7 @@ impl TaskRunner {
                 worker: Worker::new(number, &subgraphs, &options),
                 subgraphs: &subgraphs,
                 causes: &*context.causes,
+                check: context.check.as_deref(),
                 interrupt: &interrupted,
                 released: prepared.releases.load(Ordering::Relaxed),
             };
@@ -289,6 +309,7 @@ struct BatchExecutor<'a> {
     worker: Worker<'a>,
     subgraphs: &'a [ParallelSubgraph],
     causes: &'a dyn CauseCodec,
+    check: Option<&'a SnapshotCheck>,
     interrupt: &'a Interrupt,
     /// The request to release memory that it followed last.
     released: u64,
@@ -304,14 +325,19 @@ impl BatchExecutor<'_> {
                 client: batch.plan,
             });
         }
-        for (subgraph, closed) in subgraphs.iter().zip(&batch.closed) {
-            let exits = subgraph.exit_states.iter().zip(closed);
-            exits
-                .filter(|(_, closed)| **closed)
-                .for_each(|(exit, _)| exit.close());
+        for (at, closed) in &batch.closed {
+            let subgraph = subgraphs.get(*at as usize);
+            let exits = subgraph.map_or(&[][..], |one| &one.exit_states);
+            let closed = exits.iter().zip(closed).filter(|(_, closed)| **closed);
+            closed.for_each(|(exit, _)| exit.close());
+        }
+        let tasks = batch.into_tasks(subgraphs)?;
+        let involved = subgraphs_of(&tasks);
+        if let Some(check) = self.check {
+            involved.iter().try_for_each(|&subgraph| check(subgraph))?;
         }
         let (mut results, begun) = (Vec::new(), Instant::now());
-        for task in batch.into_tasks(subgraphs)? {
+        for task in tasks {
             if self.interrupt.is_requested() {
                 return Err(TaskRunnerError::Ended);
             }
@@ -327,7 +353,9 @@ impl BatchExecutor<'_> {
             streams: &prepared.streams,
             causes: self.causes,
         };
-        let reports = self.worker.operator_reports(begun.elapsed());
+        let busy = begun.elapsed();
+        let report = |at: usize| Some((at, self.worker.operator_report(at, busy)?));
+        let reports: Vec<_> = involved.into_iter().filter_map(report).collect();
         let encoded = codec.encode(results, &reports);
         encoded.map_err(|error| TaskRunnerError::Result(error.to_string()))
     }
