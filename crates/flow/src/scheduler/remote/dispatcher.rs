@@ -15,7 +15,7 @@ use crate::scheduler::reorder::Registration;
 use crate::scheduler::split::SplitPlan;
 use crate::scheduler::task_output::{ExitOutput, Task, TaskFailure, TaskOutput, TaskScheduler};
 use crate::scheduler::worker::WorkerResult;
-use crate::{Cause, OpErrorKind, RunError};
+use crate::{Cause, OpErrorKind};
 
 /// Most tasks in a batch.
 const MAX_BATCH: usize = 32;
@@ -232,15 +232,9 @@ impl<'a> Dispatcher<'a> {
 
     fn complete_with(&self, task: &Task, why: &str) {
         let subgraph = &self.split.subgraphs[task.subgraph];
-        let input = &subgraph.inputs[0];
-        let error = RunError::Operator {
-            operator: "scan",
-            node: input.node,
-            range: Some(task.part.range.clone()),
-            time: input.snapshot.time_of(task.part.range.start),
-            error: OpErrorKind::Failed(why.into()).into(),
-        };
-        let failure = TaskFailure::new(error, input.time(task.part.range.start), Vec::new());
+        let error = subgraph.task_error(task, OpErrorKind::Failed(why.into()).into());
+        let begins = subgraph.inputs[0].time(task.part.range.start);
+        let failure = TaskFailure::new(error, begins, Vec::new());
         let exits = subgraph.plan.exits.iter().map(|_| ExitOutput::default());
         let output = TaskOutput::new(exits.collect(), 0, Some(failure));
         let output = output.with_input(&task.part);

@@ -59,8 +59,8 @@ struct ExitMessage {
 
 #[derive(Serialize, Deserialize)]
 struct FailureMessage {
-    operator: String,
-    node: u64,
+    /// The operator's name and node, if it belongs to one.
+    operator: Option<(String, u64)>,
     range: Option<Range<i64>>,
     time: Option<String>,
     code: String,
@@ -148,15 +148,18 @@ impl ResultCodec<'_> {
     }
 
     fn failure_message(&self, subgraph: usize, failure: &TaskFailure) -> FailureMessage {
-        let (operator, node, range, time, error) = match &*failure.error {
+        let (operator, range, time, error) = match &*failure.error {
             RunError::Operator {
                 operator,
                 node,
                 range,
                 time,
                 error,
-            } => (*operator, *node, range.clone(), time.clone(), Some(error)),
-            _ => ("scan", 0, None, None, None),
+            } => {
+                let operator = Some(((*operator).to_owned(), *node as u64));
+                (operator, range.clone(), time.clone(), Some(error))
+            }
+            _ => (None, None, None, None),
         };
         let cause = error.and_then(|error| match error.kind() {
             OpErrorKind::Failed(cause) => self.causes.encode(cause),
@@ -167,8 +170,7 @@ impl ResultCodec<'_> {
             None => failure.error.to_string(),
         };
         FailureMessage {
-            operator: operator.to_owned(),
-            node: node as u64,
+            operator,
             range,
             time,
             code: failure.error.code().to_owned(),
@@ -246,7 +248,7 @@ impl ResultCodec<'_> {
         });
         let exits = exits.collect::<Result<_, MessageError>>()?;
         let failure = result.failure;
-        let failure = failure.map(|failure| self.failure(subgraph, failure, host));
+        let failure = failure.map(|failure| self.failure(task, failure, host));
         let output = TaskOutput::new(exits, result.samples, failure.transpose()?);
         Ok(TaskDone {
             output: output.with_input(&task.part),
@@ -256,15 +258,16 @@ impl ResultCodec<'_> {
 
     fn failure(
         &self,
-        subgraph: &ParallelSubgraph,
+        task: &Task,
         failure: FailureMessage,
         host: &str,
     ) -> Result<TaskFailure, MessageError> {
-        let node = usize::try_from(failure.node).map_err(|_| malformed("the node of an error"))?;
-        let mut names = subgraph.operators.iter().map(|operator| operator.op.name());
-        let operator = names
-            .find(|name| *name == failure.operator)
-            .unwrap_or("scan");
+        let subgraph = &self.subgraphs[task.subgraph];
+        let operator = failure.operator.and_then(|(name, node)| {
+            let mut names = subgraph.operators.iter().map(|operator| operator.op.name());
+            let name = names.find(|one| *one == name)?;
+            Some((name, usize::try_from(node).ok()?))
+        });
         let exits = failure.exits.iter().map(|&exit| {
             let state = subgraph.exit_states.get(exit as usize).cloned();
             state.ok_or(malformed("an exit of an error"))
@@ -279,12 +282,15 @@ impl ResultCodec<'_> {
             })
             .into(),
         };
-        let error = RunError::Operator {
-            operator,
-            node,
-            range: failure.range,
-            time: failure.time,
-            error,
+        let error = match operator {
+            Some((operator, node)) => RunError::Operator {
+                operator,
+                node,
+                range: failure.range,
+                time: failure.time,
+                error,
+            },
+            None => subgraph.task_error(task, error),
         };
         Ok(TaskFailure::new(
             error,
