@@ -143,7 +143,7 @@ pub(crate) struct NativeTasks {
     prepared: Arc<PreparedTasks>,
     settings: RunOptions<'static>,
     shared: Arc<dyn Any + Send + Sync>,
-    processes: Arc<ProcessPool>,
+    processes: Arc<FunctionProcesses>,
     check: Arc<SnapshotCheck>,
     /// Keeps what the plans refer to.
     _objects: Vec<Arc<Py<PyAny>>>,
@@ -184,7 +184,7 @@ impl NativeTasks {
             prepared: Arc::new(prepared),
             settings,
             shared,
-            processes,
+            processes: Arc::new(FunctionProcesses(processes)),
             _objects: objects,
         })
     }
@@ -209,12 +209,18 @@ impl NativeTasks {
         })?;
         Ok(NativeTaskRunner {
             runner: Some(runner),
+            _processes: Arc::clone(&self.processes),
         })
     }
+}
 
-    /// Ends the processes of functions.
-    fn close(&self, py: Python<'_>) {
-        detach(py, || drop(self.processes.close()));
+/// The processes of functions, of a prepared plan and its runners: they end with the last of these.
+struct FunctionProcesses(Arc<ProcessPool>);
+
+impl Drop for FunctionProcesses {
+    fn drop(&mut self) {
+        let processes = &self.0;
+        attach(|py| detach(py, || drop(processes.close())));
     }
 }
 
@@ -223,6 +229,7 @@ impl NativeTasks {
 pub(crate) struct NativeTaskRunner {
     /// None: it is being dropped.
     runner: Option<TaskRunner>,
+    _processes: Arc<FunctionProcesses>,
 }
 
 /// The instruction set that operators use in this process: on another one some round otherwise.
