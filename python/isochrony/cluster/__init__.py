@@ -10,6 +10,9 @@ was prepared there, and its open stores.
     Slot.send(batch)  == actor call ========> SlotActor.run(batch): in its thread
     Slot.receive()    <== results ===========
 
+A worker that is to leave is *drained*: its slots finish what they have, are given back, and then it is retired.
+`scaling` decides when, if the run may scale its cluster.
+
 A slot whose worker is gone is given up, and its tasks are done by others. While there is none the run waits for workers
 that join, but no longer than `client.WORKER_TIMEOUT_S`.
 """
@@ -17,6 +20,7 @@ that join, but no longer than `client.WORKER_TIMEOUT_S`.
 from .client import ClusterRun
 from .connect import checked_client
 from .exceptions import pickled_exception, unpickled_exception
+from .scaling import drain
 from .worker import SlotActor
 
-__all__ = ["ClusterRun", "SlotActor", "checked_client", "pickled_exception", "unpickled_exception"]
+__all__ = ["ClusterRun", "SlotActor", "checked_client", "drain", "pickled_exception", "unpickled_exception"]

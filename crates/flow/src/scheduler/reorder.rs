@@ -18,7 +18,7 @@
 //! Independent of what a task computes, so that a model checker can try all interleavings (`tests/loom_order.rs`).
 
 use std::task::Waker;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use super::task_queue::{
@@ -33,6 +33,14 @@ const MAX_RECLAIM_WAITS: u32 = 250;
 const COMPLETIONS_PER_INCREASE: u64 = 16;
 /// Retries of a task that ran alone: the consumer may have used memory meanwhile.
 const MAX_LONE_RETRIES: u32 = 2;
+
+/// How long a worker waits for a task.
+#[derive(Clone, Copy)]
+enum Wait {
+    No,
+    Until(Instant),
+    UntilEnd,
+}
 
 #[derive(Debug, Default)]
 pub(super) struct Registration {
@@ -139,19 +147,34 @@ impl<P: Partitioner, R: TaskResult> ReorderScheduler<P, R> {
         registration: &mut Registration,
         release_memory: impl FnMut(),
     ) -> Option<Task<P::Part>> {
-        self.take_task(registration, release_memory, true)
+        self.take_task(registration, release_memory, Wait::UntilEnd)
+    }
+
+    /// Waits no longer than this for a task.
+    pub(super) fn next_task_within(
+        &self,
+        registration: &mut Registration,
+        limit: Duration,
+    ) -> Option<Task<P::Part>> {
+        self.take_task(registration, || (), Wait::Until(Instant::now() + limit))
     }
 
     /// A task, if one can be handed out now.
     pub(super) fn next_task_now(&self, registration: &mut Registration) -> Option<Task<P::Part>> {
-        self.take_task(registration, || (), false)
+        self.take_task(registration, || (), Wait::No)
+    }
+
+    /// Whether no task will be handed out any more.
+    pub(super) fn is_finished(&self) -> bool {
+        let state = self.lock();
+        state.stopped || state.totals.unfinished == 0
     }
 
     fn take_task(
         &self,
         registration: &mut Registration,
         mut release_memory: impl FnMut(),
-        waits: bool,
+        wait: Wait,
     ) -> Option<Task<P::Part>> {
         let mut state = self.lock();
         if !std::mem::replace(&mut registration.registered, true) {
@@ -176,13 +199,21 @@ impl<P: Partitioner, R: TaskResult> ReorderScheduler<P, R> {
                 return None;
             }
             let Some(at) = self.choose_queue(&state) else {
-                if !waits {
-                    return None;
-                }
-                state = self
-                    .work_available
-                    .wait(state)
-                    .unwrap_or_else(PoisonError::into_inner);
+                state = match wait {
+                    Wait::No => return None,
+                    Wait::UntilEnd => self
+                        .work_available
+                        .wait(state)
+                        .unwrap_or_else(PoisonError::into_inner),
+                    Wait::Until(end) => {
+                        let left = end.saturating_duration_since(Instant::now());
+                        if left.is_zero() {
+                            return None;
+                        }
+                        let waited = self.work_available.wait_timeout(state, left);
+                        waited.unwrap_or_else(PoisonError::into_inner).0
+                    }
+                };
                 continue;
             };
             let alone = self.would_run_alone(&state);

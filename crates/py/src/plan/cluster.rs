@@ -68,6 +68,16 @@ impl TaskCluster for PythonCluster {
         self.slots
     }
 
+    fn set_demand(&self, tasks: u64, slot_seconds: Option<f64>) {
+        // A cluster that does not scale is no reason to end the run.
+        attach(|py| {
+            drop(
+                self.run
+                    .call_method1(py, "set_demand", (tasks, slot_seconds)),
+            );
+        });
+    }
+
     fn stop(&self) {
         // It only sets flags; what it could raise would hide the error of the run.
         attach(|py| drop(self.run.call_method0(py, "stop")));
@@ -108,6 +118,17 @@ impl RemoteSlot for PythonSlot {
             },
             Err(error) => Err(SlotError::Failed(Box::new(error))),
         })
+    }
+
+    fn is_draining(&self) -> bool {
+        attach(|py| {
+            let answer = self.slot.call_method0(py, "is_draining");
+            answer.is_ok_and(|answer| answer.is_truthy(py).unwrap_or(false))
+        })
+    }
+
+    fn leave(&mut self) {
+        attach(|py| drop(self.slot.call_method0(py, "leave")));
     }
 }
 
