@@ -23,6 +23,8 @@ import pytest
 import isochrony as iso
 from isochrony.cluster import client as cluster_client
 from isochrony.cluster import connect, drain, scaling, worker
+from isochrony.run_options import RunOptions
+from isochrony.running import run_reported
 
 distributed = pytest.importorskip("distributed")
 
@@ -589,6 +591,13 @@ def long_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
+def run_in_small_tasks(plan: iso.Plan, **given: Any) -> Any:
+    """Its report; tasks are small, so that few of them are in flight."""
+    options = RunOptions.of(**given)
+    options.settings["task"] = 400_000
+    return run_reported((plan,), options).report
+
+
 def workers_of(client: Any) -> list[str]:
     return list(client.scheduler_info(n_workers=-1)["workers"])
 
@@ -609,10 +618,9 @@ def test_a_run_grows_its_cluster_and_shrinks_it_and_nothing_is_done_twice(
 
         watcher = threading.Thread(target=watch)
         watcher.start()
-        result = plan.run(on=client, scale=(1, 3))
+        report = run_in_small_tasks(plan, on=client, scale=(1, 3))
         ended.set()
         watcher.join()
-        report = result.report
         assert most[0] == 3
         assert len({worker.host for worker in report.workers}) == 3
         assert not any(worker.lost for worker in report.workers)
@@ -633,7 +641,7 @@ def test_a_run_that_needs_fewer_workers_retires_the_others(
     monkeypatch.setattr(scaling, "TARGET_S", 1000.0)
     options = {"n_workers": 3, "threads_per_worker": 1, "dashboard_address": None, "silence_logs": 50}
     with distributed.LocalCluster(**options) as cluster, distributed.Client(cluster) as client:
-        plan = noted_plan(long_path, tmp_path / "there", 0.3)
+        plan = noted_plan(long_path, tmp_path / "there")
         counts: list[int] = []
         ended = threading.Event()
 
@@ -643,7 +651,7 @@ def test_a_run_that_needs_fewer_workers_retires_the_others(
 
         watcher = threading.Thread(target=watch)
         watcher.start()
-        report = plan.run(on=client, scale=(1, 3)).report
+        report = run_in_small_tasks(plan, on=client, scale=(1, 3))
         ended.set()
         watcher.join()
         assert counts[-1] == 1, counts
@@ -655,7 +663,7 @@ def test_a_run_that_needs_fewer_workers_retires_the_others(
 def test_a_worker_can_be_drained_while_runs_use_it(long_path: Path, tmp_path: Path) -> None:
     options = {"n_workers": 2, "threads_per_worker": 2, "dashboard_address": None, "silence_logs": 50}
     with distributed.LocalCluster(**options) as cluster, distributed.Client(cluster) as client:
-        plan = noted_plan(long_path, tmp_path / "there")
+        plan = noted_plan(long_path, tmp_path / "there", 0.2)
         leaving = workers_of(client)[0]
         during = []
 
@@ -667,7 +675,7 @@ def test_a_worker_can_be_drained_while_runs_use_it(long_path: Path, tmp_path: Pa
         ended = threading.Event()
         drainer = threading.Thread(target=leave)
         drainer.start()
-        report = plan.run(on=client).report
+        report = run_in_small_tasks(plan, on=client)
         ended.set()
         drainer.join()
         assert during == [True], "the run ended before the worker was drained"
@@ -698,9 +706,8 @@ def test_a_path_prefix_of_no_store_is_refused(client: Any, signal: iso.Signal, p
         plan.collect(on=client, paths={"/nowhere": "/mnt", str(path.parent): str(path.parent)})
 
 
-def test_a_slot_that_is_lost_alone_comes_back(signal: iso.Signal, monkeypatch: pytest.MonkeyPatch) -> None:
-    plan = slow_plan(signal)
-    expected = plan.collect(workers=1)
+def test_a_slot_that_is_lost_alone_comes_back(long_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    plan = noted_plan(long_path, tmp_path / "there")
     answer = cluster_client.Slot._answer
     lost: list[int] = []
 
@@ -714,11 +721,7 @@ def test_a_slot_that_is_lost_alone_comes_back(signal: iso.Signal, monkeypatch: p
     monkeypatch.setattr(cluster_client.Slot, "_answer", losing)
     options = {"n_workers": 1, "threads_per_worker": 2, "dashboard_address": None, "silence_logs": 50}
     with distributed.LocalCluster(**options) as cluster, distributed.Client(cluster) as client:
-        for _ in range(2):
-            report = plan.run(on=client).report
-            if lost:
-                break
-        np.testing.assert_array_equal(plan.collect(on=client), expected)
+        report = run_in_small_tasks(plan, on=client)
     assert [worker.lost for worker in report.workers].count(True) == 1
     assert len(report.workers) == 3
 

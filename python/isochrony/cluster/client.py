@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import hashlib
 import queue
 import threading
@@ -388,6 +389,8 @@ class Slot:
     def leave(self) -> None:
         """Gives it back: all that it had was received."""
         self.release()
+        # Calls of an actor refer to it in cycles, and Dask keeps it on its worker until the last reference is gone.
+        gc.collect()
         self._run._left(self)
 
     def stop(self) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
 import pickle
 import socket
@@ -87,6 +88,7 @@ _SLOTS: weakref.WeakSet[SlotActor] = weakref.WeakSet()
 
 def slot_count() -> int:
     """Slots that runs have in this process."""
+    gc.collect()
     return len(_SLOTS)
 
 
