@@ -1,6 +1,7 @@
 """Plans on real Dask workers: the bits of one thread, whatever happens to workers and stores meanwhile."""
 
 import contextlib
+import functools
 import json
 import os
 import random
@@ -11,6 +12,7 @@ import subprocess
 import sys
 import threading
 import time
+import zlib
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -21,7 +23,9 @@ import pytest
 
 import isochrony as iso
 from isochrony.cluster import client as cluster_client
-from isochrony.cluster import connect, worker
+from isochrony.cluster import connect, drain, scaling, worker
+from isochrony.run_options import RunOptions
+from isochrony.running import run_reported
 
 distributed = pytest.importorskip("distributed")
 
@@ -724,3 +728,198 @@ if __name__ == "__main__":
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=60)
     assert ran.stdout.startswith("took"), ran.stderr
     assert float(ran.stdout.split()[1]) < 0.5
+
+
+def noted(rows: np.ndarray[Any, Any], calls: str, pause: float) -> np.ndarray[Any, Any]:
+    """As `slow`; each call appends a number of its rows to a file."""
+    time.sleep(pause)
+    with Path(calls).open("a") as file:  # a short line is appended as a whole
+        file.write(f"{zlib.crc32(rows.tobytes())}\n")
+    return rows.max(axis=1)
+
+
+def noted_plan(path: Path, calls: Path, pause: float = 0.1) -> iso.Plan:
+    signal = iso.open(path)["s"]
+    function = functools.partial(noted, calls=str(calls), pause=pause)
+    return iso.scan(signal).rewindow(100).map(iso.py(function, dtype="i4", width=1))
+
+
+@pytest.fixture(scope="module")
+def long_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A store with samples for some hundred tasks, all different."""
+    path = tmp_path_factory.mktemp("long") / "long.iso"
+    with iso.open(path, "x") as store:
+        signal = store.create("s", dtype="i4", rate=RATE)
+        signal.append(np.arange(12_000_000, dtype="i4"))
+        store.commit()
+    return path
+
+
+def run_in_small_tasks(plan: iso.Plan, **given: Any) -> Any:
+    """Its report; tasks are small, so that few of them are in flight."""
+    options = RunOptions.of(**given)
+    options.settings["task"] = 400_000
+    return run_reported((plan,), options).report
+
+
+def workers_of(client: Any) -> list[str]:
+    return list(client.scheduler_info(n_workers=-1)["workers"])
+
+
+def test_a_run_grows_its_cluster_and_shrinks_it_and_nothing_is_done_twice(
+    long_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(scaling, "TARGET_S", 1.0)
+    options = {"n_workers": 1, "threads_per_worker": 1, "dashboard_address": None, "silence_logs": 50}
+    with distributed.LocalCluster(**options) as cluster, distributed.Client(cluster) as client:
+        plan = noted_plan(long_path, tmp_path / "there")
+        most = [0]
+        ended = threading.Event()
+
+        def watch() -> None:
+            while not ended.wait(0.05):
+                most[0] = max(most[0], len(workers_of(client)))
+
+        watcher = threading.Thread(target=watch)
+        watcher.start()
+        report = run_in_small_tasks(plan, on=client, scale=(1, 3))
+        ended.set()
+        watcher.join()
+        assert most[0] == 3
+        assert len({worker.host for worker in report.workers}) == 3
+        assert not any(worker.lost for worker in report.workers)
+        assert sum(worker.tasks for worker in report.workers) == len(report.tasks)
+        calls = Counter((tmp_path / "there").read_text().split())
+        assert max(calls.values()) == 1
+        until = time.monotonic() + 20
+        while len(workers_of(client)) > 1 and time.monotonic() < until:
+            time.sleep(0.1)
+        assert len(workers_of(client)) == 1
+        found = plan.collect(on=client, scale=(1, 2))
+        np.testing.assert_array_equal(found.ravel(), np.arange(99, 12_000_000, 100, dtype="i4"))
+
+
+def test_a_run_that_needs_fewer_workers_retires_the_others(
+    long_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(scaling, "TARGET_S", 1000.0)
+    options = {"n_workers": 3, "threads_per_worker": 1, "dashboard_address": None, "silence_logs": 50}
+    with distributed.LocalCluster(**options) as cluster, distributed.Client(cluster) as client:
+        plan = noted_plan(long_path, tmp_path / "there")
+        counts: list[int] = []
+        ended = threading.Event()
+
+        def watch() -> None:
+            while not ended.wait(0.05):
+                counts.append(len(workers_of(client)))
+
+        watcher = threading.Thread(target=watch)
+        watcher.start()
+        report = run_in_small_tasks(plan, on=client, scale=(1, 3))
+        ended.set()
+        watcher.join()
+        assert counts[-1] == 1, counts
+        assert not any(worker.lost for worker in report.workers)
+        assert sum(worker.tasks for worker in report.workers) == len(report.tasks)
+        assert max(Counter((tmp_path / "there").read_text().split()).values()) == 1
+
+
+def test_a_worker_can_be_drained_while_runs_use_it(long_path: Path, tmp_path: Path) -> None:
+    options = {"n_workers": 2, "threads_per_worker": 2, "dashboard_address": None, "silence_logs": 50}
+    with distributed.LocalCluster(**options) as cluster, distributed.Client(cluster) as client:
+        plan = noted_plan(long_path, tmp_path / "there", 0.2)
+        leaving = workers_of(client)[0]
+        during = []
+
+        def leave() -> None:
+            time.sleep(1.5)
+            drain(client, [leaving])
+            during.append(not ended.is_set())
+
+        ended = threading.Event()
+        drainer = threading.Thread(target=leave)
+        drainer.start()
+        report = run_in_small_tasks(plan, on=client)
+        ended.set()
+        drainer.join()
+        assert during == [True], "the run ended before the worker was drained"
+        assert leaving not in workers_of(client)
+        assert not any(worker.lost for worker in report.workers)
+        assert {worker.host for worker in report.workers} > {leaving}
+        assert sum(worker.tasks for worker in report.workers) == len(report.tasks)
+        assert max(Counter((tmp_path / "there").read_text().split()).values()) == 1
+
+
+def test_scale_needs_a_cluster_that_scales(client: Any, signal: iso.Signal) -> None:
+    plan = iso.scan(signal).map(lambda s: s + 1)
+    for wrong in (3, (0, 0), (4, 2), (1, 2, 3), (-1, 2), (1, 5000)):
+        with pytest.raises(iso.OptionError, match="least and the most workers"):
+            plan.collect(on=client, scale=wrong)
+    with pytest.raises(iso.OptionError, match="needs on= a cluster that can scale"):
+        plan.collect(scale=(1, 2))
+    with (
+        distributed.Client(client.scheduler.address) as by_address,
+        pytest.raises(iso.OptionError, match="connected by an address cannot start workers"),
+    ):
+        plan.collect(on=by_address, scale=(1, 2))
+
+
+def test_a_path_prefix_of_no_store_is_refused(client: Any, signal: iso.Signal, path: Path) -> None:
+    plan = iso.scan(signal).map(lambda s: s + 1)
+    with pytest.raises(iso.OptionError, match=r"'/nowhere' is the beginning of no store of the plan .*recording\.iso"):
+        plan.collect(on=client, paths={"/nowhere": "/mnt", str(path.parent): str(path.parent)})
+
+
+def test_a_slot_that_is_lost_alone_comes_back(long_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    plan = noted_plan(long_path, tmp_path / "there")
+    answer = cluster_client.Slot._answer
+    lost: list[int] = []
+
+    def losing(slot: Any, call: Any) -> Any:
+        result = answer(slot, call)
+        if isinstance(result, bytes) and slot.number == 1 and not lost:
+            lost.append(slot.number)
+            raise OSError("the connection is broken")
+        return result
+
+    monkeypatch.setattr(cluster_client.Slot, "_answer", losing)
+    options = {"n_workers": 1, "threads_per_worker": 2, "dashboard_address": None, "silence_logs": 50}
+    with distributed.LocalCluster(**options) as cluster, distributed.Client(cluster) as client:
+        report = run_in_small_tasks(plan, on=client)
+    assert [worker.lost for worker in report.workers].count(True) == 1
+    assert len(report.workers) == 3
+
+
+def function_processes() -> int:
+    """In a worker: processes of functions below it."""
+    children = Path(f"/proc/{os.getpid()}/task").glob("*/children")
+    return sum(len(one.read_text().split()) for one in children)
+
+
+def test_processes_of_functions_end_with_their_plan(signal: iso.Signal) -> None:
+    options = {"n_workers": 1, "threads_per_worker": 1, "dashboard_address": None, "silence_logs": 50}
+    with distributed.LocalCluster(**options) as cluster, distributed.Client(cluster) as client:
+        (before,) = client.run(function_processes).values()
+        counts = []
+        for factor in range(8):
+            function = functools.partial(scaled, factor=factor)
+            iso.scan(signal).rewindow(100).map(iso.py(function, dtype="i8", width=1)).collect(on=client)
+            counts += client.run(function_processes).values()
+        until = time.monotonic() + 10
+        while time.monotonic() < until and counts[-1] > before + worker._KEPT_PLANS:
+            time.sleep(0.1)
+            counts += client.run(function_processes).values()
+        assert counts[0] > before
+        assert counts[-1] <= before + worker._KEPT_PLANS, counts
+
+
+def scaled(rows: np.ndarray[Any, Any], factor: int) -> np.ndarray[Any, Any]:
+    return rows.max(axis=1).astype("i8") * factor
+
+
+def test_an_error_of_a_worker_names_no_operator(
+    client: Any, signal: iso.Signal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cluster_client.Slot, "_answer", refusing(cluster_client.Slot._answer))
+    with pytest.raises(iso.RunError, match=r"^task, samples \d+ to \d+.*: worker tcp.* cannot take part: no"):
+        iso.scan(signal).map(lambda s: s * 2).collect(on=client)

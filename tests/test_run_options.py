@@ -44,7 +44,7 @@ def arrived(**given: Any) -> dict[str, Any]:
 
 def test_every_option_is_tried_here() -> None:
     # Clusters are tried in test_cluster_plans.py.
-    assert {*GIVEN, "on", "paths"} == set(OPTIONS)
+    assert {*GIVEN, "on", "paths", "scale"} == set(OPTIONS)
 
 
 @pytest.mark.parametrize("name", [name for name in GIVEN if name not in IN_PYTHON])

@@ -112,6 +112,19 @@ def _on(name: str, client: object) -> Any:
     return checked_client(name, client)
 
 
+def _scale(name: str, scale: object) -> tuple[int, int] | None:
+    if scale is None:
+        return None
+    if isinstance(scale, tuple | list) and len(scale) == 2:
+        least, most = scale
+        whole = all(isinstance(one, int | np.integer) and not isinstance(one, bool) for one in scale)
+        if whole and 0 <= least <= most and 1 <= most <= MAX_WORKERS:
+            return int(least), int(most)
+    raise OptionError(
+        f"{name}={scale!r} is refused; give the least and the most workers, such as (1, 8), at most {MAX_WORKERS}"
+    )
+
+
 def _paths(name: str, paths: object) -> dict[str, str]:
     if paths is None:
         return {}
@@ -257,6 +270,21 @@ class RunKeywords(TypedDict, total=False):
             is_setting=False,
         ),
     ]
+    scale: Annotated[
+        tuple[int, int] | None,
+        Option(
+            default=None,
+            check=_scale,
+            help="least and most workers that the cluster is scaled to while the plan runs, such as (1, 8)",
+            details="""None: the cluster stays as it is. It needs `on=` a cluster that starts workers itself, such as
+                `SLURMCluster` or `LocalCluster`, or its client. The cluster grows where what is left would take its
+                workers longer than 5 s, and shrinks where fewer suffice, at the end to the least. A worker is retired
+                once it has finished what it had: nothing is repeated. Give it to one run of a cluster at a time.""",
+            metavar="LEAST,MOST",
+            parse=lambda text: tuple(int(one) for one in text.split(",")),
+            is_setting=False,
+        ),
+    ]
     optimise: Annotated[
         bool, Option(default=True, check=flag, help="rewrite the plan before it runs; results are the same")
     ]
@@ -285,6 +313,7 @@ class RunOptions:
         progress: whether a progress line is drawn.
         on: client of the cluster that executes tasks.
         paths: path prefixes of stores here, and what they are on its workers.
+        scale: least and most workers of it.
         cluster: the slots of this run there; `running` sets it.
     """
 
@@ -293,6 +322,7 @@ class RunOptions:
     progress: bool = False
     on: Any = None
     paths: dict[str, str] = field(default_factory=dict)
+    scale: tuple[int, int] | None = None
     cluster: ClusterRun | None = None
 
     @classmethod
@@ -318,6 +348,11 @@ class RunOptions:
                 settings[name] = checked
         if others.get("paths") and others.get("on") is None:
             raise OptionError("paths= says where workers of a cluster find stores; give on=, too, or leave it out")
+        if others.get("scale") and not hasattr(getattr(others.get("on"), "cluster", None), "scale"):
+            raise OptionError(
+                f"scale={others['scale']!r} needs on= a cluster that can scale, such as LocalCluster or SLURMCluster, "
+                "or a client of one; a client that was connected by an address cannot start workers"
+            )
         return cls(settings, **others)
 
 

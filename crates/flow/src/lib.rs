@@ -60,7 +60,7 @@ pub use plan::workspace::Workspace;
 pub use plan::{Plan, SEGMENT_SAMPLES, ScannedSignal};
 pub use scheduler::remote::{
     CauseCodec, HostError, HostInbox, HostRequest, HostRun, PreparedTasks, RemoteSlot,
-    RunnerContext, SendBuffer, SlotError, TaskCluster, TaskRunner, TaskRunnerError,
+    RunnerContext, SendBuffer, SlotError, SnapshotCheck, TaskCluster, TaskRunner, TaskRunnerError,
 };
 pub use scheduler::repeated::RepeatedPlan;
 pub use sinks::events::EventSink;

@@ -215,6 +215,7 @@ fn runner(plan: &Plan) -> TaskRunner {
     let context = RunnerContext {
         shared: None,
         causes: Arc::new(loopback::Texts),
+        check: None,
     };
     TaskRunner::new(Arc::new(prepared), 0, options, context).unwrap()
 }

@@ -98,6 +98,7 @@ impl TaskCluster for Host {
     fn open_host(&self, request: HostRequest) -> Result<(), Cause> {
         let context = RunnerContext {
             shared: None,
+            check: None,
             causes: Arc::new(Texts),
         };
         let run = HostRun::new(&self.part, 1, self.options, context)?;

@@ -145,7 +145,7 @@ impl From<RunError> for Error {
             _ => "RunError",
         };
         let mut raised = PackageError::new(class, error.code(), error.to_string());
-        if let RunError::Operator { error, .. } = &error
+        if let RunError::Operator { error, .. } | RunError::Task { error, .. } = &error
             && let OpErrorKind::Failed(cause) = error.kind()
             && let Some(python) = cause.downcast_ref::<PyErr>()
         {

@@ -99,7 +99,7 @@ pub mod _native {
     use crate::store::opening::open;
     #[pymodule_export]
     use crate::store::pickling::{
-        _snapshot_at, _unpickled_selection, _unpickled_signal, _unpickled_store,
+        _snapshot_at, _snapshot_path, _unpickled_selection, _unpickled_signal, _unpickled_store,
     };
     #[pymodule_export]
     use crate::table::NativeTable;

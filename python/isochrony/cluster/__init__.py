@@ -10,6 +10,9 @@ was prepared there, and its open stores.
     Slot.send(batch)  == actor call ========> SlotActor.run(batch): in its thread
     Slot.receive()    <== results ===========
 
+A worker that is to leave is *drained*: its slots finish what they have, are given back, and then it is retired.
+`scaling` decides when, if the run may scale its cluster.
+
 A slot whose worker is gone is given up, and its tasks are done by others. While there is none the run waits for workers
 that join, but no longer than `client.WORKER_TIMEOUT_S`. A plan that reads a live feed sends blocks of samples instead
 of tasks, and needs no worker: its process computes what no slot does.
@@ -18,6 +21,7 @@ of tasks, and needs no worker: its process computes what no slot does.
 from .client import ClusterRun
 from .connect import checked_client
 from .exceptions import pickled_exception, unpickled_exception
+from .scaling import drain
 from .worker import SlotActor
 
-__all__ = ["ClusterRun", "SlotActor", "checked_client", "pickled_exception", "unpickled_exception"]
+__all__ = ["ClusterRun", "SlotActor", "checked_client", "drain", "pickled_exception", "unpickled_exception"]

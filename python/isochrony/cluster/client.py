@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import concurrent.futures
 import contextlib
+import gc
 import hashlib
 import queue
 import threading
@@ -13,15 +14,16 @@ from collections import deque
 from typing import TYPE_CHECKING, Any, Self
 
 from .. import __version__
-from .._native import _instruction_set
+from .._native import _instruction_set, _snapshot_path
 from ..extras import require
-from ..native_errors import PlanError, RunError
+from ..native_errors import OptionError, PlanError, RunError
 from .connect import CONNECT_S
 from .host import HostActor, HostLink, HostServer
+from .scaling import DRAIN_TOPIC, Scaling, retire
 from .worker import SlotActor, this_process
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from .._native import NativeHostInbox, NativePlan
     from ..run_options import RunOptions
@@ -74,14 +76,22 @@ class ClusterRun:
         self._ready: queue.SimpleQueue[Slot | Exception | None] = queue.SimpleQueue()
         self._stopped = threading.Event()
         self._lock = threading.Lock()
-        #: Workers that take part, or are asked to.
-        self._known: set[str] = set()
+        #: Numbers of the slots of each worker that take part, or are asked to.
+        self._asked: dict[str, set[int]] = {}
+        #: Those whose slots are being made.
+        self._beginning: set[str] = set()
+        #: Workers that are to leave; those that are being retired.
+        self._draining: set[str] = set()
+        self._retiring: dict[str, threading.Thread] = {}
+        self._listed: set[str] = set()
         #: Why a worker did not take part, the last time.
         self._last_error = "none has joined"
         #: Those that are not lost.
         self._slots: set[Slot] = set()
         self._instruction_sets: dict[str, str] = {}
         self._alone_since = time.monotonic()
+        self._scaling = None if options.scale is None or self._has_hosts else Scaling(client.cluster, *options.scale)
+        self._client.subscribe_topic(DRAIN_TOPIC, self._on_drain_event)
         self._discovery = threading.Thread(target=self._discover_workers, name="isochrony-workers", daemon=True)
 
     def slot_count(self) -> int:
@@ -97,7 +107,10 @@ class ClusterRun:
         if self._has_hosts:
             return 0
         self._discovery.start()
-        return sum(workers.values())
+        slots = sum(workers.values())
+        if self._scaling is None:
+            return slots
+        return max(slots, self._scaling.most * max(workers.values(), default=1))
 
     def next_slot(self, wait_s: float, is_needed: bool) -> Slot | None:
         """A slot that is ready, if there is one within so many seconds. `is_needed`: the run cannot go on without one.
@@ -113,6 +126,9 @@ class ClusterRun:
             return None
         if isinstance(slot, Exception):
             raise slot
+        if slot is not None and slot.is_draining():
+            slot.leave()
+            return None
         return slot
 
     def open_host(self, host: str, form: str, objects: list[tuple[str, Any]], inbox: NativeHostInbox) -> None:
@@ -158,6 +174,19 @@ class ClusterRun:
         workers = self._client.scheduler_info(n_workers=-1).get("workers") or {}
         names = {str(worker["name"]): address for address, worker in workers.items()}
         return names.get(host, host if host in workers else None), list(names)
+
+    def set_demand(self, tasks: int, slot_seconds: float | None) -> None:
+        """What is left to do: tasks, and seconds that they would take one slot."""
+        if self._scaling is not None:
+            self._scaling.set_demand(tasks, slot_seconds)
+
+    def drain(self, worker: str) -> None:
+        """Sends a worker nothing more, and gives its slots back when they have finished what they have."""
+        with self._lock:
+            self._draining.add(worker)
+            slots = [slot for slot in self._slots if slot.name == worker]
+        for slot in slots:
+            slot.drain()
 
     def notes(self) -> list[str]:
         """What the report says of hosts: links, losses, and processors that are not alike."""
@@ -205,6 +234,10 @@ class ClusterRun:
             slot.release()
         for link in self._hosts:
             link.close()
+        for retiring in list(self._retiring.values()):
+            retiring.join()
+        if self._scaling is not None:
+            self._scaling.end()
         self._client.close()
 
     def __enter__(self) -> Self:
@@ -225,50 +258,101 @@ class ClusterRun:
         try:
             while not self._stopped.is_set():
                 workers = self._workers()
-                with self._lock:
-                    # One that left may come back, at the same address, too.
-                    self._known &= workers.keys()
-                    new = {worker: threads for worker, threads in workers.items() if worker not in self._known}
-                    self._known |= new.keys()
-                for one in new.items():
-                    threading.Thread(target=self._begin, args=one, name="isochrony-worker", daemon=True).start()
+                for worker, numbers in self._missing_slots(workers).items():
+                    arguments = (worker, sorted(numbers))
+                    threading.Thread(target=self._begin, args=arguments, name="isochrony-worker", daemon=True).start()
+                if self._scaling is not None:
+                    staying = {worker: threads for worker, threads in workers.items() if worker not in self._draining}
+                    for worker in self._scaling.look(staying):
+                        self.drain(worker)
+                self._retire_drained(workers)
                 self._stopped.wait(_DISCOVERY_INTERVAL_S)
         except Exception as error:
             if not self._stopped.is_set():
                 self._ready.put(_scheduler_error(self._client, error))
 
-    def _begin(self, worker: str, threads: int) -> None:
-        """Makes the slots of a worker, one after the other: the first one prepares the plans."""
+    def _missing_slots(self, workers: dict[str, int]) -> dict[str, set[int]]:
+        """Numbers of slots to ask workers for, which count as asked from now on."""
+        with self._lock:
+            self._listed = set(workers)
+            # One that left may come back, at the same address, too.
+            self._asked = {worker: asked for worker, asked in self._asked.items() if worker in workers}
+            self._draining &= workers.keys()
+            self._retiring = {worker: thread for worker, thread in self._retiring.items() if thread.is_alive()}
+            new = {}
+            for worker, threads in workers.items():
+                asked = self._asked.setdefault(worker, set())
+                missing = set(range(threads)) - asked
+                if missing and worker not in self._draining and worker not in self._beginning:
+                    new[worker] = missing
+                    asked |= missing
+            self._beginning |= new.keys()
+        return new
+
+    def _retire_drained(self, workers: dict[str, int]) -> None:
+        """Retires workers of which all slots were given back, if this run decided that they leave."""
+        if self._scaling is None:
+            return
+        with self._lock:
+            busy = {slot.name for slot in self._slots} | self._beginning
+            idle = [worker for worker in self._draining - busy - self._retiring.keys() if worker in workers]
+            for worker in idle:
+                self._retiring[worker] = threading.Thread(target=self._retire, args=(worker,), name="isochrony-retire")
+        for worker in idle:
+            self._retiring[worker].start()
+
+    def _retire(self, worker: str) -> None:
+        assert self._scaling is not None
+        name = self._client.scheduler_info(n_workers=-1)["workers"].get(worker, {}).get("name")
+        if retire(self._client, worker, self._stopped):
+            self._scaling.retired(name)
+
+    def _on_drain_event(self, event: tuple[float, list[str]]) -> None:
+        for worker in event[1]:
+            self.drain(worker)
+
+    def _is_listed(self, worker: str) -> bool:
+        return worker in self._listed
+
+    def _begin(self, worker: str, numbers: list[int]) -> None:
+        """Makes slots of a worker, one after the other: the first one prepares the plans."""
         try:
-            for number in range(threads):
-                slot = Slot(worker, self._client, number, self._stopped, self._lost)
+            while numbers and worker not in self._draining:
+                slot = Slot(worker, self._client, numbers[0], self)
                 slot.prepare(self._key, self._payload)
+                numbers.pop(0)
                 with self._lock:
                     self._slots.add(slot)
                     self._instruction_sets[worker] = slot.instruction_set
+                    if worker in self._draining:
+                        slot.drain()
                 self._ready.put(slot)
         except _StoppedError:
             return
         except _WorkerError as failed:
             self._ready.put(_worker_error(worker, failed.error))
         except (OSError, TimeoutError, asyncio.CancelledError) as error:
-            self._forget(worker, f"{worker} was lost ({type(error).__name__}: {error})")
+            self._forget(worker, numbers, f"{worker} was lost ({type(error).__name__}: {error})")
         except Exception as error:
             if not self._stopped.is_set():
                 self._ready.put(_worker_error(worker, error))
+        finally:
+            with self._lock:
+                self._beginning.discard(worker)
 
-    def _forget(self, worker: str, why: str) -> None:
-        """A worker without slots: it is asked again if it is still there at the next look."""
+    def _forget(self, worker: str, numbers: list[int], why: str) -> None:
+        """Slots that a worker does not have: it is asked again if it is still there at the next look."""
         with self._lock:
-            self._known.discard(worker)
+            self._asked.get(worker, set()).difference_update(numbers)
             self._last_error = why
 
     def _lost(self, slot: Slot) -> None:
+        self._forget(slot.name, [slot.number], f"{slot.name} was lost")
+        self._left(slot)
+
+    def _left(self, slot: Slot) -> None:
         with self._lock:
             self._slots.discard(slot)
-            if all(other.name != slot.name for other in self._slots):
-                self._known.discard(slot.name)
-                self._last_error = f"{slot.name} was lost"
             if not self._slots:
                 self._alone_since = time.monotonic()
 
@@ -301,17 +385,18 @@ class Slot:
 
     Attributes:
         name: address of the worker.
+        number: among the slots of the worker.
         instruction_set: that operators use there, once it is prepared.
     """
 
-    def __init__(
-        self, worker: str, client: Any, number: int, stopped: threading.Event, lost: Callable[[Slot], None]
-    ) -> None:
+    def __init__(self, worker: str, client: Any, number: int, run: ClusterRun) -> None:
         self.name = worker
+        self.number = number
         self.instruction_set = ""
         self._client = client
-        self._stopped = stopped
-        self._lost = lost
+        self._run = run
+        self._stopped = run._stopped
+        self._draining = threading.Event()
         self._calls: deque[Any] = deque()
         self._future = client.submit(SlotActor, number, __version__, workers=[worker], actor=True, pure=False)
         # An actor belongs to the client that is the current one when it arrives.
@@ -350,15 +435,30 @@ class Slot:
         except _StoppedError:
             return False
         except _WorkerError as failed:
-            self._lost(self)
+            self._run._lost(self)
             raise _worker_error(self.name, failed.error) from failed.error
         except Exception:
             if self._stopped.is_set():
                 return False
-            self._lost(self)
+            self._run._lost(self)
             return True
         self._calls.popleft()
         return bytes(results)
+
+    def drain(self) -> None:
+        """Nothing more is sent to it."""
+        self._draining.set()
+
+    def is_draining(self) -> bool:
+        """Whether nothing more is sent to it."""
+        return self._draining.is_set()
+
+    def leave(self) -> None:
+        """Gives it back: all that it had was received."""
+        self.release()
+        # Calls of an actor refer to it in cycles, and Dask keeps it on its worker until the last reference is gone.
+        gc.collect()
+        self._run._left(self)
 
     def stop(self) -> Any:
         """Ends what it does; the answer to wait for, if there is one."""
@@ -368,6 +468,7 @@ class Slot:
 
     def release(self) -> None:
         """Gives the actor back; its worker may be gone."""
+        self._actor = None
         self._future.release()
 
     def _answer(self, answer: Any) -> Any:
@@ -400,7 +501,8 @@ class Slot:
         while not self._stopped.is_set():
             try:
                 return answer.result(timeout=_WAIT_S)
-            except TimeoutError:
+            # The second one is what Dask's `sync` raises if its own timeout cancels a call at the last moment.
+            except (TimeoutError, UnboundLocalError):
                 self._check_actor()
         raise _StoppedError
 
@@ -412,6 +514,8 @@ class Slot:
         """
         if self._future.status not in ("finished", "pending"):
             raise OSError(f"the actor is {self._future.status}") from None
+        if not self._run._is_listed(self.name):
+            raise OSError("it left the cluster") from None
 
 
 async def _outcome(answer: Any) -> Any:
@@ -441,6 +545,7 @@ def _payload(plans: Sequence[NativePlan], collects: bool, options: RunOptions) -
             "control= is refused with on=; parameters of what other hosts compute cannot change while they do"
         )
     sent = NativePlan.sent_for_tasks(list(plans))
+    _check_paths(options.paths, [one[0] for kind, one in sent[1] if kind == "signal"])
     paths = list(options.paths.items())
     return _pickled((sent, collects, options.settings, paths, this_process()))
 
@@ -462,6 +567,22 @@ def _pickled(content: Any) -> bytes:
             "to a worker; store the samples as a signal, which workers open by themselves"
         )
     return payload
+
+
+def _check_paths(paths: dict[str, str], snapshots: Sequence[bytes]) -> None:
+    """Each path prefix must be that of a store of the plan.
+
+    Raises:
+        OptionError: one is not.
+    """
+    stores = {_snapshot_path(snapshot) for snapshot in snapshots} if paths else set()
+    for prefix in paths:
+        if not any(store.is_relative_to(prefix) for store in stores):
+            listed = ", ".join(repr(str(store)) for store in sorted(stores)[:5]) or "none"
+            raise OptionError(
+                f"paths= {prefix!r} is the beginning of no store of the plan (it has {listed}); give the beginning of "
+                "one of these, or leave it out"
+            )
 
 
 def _scheduler_error(client: Any, error: Exception) -> Exception:

@@ -46,7 +46,8 @@ def _connected(name: str, address: str, target: Any, distributed: Any) -> Any:
     """The client for an address, made once; `target`: what it connects to."""
     with _CONNECTING:
         client = _CLIENTS.get(address)
-        if client is not None and client.status == "running":
+        is_same = isinstance(target, str) or (client is not None and client.cluster is target)
+        if client is not None and client.status == "running" and is_same:
             return client
         started = None
         try:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
 import pickle
 import socket
 import threading
+import weakref
 from collections import OrderedDict
 from typing import TYPE_CHECKING, Any
 
@@ -39,6 +41,7 @@ class SlotActor:
         self._number = number
         self._runner: NativeTaskRunner | None = None
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="isochrony-slot")
+        _SLOTS.add(self)
 
     async def prepare(self, key: bytes, payload: bytes | None) -> bool | Exception:
         """Prepares plans; False: this process does not have them yet, so that their payload is needed. What is raised
@@ -74,6 +77,16 @@ class SlotActor:
             return await asyncio.get_running_loop().run_in_executor(self._pool, function, *arguments)
         except Exception as error:
             return error
+
+
+#: The slots of this process that were not given back.
+_SLOTS: weakref.WeakSet[SlotActor] = weakref.WeakSet()
+
+
+def slot_count() -> int:
+    """Slots that runs have in this process."""
+    gc.collect()
+    return len(_SLOTS)
 
 
 _PREPARED: OrderedDict[bytes, NativeTasks] = OrderedDict()

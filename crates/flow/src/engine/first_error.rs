@@ -121,6 +121,7 @@ impl PlanExecutor {
         if let Some((time, error)) = of_task {
             let (node, is_operator_error) = match &error {
                 RunError::Operator { node, error, .. } => (*node, is_operator_error(error)),
+                RunError::Task { scan, .. } => (*scan, false),
                 RunError::Interrupted { .. } => return None,
                 _ => (usize::MAX, false),
             };

@@ -71,11 +71,13 @@ impl ErrorRank {
 
     /// The rank of an error; None if it has no position.
     pub(crate) fn of_error(graph: &Graph, error: &RunError) -> Option<Self> {
-        let RunError::Operator { node, range, .. } = error else {
-            return None;
+        let (node, range) = match error {
+            RunError::Operator { node, range, .. } => (node, range.as_ref()),
+            RunError::Task { scan, range, .. } => (scan, Some(range)),
+            _ => return None,
         };
         let axis = (*node < graph.nodes.len()).then(|| TimeAxis::of_node_input(graph, *node))?;
-        let time = range.as_ref().map(|range| axis.time(range.start));
+        let time = range.map(|range| axis.time(range.start));
         Some(Self {
             time: time.unwrap_or(f64::INFINITY),
             node: *node,

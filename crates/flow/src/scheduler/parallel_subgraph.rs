@@ -3,11 +3,11 @@
 use super::partition::{RecordingPartitioner, UpcomingPortions};
 use super::scan_input::ScanInput;
 use super::subgraph::{RatioChain, SubgraphExit, SubgraphPlan};
-use super::task_output::ExitState;
+use super::task_output::{ExitState, Task};
 use super::task_size::TaskSize;
 use crate::engine::time_axis::TimeAxis;
 use crate::plan::graph::{Edge, GraphNode};
-use crate::{PortType, RunError};
+use crate::{OpError, PortType, RunError};
 
 /// One scan, or several that are read together, and the operators behind them.
 #[derive(Clone)]
@@ -88,6 +88,12 @@ impl ParallelSubgraph {
             .try_for_each(|(one, tasks)| one.start_read_ahead(tasks, workers))
     }
 
+    /// About how many tasks it has: gaps make more.
+    pub(super) fn task_count(&self) -> u64 {
+        let longest = self.inputs.iter().map(|one| one.snapshot.total()).max();
+        longest.unwrap_or(0).div_ceil(self.size.samples.max(1))
+    }
+
     /// Samples of all inputs.
     pub(super) fn total(&self) -> u64 {
         self.inputs.iter().map(|one| one.snapshot.total()).sum()
@@ -113,6 +119,17 @@ impl ParallelSubgraph {
         let first_input = self.plan.nodes[position].inputs.first();
         let (port, _) = self.output_of(first_input.copied().unwrap_or((position, 0)));
         Some(TimeAxis::of_port(Some(&port)).time(range.start))
+    }
+
+    /// The error of a task that belongs to no operator.
+    pub(super) fn task_error(&self, task: &Task, error: OpError) -> RunError {
+        let input = &self.inputs[0];
+        RunError::Task {
+            scan: input.node,
+            range: task.part.range.clone(),
+            time: input.snapshot.time_of(task.part.range.start),
+            error,
+        }
     }
 
     pub(super) fn exits_after(&self, node: usize) -> impl Iterator<Item = usize> {

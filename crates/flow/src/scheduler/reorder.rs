@@ -18,10 +18,12 @@
 //! Independent of what a task computes, so that a model checker can try all interleavings (`tests/loom_order.rs`).
 
 use std::task::Waker;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::sync::{Condvar, Mutex, MutexGuard, PoisonError};
-use super::task_queue::{NextResult, Partitioner, SlotState, Task, TaskQueue, TaskResult};
+use super::task_queue::{
+    NextResult, Partitioner, QueueTotals, SlotState, Task, TaskQueue, TaskResult,
+};
 
 /// How long the consumer waits before it returns to check for interrupts.
 const RESULT_WAIT: Duration = Duration::from_millis(20);
@@ -32,6 +34,14 @@ const COMPLETIONS_PER_INCREASE: u64 = 16;
 /// Retries of a task that ran alone: the consumer may have used memory meanwhile.
 const MAX_LONE_RETRIES: u32 = 2;
 
+/// How long a worker waits for a task.
+#[derive(Clone, Copy)]
+enum Wait {
+    No,
+    Until(Instant),
+    UntilEnd,
+}
+
 #[derive(Debug, Default)]
 pub(super) struct Registration {
     /// The round in which the worker last released memory.
@@ -40,7 +50,9 @@ pub(super) struct Registration {
 }
 
 struct State<Part, R: TaskResult> {
+    /// After each change of one, [`ReorderScheduler::update`].
     queues: Vec<TaskQueue<Part, R>>,
+    totals: QueueTotals,
     stopped: bool,
     /// A worker ended unexpectedly; its task will not complete.
     worker_lost: bool,
@@ -59,21 +71,6 @@ struct State<Part, R: TaskResult> {
     release_round: u64,
 }
 
-impl<Part, R: TaskResult> State<Part, R> {
-    fn in_flight(&self) -> usize {
-        self.queues.iter().map(TaskQueue::in_flight).sum()
-    }
-
-    /// Lowers the limit, discards buffered results and starts a round in which every worker releases memory.
-    fn reduce_concurrency(&mut self, concurrency_limit: usize) {
-        self.concurrency_limit = concurrency_limit.max(1);
-        self.completions = 0;
-        self.release_round += 1;
-        self.released = 0;
-        self.queues.iter_mut().for_each(TaskQueue::discard_finished);
-    }
-}
-
 pub(super) struct ReorderScheduler<P: Partitioner, R: TaskResult> {
     state: Mutex<State<P::Part, R>>,
     /// A task may be available.
@@ -89,10 +86,15 @@ impl<P: Partitioner, R: TaskResult> ReorderScheduler<P, R> {
     /// `window`: most tasks of a subgraph in flight or buffered. `memory`: bytes buffered or estimated, above which
     /// only the oldest task is handed out.
     pub(super) fn new(partitioners: Vec<P>, window: usize, memory: u64) -> Self {
-        let queues = partitioners.iter().map(|_| TaskQueue::new()).collect();
+        let queues: Vec<_> = partitioners.iter().map(|_| TaskQueue::new()).collect();
+        let mut totals = QueueTotals::new(queues.len());
+        for (at, (queue, partitioner)) in queues.iter().zip(&partitioners).enumerate() {
+            totals.update(at, queue, partitioner.bytes());
+        }
         Self {
             state: Mutex::new(State {
                 queues,
+                totals,
                 stopped: false,
                 worker_lost: false,
                 consumer: None,
@@ -112,6 +114,28 @@ impl<P: Partitioner, R: TaskResult> ReorderScheduler<P, R> {
         }
     }
 
+    /// Called after each change of a queue.
+    fn update(&self, state: &mut State<P::Part, R>, at: usize) {
+        let each = self.partitioners[at].bytes();
+        state.totals.update(at, &state.queues[at], each);
+    }
+
+    /// Lowers the limit, discards buffered results and starts a round in which every worker releases memory.
+    fn reduce_concurrency(&self, state: &mut State<P::Part, R>, concurrency_limit: usize) {
+        state.concurrency_limit = concurrency_limit.max(1);
+        state.completions = 0;
+        state.release_round += 1;
+        state.released = 0;
+        self.discard_finished(state);
+    }
+
+    fn discard_finished(&self, state: &mut State<P::Part, R>) {
+        for at in 0..state.queues.len() {
+            state.queues[at].discard_finished();
+            self.update(state, at);
+        }
+    }
+
     fn lock(&self) -> MutexGuard<'_, State<P::Part, R>> {
         // The only call under the lock that may panic is `part_after`, which changes no state.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
@@ -123,19 +147,34 @@ impl<P: Partitioner, R: TaskResult> ReorderScheduler<P, R> {
         registration: &mut Registration,
         release_memory: impl FnMut(),
     ) -> Option<Task<P::Part>> {
-        self.take_task(registration, release_memory, true)
+        self.take_task(registration, release_memory, Wait::UntilEnd)
+    }
+
+    /// Waits no longer than this for a task.
+    pub(super) fn next_task_within(
+        &self,
+        registration: &mut Registration,
+        limit: Duration,
+    ) -> Option<Task<P::Part>> {
+        self.take_task(registration, || (), Wait::Until(Instant::now() + limit))
     }
 
     /// A task, if one can be handed out now.
     pub(super) fn next_task_now(&self, registration: &mut Registration) -> Option<Task<P::Part>> {
-        self.take_task(registration, || (), false)
+        self.take_task(registration, || (), Wait::No)
+    }
+
+    /// Whether no task will be handed out any more.
+    pub(super) fn is_finished(&self) -> bool {
+        let state = self.lock();
+        state.stopped || state.totals.unfinished == 0
     }
 
     fn take_task(
         &self,
         registration: &mut Registration,
         mut release_memory: impl FnMut(),
-        waits: bool,
+        wait: Wait,
     ) -> Option<Task<P::Part>> {
         let mut state = self.lock();
         if !std::mem::replace(&mut registration.registered, true) {
@@ -156,46 +195,47 @@ impl<P: Partitioner, R: TaskResult> ReorderScheduler<P, R> {
                 continue;
             }
             // Buffered results may still be discarded and retried, so a queue with slots is not finished.
-            if state.stopped || state.queues.iter().all(TaskQueue::is_finished) {
+            if state.stopped || state.totals.unfinished == 0 {
                 return None;
             }
             let Some(at) = self.choose_queue(&state) else {
-                if !waits {
-                    return None;
-                }
-                state = self
-                    .work_available
-                    .wait(state)
-                    .unwrap_or_else(PoisonError::into_inner);
+                state = match wait {
+                    Wait::No => return None,
+                    Wait::UntilEnd => self
+                        .work_available
+                        .wait(state)
+                        .unwrap_or_else(PoisonError::into_inner),
+                    Wait::Until(end) => {
+                        let left = end.saturating_duration_since(Instant::now());
+                        if left.is_zero() {
+                            return None;
+                        }
+                        let waited = self.work_available.wait_timeout(state, left);
+                        waited.unwrap_or_else(PoisonError::into_inner).0
+                    }
+                };
                 continue;
             };
             let alone = self.would_run_alone(&state);
-            let queue = &mut state.queues[at];
-            if let Some(slot) = queue.next_retry() {
-                let first = queue.handed_out - queue.slots.len() as u64;
-                queue.slots[slot].1 = SlotState::InFlight;
-                return Some(Task {
-                    subgraph: at,
-                    number: first + slot as u64,
-                    part: queue.slots[slot].0.clone(),
-                    alone,
-                });
+            let task = |number, part| Task {
+                subgraph: at,
+                number,
+                part,
+                alone,
+            };
+            if let Some((number, part)) = state.queues[at].hand_out_again() {
+                self.update(&mut state, at);
+                return Some(task(number, part));
             }
-            match self.partitioners[at].part_after(queue.last_part.as_ref()) {
+            match self.partitioners[at].part_after(state.queues[at].last_part.as_ref()) {
                 Some(part) => {
-                    let number = queue.handed_out;
-                    queue.handed_out += 1;
-                    queue.slots.push_back((part.clone(), SlotState::InFlight));
-                    queue.last_part = Some(part.clone());
-                    return Some(Task {
-                        subgraph: at,
-                        number,
-                        part,
-                        alone,
-                    });
+                    let number = state.queues[at].hand_out(part.clone());
+                    self.update(&mut state, at);
+                    return Some(task(number, part));
                 }
                 None => {
-                    queue.exhausted = true;
+                    state.queues[at].exhausted = true;
+                    self.update(&mut state, at);
                     self.work_available.notify_all();
                     self.notify_consumer(&state);
                 }
@@ -205,37 +245,33 @@ impl<P: Partitioner, R: TaskResult> ReorderScheduler<P, R> {
 
     /// Of the queues from which a task may be handed out, the one with the fewest slots.
     fn choose_queue(&self, state: &State<P::Part, R>) -> Option<usize> {
-        let in_flight = state.in_flight();
-        if state.paused || in_flight >= state.concurrency_limit {
+        let totals = &state.totals;
+        let is_lone = state.concurrency_limit == 1;
+        if state.paused || totals.in_flight >= state.concurrency_limit {
             return None;
         }
-        let queues = state.queues.iter().zip(&self.partitioners);
-        let waiting: u64 = queues
-            .map(|(queue, partitioner)| queue.expected_bytes(partitioner.bytes()))
-            .sum();
-        let open = state.queues.iter().enumerate().filter(|(_, queue)| {
-            let retry = queue.next_retry();
-            if queue.exhausted && retry.is_none() {
-                return false;
-            }
-            // New or retried.
-            let oldest = queue.slots.is_empty() || retry == Some(0);
-            let room =
-                (retry.is_some() || queue.slots.len() < self.window) && waiting < self.memory;
-            match state.concurrency_limit {
-                // Only once the consumer has used up all results and every worker has released memory.
-                1 => oldest && queue.consumer_waits && state.released >= state.workers,
-                _ => room || oldest,
-            }
-        });
-        open.min_by_key(|(_, queue)| queue.slots.len())
-            .map(|(at, _)| at)
+        // Only once every worker has released memory.
+        if is_lone && state.released < state.workers {
+            return None;
+        }
+        let room = totals.expected_bytes < self.memory && !is_lone;
+        // Alone: only once the consumer has used up all results.
+        let may = |&&(_, at): &&(usize, usize)| !is_lone || state.queues[at].consumer_waits;
+        // Without room only the oldest task, new or again.
+        let window = if room { self.window } else { 1 };
+        let new = totals.with_new.iter();
+        let new = new.take_while(|(len, _)| *len < window).find(may);
+        let again = totals.with_retry.iter();
+        let again = again
+            .filter(may)
+            .find(|&&(_, at)| room || state.queues[at].offers_oldest());
+        new.into_iter().chain(again).min().map(|&(_, at)| at)
     }
 
     /// Whether a task handed out now has the whole budget, but for what the consumer and failed tasks' results hold.
     fn would_run_alone(&self, state: &State<P::Part, R>) -> bool {
         state.concurrency_limit == 1
-            && state.in_flight() == 0
+            && state.totals.in_flight == 0
             && !state.queues.iter().any(TaskQueue::has_discardable)
     }
 
@@ -247,8 +283,8 @@ impl<P: Partitioner, R: TaskResult> ReorderScheduler<P, R> {
             return false;
         }
         self.set_slot(&mut state, task, SlotState::Retry);
-        let others = state.in_flight();
-        state.reduce_concurrency(others);
+        let others = state.totals.in_flight;
+        self.reduce_concurrency(&mut state, others);
         self.work_available.notify_all();
         self.progress.notify_all();
         true
@@ -266,8 +302,7 @@ impl<P: Partitioner, R: TaskResult> ReorderScheduler<P, R> {
     pub(super) fn complete(&self, task: &Task<P::Part>, result: R) {
         let mut state = self.lock();
         let queue = &mut state.queues[task.subgraph];
-        let first = queue.handed_out - queue.slots.len() as u64;
-        queue.buffered_bytes += result.bytes();
+        let first = queue.first_number();
         queue.exhausted |= result.has_failed();
         self.set_slot(&mut state, task, SlotState::Finished(result));
         state.lone_retries = 0;
@@ -285,11 +320,8 @@ impl<P: Partitioner, R: TaskResult> ReorderScheduler<P, R> {
     }
 
     fn set_slot(&self, state: &mut State<P::Part, R>, task: &Task<P::Part>, slot: SlotState<R>) {
-        let queue = &mut state.queues[task.subgraph];
-        let first = queue.handed_out - queue.slots.len() as u64;
-        if let Some(queue) = queue.slots.get_mut((task.number - first) as usize) {
-            queue.1 = slot;
-        }
+        state.queues[task.subgraph].set(task.number, slot);
+        self.update(state, task.subgraph);
     }
 
     fn notify_consumer(&self, state: &State<P::Part, R>) {
@@ -308,22 +340,22 @@ impl<P: Partitioner, R: TaskResult> ReorderScheduler<P, R> {
             let queue = &mut state.queues[subgraph];
             if let Some((part, error)) = queue.failure.take() {
                 if R::is_relevant(&error) {
+                    self.update(&mut state, subgraph);
                     return NextResult::Failed(Some(error));
                 }
                 // All exits behind the failed operator are closed by now: retry without them.
-                queue.slots.push_front((part, SlotState::Retry));
-                queue.exhausted = false;
+                queue.retry_consumed(part);
+                self.update(&mut state, subgraph);
                 self.work_available.notify_all();
             }
-            if queue.slots.is_empty() && queue.exhausted {
+            let queue = &mut state.queues[subgraph];
+            if queue.len() == 0 && queue.exhausted {
                 return NextResult::End;
             }
-            if let Some((_, SlotState::Finished(_))) = queue.slots.front()
-                && let Some((part, SlotState::Finished(mut result))) = queue.slots.pop_front()
-            {
-                queue.buffered_bytes -= result.bytes();
+            if let Some((part, mut result)) = queue.pop_finished() {
                 queue.failure = result.take_error().map(|error| (part, error));
                 queue.consumer_waits = false;
+                self.update(&mut state, subgraph);
                 self.work_available.notify_all();
                 return NextResult::Ready(result);
             }
@@ -351,10 +383,10 @@ impl<P: Partitioner, R: TaskResult> ReorderScheduler<P, R> {
     pub(super) fn reclaim_memory(&self) {
         let mut state = self.lock();
         state.paused = true;
-        state.reduce_concurrency(1);
+        self.reduce_concurrency(&mut state, 1);
         self.work_available.notify_all();
         for _ in 0..MAX_RECLAIM_WAITS {
-            let idle = state.in_flight() == 0 && state.released >= state.workers;
+            let idle = state.totals.in_flight == 0 && state.released >= state.workers;
             if idle || state.stopped || state.worker_lost {
                 break;
             }
@@ -363,10 +395,7 @@ impl<P: Partitioner, R: TaskResult> ReorderScheduler<P, R> {
                 .wait_timeout(state, RESULT_WAIT)
                 .unwrap_or_else(PoisonError::into_inner);
         }
-        state
-            .queues
-            .iter_mut()
-            .for_each(TaskQueue::discard_finished);
+        self.discard_finished(&mut state);
     }
 
     pub(super) fn resume_tasks(&self) {
@@ -412,8 +441,14 @@ impl<P: Partitioner, R: TaskResult> ReorderScheduler<P, R> {
     /// Errors whose preceding results have been consumed.
     pub(super) fn take_failures(&self) -> Vec<R::Error> {
         let mut state = self.lock();
-        let failed = state.queues.iter_mut();
-        let failed = failed.filter_map(|queue| Some(queue.failure.take()?.1));
-        failed.filter(R::is_relevant).collect()
+        let mut failed = Vec::new();
+        for at in 0..state.queues.len() {
+            if let Some((_, error)) = state.queues[at].failure.take() {
+                self.update(&mut state, at);
+                failed.push(error);
+            }
+        }
+        failed.retain(R::is_relevant);
+        failed
     }
 }

@@ -1,8 +1,9 @@
-//! The reorder buffer of one subgraph: a slot for each task from the oldest unconsumed one on. Also what the
-//! scheduler needs of tasks. The model check in `tests/loom_order.rs` compiles this file on its own, so it imports
+//! The reorder buffer of one subgraph: a slot for each task from the oldest unconsumed one on; and totals over all of them.
+//! Also what the scheduler needs of tasks. The model check in `tests/loom_order.rs` compiles this file on its own, so it imports
 //! nothing from the crate.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
+use std::mem;
 
 /// Divides the input of a subgraph into one part per task.
 pub(super) trait Partitioner {
@@ -62,15 +63,18 @@ pub(super) struct TaskQueue<Part, R: TaskResult> {
     pub(super) exhausted: bool,
     pub(super) handed_out: u64,
     /// Slots from the oldest unconsumed task on.
-    pub(super) slots: VecDeque<(Part, SlotState<R>)>,
+    slots: VecDeque<(Part, SlotState<R>)>,
     /// The part consumed last and its error. Nothing follows while the error is relevant.
     pub(super) failure: Option<(Part, R::Error)>,
-    pub(super) buffered_bytes: u64,
+    buffered_bytes: u64,
     /// The consumer asked for a result that was not there.
     pub(super) consumer_waits: bool,
+    /// Number of slots in each state but the finished.
+    in_flight: usize,
+    retries: usize,
 }
 
-impl<Part, R: TaskResult> TaskQueue<Part, R> {
+impl<Part: Clone, R: TaskResult> TaskQueue<Part, R> {
     pub(super) fn new() -> Self {
         Self {
             last_part: None,
@@ -80,6 +84,8 @@ impl<Part, R: TaskResult> TaskQueue<Part, R> {
             failure: None,
             buffered_bytes: 0,
             consumer_waits: false,
+            in_flight: 0,
+            retries: 0,
         }
     }
 
@@ -88,14 +94,22 @@ impl<Part, R: TaskResult> TaskQueue<Part, R> {
         self.exhausted && self.slots.is_empty() && self.failure.is_none()
     }
 
-    pub(super) fn in_flight(&self) -> usize {
-        let is = |(_, slot): &&(Part, SlotState<R>)| matches!(slot, SlotState::InFlight);
-        self.slots.iter().filter(is).count()
+    /// Number of slots.
+    pub(super) fn len(&self) -> usize {
+        self.slots.len()
+    }
+
+    /// Whether the next task to hand out, new or again, is the oldest unconsumed one.
+    pub(super) fn offers_oldest(&self) -> bool {
+        match self.slots.front() {
+            None => true,
+            Some((_, slot)) => matches!(slot, SlotState::Retry),
+        }
     }
 
     /// Buffered bytes plus `each` for every task in flight.
-    pub(super) fn expected_bytes(&self, each: u64) -> u64 {
-        self.buffered_bytes + self.in_flight() as u64 * each
+    fn expected_bytes(&self, each: u64) -> u64 {
+        self.buffered_bytes + self.in_flight as u64 * each
     }
 
     pub(super) fn has_discardable(&self) -> bool {
@@ -103,9 +117,77 @@ impl<Part, R: TaskResult> TaskQueue<Part, R> {
         self.slots.iter().any(is)
     }
 
-    pub(super) fn next_retry(&self) -> Option<usize> {
+    /// Number of the oldest unconsumed task.
+    pub(super) fn first_number(&self) -> u64 {
+        self.handed_out - self.slots.len() as u64
+    }
+
+    /// Hands out a part for the first time; its number.
+    pub(super) fn hand_out(&mut self, part: Part) -> u64 {
+        self.last_part = Some(part.clone());
+        self.slots.push_back((part, SlotState::InFlight));
+        self.in_flight += 1;
+        self.handed_out += 1;
+        self.handed_out - 1
+    }
+
+    /// Hands out the oldest task that is to be processed again; its number and part.
+    pub(super) fn hand_out_again(&mut self) -> Option<(u64, Part)> {
+        if self.retries == 0 {
+            return None;
+        }
         let is = |(_, slot): &(Part, SlotState<R>)| matches!(slot, SlotState::Retry);
-        self.slots.iter().position(is)
+        let at = self.slots.iter().position(is)?;
+        let number = self.first_number() + at as u64;
+        self.set(number, SlotState::InFlight);
+        Some((number, self.slots[at].0.clone()))
+    }
+
+    /// Puts the part consumed last in front again.
+    pub(super) fn retry_consumed(&mut self, part: Part) {
+        self.slots.push_front((part, SlotState::Retry));
+        self.retries += 1;
+        self.exhausted = false;
+    }
+
+    /// Changes the state of a task that was not consumed yet.
+    pub(super) fn set(&mut self, number: u64, slot: SlotState<R>) {
+        let first = self.first_number();
+        let at = number.checked_sub(first).map(|at| at as usize);
+        let Some((_, own)) = at.and_then(|at| self.slots.get_mut(at)) else {
+            return;
+        };
+        let before = mem::replace(own, slot);
+        let now = match own {
+            SlotState::InFlight => (1, 0, 0),
+            SlotState::Retry => (0, 1, 0),
+            SlotState::Finished(result) => (0, 0, result.bytes()),
+        };
+        self.forget(&before);
+        self.in_flight += now.0;
+        self.retries += now.1;
+        self.buffered_bytes += now.2;
+    }
+
+    /// The result of the oldest task, and its part, if it is there.
+    pub(super) fn pop_finished(&mut self) -> Option<(Part, R)> {
+        if !matches!(self.slots.front(), Some((_, SlotState::Finished(_)))) {
+            return None;
+        }
+        let (part, slot) = self.slots.pop_front()?;
+        self.forget(&slot);
+        match slot {
+            SlotState::Finished(result) => Some((part, result)),
+            SlotState::InFlight | SlotState::Retry => None,
+        }
+    }
+
+    fn forget(&mut self, slot: &SlotState<R>) {
+        match slot {
+            SlotState::InFlight => self.in_flight -= 1,
+            SlotState::Retry => self.retries -= 1,
+            SlotState::Finished(result) => self.buffered_bytes -= result.bytes(),
+        }
     }
 
     /// Discards buffered results; their tasks are retried. Failed tasks stay, because the execution ends with them.
@@ -115,7 +197,78 @@ impl<Part, R: TaskResult> TaskQueue<Part, R> {
                 && !result.has_failed()
             {
                 self.buffered_bytes -= result.bytes();
+                self.retries += 1;
                 *slot = SlotState::Retry;
+            }
+        }
+    }
+}
+
+/// What [`QueueTotals`] knows of one queue.
+#[derive(Default, Clone, Copy)]
+struct QueueSummary {
+    in_flight: usize,
+    expected_bytes: u64,
+    unfinished: bool,
+    len: usize,
+    has_new: bool,
+    has_retry: bool,
+}
+
+/// Sums over all queues, and which of them offer a task: with thousands of queues a step looks at one of them.
+pub(super) struct QueueTotals {
+    summaries: Vec<QueueSummary>,
+    pub(super) in_flight: usize,
+    pub(super) expected_bytes: u64,
+    pub(super) unfinished: usize,
+    /// Number of slots and position of queues with parts that were not handed out yet.
+    pub(super) with_new: BTreeSet<(usize, usize)>,
+    /// The same of queues with tasks to be processed again.
+    pub(super) with_retry: BTreeSet<(usize, usize)>,
+}
+
+impl QueueTotals {
+    pub(super) fn new(queues: usize) -> Self {
+        Self {
+            summaries: vec![QueueSummary::default(); queues],
+            in_flight: 0,
+            expected_bytes: 0,
+            unfinished: 0,
+            with_new: BTreeSet::new(),
+            with_retry: BTreeSet::new(),
+        }
+    }
+
+    /// Notes how a queue is now. `each`: bytes that a task in flight is expected to give.
+    pub(super) fn update<Part: Clone, R: TaskResult>(
+        &mut self,
+        at: usize,
+        queue: &TaskQueue<Part, R>,
+        each: u64,
+    ) {
+        let now = QueueSummary {
+            in_flight: queue.in_flight,
+            expected_bytes: queue.expected_bytes(each),
+            unfinished: !queue.is_finished(),
+            len: queue.slots.len(),
+            has_new: !queue.exhausted,
+            has_retry: queue.retries > 0,
+        };
+        let before = mem::replace(&mut self.summaries[at], now);
+        self.in_flight = self.in_flight + now.in_flight - before.in_flight;
+        self.expected_bytes = self.expected_bytes + now.expected_bytes - before.expected_bytes;
+        self.unfinished =
+            self.unfinished + usize::from(now.unfinished) - usize::from(before.unfinished);
+        let sets = [
+            (&mut self.with_new, before.has_new, now.has_new),
+            (&mut self.with_retry, before.has_retry, now.has_retry),
+        ];
+        for (set, had, has) in sets {
+            if had {
+                set.remove(&(before.len, at));
+            }
+            if has {
+                set.insert((now.len, at));
             }
         }
     }

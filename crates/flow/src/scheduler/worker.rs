@@ -46,13 +46,13 @@ pub(super) struct RemoteWork {
 }
 
 impl WorkerResult {
-    pub(super) fn of_slot(number: usize, name: &str) -> Self {
+    pub(super) fn of_slot(number: usize, name: &str, subgraphs: usize) -> Self {
         Self {
             number,
             work: WorkerReport::default(),
             samples: 0,
             tasks: Vec::new(),
-            operators: Vec::new(),
+            operators: vec![None; subgraphs],
             reads: Vec::new(),
             remote: Some(RemoteWork {
                 name: name.to_owned(),
@@ -155,7 +155,9 @@ impl<'a> Worker<'a> {
         }
         done.work.waited = start.elapsed().saturating_sub(done.work.busy);
         std::mem::forget(loss_guard);
-        done.operators = self.operator_reports(done.work.busy);
+        let all = 0..self.subgraphs.len();
+        let busy = done.work.busy;
+        done.operators = all.map(|at| self.operator_report(at, busy)).collect();
         for (report, subgraph) in done.operators.iter().zip(self.subgraphs) {
             // A subgraph's first operators are its scans.
             let scans = report
@@ -172,22 +174,21 @@ impl<'a> Worker<'a> {
         done
     }
 
-    /// What operators did so far, by subgraph.
-    pub(super) fn operator_reports(&self, busy: Duration) -> Vec<Option<Vec<OperatorReport>>> {
-        let replicas = self.replicas.iter().zip(&self.earlier);
-        let reports = replicas.map(|(replica, earlier)| {
-            let mut report = replica
-                .as_ref()
-                .map(|replica| replica.report(busy).operators);
-            if let (Some(report), Some(earlier)) = (&mut report, earlier) {
-                report
-                    .iter_mut()
-                    .zip(earlier)
-                    .for_each(|(one, earlier)| one.add(earlier));
-            }
-            report.or_else(|| earlier.clone())
-        });
-        reports.collect()
+    /// What operators of a subgraph did so far.
+    pub(super) fn operator_report(
+        &self,
+        subgraph: usize,
+        busy: Duration,
+    ) -> Option<Vec<OperatorReport>> {
+        let earlier = self.earlier[subgraph].as_ref();
+        let Some(replica) = &self.replicas[subgraph] else {
+            return earlier.cloned();
+        };
+        let mut report = replica.report(busy).operators;
+        for (one, earlier) in report.iter_mut().zip(earlier.into_iter().flatten()) {
+            one.add(earlier);
+        }
+        Some(report)
     }
 
     /// Executes a task outside a scheduler; the error is that memory was refused.

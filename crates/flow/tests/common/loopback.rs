@@ -76,6 +76,7 @@ impl Loopback {
         let context = RunnerContext {
             shared: None,
             causes: Arc::new(Texts),
+            check: None,
         };
         let state = Arc::clone(&self.state);
         let prepared = Arc::clone(&state.prepared);

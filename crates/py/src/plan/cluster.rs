@@ -4,14 +4,16 @@
 //! share, and [`NativeTaskRunner`] a slot's thread. Bytes of tasks and results cross the interpreter as `bytes`.
 
 use std::any::Any;
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use isochrony_dsp::Isa;
 use isochrony_flow::{
     Cause, CauseCodec, HostRequest, PreparedTasks, RemoteSlot, RunOptions, RunnerContext,
-    SlotError, TaskCluster, TaskRunner, TaskRunnerError,
+    SlotError, SnapshotCheck, TaskCluster, TaskRunner, TaskRunnerError,
 };
+use isochrony_store::SignalId;
 use isochrony_workers::ProcessPool;
 use pyo3::exceptions::PyBaseException;
 use pyo3::prelude::*;
@@ -71,6 +73,16 @@ impl TaskCluster for PythonCluster {
         self.slots
     }
 
+    fn set_demand(&self, tasks: u64, slot_seconds: Option<f64>) {
+        // A cluster that does not scale is no reason to end the run.
+        attach(|py| {
+            drop(
+                self.run
+                    .call_method1(py, "set_demand", (tasks, slot_seconds)),
+            );
+        });
+    }
+
     fn stop(&self) {
         // It only sets flags; what it could raise would hide the error of the run.
         attach(|py| drop(self.run.call_method0(py, "stop")));
@@ -121,6 +133,17 @@ impl RemoteSlot for PythonSlot {
             Err(error) => Err(SlotError::Failed(Box::new(error))),
         })
     }
+
+    fn is_draining(&self) -> bool {
+        attach(|py| {
+            let answer = self.slot.call_method0(py, "is_draining");
+            answer.is_ok_and(|answer| answer.is_truthy(py).unwrap_or(false))
+        })
+    }
+
+    fn leave(&mut self) {
+        attach(|py| drop(self.slot.call_method0(py, "leave")));
+    }
 }
 
 /// Exceptions travel pickled.
@@ -155,8 +178,8 @@ pub(crate) struct NativeTasks {
     prepared: Arc<PreparedTasks>,
     settings: RunOptions<'static>,
     shared: Arc<dyn Any + Send + Sync>,
-    processes: Arc<ProcessPool>,
-    signals: Arc<[OpenSnapshot]>,
+    processes: Arc<FunctionProcesses>,
+    check: Arc<SnapshotCheck>,
     /// Keeps what the plans refer to.
     _objects: Vec<Arc<Py<PyAny>>>,
 }
@@ -192,11 +215,11 @@ impl NativeTasks {
             PreparedTasks::new(&plans, collects, &options)
         })?;
         Ok(Self {
-            signals: signals.into(),
+            check: snapshot_check(signals, &prepared),
             prepared: Arc::new(prepared),
             settings,
             shared,
-            processes,
+            processes: Arc::new(FunctionProcesses(processes)),
             _objects: objects,
         })
     }
@@ -206,6 +229,7 @@ impl NativeTasks {
         let context = RunnerContext {
             shared: Some(Arc::clone(&self.shared)),
             causes: Arc::new(PickledExceptions),
+            check: Some(Arc::clone(&self.check)),
         };
         let prepared = Arc::clone(&self.prepared);
         let runner = detach(py, || {
@@ -218,19 +242,20 @@ impl NativeTasks {
                 format!("no thread can be started: {error}"),
             )
         })?;
-        let signals = match self.prepared.reads_recordings() {
-            true => Arc::clone(&self.signals),
-            false => Arc::default(),
-        };
         Ok(NativeTaskRunner {
             runner: Some(runner),
-            signals,
+            _processes: Arc::clone(&self.processes),
         })
     }
+}
 
-    /// Ends the processes of functions.
-    fn close(&self, py: Python<'_>) {
-        detach(py, || drop(self.processes.close()));
+/// The processes of functions, of a prepared plan and its runners: they end with the last of these.
+struct FunctionProcesses(Arc<ProcessPool>);
+
+impl Drop for FunctionProcesses {
+    fn drop(&mut self) {
+        let processes = &self.0;
+        attach(|py| detach(py, || drop(processes.close())));
     }
 }
 
@@ -239,8 +264,7 @@ impl NativeTasks {
 pub(crate) struct NativeTaskRunner {
     /// None: it is being dropped.
     runner: Option<TaskRunner>,
-    /// What its tasks read; they must be as they were.
-    signals: Arc<[OpenSnapshot]>,
+    _processes: Arc<FunctionProcesses>,
 }
 
 /// The instruction set that operators use in this process: on another one some round otherwise.
@@ -253,19 +277,22 @@ pub(crate) fn _instruction_set() -> &'static str {
 impl NativeTaskRunner {
     /// Executes a batch of tasks or blocks, and returns their results.
     fn run<'py>(&self, py: Python<'py>, batch: Vec<u8>) -> Result<Bound<'py, PyBytes>> {
-        detach(py, || self.check_signals())?;
         let answer = detach(py, || match &self.runner {
             Some(runner) => runner.run(batch),
             None => Err(TaskRunnerError::Ended),
         });
-        let answer = answer.map_err(|error| {
+        let answer = answer.map_err(|error| -> crate::errors::Error {
+            let error = match error {
+                TaskRunnerError::Changed(error) => return error.into(),
+                other => other,
+            };
             let code = match &error {
                 TaskRunnerError::OtherSplit { .. } => "other_split",
                 TaskRunnerError::Message(_) | TaskRunnerError::Result(_) => "unreadable_message",
                 TaskRunnerError::Panicked(_) => "operator_panicked",
                 _ => "interrupted",
             };
-            PackageError::new("RunError", code, error.to_string())
+            PackageError::new("RunError", code, error.to_string()).into()
         })?;
         Ok(PyBytes::new(py, &answer))
     }
@@ -284,14 +311,29 @@ impl Drop for NativeTaskRunner {
     }
 }
 
-impl NativeTaskRunner {
-    /// Samples below the end of a snapshot may have been replaced since the last batch; what was appended does not matter.
-    fn check_signals(&self) -> Result<()> {
-        for (open, snapshot) in &*self.signals {
-            open.store.signal_at(snapshot)?;
+/// Samples below the end of a snapshot may have been replaced since the last batch; what was appended does not matter. Of
+/// thousands of signals, those are checked that a batch reads.
+fn snapshot_check(signals: Vec<OpenSnapshot>, prepared: &PreparedTasks) -> Arc<SnapshotCheck> {
+    let mut by_id: HashMap<SignalId, Vec<usize>> = HashMap::new();
+    for (at, open) in signals.iter().enumerate() {
+        by_id.entry(open.signal).or_default().push(at);
+    }
+    let mut read: Vec<Vec<usize>> = Vec::new();
+    for of_subgraph in prepared.signals() {
+        let mut found = Vec::new();
+        for signal in of_subgraph {
+            let same_id = by_id.get(&signal.id()).into_iter().flatten().copied();
+            found.extend(same_id.filter(|&at| signals[at].store.store.shows(signal)));
+        }
+        read.push(found);
+    }
+    Arc::new(move |subgraph| {
+        for &at in read.get(subgraph).into_iter().flatten() {
+            let open = &signals[at];
+            open.store.store.signal_at(&open.snapshot)?;
         }
         Ok(())
-    }
+    })
 }
 
 /// Options that client and workers must have alike: results do not depend on the number of workers, but what is done in tasks

@@ -121,6 +121,7 @@ impl NativeHostRun {
         (settings.workers, settings.auto_workers, settings.pin) = (1, false, false);
         let context = RunnerContext {
             shared: Some(shared),
+            check: None,
             causes: Arc::new(PickledExceptions),
         };
         let run = detach(py, || HostRun::new(&plan, first, settings, context));

@@ -7,7 +7,7 @@ use isochrony_flow::{
     Plan, PlanError, Segments, SentObject, SentObjects, SharedRecording, StoredRecording,
 };
 use isochrony_segment::SigSeg;
-use isochrony_store::{Signal as StoreSignal, SignalSnapshot};
+use isochrony_store::{Signal as StoreSignal, SignalId, SignalSnapshot};
 use isochrony_time::{Fixed, TimebaseId};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList};
@@ -249,8 +249,12 @@ pub(super) fn received_for_tasks(
     // First, so that each store is opened once and stays open.
     for (_, object) in objects.iter().filter(|(kind, _)| kind == SIGNAL) {
         let (bytes, opening): (Bound<'_, PyBytes>, Opening) = object.extract()?;
-        let (open, _) = decoded(&bytes, opening)?;
-        signals.push((open, SignalSnapshot::from_bytes(bytes.as_bytes())?));
+        let (store, signal) = decoded(&bytes, opening)?;
+        signals.push(OpenSnapshot {
+            store,
+            signal: signal.id(),
+            snapshot: SignalSnapshot::from_bytes(bytes.as_bytes())?,
+        });
     }
     let imports = received(objects)?;
     let plans = detach(py, || saved::read_plans(text, &imports))?;
@@ -273,7 +277,11 @@ pub(super) fn received_part(
 }
 
 /// A signal as a plan reads it, and its store.
-pub(super) type OpenSnapshot = (Arc<OpenStore>, SignalSnapshot);
+pub(super) struct OpenSnapshot {
+    pub(super) store: Arc<OpenStore>,
+    pub(super) signal: SignalId,
+    pub(super) snapshot: SignalSnapshot,
+}
 
 /// What reads the form of plans that came with these objects.
 fn received(objects: Vec<(String, Bound<'_, PyAny>)>) -> Result<Imports> {

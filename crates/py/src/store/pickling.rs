@@ -182,6 +182,13 @@ pub(crate) fn _snapshot_at<'py>(
     Ok(PyBytes::new(py, &snapshot.to_bytes()?))
 }
 
+/// The folder of the store of a snapshot of a signal.
+#[pyfunction]
+pub(crate) fn _snapshot_path(snapshot: &[u8]) -> Result<PathBuf> {
+    let snapshot = SignalSnapshot::from_bytes(snapshot)?;
+    Ok(snapshot.store_path().to_owned())
+}
+
 /// A pickled store, opened for reading.
 #[pyfunction]
 pub(crate) fn _unpickled_store(py: Python<'_>, snapshot: &[u8]) -> Result<Store> {

@@ -30,6 +30,19 @@ pub enum RunError {
         #[source]
         error: OpError,
     },
+    /// A task of a cluster failed, for a reason that belongs to no operator.
+    #[error("task{}: {error}", place(Some(range), time.as_deref()))]
+    Task {
+        /// The scan whose samples it reads, by its number in the plan as run.
+        scan: usize,
+        /// Indices that it reads.
+        range: Range<i64>,
+        /// Civil time of the first one.
+        time: Option<String>,
+        /// What happened.
+        #[source]
+        error: OpError,
+    },
     /// The plan cannot be run.
     #[error(transparent)]
     Plan(#[from] PlanError),
@@ -59,7 +72,7 @@ impl RunError {
     #[must_use]
     pub fn code(&self) -> &'static str {
         match self {
-            Self::Operator { error, .. } => error.code(),
+            Self::Operator { error, .. } | Self::Task { error, .. } => error.code(),
             Self::Plan(error) => error.code(),
             Self::NoResult { .. } => "no_result",
             Self::Interrupted { .. } => "interrupted",

@@ -26,8 +26,8 @@ pub(crate) struct PlacedBlock {
 pub(crate) struct BlockBatch {
     /// The number of the client's stages; the worker's must be the same.
     pub(crate) plan: u64,
-    /// For each stage, exits from which nothing is wanted any more.
-    pub(crate) closed: Vec<Vec<bool>>,
+    /// Exits of its stage from which nothing is wanted any more.
+    pub(crate) closed: Vec<(u32, Vec<bool>)>,
     blocks: Vec<BlockMessage>,
 }
 
@@ -47,10 +47,6 @@ impl BlockBatch {
         streams: &[StreamTable],
         block: &PlacedBlock,
     ) -> Result<Vec<u8>, MessageError> {
-        let closed = |subgraph: &ParallelSubgraph| {
-            let exits = subgraph.exit_states.iter();
-            exits.map(ExitState::is_closed).collect()
-        };
         let mut writer = MessageWriter::new();
         let PlacedBlock {
             stage,
@@ -76,9 +72,11 @@ impl BlockBatch {
             origin: block.origin.map(|origin| (origin.anchor, origin.first)),
             events: events.collect::<Result<_, MessageError>>()?,
         };
+        let exits = subgraphs[*stage].exit_states.iter();
+        let closed = exits.map(ExitState::is_closed).collect();
         let batch = Self {
             plan,
-            closed: subgraphs.iter().map(closed).collect(),
+            closed: vec![(message.stage, closed)],
             blocks: vec![message],
         };
         writer.finish(MessageKind::Blocks, &batch)

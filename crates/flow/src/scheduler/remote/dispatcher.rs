@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::thread::Scope;
 use std::time::{Duration, Instant};
 
@@ -11,11 +11,12 @@ use super::results::ResultCodec;
 use super::runner::task_hash;
 use super::tasks::TaskBatch;
 use super::{RemoteSlot, SlotError, TaskCluster};
+use crate::scheduler::parallel_subgraph::ParallelSubgraph;
 use crate::scheduler::reorder::Registration;
 use crate::scheduler::split::SplitPlan;
 use crate::scheduler::task_output::{ExitOutput, Task, TaskFailure, TaskOutput, TaskScheduler};
 use crate::scheduler::worker::WorkerResult;
-use crate::{Cause, OpErrorKind, RunError};
+use crate::{Cause, OpErrorKind};
 
 /// Most tasks in a batch.
 const MAX_BATCH: usize = 32;
@@ -25,6 +26,8 @@ const BATCH_TIME: Duration = Duration::from_millis(20);
 const BATCHES_IN_FLIGHT: usize = 2;
 /// How long the dispatcher waits for a new slot before it looks whether the run has ended.
 const SLOT_WAIT: Duration = Duration::from_millis(50);
+/// How long a slot without tasks waits for one before it looks whether it is to leave.
+const TASK_WAIT: Duration = Duration::from_millis(50);
 
 /// Hands the tasks of a split plan to the slots of a cluster.
 pub(crate) struct Dispatcher<'a> {
@@ -37,6 +40,10 @@ pub(crate) struct Dispatcher<'a> {
     /// Slots so far; the next one's number.
     slots: AtomicUsize,
     results: Mutex<Vec<WorkerResult>>,
+    /// Tasks that are expected in all, those that were completed, and how long these took.
+    expected_tasks: u64,
+    completed_tasks: AtomicU64,
+    busy_ns: AtomicU64,
 }
 
 impl<'a> Dispatcher<'a> {
@@ -49,6 +56,13 @@ impl<'a> Dispatcher<'a> {
             ended: AtomicBool::new(false),
             slots: AtomicUsize::new(0),
             results: Mutex::default(),
+            expected_tasks: split
+                .subgraphs
+                .iter()
+                .map(ParallelSubgraph::task_count)
+                .sum(),
+            completed_tasks: AtomicU64::new(0),
+            busy_ns: AtomicU64::new(0),
         }
     }
 
@@ -61,6 +75,7 @@ impl<'a> Dispatcher<'a> {
             self.split.scheduler.unregister(registration);
         };
         while !self.ended.load(Ordering::Relaxed) {
+            self.announce_demand();
             match self.cluster.next_slot(SLOT_WAIT, true) {
                 Ok(Some(slot)) => {
                     let number = self.slots.fetch_add(1, Ordering::Relaxed);
@@ -76,6 +91,19 @@ impl<'a> Dispatcher<'a> {
                 Err(why) => return fail(&mut registration, &why),
             }
         }
+    }
+
+    fn announce_demand(&self) {
+        let completed = self.completed_tasks.load(Ordering::Relaxed);
+        let busy = Duration::from_nanos(self.busy_ns.load(Ordering::Relaxed)).as_secs_f64();
+        // Gaps make more tasks than expected.
+        let left = match self.split.scheduler.is_finished() {
+            true => 0,
+            false => self.expected_tasks.saturating_sub(completed).max(1),
+        };
+        let each = (completed > 0).then(|| busy / completed as f64);
+        let slot_seconds = each.map(|each| each * left as f64);
+        self.cluster.set_demand(left, slot_seconds);
     }
 
     /// No task is handed out any more, and calls end.
@@ -97,12 +125,20 @@ impl<'a> Dispatcher<'a> {
         let _loss_guard = PanicGuard(scheduler);
         let begun = Instant::now();
         let mut registration = Registration::default();
-        let mut result = WorkerResult::of_slot(number, slot.name());
+        let mut result = WorkerResult::of_slot(number, slot.name(), self.split.subgraphs.len());
         let (mut sent, mut batch_size) = (VecDeque::<Vec<Task>>::new(), 1);
+        let mut leaves = false;
         let ended = 'sent: loop {
-            while sent.len() < BATCHES_IN_FLIGHT
+            leaves |= slot.is_draining();
+            while !leaves
+                && sent.len() < BATCHES_IN_FLIGHT
                 && let Some(tasks) = self.next_batch(&mut registration, batch_size, sent.is_empty())
             {
+                leaves = slot.is_draining();
+                if leaves {
+                    tasks.iter().for_each(|task| scheduler.repeat(task));
+                    break;
+                }
                 let request = self.send(&mut *slot, &tasks, &mut result);
                 sent.push_back(tasks);
                 if let Err(error) = request {
@@ -110,8 +146,10 @@ impl<'a> Dispatcher<'a> {
                 }
             }
             let Some(tasks) = sent.front() else {
-                // No task is left.
-                break SlotError::Stopped;
+                if leaves || scheduler.is_finished() {
+                    break SlotError::Stopped;
+                }
+                continue;
             };
             match self.receive(&mut *slot, tasks, &mut result) {
                 Ok(took) => {
@@ -136,6 +174,7 @@ impl<'a> Dispatcher<'a> {
                     .for_each(|task| self.complete_with(task, &text));
                 self.fail(&mut registration, &why);
             }
+            SlotError::Stopped if leaves => slot.leave(),
             SlotError::Stopped => {}
         }
         scheduler.unregister(&registration);
@@ -146,7 +185,7 @@ impl<'a> Dispatcher<'a> {
             .push(result);
     }
 
-    /// Tasks for a batch: as many as can be handed out now. `waits`: until there is one, or the end.
+    /// Tasks for a batch: as many as can be handed out now. `waits`: a moment, until there is one.
     fn next_batch(
         &self,
         registration: &mut Registration,
@@ -155,7 +194,7 @@ impl<'a> Dispatcher<'a> {
     ) -> Option<Vec<Task>> {
         let scheduler = &self.split.scheduler;
         let first = match waits {
-            true => scheduler.next_task(registration, || ()),
+            true => scheduler.next_task_within(registration, TASK_WAIT),
             false => scheduler.next_task_now(registration),
         };
         let mut tasks = vec![first?];
@@ -198,7 +237,9 @@ impl<'a> Dispatcher<'a> {
             SlotError::Failed(why.into())
         })?;
         result.remote_mut().received_bytes += answer.len() as u64;
-        result.operators = decoded.operators;
+        for (subgraph, reports) in decoded.operators {
+            result.operators[subgraph] = Some(reports);
+        }
         let mut took = Duration::ZERO;
         let mut refused = None;
         for (task, done) in tasks.iter().zip(decoded.results) {
@@ -206,6 +247,8 @@ impl<'a> Dispatcher<'a> {
                 Ok(done) => {
                     let elapsed = Duration::from_nanos(done.elapsed_ns);
                     took += elapsed;
+                    self.completed_tasks.fetch_add(1, Ordering::Relaxed);
+                    self.busy_ns.fetch_add(done.elapsed_ns, Ordering::Relaxed);
                     result.add(task, elapsed, done.output.samples);
                     self.split.scheduler.complete(task, done.output);
                 }
@@ -230,15 +273,9 @@ impl<'a> Dispatcher<'a> {
 
     fn complete_with(&self, task: &Task, why: &str) {
         let subgraph = &self.split.subgraphs[task.subgraph];
-        let input = &subgraph.inputs[0];
-        let error = RunError::Operator {
-            operator: "scan",
-            node: input.node,
-            range: Some(task.part.range.clone()),
-            time: input.snapshot.time_of(task.part.range.start),
-            error: OpErrorKind::Failed(why.into()).into(),
-        };
-        let failure = TaskFailure::new(error, input.time(task.part.range.start), Vec::new());
+        let error = subgraph.task_error(task, OpErrorKind::Failed(why.into()).into());
+        let begins = subgraph.inputs[0].time(task.part.range.start);
+        let failure = TaskFailure::new(error, begins, Vec::new());
         let exits = subgraph.plan.exits.iter().map(|_| ExitOutput::default());
         let output = TaskOutput::new(exits.collect(), 0, Some(failure));
         let output = output.with_input(&task.part);

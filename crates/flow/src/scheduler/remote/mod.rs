@@ -21,6 +21,8 @@
 //!
 //! **Two batches** are on their way to each slot, so that it computes one while the other travels.
 //!
+//! **Leaving.** A slot that is draining is sent nothing more; when what it has is received, it leaves. Nothing is repeated.
+//!
 //! **Losses.** The tasks of a slot that is lost are handed out again, to another. It does not count as short of memory.
 //! While there is no slot the run waits; how long is up to the [`TaskCluster`].
 //!
@@ -55,7 +57,7 @@ pub(super) use events::StreamTable;
 pub use host::{HostError, HostInbox, HostRequest, HostRun, SendBuffer};
 pub use results::CauseCodec;
 pub(super) use results::ResultCodec;
-pub use runner::{PreparedTasks, RunnerContext, TaskRunner, TaskRunnerError};
+pub use runner::{PreparedTasks, RunnerContext, SnapshotCheck, TaskRunner, TaskRunnerError};
 pub(super) use runner::{block_hash, collecting};
 
 /// Workers that execute tasks of a plan.
@@ -73,6 +75,10 @@ pub trait TaskCluster: std::fmt::Debug + Send + Sync {
 
     /// Slots that are expected, from which the in-flight window follows.
     fn slots(&self) -> usize;
+
+    /// How much is left to do, so that the cluster can grow or shrink: tasks, and seconds that they would take one slot, if
+    /// any task was timed. Called several times a second.
+    fn set_demand(&self, _tasks: u64, _slot_seconds: Option<f64>) {}
 
     /// Ends all calls of slots with [`SlotError::Stopped`]: the run has ended.
     fn stop(&self);
@@ -110,6 +116,14 @@ pub trait RemoteSlot: Send {
     /// # Errors
     /// [`SlotError`].
     fn receive(&mut self) -> Result<Vec<u8>, SlotError>;
+
+    /// Whether it is to leave: it is sent nothing more.
+    fn is_draining(&self) -> bool {
+        false
+    }
+
+    /// It was draining, and all that was sent to it has been received.
+    fn leave(&mut self) {}
 }
 
 /// Why a slot gave no results.

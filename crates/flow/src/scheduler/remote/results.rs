@@ -22,16 +22,16 @@ pub(crate) struct TaskDone {
 pub(crate) struct SlotAnswer {
     /// For each task; an error where memory was refused.
     pub(crate) results: Vec<Result<TaskDone, String>>,
-    /// What its operators did in the run so far, by subgraph.
-    pub(crate) operators: Vec<Option<Vec<OperatorReport>>>,
+    /// What its operators did in the run so far, of the subgraphs of these tasks.
+    pub(crate) operators: Vec<(usize, Vec<OperatorReport>)>,
 }
 
 #[derive(Serialize, Deserialize)]
 struct ResultBatch {
     /// For each task of the batch; an error where memory was refused.
     results: Vec<Result<ResultMessage, String>>,
-    /// What the slot's operators did in the run so far, by subgraph.
-    operators: Vec<Vec<OperatorMessage>>,
+    /// What the slot's operators did in the run so far, of the subgraphs of these tasks.
+    operators: Vec<(u32, Vec<OperatorMessage>)>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -66,11 +66,11 @@ struct FailureMessage {
     exits: Vec<u32>,
 }
 
-/// An error of an operator on another host.
+/// An error on another host.
 #[derive(Serialize, Deserialize)]
 pub(super) struct ErrorMessage {
-    operator: String,
-    node: u64,
+    /// The operator's name and node, if it belongs to one.
+    operator: Option<(String, u64)>,
     range: Option<Range<i64>>,
     time: Option<String>,
     code: String,
@@ -81,15 +81,18 @@ pub(super) struct ErrorMessage {
 
 impl ErrorMessage {
     pub(super) fn of(error: &RunError, causes: &dyn CauseCodec) -> Self {
-        let (operator, node, range, time, own) = match error {
+        let (operator, range, time, own) = match error {
             RunError::Operator {
                 operator,
                 node,
                 range,
                 time,
                 error,
-            } => (*operator, *node, range.clone(), time.clone(), Some(error)),
-            _ => ("scan", 0, None, None, None),
+            } => {
+                let operator = Some(((*operator).to_owned(), *node as u64));
+                (operator, range.clone(), time.clone(), Some(error))
+            }
+            _ => (None, None, None, None),
         };
         let cause = own.and_then(|error| match error.kind() {
             OpErrorKind::Failed(cause) => causes.encode(cause),
@@ -100,8 +103,7 @@ impl ErrorMessage {
             None => error.to_string(),
         };
         Self {
-            operator: operator.to_owned(),
-            node: node as u64,
+            operator,
             range,
             time,
             code: error.code().to_owned(),
@@ -110,14 +112,18 @@ impl ErrorMessage {
         }
     }
 
-    /// `operators`: names of those that may have failed.
+    /// `operators`: names of those that may have failed; `unplaced` makes an error of none of them.
     pub(super) fn into_error(
         self,
-        operators: &[&'static str],
+        operators: impl IntoIterator<Item = &'static str>,
+        unplaced: impl FnOnce(OpError) -> RunError,
         host: &str,
         causes: &dyn CauseCodec,
-    ) -> Result<RunError, MessageError> {
-        let mut names = operators.iter().copied();
+    ) -> RunError {
+        let operator = self.operator.and_then(|(name, node)| {
+            let name = operators.into_iter().find(|one| *one == name)?;
+            Some((name, usize::try_from(node).ok()?))
+        });
         let cause = self.cause.and_then(|cause| causes.decode(&cause));
         let error: OpError = match cause {
             Some(cause) => OpErrorKind::Failed(cause).into(),
@@ -128,13 +134,16 @@ impl ErrorMessage {
             })
             .into(),
         };
-        Ok(RunError::Operator {
-            operator: names.find(|name| *name == self.operator).unwrap_or("scan"),
-            node: usize::try_from(self.node).map_err(|_| malformed("the node of an error"))?,
-            range: self.range,
-            time: self.time,
-            error,
-        })
+        match operator {
+            Some((operator, node)) => RunError::Operator {
+                operator,
+                node,
+                range: self.range,
+                time: self.time,
+                error,
+            },
+            None => unplaced(error),
+        }
     }
 }
 
@@ -159,7 +168,7 @@ impl ResultCodec<'_> {
     pub(crate) fn encode(
         &self,
         results: Vec<(usize, Result<TaskDone, String>)>,
-        operators: &[Option<Vec<OperatorReport>>],
+        operators: &[(usize, Vec<OperatorReport>)],
     ) -> Result<Vec<u8>, MessageError> {
         let mut writer = MessageWriter::new();
         let results = results.into_iter().map(|(subgraph, done)| {
@@ -169,16 +178,15 @@ impl ResultCodec<'_> {
             })
         });
         let results = results.collect::<Result<Vec<_>, MessageError>>()?;
-        let operators = operators.iter().map(|reports| {
-            let reports = reports.iter().flatten();
-            let message = reports.map(|report| OperatorMessage {
+        let operators = operators.iter().map(|(subgraph, reports)| {
+            let message = reports.iter().map(|report| OperatorMessage {
                 items: report.items,
                 samples: report.samples,
                 gaps: report.gaps,
                 skipped: report.skipped,
                 useful_ns: u64::try_from(report.useful.as_nanos()).unwrap_or(u64::MAX),
             });
-            message.collect()
+            (*subgraph as u32, message.collect())
         });
         let batch = ResultBatch {
             results,
@@ -241,8 +249,11 @@ impl ResultCodec<'_> {
             })
         });
         let results = results.collect::<Result<_, MessageError>>()?;
-        let operators = batch.operators.iter().zip(self.subgraphs);
-        let operators = operators.map(|(messages, subgraph)| {
+        let operators = batch.operators.iter().map(|(at, messages)| {
+            let at = *at as usize;
+            let subgraph = self.subgraphs.get(at);
+            let subgraph = subgraph.filter(|one| one.operators.len() == messages.len());
+            let subgraph = subgraph.ok_or(malformed("the operators of a subgraph"))?;
             let reports = messages.iter().zip(&subgraph.operators);
             let reports = reports.map(|(message, operator)| OperatorReport {
                 name: operator.op.name(),
@@ -253,11 +264,11 @@ impl ResultCodec<'_> {
                 useful: Duration::from_nanos(message.useful_ns),
                 threads: 1,
             });
-            (messages.len() == subgraph.operators.len()).then(|| reports.collect())
+            Ok((at, reports.collect()))
         });
         Ok(SlotAnswer {
             results,
-            operators: operators.collect(),
+            operators: operators.collect::<Result<_, MessageError>>()?,
         })
     }
 
@@ -285,7 +296,7 @@ impl ResultCodec<'_> {
         });
         let exits = exits.collect::<Result<_, MessageError>>()?;
         let failure = result.failure;
-        let failure = failure.map(|failure| self.failure(subgraph, failure, host));
+        let failure = failure.map(|failure| self.failure(task, failure, host));
         let output = TaskOutput::new(exits, result.samples, failure.transpose()?);
         Ok(TaskDone {
             output: output.with_input(&task.part),
@@ -295,17 +306,22 @@ impl ResultCodec<'_> {
 
     fn failure(
         &self,
-        subgraph: &ParallelSubgraph,
+        task: &Task,
         failure: FailureMessage,
         host: &str,
     ) -> Result<TaskFailure, MessageError> {
+        let subgraph = &self.subgraphs[task.subgraph];
         let exits = failure.exits.iter().map(|&exit| {
             let state = subgraph.exit_states.get(exit as usize).cloned();
             state.ok_or(malformed("an exit of an error"))
         });
         let operators = subgraph.operators.iter();
-        let operators: Vec<_> = operators.map(|operator| operator.op.name()).collect();
-        let error = failure.error.into_error(&operators, host, self.causes)?;
+        let error = failure.error.into_error(
+            operators.map(|operator| operator.op.name()),
+            |error| subgraph.task_error(task, error),
+            host,
+            self.causes,
+        );
         Ok(TaskFailure::new(
             error,
             failure.begins,

@@ -1,5 +1,6 @@
 //! The worker's side: the same split plan as the client's, and threads that execute its tasks.
 
+use std::collections::BTreeSet;
 use std::collections::hash_map::DefaultHasher;
 use std::fmt::Write as _;
 use std::hash::{Hash, Hasher};
@@ -11,12 +12,13 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use isochrony_runtime::Interrupt;
+use isochrony_store::{Signal, StoreError};
 
 use super::blocks::BlockBatch;
 use super::events::StreamTable;
 use super::message::{MessageError, VERSION};
 use super::results::{CauseCodec, ResultCodec, TaskDone};
-use super::tasks::TaskBatch;
+use super::tasks::{TaskBatch, subgraphs_of};
 use crate::engine::budget::{ExecutionMemory, MemoryHandle};
 use crate::engine::{RunOptions, panic_error};
 use crate::operators::Collect;
@@ -132,7 +134,7 @@ impl PreparedTasks {
     pub fn new(plans: &[Plan], collects: bool, options: &RunOptions<'_>) -> Result<Self, RunError> {
         let collecting = collects.then(|| collecting(plans));
         let graph = prepare(collecting.as_deref().unwrap_or(plans), options)?;
-        let (subgraphs, in_blocks) = subgraphs_of(&graph, options)?;
+        let (subgraphs, in_blocks) = executed_subgraphs(&graph, options)?;
         Ok(Self {
             streams: subgraphs.iter().map(StreamTable::of).collect(),
             memory: MemoryHandle {
@@ -149,10 +151,13 @@ impl PreparedTasks {
         })
     }
 
-    /// Whether its runners read recordings by themselves, instead of being sent samples.
-    #[must_use]
-    pub fn reads_recordings(&self) -> bool {
-        !self.in_blocks
+    /// The stored signals that tasks of each subgraph read.
+    pub fn signals(&self) -> impl Iterator<Item = Vec<&Signal>> {
+        self.subgraphs.iter().map(|subgraph| {
+            let inputs = subgraph.inputs.iter();
+            let signals = inputs.filter_map(|input| input.recording.0.stored());
+            signals.map(|(signal, _)| signal).collect()
+        })
     }
 
     /// The number of the split plan.
@@ -163,7 +168,7 @@ impl PreparedTasks {
 }
 
 /// What slots execute of a plan: tasks, or blocks of stages if it has none. The client decides in the same way.
-fn subgraphs_of(
+fn executed_subgraphs(
     graph: &Graph,
     options: &RunOptions<'_>,
 ) -> Result<(Vec<ParallelSubgraph>, bool), RunError> {
@@ -203,6 +208,9 @@ pub enum TaskRunnerError {
     /// A result cannot be sent.
     #[error("a result cannot be sent to the client: {0}; report this as a bug of Isochrony")]
     Result(String),
+    /// What tasks read is not as it was.
+    #[error(transparent)]
+    Changed(#[from] StoreError),
     /// The code of this package panicked.
     #[error("{0}")]
     Panicked(String),
@@ -239,7 +247,13 @@ pub struct RunnerContext {
     pub shared: Option<Arc<dyn std::any::Any + Send + Sync>>,
     /// How exceptions travel.
     pub causes: Arc<dyn CauseCodec>,
+    /// Called with each subgraph of a batch of tasks, before the batch is executed.
+    pub check: Option<Arc<SnapshotCheck>>,
 }
+
+/// Whether what a subgraph reads is as it was when the plan was prepared. The number is its position in
+/// [`PreparedTasks::signals`].
+pub type SnapshotCheck = dyn Fn(usize) -> Result<(), StoreError> + Send + Sync;
 
 impl TaskRunner {
     /// Starts the thread. `number`: among the threads of this process.
@@ -272,6 +286,7 @@ impl TaskRunner {
                 worker: Worker::new(number, &subgraphs, &options),
                 subgraphs: &subgraphs,
                 causes: &*context.causes,
+                check: context.check.as_deref(),
                 interrupt: &interrupted,
                 released: prepared.releases.load(Ordering::Relaxed),
             };
@@ -346,6 +361,7 @@ struct BatchExecutor<'a> {
     worker: Worker<'a>,
     subgraphs: &'a [ParallelSubgraph],
     causes: &'a dyn CauseCodec,
+    check: Option<&'a SnapshotCheck>,
     interrupt: &'a Interrupt,
     /// The request to release memory that it followed last.
     released: u64,
@@ -362,8 +378,13 @@ impl BatchExecutor<'_> {
     fn answer_tasks(&mut self, message: &[u8]) -> Answer {
         let batch = TaskBatch::decode(message)?;
         self.begin_batch(batch.plan, &batch.closed)?;
+        let tasks = batch.into_tasks(self.subgraphs)?;
+        if let Some(check) = self.check {
+            let involved = subgraphs_of(&tasks);
+            involved.into_iter().try_for_each(check)?;
+        }
         let (mut results, begun) = (Vec::new(), Instant::now());
-        for task in batch.into_tasks(self.subgraphs)? {
+        for task in tasks {
             let (at, begun) = (task.subgraph, self.begin_task()?);
             let output = self.execute(&task);
             results.push((at, task_done(output, begun)));
@@ -388,16 +409,16 @@ impl BatchExecutor<'_> {
     }
 
     /// Compares the client's split plan, and closes exits from which it wants nothing any more.
-    fn begin_batch(&self, plan: u64, closed: &[Vec<bool>]) -> Result<(), TaskRunnerError> {
+    fn begin_batch(&self, plan: u64, closed: &[(u32, Vec<bool>)]) -> Result<(), TaskRunnerError> {
         let own = self.prepared.hash;
         if plan != own {
             return Err(TaskRunnerError::OtherSplit { own, client: plan });
         }
-        for (subgraph, closed) in self.subgraphs.iter().zip(closed) {
-            let exits = subgraph.exit_states.iter().zip(closed);
-            exits
-                .filter(|(_, closed)| **closed)
-                .for_each(|(exit, _)| exit.close());
+        for (at, closed) in closed {
+            let subgraph = self.subgraphs.get(*at as usize);
+            let exits = subgraph.map_or(&[][..], |one| &one.exit_states);
+            let closed = exits.iter().zip(closed).filter(|(_, closed)| **closed);
+            closed.for_each(|(exit, _)| exit.close());
         }
         Ok(())
     }
@@ -417,7 +438,10 @@ impl BatchExecutor<'_> {
             streams: &prepared.streams,
             causes: self.causes,
         };
-        let reports = self.worker.operator_reports(begun.elapsed());
+        let busy = begun.elapsed();
+        let involved: BTreeSet<usize> = results.iter().map(|(at, _)| *at).collect();
+        let report = |at: usize| Some((at, self.worker.operator_report(at, busy)?));
+        let reports: Vec<_> = involved.into_iter().filter_map(report).collect();
         let encoded = codec.encode(results, &reports);
         encoded.map_err(|error| TaskRunnerError::Result(error.to_string()))
     }

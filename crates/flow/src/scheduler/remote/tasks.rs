@@ -1,5 +1,6 @@
 //! Batches of tasks for a worker, as messages. Both sides have split the plan, so a message names subgraphs by position.
 
+use std::collections::BTreeSet;
 use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
@@ -15,8 +16,8 @@ use crate::{Portion, RangeOrigin, RangePortion};
 pub(crate) struct TaskBatch {
     /// The split plan that the client has; the worker's must be the same.
     pub(crate) plan: u64,
-    /// For each subgraph, exits from which nothing is wanted any more.
-    pub(crate) closed: Vec<Vec<bool>>,
+    /// For each subgraph of its tasks, exits from which nothing is wanted any more.
+    pub(crate) closed: Vec<(u32, Vec<bool>)>,
     tasks: Vec<TaskMessage>,
 }
 
@@ -47,9 +48,9 @@ impl TaskBatch {
         subgraphs: &[ParallelSubgraph],
         tasks: &[Task],
     ) -> Result<Vec<u8>, MessageError> {
-        let closed = |subgraph: &ParallelSubgraph| {
-            let exits = subgraph.exit_states.iter();
-            exits.map(ExitState::is_closed).collect()
+        let closed = |at: usize| {
+            let exits = subgraphs[at].exit_states.iter();
+            (at as u32, exits.map(ExitState::is_closed).collect())
         };
         let read = |read: &RangePortion| ReadMessage {
             portion: read.portion.as_ref().map(|portion| PortionMessage {
@@ -67,7 +68,7 @@ impl TaskBatch {
         };
         let batch = Self {
             plan,
-            closed: subgraphs.iter().map(closed).collect(),
+            closed: subgraphs_of(tasks).into_iter().map(closed).collect(),
             tasks: tasks.iter().map(task).collect(),
         };
         MessageWriter::new().finish(MessageKind::Tasks, &batch)
@@ -116,4 +117,9 @@ impl TaskBatch {
         });
         tasks.collect()
     }
+}
+
+/// Positions of the subgraphs of tasks, in order.
+pub(crate) fn subgraphs_of(tasks: &[Task]) -> BTreeSet<usize> {
+    tasks.iter().map(|task| task.subgraph).collect()
 }

@@ -161,7 +161,7 @@ impl<'a> RemoteReplicas<'a> {
 
     fn drive_slot(&self, mut slot: Box<dyn RemoteSlot>, number: usize) {
         let begun = Instant::now();
-        let mut result = WorkerResult::of_slot(number, slot.name());
+        let mut result = WorkerResult::of_slot(number, slot.name(), self.subgraphs.len());
         let mut sent = VecDeque::<TakenBlock>::new();
         self.set_slots(self.blocks.join());
         let ended = loop {
@@ -243,7 +243,9 @@ impl<'a> RemoteReplicas<'a> {
             }
         };
         result.remote_mut().received_bytes += answer.len() as u64;
-        result.operators = decoded.operators;
+        for (stage, reports) in decoded.operators {
+            result.operators[stage] = Some(reports);
+        }
         let Some(block) = sent.pop_front() else {
             return ControlFlow::Continue(());
         };

@@ -125,7 +125,15 @@ impl HostCodec {
                 HostEvent::Rewind => SourceEvent::Rewind,
                 HostEvent::End => SourceEvent::End,
                 HostEvent::Failed(error) => {
-                    batch.failure = Some(error.into_error(operators, host, causes)?);
+                    let unplaced = |error| RunError::Operator {
+                        operator: "on",
+                        node: 0,
+                        range: None,
+                        time: None,
+                        error,
+                    };
+                    let operators = operators.iter().copied();
+                    batch.failure = Some(error.into_error(operators, unplaced, host, causes));
                     break;
                 }
             });
