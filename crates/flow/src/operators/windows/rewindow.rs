@@ -243,6 +243,14 @@ impl Operator for Rewindow {
         self.flush(out)
     }
 
+    /// Flushes what no sample continues, which a break would do later: behind `align` no break tells of a silence.
+    fn advance(&mut self, _: Port, upto: i64, out: &mut Out<'_>) -> Result<(), OpError> {
+        match &self.carry {
+            Some(carry) if carry.end() < upto => self.flush(out),
+            _ => Ok(()),
+        }
+    }
+
     fn progress(&mut self, _: Port, upto: i64) -> i64 {
         match &self.carry {
             Some(carry) => carry.start().min(upto),
