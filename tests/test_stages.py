@@ -31,7 +31,7 @@ def test_filters_and_spectra_are_stages_with_the_same_bits() -> None:
     plan = peaks(iso.scan(X, rate=RATE))
     np.testing.assert_array_equal(plan.collect(workers=2), plan.collect())
     text = plan.explain()
-    assert "stage 0: scan -> iir, expected to take 25% of the time\n" in text
+    assert "stage 0: scan -> iir, expected to take 33% of the time\n" in text
     report = plan.run(workers=2).report
     names = [[report.operators[at].name for at in stage.operators] for stage in report.stages]
     assert names == [["scan", "iir"], ["iir", "rewindow"], ["power"], ["power"], ["map"]]

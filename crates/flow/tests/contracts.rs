@@ -65,7 +65,7 @@ fn tasks(plan: &Plan) -> usize {
 fn a_light_operator_alone_stays_in_one_thread() {
     let _turn = TURN.lock().unwrap();
     let source = scan(0, 0..100_000);
-    let light = own(&source, &[], OperatorProperties::light).unwrap();
+    let light = own(&source, &[], |properties| properties.cost_ns(0.0)).unwrap();
     assert_eq!(tasks(&light), 0);
     let heavy = own(&source, &[], |bound| bound).unwrap();
     assert!(tasks(&heavy) > 1);

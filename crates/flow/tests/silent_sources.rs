@@ -37,7 +37,7 @@ struct Linear(i64);
 impl Clock for Linear {
     fn times(&self, indices: &[i64], out: &mut [i64]) -> Result<(), Cause> {
         let pairs = out.iter_mut().zip(indices);
-        pairs.for_each(|(out, index)| *out = index * self.0);
+        pairs.for_each(|(out, index)| *out = index.saturating_mul(self.0));
         Ok(())
     }
 }
@@ -79,7 +79,7 @@ impl Recording for Feed {
             events,
             idle: 0,
             mark: self.upto,
-            step: (self.stream.get().rate.to_f64() / 4.0) as i64,
+            step: (self.stream.get().rate.to_f64() / 2.0) as i64,
             outcome: self.outcome.clone(),
         }))
     }
@@ -117,8 +117,8 @@ impl Source for FeedSource {
             return Ok(SourceEvent::End);
         }
         self.idle += 1;
-        // The clock goes on, a quarter of a second each time.
-        if self.idle % 2 == 1 {
+        // The clock goes on, half a second each time; between two marks all sources are idle at the same time.
+        if self.idle % 3 == 1 {
             self.mark += self.step;
             return Ok(SourceEvent::ProgressMark(self.mark));
         }
@@ -148,6 +148,10 @@ struct Feeds {
 }
 
 fn feeds(shared: Shared) -> Feeds {
+    named_feeds(shared, ["talking", "silent"])
+}
+
+fn named_feeds(shared: Shared, [talking, silent]: [&'static str; 2]) -> Feeds {
     let outcome = Arc::new(Outcome::default());
     let feed = |name: &str, id: u32, rate: u64, upto: i64| {
         let stream = Stream::new(name, TimebaseId(id), Rate::new(rate, 1).unwrap());
@@ -170,8 +174,8 @@ fn feeds(shared: Shared) -> Feeds {
         Shared::TwoRates => (34, 50),
     };
     Feeds {
-        talking: feed("talking", if id == 31 { 31 } else { 32 }, 100, TALKED),
-        silent: feed("silent", id, rate, rate as i64),
+        talking: feed(talking, if id == 31 { 31 } else { 32 }, 100, TALKED),
+        silent: feed(silent, id, rate, rate as i64),
         outcome,
     }
 }
@@ -303,4 +307,34 @@ fn ranges_that_select_from_a_silent_signal_go_on() {
     let cut = of.silent.sync(&[ranges]).unwrap();
     let plan = join(&rows(&of.talking), &rows(&cut), "left");
     check("sync", of, &plan, 100, 1);
+}
+
+/// Values of cubic interpolation begin at the second sample, so that the last ones are no whole window. Both feeds have
+/// one name, since rows of aligned samples find the clock by that.
+#[test]
+fn windows_of_aligned_samples_go_on_whichever_is_silent() {
+    for shared in [Shared::Time, Shared::TwoRates] {
+        for method in ["linear", "cubic"] {
+            for workers in [1, 3] {
+                let align = |plan: &Plan, to: &Plan| {
+                    named(
+                        plan,
+                        "align",
+                        json!({"method": method}),
+                        std::slice::from_ref(to),
+                    )
+                };
+                let of = named_feeds(shared, ["feed"; 2]);
+                let aligned = align(&of.silent, &of.talking);
+                let plan = join(&rows(&of.talking), &rows(&aligned), "left");
+                let name = format!("{method} of a silent one, {shared:?}");
+                check(&name, of, &plan, 100, workers);
+                let of = named_feeds(shared, ["feed"; 2]);
+                let aligned = align(&of.talking, &of.silent);
+                let plan = join(&rows(&of.talking), &rows(&aligned), "left");
+                let name = format!("{method} to a silent one, {shared:?}");
+                check(&name, of, &plan, 100, workers);
+            }
+        }
+    }
 }

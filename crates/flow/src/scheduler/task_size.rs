@@ -59,7 +59,7 @@ impl SubgraphPlan {
     /// The size of a task; None if the subgraph is not worth replicating.
     pub(super) fn task_size(&self, graph: &Graph, options: &RunOptions<'_>) -> Option<TaskSize> {
         let mut operators = self.nodes.iter().filter(|one| !one.is_scan());
-        let is_light = operators.all(|one| graph.nodes[one.node].properties.light);
+        let is_light = operators.all(|one| graph.nodes[one.node].properties.cost_ns == 0.0);
         if is_light && !self.decodes(graph) {
             return None;
         }

@@ -141,7 +141,7 @@ impl Operator for Calibrate {
             self.counts,
         )?;
         self.stream = Some(stream);
-        Ok(properties.light())
+        Ok(properties.cost_ns(0.0))
     }
 
     fn process(&mut self, _: Port, item: &mut Item, _: &mut Out<'_>) -> Result<Next, OpError> {

@@ -93,7 +93,10 @@ impl Operator for ToRanges {
         };
         self.port = inputs.first().copied();
         let properties = OperatorProperties::new([PortType::Ranges { stream }]);
-        Ok(properties.contract(Contract::Sequential).data_dependent())
+        Ok(properties
+            .contract(Contract::Sequential)
+            .cost_ns(0.1)
+            .data_dependent())
     }
 
     fn process(&mut self, _: Port, item: &mut Item, out: &mut Out<'_>) -> Result<Next, OpError> {

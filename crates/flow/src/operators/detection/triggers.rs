@@ -133,6 +133,7 @@ impl Operator for Triggers {
         Ok(properties
             .contract(Contract::Sequential)
             .contiguous()
+            .cost_ns(0.3)
             .data_dependent())
     }
 

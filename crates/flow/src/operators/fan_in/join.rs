@@ -204,7 +204,9 @@ impl Operator for Join {
         } else {
             Alignment::Civil
         };
-        let properties = OperatorProperties::new([port]).contract(Contract::Sequential);
+        let properties = OperatorProperties::new([port])
+            .contract(Contract::Sequential)
+            .cost_ns(50.0);
         Ok(properties.align(align).data_dependent())
     }
 

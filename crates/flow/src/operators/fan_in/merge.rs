@@ -69,7 +69,7 @@ impl Operator for Merge {
             .contract(Contract::Stateless)
             .align(Alignment::Time)
             .extent(Extent::AnyInput)
-            .light()
+            .cost_ns(0.0)
             .data_dependent())
     }
 

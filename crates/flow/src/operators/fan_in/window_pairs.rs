@@ -65,6 +65,7 @@ impl WindowPairs {
     pub(crate) fn properties(&self, output: PortType) -> OperatorProperties {
         let mut properties = OperatorProperties::new([output])
             .align(Alignment::Window)
+            .cost_ns(7.0)
             .data_dependent();
         properties.workspace = self.workspace;
         properties

@@ -78,7 +78,7 @@ impl Operator for Zip {
         let properties = OperatorProperties::new(inputs.iter().copied())
             .contract(Contract::Stateless)
             .row_axis(RowAxis::FromInput)
-            .light();
+            .cost_ns(0.0);
         Ok(properties.align(Alignment::Window).data_dependent())
     }
 

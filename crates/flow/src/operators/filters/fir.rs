@@ -280,7 +280,9 @@ impl Operator for Fir {
             held,
         };
         let properties = self.filter.bind("fir", &input, kernels, results)?;
-        let properties = properties.workspace(workspace);
+        // Many taps are applied by Fourier transforms.
+        let cost_ns = (0.05 * taps.len() as f64).clamp(2.0, 5.0);
+        let properties = properties.workspace(workspace).cost_ns(cost_ns);
         Ok(properties.contract(if held > 0 {
             // The last bits depend on where blocks begin.
             Contract::Settling {

@@ -128,9 +128,17 @@ fn quantile_contract(window: usize) -> Contract {
     }
 }
 
+fn sum_cost_ns(_: usize) -> f64 {
+    2.5
+}
+
+fn quantile_cost_ns(window: usize) -> f64 {
+    6.0 + (0.06 * window as f64).min(60.0)
+}
+
 /// Implements [`Operator`] by a kernel, made of the operator and its window in samples. Results have the numbers' unit.
 macro_rules! running_operator {
-    ($Operator:ident, $kernel:expr, $contract:expr) => {
+    ($Operator:ident, $kernel:expr, $contract:expr, $cost_ns:expr) => {
         impl Operator for $Operator {
             fn bind(&mut self, inputs: &[PortType]) -> Result<OperatorProperties, PlanError> {
                 let operator = Self::DECLARATION.name;
@@ -144,7 +152,9 @@ macro_rules! running_operator {
                 };
                 let (kernels, bytes) = (input.kernels(&kernel), kernel.bytes());
                 let properties = self.numbers.bind(&input, kernels, results, bytes)?;
-                Ok(properties.contract($contract(window)))
+                Ok(properties
+                    .contract($contract(window))
+                    .cost_ns($cost_ns(window)))
             }
 
             fn process(
@@ -167,12 +177,14 @@ macro_rules! running_operator {
 running_operator!(
     RunningMean,
     |_: &RunningMean, window| running::RunningMean::new(window),
-    sum_contract
+    sum_contract,
+    sum_cost_ns
 );
 running_operator!(
     RunningRms,
     |_: &RunningRms, window| running::RunningRms::new(window),
-    sum_contract
+    sum_contract,
+    sum_cost_ns
 );
 running_operator!(
     RunningQuantile,
@@ -183,5 +195,6 @@ running_operator!(
             _ => kernel,
         })
     },
-    quantile_contract
+    quantile_contract,
+    quantile_cost_ns
 );

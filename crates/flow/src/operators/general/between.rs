@@ -45,7 +45,7 @@ impl Operator for Between {
                 Ok(OperatorProperties::new([*port])
                     .extent(Extent::Within(self.start..self.end))
                     .row_axis(RowAxis::FromInput)
-                    .light()
+                    .cost_ns(0.0)
                     .data_dependent())
             }
             _ => Err(crate::operators::wrong_input(

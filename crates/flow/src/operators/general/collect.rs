@@ -82,7 +82,7 @@ impl Operator for Collect {
         };
         Ok(OperatorProperties::new(inputs.iter().copied())
             .contract(Contract::Sequential)
-            .light())
+            .cost_ns(0.0))
     }
 
     fn process(&mut self, _: Port, item: &mut Item, _: &mut Out<'_>) -> Result<Next, OpError> {

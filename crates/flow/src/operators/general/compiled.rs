@@ -1,6 +1,8 @@
 //! An expression compiled for an operator's inputs, with its working memory.
 
-use isochrony_expr::{Expr, ExprError, Frames, Input, Program, Scratch, Shape, State};
+use isochrony_expr::{
+    Binary, Expr, ExprError, Frames, Input, Op, Program, Scratch, Shape, State, Unary,
+};
 use serde_json::Value;
 use smallvec::SmallVec;
 
@@ -166,4 +168,33 @@ fn windows(frames: &crate::Frames) -> Result<Frames<'_>, ExprError> {
         frames.stride(),
         frames.count() as usize,
     )
+}
+
+const TRANSCENDENTAL: [Unary; 11] = [
+    Unary::Exp,
+    Unary::Expm1,
+    Unary::Log,
+    Unary::Log1p,
+    Unary::Log2,
+    Unary::Log10,
+    Unary::Sin,
+    Unary::Cos,
+    Unary::Tan,
+    Unary::Tanh,
+    Unary::Angle,
+];
+
+/// Expected time of an expression, in ns for each value of its inputs.
+pub(crate) fn expression_cost_ns(expr: Option<&Expr>) -> f64 {
+    let Some(expr) = expr else {
+        return 0.0;
+    };
+    let graph = expr.graph();
+    let costs = graph.nodes().iter().map(|node| match node.op() {
+        Op::Input(_) | Op::Field(_) | Op::Constant(..) => 0.0,
+        Op::Binary(Binary::Pow) => 4.0,
+        Op::Unary(op) if TRANSCENDENTAL.contains(&op) => 1.5,
+        _ => 0.15,
+    });
+    costs.sum()
 }

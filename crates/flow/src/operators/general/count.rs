@@ -34,7 +34,7 @@ impl Operator for Count {
     fn bind(&mut self, _: &[PortType]) -> Result<OperatorProperties, PlanError> {
         Ok(OperatorProperties::new([PortType::Count])
             .contract(Contract::Reducible { exact: true })
-            .light())
+            .cost_ns(0.0))
     }
 
     fn process(&mut self, _: Port, item: &mut Item, _: &mut Out<'_>) -> Result<Next, OpError> {

@@ -6,7 +6,7 @@ use arrow_select::filter::filter_record_batch;
 use isochrony_expr::{Expr, Shape};
 use isochrony_segment::{Bool8, DType};
 
-use super::compiled::{CompiledExpr, contract};
+use super::compiled::{CompiledExpr, contract, expression_cost_ns};
 use crate::operator;
 use crate::operators::fan_in::aligned_items::AlignedItems;
 use crate::operators::{forward_where, wrong_input};
@@ -77,6 +77,7 @@ impl Operator for Filter {
         self.aligned_items = AlignedItems::new(inputs.len());
         let properties = OperatorProperties::new([*port])
             .contract(contract(&program))
+            .cost_ns(expression_cost_ns(self.predicate.as_ref()))
             .row_axis(RowAxis::FromInput);
         let align = match inputs.len() {
             1 => Alignment::Single,

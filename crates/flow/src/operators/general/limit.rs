@@ -41,6 +41,7 @@ impl Operator for Limit {
             .contract(Contract::Sequential)
             .row_axis(RowAxis::FromInput)
             .ends_early()
+            .cost_ns(0.0)
             .data_dependent())
     }
 

@@ -3,7 +3,7 @@
 use isochrony_expr::{Expr, Shape};
 use isochrony_segment::{Calibration, DType, SigSeg, StreamId};
 
-use super::compiled::{CompiledExpr, contract, row_width};
+use super::compiled::{CompiledExpr, contract, expression_cost_ns, row_width};
 use crate::operator;
 use crate::operators::fan_in::aligned_items::AlignedItems;
 use crate::operators::wrong_input;
@@ -92,6 +92,7 @@ impl Operator for Map {
         self.aligned_items = AlignedItems::new(inputs.len());
         let properties = OperatorProperties::new([result])
             .contract(contract(&program))
+            .cost_ns(expression_cost_ns(self.expression.as_ref()))
             .row_axis(RowAxis::FromInput);
         Ok(match inputs.len() {
             1 => properties.in_step(),

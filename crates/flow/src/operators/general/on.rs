@@ -44,7 +44,7 @@ impl Operator for On {
         Ok(OperatorProperties::new(inputs.iter().copied())
             .contract(Contract::Sequential)
             .row_axis(RowAxis::FromInput)
-            .light()
+            .cost_ns(0.0)
             .on_host(&self.host))
     }
 

@@ -32,7 +32,7 @@ impl Operator for Passthrough {
     fn bind(&mut self, inputs: &[PortType]) -> Result<OperatorProperties, PlanError> {
         Ok(OperatorProperties::new(inputs.iter().copied())
             .row_axis(RowAxis::FromInput)
-            .light()
+            .cost_ns(0.0)
             .in_step())
     }
 

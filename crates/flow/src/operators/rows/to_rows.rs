@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 use std::slice::from_ref;
 
 use crate::operator;
-use crate::operators::general::compiled::CompiledExpr;
+use crate::operators::general::compiled::{CompiledExpr, expression_cost_ns};
 use crate::operators::rows::{RowBuilder, flush_rows};
 use crate::operators::wrong_input;
 use crate::plan::rows::{Fields, columns};
@@ -123,10 +123,12 @@ impl Operator for ToRows {
             }
         };
         let (mut columns, mut fields, mut stateful) = (Vec::new(), Vec::new(), false);
+        let mut cost_ns = 0.1;
         for (name, saved) in &self.fields {
             let expr = expression("rows", "fields", name, saved)?;
             let mut compiled = CompiledExpr::default();
             let program = compiled.bind("rows", Some(&expr), from_ref(port))?;
+            cost_ns += expression_cost_ns(Some(&expr));
             stateful |= program.is_stateful();
             let output = program.output();
             let one = Fields::arrow_type(output.dtype);
@@ -152,7 +154,9 @@ impl Operator for ToRows {
             true => Contract::Sequential,
             false => Contract::Stateless,
         };
-        Ok(OperatorProperties::new([output]).contract(contract))
+        Ok(OperatorProperties::new([output])
+            .contract(contract)
+            .cost_ns(cost_ns))
     }
 
     fn process(&mut self, _: Port, item: &mut Item, out: &mut Out<'_>) -> Result<Next, OpError> {

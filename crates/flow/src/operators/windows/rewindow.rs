@@ -143,7 +143,7 @@ impl Operator for Rewindow {
                     hop,
                     width,
                 };
-                let properties = OperatorProperties::new([frames]).light().contiguous();
+                let properties = OperatorProperties::new([frames]).cost_ns(0.0).contiguous();
                 Ok(match &*self.tail {
                     "keep" => properties.sequential_because("keeps a short last window"),
                     _ => properties.contract(Contract::Lookahead { after: window - 1 }),
@@ -241,6 +241,14 @@ impl Operator for Rewindow {
 
     fn finish(&mut self, _: Port, out: &mut Out<'_>) -> Result<(), OpError> {
         self.flush(out)
+    }
+
+    /// Flushes what no sample continues, which a break would do later: behind `align` no break tells of a silence.
+    fn advance(&mut self, _: Port, upto: i64, out: &mut Out<'_>) -> Result<(), OpError> {
+        match &self.carry {
+            Some(carry) if carry.end() < upto => self.flush(out),
+            _ => Ok(()),
+        }
     }
 
     fn progress(&mut self, _: Port, upto: i64) -> i64 {

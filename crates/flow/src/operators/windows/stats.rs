@@ -246,7 +246,7 @@ impl Operator for Stats {
             calibration,
             whole: is_whole,
         });
-        let properties = OperatorProperties::new([output]);
+        let properties = OperatorProperties::new([output]).cost_ns(0.3);
         Ok(match is_whole {
             // Float sums depend on order.
             true => properties

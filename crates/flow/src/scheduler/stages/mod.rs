@@ -51,7 +51,7 @@
 //!
 //! | step | files |
 //! |---|---|
-//! | where to cut (pure) | `stage_plan`, `stage_builder` |
+//! | where to cut (pure) | `stage_plan`, `stage_builder`, `stage_costs` |
 //! | a graph for each stage | `stage_graph` |
 //! | what joins stages | `link`, `link_writer`, `link_reader` |
 //! | replicas: blocks and cells (pure), their links, order | `block`, `cell`, `input_cutter`, `block_subgraph`, `replicated`, `replicated_io`, `block_scheduler` |
@@ -77,6 +77,7 @@ mod replicated;
 mod replicated_io;
 mod run;
 mod stage_builder;
+mod stage_costs;
 mod stage_graph;
 mod stage_plan;
 mod stage_queue;

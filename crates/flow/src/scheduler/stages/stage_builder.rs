@@ -1,13 +1,15 @@
 //! Finds the stages of a plan, node by node in the order of the plan.
 //!
-//! An operator that computes much begins a stage if its input's stage already has its share of such operators; one that
-//! computes little joins the stage of its input. What runs in the caller's thread is one stage with all behind it.
+//! An operator that computes much begins a stage if its input's stage already has its share of the expected time
+//! (`stage_costs`); one that computes little joins the stage of its input. What runs in the caller's thread is one stage
+//! with all behind it.
 //! Inputs of a fan-in whose stages depend on the same source must come from one stage, which then has all that lies
 //! between. There are a few stages for each worker; of more sources than that, several share a stage.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::stage_plan::{MAX_ENTRIES, Replication, StagePlan, computes_much};
+use super::stage_costs::{computes_much, expected_ns};
+use super::stage_plan::{MAX_ENTRIES, Replication, StagePlan};
 use crate::engine::RunOptions;
 use crate::plan::Op;
 use crate::plan::graph::Graph;
@@ -28,8 +30,8 @@ const CALLER: usize = usize::MAX;
 struct GrowingStage {
     /// The stage that it was merged into, else itself.
     merged_into: usize,
-    /// How many of its operators compute much.
-    heavy: usize,
+    /// Expected time of its operators.
+    cost_ns: f64,
     /// Stages that it reads from.
     inputs: BTreeSet<usize>,
     /// Its bit if it has sources, else 0.
@@ -43,7 +45,7 @@ struct GrowingStage {
 
 impl GrowingStage {
     fn has_replicas(&self) -> bool {
-        self.replication != Replication::None && self.heavy > 0
+        self.replication != Replication::None && computes_much(self.cost_ns)
     }
 }
 
@@ -58,8 +60,9 @@ pub(super) struct StageBuilder<'a> {
     /// The stage of sources that call Python.
     caller_sources: Option<usize>,
     max_stages: usize,
-    /// Operators that compute much in one stage, at most.
-    share: usize,
+    /// Expected time of each node, and about the most of one stage if there are too many for a stage each.
+    expected_ns: Vec<f64>,
+    share_ns: f64,
     /// By node so far.
     stage_of: Vec<usize>,
     /// By node: the stages that it depends on, if it is the caller thread's; else empty.
@@ -73,7 +76,8 @@ pub(super) struct StageBuilder<'a> {
 impl<'a> StageBuilder<'a> {
     pub(super) fn new(graph: &'a Graph, options: &'a RunOptions<'a>) -> Self {
         let max_stages = (STAGES_PER_WORKER * options.workers.max(1)).min(MAX_STAGES);
-        let heavy = (0..graph.nodes.len()).filter(|&at| computes_much(graph, at));
+        let expected_ns = expected_ns(graph);
+        let share_ns = expected_ns.iter().sum::<f64>() / max_stages as f64;
         let mut is_output = vec![false; graph.nodes.len()];
         for &(node, _) in &graph.outputs {
             is_output[node] = true;
@@ -87,7 +91,8 @@ impl<'a> StageBuilder<'a> {
             sources: 0,
             caller_sources: None,
             max_stages,
-            share: heavy.count().div_ceil(max_stages).max(1),
+            expected_ns,
+            share_ns,
             stage_of: Vec::with_capacity(graph.nodes.len()),
             feeds: Vec::with_capacity(graph.nodes.len()),
             descends: Vec::with_capacity(graph.nodes.len()),
@@ -102,11 +107,11 @@ impl<'a> StageBuilder<'a> {
         stage
     }
 
-    fn new_stage(&mut self, heavy: usize, inputs: BTreeSet<usize>) -> usize {
+    fn new_stage(&mut self, cost_ns: f64, inputs: BTreeSet<usize>) -> usize {
         let number = self.stages.len();
         self.stages.push(GrowingStage {
             merged_into: number,
-            heavy,
+            cost_ns,
             inputs,
             root: 0,
             in_caller: false,
@@ -156,7 +161,7 @@ impl<'a> StageBuilder<'a> {
         self.descends.push(descends);
         let replicable = self.replicable(node);
         let inputs = &self.graph.nodes[node].inputs;
-        let heavy = usize::from(computes_much(self.graph, node));
+        let cost_ns = self.expected_ns[node];
         let mut stages: BTreeSet<usize> = BTreeSet::new();
         if let [(from, _)] = inputs[..] {
             stages = self.stages_of(from);
@@ -173,17 +178,17 @@ impl<'a> StageBuilder<'a> {
             self.feeds.push(stages);
             return;
         } else if inputs.is_empty() {
-            self.place_source(node, heavy)
+            self.place_source(node, cost_ns)
         } else {
             let first = stages.first().copied().unwrap_or(0);
             let joins = match stages.len() {
-                1 => self.joins(&self.stages[first], heavy, &replicable),
+                1 => self.joins(&self.stages[first], cost_ns, &replicable),
                 _ => self.stages.len() >= 2 * self.max_stages,
             };
             match joins {
                 true => {
                     stages.remove(&first);
-                    self.stages[first].heavy += heavy;
+                    self.stages[first].cost_ns += cost_ns;
                     if replicable.is_none() {
                         self.stages[first].replication = Replication::None;
                     }
@@ -191,7 +196,7 @@ impl<'a> StageBuilder<'a> {
                     first
                 }
                 false => {
-                    let stage = self.new_stage(heavy, stages);
+                    let stage = self.new_stage(cost_ns, stages);
                     self.stages[stage].replication = match replicable {
                         None => Replication::None,
                         Some(contract) if contract.rel_err > 0.0 => Replication::Cells,
@@ -206,17 +211,20 @@ impl<'a> StageBuilder<'a> {
     }
 
     /// Whether an operator joins the stage of its input.
-    fn joins(&self, stage: &GrowingStage, heavy: usize, replicable: &Option<TaskContract>) -> bool {
+    fn joins(&self, stage: &GrowingStage, cost_ns: f64, replicable: &Option<TaskContract>) -> bool {
         let is_full = self.stages.len() >= 2 * self.max_stages;
         let joins = match (stage.replication, replicable) {
             // It begins a stage that is cut into its own cells.
             (_, Some(contract)) if contract.rel_err > 0.0 => false,
             (Replication::Cells, contract) => *contract == Some(TaskContract::stateless()),
-            (Replication::Blocks, contract) if stage.heavy > 0 => contract.is_some(),
+            (Replication::Blocks, contract) if computes_much(stage.cost_ns) => contract.is_some(),
             (Replication::Blocks, Some(_)) => true,
             // It would have no replicas there.
-            (_, Some(_)) if heavy > 0 => false,
-            _ => heavy == 0 || stage.heavy < self.share,
+            (_, Some(_)) if computes_much(cost_ns) => false,
+            _ => {
+                let is_light = !computes_much(cost_ns) || !computes_much(stage.cost_ns);
+                is_light || stage.cost_ns + cost_ns / 2.0 <= self.share_ns
+            }
         };
         joins || is_full
     }
@@ -268,15 +276,15 @@ impl<'a> StageBuilder<'a> {
         (contract.rel_err == 0.0 || in_cells).then_some(contract)
     }
 
-    fn place_source(&mut self, node: usize, heavy: usize) -> usize {
+    fn place_source(&mut self, node: usize, cost_ns: f64) -> usize {
         if self.graph.nodes[node].properties.needs == Resource::Interpreter {
             let stage = match self.caller_sources {
                 Some(stage) => self.stage(stage),
-                None => self.new_stage(0, BTreeSet::new()),
+                None => self.new_stage(0.0, BTreeSet::new()),
             };
             self.caller_sources = Some(stage);
             let own = &mut self.stages[stage];
-            own.heavy += heavy;
+            own.cost_ns += cost_ns;
             (own.root, own.in_caller) = (own.root | CALLER_ROOT, true);
             return stage;
         }
@@ -288,11 +296,11 @@ impl<'a> StageBuilder<'a> {
         let stage = match self.source_stages.get(turn) {
             Some(&stage) => {
                 let stage = self.stage(stage);
-                self.stages[stage].heavy += heavy;
+                self.stages[stage].cost_ns += cost_ns;
                 stage
             }
             None => {
-                let stage = self.new_stage(heavy, BTreeSet::new());
+                let stage = self.new_stage(cost_ns, BTreeSet::new());
                 self.source_stages.push(stage);
                 stage
             }
@@ -333,10 +341,10 @@ impl<'a> StageBuilder<'a> {
         for stage in all {
             let one = &mut self.stages[stage];
             one.merged_into = first;
-            let (heavy, root, in_caller) = (one.heavy, one.root, one.in_caller);
+            let (cost_ns, root, in_caller) = (one.cost_ns, one.root, one.in_caller);
             let inputs = std::mem::take(&mut one.inputs);
             let into = &mut self.stages[first];
-            into.heavy += heavy;
+            into.cost_ns += cost_ns;
             into.root |= root;
             into.in_caller |= in_caller;
             into.replication = Replication::None;
@@ -371,7 +379,7 @@ impl<'a> StageBuilder<'a> {
                     reader.is_some_and(|reader| reader.has_replicas())
                 });
                 // Passing samples within one thread gains nothing.
-                own.heavy == 0 && !own.in_caller && reader.is_some() && !keeps
+                !computes_much(own.cost_ns) && !own.in_caller && reader.is_some() && !keeps
                     || own.in_caller && reader == Some(CALLER)
             });
             let mut before_callers = readers
@@ -395,7 +403,7 @@ impl<'a> StageBuilder<'a> {
 
     fn caller_computes(&self, stages: &[usize]) -> bool {
         let mut nodes = 0..self.graph.nodes.len();
-        nodes.any(|at| stages[at] == CALLER && computes_much(self.graph, at))
+        nodes.any(|at| stages[at] == CALLER && computes_much(self.expected_ns[at]))
     }
 
     /// Chooses the stage of each node. The error says why the plan is not cut.

@@ -5,8 +5,8 @@ use std::ops::Range;
 
 use super::remote_replicas::reads_feed;
 use super::stage_builder::StageBuilder;
+use super::stage_costs::{computes_much, expected_ns};
 use crate::engine::RunOptions;
-use crate::plan::Op;
 use crate::plan::graph::{Edge, Graph};
 use crate::scheduler::subgraph::SubgraphPlan;
 use crate::scheduler::task_contract::combines_inexactly;
@@ -152,14 +152,15 @@ impl StagePlan {
         let entries = stages.entries(options.workers);
         let mut nodes = in_tasks.iter().enumerate();
         let has_replicas = |node: usize| entries[stages.stage_of[node]].len() > 1;
-        if nodes
-            .any(|(node, &in_tasks)| in_tasks && computes_much(graph, node) && !has_replicas(node))
-        {
+        let expected = expected_ns(graph);
+        if nodes.any(|(node, &in_tasks)| {
+            in_tasks && computes_much(expected[node]) && !has_replicas(node)
+        }) {
             return None;
         }
         let left = |stage: &&Vec<usize>| {
             let mut nodes = stage.iter();
-            nodes.any(|&node| !in_tasks[node] && computes_much(graph, node))
+            nodes.any(|&node| !in_tasks[node] && computes_much(expected[node]))
         };
         let tasks = in_tasks.contains(&true);
         (tasks && stages.stages.iter().filter(left).count() > 1).then_some(stages)
@@ -310,11 +311,8 @@ impl StagePlan {
     /// The operators of each stage and its expected cost, in words.
     pub(crate) fn lines(&self, graph: &Graph, workers: usize) -> Vec<String> {
         let entries = self.entries(workers);
-        let heavy = |stage: &[usize]| {
-            let nodes = stage.iter();
-            nodes.filter(|&&node| computes_much(graph, node)).count()
-        };
-        let all: usize = self.stages.iter().map(|stage| heavy(stage)).sum();
+        let expected = expected_ns(graph);
+        let all: f64 = expected.iter().sum();
         let last = self.stages.len() - 1;
         let stages = self.stages.iter().enumerate();
         let lines = stages.map(|(at, stage)| {
@@ -328,23 +326,10 @@ impl StagePlan {
                 1 => String::new(),
                 replicas => format!(", {replicas} replicas"),
             };
-            // All operators that compute much count alike: what each takes is known only when it has run.
-            let share = 100 * heavy(stage) / all.max(1);
+            let own: f64 = stage.iter().map(|&node| expected[node]).sum();
+            let share = (100.0 * own / all.max(f64::MIN_POSITIVE)).round();
             format!("stage {at}: {names}{place}{replicas}, expected to take {share}% of the time")
         });
         lines.collect()
-    }
-}
-
-/// Whether a node computes so much that another core is worth passing its results.
-pub(super) fn computes_much(graph: &Graph, node: usize) -> bool {
-    let node = &graph.nodes[node];
-    match &node.op {
-        // Samples that are not merely mapped are made, decoded or received.
-        Op::Scan { recording, .. } => {
-            !recording.0.is_splittable() && recording.0.stored().is_none()
-                || recording.0.is_decoded()
-        }
-        _ => !node.properties.light,
     }
 }

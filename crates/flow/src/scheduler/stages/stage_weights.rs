@@ -5,7 +5,8 @@ use std::ops::Range;
 use isochrony_runtime::CpuLocation;
 
 use super::homes::{StagesToPlace, Transfer};
-use super::stage_plan::{StagePlan, computes_much};
+use super::stage_costs::expected_ns;
+use super::stage_plan::StagePlan;
 use super::stage_queue::StageSet;
 use crate::engine::RunOptions;
 use crate::plan::Op;
@@ -52,13 +53,15 @@ impl StagePlan {
         stages.homes(&threads)
     }
 
-    /// How much each entry computes: operators that compute much count 64, divided among replicas.
+    /// How much each entry computes: its part of the expected time, in 64ths of an entry's share, divided among replicas.
     fn weights(&self, graph: &Graph, entries: &[Range<usize>]) -> Vec<u64> {
+        let expected = expected_ns(graph);
+        let unit = expected.iter().sum::<f64>() / (64 * self.stages.len()) as f64;
         let stages = self.stages.iter().zip(entries);
         let weights = stages.flat_map(|(nodes, entries)| {
-            let heavy = nodes.iter().filter(|&&node| computes_much(graph, node));
-            let weight = 64 * heavy.count() as u64 / entries.len() as u64;
-            entries.clone().map(move |_| weight.max(1))
+            let own: f64 = nodes.iter().map(|&node| expected[node]).sum();
+            let weight = own / unit.max(f64::MIN_POSITIVE) / entries.len() as f64;
+            entries.clone().map(move |_| (weight as u64).max(1))
         });
         weights.collect()
     }

@@ -326,7 +326,10 @@ impl Operator for Align {
         let dtype = DType::F64;
         let properties = OperatorProperties::new([PortType::Samples { dtype, stream }])
             .align(Alignment::Resampled);
-        Ok(properties.contract(Contract::Sequential).data_dependent())
+        Ok(properties
+            .contract(Contract::Sequential)
+            .cost_ns(15.0)
+            .data_dependent())
     }
 
     fn process(&mut self, port: Port, item: &mut Item, out: &mut Out<'_>) -> Result<Next, OpError> {

@@ -245,7 +245,9 @@ impl Operator for Resample {
         properties.ratio = Some((ratio.up(), ratio.down()));
         // Results come late, but have the times of their samples.
         properties.delay = after.cast_signed();
-        Ok(properties.contract(Contract::Overlap { before, after }))
+        Ok(properties
+            .cost_ns(6.0)
+            .contract(Contract::Overlap { before, after }))
     }
 
     fn process(&mut self, _: Port, item: &mut Item, out: &mut Out<'_>) -> Result<Next, OpError> {

@@ -116,6 +116,9 @@ fn parse(name: &str, saved: &Value) -> Result<(AggregateFunction, Option<String>
     })
 }
 
+/// Of a row: its key is hashed, and the sums of its group are updated.
+const GROUP_COST_NS: f64 = 100.0;
+
 impl Operator for GroupBy {
     fn bind(&mut self, inputs: &[PortType]) -> Result<OperatorProperties, PlanError> {
         let port = &inputs[0];
@@ -215,6 +218,7 @@ impl Operator for GroupBy {
         if self.every.is_some() || self.session.is_some() {
             let fields = output;
             return Ok(OperatorProperties::new([PortType::Rows { fields, stream }])
+                .cost_ns(GROUP_COST_NS)
                 .sequential_because("emits windows in their order")
                 .data_dependent());
         }
@@ -224,6 +228,7 @@ impl Operator for GroupBy {
         };
         // Float sums depend on order.
         Ok(OperatorProperties::new([port])
+            .cost_ns(GROUP_COST_NS)
             .contract(Contract::Reducible { exact })
             .data_dependent())
     }
