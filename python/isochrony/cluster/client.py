@@ -10,6 +10,7 @@ import hashlib
 import queue
 import threading
 import time
+import weakref
 from collections import deque
 from typing import TYPE_CHECKING, Any, Self
 
@@ -40,6 +41,11 @@ _STOP_S = 1.0
 _WAIT_S = 0.25
 #: The same of a call of an actor.
 _CALL_WAIT_S = 0.05
+
+
+#: How often, and seconds between them, references to an actor that is given back are looked for.
+_COLLECTIONS = 20
+_COLLECTION_WAIT_S = 0.02
 
 
 class ClusterRun:
@@ -455,9 +461,15 @@ class Slot:
 
     def leave(self) -> None:
         """Gives it back: all that it had was received."""
+        actor = weakref.ref(self._actor)
         self.release()
-        # Calls of an actor refer to it in cycles, and Dask keeps it on its worker until the last reference is gone.
-        gc.collect()
+        # Calls of an actor refer to it in cycles, and Dask's loop for a moment longer. Dask keeps an actor on its worker
+        # until the last reference is gone.
+        for _ in range(_COLLECTIONS):
+            gc.collect()
+            if actor() is None:
+                break
+            time.sleep(_COLLECTION_WAIT_S)
         self._run._left(self)
 
     def stop(self) -> Any:
