@@ -1,4 +1,4 @@
-//! Messages between a client and the workers of a cluster: whatever the bytes, reading ends in tasks, blocks, results or an error.
+//! Messages between a client and the workers of a cluster: whatever the bytes, reading ends in tasks, blocks, results, items of a host, or an error.
 #![no_main]
 
 use std::sync::LazyLock;
@@ -62,8 +62,8 @@ fuzz_target!(|bytes: &[u8]| {
     };
     let control = usize::from(u16::from_le_bytes([*low, *high])).min(body.len());
     let (control, payload) = body.split_at(control);
-    let mut message = b"ISOT\x02\x00".to_vec();
-    message.extend([1 + kind % 3, 0]);
+    let mut message = b"ISOT\x03\x00".to_vec();
+    message.extend([1 + kind % 4, 0]);
     message.extend((control.len() as u64).to_le_bytes());
     message.extend((payload.len() as u64).to_le_bytes());
     message.extend(control);
