@@ -463,8 +463,8 @@ class Slot:
         """Gives it back: all that it had was received."""
         actor = weakref.ref(self._actor)
         self.release()
-        # Dask keeps an actor on its worker until the last reference is gone. Its calls refer to it in cycles, and Dask's
-        # loop to calls for a moment longer.
+        # Dask keeps an actor on its worker until the last reference is gone. Its calls refer to it in cycles,
+        # and Dask's loop to calls for a moment longer.
         for _ in range(_COLLECTIONS):
             gc.collect()
             if actor() is None:
