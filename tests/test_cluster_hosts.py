@@ -291,3 +291,14 @@ def test_strangers_are_refused_and_connections_are_encrypted_as_those_of_dask() 
             with sending(recorded(SECOND), address):
                 np.testing.assert_array_equal(iso.scan(feed).on("0").collect(on=client), SECOND)
     assert found == [host._REFUSED]
+
+
+def test_a_host_that_is_there_but_is_not_reached_ends_the_run(client: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    def down(server: host.HostServer) -> socket.socket:
+        raise OSError("no route")
+
+    monkeypatch.setattr(host.HostServer, "connect", down)
+    monkeypatch.setattr(host, "LOST_TIMEOUT_S", 1.0)
+    feed, _ = unbound()
+    with pytest.raises(iso.RunError, match=r"the worker 0 is there, but its address .* was not reached for 1 s"):
+        iso.scan(feed).on("0").collect(on=client)

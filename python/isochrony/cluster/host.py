@@ -150,8 +150,13 @@ class HostLink:
             try:
                 return self._server.connect()
             except OSError:
-                if self._stopped.wait(retry) or time.monotonic() > until or not self._server.is_alive():
+                if self._stopped.wait(retry) or not self._server.is_alive():
                     raise
+                if time.monotonic() > until:
+                    raise RunError(
+                        f"the worker {self.host} is there, but its address {self._server.address} was not reached for "
+                        f"{LOST_TIMEOUT_S:.0f} s; see whether a firewall stops connections to ports other than Dask's"
+                    ) from None
                 retry = min(2 * retry, most)
 
     def _restart(self) -> None:
@@ -206,6 +211,7 @@ class HostServer:
         is_alive: Callable[[], bool],
         release: Callable[[], None],
     ) -> None:
+        self.address = f"{address[0]}:{address[1]}"
         self._address = address
         self._wrap = wrap
         self.is_alive = is_alive

@@ -140,6 +140,7 @@ impl HostInbox {
         if !batch.sources.is_empty() {
             messages.positions = batch.sources.iter().map(|one| one.position).collect();
         }
+        messages.ended |= batch.failure.is_some();
         messages.ended |= matches!(batch.events.last(), Some(SourceEvent::End));
         messages.batches.push_back(batch);
         let waker = messages.waker.clone();
