@@ -37,9 +37,9 @@ FOREIGN_MODULES = {
     "_options",
     "_tapers",
 }
-FOREIGN_METHODS = {"compressed", "correlate", "item", "main", "next_run", "reshape", "tolist"}
-# What stands for any.
-FOREIGN_OPTIONS = {"--keyword"}
+FOREIGN_METHODS = {"compressed", "correlate", "item", "main", "next_run", "reshape", "scheduler_info", "tolist"}
+# What stands for any, and an option of Dask's workers.
+FOREIGN_OPTIONS = {"--keyword", "--name"}
 
 
 def without_examples(text: str) -> str:

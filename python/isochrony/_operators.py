@@ -789,6 +789,11 @@ class GeneratedOperators(Chain):
         Raises:
             OptionError: an argument of the wrong type.
             PlanError: another `on` before it; a feed that is before two of them; a run without `on=`.
+
+        >>> import numpy as np, isochrony as iso
+        >>> plan = iso.scan(np.arange(3), rate=100).rewindow(2).on("buoy").filter(lambda s: s.max() > 1)
+        >>> print(str(plan).partition("rewindow")[2])
+        (window=2) -> on(host="buoy") -> filter(predicate=s.max() > 1)
         """
         return self._then("on", host=_options.text("on host=", host, ""))
 

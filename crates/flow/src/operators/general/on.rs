@@ -24,6 +24,14 @@ operator! {
     ///
     /// # Errors
     /// Another `on` before it; a feed that is before two of them; a run without `on=`.
+    ///
+    /// # Example
+    /// ```python
+    /// >>> import numpy as np, isochrony as iso
+    /// >>> plan = iso.scan(np.arange(3), rate=100).rewindow(2).on("buoy").filter(lambda s: s.max() > 1)
+    /// >>> print(str(plan).partition("rewindow")[2])
+    /// (window=2) -> on(host="buoy") -> filter(predicate=s.max() > 1)
+    /// ```
     pub struct On = "on" (Inputs::Exactly(1)) {
         /// Name of the worker (``dask worker --name``), or its address.
         host: String = "text" {},
