@@ -251,7 +251,12 @@ def test_larger_than_the_memory_that_is_shared_at_first(store: iso.Store) -> Non
 
 
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="other C libraries have other allocators")
-def test_memory_that_functions_let_go_of_is_used_again_by_their_process(store: iso.Store) -> None:
+def test_memory_that_functions_let_go_of_is_used_again_by_their_process(
+    store: iso.Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # A Dask cluster that another test started in this process sets it, and our processes inherit it.
+    monkeypatch.delenv("MALLOC_TRIM_THRESHOLD_", raising=False)
+
     def faults(_: list[Any], outputs: list[iso.Output]) -> int:
         before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
         outputs[0][:] = np.ones(1 << 20)[:PART]
