@@ -1,4 +1,4 @@
-"""Plans on a Dask cluster: ``plan.collect(on=client)``. All that Isochrony knows of Dask is in `connect` and `client`.
+"""Plans on a Dask cluster: ``plan.collect(on=client)``. Only this package knows Dask.
 
 A worker of the cluster has a *slot* for each of its threads. A slot is an actor: an object that lives in the worker for
 the run, and whose calls do not go through Dask's scheduler. A call takes a batch of tasks and returns their results; it

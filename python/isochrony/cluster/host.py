@@ -62,9 +62,7 @@ class HostLink:
     Parameters:
         host: name or address of the worker.
         form: of the plan.
-        start: has the worker of this name start a form, with the number of the first message and a token; gives what
-            releases it, its address (host and port), and what wraps the connection.
-        find: whether there is a worker of this name.
+        start: has the worker of this name start a form, with the number of the first message and a token.
         inbox: takes the messages.
     """
 
@@ -129,9 +127,14 @@ class HostLink:
             connection.sendall(_HELLO.pack(self._token, self._inbox.window, read))
             answer = _received(connection, 1)
             if answer == _TOO_LATE:
-                raise _TooLateError(f"{self.host} does not keep what follows message {read}")
+                raise _TooLateError(
+                    f"the worker {self.host} does not keep what follows message {read} any more; run the plan again"
+                )
             if answer != _ACCEPTED:
-                raise RunError(f"{self.host} refused the connection: another run has its port")
+                raise RunError(
+                    f"the worker {self.host} refused the connection to {self._server.address}: another run has this "
+                    "port now; run the plan again"
+                )
             self.connections += 1
             told = read
             while not self._is_done():

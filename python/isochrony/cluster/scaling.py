@@ -113,7 +113,7 @@ def drain(client: Any, workers: Sequence[str], timeout: float = 600.0) -> None:
         timeout: seconds to wait for what they have.
 
     Raises:
-        RunError: runs have not left them within that time.
+        RunError: runs have not left them within that time; they hold actors of somebody else.
     """
     from ..native_errors import RunError
     from .worker import slot_count
@@ -130,5 +130,9 @@ def drain(client: Any, workers: Sequence[str], timeout: float = 600.0) -> None:
                 "whose tasks others then repeat"
             )
         time.sleep(0.1)
-    for worker in workers:
-        retire(client, worker)
+    kept = [worker for worker in workers if not retire(client, worker)]
+    if kept:
+        raise RunError(
+            f"{', '.join(kept)} still hold actors that are not of Isochrony; release these, then retire the workers with "
+            "client.retire_workers"
+        )

@@ -1,4 +1,4 @@
-//! Where what is before it is executed.
+//! The `on` operator: executes what is before it on a host of a cluster.
 
 use crate::operator;
 use crate::operators::wrong_input;

@@ -17,7 +17,7 @@ use crate::{OpErrorKind, PortType, RunError, SourceEvent};
 #[non_exhaustive]
 pub enum HostError {
     /// A message that cannot be read.
-    #[error("a message of {host} cannot be read: {why}")]
+    #[error("a message of {host} cannot be read: {why}; report this as a bug of Isochrony")]
     Message {
         /// The host.
         host: String,
@@ -25,7 +25,9 @@ pub enum HostError {
         why: String,
     },
     /// A message between this one and the last is missing.
-    #[error("message {number} of {host} follows message {last}: what lies between is lost")]
+    #[error(
+        "message {number} of {host} follows message {last}: what lies between is lost; report this as a bug of Isochrony"
+    )]
     Missing {
         /// The host.
         host: String,
