@@ -133,6 +133,6 @@ def drain(client: Any, workers: Sequence[str], timeout: float = 600.0) -> None:
     kept = [worker for worker in workers if not retire(client, worker)]
     if kept:
         raise RunError(
-            f"{', '.join(kept)} still hold actors that are not of Isochrony; release these, then retire the workers with "
-            "client.retire_workers"
+            f"{', '.join(kept)} still hold actors that are not of Isochrony; release these, then retire the "
+            "workers with client.retire_workers"
         )
