@@ -34,7 +34,7 @@ const SHORT: Duration = Duration::from_millis(2);
 
 /// A host in this process, whose connection breaks after some messages.
 #[derive(Debug)]
-struct Host {
+struct HostThread {
     /// What is before `on`.
     part: Plan,
     options: RunOptions<'static>,
@@ -58,7 +58,7 @@ impl CauseCodec for Texts {
     }
 }
 
-impl Host {
+impl HostThread {
     fn new(part: &Plan, options: RunOptions<'static>, broken_after: u64) -> Self {
         Self {
             part: part.clone(),
@@ -82,7 +82,7 @@ impl Host {
     }
 }
 
-impl TaskCluster for Host {
+impl TaskCluster for HostThread {
     fn next_slot(&self, _: Duration, _: bool) -> Result<Option<Box<dyn RemoteSlot>>, Cause> {
         Err("nothing runs in tasks".into())
     }
@@ -174,7 +174,7 @@ fn random_plans_have_the_bits_of_one_thread() {
             let mut options = options();
             let (one, _) = Plan::collect_all(&some(&all), &options).unwrap();
             options.workers = workers;
-            let host = Host::new(part, options, broken);
+            let host = HostThread::new(part, options, broken);
             let many = host.run(&some(&moved)).unwrap();
             prop_assert_eq!(many, one, "{}", some(&moved)[0].explain());
             messages.set(messages.get() + host.messages.load(Ordering::Relaxed));
@@ -194,7 +194,7 @@ fn errors_come_behind_what_was_computed_before_them() {
         let mut options = options();
         for workers in [1, 2] {
             options.workers = workers;
-            let error = Host::new(&part, options, 3)
+            let error = HostThread::new(&part, options, 3)
                 .run(std::slice::from_ref(&moved))
                 .unwrap_err();
             let here = part.collect().unwrap_err();
@@ -208,7 +208,7 @@ fn errors_come_behind_what_was_computed_before_them() {
             assert!(text.contains("sample 7000 is"), "{text}");
             // A limit before it has what it wants.
             let limited = named(&moved, &("limit", json!({"count": 6000}))).unwrap();
-            let host = Host::new(&part, options, 3);
+            let host = HostThread::new(&part, options, 3);
             assert_eq!(
                 host.run(&[limited]).unwrap()[0].array().unwrap().shape,
                 [6000]
@@ -220,11 +220,11 @@ fn errors_come_behind_what_was_computed_before_them() {
 #[test]
 fn plans_that_cannot_be_moved_are_refused() {
     let scan = Plan::scan_part(recording(&[0..900], 30), None, 30);
-    let refused = |plan: &Plan| match Host::new(&scan, options(), 0).run(std::slice::from_ref(plan))
-    {
-        Err(RunError::Plan(error)) => error,
-        other => panic!("{other:?}"),
-    };
+    let refused =
+        |plan: &Plan| match HostThread::new(&scan, options(), 0).run(std::slice::from_ref(plan)) {
+            Err(RunError::Plan(error)) => error,
+            other => panic!("{other:?}"),
+        };
     let nested = on(&on(&scan).unwrap().rewindow(7).unwrap()).unwrap();
     assert!(matches!(refused(&nested), PlanError::HostWithinHost { .. }));
     let error = on(&scan).unwrap().collect().unwrap_err();

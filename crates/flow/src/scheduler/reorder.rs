@@ -36,7 +36,7 @@ const MAX_LONE_RETRIES: u32 = 2;
 
 /// How long a worker waits for a task.
 #[derive(Clone, Copy)]
-enum Wait {
+enum WaitLimit {
     No,
     Until(Instant),
     UntilEnd,
@@ -147,7 +147,7 @@ impl<P: Partitioner, R: TaskResult> ReorderScheduler<P, R> {
         registration: &mut Registration,
         release_memory: impl FnMut(),
     ) -> Option<Task<P::Part>> {
-        self.take_task(registration, release_memory, Wait::UntilEnd)
+        self.take_task(registration, release_memory, WaitLimit::UntilEnd)
     }
 
     /// Waits no longer than this for a task.
@@ -156,12 +156,16 @@ impl<P: Partitioner, R: TaskResult> ReorderScheduler<P, R> {
         registration: &mut Registration,
         limit: Duration,
     ) -> Option<Task<P::Part>> {
-        self.take_task(registration, || (), Wait::Until(Instant::now() + limit))
+        self.take_task(
+            registration,
+            || (),
+            WaitLimit::Until(Instant::now() + limit),
+        )
     }
 
     /// A task, if one can be handed out now.
     pub(super) fn next_task_now(&self, registration: &mut Registration) -> Option<Task<P::Part>> {
-        self.take_task(registration, || (), Wait::No)
+        self.take_task(registration, || (), WaitLimit::No)
     }
 
     /// Whether no task will be handed out any more.
@@ -174,7 +178,7 @@ impl<P: Partitioner, R: TaskResult> ReorderScheduler<P, R> {
         &self,
         registration: &mut Registration,
         mut release_memory: impl FnMut(),
-        wait: Wait,
+        wait: WaitLimit,
     ) -> Option<Task<P::Part>> {
         let mut state = self.lock();
         if !std::mem::replace(&mut registration.registered, true) {
@@ -200,12 +204,12 @@ impl<P: Partitioner, R: TaskResult> ReorderScheduler<P, R> {
             }
             let Some(at) = self.choose_queue(&state) else {
                 state = match wait {
-                    Wait::No => return None,
-                    Wait::UntilEnd => self
+                    WaitLimit::No => return None,
+                    WaitLimit::UntilEnd => self
                         .work_available
                         .wait(state)
                         .unwrap_or_else(PoisonError::into_inner),
-                    Wait::Until(end) => {
+                    WaitLimit::Until(end) => {
                         let left = end.saturating_duration_since(Instant::now());
                         if left.is_zero() {
                             return None;

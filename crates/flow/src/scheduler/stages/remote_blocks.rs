@@ -27,7 +27,7 @@ pub(super) struct TakenBlock {
 }
 
 #[derive(Default)]
-struct State {
+struct BlockQueues {
     /// In the order in which they were taken; those of lost slots first.
     waiting: VecDeque<TakenBlock>,
     /// Blocks that only this process can compute.
@@ -51,12 +51,12 @@ pub(super) enum Admission {
 
 #[derive(Default)]
 pub(super) struct RemoteBlocks {
-    state: Mutex<State>,
+    state: Mutex<BlockQueues>,
     changed: Condvar,
 }
 
 impl RemoteBlocks {
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, BlockQueues> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

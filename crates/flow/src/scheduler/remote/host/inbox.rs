@@ -39,7 +39,7 @@ pub enum HostError {
 }
 
 #[derive(Default)]
-struct Messages {
+struct ArrivedMessages {
     batches: VecDeque<HostBatch>,
     /// Number of the last message that arrived, and of the last one that was read.
     arrived: u64,
@@ -64,7 +64,7 @@ pub struct HostInbox {
     /// Numbers of the sources among the nodes of the plan's form.
     sources: Vec<usize>,
     window: u64,
-    messages: Mutex<Messages>,
+    messages: Mutex<ArrivedMessages>,
     changed: Condvar,
 }
 
@@ -87,7 +87,7 @@ impl HostInbox {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Messages> {
+    fn lock(&self) -> MutexGuard<'_, ArrivedMessages> {
         self.messages.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

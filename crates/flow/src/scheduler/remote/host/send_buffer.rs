@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 const INTERRUPT_INTERVAL: Duration = Duration::from_millis(20);
 
 #[derive(Default)]
-struct Messages {
+struct KeptMessages {
     /// The oldest has the number `first`.
     kept: VecDeque<Arc<[u8]>>,
     first: u64,
@@ -19,7 +19,7 @@ struct Messages {
 
 /// Numbered messages, bounded in bytes, kept until they are read.
 pub struct SendBuffer {
-    messages: Mutex<Messages>,
+    messages: Mutex<KeptMessages>,
     changed: Condvar,
     capacity: u64,
 }
@@ -29,16 +29,16 @@ impl SendBuffer {
     #[must_use]
     pub fn new(first: u64, capacity: u64) -> Self {
         Self {
-            messages: Mutex::new(Messages {
+            messages: Mutex::new(KeptMessages {
                 first,
-                ..Messages::default()
+                ..KeptMessages::default()
             }),
             changed: Condvar::new(),
             capacity,
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Messages> {
+    fn lock(&self) -> MutexGuard<'_, KeptMessages> {
         self.messages.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
