@@ -24,6 +24,7 @@ import pytest
 import isochrony as iso
 from isochrony.cluster import client as cluster_client
 from isochrony.cluster import connect, drain, scaling, worker
+from isochrony.cluster import slot as slots
 from isochrony.run_options import RunOptions
 from isochrony.running import run_reported
 
@@ -294,7 +295,7 @@ def test_a_cluster_without_workers_is_an_error(signal: iso.Signal, monkeypatch: 
 
 
 def test_another_version_is_refused(client: Any, signal: iso.Signal, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cluster_client, "__version__", "0.0.9")
+    monkeypatch.setattr(slots, "__version__", "0.0.9")
     with pytest.raises(iso.RunError, match=r"the client has Isochrony 0\.0\.9 and .* has"):
         iso.scan(signal).map(lambda s: s + 1).collect(on=client)
 
@@ -484,7 +485,7 @@ def test_a_run_ends_where_all_slots_fail_and_plans_have_several_results(
 ) -> None:
     plan = iso.scan(signal).map(lambda s: s * 2)
     plans = [plan, iso.scan(signal).rewindow(100).map(lambda s: s.max()), plan.rewindow(64).map(lambda s: s.min())]
-    monkeypatch.setattr(cluster_client.Slot, "_answer", refusing(cluster_client.Slot._answer))
+    monkeypatch.setattr(slots.Slot, "_answer", refusing(slots.Slot._answer))
     for _ in range(5):
         with pytest.raises(iso.RunError, match="cannot take part: no"):
             iso.collect(plans, on=client)
@@ -496,7 +497,7 @@ def refusing(answer: Callable[..., Any]) -> Callable[..., Any]:
     def refused(slot: Any, call: Any) -> Any:
         result = answer(slot, call)
         if isinstance(result, bytes):
-            raise cluster_client._WorkerError(iso.RunError("no"))
+            raise slots.WorkerError(iso.RunError("no"))
         return result
 
     return refused
@@ -694,7 +695,7 @@ def test_an_error_ends_the_run_of_a_feed(two_workers: Any, monkeypatch: pytest.M
     with pytest.raises(iso.RunError, match="no such row") as here:
         loudest(iso.scan(listener)).map(iso.py(fails_once, dtype="f8", width=1)).collect(on=two_workers)
     assert isinstance(here.value.__cause__, ValueError)
-    monkeypatch.setattr(cluster_client.Slot, "_answer", refusing(cluster_client.Slot._answer))
+    monkeypatch.setattr(slots.Slot, "_answer", refusing(slots.Slot._answer))
     listener = iso.listen("tcp://127.0.0.1:0", dtype="i2", rate=FEED_RATE, silence=3)
     sending(samples, listener.address)
     with pytest.raises(iso.RunError, match=r"worker tcp://.* cannot take part: no"):
@@ -872,7 +873,7 @@ def test_a_path_prefix_of_no_store_is_refused(client: Any, signal: iso.Signal, p
 
 def test_a_slot_that_is_lost_alone_comes_back(long_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     plan = noted_plan(long_path, tmp_path / "there")
-    answer = cluster_client.Slot._answer
+    answer = slots.Slot._answer
     lost: list[int] = []
 
     def losing(slot: Any, call: Any) -> Any:
@@ -882,7 +883,7 @@ def test_a_slot_that_is_lost_alone_comes_back(long_path: Path, tmp_path: Path, m
             raise OSError("the connection is broken")
         return result
 
-    monkeypatch.setattr(cluster_client.Slot, "_answer", losing)
+    monkeypatch.setattr(slots.Slot, "_answer", losing)
     options = {"n_workers": 1, "threads_per_worker": 2, "dashboard_address": None, "silence_logs": 50}
     with distributed.LocalCluster(**options) as cluster, distributed.Client(cluster) as client:
         report = run_in_small_tasks(plan, on=client)
@@ -920,6 +921,6 @@ def scaled(rows: np.ndarray[Any, Any], factor: int) -> np.ndarray[Any, Any]:
 def test_an_error_of_a_worker_names_no_operator(
     client: Any, signal: iso.Signal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(cluster_client.Slot, "_answer", refusing(cluster_client.Slot._answer))
+    monkeypatch.setattr(slots.Slot, "_answer", refusing(slots.Slot._answer))
     with pytest.raises(iso.RunError, match=r"^task, samples \d+ to \d+.*: worker tcp.* cannot take part: no"):
         iso.scan(signal).map(lambda s: s * 2).collect(on=client)
