@@ -1,0 +1,1 @@
+//! Eviction policies of a cache of bounded bytes.
