@@ -103,11 +103,16 @@ def test_results_have_the_bits_of_one_process(client: Any, name: str, build: Any
         found = plan.collect(on=client)
     same(found, expected)
     assert len(found) > 0
+    # Without a host, workers compute blocks of what is received here.
+    here = iso.listen("tcp://127.0.0.1:0", dtype="f4", rate=RATE, silence=10)
+    with sending(recorded(samples), here.address):
+        same(build(iso.scan(here), lambda plan: plan).collect(on=client), expected)
     if isinstance(found, iso.Table):
         assert str(found["time"][0]).startswith("2026-03-01T00:00:00")
 
 
 def test_a_link_that_breaks_ten_times_loses_and_repeats_nothing(client: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A feed of 200,000 samples/s: its filter beside the sensor, and replicas of what follows on two other slots."""
     connections: list[socket.socket] = []
     connect = host.HostServer.connect
 
@@ -125,18 +130,45 @@ def test_a_link_that_breaks_ten_times_loses_and_repeats_nothing(client: Any, mon
                 connections[-1].shutdown(socket.SHUT_RDWR)
                 done += 1
 
+    def behind(plan: Any) -> Any:
+        return plan.rewindow(1024, hop=256).power().map(lambda s: s.max())
+
     samples = np.tile(SECOND, 5)
     feed, address = unbound()
     cutter = threading.Thread(target=cut)
     with sending(recorded(samples), address, speed=1.0):
         cutter.start()
-        collected, run = reported(iso.scan(feed).on("0"), client)
+        collected, run = reported(behind(iso.scan(feed).lowpass(20_000).on("0")), client)
         over.set()
     cutter.join()
-    np.testing.assert_array_equal(collected, samples)
+    here = behind(iso.scan(samples, rate=RATE).lowpass(20_000))
+    np.testing.assert_array_equal(collected, here.collect(workers=1))
     (told,) = (place for place in run.report.places if "connection(s)" in place)
     assert len(connections) >= 10 and f"{len(connections)} connection(s)" in told
     assert not any("lost" in place for place in run.report.places)
+    assert len(run.report.workers) == 2 and all(slot.tasks > 0 for slot in run.report.workers)
+
+
+def test_slots_do_the_tasks_of_other_parts_meanwhile(client: Any, tmp_path: Path) -> None:
+    with iso.open(tmp_path / "s", "x") as store:
+        signal = store.create("x", dtype="f4", rate=RATE)
+        signal.append(np.tile(SECOND, 10), at="2026-01-01")
+        store.commit()
+        stored = iso.scan(signal).rewindow(4096).power().map(lambda s: s.max())
+        feed, address = unbound()
+        plans = (iso.scan(feed).rewindow(100).stats("max").on("0").filter(lambda r: r.max > 3), stored)
+        with sending(recorded(SECOND), address):
+            (rows, maxima), _, run = collect_reported(plans, RunOptions.of(on=client))
+        assert sum(slot.tasks for slot in run.report.workers) > 1
+        same(maxima, stored.collect(workers=1))
+        there = recorded(SECOND).rewindow(100).stats("max").filter(lambda r: r.max > 3).collect(workers=1)
+        np.testing.assert_array_equal(rows["max"], there["max"])
+        assert len(rows) > 0
+        # Both read stores: a host, and slots.
+        paths = {str(tmp_path): str(tmp_path)}
+        moved = iso.scan(signal).lowpass(5_000).on("0").rewindow(4096).power().map(lambda s: s.max())
+        here = iso.scan(signal).lowpass(5_000).rewindow(4096).power().map(lambda s: s.max())
+        same(moved.collect(on=client, paths=paths), here.collect(workers=1))
 
 
 def reported(plan: Any, client: Any) -> tuple[Any, Any]:
@@ -239,6 +271,8 @@ def test_wrong_uses_are_refused(client: Any) -> None:
     bound = iso.listen("udp://127.0.0.1:0", dtype="f4", rate=RATE)
     with pytest.raises(iso.PlanError, match=r"listen\(\.\.\., bind=False\)"):
         iso.scan(bound).on("0").collect(on=client)
+    with pytest.raises(iso.OptionError, match=r"scale= is refused for a plan with on\(HOST\)"):
+        scan.on("0").collect(on=client.cluster, scale=(1, 2))
     with pytest.raises(iso.PlanError, match=r"put on\(\.\.\.\) before count\(\)"):
         scan.count().on("0")
 

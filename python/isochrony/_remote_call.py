@@ -228,6 +228,22 @@ def run(
     return value, written
 
 
+def called(
+    function: Callable[[list[Any], list[Output]], Any], name: str, inputs: list[Any], about: list[dict[str, Any]]
+) -> tuple[Any, list[tuple[int, int, npt.NDArray[Any]]]]:
+    """Calls a tasklet's function on another host; gives what it returned, and wrote: output, first sample, samples."""
+    buffers = [np.zeros(one["length"], one["dtype"]) for one in about]
+    rooms = [
+        _SharedOutputBuffer(one | {"place": 0}, buffer.data, name) for one, buffer in zip(about, buffers, strict=True)
+    ]
+    outputs = [Output(_Range(one), room) for one, room in zip(about, rooms, strict=True)]  # type: ignore[arg-type]
+    value = function(inputs, outputs)
+    written = [(number, start, stop) for number, one in enumerate(outputs) for start, stop in one._written()]
+    for room in rooms:
+        room.close()
+    return value, [(number, start, buffers[number][start:stop]) for number, start, stop in written]
+
+
 def packed(value: Any, dumps: Callable[[Any], bytes]) -> bytes:
     """What a function returned, pickled."""
     try:

@@ -169,7 +169,7 @@ def run_place(
     from .cluster import ClusterRun
 
     pinned = NativePlan.at_snapshots(natives)
-    with ClusterRun(options.on, pinned, collects, options) as cluster:
+    with ClusterRun.of_plans(options.on, pinned, collects, options) as cluster:
         yield pinned, replace(options, cluster=cluster)
 
 

@@ -9,10 +9,11 @@ from __future__ import annotations
 import os
 import pickle
 import secrets
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from numbers import Real
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from ._native import Selection, Signal, check_scans, explain_tasklets, prefetch, run_tasklets
 from .chain import Chain
@@ -21,11 +22,14 @@ from .identity import NoIdentityError, forget, identity
 from .native_errors import OptionError, TaskletError
 from .options import byte_count, choice, flag, is_auto
 from .progress import ImportProgress
-from .run_options import worker_count
+from .run_options import MAX_WORKERS, RunOptions, worker_count
 from .tasklet_output import Output
 from .tasklet_plans import known, writes_once
 from .tasklet_report import TaskletsReport
 from .tasklet_results import kept, never_kept, owned, report
+
+if TYPE_CHECKING:
+    from .cluster.tasklets import TaskletSlots
 
 __all__ = ["Executor", "Output", "Tasklet", "prefetch"]
 
@@ -135,11 +139,13 @@ class Tasklet:
     def __repr__(self) -> str:
         return f"<Tasklet {self.name!r}: {len(self.inputs)} inputs, {len(self.outputs)} outputs>"
 
-    def _described(self, on_workers: OnWorkers) -> tuple[Any, ...]:
+    def _described(self, on_workers: OnWorkers, slots: TaskletSlots | None) -> tuple[Any, ...]:
         work: Any = self.work
         is_plan = isinstance(work, Chain)
         function, plan = (None, work._native) if is_plan else (work, None)
         place = "" if is_plan else self.on_workers or on_workers
+        if slots is not None and not is_plan:
+            function, place = slots.wrapped(work, self.name), "threads"
         # Without an identity it is another each time, and thus never kept.
         about = (self.name, self.function_name, self._identity or secrets.token_hex(16), function, plan)
         return (*about, self.inputs, self.outputs, self.after, place)
@@ -213,6 +219,13 @@ class Executor:
         keep_every_s: how often finished tasklets are committed and noted in the journal, in seconds: what a crash
             can cost.
         journal: where finished tasklets are noted; default: in the first output's store.
+        on: Dask cluster whose workers call the functions, as of `Plan.collect`; None: this process does. A function and
+            handles of its inputs travel; a worker opens the stores by itself, and gives the function selections. What
+            it writes and returns comes back to this process, which alone writes stores. As many tasklets are under way
+            as the cluster has threads when the run begins; `workers` and `on_workers` do not matter to functions then.
+            Plans, and functions with inputs that are scratch or not committed yet, run in this process. The call of a
+            lost worker is repeated, up to three times.
+        paths: where these workers find stores: path prefixes here, and what they are there.
 
     Raises:
         OptionError: an option without a legal value.
@@ -248,6 +261,8 @@ class Executor:
         keep_going: bool = True,
         keep_every_s: float = 1.0,
         journal: str | os.PathLike[str] | None = None,
+        on: Any = None,
+        paths: dict[str, str] | None = None,
     ) -> None:
         choice("order", order, ("disk", "given"))
         choice("on_workers", on_workers, _PLACES)
@@ -265,6 +280,7 @@ class Executor:
             "keep_every_s": float(keep_every_s),
             "journal": _journal(journal),
         }
+        self._place = RunOptions.of(on=on, paths=paths)
         self.tasklets: list[Tasklet] = []
 
     def add(self, *tasklets: Tasklet) -> None:
@@ -280,11 +296,14 @@ class Executor:
 
     def explain(self, *, resume: bool = False) -> str:
         """The order in which tasklets would be run, and why; runs nothing. Errors are those of `run`, beforehand."""
-        return explain_tasklets(self._described(), self._settings, resume, (_call, _took))
+        text = explain_tasklets(self._described(None), self._settings, resume, (_call, _took))
+        if self._place.on is None:
+            return text
+        return f"{text}functions are called by workers of {self._place.on.scheduler.address}\n"
 
-    def _described(self) -> list[tuple[Any, ...]]:
+    def _described(self, slots: TaskletSlots | None) -> list[tuple[Any, ...]]:
         writes_once(self.tasklets)
-        return [one._described(self._on_workers) for one in self.tasklets]
+        return [one._described(self._on_workers, slots) for one in self.tasklets]
 
     def _reported(self, done: dict[str, Any], results: dict[str, Any], resume: bool) -> TaskletsReport:
         if resume or self._settings["journal"] is not None:
@@ -330,15 +349,37 @@ class Executor:
             KeyboardInterrupt: run again with `resume` later.
         """
         forget()
+        with self._slots() as slots:
+            return self._run(slots, resume, progress)
+
+    @contextmanager
+    def _slots(self) -> Iterator[TaskletSlots | None]:
+        if self._place.on is None:
+            yield None
+            return
+        from .cluster.tasklets import TaskletSlots
+
+        slots = TaskletSlots(self._place)
+        try:
+            yield slots
+        finally:
+            slots.close()
+
+    def _run(self, slots: TaskletSlots | None, resume: bool, progress: bool) -> TaskletsReport:
         results: dict[str, Any] = {}
-        described, calls = self._described(), (_call, _took)
+        described, calls, settings = self._described(slots), (_call, _took), self._settings
+        if slots is not None:
+            settings = settings | {"workers": min(max(slots.count(), 1), MAX_WORKERS), "prefetch": 0}
         with ImportProgress("running", enabled=None if progress else False) as line:
 
             def draw(done: int, total: int, _tasklets: int, _of: int) -> None:
                 line(done, total, 0, 0)
 
             try:
-                done = run_tasklets(described, self._settings, resume, calls, results, draw if progress else None)
+                stop = None if slots is None else slots.stop
+                done = run_tasklets(described, settings, resume, calls, results, draw if progress else None, stop)
+                if slots is not None:
+                    done["notes"] = [*done["notes"], *slots.notes()]
                 return self._reported(done, results, resume)
             except TaskletError as error:
                 found = getattr(error, "_report", None)

@@ -1,10 +1,13 @@
 //! Random plans of which a part is on another host: the same bits as in one thread, though connections break at random, and
-//! what was on its way is sent again.
+//! what was on its way is sent again. Slots compute blocks of the rest, and some are lost.
 
 #![allow(clippy::single_range_in_vec_init)]
 
 #[path = "common/fail.rs"]
 mod fail;
+#[path = "common/loopback.rs"]
+#[allow(dead_code)]
+mod loopback;
 #[path = "common/noise.rs"]
 mod noise;
 #[path = "common/plans.rs"]
@@ -26,6 +29,7 @@ use proptest::test_runner::TestRunner;
 use serde_json::json;
 
 use fail::failing;
+use loopback::{Loopback, Texts, sent};
 use noise::recording;
 use plans::{named, plans, steps};
 
@@ -43,19 +47,7 @@ struct HostThread {
     stopped: Arc<AtomicBool>,
     messages: Arc<AtomicU64>,
     threads: Mutex<Vec<JoinHandle<()>>>,
-}
-
-#[derive(Debug)]
-struct Texts;
-
-impl CauseCodec for Texts {
-    fn encode(&self, _: &Cause) -> Option<Vec<u8>> {
-        None
-    }
-
-    fn decode(&self, _: &[u8]) -> Option<Cause> {
-        None
-    }
+    slots: Option<Loopback>,
 }
 
 impl HostThread {
@@ -67,7 +59,16 @@ impl HostThread {
             stopped: Arc::default(),
             messages: Arc::default(),
             threads: Mutex::default(),
+            slots: None,
         }
+    }
+
+    /// So many slots compute blocks of the rest of the plans; a call of `lost_one_in` loses its slot.
+    fn with_slots(mut self, plans: &[Plan], slots: usize, lost_one_in: u64) -> Self {
+        let mut options = self.options;
+        options.workers = 2;
+        self.slots = Some(Loopback::new(&sent(plans), options, slots, lost_one_in));
+        self
     }
 
     fn run(&self, plans: &[Plan]) -> Result<Vec<isochrony_flow::PlanOutput>, RunError> {
@@ -83,15 +84,28 @@ impl HostThread {
 }
 
 impl TaskCluster for HostThread {
-    fn next_slot(&self, _: Duration, _: bool) -> Result<Option<Box<dyn RemoteSlot>>, Cause> {
-        Err("nothing runs in tasks".into())
+    fn next_slot(
+        &self,
+        wait: Duration,
+        is_needed: bool,
+    ) -> Result<Option<Box<dyn RemoteSlot>>, Cause> {
+        match &self.slots {
+            Some(slots) => slots.next_slot(wait, is_needed),
+            None => {
+                std::thread::sleep(wait.min(SHORT));
+                Ok(None)
+            }
+        }
     }
 
     fn slots(&self) -> usize {
-        0
+        self.slots.as_ref().map_or(0, TaskCluster::slots)
     }
 
     fn stop(&self) {
+        if let Some(slots) = &self.slots {
+            slots.stop();
+        }
         self.stopped.store(true, Ordering::Relaxed);
     }
 
@@ -154,12 +168,13 @@ fn random_plans_have_the_bits_of_one_thread() {
         (0i64..60, 1i64..500),
         (1i64..200, 1u64..300),
         (0u64..6, 1usize..3),
+        (0usize..4, 0u64..6),
     );
-    let messages = Cell::new(0);
+    let (messages, calls) = (Cell::new(0), Cell::new(0));
     let mut runner = TestRunner::new(ProptestConfig::with_cases(CASES));
     let ran = runner.run(
         &given,
-        |((before, behind), (gap, len), (cut, segment), (broken, workers))| {
+        |((before, behind), (gap, len), (cut, segment), (broken, workers), (slots, lost))| {
             let stretches = [5..5 + len, 5 + len + gap..700 + len + gap];
             let scan = Plan::scan_part(recording(&stretches, cut), None, segment);
             let parts = plans(scan, &before);
@@ -174,15 +189,22 @@ fn random_plans_have_the_bits_of_one_thread() {
             let mut options = options();
             let (one, _) = Plan::collect_all(&some(&all), &options).unwrap();
             options.workers = workers;
-            let host = HostThread::new(part, options, broken);
+            let mut host = HostThread::new(part, options, broken);
+            if slots > 0 && workers > 1 {
+                // Of one call alone, which would be lost again and again.
+                let lost = if lost == 1 { 0 } else { lost };
+                host = host.with_slots(&some(&moved), slots, lost);
+            }
             let many = host.run(&some(&moved)).unwrap();
             prop_assert_eq!(many, one, "{}", some(&moved)[0].explain());
             messages.set(messages.get() + host.messages.load(Ordering::Relaxed));
+            calls.set(calls.get() + host.slots.as_ref().map_or(0, Loopback::calls));
             Ok(())
         },
     );
     ran.unwrap_or_else(|error| panic!("{error}"));
     assert!(messages.get() > u64::from(CASES), "{}", messages.get());
+    assert!(calls.get() > u64::from(CASES) / 3, "{}", calls.get());
 }
 
 #[test]

@@ -51,5 +51,6 @@ pub use metric::Metric;
 pub use piece::Piece;
 pub use rate::Rate;
 pub use ratio::Ratio;
+pub use resampled::TimebaseDefinition;
 pub use seconds::SampleCount;
 pub use timebase::{Range, RunId, Time, Timebase, TimebaseId, TimebaseKind};

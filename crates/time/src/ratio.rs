@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use serde::{Deserialize, Serialize};
+
 use crate::wide::gcd;
 use crate::{Rate, TimeError};
 
@@ -16,10 +18,25 @@ use crate::{Rate, TimeError};
 /// assert_eq!(ratio.first_from(148), Some(162));
 /// # Ok::<(), isochrony_time::TimeError>(())
 /// ```
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+#[serde(try_from = "(u64, u64)", into = "(u64, u64)")]
 pub struct Ratio {
     up: u64,
     down: u64,
+}
+
+impl TryFrom<(u64, u64)> for Ratio {
+    type Error = TimeError;
+
+    fn try_from((up, down): (u64, u64)) -> Result<Self, TimeError> {
+        Self::new(up, down)
+    }
+}
+
+impl From<Ratio> for (u64, u64) {
+    fn from(ratio: Ratio) -> Self {
+        (ratio.up, ratio.down)
+    }
 }
 
 impl Ratio {

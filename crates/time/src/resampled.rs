@@ -8,6 +8,8 @@
 
 use std::sync::{Mutex, PoisonError};
 
+use serde::{Deserialize, Serialize};
+
 use crate::{Fixed, Rate, Ratio, TimeError, TimebaseId};
 
 /// Bits of these numbers; those between are a place in the table.
@@ -15,25 +17,37 @@ const MARK: u32 = 0x8000_000f;
 /// Where the place begins.
 const PLACE: u32 = 4;
 
-/// What a timebase of this process is.
-#[derive(Clone, Copy, PartialEq)]
-enum Entry {
-    /// It comes of another by a ratio.
-    Resampled(TimebaseId, Ratio),
+/// What a timebase is, so that another process can have the same one.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub enum TimebaseDefinition {
+    /// That of a signal: its number means the same everywhere.
+    Signal(TimebaseId),
+    /// It comes of another by a ratio: of one that was not resampled itself.
+    Resampled {
+        /// Where it comes from.
+        origin: TimebaseId,
+        /// Samples of it for each of the origin.
+        ratio: Ratio,
+    },
     /// Index 0 is at a civil time, and the rest follows at a rate: whatever else is so shares it.
-    Grid(Fixed, Rate),
+    Grid {
+        /// Time of index 0, in ns since 1970.
+        start: Fixed,
+        /// Samples per second.
+        rate: Rate,
+    },
     /// It is nobody else's.
     Unique,
 }
 
-static TABLE: Mutex<Vec<Entry>> = Mutex::new(Vec::new());
+static TABLE: Mutex<Vec<TimebaseDefinition>> = Mutex::new(Vec::new());
 
 /// The timebase of an entry, which is added unless it is there.
-fn timebase_of(entry: Entry) -> Result<TimebaseId, TimeError> {
+fn timebase_of(entry: TimebaseDefinition) -> Result<TimebaseId, TimeError> {
     // A panic while the lock is held leaves the table whole.
     let mut table = TABLE.lock().unwrap_or_else(PoisonError::into_inner);
     let known = match entry {
-        Entry::Unique => None,
+        TimebaseDefinition::Unique => None,
         _ => table.iter().position(|known| *known == entry),
     };
     let at = known.unwrap_or(table.len());
@@ -68,7 +82,7 @@ impl TimebaseId {
         if ratio.is_one() {
             return Ok(origin);
         }
-        timebase_of(Entry::Resampled(origin, ratio))
+        timebase_of(TimebaseDefinition::Resampled { origin, ratio })
     }
 
     /// A timebase that nothing else has, as of a feed: its indices mean something in this process only.
@@ -76,7 +90,7 @@ impl TimebaseId {
     /// # Errors
     /// [`TimeError::Overflow`] after 2^27 of them.
     pub fn unique() -> Result<Self, TimeError> {
-        timebase_of(Entry::Unique)
+        timebase_of(TimebaseDefinition::Unique)
     }
 
     /// The timebase whose index 0 is at a civil time, in ns, and whose other indices follow at a rate. Equal ones are
@@ -94,7 +108,7 @@ impl TimebaseId {
     /// # Errors
     /// [`TimeError::Overflow`] after 2^27 different ones.
     pub fn grid(start: Fixed, rate: Rate) -> Result<Self, TimeError> {
-        timebase_of(Entry::Grid(start, rate))
+        timebase_of(TimebaseDefinition::Grid { start, rate })
     }
 
     /// Whether its number means something in this process only: that of no signal.
@@ -103,16 +117,23 @@ impl TimebaseId {
         self.0 & MARK == MARK
     }
 
-    /// The timebase that this one comes of, and the ratio: itself and one, unless it was resampled.
+    /// What it is.
     #[must_use]
-    pub fn origin(self) -> (Self, Ratio) {
+    pub fn definition(self) -> TimebaseDefinition {
         if !self.is_of_process() {
-            return (self, Ratio::ONE);
+            return TimebaseDefinition::Signal(self);
         }
         let at = (self.0 & !MARK) >> PLACE;
         let table = TABLE.lock().unwrap_or_else(PoisonError::into_inner);
-        match table.get(at as usize) {
-            Some(&Entry::Resampled(origin, ratio)) => (origin, ratio),
+        let known = table.get(at as usize).copied();
+        known.unwrap_or(TimebaseDefinition::Unique)
+    }
+
+    /// The timebase that this one comes of, and the ratio: itself and one, unless it was resampled.
+    #[must_use]
+    pub fn origin(self) -> (Self, Ratio) {
+        match self.definition() {
+            TimebaseDefinition::Resampled { origin, ratio } => (origin, ratio),
             _ => (self, Ratio::ONE),
         }
     }

@@ -18,10 +18,11 @@ from .connect import CONNECT_S
 from .host import HostActor, HostLink, HostServer
 from .scaling import DRAIN_TOPIC, Scaling, retire
 from .slot import Slot, StoppedError, WorkerError, worker_error
-from .worker import this_process
+from .worker import PLANS, this_process
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from pathlib import Path
 
     from .._native import NativeHostInbox, NativePlan
     from ..run_options import RunOptions
@@ -41,16 +42,25 @@ class ClusterRun:
 
     Parameters:
         client: connected to the cluster.
-        plans: that are run.
-        collects: whether their results are gathered.
+        payload: what slots prepare; None: there are none.
         options: of the run.
     """
 
-    def __init__(self, client: Any, plans: Sequence[NativePlan], collects: bool, options: RunOptions) -> None:
+    @classmethod
+    def of_plans(cls, client: Any, plans: Sequence[NativePlan], collects: bool, options: RunOptions) -> Self:
+        """The slots of a run of plans. `collects`: their results are gathered."""
+        has_hosts = any(plan.has_hosts() for plan in plans)
+        if has_hosts and options.scale is not None:
+            raise OptionError(
+                "scale= is refused for a plan with on(HOST), since that host could be retired; leave it out, and keep "
+                "the cluster as it is"
+            )
+        # Parameters cannot change in other processes: parts on hosts run there, and the rest in this process.
+        has_slots = not (has_hosts and options.control is not None)
+        return cls(client, _payload(plans, collects, options) if has_slots else None, options)
+
+    def __init__(self, client: Any, payload: bytes | None, options: RunOptions) -> None:
         distributed: Any = require("distributed", "on=")
-        #: Parts of the plans are on hosts: the rest stays in this process.
-        self._has_hosts = any(plan.has_hosts() for plan in plans)
-        payload = b"" if self._has_hosts else _payload(plans, collects, options)
         self._options = options
         self._hosts: list[HostLink] = []
         # Batches go straight to workers, not by way of Dask's scheduler.
@@ -65,8 +75,9 @@ class ClusterRun:
             )
         except (OSError, TimeoutError) as error:
             raise _scheduler_error(client, error) from error
-        self._payload = payload
-        self._key = hashlib.sha256(payload).digest()
+        self._has_slots = payload is not None
+        self._payload = payload or b""
+        self._key = hashlib.sha256(self._payload).digest()
         self._ready: queue.SimpleQueue[Slot | Exception | None] = queue.SimpleQueue()
         self._stopped = threading.Event()
         self._lock = threading.Lock()
@@ -84,7 +95,7 @@ class ClusterRun:
         self._slots: set[Slot] = set()
         self._instruction_sets: dict[str, str] = {}
         self._alone_since = time.monotonic()
-        self._scaling = None if options.scale is None or self._has_hosts else Scaling(client.cluster, *options.scale)
+        self._scaling = None if options.scale is None else Scaling(client.cluster, *options.scale)
         self._client.subscribe_topic(DRAIN_TOPIC, self._on_drain_event)
         self._discovery = threading.Thread(target=self._discover_workers, name="isochrony-workers", daemon=True)
 
@@ -98,7 +109,7 @@ class ClusterRun:
             workers = self._workers()
         except OSError as error:
             raise _scheduler_error(self._client, error) from error
-        if self._has_hosts:
+        if not self._has_slots:
             return 0
         self._discovery.start()
         slots = sum(workers.values())
@@ -124,6 +135,14 @@ class ClusterRun:
             slot.leave()
             return None
         return slot
+
+    def give_back(self, slot: Slot) -> None:
+        """Another may have a slot that `next_slot` gave."""
+        self._ready.put(slot)
+
+    def is_stopped(self) -> bool:
+        """Whether all calls are ended."""
+        return self._stopped.is_set()
 
     def open_host(self, host: str, form: str, objects: list[tuple[str, Any]], inbox: NativeHostInbox) -> None:
         """Starts a part of a plan on a host.
@@ -191,15 +210,15 @@ class ClusterRun:
         return links + [loss for link in self._hosts for loss in link.losses] + self._processor_notes()
 
     def _processor_notes(self) -> list[str]:
-        here = _instruction_set()
+        here, roundings = _instruction_set()
         with self._lock:
             others = {worker: one for worker, one in self._instruction_sets.items() if one != here}
         if not others:
             return []
         listed = ", ".join(f"{worker} {one}" for worker, one in sorted(others.items()))
         return [
-            f"processors differ (here {here}; {listed}): what Fourier transforms give may differ in the last bits from "
-            "what this process gives"
+            f"processors differ (here {here}; {listed}): Fourier transforms of n values agree within {roundings:g} * "
+            "log2(n) roundings of the largest, all else to the last bit"
         ]
 
     def stop(self) -> None:
@@ -368,7 +387,7 @@ def _part_payload(form: str, objects: list[tuple[str, Any]], options: RunOptions
     Raises:
         PlanError: a function cannot be pickled, or it is too large.
     """
-    return _pickled((form, objects, options.settings, list(options.paths.items()), this_process()))
+    return pickled((form, objects, options.settings, list(options.paths.items()), this_process()))
 
 
 def _payload(plans: Sequence[NativePlan], collects: bool, options: RunOptions) -> bytes:
@@ -384,12 +403,19 @@ def _payload(plans: Sequence[NativePlan], collects: bool, options: RunOptions) -
             "control= is refused with on=; parameters of what other hosts compute cannot change while they do"
         )
     sent = NativePlan.sent_for_tasks(list(plans))
-    _check_paths(options.paths, [one[0] for kind, one in sent[1] if kind == "signal"])
+    sent_paths = (_snapshot_path(one[0]) for kind, one in sent[1] if kind == "signal")
+    # Also those that only hosts read.
+    _check_paths(options.paths, {*sent_paths, *(path for plan in plans for path in plan.store_paths())})
     paths = list(options.paths.items())
-    return _pickled((sent, collects, options.settings, paths, this_process()))
+    return pickled((PLANS, sent, collects, options.settings, paths, this_process()))
 
 
-def _pickled(content: Any) -> bytes:
+def pickled(content: Any) -> bytes:
+    """What travels to workers, with its functions.
+
+    Raises:
+        PlanError: a function cannot be pickled, or it is too large.
+    """
     import cloudpickle
 
     try:
@@ -397,7 +423,7 @@ def _pickled(content: Any) -> bytes:
     except Exception as error:
         first = next(iter(str(error).splitlines()), "")
         raise PlanError(
-            f"a plan with a function that cannot be pickled cannot run on a cluster ({type(error).__name__}: {first}); "
+            f"a function that cannot be pickled cannot run on a cluster ({type(error).__name__}: {first}); "
             "take out of the function what belongs to this process, such as locks, files and connections"
         ) from error
     if len(payload) > MAX_PAYLOAD:
@@ -408,13 +434,12 @@ def _pickled(content: Any) -> bytes:
     return payload
 
 
-def _check_paths(paths: dict[str, str], snapshots: Sequence[bytes]) -> None:
+def _check_paths(paths: dict[str, str], stores: set[Path]) -> None:
     """Each path prefix must be that of a store of the plan.
 
     Raises:
         OptionError: one is not.
     """
-    stores = {_snapshot_path(snapshot) for snapshot in snapshots} if paths else set()
     for prefix in paths:
         if not any(store.is_relative_to(prefix) for store in stores):
             listed = ", ".join(repr(str(store)) for store in sorted(stores)[:5]) or "none"

@@ -20,6 +20,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from .._native import NativeTaskRunner, NativeTasks
+    from .tasklets import FunctionCalls
+
+#: What a payload holds, as its first item.
+PLANS = "plans"
+FUNCTIONS = "functions"
 
 #: Plans that a worker keeps prepared.
 _KEPT_PLANS = 4
@@ -39,7 +44,7 @@ class SlotActor:
         if version != __version__:
             raise version_error(version)
         self._number = number
-        self._runner: NativeTaskRunner | None = None
+        self._runner: NativeTaskRunner | FunctionCalls | None = None
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="isochrony-slot")
         _SLOTS.add(self)
 
@@ -58,7 +63,7 @@ class SlotActor:
 
     async def instruction_set(self) -> str:
         """What operators use there."""
-        return _instruction_set()
+        return _instruction_set()[0]
 
     async def stop(self) -> None:
         """Ends what it does."""
@@ -89,30 +94,38 @@ def slot_count() -> int:
     return len(_SLOTS)
 
 
-_PREPARED: OrderedDict[bytes, NativeTasks] = OrderedDict()
+_PREPARED: OrderedDict[bytes, NativeTasks | FunctionCalls] = OrderedDict()
 _PREPARING = threading.Lock()
 
 
-def _prepared(key: bytes, payload: bytes | None) -> NativeTasks | None:
-    """The plans of a payload, prepared once in a process; None: they are not, and there is no payload."""
-    from .._native import NativeTasks
-
+def _prepared(key: bytes, payload: bytes | None) -> NativeTasks | FunctionCalls | None:
+    """What a payload holds, prepared once in a process; None: it is not, and there is no payload."""
     with _PREPARING:
         tasks = _PREPARED.get(key)
         if tasks is None:
             if payload is None:
                 return None
             try:
-                (text, objects), collects, settings, paths, process = pickle.loads(payload)
+                kind, *content = pickle.loads(payload)
             except ModuleNotFoundError as error:
                 raise module_error(error) from error
-            objects = localized(objects, paths, process)
-            tasks = NativeTasks(text, objects, collects, Settings(settings), os.cpu_count() or 1)
-            _PREPARED[key] = tasks
+            _PREPARED[key] = tasks = _tasks(kind, content)
             while len(_PREPARED) > _KEPT_PLANS:
                 _PREPARED.popitem(last=False)
         _PREPARED.move_to_end(key)
         return tasks
+
+
+def _tasks(kind: str, content: list[Any]) -> NativeTasks | FunctionCalls:
+    if kind == FUNCTIONS:
+        from .tasklets import FunctionCalls
+
+        return FunctionCalls(*content)
+    from .._native import NativeTasks
+
+    (text, objects), collects, settings, paths, process = content
+    objects = localized(objects, paths, process)
+    return NativeTasks(text, objects, collects, Settings(settings), os.cpu_count() or 1)
 
 
 def this_process() -> tuple[str, int]:

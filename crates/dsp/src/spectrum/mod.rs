@@ -3,7 +3,7 @@
 //! Single precision where the input is single, double otherwise, as NumPy does it. Real windows of N give the N / 2 + 1
 //! frequencies from zero to half the rate, complex ones all N of them, negative ones in the second half; complex numbers
 //! are pairs in slices of numbers. The library chooses instruction sets at run time, so the last bits may differ between
-//! machines, never between runs, chunkings or threads on one.
+//! processors ([`FFT_ROUNDINGS`]), never between runs, chunkings or threads on one.
 //!
 //! A window is detrended and multiplied by its factors on its way into the transform's memory ([`Forward`]), so that this
 //! costs no pass of its own. [`Power`] and [`Welch`] scale as SciPy's `periodogram` and `welch` do.
@@ -23,7 +23,7 @@ use rustfft::num_traits::{Float, FloatConst};
 pub use detrend::Detrend;
 pub use forward::Forward;
 pub use inverse::Inverse;
-pub use planned::Planners;
+pub use planned::{FFT_ROUNDINGS, Planners, fft_instruction_set};
 pub use power::{Power, Scaling};
 pub use shape::Shaper;
 pub use welch::{Average, Welch, median_bias};

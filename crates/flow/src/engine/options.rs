@@ -123,6 +123,9 @@ pub struct RunOptions<'a> {
     /// The CPUs of the threads; None: not pinned.
     #[serde(skip)]
     pub(crate) pinning: Option<&'a Pinning>,
+    /// Other processes compute blocks of what is received or made here; they do not know its times.
+    #[serde(skip)]
+    pub(crate) has_slots: bool,
 }
 
 /// An operator holds back complete results, then what follows does: each gets its part of the time.
@@ -166,6 +169,7 @@ impl Default for RunOptions<'_> {
             shared: None,
             shared_memory: None,
             pinning: None,
+            has_slots: false,
         }
     }
 }

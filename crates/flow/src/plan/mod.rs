@@ -19,6 +19,7 @@ pub(crate) mod operator_factory;
 mod operator_macro;
 pub(crate) mod parameter;
 pub(crate) mod partial_result;
+mod port_form;
 pub(crate) mod port_type;
 pub(crate) mod reference;
 pub(crate) mod rows;
@@ -38,6 +39,7 @@ use crate::{
     Declaration, Declared, Inputs, OperatorProperties, PlanError, PortType, Recording, Resource,
     SharedRecording,
 };
+pub(crate) use absent_recording::AbsentRecording;
 pub(crate) use declaration::METHOD;
 use graph::Graph;
 use index_order::IndexRange;

@@ -2,9 +2,10 @@
 
 use serde_json::{Map, Value, json};
 
-use super::absent_recording::{self, AbsentRecording};
+use super::absent_recording::AbsentRecording;
 use super::graph::{Graph, GraphNode};
 use super::node::{Op, Plan, SEGMENT_SAMPLES};
+use super::port_form::Timebases;
 use super::sent::{AbsentOperator, STAYS};
 use crate::{Catalog, PlanError, PortType, SharedFactory, SharedRecording};
 
@@ -93,7 +94,7 @@ impl Plan {
         let list = saved.get("nodes").and_then(Value::as_array);
         let list = list.ok_or_else(|| unreadable("\"nodes\" is no list".into()))?;
         let mut nodes: Vec<Self> = Vec::with_capacity(list.len());
-        let mut timebases = absent_recording::Timebases::default();
+        let mut timebases = Timebases::default();
         let pick = |nodes: &[Self], edge: &Value| -> Result<Self, PlanError> {
             let (node, output): (usize, u16) = serde_json::from_value(edge.clone())
                 .map_err(|why| unreadable(format!("{edge} is no [node, output]: {why}")))?;

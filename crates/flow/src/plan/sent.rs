@@ -14,6 +14,7 @@ use serde_json::{Value, json};
 use super::absent_recording::absent_recording;
 use super::graph::{Graph, GraphNode};
 use super::node::Plan;
+use crate::scheduler::remote::host;
 use crate::{
     Contract, Item, Next, OpError, Operator, OperatorFactory, OperatorProperties, Out, Parallelism,
     PlanError, Port, PortType, RunOptions, SharedRecording,
@@ -95,8 +96,8 @@ impl Plan {
     }
 
     /// The same of several plans for a process that executes their tasks and blocks only. What they have in common is sent once.
-    /// What writes, or is called in the caller's thread, stays here, and so do feeds; there, operators that do nothing and
-    /// recordings that are never read take their places.
+    /// What writes, or is called in the caller's thread, stays here, and so do feeds and what hosts give; there, operators that
+    /// do nothing and recordings that are never read take their places.
     /// [`several_from_json`](Self::several_from_json) reads it.
     ///
     /// # Errors
@@ -106,7 +107,8 @@ impl Plan {
             workers: 2,
             ..RunOptions::default()
         };
-        let graph = Graph::of(plans);
+        let mut graph = Graph::of(plans);
+        host::take_out(&mut graph);
         sent(&graph, true, |node| {
             let (super::Op::Factory(factory), [(from, output)]) = (&node.op, &node.inputs[..])
             else {

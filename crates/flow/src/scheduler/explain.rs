@@ -149,7 +149,12 @@ fn explain_stages(graph: &Graph, options: &RunOptions<'_>) -> String {
     match StagePlan::of(graph, options) {
         Ok(plan) => {
             let mut lines = plan.lines(graph, options.workers);
-            lines.extend(plan.cluster_line(graph, options.workers));
+            let on_cluster = RunOptions {
+                has_slots: true,
+                ..*options
+            };
+            let on_cluster = StagePlan::of(graph, &on_cluster).ok();
+            lines.extend(on_cluster.and_then(|plan| plan.cluster_line(graph, options.workers)));
             lines.join("\n") + "\n"
         }
         Err(why) => format!("in one stage: {why}\n"),

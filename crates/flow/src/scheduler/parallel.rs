@@ -6,7 +6,6 @@ use std::sync::Arc;
 use isochrony_runtime::Interrupt;
 
 use super::remote::Dispatcher;
-use super::remote::host::has_hosts;
 use super::scan_groups::subgraph_plans;
 use super::split::SplitPlan;
 use super::stages::{self, StagePlan};
@@ -32,17 +31,12 @@ pub(crate) fn run(
     graph: &Graph,
     options: &RunOptions<'_>,
 ) -> Result<Option<ParallelExecution>, RunError> {
-    let alone;
-    let options = match options.cluster {
-        // Its other parts stay in this process: workers would not know the stand-ins.
-        Some(_) if has_hosts(graph) => {
-            alone = RunOptions {
-                cluster: None,
-                ..*options
-            };
-            &alone
-        }
-        _ => options,
+    // Parameters of what other processes compute cannot change: with a control, hosts are used and no slots.
+    let cluster = options.cluster.filter(|_| options.control.is_none());
+    let options = &RunOptions {
+        cluster,
+        has_slots: cluster.is_some(),
+        ..*options
     };
     let workers = options.workers.max(1);
     // One worker uses tasks only where cuts change bits. Checked first, since splitting a large plan takes time.

@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use isochrony_dsp::Isa;
+use isochrony_dsp::spectrum::{FFT_ROUNDINGS, fft_instruction_set};
 use isochrony_flow::{
     Cause, CauseCodec, HostRequest, PreparedTasks, RemoteSlot, RunOptions, RunnerContext,
     SlotError, SnapshotCheck, TaskCluster, TaskRunner, TaskRunnerError,
@@ -267,10 +267,11 @@ pub(crate) struct NativeTaskRunner {
     _processes: Arc<FunctionProcesses>,
 }
 
-/// The instruction set that operators use in this process: on another one some round otherwise.
+/// The instruction set of Fourier transforms in this process, and by how many roundings they differ on another one. All else has
+/// the same bits on each.
 #[pyfunction]
-pub(crate) fn _instruction_set() -> &'static str {
-    Isa::best().name()
+pub(crate) fn _instruction_set() -> (&'static str, f64) {
+    (fft_instruction_set(), FFT_ROUNDINGS)
 }
 
 #[pymethods]

@@ -169,6 +169,15 @@ impl NativePlan {
         self.plan.has_hosts()
     }
 
+    /// The folders of the stores that it reads, here or on another host.
+    fn store_paths(&self) -> Vec<PathBuf> {
+        let scanned = self.plan.stored().into_iter();
+        let shared = scanned.filter_map(|scanned| OpenStore::showing(&scanned.signal));
+        shared
+            .map(|shared| shared.store.path().to_owned())
+            .collect()
+    }
+
     /// The plan for another process: JSON text, and pairs of kind and object for what it names.
     fn sent<'py>(&self, py: Python<'py>) -> Result<(String, Bound<'py, PyList>)> {
         let (form, objects) = self.plan.to_sent()?;

@@ -226,6 +226,12 @@ impl Selection {
         forward(slf.as_any(), "to_obspy", options)
     }
 
+    /// Whether another process can open it and read the same: it is not scratch, and committed.
+    fn _is_committed(&self) -> bool {
+        let signal = self.signal();
+        self.scratch.is_none() && !self.shared.store.has_pending_in(signal)
+    }
+
     fn __len__(&self) -> usize {
         usize::try_from(self.selection.len()).unwrap_or(usize::MAX)
     }

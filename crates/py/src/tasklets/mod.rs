@@ -58,8 +58,10 @@ pub(crate) fn explain_tasklets(
 }
 
 /// Executes tasklets. Returned values, and results of plans that no journal can keep, go to `results`. `progress` gets
-/// bytes done and in all, tasklets done and in all.
+/// bytes done and in all, tasklets done and in all. `stop` is called where the run ends before its tasklets have: it ends what
+/// functions wait for.
 #[pyfunction]
+#[pyo3(signature = (tasklets, settings, resume, calls, results, progress, stop=None))]
 pub(crate) fn run_tasklets<'py>(
     py: Python<'py>,
     tasklets: Vec<TaskletDescription<'py>>,
@@ -68,6 +70,7 @@ pub(crate) fn run_tasklets<'py>(
     calls: (Py<PyAny>, Py<PyAny>),
     results: Py<PyDict>,
     progress: Option<Py<PyAny>>,
+    stop: Option<Py<PyAny>>,
 ) -> Result<Bound<'py, PyDict>> {
     let (call, took) = calls;
     let calls = Callbacks {
@@ -94,6 +97,12 @@ pub(crate) fn run_tasklets<'py>(
                     None => Ok(()),
                 }
             });
+            if looked.is_err()
+                && let Some(stop) = &stop
+            {
+                // What it raises is less than why it is called.
+                let _ = crate::interpreter::attach(|py| stop.call0(py));
+            }
             raised = looked.err();
             raised.is_none()
         });

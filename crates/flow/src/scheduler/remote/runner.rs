@@ -132,6 +132,10 @@ impl PreparedTasks {
     /// # Errors
     /// [`RunError`], as where the plan is run.
     pub fn new(plans: &[Plan], collects: bool, options: &RunOptions<'_>) -> Result<Self, RunError> {
+        let options = &RunOptions {
+            has_slots: true,
+            ..*options
+        };
         let collecting = collects.then(|| collecting(plans));
         let graph = prepare(collecting.as_deref().unwrap_or(plans), options)?;
         let (subgraphs, in_blocks) = executed_subgraphs(&graph, options)?;

@@ -14,7 +14,7 @@ use crate::engine::RunOptions;
 use crate::plan::Op;
 use crate::plan::graph::Graph;
 use crate::scheduler::task_contract::{TaskContract, interleaves, reduces, task_contract};
-use crate::{PortType, Resource};
+use crate::{Fields, PortType, Resource, SharedRecording};
 
 /// Approximate stages for each worker, and in all: enough that one of unequal stages has work for a free core.
 const STAGES_PER_WORKER: usize = 4;
@@ -262,6 +262,9 @@ impl<'a> StageBuilder<'a> {
             .iter()
             .map(|&(from, output)| self.graph.nodes[from].properties.outputs[usize::from(output)]);
         let inputs: Vec<_> = inputs.collect();
+        if self.options.has_slots && self.adds_times_of_feed(at, inputs[0]) {
+            return None;
+        }
         let contract = task_contract(node, &inputs, self.options).ok()?;
         let samples = |port: &PortType| matches!(port, PortType::Samples { .. });
         // What a changed parameter does to a cell depends on what its replica computed before.
@@ -274,6 +277,23 @@ impl<'a> StageBuilder<'a> {
         );
         let in_cells = samples(&inputs[0]) && samples(&node.properties.outputs[0]) && !changes;
         (contract.rel_err == 0.0 || in_cells).then_some(contract)
+    }
+
+    /// Whether it gives rows the times of what is received or made in this process.
+    fn adds_times_of_feed(&self, at: usize, input: PortType) -> bool {
+        let node = &self.graph.nodes[at];
+        let [PortType::Rows { fields, .. }] = node.properties.outputs[..] else {
+            return false;
+        };
+        let fields = fields.schema().fields().iter();
+        let has_times = fields
+            .map(|field| field.data_type())
+            .any(|one| *one == Fields::civil());
+        let is_feed = |recording: SharedRecording| {
+            !recording.0.is_splittable() && recording.0.stored().is_none()
+        };
+        let recording = self.graph.recording_of_edge(node.inputs[0]);
+        has_times && !matches!(input, PortType::Rows { .. }) && recording.is_some_and(is_feed)
     }
 
     fn place_source(&mut self, node: usize, cost_ns: f64) -> usize {

@@ -8,30 +8,76 @@ use super::source::HostRecording;
 use crate::engine::RunOptions;
 use crate::plan::Op;
 use crate::plan::graph::{Edge, Graph, GraphNode};
-use crate::plan::register_clock;
 use crate::plan::sent::sent;
+use crate::plan::{AbsentRecording, register_clock};
 use crate::scheduler::task_contract::interleaves;
-use crate::{PlanError, RunError, SEGMENT_SAMPLES, SharedRecording};
+use crate::{PlanError, PortType, Recording, RunError, SEGMENT_SAMPLES, SharedRecording};
 
 /// Share of the run's memory that messages of one host may take, within these bounds.
 const WINDOW_SHARE: u64 = 64;
 const MIN_WINDOW: u64 = 64 << 10;
 const MAX_WINDOW: u64 = 4 << 20;
 
-/// Whether a part of the plan is on another host.
-pub(crate) fn has_hosts(graph: &Graph) -> bool {
-    let mut recordings = graph.nodes.iter().filter_map(|node| node.op.recording());
-    recordings.any(|recording| recording.0.is_on_host())
+/// The nodes of `on`, and their hosts.
+fn placed(graph: &Graph) -> Vec<(usize, Arc<str>)> {
+    let nodes = graph.nodes.iter().enumerate();
+    nodes
+        .filter_map(|(at, node)| Some((at, Arc::clone(node.properties.host.as_ref()?))))
+        .collect()
+}
+
+/// What an `on` gives to the rest of the plan.
+struct HostOutput {
+    /// All that is before it.
+    upstream: Graph,
+    port: PortType,
+    /// The source on the host that gives indices and times.
+    reads: Option<SharedRecording>,
+    /// Consecutive items need not be contiguous, or in order.
+    descends: bool,
+}
+
+impl HostOutput {
+    fn of(graph: &Graph, at: usize) -> Self {
+        let upstream = graph.upto(graph.nodes[at].inputs[0]);
+        let descends = |node: &GraphNode| {
+            let mut recording = node.op.recording().into_iter();
+            interleaves(node) || recording.any(|recording| recording.0.skips_samples())
+        };
+        Self {
+            port: graph.nodes[at].properties.outputs[0],
+            reads: upstream.recording_of_edge(upstream.outputs[0]),
+            descends: upstream.nodes.iter().any(descends),
+            upstream,
+        }
+    }
+}
+
+/// Puts a scan in the place of an `on`.
+fn replace(node: &mut GraphNode, recording: impl Recording + 'static) {
+    node.op = Op::Scan {
+        recording: SharedRecording::new(recording),
+        range: None,
+        segment: SEGMENT_SAMPLES,
+    };
+    node.inputs.clear();
+    node.properties.host = None;
+}
+
+/// Takes out what is before each `on`: for slots, which compute only what follows.
+pub(crate) fn take_out(graph: &mut Graph) {
+    for (at, _) in placed(graph) {
+        let output = HostOutput::of(graph, at);
+        let clock = output.reads.and_then(|recording| recording.clock());
+        let recording = AbsentRecording::on_host(at, output.port, clock, output.descends);
+        replace(&mut graph.nodes[at], recording);
+    }
+    graph.drop_unused();
 }
 
 /// Starts what is before each `on` on its host.
 pub(crate) fn place(graph: &mut Graph, options: &RunOptions<'_>) -> Result<(), RunError> {
-    let placed: Vec<(usize, Arc<str>)> = graph
-        .nodes
-        .iter()
-        .enumerate()
-        .filter_map(|(at, node)| Some((at, Arc::clone(node.properties.host.as_ref()?))))
-        .collect();
+    let placed = placed(graph);
     if placed.is_empty() {
         return Ok(());
     }
@@ -69,8 +115,12 @@ pub(crate) fn place(graph: &mut Graph, options: &RunOptions<'_>) -> Result<(), R
         return Err(PlanError::NoCluster { host }.into());
     };
     for (at, host) in placed {
-        let upstream = graph.upto(graph.nodes[at].inputs[0]);
-        let port = graph.nodes[at].properties.outputs[0];
+        let HostOutput {
+            upstream,
+            port,
+            reads,
+            descends,
+        } = HostOutput::of(graph, at);
         let (form, objects) = sent(&upstream, false, |_| false)?;
         let sources = scans(&upstream, upstream.outputs[0].0);
         let operators = upstream.nodes.iter().map(|node| node.op.name());
@@ -97,24 +147,14 @@ pub(crate) fn place(graph: &mut Graph, options: &RunOptions<'_>) -> Result<(), R
         })?;
         let sources: Vec<SharedRecording> = sources.into_iter().map(|(_, one)| one).collect();
         sources.iter().for_each(register_clock);
-        let descends = |node: &GraphNode| {
-            let mut recording = node.op.recording().into_iter();
-            interleaves(node) || recording.any(|recording| recording.0.skips_samples())
+        let recording = HostRecording {
+            inbox,
+            port,
+            sources,
+            reads,
+            descends,
         };
-        let node = &mut graph.nodes[at];
-        node.op = Op::Scan {
-            recording: SharedRecording::new(HostRecording {
-                reads: upstream.recording_of_edge(upstream.outputs[0]),
-                inbox,
-                port,
-                sources,
-                descends: upstream.nodes.iter().any(descends),
-            }),
-            range: None,
-            segment: SEGMENT_SAMPLES,
-        };
-        node.inputs.clear();
-        node.properties.host = None;
+        replace(&mut graph.nodes[at], recording);
     }
     graph.drop_unused();
     Ok(())

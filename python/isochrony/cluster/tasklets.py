@@ -1,0 +1,156 @@
+"""Functions of tasklets on the slots of a cluster: the client's side, and that of a worker.
+
+A function and handles of its inputs travel to a worker, which reads the samples from their stores by itself. What the
+function writes to its outputs, and what it returns, come back. The client alone writes stores.
+"""
+
+from __future__ import annotations
+
+import functools
+import pickle
+import threading
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+from ..native_errors import RunError
+from .client import ClusterRun, pickled
+from .exceptions import pickled_exception, unpickled_exception
+from .worker import FUNCTIONS, this_process
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from .._native import Selection
+    from ..run_options import RunOptions
+    from ..tasklet_output import Output
+    from .slot import Slot
+
+#: A call whose worker is lost so often is not repeated any more: it may be what kills them.
+MAX_LOSSES = 3
+#: Seconds for which a call waits for a slot before it looks whether the run has ended.
+_SLOT_WAIT_S = 0.25
+
+
+class TaskletSlots:
+    """Slots that call functions of tasklets.
+
+    Parameters:
+        options: of the run; its `on` and `paths`.
+    """
+
+    def __init__(self, options: RunOptions) -> None:
+        payload = pickled((FUNCTIONS, list(options.paths.items()), this_process()))
+        self._run = ClusterRun(options.on, payload, options)
+        self._lock = threading.Lock()
+        self._calls: Counter[str] = Counter()
+        self._here = 0
+
+    def count(self) -> int:
+        """Slots of the current workers."""
+        return self._run.slot_count()
+
+    def wrapped(self, work: Callable[..., object], tasklet: str) -> Callable[..., object]:
+        """A function of inputs and outputs that calls `work` on a slot."""
+        return functools.partial(self._call, work, tasklet)
+
+    def stop(self) -> None:
+        """Ends the calls: Ctrl-C."""
+        self._run.stop()
+
+    def close(self) -> None:
+        """Gives the slots back."""
+        self._run.close()
+
+    def notes(self) -> list[str]:
+        """Who called how many functions, for the report."""
+        notes = [f"{count} functions were called by {worker}" for worker, count in sorted(self._calls.items())]
+        if self._here:
+            notes.append(
+                f"{self._here} functions were called in this process, since they read scratch or what was not committed"
+            )
+        return notes
+
+    def _call(
+        self, work: Callable[..., object], tasklet: str, inputs: list[Selection], outputs: list[Output]
+    ) -> object:
+        if not all(one._is_committed() for one in inputs):
+            with self._lock:
+                self._here += 1
+            return work(inputs, outputs)
+        about = [{"name": one.name, "dtype": one.dtype.name, "length": len(one)} for one in outputs]
+        call = pickled((work, tasklet, [one.__reduce__()[1] for one in inputs], about))
+        error, value, written = pickle.loads(self._answer(call, tasklet))
+        if error is not None:
+            raise unpickled_exception(error)
+        for number, start, samples in written:
+            outputs[number][start : start + len(samples)] = samples
+        return value
+
+    def _answer(self, call: bytes, tasklet: str) -> bytes:
+        losses = 0
+        while losses < MAX_LOSSES:
+            slot = self._slot()
+            slot.send(call)
+            answer = slot.receive()
+            if answer is False:
+                raise KeyboardInterrupt
+            if answer is True:
+                losses += 1
+                continue
+            with self._lock:
+                self._calls[slot.name] += 1
+            self._run.give_back(slot)
+            return bytes(answer)
+        raise RunError(
+            f"tasklet {tasklet!r} was lost {losses} times, each time with the worker that called it (the last one: "
+            f"{slot.name}); see the workers' logs: the function may have ended their processes"
+        )
+
+    def _slot(self) -> Slot:
+        while (slot := self._run.next_slot(_SLOT_WAIT_S, True)) is None:
+            if self._run.is_stopped():
+                raise KeyboardInterrupt
+        return slot
+
+
+class FunctionCalls:
+    """Calls functions of tasklets in a worker.
+
+    Parameters:
+        paths: path prefixes of stores on the client, and what they are here.
+        client: its process.
+    """
+
+    def __init__(self, paths: list[tuple[str, str]], client: tuple[str, int]) -> None:
+        self._paths = paths
+        self._is_client = client == this_process()
+
+    def runner(self, _: int) -> FunctionCalls:
+        """What calls the functions of one slot."""
+        return self
+
+    def stop(self) -> None:
+        """A function that was begun is not ended: what it returns is not read."""
+
+    def run(self, call: bytes) -> bytes:
+        """Calls one; its exception, or what it returned and what it wrote."""
+        from .._remote_call import called
+        from ..raised import dumps
+
+        work, tasklet, inputs, about = pickle.loads(call)
+        try:
+            value, written = called(work, tasklet, [self._selection(*one) for one in inputs], about)
+            return dumps((None, value, written))
+        except Exception as error:
+            return pickle.dumps((pickled_exception(error) or _as_text(error), None, []))
+
+    def _selection(self, snapshot: bytes, opening: tuple[int, int], *others: Any) -> Selection:
+        from .._native import _snapshot_at, _unpickled_selection
+
+        opening = opening if self._is_client else (0, 0)
+        return _unpickled_selection(_snapshot_at(snapshot, self._paths), opening, *others)
+
+
+def _as_text(error: Exception) -> bytes:
+    """An exception that cannot be pickled."""
+    return pickle.dumps(RunError(f"{type(error).__name__}: {error}"))
