@@ -85,11 +85,14 @@ impl Locality {
         for &effect in &effects {
             let (Effect::Gained(object, _) | Effect::Lost(object, _) | Effect::Revalued(object)) =
                 effect;
+            // What nearly every host holds may be read by every task: only that it has become so concerns them.
+            if self.index.is_widespread(object) && !matches!(effect, Effect::Revalued(_)) {
+                continue;
+            }
             for at in 0..self.groups.waiting_for(object).len() {
                 let group = self.groups.waiting_for(object)[at];
                 match effect {
                     Effect::Revalued(_) => self.publish(group),
-                    _ if self.index.is_widespread(object) => (),
                     Effect::Gained(_, host) => self.gained(group, host),
                     Effect::Lost(..) => self.lost(group),
                 }
