@@ -123,7 +123,7 @@ fn processors(quick: bool, results: &mut Results) -> Result<(), Failure> {
         let mut row = vec![(2 * hosts).to_string()];
         let cluster = ClusterModel::data_diffusion_2008(hosts);
         for (_, objects, files) in [TABLE_2[1], TABLE_2[8]] {
-            let part = if quick { 100 } else { 4 };
+            let part = if quick { 100 } else { 1 };
             let tasks = Workload::sample((files / part as u32).max(1), objects / part, 5);
             for policy in [Policy::MaxComputeUtil, Policy::FirstAvailable] {
                 let times = [false, true].map(|packed| {

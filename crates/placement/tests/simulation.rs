@@ -199,7 +199,11 @@ fn refuses_rates_and_clusters_that_cannot_work() {
 }
 
 /// Three rows of the paper's table 2: locality, objects, files.
-const TABLE_2: [(f64, usize, u32); 3] = [(1.38, 154_345, 111_699), (10.0, 46_480, 4650), (30.0, 23_695, 790)];
+const TABLE_2: [(f64, usize, u32); 3] = [
+    (1.38, 154_345, 111_699),
+    (10.0, 46_480, 4650),
+    (30.0, 23_695, 790),
+];
 
 #[test]
 fn the_shapes_of_figures_8_to_13() {

@@ -63,3 +63,47 @@ impl Ranking {
         self.entries.len()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use super::*;
+
+    fn key(bytes: u64, oldest: u64) -> Key {
+        Key {
+            bytes,
+            oldest: Reverse(oldest),
+        }
+    }
+
+    #[test]
+    fn keys_are_corrected_when_they_are_seen() {
+        let mut ranking = Ranking::default();
+        let first = Cell::new(Some(key(9, 0)));
+        let present = |group| {
+            if group == 1 {
+                first.get()
+            } else {
+                Some(key(5, 1))
+            }
+        };
+        ranking.push(1, key(9, 0), present);
+        ranking.push(2, key(5, 1), present);
+        assert_eq!(ranking.top(present), Some((1, key(9, 0))));
+        first.set(Some(key(5, 2)));
+        assert_eq!(ranking.top(present), Some((2, key(5, 1))));
+        first.set(None);
+        assert_eq!(ranking.top(present), Some((2, key(5, 1))));
+    }
+
+    #[test]
+    fn entries_are_bounded_by_the_groups_however_often_they_are_pushed() {
+        assert_eq!(std::mem::size_of::<(Key, u32)>(), 24);
+        let mut ranking = Ranking::default();
+        for time in 0..100_000 {
+            ranking.push(time % 50, key(1, 1), |_| Some(key(1, 1)));
+            assert!(ranking.len() <= 2 * 50 + SLACK + 1);
+        }
+    }
+}

@@ -248,3 +248,14 @@ impl TaskTable {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::Task;
+
+    #[test]
+    fn a_task_takes_what_the_documentation_says() {
+        // With its two pairs of links, one here and one in its group.
+        assert!(std::mem::size_of::<Task>() + 16 <= 100);
+    }
+}

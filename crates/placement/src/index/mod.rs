@@ -325,3 +325,29 @@ fn find(entry: &Object, host: HostId) -> Result<usize, usize> {
         .holders
         .binary_search_by_key(&host.0, |holder| holder.host)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_object_and_a_copy_take_what_the_documentation_says() {
+        assert_eq!(std::mem::size_of::<Object>(), 48);
+        assert_eq!(std::mem::size_of::<Holder>(), 8);
+    }
+
+    #[test]
+    fn effects_are_kept_only_for_a_dispatcher() {
+        let mut index = CacheIndex::new(4);
+        let host = index.add_host();
+        index.claim(ObjectId(0), host);
+        let mut effects = vec![Effect::Revalued(ObjectId(9))];
+        index.take_effects(&mut effects);
+        assert!(effects.is_empty());
+        let mut index = CacheIndex::with_effects(4);
+        let host = index.add_host();
+        index.claim(ObjectId(0), host);
+        index.take_effects(&mut effects);
+        assert_eq!(effects, [Effect::Gained(ObjectId(0), host)]);
+    }
+}
