@@ -1,4 +1,4 @@
-//! Benchmarks of the store, plans and streams against bare loops, named area/operation/size/variant.
+//! Benchmarks of the store, plans, streams and placement, against bare loops where there are any, named area/operation/size/variant.
 //!
 //! Machines are noisy, so every claim is a ratio of two things run by turns in this process, and what is printed is the
 //! median of the ratios with their spread. Every result is asserted before its time counts.
@@ -6,12 +6,14 @@
 mod archives;
 mod chain;
 mod commit;
+mod diffusion;
 mod fft;
 mod import;
 mod links;
 mod literals;
 mod measure;
 mod open;
+mod placement;
 mod scan;
 mod serve;
 mod skipping;
@@ -65,7 +67,7 @@ type Bench = fn(&std::path::Path, bool, &mut Results) -> Result<(), Box<dyn std:
 
 fn run(setup: &Setup) -> Result<(), Box<dyn std::error::Error>> {
     let mut results = Results::default();
-    let benches: [(&str, Bench); 12] = [
+    let benches: [(&str, Bench); 14] = [
         ("statfilter", statfilter::run),
         ("skipping", skipping::run),
         ("chain", chain::run),
@@ -78,6 +80,8 @@ fn run(setup: &Setup) -> Result<(), Box<dyn std::error::Error>> {
         ("import", import::run),
         ("strategies", strategies::run),
         ("streams", streams::run),
+        ("placement", placement::run),
+        ("diffusion", diffusion::run),
     ];
     for (name, bench) in benches {
         if setup.only.as_deref().is_none_or(|only| only == name) {

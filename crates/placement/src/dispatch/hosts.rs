@@ -1,0 +1,187 @@
+//! Slots of hosts, and the order in which free ones are served.
+
+use std::collections::BTreeSet;
+
+use crate::{HostId, PlacementError};
+
+/// Where a host stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Standing {
+    /// No free slot, or draining, or removed.
+    Closed,
+    /// Free slots, for which there may be a task.
+    Awake,
+    /// Free slots; the tasks that it has bytes of have more elsewhere.
+    Second,
+    /// Free slots, and no task that it has bytes of.
+    Parked,
+}
+
+#[derive(Debug, Clone)]
+pub(crate) struct Slots {
+    pub(crate) total: u32,
+    pub(crate) busy: u32,
+    pub(crate) draining: bool,
+    standing: Standing,
+    /// Its turn among the free hosts: it changes when a slot is taken, so that hosts take turns.
+    turn: u64,
+    /// Since when no slot has been busy.
+    pub(crate) idle_since: u64,
+}
+
+/// All hosts, and the free ones by standing and turn.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct HostPool {
+    hosts: Vec<Slots>,
+    free: [BTreeSet<(u64, HostId)>; 3],
+    next_turn: u64,
+    /// Slots, and busy ones, of hosts that are not draining.
+    total: u64,
+    busy: u64,
+}
+
+fn set(standing: Standing) -> Option<usize> {
+    match standing {
+        Standing::Closed => None,
+        Standing::Awake => Some(0),
+        Standing::Second => Some(1),
+        Standing::Parked => Some(2),
+    }
+}
+
+impl HostPool {
+    pub(crate) fn add(&mut self, slots: u32, now: u64) {
+        let host = HostId(self.hosts.len() as u32);
+        self.hosts.push(Slots {
+            total: slots,
+            busy: 0,
+            draining: false,
+            standing: Standing::Closed,
+            turn: 0,
+            idle_since: now,
+        });
+        self.total += u64::from(slots);
+        self.open(host);
+    }
+
+    pub(crate) fn get(&self, host: HostId) -> &Slots {
+        &self.hosts[host.0 as usize]
+    }
+
+    /// Hosts that take tasks.
+    pub(crate) fn open_hosts(&self) -> impl Iterator<Item = (HostId, &Slots)> {
+        let hosts = self.hosts.iter().enumerate();
+        hosts
+            .filter(|(_, slots)| !slots.draining && slots.total > 0)
+            .map(|(at, slots)| (HostId(at as u32), slots))
+    }
+
+    pub(crate) fn is_free(&self, host: HostId) -> bool {
+        self.get(host).standing != Standing::Closed
+    }
+
+    pub(crate) fn turn(&self, host: HostId) -> u64 {
+        self.get(host).turn
+    }
+
+    /// Whose turn it is among the free hosts of a standing.
+    pub(crate) fn first(&self, standing: Standing) -> Option<(u64, HostId)> {
+        self.free[set(standing)?].first().copied()
+    }
+
+    /// Whose turn it is among all free hosts.
+    pub(crate) fn first_free(&self) -> Option<(u64, HostId)> {
+        let firsts = self.free.iter().filter_map(|set| set.first());
+        firsts.min().copied()
+    }
+
+    pub(crate) fn stand(&mut self, host: HostId, standing: Standing) {
+        let slots = &mut self.hosts[host.0 as usize];
+        let entry = (slots.turn, host);
+        let old = std::mem::replace(&mut slots.standing, standing);
+        if old == standing {
+            return;
+        }
+        if let Some(old) = set(old) {
+            self.free[old].remove(&entry);
+        }
+        if let Some(new) = set(standing) {
+            self.free[new].insert(entry);
+        }
+    }
+
+    /// A free host may have a task now.
+    pub(crate) fn wake(&mut self, host: HostId) {
+        if self.is_free(host) {
+            self.stand(host, Standing::Awake);
+        }
+    }
+
+    fn open(&mut self, host: HostId) {
+        self.stand(host, Standing::Closed);
+        let slots = &mut self.hosts[host.0 as usize];
+        if slots.busy < slots.total && !slots.draining {
+            slots.turn = self.next_turn;
+            self.next_turn += 1;
+            self.stand(host, Standing::Awake);
+        }
+    }
+
+    pub(crate) fn take_slot(&mut self, host: HostId) {
+        self.hosts[host.0 as usize].busy += 1;
+        self.busy += 1;
+        self.open(host);
+    }
+
+    pub(crate) fn give_slot(&mut self, host: HostId, now: u64) {
+        let slots = &mut self.hosts[host.0 as usize];
+        slots.busy -= 1;
+        if slots.busy == 0 {
+            slots.idle_since = now;
+        }
+        if !slots.draining {
+            self.busy -= 1;
+        }
+        if !self.is_free(host) {
+            self.open(host);
+        }
+    }
+
+    pub(crate) fn set_draining(&mut self, host: HostId, draining: bool) {
+        let slots = &mut self.hosts[host.0 as usize];
+        if std::mem::replace(&mut slots.draining, draining) == draining {
+            return;
+        }
+        let (total, busy) = (u64::from(slots.total), u64::from(slots.busy));
+        if draining {
+            self.total -= total;
+            self.busy -= busy;
+        } else {
+            self.total += total;
+            self.busy += busy;
+        }
+        self.open(host);
+    }
+
+    pub(crate) fn remove(&mut self, host: HostId) {
+        self.set_draining(host, true);
+        let slots = &mut self.hosts[host.0 as usize];
+        (slots.total, slots.busy) = (0, 0);
+    }
+
+    /// Whether fewer than `share` of the slots are busy.
+    pub(crate) fn is_below(&self, share: f64) -> bool {
+        (self.busy as f64) < share * self.total as f64
+    }
+
+    pub(crate) fn check_slots(slots: u32) -> Result<(), PlacementError> {
+        if slots == 0 {
+            return Err(PlacementError::Parameter {
+                parameter: "slots",
+                got: "0".into(),
+                allowed: "at least 1",
+            });
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,261 @@
+//! The table of tasks: which wait in the window, in order of admission, and which wait behind it or run.
+
+use std::collections::VecDeque;
+
+use smallvec::SmallVec;
+
+use crate::{HostId, ObjectId, PlacementError, TaskId};
+
+/// No task.
+pub(crate) const NONE: u32 = u32::MAX;
+
+pub(crate) type Objects = SmallVec<[ObjectId; 2]>;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum State {
+    Ended,
+    /// Behind the window.
+    Behind,
+    /// In the window.
+    Waiting,
+    Running(HostId),
+    /// Cancelled behind the window, where its slot is still queued.
+    Cancelled,
+}
+
+impl State {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Ended | Self::Cancelled => "ended",
+            Self::Behind | Self::Waiting => "waiting",
+            Self::Running(_) => "running",
+        }
+    }
+}
+
+#[derive(Debug, Clone)]
+pub(crate) struct Task {
+    generation: u32,
+    pub(crate) state: State,
+    /// Number of admission.
+    pub(crate) number: u64,
+    /// When it came into the window.
+    pub(crate) entered: u64,
+    pub(crate) group: u32,
+    /// Sorted, without repetition.
+    pub(crate) objects: Objects,
+}
+
+/// A list of tasks in order of admission, linked through the table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct List {
+    pub(crate) first: u32,
+    pub(crate) last: u32,
+}
+
+impl List {
+    pub(crate) const EMPTY: Self = Self {
+        first: NONE,
+        last: NONE,
+    };
+}
+
+/// Neighbours of each task in the list that it is in.
+pub(crate) type Links = Vec<[u32; 2]>;
+
+/// Inserts a task by its number. New tasks go to the end at once; ones that come back walk from the front, where the
+/// old ones are.
+pub(crate) fn link(list: &mut List, links: &mut Links, number: impl Fn(u32) -> u64, task: u32) {
+    let (mut before, mut after) = (list.last, NONE);
+    if before != NONE && number(before) > number(task) {
+        (before, after) = (NONE, list.first);
+        while number(after) < number(task) {
+            (before, after) = (after, links[after as usize][1]);
+        }
+    }
+    links[task as usize] = [before, after];
+    match before {
+        NONE => list.first = task,
+        _ => links[before as usize][1] = task,
+    }
+    match after {
+        NONE => list.last = task,
+        _ => links[after as usize][0] = task,
+    }
+}
+
+/// Takes a task out of its list.
+pub(crate) fn unlink(list: &mut List, links: &mut Links, task: u32) {
+    let [before, after] = links[task as usize];
+    match before {
+        NONE => list.first = after,
+        _ => links[before as usize][1] = after,
+    }
+    match after {
+        NONE => list.last = before,
+        _ => links[after as usize][0] = before,
+    }
+}
+
+#[derive(Debug, Clone)]
+pub(crate) struct TaskTable {
+    pub(crate) tasks: Vec<Task>,
+    free: Vec<u32>,
+    next_number: u64,
+    /// Tasks behind the window.
+    behind: VecDeque<u32>,
+    /// Those of them that were not cancelled.
+    behind_count: usize,
+    /// Tasks in the window.
+    window: List,
+    links: Links,
+    pub(crate) waiting: usize,
+    pub(crate) running: usize,
+    /// Since when the oldest task has been the oldest.
+    pub(crate) oldest_since: u64,
+}
+
+impl TaskTable {
+    pub(crate) fn new() -> Self {
+        Self {
+            tasks: Vec::new(),
+            free: Vec::new(),
+            next_number: 0,
+            behind: VecDeque::new(),
+            behind_count: 0,
+            window: List::EMPTY,
+            links: Vec::new(),
+            waiting: 0,
+            running: 0,
+            oldest_since: 0,
+        }
+    }
+
+    /// Adds a task behind the window.
+    pub(crate) fn admit(&mut self, objects: &[ObjectId]) -> TaskId {
+        let slot = self.free.pop().unwrap_or_else(|| {
+            self.tasks.push(Task {
+                generation: 0,
+                state: State::Ended,
+                number: 0,
+                entered: 0,
+                group: NONE,
+                objects: Objects::new(),
+            });
+            self.links.push([NONE; 2]);
+            (self.tasks.len() - 1) as u32
+        });
+        let task = &mut self.tasks[slot as usize];
+        task.state = State::Behind;
+        task.number = self.next_number;
+        self.next_number += 1;
+        task.objects.clear();
+        task.objects.extend_from_slice(objects);
+        if !objects.is_sorted_by(|a, b| a < b) {
+            task.objects.sort_unstable();
+            task.objects.dedup();
+        }
+        self.behind.push_back(slot);
+        self.behind_count += 1;
+        self.id(slot)
+    }
+
+    /// Moves the next task into a window of `size` tasks, if there is room.
+    pub(crate) fn enter(&mut self, size: usize, now: u64) -> Option<u32> {
+        while self.waiting < size {
+            let slot = self.behind.pop_front()?;
+            if self.tasks[slot as usize].state == State::Behind {
+                self.behind_count -= 1;
+                self.wait(slot, now);
+                return Some(slot);
+            }
+            self.end(slot);
+        }
+        None
+    }
+
+    /// Puts a task into the window.
+    pub(crate) fn wait(&mut self, slot: u32, now: u64) {
+        let task = &mut self.tasks[slot as usize];
+        task.state = State::Waiting;
+        task.entered = now;
+        let number = |slot: u32| self.tasks[slot as usize].number;
+        link(&mut self.window, &mut self.links, number, slot);
+        self.waiting += 1;
+        if self.window.first == slot {
+            self.oldest_since = now;
+        }
+    }
+
+    /// Takes a task out of the window.
+    pub(crate) fn leave(&mut self, slot: u32, now: u64) {
+        if self.window.first == slot {
+            self.oldest_since = now;
+        }
+        unlink(&mut self.window, &mut self.links, slot);
+        self.waiting -= 1;
+    }
+
+    /// Cancels a task behind the window.
+    pub(crate) fn cancel_behind(&mut self, slot: u32) {
+        self.tasks[slot as usize].state = State::Cancelled;
+        self.behind_count -= 1;
+    }
+
+    /// Frees the slot of a task.
+    pub(crate) fn end(&mut self, slot: u32) {
+        let task = &mut self.tasks[slot as usize];
+        task.state = State::Ended;
+        task.generation = task.generation.wrapping_add(1);
+        self.free.push(slot);
+    }
+
+    /// The oldest task in the window.
+    pub(crate) fn oldest(&self) -> Option<u32> {
+        (self.window.first != NONE).then_some(self.window.first)
+    }
+
+    pub(crate) fn behind(&self) -> usize {
+        self.behind_count
+    }
+
+    pub(crate) fn id(&self, slot: u32) -> TaskId {
+        TaskId {
+            slot,
+            generation: self.tasks[slot as usize].generation,
+        }
+    }
+
+    /// The state of a task, which must be as expected.
+    pub(crate) fn state(
+        &self,
+        id: TaskId,
+        expected: &'static str,
+        allowed: impl Fn(State) -> bool,
+    ) -> Result<State, PlacementError> {
+        let task = self.tasks.get(id.slot as usize);
+        let state = task
+            .filter(|task| task.generation == id.generation)
+            .map_or(State::Ended, |task| task.state);
+        if allowed(state) {
+            return Ok(state);
+        }
+        Err(PlacementError::TaskState {
+            task: id.slot,
+            generation: id.generation,
+            state: state.name(),
+            expected,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Task;
+
+    #[test]
+    fn a_task_takes_what_the_documentation_says() {
+        // With its two pairs of links, one here and one in its group.
+        assert!(std::mem::size_of::<Task>() + 16 <= 100);
+    }
+}

@@ -1,0 +1,176 @@
+//! What can go wrong with placement.
+
+/// An error of this crate: what is wrong, where, and how to fix it.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum PlacementError {
+    /// A host that was never added or has been removed.
+    #[error(
+        "host {host} is unknown: {hosts} hosts were added so far, and removed ones are not used again; add the host first"
+    )]
+    UnknownHost {
+        /// Number of the host.
+        host: u32,
+        /// How many hosts have been added.
+        hosts: usize,
+    },
+    /// A task that was never admitted or has ended.
+    #[error(
+        "task {task}.{generation} is {state}, not {expected}; use the identifier that admit() returned, until the task ends"
+    )]
+    TaskState {
+        /// Slot of the task.
+        task: u32,
+        /// Use of the slot.
+        generation: u32,
+        /// What the task is.
+        state: &'static str,
+        /// What it must be.
+        expected: &'static str,
+    },
+    /// A parameter outside its range.
+    #[error("{parameter}={got} must be {allowed} (placement); change {parameter}")]
+    Parameter {
+        /// The parameter.
+        parameter: &'static str,
+        /// What was given.
+        got: String,
+        /// What may be given.
+        allowed: &'static str,
+    },
+    /// A cache that cannot free as many bytes, because the rest is in use.
+    #[error(
+        "cannot free {needed} bytes: {evictable} of {bytes} bytes in the cache are not in use; unpin objects, or give the cache more bytes"
+    )]
+    Pinned {
+        /// Bytes to free.
+        needed: u64,
+        /// Bytes that could be freed.
+        evictable: u64,
+        /// Bytes in all.
+        bytes: u64,
+    },
+    /// A key that the cache has already.
+    #[error("{key} is in the cache already; remove it before inserting it again, or touch it")]
+    AlreadyCached {
+        /// The key.
+        key: String,
+    },
+    /// A key that the cache does not have.
+    #[error("{key} is not in the cache, so it cannot be {action}; insert it first")]
+    NotCached {
+        /// The key.
+        key: String,
+        /// What was asked for.
+        action: &'static str,
+    },
+    /// A key unpinned more often than pinned.
+    #[error("{key} is not pinned; unpin an object as often as it was pinned")]
+    NotPinned {
+        /// The key.
+        key: String,
+    },
+    /// A simulation in which nothing can happen any more.
+    #[error(
+        "the simulation stopped at {at_s} s with {left} of {tasks} tasks not run; give it hosts with slots"
+    )]
+    Stalled {
+        /// Simulated seconds.
+        at_s: f64,
+        /// Tasks not run.
+        left: u64,
+        /// Tasks in all.
+        tasks: u64,
+    },
+}
+
+impl PlacementError {
+    /// A stable name of the kind of error.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::UnknownHost { .. } => "unknown_host",
+            Self::TaskState { .. } => "task_state",
+            Self::Parameter { .. } => "parameter",
+            Self::Pinned { .. } => "pinned",
+            Self::AlreadyCached { .. } => "already_cached",
+            Self::NotCached { .. } => "not_cached",
+            Self::NotPinned { .. } => "not_pinned",
+            Self::Stalled { .. } => "stalled",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::PlacementError as E;
+
+    #[test]
+    fn every_message_says_what_where_and_how_to_fix_it() {
+        let cases = [
+            (
+                E::UnknownHost { host: 7, hosts: 3 },
+                "unknown_host",
+                "host 7 is unknown: 3 hosts were added so far, and removed ones are not used again; add the host first",
+            ),
+            (
+                E::TaskState {
+                    task: 4,
+                    generation: 2,
+                    state: "ended",
+                    expected: "running",
+                },
+                "task_state",
+                "task 4.2 is ended, not running; use the identifier that admit() returned, until the task ends",
+            ),
+            (
+                E::Parameter {
+                    parameter: "window",
+                    got: "0".into(),
+                    allowed: "at least 1",
+                },
+                "parameter",
+                "window=0 must be at least 1 (placement); change window",
+            ),
+            (
+                E::Pinned {
+                    needed: 10,
+                    evictable: 4,
+                    bytes: 12,
+                },
+                "pinned",
+                "cannot free 10 bytes: 4 of 12 bytes in the cache are not in use; unpin objects, or give the cache more bytes",
+            ),
+            (
+                E::AlreadyCached { key: "7".into() },
+                "already_cached",
+                "7 is in the cache already; remove it before inserting it again, or touch it",
+            ),
+            (
+                E::NotCached {
+                    key: "7".into(),
+                    action: "pinned",
+                },
+                "not_cached",
+                "7 is not in the cache, so it cannot be pinned; insert it first",
+            ),
+            (
+                E::NotPinned { key: "7".into() },
+                "not_pinned",
+                "7 is not pinned; unpin an object as often as it was pinned",
+            ),
+            (
+                E::Stalled {
+                    at_s: 1.5,
+                    left: 2,
+                    tasks: 9,
+                },
+                "stalled",
+                "the simulation stopped at 1.5 s with 2 of 9 tasks not run; give it hosts with slots",
+            ),
+        ];
+        for (error, code, message) in cases {
+            assert_eq!(error.code(), code);
+            assert_eq!(error.to_string(), message);
+        }
+    }
+}

@@ -1,0 +1,353 @@
+//! Index of caches: which hosts hold an object.
+//!
+//! Loosely coherent: hosts report changes as numbered deltas, and after a missing one as a full manifest. Until then
+//! the index believes what it heard last, so a host that is named as a source may have evicted the object meanwhile;
+//! who fetches from it must be prepared for a refusal.
+
+mod reports;
+
+use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
+
+pub use reports::{Change, Reply};
+
+use crate::{HostId, ObjectId, PlacementError};
+
+/// One host's copy of an object.
+#[derive(Debug, Clone, Copy)]
+struct Holder {
+    host: u32,
+    /// Running tasks of the host that read the object: if it is not there yet, it is being fetched.
+    claims: u16,
+    /// Whether the host has reported it.
+    ready: bool,
+}
+
+#[derive(Debug, Clone, Default)]
+struct Object {
+    bytes: u64,
+    /// Sorted by host.
+    holders: SmallVec<[Holder; 2]>,
+    widespread: bool,
+}
+
+#[derive(Debug, Clone)]
+struct Host {
+    /// Objects held or fetched, with their bytes as far as they are ready.
+    objects: FxHashMap<ObjectId, ()>,
+    /// Bytes that the host has reported.
+    ready_bytes: u64,
+    /// Number of the delta that is due.
+    next_delta: u64,
+    /// Whether a delta was missed, so that only a manifest is accepted.
+    awaits_manifest: bool,
+    removed: bool,
+}
+
+/// How a change of the index changes what counts for locality.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Effect {
+    /// A host has become a holder.
+    Gained(ObjectId, HostId),
+    /// A host is no holder any more.
+    Lost(ObjectId, HostId),
+    /// The size has changed, or the object has become widespread or ceased to be.
+    Revalued(ObjectId),
+}
+
+/// Maps each object to its size and its holders, and each host to what it holds.
+///
+/// Memory: 48 bytes an object, and 8 bytes (none for an object's first two holders) and a hash table's entry of 5 to 9
+/// bytes for each copy.
+#[derive(Debug, Clone)]
+pub struct CacheIndex {
+    objects: Vec<Object>,
+    hosts: Vec<Host>,
+    widespread: usize,
+    /// Kept only for a dispatcher, which takes them.
+    effects: Option<Vec<Effect>>,
+}
+
+impl CacheIndex {
+    /// An empty index. An object on more than `widespread` hosts says nothing about where to run a task: it is nearly
+    /// everywhere. It counts again once no more than half as many hold it.
+    pub fn new(widespread: usize) -> Self {
+        Self {
+            objects: Vec::new(),
+            hosts: Vec::new(),
+            widespread,
+            effects: None,
+        }
+    }
+
+    /// An index that keeps the effects of changes until they are taken.
+    pub(crate) fn with_effects(widespread: usize) -> Self {
+        Self {
+            effects: Some(Vec::new()),
+            ..Self::new(widespread)
+        }
+    }
+
+    /// Adds a host with an empty cache.
+    pub fn add_host(&mut self) -> HostId {
+        self.hosts.push(Host {
+            objects: FxHashMap::default(),
+            ready_bytes: 0,
+            next_delta: 0,
+            awaits_manifest: false,
+            removed: false,
+        });
+        HostId((self.hosts.len() - 1) as u32)
+    }
+
+    /// Removes a host with all that it holds. A host that starts again is a new host.
+    pub fn remove_host(&mut self, host: HostId) -> Result<(), PlacementError> {
+        self.check(host)?;
+        let entry = &mut self.hosts[host.0 as usize];
+        let held = std::mem::take(&mut entry.objects);
+        entry.removed = true;
+        entry.ready_bytes = 0;
+        // In order, so that what follows from it does not depend on a hash table's layout.
+        let mut held: Vec<_> = held.into_keys().collect();
+        held.sort_unstable();
+        for object in held {
+            self.drop_holder(object, host);
+        }
+        Ok(())
+    }
+
+    /// States the size of an object, as of a catalogue; reports of hosts replace it.
+    pub fn set_bytes(&mut self, object: ObjectId, bytes: u64) {
+        let entry = self.entry(object);
+        if entry.bytes != bytes {
+            let (old, copies) = (entry.bytes, entry.holders.clone());
+            entry.bytes = bytes;
+            for holder in copies.iter().filter(|holder| holder.ready) {
+                let host = &mut self.hosts[holder.host as usize];
+                host.ready_bytes = host.ready_bytes - old + bytes;
+            }
+            self.note(Effect::Revalued(object));
+        }
+    }
+
+    /// Bytes of an object; 0 if not known.
+    pub fn bytes(&self, object: ObjectId) -> u64 {
+        self.get(object).map_or(0, |entry| entry.bytes)
+    }
+
+    /// Hosts that have reported an object, in order of their numbers.
+    pub fn holders(&self, object: ObjectId) -> impl Iterator<Item = HostId> {
+        let holders = self.get(object).map_or(&[][..], |entry| &entry.holders[..]);
+        let ready = holders.iter().filter(|holder| holder.ready);
+        ready.map(|holder| HostId(holder.host))
+    }
+
+    /// Whether a host has reported an object.
+    pub fn is_ready(&self, object: ObjectId, host: HostId) -> bool {
+        let entry = self.get(object);
+        entry.is_some_and(|entry| find(entry, host).is_ok_and(|at| entry.holders[at].ready))
+    }
+
+    /// Hosts that hold an object or are fetching it.
+    pub fn replicas(&self, object: ObjectId) -> usize {
+        self.get(object).map_or(0, |entry| entry.holders.len())
+    }
+
+    /// Whether nearly every host holds the object, so that it says nothing about where to run a task.
+    pub fn is_widespread(&self, object: ObjectId) -> bool {
+        self.get(object).is_some_and(|entry| entry.widespread)
+    }
+
+    /// Objects that a host has reported, in no order.
+    pub fn held_by(&self, host: HostId) -> impl Iterator<Item = ObjectId> {
+        let objects = self.hosts.get(host.0 as usize).map(|host| &host.objects);
+        let held = objects.into_iter().flat_map(|held| held.keys().copied());
+        held.filter(move |&object| self.is_ready(object, host))
+    }
+
+    /// Bytes that a host has reported.
+    pub fn bytes_of(&self, host: HostId) -> u64 {
+        self.hosts
+            .get(host.0 as usize)
+            .map_or(0, |host| host.ready_bytes)
+    }
+
+    /// Copies in all, those being fetched too.
+    pub fn copies(&self) -> usize {
+        self.hosts.iter().map(|host| host.objects.len()).sum()
+    }
+
+    /// What an object counts for locality: its bytes, at least 1; nothing if it is widespread.
+    pub(crate) fn weight(&self, object: ObjectId) -> u64 {
+        match self.get(object) {
+            Some(entry) if !entry.widespread => entry.bytes.max(1),
+            _ => 0,
+        }
+    }
+
+    /// What an object counts on a host: its weight if the host holds it or is fetching it.
+    pub(crate) fn weight_on(&self, object: ObjectId, host: HostId) -> u64 {
+        match self.get(object) {
+            Some(entry) if !entry.widespread && find(entry, host).is_ok() => entry.bytes.max(1),
+            _ => 0,
+        }
+    }
+
+    /// Hosts that count for locality: none if the object is widespread.
+    pub(crate) fn located(&self, object: ObjectId) -> impl Iterator<Item = HostId> {
+        let holders = self.get(object).filter(|entry| !entry.widespread);
+        let holders = holders.map_or(&[][..], |entry| &entry.holders[..]);
+        holders.iter().map(|holder| HostId(holder.host))
+    }
+
+    /// A task that reads the object begins on a host.
+    pub(crate) fn claim(&mut self, object: ObjectId, host: HostId) {
+        let holder = self.holder(object, host);
+        holder.claims = holder.claims.saturating_add(1);
+    }
+
+    /// A task that reads the object ended on a host. What was never reported is taken for not fetched.
+    pub(crate) fn release(&mut self, object: ObjectId, host: HostId) {
+        let entry = self.entry(object);
+        if let Ok(at) = find(entry, host) {
+            let holder = &mut entry.holders[at];
+            holder.claims = holder.claims.saturating_sub(1);
+            if holder.claims == 0 && !holder.ready {
+                self.hosts[host.0 as usize].objects.remove(&object);
+                self.drop_holder(object, host);
+            }
+        }
+    }
+
+    /// Takes what the changes since the last call mean for locality.
+    pub(crate) fn take_effects(&mut self, into: &mut Vec<Effect>) {
+        into.clear();
+        if let Some(effects) = &mut self.effects {
+            std::mem::swap(into, effects);
+        }
+    }
+
+    fn note(&mut self, effect: Effect) {
+        if let Some(effects) = &mut self.effects {
+            effects.push(effect);
+        }
+    }
+
+    pub(crate) fn check(&self, host: HostId) -> Result<(), PlacementError> {
+        match self.hosts.get(host.0 as usize) {
+            Some(entry) if !entry.removed => Ok(()),
+            _ => Err(PlacementError::UnknownHost {
+                host: host.0,
+                hosts: self.hosts.len(),
+            }),
+        }
+    }
+
+    fn get(&self, object: ObjectId) -> Option<&Object> {
+        self.objects.get(object.0 as usize)
+    }
+
+    fn entry(&mut self, object: ObjectId) -> &mut Object {
+        let at = object.0 as usize;
+        if at >= self.objects.len() {
+            self.objects.resize_with(at + 1, Object::default);
+        }
+        &mut self.objects[at]
+    }
+
+    fn set_ready(&mut self, object: ObjectId, host: HostId, bytes: u64) {
+        self.set_bytes(object, bytes);
+        let holder = self.holder(object, host);
+        if !std::mem::replace(&mut holder.ready, true) {
+            self.hosts[host.0 as usize].ready_bytes += bytes;
+        }
+    }
+
+    fn set_evicted(&mut self, object: ObjectId, host: HostId) {
+        let entry = self.entry(object);
+        let bytes = entry.bytes;
+        let Ok(at) = find(entry, host) else { return };
+        let holder = &mut entry.holders[at];
+        let was_ready = std::mem::replace(&mut holder.ready, false);
+        let claimed = holder.claims > 0;
+        if was_ready {
+            self.hosts[host.0 as usize].ready_bytes -= bytes;
+        }
+        if !claimed {
+            self.hosts[host.0 as usize].objects.remove(&object);
+            self.drop_holder(object, host);
+        }
+    }
+
+    /// The entry of a host at an object, made if it is not there.
+    fn holder(&mut self, object: ObjectId, host: HostId) -> &mut Holder {
+        let limit = self.widespread;
+        let entry = self.entry(object);
+        let at = match find(entry, host) {
+            Ok(at) => at,
+            Err(at) => {
+                let new = Holder {
+                    host: host.0,
+                    claims: 0,
+                    ready: false,
+                };
+                entry.holders.insert(at, new);
+                let spread = !entry.widespread && entry.holders.len() > limit;
+                entry.widespread |= spread;
+                self.hosts[host.0 as usize].objects.insert(object, ());
+                self.note(Effect::Gained(object, host));
+                if spread {
+                    self.note(Effect::Revalued(object));
+                }
+                at
+            }
+        };
+        &mut self.objects[object.0 as usize].holders[at]
+    }
+
+    fn drop_holder(&mut self, object: ObjectId, host: HostId) {
+        let limit = self.widespread;
+        let entry = self.entry(object);
+        if let Ok(at) = find(entry, host) {
+            entry.holders.remove(at);
+            let located = entry.widespread && entry.holders.len() <= limit / 2;
+            entry.widespread &= !located;
+            self.note(Effect::Lost(object, host));
+            if located {
+                self.note(Effect::Revalued(object));
+            }
+        }
+    }
+}
+
+fn find(entry: &Object, host: HostId) -> Result<usize, usize> {
+    entry
+        .holders
+        .binary_search_by_key(&host.0, |holder| holder.host)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_object_and_a_copy_take_what_the_documentation_says() {
+        assert_eq!(std::mem::size_of::<Object>(), 48);
+        assert_eq!(std::mem::size_of::<Holder>(), 8);
+    }
+
+    #[test]
+    fn effects_are_kept_only_for_a_dispatcher() {
+        let mut index = CacheIndex::new(4);
+        let host = index.add_host();
+        index.claim(ObjectId(0), host);
+        let mut effects = vec![Effect::Revalued(ObjectId(9))];
+        index.take_effects(&mut effects);
+        assert!(effects.is_empty());
+        let mut index = CacheIndex::with_effects(4);
+        let host = index.add_host();
+        index.claim(ObjectId(0), host);
+        index.take_effects(&mut effects);
+        assert_eq!(effects, [Effect::Gained(ObjectId(0), host)]);
+    }
+}

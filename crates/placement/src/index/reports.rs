@@ -1,0 +1,93 @@
+//! Reports of hosts: numbered deltas, and full manifests after a missing one.
+
+use rustc_hash::FxHashMap;
+
+use super::CacheIndex;
+use crate::{HostId, ObjectId, PlacementError};
+
+/// One change of a host's cache.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Change {
+    /// The object is complete in the cache, and peers may fetch it.
+    Added {
+        /// The object.
+        object: ObjectId,
+        /// Its size.
+        bytes: u64,
+    },
+    /// The object was evicted.
+    Removed {
+        /// The object.
+        object: ObjectId,
+    },
+}
+
+/// What the index answers to a report.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reply {
+    /// The report was taken.
+    Applied,
+    /// The report was taken before, or a later one was; nothing changes.
+    Repeated,
+    /// A delta before this one is missing: the host must send a manifest. Until it comes, deltas are not applied.
+    SendManifest,
+}
+
+impl CacheIndex {
+    /// Applies the changes of a host's cache since its delta before. Deltas are numbered from 0.
+    pub fn apply_delta(
+        &mut self,
+        host: HostId,
+        number: u64,
+        changes: &[Change],
+    ) -> Result<Reply, PlacementError> {
+        self.check(host)?;
+        let entry = &mut self.hosts[host.0 as usize];
+        if number < entry.next_delta {
+            return Ok(Reply::Repeated);
+        }
+        if entry.awaits_manifest || number > entry.next_delta {
+            entry.awaits_manifest = true;
+            return Ok(Reply::SendManifest);
+        }
+        entry.next_delta = number + 1;
+        for &change in changes {
+            match change {
+                Change::Added { object, bytes } => self.set_ready(object, host, bytes),
+                Change::Removed { object } => self.set_evicted(object, host),
+            }
+        }
+        Ok(Reply::Applied)
+    }
+
+    /// Replaces what a host is believed to hold. `next_delta` is the number of the first delta whose changes the
+    /// manifest does not contain.
+    pub fn apply_manifest(
+        &mut self,
+        host: HostId,
+        next_delta: u64,
+        objects: &[(ObjectId, u64)],
+    ) -> Result<Reply, PlacementError> {
+        self.check(host)?;
+        let entry = &mut self.hosts[host.0 as usize];
+        // A manifest that was overtaken by deltas would undo them.
+        if next_delta < entry.next_delta {
+            return Ok(Reply::Repeated);
+        }
+        entry.next_delta = next_delta;
+        entry.awaits_manifest = false;
+        let listed: FxHashMap<ObjectId, u64> = objects.iter().copied().collect();
+        let mut gone: Vec<_> = self
+            .held_by(host)
+            .filter(|object| !listed.contains_key(object))
+            .collect();
+        gone.sort_unstable();
+        for object in gone {
+            self.set_evicted(object, host);
+        }
+        for &(object, bytes) in objects {
+            self.set_ready(object, host, bytes);
+        }
+        Ok(Reply::Applied)
+    }
+}

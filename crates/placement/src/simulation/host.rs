@@ -1,0 +1,53 @@
+//! A simulated host.
+
+use std::collections::BTreeMap;
+
+use super::ClusterModel;
+use super::rate::SharedRate;
+use crate::{Change, Eviction, ObjectId};
+
+/// A host's cache, disk and link.
+pub(crate) struct Host {
+    pub(crate) cache: Eviction<ObjectId>,
+    pub(crate) disk: SharedRate,
+    pub(crate) link: SharedRate,
+    /// Objects on their way, and the runs that wait for another run's fetch.
+    pub(crate) fetching: BTreeMap<ObjectId, Vec<u32>>,
+    /// Changes of the cache not reported yet, and the number of the next delta.
+    pub(crate) changes: Vec<Change>,
+    pub(crate) next_delta: u64,
+    pub(crate) started: u64,
+    pub(crate) removed: bool,
+}
+
+impl Host {
+    pub(crate) fn new(cluster: &ClusterModel, now: u64) -> Self {
+        Self {
+            cache: Eviction::new(cluster.eviction),
+            disk: SharedRate::new(cluster.disk_rate, cluster.disk_rate),
+            link: SharedRate::new(cluster.link_rate, cluster.link_rate),
+            fetching: BTreeMap::new(),
+            changes: Vec::new(),
+            next_delta: 0,
+            started: now,
+            removed: false,
+        }
+    }
+
+    /// Puts an object into a cache of `capacity` bytes; says how many were evicted for it, or none if there is no room
+    /// beside the objects in use.
+    pub(crate) fn store(&mut self, object: ObjectId, bytes: u64, capacity: u64) -> Option<u64> {
+        if bytes > capacity {
+            return None;
+        }
+        let needed = (self.cache.bytes() + bytes).saturating_sub(capacity);
+        let evicted = self.cache.evict(needed).ok()?;
+        let count = evicted.len() as u64;
+        for (object, _) in evicted {
+            self.changes.push(Change::Removed { object });
+        }
+        self.cache.insert(object, bytes).ok()?;
+        self.changes.push(Change::Added { object, bytes });
+        Some(count)
+    }
+}
