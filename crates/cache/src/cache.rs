@@ -17,6 +17,7 @@ use crate::locks::try_lock;
 use crate::object::{MAX_PIECES, Object};
 use crate::pinned::PinnedObject;
 use crate::ranges::Extent;
+use crate::space::{MIN_EVICTED_BYTES, is_full};
 use crate::state::{Locked, Shared};
 use crate::view::View;
 
@@ -222,8 +223,7 @@ impl Locked<'_> {
             let needed = self.index.objects[&id].growth(&grown);
             self.make_room(needed)?;
             file.set_len(bytes).at("extend", &path)?;
-            self.commit(vec![Op::Grown { object: id, bytes }])
-                .map_err(|error| self.disk_error(error, needed))?;
+            self.commit_or_evict(vec![Op::Grown { object: id, bytes }], needed)?;
         }
         self.touch(id)?;
         let object = self.index.objects.get(&id);
@@ -265,19 +265,25 @@ impl Locked<'_> {
         let needed = Object::overhead(&extent);
         self.make_room(needed)?;
         let path = self.shared.folder.object(digest);
-        let file = (create_file(&path, bytes)).map_err(|error| self.disk_error(error, needed))?;
+        let file = match create_file(&path, bytes) {
+            Err(CacheError::Io { source, .. }) if is_full(&source) => {
+                self.evict(needed.max(MIN_EVICTED_BYTES))?;
+                create_file(&path, bytes).map_err(|error| self.disk_error(error, needed))?
+            }
+            result => result?,
+        };
         let object = self.index.next_object;
         let since = SystemTime::now().duration_since(UNIX_EPOCH);
-        let created = self.commit(vec![Op::Created {
+        let created = Op::Created {
             object,
             key: key.clone(),
             bytes,
             piece_bytes,
             created: since.map_or(0, |since| since.as_secs()),
-        }]);
-        if let Err(error) = created {
+        };
+        if let Err(error) = self.commit_or_evict(vec![created], needed) {
             let _ = remove(&path);
-            return Err(self.disk_error(error, needed));
+            return Err(error);
         }
         match self.index.objects.get(&object) {
             Some(known) => Ok(View::new(object, known, file)),

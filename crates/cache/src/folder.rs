@@ -12,6 +12,9 @@ use std::path::{Path, PathBuf};
 
 use crate::error::{CacheError, IoContext};
 
+/// Names in a cache's folder.
+const OWN_NAMES: [&str; 5] = ["lock", "journal", "journal.new", "objects", "owners"];
+
 /// Paths below a cache's folder.
 #[derive(Debug, Clone)]
 pub(crate) struct Folder {
@@ -51,32 +54,26 @@ impl Folder {
         self.objects().join(folder).join(file)
     }
 
-    /// Whether a cache is there. A folder with anything else in it is an error: a cache removes files that it does not know.
+    /// Whether a cache is there. A folder with other files is an error: a cache removes files that it does not know.
     pub(crate) fn has_cache(&self) -> Result<bool, CacheError> {
-        if self.lock().exists() {
+        if self.journal().exists() {
             return Ok(true);
         }
-        let mut entries = match std::fs::read_dir(&self.root) {
-            Ok(entries) => entries,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
-            Err(error) => return Err(error).at("list", &self.root),
-        };
-        match entries.next() {
-            None => Ok(false),
-            // Another process may have made it a cache in between.
-            Some(_) if self.lock().exists() => Ok(true),
-            Some(entry) => Err(CacheError::NotACache {
+        let entries = list(&self.root)?;
+        let name =
+            |path: &PathBuf| (path.file_name().unwrap_or_default().to_string_lossy()).into_owned();
+        // Without a journal only what a process leaves that died while it created one, or an empty disk's own folder.
+        let foreign = |name: &String| !OWN_NAMES.contains(&name.as_str()) && name != "lost+found";
+        if let Some(found) = entries.iter().map(name).find(foreign) {
+            return Err(CacheError::NotACache {
                 path: self.root.clone(),
-                found: entry
-                    .at("list", &self.root)?
-                    .file_name()
-                    .to_string_lossy()
-                    .into_owned(),
-            }),
+                found,
+            });
         }
+        Ok(self.lock().exists())
     }
 
-    /// Creates the folder. The lock's file is created before anything else, as it tells that a cache is here.
+    /// Creates the folder.
     pub(crate) fn create_root(&self) -> Result<(), CacheError> {
         std::fs::create_dir_all(&self.root).at("create", &self.root)?;
         check_local(&self.root)
@@ -97,12 +94,17 @@ impl Folder {
     ) -> Result<u64, CacheError> {
         let mut removed = 0;
         for folder in list(&self.objects())? {
-            for file in list(&folder)? {
-                if digest_of(&file).is_some_and(|digest| is_known(&digest)) {
-                    continue;
+            let files = match folder.is_dir() {
+                true => list(&folder)?,
+                false => vec![folder],
+            };
+            for file in files {
+                let is_known = digest_of(&file).is_some_and(|digest| is_known(&digest));
+                // The cache creates no deeper folders; one that is there is somebody's own.
+                if !is_known && !file.is_dir() {
+                    remove(&file).at("remove", &file)?;
+                    removed += 1;
                 }
-                remove(&file).at("remove", &file)?;
-                removed += 1;
             }
         }
         Ok(removed)

@@ -62,7 +62,7 @@ impl Reservation {
                 owner,
             })
             .collect();
-        (locked.commit(reserved)).map_err(|error| locked.disk_error(error, needed))?;
+        locked.commit_or_evict(reserved, needed)?;
         drop(locked);
         reservation.runs = runs;
         // Outside the lock: it may take long. If it fails, dropping the reservation gives the pieces back.
@@ -146,15 +146,13 @@ impl Reservation {
                     .to_vec(),
             })
             .collect();
-        (locked.commit(ops)).map_err(|error| locked.disk_error(error, 0))?;
+        locked.commit_or_evict(ops, 0)?;
         if let Some(known) = locked.index.objects.get(&view.id) {
             view.copy(known, run.clone());
         }
+        // Before anyone else can say something of the pieces.
+        (stored.into_iter().flatten()).for_each(|piece| view.set_verified(piece));
         drop(locked);
-        stored
-            .into_iter()
-            .flatten()
-            .for_each(|piece| view.set_verified(piece));
         self.runs = without(&self.runs, &run);
         Ok(())
     }

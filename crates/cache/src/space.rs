@@ -1,12 +1,16 @@
 //! Space: quota, eviction, and what dead processes left.
 
 use std::ops::Range;
+use std::os::unix::fs::MetadataExt;
 
 use crate::error::CacheError;
 use crate::folder::remove;
 use crate::journal::{ObjectId, Op, OwnerId};
 use crate::locks::{Unlinked, is_alive, unlink_unpinned};
 use crate::state::{Locked, owners};
+
+/// What is evicted at least when the disk has no room for a record of the journal or for a new file.
+pub(crate) const MIN_EVICTED_BYTES: u64 = 64 << 10;
 
 impl Locked<'_> {
     /// Makes room for `needed` bytes more within the quota.
@@ -104,18 +108,40 @@ impl Locked<'_> {
         Ok(true)
     }
 
-    /// Unlinks files that the index does not know, and forgets objects that have no file.
+    /// Unlinks files that the index does not know, and forgets objects that have no file. An object whose file takes more than
+    /// the index says goes, too: a power cut may keep blocks of a reservation and lose the record of it.
     fn remove_orphans(&mut self) -> Result<(), CacheError> {
         let index = &self.index;
         (self.shared.folder).remove_orphans(|digest| index.find(digest).is_some())?;
-        let removed: Vec<Op> = (index.objects.iter())
-            .filter(|(_, object)| !self.shared.folder.object(&object.digest).exists())
-            .map(|(id, _)| Op::Removed {
-                object: *id,
-                evicted: false,
-            })
-            .collect();
+        let mut removed = Vec::new();
+        for (id, object) in &index.objects {
+            let path = self.shared.folder.object(&object.digest);
+            // File systems with larger blocks round up, by less than a piece.
+            let most = object.allocated + object.extent.piece_bytes;
+            let is_gone = match std::fs::metadata(&path) {
+                Ok(file) if file.blocks() * 512 < most => false,
+                Ok(_) => unlink_unpinned(&path) == Unlinked::Done,
+                Err(error) => error.kind() == std::io::ErrorKind::NotFound,
+            };
+            if is_gone {
+                removed.push(Op::Removed {
+                    object: *id,
+                    evicted: false,
+                });
+            }
+        }
         self.commit(removed)
+    }
+
+    /// Commits; if the disk has no room for the journal, evicts something and tries once more.
+    pub(crate) fn commit_or_evict(&mut self, ops: Vec<Op>, needed: u64) -> Result<(), CacheError> {
+        match self.commit(ops.clone()) {
+            Err(CacheError::Io { source, .. }) if is_full(&source) => {
+                self.evict(needed.max(MIN_EVICTED_BYTES))?;
+                (self.commit(ops)).map_err(|error| self.disk_error(error, needed))
+            }
+            result => result,
+        }
     }
 
     /// Ends reservations of this cache. If that cannot be recorded, the next holder of the lock tries again.

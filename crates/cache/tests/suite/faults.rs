@@ -243,3 +243,55 @@ fn a_failed_fetch_leaves_the_pieces_to_others() {
     fetch(&same, 1, 0..2 * PIECE).expect("fetched");
     assert!(read(&object, 1, 0..2 * PIECE).is_some());
 }
+
+#[test]
+fn blocks_that_the_journal_lost_do_not_stay() {
+    let place = place();
+    let (cache, object) = filled(&place.folder);
+    let few = cache.pin(&key(0), 40 * PIECE).expect("pinned");
+    fetch(&few, 0, 0..PIECE).expect("fetched");
+    drop((object, few, cache));
+    // A power cut may keep blocks and lose the record that reserved them.
+    let file = (object_files(&place.folder).into_iter())
+        .find(|path| std::fs::metadata(path).expect("a file").len() == 40 * PIECE)
+        .expect("the object");
+    (writable(&file).write_all_at(&origin(0, 0..30 * PIECE), 0)).expect("written");
+    check_folder(&place.folder, QUOTA, 0..2);
+    assert!(!file.exists());
+    assert_eq!(open(&place.folder).info().expect("info").objects, 1);
+}
+
+#[test]
+fn foreign_files_among_the_caches_own_do_no_harm() {
+    let place = place();
+    drop(filled(&place.folder));
+    let objects = place.folder.join("objects");
+    std::fs::write(objects.join("stray"), "x").expect("written");
+    std::fs::create_dir_all(objects.join("ab/deep")).expect("a folder");
+    std::fs::write(place.folder.join("owners/none"), "x").expect("written");
+    std::fs::write(place.folder.join("notes"), "x").expect("written");
+    let cache = open(&place.folder);
+    let object = cache.pin(&key(1), 4 * PIECE + 100).expect("pinned");
+    assert!(read(&object, 1, 0..object.bytes()).is_some());
+    assert!(!objects.join("stray").exists() && place.folder.join("notes").exists());
+}
+
+#[test]
+fn a_torn_record_is_cut_off_by_the_next_writer() {
+    let place = place();
+    let (cache, object) = filled(&place.folder);
+    let journal = place.folder.join("journal");
+    let len = std::fs::metadata(&journal).expect("the journal").len();
+    // As of a process that was killed within its write.
+    writable(&journal)
+        .write_all_at(&[7, 0, 0, 0, 1, 2, 3], len)
+        .expect("written");
+    let other = cache.pin(&key(0), PIECE).expect("pinned");
+    fetch(&other, 0, 0..PIECE).expect("fetched");
+    drop((object, other, cache));
+    let cache = open(&place.folder);
+    let info = cache.info().expect("info");
+    assert_eq!((info.objects, info.resets), (2, 0));
+    drop(cache);
+    check_folder(&place.folder, QUOTA, 0..2);
+}
