@@ -15,8 +15,8 @@ use crate::ranges::Extent;
 
 const PRESENT: u64 = 1 << 32;
 const VERIFIED: u64 = 1 << 33;
-/// Bytes are compared with their checksum through a buffer of this length.
-const VERIFY_BYTES: usize = 256 << 10;
+/// Bytes are compared with their checksum through a buffer of this length, which stays in a core's own cache.
+const VERIFY_BYTES: usize = 64 << 10;
 
 /// A pinned object. The shared kernel lock on its file is the pin: it goes when the last user drops the view, or dies.
 #[derive(Debug)]

@@ -68,7 +68,7 @@ fn read(bytes: &[u8]) -> Result<(usize, bool), Unreadable> {
     let mut index = Index::load(&base).map_err(|_| Unreadable::Damaged)?;
     let mut records = Records::new(bytes, at, header.sequence);
     let mut count = 0;
-    while let Some(ops) = records.next() {
+    for ops in records.by_ref() {
         ops?.iter()
             .try_for_each(|op| index.apply(op))
             .map_err(|_| Unreadable::Damaged)?;

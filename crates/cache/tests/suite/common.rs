@@ -72,6 +72,11 @@ pub(crate) fn read(object: &PinnedObject, number: u64, range: Range<u64>) -> Opt
     }
 }
 
+/// One range, as `missing` tells it.
+pub(crate) fn only(range: Range<u64>) -> Vec<Range<u64>> {
+    vec![range]
+}
+
 /// Files of objects, below `objects`.
 pub(crate) fn object_files(folder: &Path) -> Vec<PathBuf> {
     let list = |folder: &Path| -> Vec<PathBuf> {

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use isochrony_cache::{Cache, CacheError, Change, Check, PinnedObject};
 
 use crate::common::{
-    PIECE, TIMEOUT, check_folder, fetch, key, object_files, options, origin, read,
+    PIECE, TIMEOUT, check_folder, fetch, key, object_files, only, options, origin, read,
 };
 
 const QUOTA: u64 = 64 * PIECE;
@@ -56,7 +56,7 @@ fn a_flipped_byte_is_found_before_the_first_use_after_a_restart() {
     assert!(read(&object, 1, 0..2 * PIECE).is_some());
     assert_eq!(
         object.missing(0..4 * PIECE).expect("missing"),
-        [2 * PIECE..3 * PIECE]
+        only(2 * PIECE..3 * PIECE)
     );
     assert!(object.map().expect("a mapping").slice(at..at + 1).is_err());
     let (changes, _) = cache
@@ -87,7 +87,7 @@ fn a_truncated_file_is_fetched_again() {
     let object = cache.pin(&key(1), 4 * PIECE + 100).expect("pinned");
     assert_eq!(
         object.missing(0..object.bytes()).expect("missing"),
-        [0..object.bytes()]
+        only(0..object.bytes())
     );
     fetch(&object, 1, 0..object.bytes()).expect("fetched");
     assert!(read(&object, 1, 0..object.bytes()).is_some());
@@ -180,7 +180,7 @@ fn an_open_cache_goes_on_when_its_folder_is_removed() {
     let error = object.reserve(0..PIECE).expect_err("the object is gone");
     assert_eq!(error.code(), "object_lost");
     let again = cache.pin(&key(1), 4 * PIECE + 100).expect("pinned anew");
-    assert_eq!(again.missing(0..PIECE).expect("missing"), [0..PIECE]);
+    assert_eq!(again.missing(0..PIECE).expect("missing"), only(0..PIECE));
     fetch(&again, 1, 0..again.bytes()).expect("fetched");
     assert!(read(&again, 1, 0..again.bytes()).is_some());
     drop((map, object, again, cache));
@@ -210,7 +210,7 @@ fn wrong_bytes_are_refused_whatever_the_check() {
             .store(0, &wrong, check)
             .expect_err("wrong bytes");
         assert_eq!(error.code(), "check_failed");
-        assert_eq!(object.missing(0..PIECE).expect("missing"), [0..PIECE]);
+        assert_eq!(object.missing(0..PIECE).expect("missing"), only(0..PIECE));
     }
     reservation
         .store(0, &right, Check::With(&with))

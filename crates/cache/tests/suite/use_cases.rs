@@ -6,7 +6,7 @@ use isochrony_cache::{
     Cache, CacheError, CacheInfo, CacheOptions, Check, Eviction, FileVersion, ObjectKey,
 };
 
-use crate::common::{PIECE, fetch, key, object_files, options, origin, read, store_all};
+use crate::common::{PIECE, fetch, key, object_files, only, options, origin, read, store_all};
 
 const QUOTA: u64 = 16 * PIECE;
 
@@ -20,7 +20,7 @@ fn pieces_survive_a_restart_and_are_shared_by_handles() {
     let same = other.pin(&key(1), 3 * PIECE + 5).expect("pinned");
     assert_eq!(
         same.missing(0..same.bytes()).expect("missing"),
-        [2 * PIECE..3 * PIECE + 5]
+        only(2 * PIECE..3 * PIECE + 5)
     );
     drop((object, same, other, cache));
     let again = Cache::open_existing(folder.path()).expect("a cache");
@@ -130,7 +130,7 @@ fn an_object_that_grew_keeps_whole_pieces_and_fetches_its_short_one_again() {
     let long = other.pin(&key(0), 2 * PIECE + 10).expect("pinned");
     assert_eq!(
         long.missing(0..long.bytes()).expect("missing"),
-        [PIECE..2 * PIECE + 10]
+        only(PIECE..2 * PIECE + 10)
     );
     assert!(read(&long, 0, 0..PIECE).is_some());
     // Who has read the short piece goes on with it. Who knows the shorter length and has not finds that it is longer.
