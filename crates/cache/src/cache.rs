@@ -13,7 +13,7 @@ use crate::index::PIECE_BYTES;
 use crate::info::{CacheInfo, Cleared};
 use crate::journal::{ObjectId, Op, Settings};
 use crate::key::ObjectKey;
-use crate::locks::try_lock;
+use crate::locks::lock_pinned;
 use crate::object::{MAX_PIECES, Object};
 use crate::pinned::PinnedObject;
 use crate::ranges::Extent;
@@ -215,8 +215,7 @@ impl Locked<'_> {
         if file.metadata().at("look at", &path)?.len() < extent.bytes {
             return self.forget(id, &path).map(|()| None);
         }
-        // Nobody holds it exclusively: that takes the index lock.
-        try_lock(&file, false).at("lock", &path)?;
+        lock_pinned(&file, &path)?;
         if bytes > extent.bytes {
             let grown = Extent { bytes, ..extent };
             self.check_pieces(&self.index.objects[&id].key, &grown)?;
@@ -307,7 +306,7 @@ fn create_file(path: &Path, bytes: u64) -> Result<File, CacheError> {
         .open(path)
         .at("create", path)?;
     let made = file.set_len(bytes).at("extend", path);
-    if let Err(error) = made.and_then(|()| try_lock(&file, false).at("lock", path)) {
+    if let Err(error) = made.and_then(|()| lock_pinned(&file, path)) {
         let _ = remove(path);
         return Err(error);
     }

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::error::CacheError;
 use crate::eviction::Eviction;
 use crate::journal::Op;
-use crate::locks::{Unlinked, try_lock, unlink_unpinned};
+use crate::locks::{Unlinked, is_unlocked, unlink_unpinned};
 use crate::state::{Locked, owners};
 
 /// State and counts of a cache. Counts are since it was created; those of a killed process since its last change are lost.
@@ -64,7 +64,7 @@ impl Locked<'_> {
         let index = &self.index;
         let is_pinned = |digest| {
             let file = std::fs::File::open(self.shared.folder.object(digest));
-            file.is_ok_and(|file| matches!(try_lock(&file, true), Ok(false)))
+            file.is_ok_and(|file| matches!(is_unlocked(&file), Ok(false)))
         };
         let pinned = index.objects.values().filter(|o| is_pinned(&o.digest));
         Ok(CacheInfo {

@@ -21,7 +21,7 @@ const LOCK_TIMEOUT: Duration = Duration::from_secs(60);
 const RETRY_INTERVAL: (Duration, Duration) = (Duration::from_micros(20), Duration::from_millis(2));
 
 /// Tries to lock an open file. `false` if another open file has a lock that excludes it.
-pub(crate) fn try_lock(file: &File, exclusive: bool) -> io::Result<bool> {
+fn try_lock(file: &File, exclusive: bool) -> io::Result<bool> {
     let operation = match exclusive {
         true => FlockOperation::NonBlockingLockExclusive,
         false => FlockOperation::NonBlockingLockShared,
@@ -34,6 +34,38 @@ pub(crate) fn try_lock(file: &File, exclusive: bool) -> io::Result<bool> {
             Err(error) => return Err(error.into()),
         }
     }
+}
+
+/// Unlocks an open file at once. Closing it does so only when no copy is left, and a process that another thread is just
+/// starting has copies of all open files for a moment.
+pub(crate) fn unlock(file: &File) {
+    // It can fail only for a file that cannot be locked at all.
+    let _ = flock(file, FlockOperation::Unlock);
+}
+
+/// Whether an open file could be locked exclusively.
+pub(crate) fn is_unlocked(file: &File) -> io::Result<bool> {
+    let is_locked = try_lock(file, true)?;
+    if is_locked {
+        unlock(file);
+    }
+    Ok(is_locked)
+}
+
+/// Locks an object's file for as long as it is pinned. Called with the index lock held, as everyone does who locks one
+/// exclusively, so what is waited for is at most the start of a process.
+pub(crate) fn lock_pinned(file: &File, path: &Path) -> Result<(), CacheError> {
+    let start = Instant::now();
+    while !try_lock(file, false).at("lock", path)? {
+        if start.elapsed() > LOCK_TIMEOUT {
+            return Err(CacheError::IndexLocked {
+                path: path.to_path_buf(),
+                waited: start.elapsed(),
+            });
+        }
+        std::thread::sleep(RETRY_INTERVAL.0);
+    }
+    Ok(())
 }
 
 /// The lock that serialises changes of the index.
@@ -79,8 +111,7 @@ impl IndexLock {
     }
 
     pub(crate) fn release(&self) {
-        // It can fail only for a file that cannot be locked at all.
-        let _ = flock(&self.file, FlockOperation::Unlock);
+        unlock(&self.file);
     }
 }
 
@@ -134,7 +165,7 @@ impl Owner {
 pub(crate) fn is_alive(folder: &Folder, id: OwnerId) -> Result<bool, CacheError> {
     let path = folder.owner(id);
     match File::open(&path) {
-        Ok(file) => Ok(!try_lock(&file, false).at("lock", &path)?),
+        Ok(file) => Ok(!is_unlocked(&file).at("lock", &path)?),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
         Err(error) => Err(error).at("open", &path),
     }
@@ -156,7 +187,7 @@ pub(crate) fn unlink_unpinned(path: &Path) -> Unlinked {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Unlinked::Done,
         Err(_) => return Unlinked::InUse,
     };
-    match try_lock(&file, true) {
+    match is_unlocked(&file) {
         Ok(true) if remove(path).is_ok() => Unlinked::Done,
         _ => Unlinked::InUse,
     }

@@ -10,6 +10,7 @@ use std::os::unix::fs::FileExt;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::journal::{ObjectId, Piece};
+use crate::locks::unlock;
 use crate::object::Object;
 use crate::ranges::Extent;
 
@@ -27,6 +28,8 @@ pub(crate) struct View {
     pub(crate) key: String,
     pub(crate) file: File,
     pub(crate) extent: Extent,
+    /// A fork of this process has the view, too, but not the pin.
+    process: u32,
     /// Length of the last piece, which another process may know to be longer.
     last_bytes: AtomicU64,
     words: Box<[AtomicU64]>,
@@ -50,6 +53,7 @@ impl View {
             key: object.key.to_string(),
             file,
             extent: object.extent,
+            process: std::process::id(),
             last_bytes: AtomicU64::new(0),
             words: (0..pieces).map(|_| AtomicU64::new(0)).collect(),
         };
@@ -135,6 +139,14 @@ impl View {
             Err(now) if now == verified => Verdict::Verified,
             // It changed meanwhile; what it is now is for the holder of the index to say.
             Err(_) => Verdict::Mismatch,
+        }
+    }
+}
+
+impl Drop for View {
+    fn drop(&mut self) {
+        if self.process == std::process::id() {
+            unlock(&self.file);
         }
     }
 }
