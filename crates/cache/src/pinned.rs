@@ -125,7 +125,7 @@ impl PinnedObject {
         let range = offset..offset.saturating_add(buffer.len() as u64);
         self.check_present(&range)?;
         (self.view.file.read_exact_at(buffer, offset))
-            .at("read", &self.shared.folder.object(&self.view.digest))
+            .at_path("read", || self.shared.folder.object(&self.view.digest))
     }
 
     /// BLAKE3 digest of the whole object, to be compared with one that the origin gives for a file.

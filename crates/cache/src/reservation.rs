@@ -95,13 +95,13 @@ impl Reservation {
         let shared = &self.object.shared;
         match change(&view.file) {
             Err(error) if is_full(&error) => {}
-            result => return result.at(action, &shared.folder.object(&view.digest)),
+            result => return result.at_path(action, || shared.folder.object(&view.digest)),
         }
         let mut locked = shared.lock()?;
         locked.evict(needed)?;
         drop(locked);
         change(&view.file)
-            .at(action, &shared.folder.object(&view.digest))
+            .at_path(action, || shared.folder.object(&view.digest))
             .map_err(|error| match shared.lock() {
                 Ok(locked) => locked.disk_error(error, needed),
                 Err(_) => error,

@@ -1,6 +1,6 @@
 //! What can go wrong with a cache: what happened, where, and how to fix it.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 #[cfg(test)]
@@ -187,15 +187,25 @@ impl CacheError {
 }
 
 /// Adds what was tried, and where, to an error of the system.
-pub(crate) trait IoContext<T> {
-    fn at(self, action: &'static str, path: &std::path::Path) -> Result<T, CacheError>;
+pub(crate) trait IoContext<T>: Sized {
+    /// With a path that is computed only for an error.
+    fn at_path(self, action: &'static str, path: impl FnOnce() -> PathBuf)
+    -> Result<T, CacheError>;
+
+    fn at(self, action: &'static str, path: &Path) -> Result<T, CacheError> {
+        self.at_path(action, || path.to_path_buf())
+    }
 }
 
 impl<T, E: Into<std::io::Error>> IoContext<T> for Result<T, E> {
-    fn at(self, action: &'static str, path: &std::path::Path) -> Result<T, CacheError> {
+    fn at_path(
+        self,
+        action: &'static str,
+        path: impl FnOnce() -> PathBuf,
+    ) -> Result<T, CacheError> {
         self.map_err(|source| CacheError::Io {
             action,
-            path: path.to_path_buf(),
+            path: path(),
             source: source.into(),
         })
     }

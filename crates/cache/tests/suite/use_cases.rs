@@ -272,3 +272,42 @@ fn keys_of_different_content_are_different_objects() {
     );
     assert!(empty.missing(0..0).expect("nothing").is_empty());
 }
+
+#[test]
+fn a_long_journal_is_compacted_under_open_handles() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let open = || Cache::open(folder.path(), options(QUOTA)).expect("a cache");
+    let (writers, near, far) = ([open(), open()], open(), open());
+    let start = near.manifest().expect("a manifest").sequence;
+    let (mut sequence, mut compactions, mut last, mut changes) = (start, 0, 0, 0);
+    for turn in 0..1000usize {
+        // Long records.
+        let key = ObjectKey::file(
+            format!("https://a/{}", "b".repeat(15_000)),
+            turn.to_string(),
+        );
+        let object = writers[turn % 2].pin(&key, 3 * PIECE).expect("pinned");
+        fetch(&object, 0, 0..2 * PIECE).expect("fetched");
+        let (news, now) = (near.changes_since(sequence).expect("changes")).expect("known");
+        (sequence, changes) = (now, changes + news.len());
+        let bytes = near.info().expect("info").journal_bytes;
+        compactions += usize::from(bytes < last);
+        assert!(bytes <= (1 << 20) + (16 << 10));
+        last = bytes;
+        if compactions == 3 {
+            break;
+        }
+    }
+    assert_eq!(compactions, 3);
+    let all = near
+        .changes_since(start)
+        .expect("changes")
+        .expect("known")
+        .0;
+    assert_eq!(all.len(), changes);
+    // One that missed compactions starts anew.
+    assert_eq!(far.changes_since(start).expect("changes"), None);
+    let manifests = [&writers[0], &near, &far, &open()].map(|c| c.manifest().expect("a manifest"));
+    assert!(manifests.iter().all(|manifest| *manifest == manifests[0]));
+    assert_eq!(manifests[0].objects.len(), 5);
+}
