@@ -210,9 +210,10 @@ impl Model {
         match fetch(&self.slots[at].object, number, range.clone()) {
             Ok(()) => {
                 assert!(read(&self.slots[at].object, number, range.clone()).is_some());
-                // Present for everyone who has the object pinned.
+                // Present for everyone who has the object pinned, but for a piece that one of them knows to be short.
+                let fetched = self.slots[at].object.bytes() / PIECE;
                 for slot in self.slots.iter_mut().filter(|slot| slot.number == number) {
-                    let whole = slot.object.bytes() / PIECE;
+                    let whole = fetched.min(slot.object.bytes() / PIECE);
                     slot.must
                         .extend(pieces(&range).filter(|piece| *piece < whole));
                 }
