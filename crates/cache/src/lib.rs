@@ -1,1 +1,80 @@
 //! A cache of pieces of remote objects on a host's own disk, shared by all processes of the host.
+//!
+//! An object is a shard of a remote signal or a remote file ([`ObjectKey`]). It is fetched in pieces of equal length, and a
+//! piece is either wholly present or not at all. Each object is one sparse file with its pieces at their own offsets, so a
+//! whole shard can be memory-mapped ([`PinnedObject::map`]).
+//!
+//! ```text
+//! Cache          the folder: quota, eviction, journal          Cache::open
+//!   PinnedObject   an object that eviction leaves alone        Cache::pin
+//!     Reservation    space for pieces that are to be fetched   PinnedObject::reserve
+//!     Mapping        the object's bytes in memory              PinnedObject::map
+//! ```
+//!
+//! Guarantees:
+//! - **No unchecked bytes.** A piece becomes present after its bytes passed a [`Check`] and were written. Its CRC-32C is
+//!   kept, and every process compares it with the bytes on disk before its own first use of the piece. So a torn write, a
+//!   power cut, a flipped bit or a truncated file costs a second fetch and never shows.
+//! - **Quota.** Space is reserved before bytes are fetched; what was reserved counts as used until the object's file goes.
+//! - **Processes share the folder.** One kernel file lock serialises changes of the journal; reading takes no lock. A
+//!   piece is fetched by one process while the others wait, and one of them takes over if that process dies.
+//! - **Pins and reservations die with their process**: both are kernel file locks, so process ids play no part.
+//! - **Eviction unlinks whole files.** It never truncates one or punches holes, so mapped bytes stay as they are.
+//!
+//! ```
+//! use isochrony_cache::{Cache, CacheError, CacheOptions, Check, ObjectKey};
+//! # let temporary = tempfile::tempdir()?;
+//! # let folder = temporary.path().join("cache");
+//! let cache = Cache::open(&folder, CacheOptions::new(64 << 20))?;
+//! let key = ObjectKey::file("https://example.org/day.raw", "\"5f3c\"");
+//! let origin = vec![7u8; 3_000_000];
+//! let object = cache.pin(&key, origin.len() as u64)?;
+//! object.fetch(0..1_000, std::time::Duration::from_secs(30), |reservation| {
+//!     for range in reservation.ranges() {
+//!         let bytes = &origin[range.start as usize..range.end as usize];
+//!         reservation.store(range.start, bytes, Check::Crc32c(crc32c::crc32c(bytes)))?;
+//!     }
+//!     Ok::<(), CacheError>(())
+//! })?;
+//! let mut samples = [0; 1_000];
+//! object.read_at(0, &mut samples)?;
+//! assert_eq!(samples, [7; 1_000]);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! A cache that cannot serve is no reason to stop: on [`CacheError::CacheFull`] or [`CacheError::DiskFull`] read the
+//! remote object directly. `docs/cache.md` describes the bytes on disk and what each kind of crash leaves.
+
+mod cache;
+mod changes;
+mod check;
+mod error;
+mod eviction;
+mod folder;
+#[cfg(feature = "fuzzing")]
+pub mod fuzzing;
+mod index;
+mod info;
+mod journal;
+mod key;
+mod locks;
+mod map;
+mod object;
+mod pinned;
+mod ranges;
+mod reservation;
+mod space;
+mod state;
+mod view;
+
+pub use cache::{Cache, CacheOptions};
+pub use changes::{Change, Manifest, ManifestEntry, Sequence};
+pub use check::Check;
+pub use error::CacheError;
+pub use eviction::Eviction;
+pub use info::{CacheInfo, Cleared};
+pub use key::{FileVersion, ObjectKey};
+pub use map::Mapping;
+pub use pinned::PinnedObject;
+pub use ranges::merge_ranges;
+pub use reservation::Reservation;

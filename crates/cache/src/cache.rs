@@ -1,0 +1,314 @@
+//! The cache: opening it, and pinning objects.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Weak};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use crate::changes::{Change, Manifest, Sequence, manifest};
+use crate::error::{CacheError, IoContext};
+use crate::eviction::Eviction;
+use crate::folder::remove;
+use crate::index::PIECE_BYTES;
+use crate::info::{CacheInfo, Cleared};
+use crate::journal::{ObjectId, Op, Settings};
+use crate::key::ObjectKey;
+use crate::locks::lock_pinned;
+use crate::object::{MAX_PIECES, Object};
+use crate::pinned::PinnedObject;
+use crate::ranges::Extent;
+use crate::space::{MIN_EVICTED_BYTES, is_full};
+use crate::state::{Locked, Shared};
+use crate::view::View;
+
+/// What a cache is opened with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CacheOptions {
+    /// Most bytes that the objects take on disk: what is present, what is reserved, and a block per 256 pieces of each.
+    pub quota_bytes: u64,
+    /// Which object is evicted first.
+    pub eviction: Eviction,
+    /// Length of a piece of objects that this process creates: a power of two from 4 KiB to 1 GiB.
+    pub piece_bytes: u64,
+}
+
+impl CacheOptions {
+    /// Pieces of 1 MiB, the least recently used object goes first.
+    #[must_use]
+    pub fn new(quota_bytes: u64) -> Self {
+        Self {
+            quota_bytes,
+            eviction: Eviction::default(),
+            piece_bytes: 1 << 20,
+        }
+    }
+
+    pub(crate) fn settings(&self) -> Settings {
+        Settings {
+            quota_bytes: self.quota_bytes,
+            piece_bytes: self.piece_bytes,
+            eviction: self.eviction,
+        }
+    }
+
+    fn check(&self) -> Result<(), CacheError> {
+        let piece_bytes = self.piece_bytes;
+        if !PIECE_BYTES.contains(&piece_bytes) || !piece_bytes.is_power_of_two() {
+            return Err(CacheError::InvalidPieceBytes {
+                piece_bytes,
+                min: PIECE_BYTES.start,
+                max: PIECE_BYTES.end - 1,
+            });
+        }
+        let needed_bytes = piece_bytes
+            + Object::overhead(&Extent {
+                bytes: piece_bytes,
+                piece_bytes,
+            });
+        if self.quota_bytes < needed_bytes {
+            return Err(CacheError::QuotaTooSmall {
+                quota_bytes: self.quota_bytes,
+                piece_bytes,
+                needed_bytes,
+            });
+        }
+        Ok(())
+    }
+}
+
+/// An open cache. Clones share it; several processes and several handles may have one folder open.
+#[derive(Debug, Clone)]
+pub struct Cache {
+    shared: Arc<Shared>,
+    piece_bytes: u64,
+}
+
+impl Cache {
+    /// Opens the cache in a folder, or creates it there.
+    ///
+    /// Takes over from processes that died, removes files that the journal does not know, and evicts what exceeds the quota.
+    /// If the journal is damaged the cache starts empty, which [`CacheInfo::resets`] tells.
+    ///
+    /// # Errors
+    /// Options out of range, a folder with other files or on a network file system, a cache of a later format, and errors
+    /// of the system.
+    pub fn open(folder: impl AsRef<Path>, options: CacheOptions) -> Result<Self, CacheError> {
+        options.check()?;
+        Ok(Self {
+            shared: Arc::new(Shared::open(folder.as_ref(), Some(options))?),
+            piece_bytes: options.piece_bytes,
+        })
+    }
+
+    /// Opens a cache that exists, with the options that it was last opened with.
+    ///
+    /// # Errors
+    /// As [`Self::open`], and [`CacheError::NoSuchCache`].
+    pub fn open_existing(folder: impl AsRef<Path>) -> Result<Self, CacheError> {
+        let shared = Arc::new(Shared::open(folder.as_ref(), None)?);
+        let piece_bytes = shared.peek()?.index.settings.piece_bytes;
+        Ok(Self {
+            shared,
+            piece_bytes,
+        })
+    }
+
+    /// The cache's folder.
+    #[must_use]
+    pub fn folder(&self) -> PathBuf {
+        self.shared.folder.root.clone()
+    }
+
+    /// Finds or creates an object of `bytes` bytes, and keeps it from being evicted until the result and all that came of it
+    /// is dropped or the process ends.
+    ///
+    /// A length greater than the object's lets it grow. A smaller one has no effect: another process knows more of it.
+    ///
+    /// # Errors
+    /// A key or a length that is not allowed, [`CacheError::CacheFull`], [`CacheError::DiskFull`], and errors of the system.
+    pub fn pin(&self, key: &ObjectKey, bytes: u64) -> Result<PinnedObject, CacheError> {
+        let digest = key.digest();
+        let mut state = self.shared.peek()?;
+        if let Some(id) = state.index.find(&digest)
+            && let Some(view) = state.views.get(&id).and_then(Weak::upgrade)
+            && view.extent.bytes >= bytes
+        {
+            state.used.insert(id);
+            return Ok(PinnedObject::new(Arc::clone(&self.shared), view));
+        }
+        drop(state);
+        key.check()?;
+        let mut locked = self.shared.lock()?;
+        let view = Arc::new(match locked.pin_existing(&digest, bytes)? {
+            Some(view) => view,
+            None => locked.create(key, &digest, bytes, self.piece_bytes)?,
+        });
+        if locked.views.len() > 64 && locked.views.len().is_power_of_two() {
+            locked.views.retain(|_, view| view.strong_count() > 0);
+        }
+        locked.views.insert(view.id, Arc::downgrade(&view));
+        drop(locked);
+        Ok(PinnedObject::new(Arc::clone(&self.shared), view))
+    }
+
+    /// What the cache has and has done.
+    ///
+    /// # Errors
+    /// Errors of the system.
+    pub fn info(&self) -> Result<CacheInfo, CacheError> {
+        let mut locked = self.shared.lock()?;
+        locked.commit(Vec::new())?;
+        locked.info()
+    }
+
+    /// Unlinks every object that is not pinned by any process.
+    ///
+    /// # Errors
+    /// Errors of the system.
+    pub fn clear(&self) -> Result<Cleared, CacheError> {
+        self.shared.lock()?.clear()
+    }
+
+    /// What is present, with the point in history at which it was.
+    ///
+    /// # Errors
+    /// Errors of the system.
+    pub fn manifest(&self) -> Result<Manifest, CacheError> {
+        let locked = self.shared.lock()?;
+        Ok(manifest(&locked.index, locked.sequence()))
+    }
+
+    /// What changed since a point in history, and the point at which it is now. `None` if this process does not know all of
+    /// it: then a [`Self::manifest`] is needed.
+    ///
+    /// # Errors
+    /// Errors of the system.
+    pub fn changes_since(
+        &self,
+        sequence: Sequence,
+    ) -> Result<Option<(Vec<Change>, Sequence)>, CacheError> {
+        let locked = self.shared.lock()?;
+        let now = locked.sequence();
+        if sequence.epoch != now.epoch || sequence.number > now.number {
+            return Ok(None);
+        }
+        let changes = locked.changes.since(sequence.number);
+        Ok(changes.map(|changes| (changes, now)))
+    }
+}
+
+impl Locked<'_> {
+    /// Pins an object that the index knows. One whose file is gone or was truncated is forgotten.
+    fn pin_existing(&mut self, digest: &[u8; 32], bytes: u64) -> Result<Option<View>, CacheError> {
+        let Some(id) = self.index.find(digest) else {
+            return Ok(None);
+        };
+        let path = self.shared.folder.object(digest);
+        let extent = self.index.objects[&id].extent;
+        let file = match File::options().read(true).write(true).open(&path) {
+            Ok(file) => file,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                return self.forget(id, &path).map(|()| None);
+            }
+            Err(error) => return Err(error).at("open", &path),
+        };
+        if file.metadata().at("look at", &path)?.len() < extent.bytes {
+            return self.forget(id, &path).map(|()| None);
+        }
+        lock_pinned(&file, &path)?;
+        if bytes > extent.bytes {
+            let grown = Extent { bytes, ..extent };
+            self.check_pieces(&self.index.objects[&id].key, &grown)?;
+            let needed = self.index.objects[&id].growth(&grown);
+            self.make_room(needed)?;
+            file.set_len(bytes).at("extend", &path)?;
+            self.commit_or_evict(vec![Op::Grown { object: id, bytes }], needed)?;
+        }
+        self.touch(id)?;
+        let object = self.index.objects.get(&id);
+        Ok(object.map(|object| View::new(id, object, file)))
+    }
+
+    /// Removes an object whose file is not as the index says.
+    fn forget(&mut self, id: ObjectId, path: &Path) -> Result<(), CacheError> {
+        remove(path).at("remove", path)?;
+        self.commit(vec![Op::Removed {
+            object: id,
+            evicted: false,
+        }])
+    }
+
+    fn check_pieces(&self, key: &ObjectKey, extent: &Extent) -> Result<(), CacheError> {
+        match extent.pieces() {
+            pieces if pieces <= MAX_PIECES => Ok(()),
+            pieces => Err(CacheError::TooManyPieces {
+                key: key.to_string(),
+                bytes: extent.bytes,
+                piece_bytes: extent.piece_bytes,
+                pieces,
+                max_pieces: MAX_PIECES,
+            }),
+        }
+    }
+
+    /// Creates an object without pieces, pinned.
+    fn create(
+        &mut self,
+        key: &ObjectKey,
+        digest: &[u8; 32],
+        bytes: u64,
+        piece_bytes: u64,
+    ) -> Result<View, CacheError> {
+        let extent = Extent { bytes, piece_bytes };
+        self.check_pieces(key, &extent)?;
+        let needed = Object::overhead(&extent);
+        self.make_room(needed)?;
+        let path = self.shared.folder.object(digest);
+        let file = match create_file(&path, bytes) {
+            Err(CacheError::Io { source, .. }) if is_full(&source) => {
+                self.evict(needed.max(MIN_EVICTED_BYTES))?;
+                create_file(&path, bytes).map_err(|error| self.disk_error(error, needed))?
+            }
+            result => result?,
+        };
+        let object = self.index.next_object;
+        let since = SystemTime::now().duration_since(UNIX_EPOCH);
+        let created = Op::Created {
+            object,
+            key: key.clone(),
+            bytes,
+            piece_bytes,
+            created: since.map_or(0, |since| since.as_secs()),
+        };
+        if let Err(error) = self.commit_or_evict(vec![created], needed) {
+            let _ = remove(&path);
+            return Err(error);
+        }
+        match self.index.objects.get(&object) {
+            Some(known) => Ok(View::new(object, known, file)),
+            None => Err(CacheError::ObjectLost {
+                path: self.shared.folder.root.clone(),
+                key: key.to_string(),
+            }),
+        }
+    }
+}
+
+/// A new sparse file with a shared lock.
+fn create_file(path: &Path, bytes: u64) -> Result<File, CacheError> {
+    if let Some(folder) = path.parent() {
+        std::fs::create_dir_all(folder).at("create", folder)?;
+    }
+    // What a process left that died between creating the file and recording it. Another may have it mapped.
+    remove(path).at("remove", path)?;
+    let file = (File::options().read(true).write(true))
+        .create_new(true)
+        .open(path)
+        .at("create", path)?;
+    let made = file.set_len(bytes).at("extend", path);
+    if let Err(error) = made.and_then(|()| lock_pinned(&file, path)) {
+        let _ = remove(path);
+        return Err(error);
+    }
+    Ok(file)
+}

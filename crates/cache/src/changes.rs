@@ -1,0 +1,152 @@
+//! Numbered changes of what is present, for an index of many caches that follows loosely.
+
+use std::collections::VecDeque;
+use std::ops::Range;
+
+use serde::{Deserialize, Serialize};
+
+use crate::index::Index;
+use crate::journal::{Op, Piece};
+use crate::key::ObjectKey;
+use crate::ranges::runs;
+
+/// How many changes a process remembers.
+const MAX_CHANGES: usize = 1 << 14;
+
+/// A point in the history of a cache.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Sequence {
+    /// Changes when a cache starts empty: numbers of different epochs are not comparable.
+    pub epoch: u64,
+    /// Number of the last change of the journal.
+    pub number: u64,
+}
+
+/// A change of what is present.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub enum Change {
+    /// Pieces are present now.
+    Added {
+        /// Their object.
+        key: ObjectKey,
+        /// Their numbers.
+        pieces: Range<u32>,
+    },
+    /// A piece is not present any more: its bytes were damaged, or the object grew and the piece with it.
+    Dropped {
+        /// Its object.
+        key: ObjectKey,
+        /// Its number.
+        piece: u32,
+    },
+    /// The object is gone with all its pieces.
+    Removed {
+        /// The object.
+        key: ObjectKey,
+    },
+}
+
+/// What a cache has.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Manifest {
+    /// The point in history.
+    pub sequence: Sequence,
+    /// Every object.
+    pub objects: Vec<ManifestEntry>,
+}
+
+/// An object of a [`Manifest`].
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ManifestEntry {
+    /// The object.
+    pub key: ObjectKey,
+    /// Its length.
+    pub bytes: u64,
+    /// Length of its pieces, the last one may be shorter.
+    pub piece_bytes: u64,
+    /// Numbers of the pieces that are present.
+    pub pieces: Vec<Range<u32>>,
+}
+
+/// The last changes that this process has seen.
+#[derive(Debug)]
+pub(crate) struct ChangeLog {
+    /// All changes after this one are in the log.
+    complete_after: u64,
+    changes: VecDeque<(u64, Change)>,
+}
+
+impl ChangeLog {
+    pub(crate) fn new(sequence: u64) -> Self {
+        Self {
+            complete_after: sequence,
+            changes: VecDeque::new(),
+        }
+    }
+
+    /// Notes what an operation changes. Called before the index takes it in.
+    pub(crate) fn note(&mut self, sequence: u64, op: &Op, index: &Index) {
+        let key_of = |id: &u64| index.objects.get(id).map(|object| object.key.clone());
+        let change = match op {
+            Op::Stored {
+                object,
+                first,
+                checksums,
+            } => key_of(object).map(|key| Change::Added {
+                key,
+                pieces: *first..first.saturating_add(checksums.len() as u32),
+            }),
+            Op::Dropped { object, piece } => {
+                key_of(object).map(|key| Change::Dropped { key, piece: *piece })
+            }
+            Op::Grown { object, .. } => (index.objects.get(object)).and_then(|grown| {
+                let piece = grown.last_short()?;
+                matches!(grown.pieces.get(&piece), Some(Piece::Present(_))).then(|| {
+                    Change::Dropped {
+                        key: grown.key.clone(),
+                        piece,
+                    }
+                })
+            }),
+            Op::Removed { object, .. } => key_of(object).map(|key| Change::Removed { key }),
+            _ => None,
+        };
+        let Some(change) = change else {
+            return;
+        };
+        if self.changes.len() == MAX_CHANGES
+            && let Some((oldest, _)) = self.changes.pop_front()
+        {
+            // Others of the same record may still be here: it counts as incomplete.
+            self.complete_after = oldest;
+        }
+        self.changes.push_back((sequence, change));
+    }
+
+    /// Changes after a sequence. `None` if some of them are not known any more.
+    pub(crate) fn since(&self, number: u64) -> Option<Vec<Change>> {
+        (number >= self.complete_after).then(|| {
+            let after = self.changes.partition_point(|(at, _)| *at <= number);
+            (self.changes.range(after..))
+                .map(|(_, change)| change.clone())
+                .collect()
+        })
+    }
+}
+
+/// Everything that is present.
+pub(crate) fn manifest(index: &Index, sequence: Sequence) -> Manifest {
+    let objects =
+        (index.objects.values())
+            .map(|object| ManifestEntry {
+                key: object.key.clone(),
+                bytes: object.extent.bytes,
+                piece_bytes: object.extent.piece_bytes,
+                pieces: runs((object.pieces.iter()).filter_map(|(piece, state)| {
+                    matches!(state, Piece::Present(_)).then_some(*piece)
+                })),
+            })
+            .collect();
+    Manifest { sequence, objects }
+}

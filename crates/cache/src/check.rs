@@ -1,0 +1,55 @@
+//! How fetched bytes are verified before they enter the cache.
+
+use crate::error::CacheError;
+
+/// Evidence that fetched bytes are the origin's.
+#[non_exhaustive]
+pub enum Check<'a> {
+    /// Their CRC-32C, from the origin (a shard's stored checksum).
+    Crc32c(u32),
+    /// Their BLAKE3 digest, from the origin.
+    Blake3([u8; 32]),
+    /// A function that verifies them, and says what is wrong otherwise. For checksums of other extents than pieces have,
+    /// such as those of the chunks inside.
+    With(&'a dyn Fn(&[u8]) -> Result<(), String>),
+    /// The caller has verified them, or has no stronger evidence than the transport's own checksums.
+    VerifiedByCaller,
+}
+
+impl Check<'_> {
+    pub(crate) fn verify(&self, offset: u64, bytes: &[u8]) -> Result<(), CacheError> {
+        let failed = |reason: String| CacheError::CheckFailed {
+            start: offset,
+            end: offset + bytes.len() as u64,
+            reason,
+        };
+        match self {
+            Self::Crc32c(expected) => match crc32c::crc32c(bytes) {
+                got if got == *expected => Ok(()),
+                got => Err(failed(format!(
+                    "CRC-32C is {got:08x}, expected {expected:08x}"
+                ))),
+            },
+            Self::Blake3(expected) => match blake3::hash(bytes) {
+                got if got == *expected => Ok(()),
+                got => Err(failed(format!(
+                    "BLAKE3 is {got}, expected {}",
+                    blake3::Hash::from_bytes(*expected)
+                ))),
+            },
+            Self::With(verify) => verify(bytes).map_err(failed),
+            Self::VerifiedByCaller => Ok(()),
+        }
+    }
+}
+
+impl std::fmt::Debug for Check<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Crc32c(crc) => write!(f, "Crc32c({crc:08x})"),
+            Self::Blake3(digest) => write!(f, "Blake3({})", blake3::Hash::from_bytes(*digest)),
+            Self::With(_) => f.write_str("With(..)"),
+            Self::VerifiedByCaller => f.write_str("VerifiedByCaller"),
+        }
+    }
+}

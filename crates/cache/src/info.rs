@@ -1,0 +1,111 @@
+//! What a cache has, for people and programs.
+
+use serde::{Deserialize, Serialize};
+
+use crate::error::CacheError;
+use crate::eviction::Eviction;
+use crate::journal::Op;
+use crate::locks::{Unlinked, is_unlocked, unlink_unpinned};
+use crate::state::{Locked, owners};
+
+/// State and counts of a cache. Counts are since it was created; those of a killed process since its last change are lost.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct CacheInfo {
+    /// The folder.
+    pub folder: String,
+    /// Quota of this handle.
+    pub quota_bytes: u64,
+    /// Policy of this handle.
+    pub eviction: Eviction,
+    /// Length of pieces of objects that this handle creates.
+    pub piece_bytes: u64,
+    /// How many objects there are.
+    pub objects: u64,
+    /// How many of them a process has pinned.
+    pub pinned_objects: u64,
+    /// Bytes of pieces that are present.
+    pub present_bytes: u64,
+    /// Bytes of pieces that are being fetched.
+    pub reserved_bytes: u64,
+    /// What counts against the quota.
+    pub allocated_bytes: u64,
+    /// Length of the journal, which does not count against the quota.
+    pub journal_bytes: u64,
+    /// Open handles of all processes, this one included.
+    pub handles: u64,
+    /// Pieces that were asked for and present.
+    pub hits: u64,
+    /// Pieces that were asked for and not present.
+    pub misses: u64,
+    /// Objects that were evicted.
+    pub evictions: u64,
+    /// When the oldest object was created, in seconds since 1970.
+    pub oldest: Option<u64>,
+    /// How often this handle found that the journal could not be used, and started empty.
+    pub resets: u64,
+}
+
+/// What clearing a cache did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Cleared {
+    /// Objects that were unlinked.
+    pub removed_objects: u64,
+    /// Bytes that they took.
+    pub removed_bytes: u64,
+    /// Objects that a process has pinned.
+    pub kept_objects: u64,
+    /// Bytes that they take.
+    pub kept_bytes: u64,
+}
+
+impl Locked<'_> {
+    pub(crate) fn info(&self) -> Result<CacheInfo, CacheError> {
+        let index = &self.index;
+        let is_pinned = |digest| {
+            let file = std::fs::File::open(self.shared.folder.object(digest));
+            file.is_ok_and(|file| matches!(is_unlocked(&file), Ok(false)))
+        };
+        let pinned = index.objects.values().filter(|o| is_pinned(&o.digest));
+        Ok(CacheInfo {
+            folder: self.shared.folder.root.display().to_string(),
+            quota_bytes: self.shared.quota_bytes,
+            eviction: index.queue.policy(),
+            piece_bytes: index.settings.piece_bytes,
+            objects: index.objects.len() as u64,
+            pinned_objects: pinned.count() as u64,
+            present_bytes: index.usage.present,
+            reserved_bytes: index.usage.reserved,
+            allocated_bytes: index.usage.allocated,
+            journal_bytes: self.journal.bytes(),
+            handles: owners(&self.shared.folder)?.len() as u64,
+            hits: index.counters.hits,
+            misses: index.counters.misses,
+            evictions: index.counters.evictions,
+            oldest: index.objects.values().map(|object| object.created).min(),
+            resets: self.resets,
+        })
+    }
+
+    pub(crate) fn clear(&mut self) -> Result<Cleared, CacheError> {
+        let (mut cleared, mut removed) = (Cleared::default(), Vec::new());
+        for (id, object) in &self.index.objects {
+            match unlink_unpinned(&self.shared.folder.object(&object.digest)) {
+                Unlinked::Done => {
+                    cleared.removed_objects += 1;
+                    cleared.removed_bytes += object.allocated;
+                    removed.push(Op::Removed {
+                        object: *id,
+                        evicted: false,
+                    });
+                }
+                Unlinked::InUse => {
+                    cleared.kept_objects += 1;
+                    cleared.kept_bytes += object.allocated;
+                }
+            }
+        }
+        self.commit(removed)?;
+        Ok(cleared)
+    }
+}

@@ -1,0 +1,174 @@
+//! The journal's bytes.
+//!
+//! ```text
+//! header   magic (8) | format u32 | length u32 | crc32c u32 of what follows | postcard `Header`
+//! base     a record whose payload is a `Snapshot`; its sequence is the header's
+//! records  length u32 | crc32c u32 of length, sequence and payload | sequence u64 | payload: postcard `Vec<Op>`
+//! ```
+//! Everything is padded with zeros to multiples of 8. Each record has the sequence of the one before it plus one, and its
+//! operations count together or not at all. What follows the last whole record is the torn record of a process that died.
+
+mod file;
+mod op;
+#[cfg(test)]
+mod tests;
+
+pub(crate) use file::{Catchup, JournalFile};
+pub(crate) use op::{Counters, ObjectId, Op, OwnerId, Piece, Settings, Snapshot, StoredObject};
+
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+const MAGIC: [u8; 8] = *b"ISOCACH\n";
+pub(crate) const FORMAT: u32 = 1;
+const RECORD_HEAD: usize = 16;
+
+/// What a journal says of itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Header {
+    /// Changes when a cache starts empty, so that sequences of two epochs are not compared.
+    pub(crate) epoch: u64,
+    /// Sequence of the base: the last record that it includes.
+    pub(crate) sequence: u64,
+}
+
+/// Why bytes are no journal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Unreadable {
+    /// Bytes that no version wrote.
+    Damaged,
+    /// A later version wrote it.
+    Newer { format: u32 },
+}
+
+/// Reads header and base: with the offset of the first record.
+pub(crate) fn parse_opening(bytes: &[u8]) -> Result<(Header, Snapshot, usize), Unreadable> {
+    if bytes.get(..8) != Some(&MAGIC) {
+        return Err(Unreadable::Damaged);
+    }
+    let format = u32_at(bytes, 8).ok_or(Unreadable::Damaged)?;
+    if format > FORMAT {
+        return Err(Unreadable::Newer { format });
+    }
+    let opening = || {
+        let (len, crc) = (u32_at(bytes, 12)? as usize, u32_at(bytes, 16)?);
+        let header = bytes.get(20..20usize.checked_add(len)?)?;
+        if crc32c::crc32c(header) != crc {
+            return None;
+        }
+        let header: Header = decode(header)?;
+        let (sequence, payload, next) = record_at(bytes, (20 + len).next_multiple_of(8))?;
+        (sequence == header.sequence).then_some((header, decode(payload)?, next))
+    };
+    opening().ok_or(Unreadable::Damaged)
+}
+
+/// A value that fills the bytes.
+fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Option<T> {
+    match postcard::take_from_bytes(bytes) {
+        Ok((value, [])) => Some(value),
+        _ => None,
+    }
+}
+
+/// Records read from bytes that begin with one.
+#[derive(Debug)]
+pub(crate) struct Records<'a> {
+    bytes: &'a [u8],
+    /// Where the next record begins.
+    pub(crate) at: usize,
+    /// Sequence of the last record.
+    pub(crate) sequence: u64,
+}
+
+impl<'a> Records<'a> {
+    pub(crate) fn new(bytes: &'a [u8], at: usize, sequence: u64) -> Self {
+        Self {
+            bytes,
+            at,
+            sequence,
+        }
+    }
+
+    /// Whether what follows the last record is damage rather than a torn record: a record is appended where the one before
+    /// it ends, so a whole one behind a bad one means that the bad one was whole once. Only an offset with a plausible
+    /// sequence is looked at more closely, as a checksum per offset would take quadratic time.
+    pub(crate) fn is_damaged(&self) -> bool {
+        (self.at..self.bytes.len()).step_by(8).any(|at| {
+            let sequence = u64_at(self.bytes, at + 8).unwrap_or(0);
+            sequence > self.sequence
+                && sequence - self.sequence < 1 << 32
+                && record_at(self.bytes, at).is_some()
+        })
+    }
+}
+
+impl Iterator for Records<'_> {
+    type Item = Result<Vec<Op>, Unreadable>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let (sequence, payload, next) = record_at(self.bytes, self.at)?;
+        if self.sequence.checked_add(1) != Some(sequence) {
+            return None;
+        }
+        self.at = next;
+        self.sequence = sequence;
+        Some(decode(payload).ok_or(Unreadable::Damaged))
+    }
+}
+
+/// Sequence, payload and end of the record at `at`, if it is whole.
+fn record_at(bytes: &[u8], at: usize) -> Option<(u64, &[u8], usize)> {
+    let len = u32_at(bytes, at)?;
+    let crc = u32_at(bytes, at + 4)?;
+    let sequence = u64_at(bytes, at + 8)?;
+    let end = (at + RECORD_HEAD).checked_add(len as usize)?;
+    // The padding belongs to the record, so that every record begins at a multiple of 8.
+    let next = end.next_multiple_of(8);
+    let payload = bytes.get(at + RECORD_HEAD..end)?;
+    (bytes.len() >= next && record_crc(len, sequence, payload) == crc)
+        .then_some((sequence, payload, next))
+}
+
+fn record_crc(len: u32, sequence: u64, payload: &[u8]) -> u32 {
+    let crc = crc32c::crc32c(&len.to_le_bytes());
+    let crc = crc32c::crc32c_append(crc, &sequence.to_le_bytes());
+    crc32c::crc32c_append(crc, payload)
+}
+
+fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
+    Some(u32::from_le_bytes(
+        bytes.get(at..at.checked_add(4)?)?.try_into().ok()?,
+    ))
+}
+
+fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {
+    Some(u64::from_le_bytes(
+        bytes.get(at..at.checked_add(8)?)?.try_into().ok()?,
+    ))
+}
+
+/// Bytes of a record. `None` if it is too long to say so.
+pub(crate) fn record_bytes<T: Serialize + ?Sized>(sequence: u64, payload: &T) -> Option<Vec<u8>> {
+    let mut record = postcard::to_extend(payload, vec![0; RECORD_HEAD]).ok()?;
+    let len = u32::try_from(record.len() - RECORD_HEAD).ok()?;
+    let crc = record_crc(len, sequence, &record[RECORD_HEAD..]);
+    record[..4].copy_from_slice(&len.to_le_bytes());
+    record[4..8].copy_from_slice(&crc.to_le_bytes());
+    record[8..16].copy_from_slice(&sequence.to_le_bytes());
+    record.resize(record.len().next_multiple_of(8), 0);
+    Some(record)
+}
+
+/// Header and base of a new journal.
+pub(crate) fn opening_bytes(header: &Header, base: &Snapshot) -> Option<Vec<u8>> {
+    let encoded = postcard::to_stdvec(header).ok()?;
+    let mut bytes = MAGIC.to_vec();
+    bytes.extend(FORMAT.to_le_bytes());
+    bytes.extend(u32::try_from(encoded.len()).ok()?.to_le_bytes());
+    bytes.extend(crc32c::crc32c(&encoded).to_le_bytes());
+    bytes.extend(encoded);
+    bytes.resize(bytes.len().next_multiple_of(8), 0);
+    bytes.extend(record_bytes(header.sequence, base)?);
+    Some(bytes)
+}

@@ -1,0 +1,109 @@
+//! Names of cached objects.
+
+use serde::{Deserialize, Serialize};
+
+use crate::error::CacheError;
+
+/// Longest URL or entity tag in a key, so that a journal has bounded records.
+const MAX_TEXT_BYTES: usize = 16 << 10;
+
+/// What identifies a cached object: equal keys mean equal bytes, up to the shorter of two lengths.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[non_exhaustive]
+pub enum ObjectKey {
+    /// A shard of a signal in a store.
+    Shard {
+        /// The store.
+        store: [u8; 16],
+        /// Number of the signal in its store.
+        signal: u64,
+        /// Number of the shard in its signal.
+        shard: u64,
+        /// Number of the shard's content: a fill, an overwrite and a seal give a new one, an append does not. So the
+        /// object may grow under one key, and bytes that it had once stay the same.
+        content_version: u64,
+    },
+    /// A file at a URL.
+    File {
+        /// Where it is.
+        url: String,
+        /// Which content it has.
+        version: FileVersion,
+    },
+}
+
+/// What tells one content of a remote file from another.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum FileVersion {
+    /// The entity tag that the server gives.
+    Etag(String),
+    /// Length and time of modification, where the server gives no tag.
+    SizeAndTime {
+        /// Length in bytes.
+        bytes: u64,
+        /// Nanoseconds since 1970.
+        modified_ns: i64,
+    },
+}
+
+impl ObjectKey {
+    /// The file at `url` whose entity tag is `etag`.
+    #[must_use]
+    pub fn file(url: impl Into<String>, etag: impl Into<String>) -> Self {
+        Self::File {
+            url: url.into(),
+            version: FileVersion::Etag(etag.into()),
+        }
+    }
+
+    /// Bytes that are equal only for equal keys.
+    #[must_use]
+    pub fn canonical_bytes(&self) -> Vec<u8> {
+        // Serialising to a vector cannot fail, and the type has nothing that postcard refuses.
+        postcard::to_stdvec(self).unwrap_or_default()
+    }
+
+    /// Digest of the canonical bytes; names the object's file.
+    #[must_use]
+    pub fn digest(&self) -> [u8; 32] {
+        *blake3::hash(&self.canonical_bytes()).as_bytes()
+    }
+
+    pub(crate) fn check(&self) -> Result<(), CacheError> {
+        let Self::File { url, version } = self else {
+            return Ok(());
+        };
+        let tag = match version {
+            FileVersion::Etag(tag) => tag.as_str(),
+            FileVersion::SizeAndTime { .. } => "-",
+        };
+        for (part, text) in [("url", url.as_str()), ("etag", tag)] {
+            if text.is_empty() || text.len() > MAX_TEXT_BYTES {
+                return Err(CacheError::InvalidKey {
+                    part,
+                    bytes: text.len(),
+                    max_bytes: MAX_TEXT_BYTES,
+                });
+            }
+        }
+        Ok(())
+    }
+}
+
+impl std::fmt::Display for ObjectKey {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Shard {
+                store,
+                signal,
+                shard,
+                content_version,
+            } => write!(
+                f,
+                "shard {shard} of signal {signal} in store {} (content version {content_version})",
+                uuid::Uuid::from_bytes(*store)
+            ),
+            Self::File { url, .. } => write!(f, "{url}"),
+        }
+    }
+}

@@ -1,0 +1,194 @@
+//! Kernel file locks: of the index, of open caches, and of objects.
+//!
+//! `flock` locks belong to an open file, so two handles in one process exclude each other like two processes do, and the
+//! kernel releases them when the process ends in whatever way.
+
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use rustix::fs::{FlockOperation, flock};
+
+use crate::error::{CacheError, IoContext};
+use crate::folder::{Folder, remove};
+use crate::journal::OwnerId;
+
+/// How long to wait for the index. A change takes well below a millisecond, removing many large files may take seconds.
+const LOCK_TIMEOUT: Duration = Duration::from_secs(60);
+/// First and longest time between two tries.
+const RETRY_INTERVAL: (Duration, Duration) = (Duration::from_micros(20), Duration::from_millis(2));
+
+/// Tries to lock an open file. `false` if another open file has a lock that excludes it.
+fn try_lock(file: &File, exclusive: bool) -> io::Result<bool> {
+    let operation = match exclusive {
+        true => FlockOperation::NonBlockingLockExclusive,
+        false => FlockOperation::NonBlockingLockShared,
+    };
+    loop {
+        match flock(file, operation) {
+            Ok(()) => return Ok(true),
+            Err(rustix::io::Errno::INTR) => {}
+            Err(rustix::io::Errno::WOULDBLOCK) => return Ok(false),
+            Err(error) => return Err(error.into()),
+        }
+    }
+}
+
+/// Unlocks an open file at once. Closing it does so only when no copy is left, and a process that another thread is just
+/// starting has copies of all open files for a moment.
+pub(crate) fn unlock(file: &File) {
+    // It can fail only for a file that cannot be locked at all.
+    let _ = flock(file, FlockOperation::Unlock);
+}
+
+/// Whether an open file could be locked exclusively.
+pub(crate) fn is_unlocked(file: &File) -> io::Result<bool> {
+    let is_locked = try_lock(file, true)?;
+    if is_locked {
+        unlock(file);
+    }
+    Ok(is_locked)
+}
+
+/// Locks an object's file for as long as it is pinned. Called with the index lock held, as everyone does who locks one
+/// exclusively, so what is waited for is at most the start of a process.
+pub(crate) fn lock_pinned(file: &File, path: &Path) -> Result<(), CacheError> {
+    let start = Instant::now();
+    while !try_lock(file, false).at("lock", path)? {
+        if start.elapsed() > LOCK_TIMEOUT {
+            return Err(CacheError::IndexLocked {
+                path: path.to_path_buf(),
+                waited: start.elapsed(),
+            });
+        }
+        std::thread::sleep(RETRY_INTERVAL.0);
+    }
+    Ok(())
+}
+
+/// The lock that serialises changes of the index.
+#[derive(Debug)]
+pub(crate) struct IndexLock {
+    file: File,
+}
+
+impl IndexLock {
+    pub(crate) fn open(folder: &Folder) -> Result<Self, CacheError> {
+        folder.create_root()?;
+        let path = folder.lock();
+        let file = (File::options().read(true).write(true).create(true))
+            .truncate(false)
+            .open(&path)
+            .at("open", &path)?;
+        Ok(Self { file })
+    }
+
+    /// Waits for the lock. If the folder was removed meanwhile, it is created again: a lock on a file that has no name any
+    /// more excludes nobody.
+    pub(crate) fn acquire(&mut self, folder: &Folder) -> Result<(), CacheError> {
+        let path = folder.lock();
+        let start = Instant::now();
+        let mut interval = RETRY_INTERVAL.0;
+        loop {
+            if try_lock(&self.file, true).at("lock", &path)? {
+                if is_at(&self.file, &path).at("look at", &path)? {
+                    return Ok(());
+                }
+                *self = Self::open(folder)?;
+                continue;
+            }
+            if start.elapsed() > LOCK_TIMEOUT {
+                return Err(CacheError::IndexLocked {
+                    path,
+                    waited: start.elapsed(),
+                });
+            }
+            std::thread::sleep(interval);
+            interval = (interval * 2).min(RETRY_INTERVAL.1);
+        }
+    }
+
+    pub(crate) fn release(&self) {
+        unlock(&self.file);
+    }
+}
+
+/// Whether the path leads to the open file.
+pub(crate) fn is_at(file: &File, path: &Path) -> io::Result<bool> {
+    let open = file.metadata()?;
+    match std::fs::metadata(path) {
+        Ok(named) => Ok((open.dev(), open.ino()) == (named.dev(), named.ino())),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+/// This open cache, to others: a locked file named by its number.
+#[derive(Debug)]
+pub(crate) struct Owner {
+    pub(crate) id: OwnerId,
+    file: File,
+}
+
+impl Owner {
+    /// Called with the index lock held, so that nobody finds the file before it is locked.
+    pub(crate) fn create(folder: &Folder, id: OwnerId) -> Result<Self, CacheError> {
+        let path = folder.owner(id);
+        let file = (File::options().write(true).create(true))
+            .truncate(false)
+            .open(&path)
+            .at("create", &path)?;
+        // Nobody else has the number, so this cannot fail for a lock of another.
+        try_lock(&file, true).at("lock", &path)?;
+        Ok(Self { id, file })
+    }
+
+    /// Creates the file again if the folder was removed.
+    pub(crate) fn keep(&mut self, folder: &Folder) -> Result<(), CacheError> {
+        let path = folder.owner(self.id);
+        if !is_at(&self.file, &path).at("look at", &path)? {
+            *self = Self::create(folder, self.id)?;
+        }
+        Ok(())
+    }
+
+    /// Tells the others that this cache was closed.
+    pub(crate) fn close(&self, folder: &Folder) {
+        // Failing leaves an unlocked file, which counts as a dead owner's.
+        let _ = remove(&folder.owner(self.id));
+    }
+}
+
+/// Whether the owner's process lives. Called with the index lock held.
+pub(crate) fn is_alive(folder: &Folder, id: OwnerId) -> Result<bool, CacheError> {
+    let path = folder.owner(id);
+    match File::open(&path) {
+        Ok(file) => Ok(!is_unlocked(&file).at("lock", &path)?),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(error).at("open", &path),
+    }
+}
+
+/// How unlinking an object's file ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Unlinked {
+    /// The file has no name any more.
+    Done,
+    /// A process has it pinned, or the system refused.
+    InUse,
+}
+
+/// Unlinks an object's file unless it is pinned. Called with the index lock held, so that nobody pins it meanwhile.
+pub(crate) fn unlink_unpinned(path: &Path) -> Unlinked {
+    let file = match File::open(path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Unlinked::Done,
+        Err(_) => return Unlinked::InUse,
+    };
+    match is_unlocked(&file) {
+        Ok(true) if remove(path).is_ok() => Unlinked::Done,
+        _ => Unlinked::InUse,
+    }
+}

@@ -1,0 +1,67 @@
+//! Memory maps of whole objects.
+#![allow(unsafe_code)] // Mapping a file.
+
+use std::ops::Range;
+
+use crate::error::{CacheError, IoContext};
+use crate::pinned::PinnedObject;
+
+/// An object's bytes in memory. Keeps the object pinned.
+///
+/// Bytes of pieces that are not present are zeros and are not given out.
+#[derive(Debug)]
+pub struct Mapping {
+    object: PinnedObject,
+    /// `None` for an object of no bytes, which cannot be mapped.
+    map: Option<memmap2::Mmap>,
+}
+
+impl PinnedObject {
+    /// Maps the whole object.
+    ///
+    /// # Errors
+    /// Errors of the system, and [`CacheError::ObjectLost`] if somebody truncated the file.
+    pub fn map(&self) -> Result<Mapping, CacheError> {
+        let path = self.shared.folder.object(&self.view.digest);
+        let len = self.view.file.metadata().at("look at", &path)?.len();
+        if len < self.bytes() {
+            return Err(self.lost());
+        }
+        let map = match self.bytes() {
+            0 => None,
+            bytes => {
+                let mut options = memmap2::MmapOptions::new();
+                options.len(usize::try_from(bytes).map_err(|_| self.lost())?);
+                // SAFETY: the mapping stays inside the file, and no process of the cache truncates one or punches holes.
+                // Only bytes of present pieces are given out. Those do not change: a process writes to a piece only while
+                // it is reserved, which no present one can be. One that becomes reserved again, because its bytes on
+                // disk were damaged or the object grew, is written with the content that it had. That nobody else writes
+                // to files of the cache is the condition of every file mapping.
+                Some(unsafe { options.map(&self.view.file) }.at("map", &path)?)
+            }
+        };
+        Ok(Mapping {
+            object: self.clone(),
+            map,
+        })
+    }
+}
+
+impl Mapping {
+    /// The object that is mapped.
+    #[must_use]
+    pub fn object(&self) -> &PinnedObject {
+        &self.object
+    }
+
+    /// Present bytes.
+    ///
+    /// # Errors
+    /// [`CacheError::NotPresent`] if any piece of the range is missing, a range outside the object, and errors of the system.
+    pub fn slice(&self, range: Range<u64>) -> Result<&[u8], CacheError> {
+        self.object.check_present(&range)?;
+        let bytes = self.map.as_deref().unwrap_or_default();
+        // The range is inside the object, whose length is the mapping's.
+        Ok(&bytes[range.start as usize..range.end as usize])
+    }
+}

@@ -1,0 +1,223 @@
+//! A pinned object: what of it is missing, and reading what is there.
+
+use std::ops::Range;
+use std::os::unix::fs::FileExt;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use crate::error::{CacheError, IoContext};
+use crate::journal::Op;
+use crate::ranges::runs;
+use crate::reservation::Reservation;
+use crate::state::Shared;
+use crate::view::{Verdict, View};
+
+/// First and longest time between two looks at what another process fetches.
+const POLL_INTERVAL: (Duration, Duration) = (Duration::from_millis(1), Duration::from_millis(50));
+/// Bytes are hashed through a buffer of this length.
+const DIGEST_BYTES: u64 = 1 << 20;
+
+/// An object of a cache that is not evicted as long as this, a clone, a [`Reservation`] or a [`Mapping`](crate::Mapping) of
+/// it lives. Reading what is present takes no lock.
+#[derive(Debug, Clone)]
+pub struct PinnedObject {
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) view: Arc<View>,
+}
+
+impl PinnedObject {
+    pub(crate) fn new(shared: Arc<Shared>, view: Arc<View>) -> Self {
+        Self { shared, view }
+    }
+
+    /// Length of the object: the one that it was pinned with, or a greater one that another process knows.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        self.view.extent.bytes
+    }
+
+    /// Length of its pieces; the last one may be shorter.
+    #[must_use]
+    pub fn piece_bytes(&self) -> u64 {
+        self.view.extent.piece_bytes
+    }
+
+    /// Ranges of whole pieces, covering those bytes of `range` that are not present. After an empty result reading the range
+    /// succeeds. Counts hits and misses.
+    ///
+    /// # Errors
+    /// A range outside the object, and errors of the system.
+    pub fn missing(&self, range: Range<u64>) -> Result<Vec<Range<u64>>, CacheError> {
+        let pieces = self.pieces(&range)?;
+        let absent = self.absent(pieces.clone())?;
+        let misses: u64 = absent
+            .iter()
+            .map(|run| u64::from(run.end - run.start))
+            .sum();
+        let all = u64::from(pieces.end - pieces.start);
+        self.shared.misses.fetch_add(misses, Ordering::Relaxed);
+        self.shared.hits.fetch_add(all - misses, Ordering::Relaxed);
+        let extent = &self.view.extent;
+        Ok(absent.iter().map(|run| extent.run(run)).collect())
+    }
+
+    /// Reserves space for those pieces of `range` that are neither present nor being fetched by another, at most 16,384 at a
+    /// time. Evicts other objects if the quota asks for it.
+    ///
+    /// # Errors
+    /// [`CacheError::CacheFull`], [`CacheError::DiskFull`], [`CacheError::ObjectLost`], and errors of the system.
+    pub fn reserve(&self, range: Range<u64>) -> Result<Reservation, CacheError> {
+        Reservation::new(self, self.pieces(&range)?)
+    }
+
+    /// Makes `range` present: calls `fetch` with reservations of what is missing, which it has to store all of, and waits
+    /// for what other processes fetch. `timeout` is how long to wait for one of them without progress. If that process dies,
+    /// its pieces are reserved and fetched here.
+    ///
+    /// # Errors
+    /// The errors of [`Self::reserve`], [`CacheError::FetchTimeout`], and those of `fetch`. Read the origin directly then.
+    pub fn fetch<E: From<CacheError>>(
+        &self,
+        range: Range<u64>,
+        timeout: Duration,
+        mut fetch: impl FnMut(&mut Reservation) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let mut missing = self.missing(range.clone())?;
+        let (mut since, mut interval) = (Instant::now(), POLL_INTERVAL.0);
+        while !missing.is_empty() {
+            let mut reservation = self.reserve(range.clone())?;
+            if !reservation.is_empty() {
+                fetch(&mut reservation)?;
+                if let Some(left) = reservation.ranges().first() {
+                    return Err(E::from(CacheError::NotStored {
+                        key: self.view.key.clone(),
+                        start: left.start,
+                        end: left.end,
+                    }));
+                }
+            } else if since.elapsed() > timeout {
+                return Err(E::from(CacheError::FetchTimeout {
+                    key: self.view.key.clone(),
+                    start: missing[0].start,
+                    end: missing[0].end,
+                    waited: since.elapsed(),
+                }));
+            } else {
+                std::thread::sleep(interval);
+                interval = (interval * 2).min(POLL_INTERVAL.1);
+            }
+            let absent = self.absent(self.pieces(&range)?)?;
+            let still: Vec<_> = absent.iter().map(|run| self.view.extent.run(run)).collect();
+            if still != missing {
+                (since, interval) = (Instant::now(), POLL_INTERVAL.0);
+            }
+            missing = still;
+        }
+        Ok(())
+    }
+
+    /// Reads present bytes at an offset.
+    ///
+    /// # Errors
+    /// [`CacheError::NotPresent`] if any piece is missing, a range outside the object, and errors of the system.
+    pub fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<(), CacheError> {
+        let range = offset..offset.saturating_add(buffer.len() as u64);
+        self.check_present(&range)?;
+        (self.view.file.read_exact_at(buffer, offset))
+            .at_path("read", || self.shared.folder.object(&self.view.digest))
+    }
+
+    /// BLAKE3 digest of the whole object, to be compared with one that the origin gives for a file.
+    ///
+    /// # Errors
+    /// As [`Self::read_at`].
+    pub fn digest(&self) -> Result<[u8; 32], CacheError> {
+        let mut hasher = blake3::Hasher::new();
+        let mut buffer = vec![0; DIGEST_BYTES.min(self.bytes()) as usize];
+        let mut at = 0;
+        while at < self.bytes() {
+            let part = DIGEST_BYTES.min(self.bytes() - at);
+            self.read_at(at, &mut buffer[..part as usize])?;
+            hasher.update(&buffer[..part as usize]);
+            at += part;
+        }
+        Ok(*hasher.finalize().as_bytes())
+    }
+
+    /// That every piece of the range is present and verified.
+    pub(crate) fn check_present(&self, range: &Range<u64>) -> Result<(), CacheError> {
+        let pieces = self.pieces(range)?;
+        match self.absent(pieces)?.first() {
+            None => Ok(()),
+            Some(run) => {
+                let bytes = self.view.extent.run(run);
+                Err(CacheError::NotPresent {
+                    key: self.view.key.clone(),
+                    start: bytes.start,
+                    end: bytes.end,
+                })
+            }
+        }
+    }
+
+    fn pieces(&self, range: &Range<u64>) -> Result<Range<u32>, CacheError> {
+        let extent = &self.view.extent;
+        if range.start > range.end || range.end > extent.bytes {
+            return Err(CacheError::OutsideObject {
+                key: self.view.key.clone(),
+                start: range.start,
+                end: range.end,
+                bytes: extent.bytes,
+            });
+        }
+        Ok(extent.pieces_of(range))
+    }
+
+    /// Pieces that are not present, in runs. Those that are present are verified.
+    fn absent(&self, pieces: Range<u32>) -> Result<Vec<Range<u32>>, CacheError> {
+        let view = &*self.view;
+        if pieces.clone().all(|piece| view.is_verified(piece)) {
+            return Ok(Vec::new());
+        }
+        if !pieces.clone().all(|piece| view.is_present(piece)) {
+            let locked = self.shared.lock()?;
+            if let Some(object) = locked.index.objects.get(&view.id) {
+                view.copy(object, pieces.clone());
+            }
+        }
+        let mut buffer = Vec::new();
+        let mut absent = Vec::new();
+        for piece in pieces {
+            let verdict = match view.verify(piece, &mut buffer) {
+                Verdict::Mismatch => self.settle(piece, &mut buffer)?,
+                verdict => verdict,
+            };
+            if verdict != Verdict::Verified {
+                absent.push(piece);
+            }
+        }
+        Ok(runs(absent))
+    }
+
+    /// Decides about a piece whose bytes and checksum do not match, while nobody changes either.
+    fn settle(&self, piece: u32, buffer: &mut Vec<u8>) -> Result<Verdict, CacheError> {
+        let view = &*self.view;
+        let mut locked = self.shared.lock()?;
+        let Some(object) = locked.index.objects.get(&view.id) else {
+            view.clear(piece);
+            return Ok(Verdict::Absent);
+        };
+        view.copy(object, piece..piece + 1);
+        let verdict = view.verify(piece, buffer);
+        if verdict != Verdict::Mismatch {
+            return Ok(verdict);
+        }
+        view.clear(piece);
+        locked.commit(vec![Op::Dropped {
+            object: view.id,
+            piece,
+        }])?;
+        Ok(Verdict::Absent)
+    }
+}

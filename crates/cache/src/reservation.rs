@@ -1,0 +1,265 @@
+//! Space for pieces that are to be fetched.
+
+use std::ops::Range;
+use std::os::unix::fs::FileExt;
+
+use crate::check::Check;
+use crate::error::{CacheError, IoContext};
+use crate::journal::{Op, Piece};
+use crate::object::{MAX_RESERVED, Object};
+use crate::pinned::PinnedObject;
+use crate::ranges::{Extent, runs};
+use crate::space::is_full;
+use crate::state::Locked;
+
+/// Pieces that nobody else fetches as long as this lives, with space on the disk. Dropping it gives back what has not been
+/// stored. The space stays with the object until it is evicted, since nothing is cut out of a file that may be mapped.
+#[derive(Debug)]
+pub struct Reservation {
+    object: PinnedObject,
+    /// The object's length as of the reservation.
+    extent: Extent,
+    /// Pieces that are reserved and not yet stored.
+    runs: Vec<Range<u32>>,
+}
+
+impl Reservation {
+    pub(crate) fn new(object: &PinnedObject, pieces: Range<u32>) -> Result<Self, CacheError> {
+        let id = object.view.id;
+        let mut locked = object.shared.lock()?;
+        let (extent, taken) = loop {
+            let known = (locked.index.objects.get(&id)).ok_or_else(|| object.lost())?;
+            let (free, owners) = survey(known, pieces.clone());
+            let extent = known.extent;
+            let mut has_dead = false;
+            for owner in owners {
+                has_dead |= locked.reap_owner(owner)?;
+            }
+            if !has_dead {
+                break (extent, free);
+            }
+        };
+        let runs = runs(taken);
+        let mut reservation = Self {
+            object: object.clone(),
+            extent,
+            runs: Vec::new(),
+        };
+        if runs.is_empty() {
+            return Ok(reservation);
+        }
+        let known = (locked.index.objects.get(&id)).ok_or_else(|| object.lost())?;
+        let needed = (runs.iter().cloned().flatten())
+            .map(|piece| known.needed(piece))
+            .sum();
+        locked.make_room(needed)?;
+        let owner = locked.owner.id;
+        let reserved = (runs.iter())
+            .map(|run| Op::Reserved {
+                object: id,
+                first: run.start,
+                count: run.end - run.start,
+                owner,
+            })
+            .collect();
+        locked.commit_or_evict(reserved, needed)?;
+        drop(locked);
+        reservation.runs = runs;
+        // Outside the lock: it may take long. If it fails, dropping the reservation gives the pieces back.
+        reservation.allocate(needed)?;
+        Ok(reservation)
+    }
+
+    /// Has the file system reserve blocks, so that a full disk is found before anything is fetched. One attempt is made to
+    /// free them by evicting other objects.
+    fn allocate(&self, needed: u64) -> Result<(), CacheError> {
+        if needed == 0 {
+            return Ok(());
+        }
+        self.with_room(needed, "reserve space in", |file| {
+            self.runs.iter().try_for_each(|run| {
+                let bytes = self.extent.run(run);
+                allocate(file, bytes.start, bytes.end - bytes.start)
+            })
+        })
+    }
+
+    /// Does what may find the disk full. Then it evicts, and tries once more.
+    fn with_room(
+        &self,
+        needed: u64,
+        action: &'static str,
+        change: impl Fn(&std::fs::File) -> std::io::Result<()>,
+    ) -> Result<(), CacheError> {
+        let view = &self.object.view;
+        let shared = &self.object.shared;
+        match change(&view.file) {
+            Err(error) if is_full(&error) => {}
+            result => return result.at_path(action, || shared.folder.object(&view.digest)),
+        }
+        let mut locked = shared.lock()?;
+        locked.evict(needed)?;
+        drop(locked);
+        change(&view.file)
+            .at_path(action, || shared.folder.object(&view.digest))
+            .map_err(|error| match shared.lock() {
+                Ok(locked) => locked.disk_error(error, needed),
+                Err(_) => error,
+            })
+    }
+
+    /// Whether nothing is left to be stored.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.runs.is_empty()
+    }
+
+    /// Ranges of bytes that are to be stored, each of whole pieces. [`merge_ranges`](crate::merge_ranges) joins near ones.
+    #[must_use]
+    pub fn ranges(&self) -> Vec<Range<u64>> {
+        self.runs.iter().map(|run| self.extent.run(run)).collect()
+    }
+
+    /// Verifies bytes and makes them present. They are whole pieces of [`Self::ranges`].
+    ///
+    /// # Errors
+    /// [`CacheError::CheckFailed`], [`CacheError::NotReserved`], [`CacheError::DiskFull`] if the file system could not
+    /// reserve blocks, [`CacheError::ObjectLost`], and errors of the system. The pieces stay reserved.
+    pub fn store(&mut self, offset: u64, bytes: &[u8], check: Check<'_>) -> Result<(), CacheError> {
+        let run = self.run_of(offset, bytes.len() as u64)?;
+        check.verify(offset, bytes)?;
+        self.with_room(bytes.len() as u64, "write", |file| {
+            file.write_all_at(bytes, offset)
+        })?;
+        let checksums: Vec<u32> = (bytes.chunks(self.extent.piece_bytes as usize))
+            .map(crc32c::crc32c)
+            .collect();
+        let view = &self.object.view;
+        let mut locked = self.object.shared.lock()?;
+        let stored = self.still_reserved(&locked, std::slice::from_ref(&run))?;
+        let ops = (stored.iter())
+            .map(|part| Op::Stored {
+                object: view.id,
+                first: part.start,
+                checksums: checksums
+                    [(part.start - run.start) as usize..(part.end - run.start) as usize]
+                    .to_vec(),
+            })
+            .collect();
+        locked.commit_or_evict(ops, 0)?;
+        if let Some(known) = locked.index.objects.get(&view.id) {
+            view.copy(known, run.clone());
+        }
+        // Before anyone else can say something of the pieces.
+        (stored.into_iter().flatten()).for_each(|piece| view.set_verified(piece));
+        drop(locked);
+        self.runs = without(&self.runs, &run);
+        Ok(())
+    }
+
+    /// Those of the pieces that are still reserved by this: a last piece whose object grew meanwhile is not.
+    fn still_reserved(
+        &self,
+        locked: &Locked<'_>,
+        pieces: &[Range<u32>],
+    ) -> Result<Vec<Range<u32>>, CacheError> {
+        let known =
+            (locked.index.objects.get(&self.object.view.id)).ok_or_else(|| self.object.lost())?;
+        let reserved = known.reserved_by(locked.owner.id, pieces);
+        let is_same = |piece: &u32| known.extent.piece(*piece) == self.extent.piece(*piece);
+        Ok(runs(reserved.into_iter().flatten().filter(is_same)))
+    }
+
+    /// Pieces of the bytes, if they are whole ones and reserved.
+    fn run_of(&self, offset: u64, len: u64) -> Result<Range<u32>, CacheError> {
+        let piece_bytes = self.extent.piece_bytes;
+        let end = offset.saturating_add(len);
+        let is_whole = len > 0
+            && offset.is_multiple_of(piece_bytes)
+            && (end.is_multiple_of(piece_bytes) || end == self.extent.bytes)
+            && end <= self.extent.bytes;
+        if is_whole {
+            let run = self.extent.pieces_of(&(offset..end));
+            let is_reserved = |r: &Range<u32>| r.start <= run.start && run.end <= r.end;
+            if self.runs.iter().any(is_reserved) {
+                return Ok(run);
+            }
+        }
+        Err(CacheError::NotReserved {
+            start: offset,
+            end,
+            piece_bytes,
+        })
+    }
+}
+
+impl Drop for Reservation {
+    fn drop(&mut self) {
+        if self.runs.is_empty() || self.object.shared.check_process().is_err() {
+            return;
+        }
+        let id = self.object.view.id;
+        match self.object.shared.lock() {
+            Ok(mut locked) => {
+                if let Ok(left) = self.still_reserved(&locked, &self.runs) {
+                    locked.release(id, &left);
+                }
+            }
+            Err(_) => {
+                if let Ok(mut state) = self.object.shared.peek() {
+                    let left = self.runs.drain(..).map(|run| (id, run));
+                    state.unreleased.extend(left);
+                }
+            }
+        }
+    }
+}
+
+impl PinnedObject {
+    pub(crate) fn lost(&self) -> CacheError {
+        CacheError::ObjectLost {
+            path: self.shared.folder.root.clone(),
+            key: self.view.key.clone(),
+        }
+    }
+}
+
+/// Pieces that can be reserved, and who fetches others.
+fn survey(object: &Object, pieces: Range<u32>) -> (Vec<u32>, Vec<u64>) {
+    let (mut free, mut owners) = (Vec::new(), Vec::new());
+    for piece in pieces {
+        match object.pieces.get(&piece) {
+            None | Some(Piece::Allocated) => free.push(piece),
+            Some(Piece::Reserved(owner)) if !owners.contains(owner) => owners.push(*owner),
+            Some(Piece::Reserved(_) | Piece::Present(_)) => {}
+        }
+        if free.len() == MAX_RESERVED as usize {
+            break;
+        }
+    }
+    (free, owners)
+}
+
+/// Ranges without one part that lies inside one of them.
+fn without(ranges: &[Range<u32>], part: &Range<u32>) -> Vec<Range<u32>> {
+    let is_left = |piece: &u32| !part.contains(piece);
+    runs(ranges.iter().cloned().flatten().filter(is_left))
+}
+
+#[cfg(target_os = "linux")]
+fn allocate(file: &std::fs::File, start: u64, bytes: u64) -> std::io::Result<()> {
+    use rustix::fs::{FallocateFlags, fallocate};
+    loop {
+        match fallocate(file, FallocateFlags::empty(), start, bytes) {
+            Err(rustix::io::Errno::INTR) => {}
+            // A file system without this finds out when the bytes are written.
+            Err(rustix::io::Errno::OPNOTSUPP | rustix::io::Errno::NOSYS) => return Ok(()),
+            result => return Ok(result?),
+        }
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+fn allocate(_file: &std::fs::File, _start: u64, _bytes: u64) -> std::io::Result<()> {
+    Ok(())
+}

@@ -1,0 +1,326 @@
+//! An open cache's state, and the one way to change it: with the index lock held and the journal read to its end.
+
+use std::collections::{BTreeSet, HashMap};
+use std::ops::{Deref, DerefMut, Range};
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError, Weak};
+
+use crate::cache::CacheOptions;
+use crate::changes::{ChangeLog, Sequence};
+use crate::error::CacheError;
+use crate::folder::{Folder, list, remove};
+use crate::index::Index;
+use crate::journal::{Catchup, Header, JournalFile, ObjectId, Op, Settings};
+use crate::locks::{IndexLock, Owner};
+use crate::view::View;
+
+/// Uses are told to other processes with the next change, or when this many objects were used.
+const MAX_UNTOLD_USES: usize = 256;
+
+/// What all handles of an open cache share.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    pub(crate) folder: Folder,
+    pub(crate) quota_bytes: u64,
+    /// Kernel locks are shared with a fork, so a fork must not use them.
+    process: u32,
+    /// Pieces asked for and found or not found, since this was last told.
+    pub(crate) hits: AtomicU64,
+    pub(crate) misses: AtomicU64,
+    state: Mutex<State>,
+}
+
+#[derive(Debug)]
+pub(crate) struct State {
+    lock: IndexLock,
+    pub(crate) owner: Owner,
+    pub(crate) journal: JournalFile,
+    pub(crate) index: Index,
+    pub(crate) changes: ChangeLog,
+    /// Objects that are pinned by this process.
+    pub(crate) views: HashMap<ObjectId, Weak<View>>,
+    /// Objects that were used, since this was last told.
+    pub(crate) used: BTreeSet<ObjectId>,
+    /// Pieces whose reservation ended and could not be released, on a full disk.
+    pub(crate) unreleased: Vec<(ObjectId, Range<u32>)>,
+    /// How often this process found that the journal could not be used, and started empty.
+    pub(crate) resets: u64,
+}
+
+/// The state while nobody else changes the cache.
+#[derive(Debug)]
+pub(crate) struct Locked<'a> {
+    pub(crate) shared: &'a Shared,
+    state: MutexGuard<'a, State>,
+}
+
+impl Shared {
+    pub(crate) fn open(root: &Path, options: Option<CacheOptions>) -> Result<Self, CacheError> {
+        let folder = Folder::new(root);
+        if !folder.has_cache()? && options.is_none() {
+            return Err(CacheError::NoSuchCache {
+                path: root.to_path_buf(),
+            });
+        }
+        let mut lock = IndexLock::open(&folder)?;
+        lock.acquire(&folder)?;
+        folder.create_inside()?;
+        let owner = Owner::create(&folder, random())?;
+        let wanted = options.map(|options| options.settings());
+        let loaded = load(&folder)?;
+        let was_damaged = loaded.is_none() && folder.journal().exists();
+        let (journal, mut index) = match loaded {
+            Some(loaded) => loaded,
+            None => start_empty(&folder, wanted.unwrap_or(CacheOptions::new(0).settings()))?,
+        };
+        let settings = wanted.unwrap_or(index.settings);
+        // The order of eviction is this process's own.
+        index.set_eviction(settings.eviction);
+        let changes = ChangeLog::new(journal.sequence);
+        let shared = Self {
+            folder,
+            quota_bytes: settings.quota_bytes,
+            process: std::process::id(),
+            hits: AtomicU64::new(0),
+            misses: AtomicU64::new(0),
+            state: Mutex::new(State {
+                lock,
+                owner,
+                journal,
+                index,
+                changes,
+                views: HashMap::new(),
+                used: BTreeSet::new(),
+                unreleased: Vec::new(),
+                resets: u64::from(was_damaged),
+            }),
+        };
+        // The lock is held from reading the journal to the end of this.
+        let mut locked = Locked {
+            shared: &shared,
+            state: shared.state.lock().unwrap_or_else(PoisonError::into_inner),
+        };
+        let _ = remove(&locked.shared.folder.journal().with_extension("new"));
+        if locked.index.settings != settings {
+            locked.commit(vec![Op::Configured(settings)])?;
+        }
+        locked.clean_up()?;
+        drop(locked);
+        Ok(shared)
+    }
+
+    pub(crate) fn check_process(&self) -> Result<(), CacheError> {
+        match std::process::id() {
+            process if process == self.process => Ok(()),
+            process => Err(CacheError::Forked {
+                path: self.folder.root.clone(),
+                opened_by: self.process,
+                process,
+            }),
+        }
+    }
+
+    /// The state as it was when this process last looked.
+    pub(crate) fn peek(&self) -> Result<MutexGuard<'_, State>, CacheError> {
+        self.check_process()?;
+        Ok(self.state.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Waits for the index lock, and takes in what other processes changed.
+    pub(crate) fn lock(&self) -> Result<Locked<'_>, CacheError> {
+        let mut state = self.peek()?;
+        state.lock.acquire(&self.folder)?;
+        let mut locked = Locked {
+            shared: self,
+            state,
+        };
+        locked.refresh()?;
+        let unreleased = std::mem::take(&mut locked.unreleased);
+        for (object, run) in unreleased {
+            locked.release(object, &[run]);
+        }
+        Ok(locked)
+    }
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        if self.check_process().is_err() {
+            return;
+        }
+        if let Ok(mut locked) = self.lock() {
+            // Counts are lost if this fails, nothing else.
+            let _ = locked.commit(Vec::new());
+            locked.owner.close(&self.folder);
+        }
+    }
+}
+
+impl Deref for Locked<'_> {
+    type Target = State;
+
+    fn deref(&self) -> &State {
+        &self.state
+    }
+}
+
+impl DerefMut for Locked<'_> {
+    fn deref_mut(&mut self) -> &mut State {
+        &mut self.state
+    }
+}
+
+impl Drop for Locked<'_> {
+    fn drop(&mut self) {
+        self.state.lock.release();
+    }
+}
+
+impl Locked<'_> {
+    pub(crate) fn sequence(&self) -> Sequence {
+        Sequence {
+            epoch: self.journal.header.epoch,
+            number: self.journal.sequence,
+        }
+    }
+
+    fn refresh(&mut self) -> Result<(), CacheError> {
+        if let Catchup::Ops(records) = self.journal.catch_up()? {
+            let applied = (records.iter()).try_for_each(|(at, ops)| self.apply(*at, ops));
+            if applied.is_some() {
+                return Ok(());
+            }
+        }
+        self.reload()
+    }
+
+    /// Takes operations of one record in. `None` if they contradict the index.
+    fn apply(&mut self, sequence: u64, ops: &[Op]) -> Option<()> {
+        let state = &mut *self.state;
+        for op in ops {
+            state.changes.note(sequence, op, &state.index);
+            state.index.apply(op).ok()?;
+            if let Op::Removed { object, .. } = op {
+                state.views.remove(object);
+                state.used.remove(object);
+            }
+            if let Op::Dropped { object, piece } = op
+                && let Some(view) = state.views.get(object).and_then(Weak::upgrade)
+            {
+                view.clear(*piece);
+            }
+        }
+        Some(())
+    }
+
+    /// Reads the journal from its start, or starts empty if it cannot be used.
+    fn reload(&mut self) -> Result<(), CacheError> {
+        let folder = &self.shared.folder;
+        folder.create_inside()?;
+        let settings = self.index.settings;
+        let eviction = self.index.queue.policy();
+        let (journal, index) = match load(folder)? {
+            Some(loaded) => loaded,
+            None => {
+                self.resets += 1;
+                start_empty(folder, settings)?
+            }
+        };
+        let state = &mut *self.state;
+        state.owner.keep(folder)?;
+        state.changes = ChangeLog::new(journal.sequence);
+        (state.journal, state.index) = (journal, index);
+        state.index.set_eviction(eviction);
+        let index = &state.index;
+        (state.views).retain(|id, _| index.objects.contains_key(id));
+        state.used.retain(|id| index.objects.contains_key(id));
+        Ok(())
+    }
+
+    /// Appends operations to the journal, then takes them in. What this process has not told yet goes with them.
+    pub(crate) fn commit(&mut self, mut ops: Vec<Op>) -> Result<(), CacheError> {
+        let told = [
+            self.shared.hits.swap(0, Ordering::Relaxed),
+            self.shared.misses.swap(0, Ordering::Relaxed),
+        ];
+        let used = std::mem::take(&mut self.used);
+        ops.extend(used.iter().map(|object| Op::Touched { object: *object }));
+        if told != [0, 0] {
+            let [hits, misses] = told;
+            ops.push(Op::Counted { hits, misses });
+        }
+        if ops.is_empty() {
+            return Ok(());
+        }
+        if let Err(error) = self.journal.append(&ops) {
+            self.used = used;
+            self.shared.hits.fetch_add(told[0], Ordering::Relaxed);
+            self.shared.misses.fetch_add(told[1], Ordering::Relaxed);
+            return Err(error);
+        }
+        let sequence = self.journal.sequence;
+        if self.apply(sequence, &ops).is_none() {
+            // A mistake of this crate. Starting empty is safe, and is what a reader of this journal would do.
+            debug_assert!(false, "an operation contradicts the index: {ops:?}");
+            return self.reload();
+        }
+        if self.journal.is_long() {
+            let header = Header {
+                sequence,
+                ..self.journal.header
+            };
+            // If it fails, the journal stays long and the next commit tries again.
+            let base = self.index.snapshot();
+            if let Ok(journal) = JournalFile::create(&self.shared.folder.journal(), header, &base) {
+                self.journal = journal;
+            }
+        }
+        Ok(())
+    }
+
+    /// Notes that an object was used.
+    pub(crate) fn touch(&mut self, object: ObjectId) -> Result<(), CacheError> {
+        self.used.insert(object);
+        match self.used.len() > MAX_UNTOLD_USES {
+            true => self.commit(Vec::new()),
+            false => Ok(()),
+        }
+    }
+}
+
+/// Journal and index of a folder. `None` if there are none that can be used.
+fn load(folder: &Folder) -> Result<Option<(JournalFile, Index)>, CacheError> {
+    let Some((journal, base, records)) = JournalFile::open(&folder.journal())? else {
+        return Ok(None);
+    };
+    let index = Index::load(&base).and_then(|mut index| {
+        let mut ops = records.iter().flat_map(|(_, ops)| ops);
+        ops.try_for_each(|op| index.apply(op))?;
+        Ok(index)
+    });
+    Ok(index.ok().map(|index| (journal, index)))
+}
+
+/// Unlinks all objects and starts a journal of another epoch. Who has objects pinned keeps their files without a name.
+fn start_empty(folder: &Folder, settings: Settings) -> Result<(JournalFile, Index), CacheError> {
+    folder.remove_orphans(|_| false)?;
+    let epoch = random();
+    // Numbers of objects of another epoch must mean nothing in this one.
+    let index = Index::new(settings, (epoch >> 1) & !0xffff_ffff);
+    let header = Header { epoch, sequence: 0 };
+    let journal = JournalFile::create(&folder.journal(), header, &index.snapshot())?;
+    Ok((journal, index))
+}
+
+/// Numbers of owners that are there, dead or alive.
+pub(crate) fn owners(folder: &Folder) -> Result<Vec<u64>, CacheError> {
+    let paths = list(&folder.owners())?;
+    let number =
+        |path: &std::path::PathBuf| u64::from_str_radix(path.file_name()?.to_str()?, 16).ok();
+    Ok(paths.iter().filter_map(number).collect())
+}
+
+fn random() -> u64 {
+    uuid::Uuid::new_v4().as_u64_pair().0
+}

@@ -1,0 +1,166 @@
+//! The pieces of a pinned object as its readers see them: one atomic word each, no lock.
+//!
+//! A word is copied from the index when a reader needs a piece that its word does not have. A piece is *verified* once this
+//! process has stored it or compared the bytes on disk with its checksum. Readers use verified pieces only.
+
+use std::fs::File;
+use std::io;
+use std::ops::Range;
+use std::os::unix::fs::FileExt;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::journal::{ObjectId, Piece};
+use crate::locks::unlock;
+use crate::object::Object;
+use crate::ranges::Extent;
+
+const PRESENT: u64 = 1 << 32;
+const VERIFIED: u64 = 1 << 33;
+/// Bytes are compared with their checksum through a buffer of this length, which stays in a core's own cache.
+const VERIFY_BYTES: usize = 64 << 10;
+
+/// A pinned object. The shared kernel lock on its file is the pin: it goes when the last user drops the view, or dies.
+#[derive(Debug)]
+pub(crate) struct View {
+    pub(crate) id: ObjectId,
+    pub(crate) digest: [u8; 32],
+    /// For messages.
+    pub(crate) key: String,
+    pub(crate) file: File,
+    pub(crate) extent: Extent,
+    /// A fork of this process has the view, too, but not the pin.
+    process: u32,
+    /// Length of the last piece, which another process may know to be longer.
+    last_bytes: AtomicU64,
+    words: Box<[AtomicU64]>,
+}
+
+/// What comparing a piece with its checksum shows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    Verified,
+    Absent,
+    /// The bytes do not match, or cannot be read.
+    Mismatch,
+}
+
+impl View {
+    pub(crate) fn new(id: ObjectId, object: &Object, file: File) -> Self {
+        let pieces = object.extent.pieces() as u32;
+        let view = Self {
+            id,
+            digest: object.digest,
+            key: object.key.to_string(),
+            file,
+            extent: object.extent,
+            process: std::process::id(),
+            last_bytes: AtomicU64::new(0),
+            words: (0..pieces).map(|_| AtomicU64::new(0)).collect(),
+        };
+        view.copy(object, 0..pieces);
+        view
+    }
+
+    /// Copies what the index has of these pieces. The caller holds the index.
+    pub(crate) fn copy(&self, object: &Object, pieces: Range<u32>) {
+        let end = pieces.end.min(self.words.len() as u32);
+        let pieces = pieces.start.min(end)..end;
+        if let Some(last) = (self.words.len() as u32).checked_sub(1) {
+            let range = object.extent.piece(last);
+            let bytes = range.end - range.start;
+            if self.last_bytes.swap(bytes, Ordering::AcqRel) != bytes {
+                self.words[last as usize].store(0, Ordering::Release);
+            }
+        }
+        let mut present = object.pieces.range(pieces.clone()).peekable();
+        for piece in pieces {
+            let state = present.next_if(|(at, _)| **at == piece).map(|(_, s)| *s);
+            let word = &self.words[piece as usize];
+            let known = word.load(Ordering::Acquire);
+            let wanted = match state {
+                Some(Piece::Present(crc)) => PRESENT | u64::from(crc),
+                _ => 0,
+            };
+            if known & !VERIFIED != wanted {
+                word.store(wanted, Ordering::Release);
+            }
+        }
+    }
+
+    pub(crate) fn is_present(&self, piece: u32) -> bool {
+        (self.words.get(piece as usize))
+            .is_some_and(|word| word.load(Ordering::Acquire) & PRESENT != 0)
+    }
+
+    pub(crate) fn is_verified(&self, piece: u32) -> bool {
+        (self.words.get(piece as usize))
+            .is_some_and(|word| word.load(Ordering::Acquire) & VERIFIED != 0)
+    }
+
+    /// Marks a present piece whose bytes this process has just written.
+    pub(crate) fn set_verified(&self, piece: u32) {
+        if let Some(word) = self.words.get(piece as usize) {
+            // Only with `PRESENT`: another process may have dropped it.
+            let _ = word.fetch_update(Ordering::AcqRel, Ordering::Acquire, |word| {
+                (word & PRESENT != 0).then_some(word | VERIFIED)
+            });
+        }
+    }
+
+    pub(crate) fn clear(&self, piece: u32) {
+        if let Some(word) = self.words.get(piece as usize) {
+            word.store(0, Ordering::Release);
+        }
+    }
+
+    /// Compares the bytes of a piece with its checksum, unless this process has done so.
+    pub(crate) fn verify(&self, piece: u32, buffer: &mut Vec<u8>) -> Verdict {
+        let Some(word) = self.words.get(piece as usize) else {
+            return Verdict::Absent;
+        };
+        let known = word.load(Ordering::Acquire);
+        if known & VERIFIED != 0 {
+            return Verdict::Verified;
+        }
+        if known & PRESENT == 0 {
+            return Verdict::Absent;
+        }
+        let start = u64::from(piece) * self.extent.piece_bytes;
+        let bytes = match piece as usize + 1 == self.words.len() {
+            true => self.last_bytes.load(Ordering::Acquire),
+            false => self.extent.piece_bytes,
+        };
+        if checksum(&self.file, start, bytes, buffer).ok() != Some(known as u32) {
+            return Verdict::Mismatch;
+        }
+        let verified = known | VERIFIED;
+        match word.compare_exchange(known, verified, Ordering::AcqRel, Ordering::Acquire) {
+            Ok(_) => Verdict::Verified,
+            Err(now) if now == verified => Verdict::Verified,
+            // It changed meanwhile; what it is now is for the holder of the index to say.
+            Err(_) => Verdict::Mismatch,
+        }
+    }
+}
+
+impl Drop for View {
+    fn drop(&mut self) {
+        if self.process == std::process::id() {
+            unlock(&self.file);
+        }
+    }
+}
+
+/// CRC-32C of bytes of a file.
+fn checksum(file: &File, start: u64, bytes: u64, buffer: &mut Vec<u8>) -> io::Result<u32> {
+    buffer.resize(VERIFY_BYTES, 0);
+    let mut crc = 0;
+    let mut done = 0;
+    while done < bytes {
+        let part = &mut buffer[..VERIFY_BYTES.min((bytes - done) as usize)];
+        file.read_exact_at(part, start + done)?;
+        crc = crc32c::crc32c_append(crc, part);
+        done += part.len() as u64;
+    }
+    Ok(crc)
+}
