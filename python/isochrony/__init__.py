@@ -175,7 +175,7 @@ _HOMES = {
     ".importers": ("import_files",),
     ".live": ("Listener", "listen"),
     ".native_errors": (
-        "GapError", "ImportRefusedError", "NBufferError", "OptionError", "PlanError", "RunError", "SegmentError",
+        "CacheError", "GapError", "ImportRefusedError", "NBufferError", "OptionError", "PlanError", "RunError", "SegmentError",
         "StoreError", "TaskletError", "TimeError",
     ),
     ".nbuffering": ("NBufferReport", "nbuffer"),

@@ -12,6 +12,10 @@ from typing import Any
 from .errors import IsochronyError
 
 __all__ = [
+    "CacheError",
+    "CacheOSError",
+    "CacheTimeoutError",
+    "CacheValueError",
     "GapError",
     "ImportRefusedError",
     "LiveOSError",
@@ -159,6 +163,30 @@ class StoreMemoryError(StoreError, MemoryError):
     """More memory than is sensible, or than the system gives."""
 
     code = "too_large"
+
+
+class CacheError(IsochronyError):
+    """A host's cache of remote data cannot serve; read the data where they come from."""
+
+    code = "cache"
+
+
+class CacheOSError(CacheError, OSError):
+    """The cache's disk is full, or its folder cannot be used."""
+
+    code = "cache_io"
+
+
+class CacheTimeoutError(CacheError, TimeoutError):
+    """Another process fetches the same bytes and makes no progress."""
+
+    code = "fetch_timeout"
+
+
+class CacheValueError(CacheError, ValueError):
+    """A quota, key or range that a cache cannot have."""
+
+    code = "cache_value"
 
 
 class ImportRefusedError(IsochronyError, ValueError):

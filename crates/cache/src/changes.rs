@@ -30,6 +30,10 @@ pub enum Change {
     Added {
         /// Their object.
         key: ObjectKey,
+        /// Its length.
+        bytes: u64,
+        /// Length of its pieces, the last one may be shorter.
+        piece_bytes: u64,
         /// Their numbers.
         pieces: Range<u32>,
     },
@@ -93,8 +97,10 @@ impl ChangeLog {
                 object,
                 first,
                 checksums,
-            } => key_of(object).map(|key| Change::Added {
-                key,
+            } => index.objects.get(object).map(|known| Change::Added {
+                key: known.key.clone(),
+                bytes: known.extent.bytes,
+                piece_bytes: known.extent.piece_bytes,
                 pieces: *first..first.saturating_add(checksums.len() as u32),
             }),
             Op::Dropped { object, piece } => {

@@ -37,6 +37,12 @@ impl PinnedObject {
         self.view.extent.bytes
     }
 
+    /// The sparse file that has its pieces at their offsets.
+    #[must_use]
+    pub fn path(&self) -> std::path::PathBuf {
+        self.shared.folder.object(&self.view.digest)
+    }
+
     /// Length of its pieces; the last one may be shorter.
     #[must_use]
     pub fn piece_bytes(&self) -> u64 {

@@ -15,6 +15,7 @@ use pyo3::prelude::*;
 
 mod declarations;
 mod descriptor;
+mod diffusion;
 mod errors;
 mod expr;
 mod integer;
@@ -42,6 +43,10 @@ pub mod _native {
 
     #[pymodule_export]
     use crate::declarations::operator_declarations;
+    #[pymodule_export]
+    use crate::diffusion::{
+        NativeCache, NativeCachedObject, NativeDispatcher, NativeReservation, open_cache,
+    };
     #[pymodule_export]
     use crate::expr::Expr;
     #[pymodule_export]

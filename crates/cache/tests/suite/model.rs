@@ -110,7 +110,7 @@ impl Follower {
             Some((changes, _)) => {
                 for change in changes {
                     match change {
-                        Change::Added { key, pieces } => {
+                        Change::Added { key, pieces, .. } => {
                             self.present
                                 .extend(pieces.map(|piece| (key.clone(), piece)));
                         }
