@@ -70,6 +70,7 @@ if TYPE_CHECKING:
     from .importers import import_files
     from .live import Listener, listen
     from .native_errors import (
+        CacheError,
         GapError,
         ImportRefusedError,
         NBufferError,
@@ -95,6 +96,7 @@ __all__ = [
     "BadSourceError",
     "Block",
     "Break",
+    "CacheError",
     "Control",
     "Emitter",
     "EmptyResultWarning",
@@ -175,8 +177,8 @@ _HOMES = {
     ".importers": ("import_files",),
     ".live": ("Listener", "listen"),
     ".native_errors": (
-        "CacheError", "GapError", "ImportRefusedError", "NBufferError", "OptionError", "PlanError", "RunError", "SegmentError",
-        "StoreError", "TaskletError", "TimeError",
+        "CacheError", "GapError", "ImportRefusedError", "NBufferError", "OptionError", "PlanError", "RunError",
+        "SegmentError", "StoreError", "TaskletError", "TimeError",
     ),
     ".nbuffering": ("NBufferReport", "nbuffer"),
     ".operators": ("Block", "Break", "Emitter", "Operator", "Port"),
