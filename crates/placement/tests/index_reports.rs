@@ -83,7 +83,7 @@ proptest! {
                 manifests.push((id, cache.next, objects));
             }
             // What comes late was either covered by a manifest or is answered by asking for one.
-            if number % 3 == 0 {
+            if number.is_multiple_of(3) {
                 for (host, number, delta) in late.drain(..) {
                     index.apply_delta(HostId(host as u32), number, &delta).unwrap();
                 }
