@@ -1,4 +1,5 @@
-//! Benchmarks of the store, plans, streams and placement, against bare loops where there are any, named area/operation/size/variant.
+//! Benchmarks of the store, plans, streams and placement, against bare loops where there are any, named
+//! area/operation/size/variant.
 //!
 //! Machines are noisy, so every claim is a ratio of two things run by turns in this process, and what is printed is the
 //! median of the ratios with their spread. Every result is asserted before its time counts.

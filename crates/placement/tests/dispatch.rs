@@ -154,17 +154,17 @@ fn good_cache_compute_takes_the_second_best_host_once_slots_are_free() {
     };
     let mut d = dispatcher(options, 4, 1);
     hold(&mut d, 0, 0, 1, 10);
-    hold(&mut d, 1, 0, 2, 5);
+    hold(&mut d, 2, 0, 2, 5);
     let first = d.admit(&[ObjectId(1)], 0);
     let other = d.admit(&[ObjectId(3)], 0);
-    assert_eq!(all(&mut d, 0), [(first, 0), (other, 2)]);
+    assert_eq!(all(&mut d, 0), [(first, 0), (other, 1)]);
     // Host 0 has most of it, and half of the slots are busy: it waits for host 0.
     let both = d.admit(&[ObjectId(1), ObjectId(2)], 1);
     assert_eq!(all(&mut d, 1), []);
     // Below half, it goes to the free host that has some of it; object 1 has as many copies as it may have, so to no
     // other.
     d.finish(other, 2).unwrap();
-    assert_eq!(all(&mut d, 2), [(both, 1)]);
+    assert_eq!(all(&mut d, 2), [(both, 2)]);
 }
 
 #[test]

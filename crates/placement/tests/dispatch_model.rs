@@ -281,4 +281,42 @@ proptest! {
         }
         while pair.next().is_some() {}
     }
+
+    /// Where copies are capped, objects widespread, and most hosts free: what the histories above come to seldom.
+    #[test]
+    fn capped_copies_equal_those_of_the_slow_model(
+        max_replicas in 1..3usize,
+        more in 0..2usize,
+        utilization in prop_oneof![Just(1.0), 0.2..0.8f64],
+        copies in prop::collection::vec((0..5usize, 0..4u32, 1..9u64), 4..16),
+        steps in prop::collection::vec(
+            prop_oneof![
+                3 => prop::collection::vec(0..4u32, 1..4).prop_map(Step::Admit),
+                3 => (1..4usize).prop_map(Step::Next),
+                3 => (any::<usize>(), any::<bool>()).prop_map(|(at, on)| Step::Finish(at, on)),
+                1 => (0..5usize, 0..4u32, prop::option::of(1..9u64))
+                    .prop_map(|(host, object, bytes)| Step::Report(host, object, bytes)),
+            ],
+            1..60,
+        ),
+    ) {
+        let mut pair = Pair::new(DispatchOptions {
+            policy: Policy::GoodCacheCompute,
+            window: 1000,
+            max_wait: u64::MAX,
+            utilization,
+            max_replicas,
+            widespread: max_replicas + more,
+        });
+        for _ in 0..5 {
+            pair.apply(Step::AddHost(1));
+        }
+        for (host, object, bytes) in copies {
+            pair.apply(Step::Report(host, object, Some(bytes)));
+        }
+        for step in steps {
+            pair.apply(step);
+        }
+        while pair.next().is_some() {}
+    }
 }

@@ -83,7 +83,7 @@ proptest! {
                 manifests.push((id, cache.next, objects));
             }
             // What comes late was either covered by a manifest or is answered by asking for one.
-            if number % 3 == 0 {
+            if number.is_multiple_of(3) {
                 for (host, number, delta) in late.drain(..) {
                     index.apply_delta(HostId(host as u32), number, &delta).unwrap();
                 }
@@ -124,4 +124,32 @@ proptest! {
         prop_assert_eq!(index.copies(), copies - caches[0].objects.len());
         prop_assert!(index.apply_delta(HostId(0), 0, &[]).is_err());
     }
+}
+
+#[test]
+fn reports_are_taken_in_order_only() {
+    let mut index = CacheIndex::new(64);
+    let host = index.add_host();
+    let (a, b) = (ObjectId(0), ObjectId(1));
+    let added = |object| [Change::Added { object, bytes: 5 }];
+    assert_eq!(index.apply_delta(host, 0, &added(a)), Ok(Reply::Applied));
+    // Delta 1 is missing: those behind it are not applied, however many come.
+    for number in [2, 3] {
+        let reply = index.apply_delta(host, number, &added(b));
+        assert_eq!(reply, Ok(Reply::SendManifest));
+    }
+    assert_eq!(index.holders(b).count(), 0);
+    let manifest = index.apply_manifest(host, 4, &[(b, 5)]);
+    assert_eq!(manifest, Ok(Reply::Applied));
+    assert!(index.held_by(host).eq([b]));
+    // Deltas go on behind the manifest; what it overtook changes nothing.
+    assert_eq!(index.apply_delta(host, 1, &added(a)), Ok(Reply::Repeated));
+    let removed = [Change::Removed { object: b }];
+    assert_eq!(index.apply_delta(host, 4, &removed), Ok(Reply::Applied));
+    assert_eq!(
+        index.apply_manifest(host, 4, &[(b, 5)]),
+        Ok(Reply::Repeated)
+    );
+    assert_eq!(index.held_by(host).count(), 0);
+    assert_eq!(index.bytes_of(host), 0);
 }

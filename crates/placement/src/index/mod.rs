@@ -57,7 +57,7 @@ pub(crate) enum Effect {
 
 /// Maps each object to its size and its holders, and each host to what it holds.
 ///
-/// Memory: 48 bytes an object, and 8 bytes (none for an object's first two holders) and a hash table's entry of 5 to 9
+/// Memory: 40 bytes an object, and 8 bytes (none for an object's first two holders) and a hash table's entry of 5 to 9
 /// bytes for each copy.
 #[derive(Debug, Clone)]
 pub struct CacheIndex {
@@ -332,7 +332,7 @@ mod tests {
 
     #[test]
     fn an_object_and_a_copy_take_what_the_documentation_says() {
-        assert_eq!(std::mem::size_of::<Object>(), 48);
+        assert_eq!(std::mem::size_of::<Object>(), 40);
         assert_eq!(std::mem::size_of::<Holder>(), 8);
     }
 
