@@ -92,6 +92,15 @@ fn fetch(object: &PinnedObject, content: &[u8]) {
     fetched.expect("fetched");
 }
 
+fn write_pieces(path: &Path, content: &[u8]) -> u64 {
+    let file = File::create(path).expect("a file");
+    for (at, piece) in content.chunks(PIECE as usize).enumerate() {
+        file.write_all_at(piece, at as u64 * PIECE)
+            .expect("written");
+    }
+    file.metadata().expect("its length").len()
+}
+
 fn read_all(bytes: u64, block: &mut [u8], read: impl Fn(&mut [u8], u64)) -> u64 {
     let mut total = 0u64;
     for at in (0..bytes).step_by(block.len()) {
@@ -125,7 +134,8 @@ fn main() {
     let content: Vec<u8> = (0..bench.bytes)
         .map(|at| (at.wrapping_mul(0x9e37_79b9) >> 13) as u8)
         .collect();
-    std::fs::write(&plain, &content).expect("written");
+    // In pieces as the cache writes, which decides the sizes of the page cache's folios.
+    write_pieces(&plain, &content);
     let options = CacheOptions::new(bench.bytes * 4 + (64 << 20));
     let cache = Cache::open(&folder, options).expect("a cache");
     let key = |number: u32| ObjectKey::file(format!("https://example.org/{number}"), "1");
@@ -179,14 +189,7 @@ fn main() {
         "cache/store/1MiB, against pwrite to a new file",
         || {
             let _ = std::fs::remove_file(&copy);
-            seconds(|| {
-                let file = File::create(&copy).expect("a file");
-                for (at, piece) in content.chunks(PIECE as usize).enumerate() {
-                    file.write_all_at(piece, at as u64 * PIECE)
-                        .expect("written");
-                }
-                file.metadata().expect("its length").len()
-            })
+            seconds(|| write_pieces(&copy, &content))
         },
         || {
             cache.clear().expect("cleared");
