@@ -44,7 +44,8 @@ TEST_PROFILE := tested
 CARGO_TEST := cargo test --locked --workspace --profile $(TEST_PROFILE)
 
 .PHONY: help demo wheel test-wheel test lint generate bench fuzz soak attack fmt lock clean
-.PHONY: build-release build-test build-example test-rust test-python lint-rust lint-python
+.PHONY: build-release build-test build-example test-rust test-python test-python-together test-python-alone
+.PHONY: lint-rust lint-python
 
 help:
 	@sed -n 's/^#   \(make .*\)/\1/p' Makefile
@@ -115,11 +116,17 @@ test-rust:
 	$(CARGO_TEST) --no-fail-fast
 
 # File by file in two processes, since most tests use one core; then those whose result depends on how busy the machine is.
-test-python: build-test build-example
+test-python:
 	@failed=0; \
-	$(BIN)/python -m pytest -n $(TEST_PROCESSES) --dist loadfile -m "not alone" || failed=1; \
-	$(BIN)/python -m pytest -m alone || failed=1; \
+	$(MAKE) --no-print-directory test-python-together || failed=1; \
+	$(MAKE) --no-print-directory test-python-alone || failed=1; \
 	exit $$failed
+
+test-python-together: build-test build-example
+	$(BIN)/python -m pytest -n $(TEST_PROCESSES) --dist loadfile -m "not alone"
+
+test-python-alone: build-test build-example
+	$(BIN)/python -m pytest -m alone
 
 # --- lint ---------------------------------------------------------------------
 

@@ -123,6 +123,9 @@ pub struct RunOptions<'a> {
     /// The CPUs of the threads; None: not pinned.
     #[serde(skip)]
     pub(crate) pinning: Option<&'a Pinning>,
+    /// Bytes of `memory` that links from hosts have.
+    #[serde(skip)]
+    pub(crate) link_bytes: u64,
     /// Other processes compute blocks of what is received or made here; they do not know its times.
     #[serde(skip)]
     pub(crate) has_slots: bool,
@@ -138,9 +141,15 @@ impl RunOptions<'_> {
         Some(Duration::from_secs_f64(latency / HOLDERS_PER_STAGE))
     }
 
+    /// All memory but that of links from hosts; at least half.
+    pub(crate) fn execution_memory(&self) -> Arc<ExecutionMemory> {
+        let links = self.link_bytes.min(self.memory / 2);
+        Arc::new(ExecutionMemory::new(self.memory - links))
+    }
+
     pub(crate) fn memory_handle(&self) -> MemoryHandle {
         let own = || MemoryHandle {
-            memory: Arc::new(ExecutionMemory::new(self.memory)),
+            memory: self.execution_memory(),
             reclaimer: None,
         };
         self.shared_memory.cloned().unwrap_or_else(own)
@@ -169,6 +178,7 @@ impl Default for RunOptions<'_> {
             shared: None,
             shared_memory: None,
             pinning: None,
+            link_bytes: 0,
             has_slots: false,
         }
     }

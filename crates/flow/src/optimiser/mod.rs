@@ -217,7 +217,7 @@ fn push_range(rewriter: &mut Rewriter<'_>, at: usize) -> Option<String> {
     }
     // A host gives all that its plan does.
     let recording = rewriter.graph().nodes[scan].op.recording();
-    if recording.is_some_and(|recording| recording.0.is_on_host()) {
+    if recording.is_some_and(|recording| recording.0.host_window().is_some()) {
         return None;
     }
     // Windows keep their places only if the scan begins with each run.

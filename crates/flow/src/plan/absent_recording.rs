@@ -40,7 +40,7 @@ pub(super) fn absent_recording(graph: &Graph, recording: &SharedRecording) -> Ma
         has_clock: recording.0.clock().is_some(),
         skips_samples: recording.0.skips_samples(),
         gives_own_samples: recording.0.gives_own_samples(),
-        is_on_host: recording.0.is_on_host(),
+        is_on_host: recording.0.host_window().is_some(),
         needs_interpreter: recording.0.needs() == Resource::Interpreter,
     };
     let mut map = Map::new();
@@ -134,8 +134,8 @@ impl Recording for AbsentRecording {
         self.form.gives_own_samples
     }
 
-    fn is_on_host(&self) -> bool {
-        self.form.is_on_host
+    fn host_window(&self) -> Option<u64> {
+        self.form.is_on_host.then_some(0)
     }
 
     fn needs(&self) -> Resource {

@@ -11,7 +11,7 @@ use super::split::SplitPlan;
 use super::stages::{self, StagePlan};
 use super::task_contract::combines_inexactly;
 use super::worker::{Worker, WorkerResult};
-use crate::engine::budget::{ExecutionMemory, MemoryHandle, MemoryReclaimer};
+use crate::engine::budget::{MemoryHandle, MemoryReclaimer};
 use crate::engine::report::{Report, TaskReport};
 use crate::engine::time_axis::first_error;
 use crate::engine::{PlanExecutor, RunOptions};
@@ -70,7 +70,7 @@ pub(crate) fn run(
         ..
     } = &split;
     let scheduler = &split.scheduler;
-    let memory = Arc::new(ExecutionMemory::new(options.memory));
+    let memory = options.execution_memory();
     let reclaimers = [
         Some(Arc::clone(scheduler) as Arc<dyn MemoryReclaimer>),
         None,

@@ -98,6 +98,7 @@ pub(crate) fn run(
     let pinning = options.pin.then(Pinning::of_current_thread).flatten();
     let options = RunOptions {
         pinning: pinning.as_ref(),
+        link_bytes: host::link_bytes(graph),
         ..*options
     };
     let pinned = pinning.as_ref().map(|pinning| pinning.pin(0));

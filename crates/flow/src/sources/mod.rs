@@ -156,9 +156,9 @@ pub trait Recording: Send + Sync {
         None
     }
 
-    /// Whether it comes from a host of a cluster.
-    fn is_on_host(&self) -> bool {
-        false
+    /// Most bytes that are on their way from its host; None: it comes from no host of a cluster.
+    fn host_window(&self) -> Option<u64> {
+        None
     }
 
     /// What reading it occupies, beside a disk.

@@ -15,7 +15,7 @@ use super::stage_plan::{Replication, StagePlan};
 use super::stage_queue::{Notice, StageQueue, StageSet};
 use super::thread_use::ThreadUse;
 use crate::engine::branches::TapWakers;
-use crate::engine::budget::{ExecutionMemory, MemoryHandle, MemoryReclaimer};
+use crate::engine::budget::{MemoryHandle, MemoryReclaimer};
 use crate::engine::control::RunningStages;
 use crate::engine::report::{OperatorReport, Report, StageReport};
 use crate::engine::{IDLE_WAIT, PlanExecutor, RunOptions};
@@ -180,7 +180,7 @@ fn pool(
     let interrupt = options
         .interrupt
         .map_or_else(Interrupt::default, Interrupt::child);
-    let memory = Arc::new(ExecutionMemory::new(options.memory));
+    let memory = options.execution_memory();
     let links = links(plan, stages, options, &queue, &entries);
     let caller = std::thread::current().id();
     let watch = options

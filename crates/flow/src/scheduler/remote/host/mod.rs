@@ -30,7 +30,7 @@ mod sender;
 mod source;
 
 pub use inbox::{HostError, HostInbox};
-pub(crate) use placement::{place, take_out};
+pub(crate) use placement::{link_bytes, place, take_out};
 pub use run::HostRun;
 pub use send_buffer::SendBuffer;
 

@@ -64,6 +64,14 @@ fn replace(node: &mut GraphNode, recording: impl Recording + 'static) {
     node.properties.host = None;
 }
 
+/// Most bytes that are on their way from hosts.
+pub(crate) fn link_bytes(graph: &Graph) -> u64 {
+    let recordings = graph.nodes.iter().filter_map(|node| node.op.recording());
+    recordings
+        .filter_map(|recording| recording.0.host_window())
+        .sum()
+}
+
 /// Takes out what is before each `on`: for slots, which compute only what follows.
 pub(crate) fn take_out(graph: &mut Graph) {
     for (at, _) in placed(graph) {

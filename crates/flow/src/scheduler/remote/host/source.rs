@@ -42,8 +42,8 @@ impl Recording for HostRecording {
         self.reads.as_ref()?.clock()
     }
 
-    fn is_on_host(&self) -> bool {
-        true
+    fn host_window(&self) -> Option<u64> {
+        Some(self.inbox.window())
     }
 
     fn registers_clock(&self) -> bool {
