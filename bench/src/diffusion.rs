@@ -233,7 +233,7 @@ fn evictions(quick: bool, results: &mut Results) -> Result<(), Failure> {
         let workload = access(name, 2 * hosts, 120);
         let mut row = vec![name.to_string()];
         for eviction in [
-            EvictionPolicy::Random { seed: 1 },
+            EvictionPolicy::Random,
             EvictionPolicy::Fifo,
             EvictionPolicy::Lru,
             EvictionPolicy::Lfu,

@@ -7,7 +7,6 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use crate::changes::{Change, Manifest, Sequence, manifest};
 use crate::error::{CacheError, IoContext};
-use crate::eviction::Eviction;
 use crate::folder::remove;
 use crate::index::PIECE_BYTES;
 use crate::info::{CacheInfo, Cleared};
@@ -20,6 +19,7 @@ use crate::ranges::Extent;
 use crate::space::{MIN_EVICTED_BYTES, is_full};
 use crate::state::{Locked, Shared};
 use crate::view::View;
+use isochrony_placement::EvictionPolicy;
 
 /// What a cache is opened with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,7 +27,7 @@ pub struct CacheOptions {
     /// Most bytes that the objects take on disk: what is present, what is reserved, and a block per 256 pieces of each.
     pub quota_bytes: u64,
     /// Which object is evicted first.
-    pub eviction: Eviction,
+    pub eviction: EvictionPolicy,
     /// Length of a piece of objects that this process creates: a power of two from 4 KiB to 1 GiB.
     pub piece_bytes: u64,
 }
@@ -38,7 +38,7 @@ impl CacheOptions {
     pub fn new(quota_bytes: u64) -> Self {
         Self {
             quota_bytes,
-            eviction: Eviction::default(),
+            eviction: EvictionPolicy::default(),
             piece_bytes: 1 << 20,
         }
     }

@@ -3,11 +3,11 @@
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 
-use crate::eviction::{Eviction, EvictionQueue};
 use crate::journal::{Counters, ObjectId, Op, OwnerId, Piece, Settings, Snapshot, StoredObject};
 use crate::key::ObjectKey;
 use crate::object::{BLOCK_BYTES, MAX_PIECES, MAX_RESERVED, Object, Usage};
 use crate::ranges::Extent;
+use isochrony_placement::{Eviction, EvictionPolicy};
 
 /// Lengths of pieces that are allowed: whole blocks, and no longer than a request.
 pub(crate) const PIECE_BYTES: Range<u64> = BLOCK_BYTES..(1 << 30) + 1;
@@ -21,7 +21,7 @@ pub(crate) struct Index {
     pub(crate) next_object: ObjectId,
     pub(crate) counters: Counters,
     pub(crate) usage: Usage,
-    pub(crate) queue: EvictionQueue,
+    pub(crate) queue: Eviction<ObjectId>,
     pub(crate) objects: BTreeMap<ObjectId, Object>,
     by_digest: HashMap<[u8; 32], ObjectId>,
 }
@@ -40,7 +40,7 @@ impl Index {
             next_object,
             counters: Counters::default(),
             usage: Usage::default(),
-            queue: EvictionQueue::new(settings.eviction),
+            queue: Eviction::new(settings.eviction),
             objects: BTreeMap::new(),
             by_digest: HashMap::new(),
         }
@@ -67,7 +67,7 @@ impl Index {
             }
             index.resize(stored.object);
             for _ in 1..stored.uses.min(MAX_REPLAYED_USES) {
-                index.queue.touch(stored.object);
+                let _ = index.queue.touch(&stored.object);
             }
         }
         Ok(index)
@@ -113,10 +113,10 @@ impl Index {
     }
 
     /// Evicts in the order of another policy from now on.
-    pub(crate) fn set_eviction(&mut self, policy: Eviction) {
+    pub(crate) fn set_eviction(&mut self, policy: EvictionPolicy) {
         if policy != self.queue.policy() {
             let order = self.queue.in_order();
-            self.queue = EvictionQueue::new(policy);
+            self.queue = Eviction::new(policy);
             order.iter().for_each(|(id, _)| self.resize(*id));
         }
     }
@@ -192,7 +192,8 @@ impl Index {
             }
             Op::Removed { object, evicted } => self.remove(*object, *evicted),
             Op::Touched { object } => {
-                self.queue.touch(*object);
+                // One that was removed meanwhile is not in the queue.
+                let _ = self.queue.touch(object);
                 Ok(())
             }
             Op::Counted { hits, misses } => {
@@ -238,7 +239,11 @@ impl Index {
     /// Tells the eviction queue what the object takes.
     fn resize(&mut self, id: ObjectId) {
         if let Some(object) = self.objects.get(&id) {
-            self.queue.insert(id, object.allocated);
+            let bytes = object.allocated;
+            if self.queue.set_bytes(&id, bytes).is_err() {
+                // It is new, so that inserting it succeeds.
+                let _ = self.queue.insert(id, bytes);
+            }
         }
     }
 
@@ -319,7 +324,7 @@ impl Index {
         self.usage.present -= usage.present;
         self.usage.reserved -= usage.reserved;
         self.by_digest.remove(&object.digest);
-        self.queue.remove(id);
+        self.queue.remove(&id).map_err(|_| Contradiction)?;
         self.counters.evictions += u64::from(evicted);
         Ok(())
     }

@@ -3,10 +3,10 @@
 use serde::{Deserialize, Serialize};
 
 use crate::error::CacheError;
-use crate::eviction::Eviction;
 use crate::journal::Op;
 use crate::locks::{Unlinked, is_unlocked, unlink_unpinned};
 use crate::state::{Locked, owners};
+use isochrony_placement::EvictionPolicy;
 
 /// State and counts of a cache. Counts are since it was created; those of a killed process since its last change are lost.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -17,7 +17,7 @@ pub struct CacheInfo {
     /// Quota of this handle.
     pub quota_bytes: u64,
     /// Policy of this handle.
-    pub eviction: Eviction,
+    pub eviction: EvictionPolicy,
     /// Length of pieces of objects that this handle creates.
     pub piece_bytes: u64,
     /// How many objects there are.

@@ -49,7 +49,6 @@ mod cache;
 mod changes;
 mod check;
 mod error;
-mod eviction;
 mod folder;
 #[cfg(feature = "fuzzing")]
 pub mod fuzzing;
@@ -71,8 +70,8 @@ pub use cache::{Cache, CacheOptions};
 pub use changes::{Change, Manifest, ManifestEntry, Sequence};
 pub use check::Check;
 pub use error::CacheError;
-pub use eviction::Eviction;
 pub use info::{CacheInfo, Cleared};
+pub use isochrony_placement::EvictionPolicy;
 pub use key::{FileVersion, ObjectKey};
 pub use map::Mapping;
 pub use pinned::PinnedObject;

@@ -41,33 +41,31 @@ impl Locked<'_> {
     pub(crate) fn evict(&mut self, bytes: u64) -> Result<u64, CacheError> {
         let shared = self.shared;
         let (mut freed, mut skipped, mut removed) = (0u64, Vec::new(), Vec::new());
-        while freed < bytes {
-            let candidates = self.index.queue.evict(bytes - freed);
-            if candidates.is_empty() {
+        while freed < bytes
+            && let Some(id) = self.index.queue.next_victim()
+        {
+            let state = &mut **self;
+            // Either way it is no candidate of the next turn.
+            if state.index.queue.pin(&id).is_err() {
                 break;
             }
-            for id in candidates {
-                let state = &mut **self;
-                let Some(object) = state.index.objects.get(&id) else {
-                    continue;
-                };
-                // Either way it is no candidate of the next turn.
-                state.index.queue.pin(id);
-                skipped.push(id);
-                let path = shared.folder.object(&object.digest);
-                if unlink_unpinned(&path) == Unlinked::Done {
-                    freed += object.allocated;
-                    removed.push(Op::Removed {
-                        object: id,
-                        evicted: true,
-                    });
-                }
-                if freed >= bytes {
-                    break;
-                }
+            skipped.push(id);
+            let Some(object) = state.index.objects.get(&id) else {
+                continue;
+            };
+            let path = shared.folder.object(&object.digest);
+            if unlink_unpinned(&path) == Unlinked::Done {
+                freed += object.allocated;
+                removed.push(Op::Removed {
+                    object: id,
+                    evicted: true,
+                });
             }
         }
-        skipped.iter().for_each(|id| self.index.queue.unpin(*id));
+        for id in &skipped {
+            // It was pinned above.
+            let _ = self.index.queue.unpin(id);
+        }
         if !removed.is_empty() {
             self.commit(removed)?;
         }

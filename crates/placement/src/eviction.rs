@@ -5,20 +5,20 @@ use std::fmt::Debug;
 use std::hash::Hash;
 
 use rustc_hash::FxHashMap;
+use serde::{Deserialize, Serialize};
 
 use crate::PlacementError;
 
 /// Which object leaves first. Objects in use never do.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum EvictionPolicy {
-    /// Any, each with the same probability; the seed makes it repeatable.
-    Random {
-        /// Seed of the generator.
-        seed: u64,
-    },
+    /// Any, each with the same probability.
+    Random,
     /// The one inserted first.
     Fifo,
     /// The one not touched for longest.
+    #[default]
     Lru,
     /// The one touched least often since it was inserted; of those, the one not touched for longest.
     Lfu,
@@ -29,6 +29,8 @@ struct Entry<K> {
     key: K,
     bytes: u64,
     pins: u32,
+    /// Times that it was inserted or touched.
+    uses: u64,
     /// What the policy orders by: the smallest leaves first.
     rank: (u64, u64),
     /// Position in `evictable`, if the policy is random and the entry not pinned.
@@ -68,10 +70,11 @@ pub struct Eviction<K> {
 impl<K: Hash + Eq + Clone + Debug> Eviction<K> {
     /// An empty cache.
     pub fn new(policy: EvictionPolicy) -> Self {
-        let seed = match policy {
-            EvictionPolicy::Random { seed } => seed,
-            _ => 0,
-        };
+        Self::with_seed(policy, 0)
+    }
+
+    /// An empty cache; the seed makes random eviction repeatable.
+    pub fn with_seed(policy: EvictionPolicy, seed: u64) -> Self {
         Self {
             policy,
             slots: FxHashMap::default(),
@@ -84,6 +87,11 @@ impl<K: Hash + Eq + Clone + Debug> Eviction<K> {
             bytes: 0,
             pinned_bytes: 0,
         }
+    }
+
+    /// The policy.
+    pub fn policy(&self) -> EvictionPolicy {
+        self.policy
     }
 
     /// Adds a key, not pinned. Inserting counts as the first touch.
@@ -106,6 +114,7 @@ impl<K: Hash + Eq + Clone + Debug> Eviction<K> {
             key,
             bytes,
             pins: 0,
+            uses: 1,
             rank,
             at: 0,
         });
@@ -120,15 +129,28 @@ impl<K: Hash + Eq + Clone + Debug> Eviction<K> {
         let now = self.tick();
         let policy = self.policy;
         let entry = self.entry(slot);
+        entry.uses += 1;
         let rank = match policy {
             EvictionPolicy::Lru => (0, now),
-            EvictionPolicy::Lfu => (entry.rank.0 + 1, now),
-            EvictionPolicy::Random { .. } | EvictionPolicy::Fifo => return Ok(()),
+            EvictionPolicy::Lfu => (entry.uses, now),
+            EvictionPolicy::Random | EvictionPolicy::Fifo => return Ok(()),
         };
         let (old, pinned) = (std::mem::replace(&mut entry.rank, rank), entry.pins > 0);
         if !pinned {
             self.ordered.remove(&(old, slot));
             self.ordered.insert((rank, slot));
+        }
+        Ok(())
+    }
+
+    /// Changes the bytes of a key. That is no touch.
+    pub fn set_bytes(&mut self, key: &K, bytes: u64) -> Result<(), PlacementError> {
+        let slot = self.slot(key, "resized")?;
+        let entry = self.entry(slot);
+        let (before, pinned) = (std::mem::replace(&mut entry.bytes, bytes), entry.pins > 0);
+        self.bytes = self.bytes - before + bytes;
+        if pinned {
+            self.pinned_bytes = self.pinned_bytes - before + bytes;
         }
         Ok(())
     }
@@ -190,18 +212,31 @@ impl<K: Hash + Eq + Clone + Debug> Eviction<K> {
         let mut evicted = Vec::new();
         let mut freed = 0;
         while freed < needed {
-            let slot = match self.policy {
-                EvictionPolicy::Random { .. } => {
-                    self.evictable[self.random.usize(..self.evictable.len())]
-                }
-                _ => self.ordered.first().expect("bytes that are evictable").1,
-            };
+            let slot = self.next_slot().expect("bytes that are evictable");
             self.unlist(slot);
             let entry = self.take(slot);
             freed += entry.bytes;
             evicted.push((entry.key, entry.bytes));
         }
         Ok(evicted)
+    }
+
+    /// The key that the policy evicts next; None if all are pinned. It stays until it is removed; if it cannot go, pin it
+    /// and ask again.
+    pub fn next_victim(&mut self) -> Option<K> {
+        let slot = self.next_slot()?;
+        self.entries[slot as usize]
+            .as_ref()
+            .map(|entry| entry.key.clone())
+    }
+
+    /// Every key, pinned or not, and how often it was inserted or touched; in the order in which they would go, for random
+    /// eviction in the order in which they came.
+    pub fn in_order(&self) -> Vec<(K, u64)> {
+        let mut entries: Vec<_> = self.entries.iter().flatten().collect();
+        entries.sort_unstable_by_key(|entry| entry.rank);
+        let keys = entries.into_iter();
+        keys.map(|entry| (entry.key.clone(), entry.uses)).collect()
     }
 
     /// Bytes of a key, if it is there.
@@ -238,6 +273,16 @@ impl<K: Hash + Eq + Clone + Debug> Eviction<K> {
         self.slots.is_empty()
     }
 
+    fn next_slot(&mut self) -> Option<u32> {
+        match self.policy {
+            EvictionPolicy::Random if self.evictable.is_empty() => None,
+            EvictionPolicy::Random => {
+                Some(self.evictable[self.random.usize(..self.evictable.len())])
+            }
+            _ => self.ordered.first().map(|first| first.1),
+        }
+    }
+
     fn tick(&mut self) -> u64 {
         self.next += 1;
         self.next
@@ -257,7 +302,7 @@ impl<K: Hash + Eq + Clone + Debug> Eviction<K> {
     }
 
     fn list(&mut self, slot: u32) {
-        if matches!(self.policy, EvictionPolicy::Random { .. }) {
+        if matches!(self.policy, EvictionPolicy::Random) {
             let at = self.evictable.len() as u32;
             self.evictable.push(slot);
             self.entry(slot).at = at;
@@ -268,7 +313,7 @@ impl<K: Hash + Eq + Clone + Debug> Eviction<K> {
     }
 
     fn unlist(&mut self, slot: u32) {
-        if matches!(self.policy, EvictionPolicy::Random { .. }) {
+        if matches!(self.policy, EvictionPolicy::Random) {
             let at = self.entry(slot).at;
             self.evictable.swap_remove(at as usize);
             if let Some(&moved) = self.evictable.get(at as usize) {

@@ -11,6 +11,7 @@ enum Step {
     Pin(u8),
     Unpin(u8),
     Evict(u64),
+    Resize(u8, u64),
 }
 
 fn step() -> impl Strategy<Value = Step> {
@@ -20,7 +21,8 @@ fn step() -> impl Strategy<Value = Step> {
         4 => key.clone().prop_map(Step::Touch),
         1 => key.clone().prop_map(Step::Remove),
         2 => key.clone().prop_map(Step::Pin),
-        2 => key.prop_map(Step::Unpin),
+        2 => key.clone().prop_map(Step::Unpin),
+        1 => (key, 0..10u64).prop_map(|(key, bytes)| Step::Resize(key, bytes)),
         3 => (0..25u64).prop_map(Step::Evict),
     ]
 }
@@ -46,21 +48,26 @@ impl Model {
         self.entries.iter_mut().find(|entry| entry.key == key)
     }
 
+    /// All keys, the first to leave first if none is pinned.
+    fn all(&self, policy: EvictionPolicy) -> Vec<Entry> {
+        let mut all = self.entries.clone();
+        all.sort_by_key(|entry| match policy {
+            EvictionPolicy::Fifo | EvictionPolicy::Random => (0, entry.inserted),
+            EvictionPolicy::Lru => (0, entry.touched),
+            EvictionPolicy::Lfu => (entry.touches, entry.touched),
+        });
+        all
+    }
+
     /// Keys that are not pinned, the first to leave first.
     fn order(&self, policy: EvictionPolicy) -> Vec<Entry> {
-        let free = self.entries.iter().filter(|entry| entry.pins == 0);
-        let mut free: Vec<_> = free.cloned().collect();
-        free.sort_by_key(|entry| match policy {
-            EvictionPolicy::Fifo => (0, entry.inserted),
-            EvictionPolicy::Lru => (0, entry.touched),
-            _ => (entry.touches, entry.touched),
-        });
-        free
+        let all = self.all(policy).into_iter();
+        all.filter(|entry| entry.pins == 0).collect()
     }
 }
 
-fn run(policy: EvictionPolicy, steps: &[Step]) {
-    let mut cache = Eviction::new(policy);
+fn run(policy: EvictionPolicy, seed: u64, steps: &[Step]) {
+    let mut cache = Eviction::with_seed(policy, seed);
     let mut model = Model::default();
     for &step in steps {
         model.clock += 1;
@@ -114,6 +121,11 @@ fn run(policy: EvictionPolicy, steps: &[Step]) {
                     }
                 }
             }
+            Step::Resize(key, bytes) => {
+                let found = cache.set_bytes(&key, bytes).is_ok();
+                let entry = model.find(key);
+                assert_eq!(found, entry.map(|entry| entry.bytes = bytes).is_some());
+            }
             Step::Evict(needed) => {
                 let order = model.order(policy);
                 let evictable: u64 = order.iter().map(|entry| entry.bytes).sum();
@@ -130,7 +142,7 @@ fn run(policy: EvictionPolicy, steps: &[Step]) {
                     freed += bytes;
                     let here = order.iter().find(|entry| entry.key == key).unwrap();
                     assert_eq!(here.bytes, bytes);
-                    if !matches!(policy, EvictionPolicy::Random { .. }) {
+                    if !matches!(policy, EvictionPolicy::Random) {
                         assert_eq!(key, order[at].key, "{policy:?}");
                     }
                     model.entries.retain(|entry| entry.key != key);
@@ -157,6 +169,17 @@ fn run(policy: EvictionPolicy, steps: &[Step]) {
         for (key, bytes) in expected {
             assert_eq!(cache.get(&key), Some(bytes));
         }
+        let all = model.all(policy).into_iter();
+        let all: Vec<_> = all.map(|entry| (entry.key, entry.touches)).collect();
+        assert_eq!(cache.in_order(), all);
+        let (next, order) = (cache.next_victim(), model.order(policy));
+        match policy {
+            EvictionPolicy::Random => {
+                let is_free = |key: u8| order.iter().any(|entry| entry.key == key);
+                assert_eq!(next.map(is_free), (!order.is_empty()).then_some(true));
+            }
+            _ => assert_eq!(next, order.first().map(|entry| entry.key)),
+        }
     }
 }
 
@@ -172,9 +195,9 @@ proptest! {
             EvictionPolicy::Fifo,
             EvictionPolicy::Lru,
             EvictionPolicy::Lfu,
-            EvictionPolicy::Random { seed },
+            EvictionPolicy::Random,
         ] {
-            run(policy, &steps);
+            run(policy, seed, &steps);
         }
     }
 }
@@ -182,7 +205,7 @@ proptest! {
 #[test]
 fn random_eviction_is_uniform_and_repeatable() {
     let evicted = |seed| {
-        let mut cache = Eviction::new(EvictionPolicy::Random { seed });
+        let mut cache = Eviction::with_seed(EvictionPolicy::Random, seed);
         for key in 0..10 {
             cache.insert(key, 1).unwrap();
         }

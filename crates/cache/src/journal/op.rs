@@ -2,8 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::eviction::Eviction;
 use crate::key::ObjectKey;
+use isochrony_placement::EvictionPolicy;
 
 /// Number of an object, unique in a journal.
 pub(crate) type ObjectId = u64;
@@ -63,7 +63,7 @@ pub(crate) enum Op {
 pub(crate) struct Settings {
     pub(crate) quota_bytes: u64,
     pub(crate) piece_bytes: u64,
-    pub(crate) eviction: Eviction,
+    pub(crate) eviction: EvictionPolicy,
 }
 
 /// Counts since the cache was created.

@@ -1,15 +1,15 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::eviction::Eviction;
 use crate::index::Index;
 use crate::key::ObjectKey;
+use isochrony_placement::EvictionPolicy;
 
 fn settings() -> Settings {
     Settings {
         quota_bytes: 1 << 30,
         piece_bytes: 4096,
-        eviction: Eviction::Lru,
+        eviction: EvictionPolicy::Lru,
     }
 }
 

@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 use isochrony_cache::{
-    Cache, CacheError, CacheOptions, Change, Check, Eviction, ObjectKey, PinnedObject, Sequence,
+    Cache, CacheError, CacheOptions, Change, Check, EvictionPolicy, ObjectKey, PinnedObject,
+    Sequence,
 };
 use proptest::prelude::*;
 
@@ -51,7 +52,7 @@ enum Step {
     },
     Reopen {
         handle: usize,
-        eviction: Eviction,
+        eviction: EvictionPolicy,
     },
     Follow {
         handle: usize,
@@ -62,10 +63,10 @@ fn step() -> impl Strategy<Value = Step> {
     let slot = || 0usize..6;
     let part = || (0u64..9 * PIECE, 1u64..4 * PIECE);
     let eviction = prop::sample::select(vec![
-        Eviction::Random,
-        Eviction::Fifo,
-        Eviction::Lru,
-        Eviction::Lfu,
+        EvictionPolicy::Random,
+        EvictionPolicy::Fifo,
+        EvictionPolicy::Lru,
+        EvictionPolicy::Lfu,
     ]);
     prop_oneof![
         4 => (0..HANDLES, 0..KEYS, 0u64..7 * PIECE)

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use isochrony_cache::{
-    Cache, CacheError, CacheInfo, CacheOptions, Check, Eviction, FileVersion, ObjectKey,
+    Cache, CacheError, CacheInfo, CacheOptions, Check, EvictionPolicy, FileVersion, ObjectKey,
 };
 
 use crate::common::{PIECE, fetch, key, object_files, only, options, origin, read, store_all};
@@ -91,7 +91,11 @@ fn a_full_cache_says_what_is_needed_and_pinned() {
 
 #[test]
 fn each_policy_evicts_what_it_says() {
-    let cases = [(Eviction::Fifo, 0), (Eviction::Lru, 1), (Eviction::Lfu, 1)];
+    let cases = [
+        (EvictionPolicy::Fifo, 0),
+        (EvictionPolicy::Lru, 1),
+        (EvictionPolicy::Lfu, 1),
+    ];
     for (eviction, gone) in cases {
         let folder = tempfile::tempdir().expect("a folder");
         let options = CacheOptions {

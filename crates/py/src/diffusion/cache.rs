@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 
 use isochrony_cache::{
-    Cache, CacheError, CacheOptions, Change, Check, Eviction, FileVersion, ObjectKey, PinnedObject,
-    Reservation, Sequence,
+    Cache, CacheError, CacheOptions, Change, Check, EvictionPolicy, FileVersion, ObjectKey,
+    PinnedObject, Reservation, Sequence,
 };
 use numpy::{PyReadonlyArray1, PyReadwriteArray1};
 use pyo3::prelude::*;
@@ -87,12 +87,12 @@ pub(crate) fn open_cache(
     Ok(NativeCache { cache, seen })
 }
 
-fn eviction(name: &str) -> Result<Eviction> {
+fn eviction(name: &str) -> Result<EvictionPolicy> {
     Ok(match name {
-        "random" => Eviction::Random,
-        "fifo" => Eviction::Fifo,
-        "lru" => Eviction::Lru,
-        "lfu" => Eviction::Lfu,
+        "random" => EvictionPolicy::Random,
+        "fifo" => EvictionPolicy::Fifo,
+        "lru" => EvictionPolicy::Lru,
+        "lfu" => EvictionPolicy::Lfu,
         other => {
             let message = format!(
                 "evict={other:?} is refused; give \"lru\", \"lfu\", \"fifo\" or \"random\""
