@@ -1,8 +1,8 @@
 """FRAMES: a survey of one field, made and written: raw, compressed by gzip, or by RICE.
 
 Each frame has a pointing, a rotation, a background, a calibration and a noise of its own, and pixels that cosmic rays
-hit; all have the same dead pixels (BLANK). Headers have the WCS, SKY in counts and CAL in flux units per count. No frame
-shows its sources: they are below its noise.
+hit; all have the same dead pixels (BLANK). Headers have the WCS, SKY in counts and CAL in flux units per count. Sources
+are below the noise of a frame.
 """
 
 import gzip

@@ -24,7 +24,7 @@ def draw(stacks: list[Stack], profile: dict[str, np.ndarray], out: Path) -> None
     for axes, (title, image) in zip(above.subplots(1, len(images)), images.items(), strict=True):
         limit = 4 * np.nanstd(image)
         axes.imshow(image, origin="lower", cmap="gray", vmin=-limit / 2, vmax=limit, interpolation="nearest")
-        axes.set(title=f"{title}, to {limit:.2g}", xticks=[], yticks=[])
+        axes.set(title=f"{title}, white: {limit:.2g}", xticks=[], yticks=[])
     flux, error = brightest.flux()
     above.suptitle(
         f"A source of flux {brightest.source.flux:.1f}, measured as {flux:.1f} ± {error:.1f}; frame by frame ± "
@@ -36,6 +36,10 @@ def draw(stacks: list[Stack], profile: dict[str, np.ndarray], out: Path) -> None
         left.loglog(counts, noise, "o", color="C0", markersize=3)
     left.loglog(counts, single[-1] / np.sqrt(counts), "k-", linewidth=1, label=f"{single[-1]:.2f} / √N")
     left.set(xlabel="number of frames N", ylabel="noise of a pixel", title=f"Noise of {len(stacks)} stacks")
+    left.set_yticks(ticks := [0.1, 0.2, 0.5, 1, 2, 5], ticks)
+    left.set_xticks(ticks := [1, 10, 100, 1000], ticks)
+    left.minorticks_off()
+    left.set(xlim=(0.8, counts[-1] * 1.25), ylim=(noise[-1] / 1.3, noise[0] * 1.3))
     left.legend()
     begin = np.zeros(len(profile))
     for step, seconds in zip(ALL_STEPS, zip(*profile.values(), strict=True), strict=True):

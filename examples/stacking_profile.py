@@ -11,7 +11,7 @@ from cutouts import STEPS, cutout
 from frames import SUFFIXES, write
 from sky import Source
 
-ALL_STEPS = (*STEPS, "writeStacking")
+ALL_STEPS = (*STEPS, "writeStacking (once a source)")
 
 
 def profile(sources: list[Source], seed: int, shape: tuple[int, int], count: int = 20) -> dict[str, np.ndarray]:

@@ -6,6 +6,7 @@ from typing import Any
 
 import cutouts
 import fits_tiles
+import pixels
 from coadd import Stack
 from sky import Source
 
@@ -34,7 +35,7 @@ def each(function: Callable[..., Any], tasks: Iterable[cutouts.Task], on: str | 
 
     from isochrony import cluster
 
-    for module in (cutouts, fits_tiles):
+    for module in (cutouts, fits_tiles, pixels):
         cloudpickle.register_pickle_by_value(module)
     with cluster.attach(on) as caches:
         yield from cluster.map(function, tasks, client=caches, inputs=lambda task: task[-1], keep_going=True)
