@@ -33,7 +33,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--on", help="address of a Dask scheduler, or local")
     given = parser.parse_args()
-    given.folder.mkdir(exist_ok=True)
+    given.folder.mkdir(parents=True, exist_ok=True)
     shape, sources = tuple(given.shape), catalogue(given.seed, given.shape)
     frames = [write(given.folder, given.seed, number, given.form, shape) for number in range(given.frames)]
     stacks, failures = stack(sources, workload(sources, frames, given.locality), given.on)
@@ -44,11 +44,11 @@ def main() -> None:
             f"source {number}: flux {flux:.1f} ± {error:.1f}, was {one.source.flux:.1f}; {one.count} frames, "
             f"{one.rejected} pixels rejected"
         )
-    for failure in failures:
+    for failure in dict.fromkeys(failures):
         print(f"left out: {failure}")
     for count, _, noise, single in stacks[0].history:
         print(f"noise of {count} frames: {noise:.3f}, by 1/√N {single / count**0.5:.3f}")
-    seconds = profile(sources, given.seed, shape)
+    seconds = profile(sources, given.seed, shape, min(given.frames, 20))
     for form, steps in seconds.items():
         print(f"{form}: {1e3 * sum(steps):.1f} ms a task; " + ", ".join(f"{1e3 * step:.2f}" for step in steps))
     draw(stacks, seconds, given.folder / "stacking.png")

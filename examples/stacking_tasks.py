@@ -15,14 +15,13 @@ def workload(sources: list[Source], frames: list[Path], locality: float) -> list
     """Tasks, source by source: each in all frames, the last one in fewer, so that `locality` is the mean."""
     count = round(locality * len(frames))
     if not 0 < count <= len(sources) * len(frames):
-        raise ValueError(
-            f"locality={locality:g}: the field has {len(sources)} sources; give more than 0, at most as many"
-        )
+        given = f"locality={locality:g} of {len(frames)} frames is refused"
+        raise ValueError(f"{given}: give one frame or more, and above 0 to {len(sources)}, the sources of the field")
     pairs = [divmod(number, len(frames)) for number in range(count)]
     return [(k, sources[k].ra, sources[k].dec, str(frames[frame])) for k, frame in pairs]
 
 
-def each(function: Callable[..., Any], tasks: Iterable[cutouts.Task], on: str | None) -> Iterator[Any]:
+def each(function: Callable[..., Any], tasks: Iterable[cutouts.Task], on: Any) -> Iterator[Any]:
     """Results of tasks in their order, here or on a cluster. The result of a task that failed is its exception."""
     if on is None:
         for task in tasks:
@@ -41,7 +40,7 @@ def each(function: Callable[..., Any], tasks: Iterable[cutouts.Task], on: str | 
         yield from cluster.map(function, tasks, client=caches, inputs=lambda task: task[-1], keep_going=True)
 
 
-def stack(sources: list[Source], tasks: list[cutouts.Task], on: str | None = None) -> tuple[list[Stack], list[str]]:
+def stack(sources: list[Source], tasks: list[cutouts.Task], on: Any = None) -> tuple[list[Stack], list[str]]:
     """A stack of each source that has tasks, and what was wrong with the frames of those that failed."""
     stacks, failures = [Stack(source) for source in sources[: tasks[-1][0] + 1]], []
     for (number, *_), found in zip(tasks, each(cutouts.cutout, tasks, on), strict=True):
