@@ -1,8 +1,8 @@
 """STACKING_PROFILE: how long each step of stacking takes, by the format of frames: figure 7 of the paper.
 
 Of frames of 2048 x 1489 a task takes, without writing, at least 1.9 ms (raw), 24 ms (gzip) and 6.1 ms (RICE) on two
-busy cores. It was 9.6, 99 and 35 ms before three changes: only the tile is read; a gzip file is decompressed at once, not
-in parts; wcslib gives the coordinates without `astropy.wcs.WCS`, which looks for distortions first. In the paper gzip
+busy cores. It was 9.6, 99 and 35 ms before three changes: only the tile is read; a gzip file is decompressed at once,
+not in parts; wcslib gives coordinates without `astropy.wcs.WCS`, which looks for distortions first. In the paper gzip
 takes twice as long as raw, coordinates 10 to 20 % of the time, and calibration with what follows less than 1 ms.
 """
 
