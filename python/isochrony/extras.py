@@ -21,6 +21,7 @@ EXTRAS: dict[str, tuple[str, ...]] = {
     "plot": ("matplotlib",),
     "jit": ("numba",),
     "cluster": ("distributed",),
+    "astro": ("astropy", "scipy"),
 }
 
 
