@@ -12,7 +12,7 @@ import numpy as np
 
 from ..native_errors import CacheError
 from .peers import PeerAbsentError, PeerClient, PeerError, block_bytes
-from .storage import StorageError, read_fully, storage_of
+from .storage import StorageChangedError, StorageError, StorageNotFoundError, read_fully, storage_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 _PROGRESS_S = 60.0
 #: Seconds between looks at what another process fetches, at first and at most.
 _POLL_S = (0.002, 0.05)
+#: Times that a range is asked of storage where its connection breaks.
+_STORAGE_ATTEMPTS = 3
 
 
 class Fetcher:
@@ -74,12 +76,14 @@ class Fetcher:
         return origin
 
     def sources(self, wanted: Wanted) -> list[tuple[Address, bool]]:
+        """Peers to ask, and whether each may have to fetch the object first."""
         sources = [(one, False) for one in wanted.sources]
         if wanted.fetcher is not None:
             sources.append((wanted.fetcher, True))
         return [one for one in sources if one[0] != self._own and not self.peers.is_resting(one[0])]
 
     def receive(self, transfer: Any, cached: NativeCachedObject) -> None:
+        """Receives what is missing of an object."""
         reservation = cached.reserve(0, cached.bytes)
         with contextlib.closing(reservation):
             self._receive_ranges(transfer, cached, reservation)
@@ -98,6 +102,7 @@ class Fetcher:
                     start += length
 
     def count(self, origin: str, length: int) -> None:
+        """Counts bytes that came."""
         with self._lock:
             self.bytes[origin] += length
 
@@ -121,13 +126,25 @@ class Fetcher:
                 origin = "peer"
             if not left:
                 return origin
+        attempts = 1
+        while True:
+            try:
+                self._read_storage(cached, reservation, wanted)
+            except (StorageNotFoundError, StorageChangedError):
+                raise
+            except StorageError:
+                # What was stored stays.
+                attempts += 1
+                if attempts > _STORAGE_ATTEMPTS:
+                    raise
+                continue
+            return origin
+
+    def _read_storage(self, cached: NativeCachedObject, reservation: NativeReservation, wanted: Wanted) -> None:
+        storage = storage_of(wanted.key.url)
         for start, stop in reservation.ranges:
-            with (
-                self.storage_slots,
-                contextlib.closing(storage_of(wanted.key.url).open(wanted.key, start, stop)) as stream,
-            ):
+            with self.storage_slots, contextlib.closing(storage.open(wanted.key, start, stop)) as stream:
                 self._store_range(cached, reservation, start, stop, stream)
-        return origin
 
     def _receive_ranges(self, transfer: Any, cached: NativeCachedObject, reservation: NativeReservation) -> None:
         buffer = self._buffer(cached.piece_bytes)

@@ -40,6 +40,10 @@ class HostCache:
         folder: of the cache.
         host: address at which peers reach this process.
         tls: contexts of Dask's connections, as listener and as client.
+        threads: of the worker.
+
+    Attributes:
+        waiting: tasks that wait in the client, as it said last.
     """
 
     def __init__(
@@ -48,8 +52,11 @@ class HostCache:
         folder: Path,
         host: str,
         tls: tuple[ssl.SSLContext | None, ssl.SSLContext | None] = (None, None),
+        threads: int = 1,
     ) -> None:
         self.settings = settings
+        self.threads = threads
+        self.waiting = 0
         self.folder = folder
         self._cache = open_cache(folder, settings.quota, settings.evict, settings.piece)
         self.scratch = Scratch(folder / "scratch")

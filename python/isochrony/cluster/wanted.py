@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from .._native import NativeCache
@@ -64,10 +65,14 @@ class Wanted:
         """Key in the cache; of a form, without its length, which its name does not have."""
         return self.key if self.form is None else form_key(self.key, self.form)
 
-    @property
+    @cached_property
     def name(self) -> str:
         """Name in indexes."""
         return object_name(self.cached)
+
+    def at(self, sources: tuple[Address, ...], fetcher: Address | None) -> Wanted:
+        """The same, with where it is."""
+        return Wanted(self.key, self.form, sources, fetcher)
 
     def request(self) -> dict[str, Any]:
         """What a peer is asked for."""
