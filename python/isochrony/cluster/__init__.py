@@ -22,6 +22,7 @@ from .attachment import Attachment, attach
 from .client import ClusterRun
 from .connect import checked_client
 from .exceptions import pickled_exception, unpickled_exception
+from .executables import Executable, unpack
 from .mapping import MapResults, map  # noqa: A004 - as concurrent.futures names it
 from .scaling import drain
 from .worker import SlotActor
@@ -29,6 +30,7 @@ from .worker import SlotActor
 __all__ = [
     "Attachment",
     "ClusterRun",
+    "Executable",
     "MapResults",
     "SlotActor",
     "attach",
@@ -36,5 +38,6 @@ __all__ = [
     "drain",
     "map",
     "pickled_exception",
+    "unpack",
     "unpickled_exception",
 ]

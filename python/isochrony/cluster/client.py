@@ -119,6 +119,10 @@ class ClusterRun:
             return slots
         return max(slots, self._scaling.most * max(workers.values(), default=1))
 
+    def worker_count(self) -> int:
+        """Number of the current workers."""
+        return len(self._workers())
+
     def next_slot(self, wait_s: float, is_needed: bool) -> Slot | None:
         """A slot that is ready, if there is one within so many seconds. `is_needed`: the run cannot go on without one.
 

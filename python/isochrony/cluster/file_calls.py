@@ -13,6 +13,7 @@ from ..native_errors import RunError
 from ..raised import dumps
 from .cache_plugin import host_cache
 from .exceptions import pickled_exception
+from .executables import Executable
 from .storage import FileKey, storage_of
 
 if TYPE_CHECKING:
@@ -106,16 +107,21 @@ class FileCalls:
         if isinstance(item, Errand):
             return b""
         if not files and not outputs:
-            return dumps(self._function(item))
+            return dumps(self._call(item, [], []))
         with self._cache.scratch.folder() as folder:
             paths = [
                 _linked(folder, place, one, file) for place, (one, file) in enumerate(zip(inputs, files, strict=True))
             ]
             targets = [_target(folder, place, url) for place, url in enumerate(outputs or [])]
-            value = dumps(self._function(item, *paths, *targets))
+            value = dumps(self._call(item, paths, targets))
             for url, path in zip(outputs or [], targets, strict=True):
                 written.append(_stored(self._cache, url, path))
         return value
+
+    def _call(self, item: Any, paths: list[Path], targets: list[Path]) -> object:
+        if isinstance(self._function, Executable):
+            return self._function.run(item, paths, targets)
+        return self._function(item, *paths, *targets)
 
 
 class Errand:

@@ -28,6 +28,8 @@ PIPELINE = 2
 _MAX_BATCH, _MEASURED_TASKS, _RESIZE_FACTOR = 64, 16, 4
 #: Decisions that are taken at a time.
 _DECISIONS = 512
+#: Seconds for which the first workers wait for the others.
+_JOIN_S = 1.0
 #: Weight of the last batch in the moving mean of what tasks take.
 _MEAN_WEIGHT = 0.3
 
@@ -109,6 +111,9 @@ class FileQueue:
         self._hosts: dict[int, QueuedWorker] = {}
         #: The task that was sent to fetch an object from storage, until the object is reported.
         self._fetching: dict[str, FileTask] = {}
+        self._expected = 1
+        #: When the first worker joined; tasks are placed after `_JOIN_S` at the latest.
+        self._joined: float | None = None
         self._errands: deque[tuple[FileTask, QueuedWorker]] = deque()
         self._start = time.monotonic()
         #: Of all workers, also of those that are gone.
@@ -120,6 +125,13 @@ class FileQueue:
         with self._changed:
             self.is_closed = True
             self._changed.notify_all()
+
+    def expect(self, workers: int) -> None:
+        """How many workers shall have said what their caches hold before tasks are placed. Those that do not within
+        `_JOIN_S` of the first one are not waited for.
+        """
+        with self._changed:
+            self._expected = workers
 
     def admit(self, tasks: Sequence[FileTask]) -> None:
         """Adds tasks."""
@@ -143,6 +155,8 @@ class FileQueue:
                 worker.report = self.reports.setdefault(name, HostReport())
                 self._workers[name] = worker
                 self._add_host(worker, report)
+                if self._joined is None:
+                    self._joined = self._now()
                 self._decide()
             return worker
 
@@ -307,6 +321,12 @@ class FileQueue:
 
     def _decide(self) -> None:
         """Places tasks on free slots."""
+        if self._joined is None:
+            return
+        if self._expected:
+            if len(self._workers) < self._expected and self._now() < self._joined + _JOIN_S:
+                return
+            self._expected = 0
         decisions = self._dispatcher.decide(_DECISIONS, self._now())
         for number, host, inputs in decisions:
             task, worker = self._tasks[number], self._hosts[host]

@@ -76,6 +76,7 @@ class FileRun:
         self._run.retire_order = self._retire_order
         try:
             self._run.slot_count()
+            queue.expect(self._run.worker_count())
         except BaseException:
             self._run.close()
             raise

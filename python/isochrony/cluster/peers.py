@@ -207,6 +207,10 @@ class PeerClient:
         connection.sendall(OPEN + LENGTH.pack(len(request)) + request)
         status, length = OPENED.unpack(received(connection, OPENED.size))
         connection.settimeout(self._timeout)
+        if status not in (READY, ABSENT, BUSY):
+            raise PeerError(
+                f"{address[0]}:{address[1]} answered {status}, which means nothing; other sources are tried"
+            )
         if status != READY:
             self._keep(address, connection)
             raise PeerAbsentError(

@@ -36,6 +36,7 @@ class Scratch:
         self._folder = folder / temporary.name.removeprefix(".")
         temporary.rename(self._folder)
         self._numbers = itertools.count()
+        self._is_closed = False
 
     @contextlib.contextmanager
     def folder(self) -> Iterator[Path]:
@@ -49,8 +50,10 @@ class Scratch:
 
     def close(self) -> None:
         """Removes all."""
-        shutil.rmtree(self._folder, ignore_errors=True)
-        os.close(self._lock)
+        if not self._is_closed:
+            self._is_closed = True
+            shutil.rmtree(self._folder, ignore_errors=True)
+            os.close(self._lock)
 
 
 def _remove_if_dead(folder: Path) -> None:
