@@ -63,6 +63,10 @@ class CachedHost:
         return json.loads(self._process.stdout.readline())
 
 
+def die(*_: object) -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
 def main() -> None:
     from isochrony.cluster.host_cache import HostCache
     from isochrony.cluster.storage import FileKey
@@ -74,13 +78,7 @@ def main() -> None:
     for line in sys.stdin:
         request = json.loads(line)
         if request["dies"]:
-            count = cache._fetcher.count
-
-            def dying(origin: str, length: int) -> None:
-                count(origin, length)
-                os.kill(os.getpid(), signal.SIGKILL)
-
-            cache._fetcher.count = dying  # type: ignore[method-assign]
+            cache._fetcher.count = die  # type: ignore[method-assign]
         fetcher = request["fetcher"]
         sources = tuple((host, port) for host, port in request["sources"])
         wanted = Wanted(FileKey(*request["key"]), None, sources, None if fetcher is None else (fetcher[0], fetcher[1]))

@@ -1,4 +1,4 @@
-"""Faults of runs over files: each gives the same results, keeps caches within their quota, and leaves nothing behind."""
+"""Faults of runs over files: the same results, caches within their quota, and nothing left behind."""
 
 from __future__ import annotations
 
@@ -163,7 +163,10 @@ def test_workers_that_are_killed(storage: StorageServer, tmp_path: Path) -> None
             # Caches of those that were killed are found by those that Dask starts in their place.
             assert storage.sent_bytes <= 2 * sum(map(len, storage.files.values()))
             assert all(info["allocated_bytes"] <= info["quota_bytes"] for info in attachment.info().values())
-        assert not left_behind(folder)
+    for cache in folder.iterdir():
+        # Whoever opens it next removes what killed processes left.
+        with cache_at(cache):
+            assert not left_behind(cache)
 
 
 def test_a_task_that_kills_its_workers_is_given_up(storage: StorageServer, tmp_path: Path) -> None:
@@ -172,9 +175,12 @@ def test_a_task_that_kills_its_workers_is_given_up(storage: StorageServer, tmp_p
     def fatal(*_: object) -> None:
         os.kill(os.getpid(), signals.SIGKILL)
 
-    with cluster_of(2) as (_, client), iso.cluster.attach(client, folder=f"{tmp_path}/{{worker}}", cache="100MB"):
-        with pytest.raises(iso.RunError, match=r"item \d .* was lost 3 times, each time with the worker"):
-            list(iso.cluster.map(fatal, items, client=client))
+    with (
+        cluster_of(3) as (_, client),
+        iso.cluster.attach(client, folder=f"{tmp_path}/{{worker}}", cache="100MB"),
+        pytest.raises(iso.RunError, match=r"item \d .* was lost 3 times, each time with the worker"),
+    ):
+        list(iso.cluster.map(fatal, items[:1], client=client))
 
 
 def test_workers_that_leave_hand_over_what_only_they_hold(storage: StorageServer, tmp_path: Path) -> None:
@@ -186,24 +192,23 @@ def test_workers_that_leave_hand_over_what_only_they_hold(storage: StorageServer
         time.sleep(0.02)
         return digest(item, path)
 
-    with cluster_of(3) as (_, client):
-        with iso.cluster.attach(client, cache="100MB", folder=f"{tmp_path}/{{worker}}"):
-            results = iso.cluster.map(slow, items, client=client, window=64)
-            found = [next(results) for _ in range(half)]
-            assert storage.sent_bytes <= 1.05 * sum(map(len, storage.files.values()))
-            leaving = list(client.scheduler_info(n_workers=-1)["workers"])[:2]
-            thread = threading.Thread(target=iso.cluster.drain, args=(client, leaving))
-            thread.start()
-            found += list(results)
-            thread.join()
-            assert found == by_loop(storage, items)
-            assert storage.sent_bytes <= 1.05 * sum(map(len, storage.files.values()))
-            assert len(client.scheduler_info(n_workers=-1)["workers"]) == 1
-            assert results.report.peer_bytes > 0
+    with cluster_of(3) as (_, client), iso.cluster.attach(client, cache="100MB", folder=f"{tmp_path}/{{worker}}"):
+        results = iso.cluster.map(slow, items, client=client, window=64)
+        found = [next(results) for _ in range(half)]
+        assert storage.sent_bytes <= 1.05 * sum(map(len, storage.files.values()))
+        leaving = list(client.scheduler_info(n_workers=-1)["workers"])[:2]
+        thread = threading.Thread(target=iso.cluster.drain, args=(client, leaving))
+        thread.start()
+        found += list(results)
+        thread.join()
+        assert found == by_loop(storage, items)
+        assert storage.sent_bytes <= 1.05 * sum(map(len, storage.files.values()))
+        assert len(client.scheduler_info(n_workers=-1)["workers"]) == 1
+        assert results.report.peer_bytes > 0
 
 
 def test_a_cluster_that_grows_and_shrinks_by_itself(storage: StorageServer, tmp_path: Path) -> None:
-    items = workload(storage, 6, 40)
+    items = workload(storage, 6, 24)
 
     def slow(item: str, path: Path) -> str:
         time.sleep(0.05)
@@ -222,26 +227,31 @@ def test_a_scheduler_that_is_restarted_over_warm_caches(storage: StorageServer, 
     items = workload(storage, 8, 4)
     expected = by_loop(storage, items)
     for round_ in range(2):
-        with cluster_of(2) as (_, client):
-            with iso.cluster.attach(client, cache="100MB", folder=f"{tmp_path}/{{worker}}"):
-                results = iso.cluster.map(digest, items, client=client)
-                assert list(results) == expected
-                assert results.report.storage_bytes == (0 if round_ else storage.sent_bytes)
+        folder = str(tmp_path / "cache")
+        with (
+            cluster_of(1) as (_, client),
+            iso.cluster.attach(client, cache="100MB", folder=folder),
+        ):
+            results = iso.cluster.map(digest, items, client=client)
+            assert list(results) == expected
+            assert results.report.storage_bytes == (0 if round_ else storage.sent_bytes)
     assert storage.sent_bytes == sum(map(len, storage.files.values()))
 
 
 def test_storage_that_breaks_off(storage: StorageServer, tmp_path: Path) -> None:
-    items = workload(storage, 10, 3)
+    items = workload(storage, 6, 4)
     cuts = random.Random(3)
     storage.fault = lambda *_: cuts.random() < 0.1
-    with cluster_of(2, processes=False) as (_, client):
-        with iso.cluster.attach(client, cache="100MB", folder=f"{tmp_path}/{{worker}}"):
-            results = iso.cluster.map(digest, items, client=client, keep_going=True)
-            found = list(results)
-            broken = [one for one in found if isinstance(one, Exception)]
-            storage.fault = lambda *_: False
-            assert len(broken) < len(items) // 3
-            again = list(iso.cluster.map(digest, items, client=client))
-            assert again == by_loop(storage, items)
-            assert all(one in (two, *broken) for one, two in zip(found, again, strict=True))
+    with (
+        cluster_of(2) as (_, client),
+        iso.cluster.attach(client, cache="100MB", folder=f"{tmp_path}/cache"),
+    ):
+        results = iso.cluster.map(digest, items, client=client, keep_going=True)
+        found = list(results)
+        broken = [one for one in found if isinstance(one, Exception)]
+        storage.fault = lambda *_: False
+        assert len(broken) < len(items) // 3
+        again = list(iso.cluster.map(digest, items, client=client))
+        assert again == by_loop(storage, items)
+        assert all(one in (two, *broken) for one, two in zip(found, again, strict=True))
     assert not left_behind(tmp_path)

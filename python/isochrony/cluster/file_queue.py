@@ -298,6 +298,7 @@ class FileQueue:
     def counts(self) -> tuple[int, int, int]:
         """Tasks that wait, tasks that run, copies of objects."""
         with self._changed:
+            self._decide()
             sent = sum(worker.running for worker in self._workers.values())
             waiting, running, copies = self._dispatcher.counts()
             return waiting + max(running - sent, 0), sent, copies
@@ -330,6 +331,11 @@ class FileQueue:
         decisions = self._dispatcher.decide(_DECISIONS, self._now())
         for number, host, inputs in decisions:
             task, worker = self._tasks[number], self._hosts[host]
+            if task.is_done:
+                # It was lost too often; the dispatcher forgets what is done, not what waits.
+                self._dispatcher.finish([number], self._now())
+                del self._tasks[number]
+                continue
             task.worker = worker
             places = {name: (is_local, sources) for name, _, is_local, sources in inputs}
             task.placed = [self._placed(task, one, *places[one.name]) for one in task.inputs]
