@@ -196,7 +196,12 @@ def test_workers_that_leave_hand_over_what_only_they_hold(storage: StorageServer
         results = iso.cluster.map(slow, items, client=client, window=64)
         found = [next(results) for _ in range(half)]
         assert storage.sent_bytes <= 1.05 * sum(map(len, storage.files.values()))
-        leaving = list(client.scheduler_info(n_workers=-1)["workers"])[:2]
+        order = results._run._retire_order(list(client.scheduler_info(n_workers=-1)["workers"]))
+        queue = results._run._queue
+        sole = {one.name: len(queue.sole_objects(one, list(results._run._hot.values()))) for one in queue.workers()}
+        assert [sole[name] for name in order] == sorted(sole.values(), reverse=True)
+        # Dask retires those that come last.
+        leaving = order[1:]
         thread = threading.Thread(target=iso.cluster.drain, args=(client, leaving))
         thread.start()
         found += list(results)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 import hashlib
 import os
 import random
 import signal as signals
+import socket
 import threading
 import time
 from collections.abc import Iterator
@@ -275,6 +277,37 @@ def test_wrong_uses_are_refused(client: Any, storage: StorageServer, tmp_path: P
         assert list(iso.cluster.map(digest, [], client=client)) == []
     with pytest.raises(iso.RunError, match="the attachment was closed"):
         iso.cluster.map(digest, [], client=attachment)
+
+
+def test_transfers_are_encrypted_where_dask_is(storage: StorageServer, tmp_path: Path) -> None:
+    pytest.importorskip("cryptography", reason="makes certificates")
+    security = distributed.Security.temporary()
+    items = workload(storage, 4, 6, 1_500_000)
+    with (
+        started(2, protocol="tls", security=security) as cluster,
+        distributed.Client(cluster, security=security) as client,
+        # So that both workers read all.
+        iso.cluster.attach(
+            client, cache="100MB", policy="first-cache-available", folder=f"{tmp_path}/{{worker}}"
+        ) as attachment,
+    ):
+        results = iso.cluster.map(digest, items, client=client)
+        assert list(results) == by_loop(storage, items)
+        assert results.report.peer_bytes > 0
+        assert storage.sent_bytes == compulsory(storage)
+        # Without encryption nobody answers.
+        port = next(iter(client.run(peer_port, attachment._name).values()))
+        with socket.create_connection(("127.0.0.1", port), timeout=2) as connection:
+            connection.settimeout(2)
+            connection.sendall(bytes(64))
+            with contextlib.suppress(ConnectionError):
+                assert connection.recv(16)[:1] in (b"", b"\x15"), "an alert of TLS, and no nonce"
+
+
+def peer_port(attachment: str) -> int:
+    from isochrony.cluster.cache_plugin import host_cache
+
+    return host_cache(attachment).server.address[1]
 
 
 def test_ctrl_c_ends_a_run_at_once(client: Any, tmp_path: Path) -> None:

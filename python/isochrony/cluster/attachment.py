@@ -158,6 +158,8 @@ def attach(
         try:
             client.register_plugin(CachePlugin(attachment._name, settings, __version__), name=PLUGIN_NAME)
         except Exception as error:
+            # Or workers that join later would try, too.
+            client.unregister_worker_plugin(name=PLUGIN_NAME)
             first = next(iter(str(error).splitlines()), type(error).__name__)
             raise RunError(f"a worker cannot open its cache: {first}") from error
         _ATTACHED[_identity(client)] = attachment
