@@ -8,6 +8,7 @@ import hmac
 import json
 import secrets
 import socket
+import ssl
 import struct
 import threading
 import zlib
@@ -34,7 +35,6 @@ from .peers import (
 )
 
 if TYPE_CHECKING:
-    import ssl
     from collections.abc import Callable
 
     from .peers import Address, Lease
@@ -45,6 +45,8 @@ _MAX_CONNECTIONS = 128
 _SLOT_WAIT_S = 0.5
 #: Seconds after which a connection that is not used is closed.
 _IDLE_S = 60.0
+#: Bytes that are encrypted at a time.
+_TLS_BYTES = 1 << 20
 #: Checksums of blocks that are kept.
 _KEPT_CHECKSUMS = 1 << 16
 
@@ -120,6 +122,10 @@ class PeerServer:
             keep_alive(plain)
             if self._tls is not None:
                 connection = self._tls.wrap_socket(plain, server_side=True)
+                with self._lock:
+                    # The plain one has no descriptor any more.
+                    self._connections.discard(plain)
+                    self._connections.add(connection)
             nonce = secrets.token_bytes(NONCE_BYTES)
             connection.sendall(nonce)
             if not hmac.compare_digest(received(connection, hashlib.sha256().digest_size), proof(self._token, nonce)):
@@ -133,7 +139,7 @@ class PeerServer:
             pass
         finally:
             with self._lock:
-                self._connections.discard(plain)
+                self._connections -= {plain, connection}
             connection.close()
 
     def _answer(self, connection: socket.socket) -> None:
@@ -188,7 +194,7 @@ class PeerServer:
             while start < stop:
                 length = min(step, stop - start)
                 connection.sendall(CHECKSUM.pack(self._checksum(file, lease.name, start, length)))
-                connection.sendfile(file, start, length)
+                _send_range(connection, file, start, length)
                 self.sent_bytes += length
                 start += length
 
@@ -205,3 +211,22 @@ class PeerServer:
                 while len(self._checksums) > _KEPT_CHECKSUMS:
                     self._checksums.popitem(last=False)
         return known
+
+
+def _send_range(connection: socket.socket, file: Any, start: int, length: int) -> None:
+    """Sends a part of a file.
+
+    Raises:
+        OSError: the connection is lost, or the file is shorter.
+    """
+    if isinstance(connection, ssl.SSLSocket):
+        # Its `sendfile` reads 8 KiB at a time, from where the file happens to be if the start is 0.
+        file.seek(start)
+        sent = 0
+        while sent < length and (part := file.read(min(_TLS_BYTES, length - sent))):
+            connection.sendall(part)
+            sent += len(part)
+    else:
+        sent = connection.sendfile(file, start, length)
+    if sent < length:
+        raise OSError(f"the file ended {length - sent} bytes early")
