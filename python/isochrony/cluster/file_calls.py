@@ -14,6 +14,7 @@ from ..raised import dumps
 from .cache_plugin import host_cache
 from .exceptions import pickled_exception
 from .executables import Executable
+from .prefetch import Prefetch, close
 from .storage import FileKey, storage_of
 
 if TYPE_CHECKING:
@@ -48,6 +49,7 @@ class FileCalls:
         self._cache = host_cache(attachment)
         if form is not None:
             self._cache.forms[form[0]] = form[1]
+        self._prefetch = Prefetch(self._cache)
         self._came_before = self._cache.bytes.copy()
         self._lock = threading.Lock()
         #: Number of the first change that was not reported.
@@ -59,6 +61,11 @@ class FileCalls:
 
     def stop(self) -> None:
         """A function that was begun is not ended: what it returns is not read."""
+        self._prefetch.stop()
+
+    def announce(self, batch: bytes) -> None:
+        """A batch has arrived; the slot is perhaps busy with the one before."""
+        self._prefetch.announce(batch)
 
     def run(self, batch: bytes) -> bytes:
         """Does the tasks of a batch.
@@ -67,10 +74,13 @@ class FileCalls:
             Pickled: results (number, pickled exception or None, pickled value, outputs written, origins of files,
             seconds), report of the cache, address and threads of this process, and bytes that came during the run.
         """
-        tasks, is_manifest, waiting = pickle.loads(batch)
+        tasks, is_manifest, waiting = pickle.loads(memoryview(batch)[1:])
         cache = self._cache
         cache.waiting = waiting
-        results = [self._done(*task) for task in tasks]
+        fetched = self._prefetch.take(batch)
+        results = [
+            self._done(task, fetched[place] if place < len(fetched) else None) for place, task in enumerate(tasks)
+        ]
         with self._lock:
             since = None if is_manifest else self._since
             following, is_all, changes = cache.report(since)
@@ -79,20 +89,22 @@ class FileCalls:
         came = dict(cache.bytes - self._came_before)
         return pickle.dumps((results, report, (cache.server.address, cache.threads), came))
 
-    def _done(self, number: int, item: Any, inputs: list[Wanted], outputs: list[str] | None) -> tuple[Any, ...]:
+    def _done(self, task: Task, fetched: list[LocalFile] | Exception | None) -> tuple[Any, ...]:
+        number, item, inputs, outputs = task
         start = time.perf_counter()
         files: list[LocalFile] = []
         written: list[tuple[FileKey, str | None]] = []
         error, value = None, b""
         try:
-            files.extend(self._cache.obtain(one) for one in inputs)
+            if isinstance(fetched, Exception):
+                raise fetched
+            files.extend(fetched if fetched is not None else (self._cache.obtain(one) for one in inputs))
             value = self._called(item, inputs, files, outputs, written)
         # Also what a function raises to end its process: a worker goes on.
         except (Exception, SystemExit) as raised:
             error = pickled_exception(raised) or _as_text(raised)
         finally:
-            for file in files:
-                file.close()
+            close(files)
         origins = [(file.origin, file.bytes) for file in files]
         return number, error, value, written, origins, time.perf_counter() - start
 

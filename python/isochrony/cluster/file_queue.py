@@ -44,6 +44,7 @@ class FileTask:
         inputs: files, without where they are.
         outputs: URLs.
         placed: inputs, with where they are.
+        is_remote: whether the worker has to fetch some of them.
         number: in the dispatcher.
     """
 
@@ -52,6 +53,7 @@ class FileTask:
     inputs: list[Wanted]
     outputs: list[str] | None = None
     placed: list[Wanted] = field(default_factory=list)
+    is_remote: bool = False
     number: int = -1
     worker: QueuedWorker | None = None
     is_done: bool = False
@@ -339,6 +341,7 @@ class FileQueue:
             task.worker = worker
             places = {name: (is_local, sources) for name, _, is_local, sources in inputs}
             task.placed = [self._placed(task, one, *places[one.name]) for one in task.inputs]
+            task.is_remote = not all(is_local for is_local, _ in places.values())
             worker.queue.append(task)
         if decisions:
             self._changed.notify_all()

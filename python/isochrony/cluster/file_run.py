@@ -15,6 +15,7 @@ from .exceptions import unpickled_exception
 from .file_calls import Errand
 from .file_queue import PIPELINE, FileQueue, FileTask, QueuedWorker, lost_error
 from .file_report import HostReport, MapReport
+from .prefetch import IS_LOCAL, IS_REMOTE
 from .worker import FILES
 
 if TYPE_CHECKING:
@@ -218,7 +219,11 @@ class FileRun:
 
 
 def _batch(tasks: Sequence[FileTask], needs_manifest: bool, waiting: int) -> bytes:
-    return pickled(([(task.number, task.item, task.placed, task.outputs) for task in tasks], needs_manifest, waiting))
+    # The first byte says whether there is something to fetch before the batch's turn comes.
+    first = IS_REMOTE if any(task.is_remote for task in tasks) else IS_LOCAL
+    return first + pickled(
+        ([(task.number, task.item, task.placed, task.outputs) for task in tasks], needs_manifest, waiting)
+    )
 
 
 def _count(host: HostReport, origins: list[tuple[str, int]], seconds: float, came: dict[str, int]) -> None:

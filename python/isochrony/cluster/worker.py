@@ -60,6 +60,9 @@ class SlotActor:
     async def run(self, batch: bytes) -> bytes | Exception:
         """Results of a batch of tasks, or what was raised."""
         assert self._runner is not None
+        announce = getattr(self._runner, "announce", None)
+        if announce is not None:
+            announce(batch)
         results: bytes | Exception = await self._in_thread(self._runner.run, batch)
         return results
 
