@@ -201,10 +201,6 @@ class FileQueue:
                 # It counted as lost: its tasks are with others.
                 return []
             worker.running -= len(tasks)
-            if worker.next_batch is not None and report[1] and not worker.running:
-                self._resize(worker, report)
-            else:
-                self._apply(worker, report)
             new = [task for task in tasks if not task.is_done and task.worker is worker]
             for task in tasks:
                 task.is_done = True
@@ -212,6 +208,11 @@ class FileQueue:
             self._dispatcher.finish([task.number for task in new if task.number >= 0], self._now())
             for task in new:
                 self._tasks.pop(task.number, None)
+            # A host of the dispatcher that becomes another one has no tasks any more.
+            if worker.next_batch is not None and report[1] and not worker.running:
+                self._resize(worker, report)
+            else:
+                self._apply(worker, report)
             self._measure(worker, len(tasks), seconds)
             self._decide()
             self._changed.notify_all()

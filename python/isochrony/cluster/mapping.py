@@ -224,7 +224,8 @@ class _Producer:
         self._error: BaseException | None = None
         self._is_closed = False
         self.written: dict[int, list[tuple[FileKey, str | None]]] = {}
-        self._versions: dict[str, Future[Wanted]] = {}
+        #: Of each file, once it is known; until then who asks storage.
+        self._versions: dict[str, Wanted | Future[Wanted]] = {}
         self._pool = ThreadPoolExecutor(_STAT_THREADS, thread_name_prefix="isochrony-stat")
         self._thread = threading.Thread(target=self._produce, name="isochrony-items", daemon=True)
 
@@ -255,7 +256,7 @@ class _Producer:
                     self.written[task.index] = written
                     for key, _ in written:
                         # Who reads it from now on reads this version.
-                        self._versions[key.url] = _known(Wanted(key, self._form))
+                        self._versions[key.url] = Wanted(key, self._form)
             if task.index < 0 or task.index == self._next:
                 self._changed.notify_all()
 
@@ -284,7 +285,7 @@ class _Producer:
         return self._done, self._total or self._count or self._admitted
 
     def _produce(self) -> None:
-        ahead: deque[tuple[FileTask, list[Future[Wanted]]]] = deque()
+        ahead: deque[tuple[FileTask, list[Wanted | Future[Wanted]]]] = deque()
         index = 0
         try:
             is_end = False
@@ -319,27 +320,29 @@ class _Producer:
                 self._changed.wait(_WAIT_S)
             return None
 
-    def _admit(self, ahead: deque[tuple[FileTask, list[Future[Wanted]]]]) -> None:
+    def _admit(self, ahead: deque[tuple[FileTask, list[Wanted | Future[Wanted]]]]) -> None:
         """Admits those of which all versions are known, and waits for one of them."""
         tasks: list[FileTask] = []
-        while ahead and (not tasks or all(one.done() for one in ahead[0][1])):
+        while ahead and (not tasks or all(not isinstance(one, Future) or one.done() for one in ahead[0][1])):
             task, versions = ahead.popleft()
             try:
-                task.inputs = [one.result() for one in versions]
+                task.inputs = [one.result() if isinstance(one, Future) else one for one in versions]
             except Exception as error:
                 self._admitted += 1
                 self.on_done(task, None, error, [])
                 continue
+            for one in task.inputs:
+                # A future takes as much memory again.
+                self._versions[one.key.url] = one
             tasks.append(task)
         self._admitted += len(tasks)
         self._queue.admit(tasks)
 
-    def _version(self, url: str) -> Future[Wanted]:
+    def _version(self, url: str) -> Wanted | Future[Wanted]:
         """The version of a file, asked for once in a run."""
         version = self._versions.get(url)
         if version is None:
-            version = self._pool.submit(self._stat, url)
-            self._versions[url] = version
+            self._versions[url] = version = self._pool.submit(self._stat, url)
         return version
 
     def _stat(self, url: str) -> Wanted:
@@ -347,12 +350,6 @@ class _Producer:
         # Computed here, where several threads are.
         _ = wanted.name
         return wanted
-
-
-def _known(wanted: Wanted) -> Future[Wanted]:
-    known: Future[Wanted] = Future()
-    known.set_result(wanted)
-    return known
 
 
 def _form_name(form: Callable[[Path, Path], object]) -> str:
