@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import pickle
 import secrets
 import socket
 import threading
@@ -19,6 +20,7 @@ from hypothesis import strategies as st
 from faulty_link import FaultyLink
 from isochrony.cluster.host_cache import HostCache
 from isochrony.cluster.peers import PeerClient, PeerError
+from isochrony.cluster.prefetch import IS_LOCAL, IS_REMOTE, Prefetch
 from isochrony.cluster.storage import FileKey, StorageChangedError, StorageNotFoundError, storage_of
 from isochrony.cluster.wanted import CacheSettings, Wanted
 from storage_server import StorageServer
@@ -341,3 +343,29 @@ def test_reports_tell_what_a_cache_holds(steps: list[tuple[int, int]], skip: int
                         held.pop(name)
                 assert sum(held.values()) == cache.info()["present_bytes"]
                 assert len(held) == cache.info()["objects"]
+
+
+def test_what_was_fetched_ahead_is_taken_or_let_go(storage: StorageServer, hosts: Any) -> None:
+    a = hosts("a", quota=256 << 20)
+    wanted, gone = wanted_of(storage), Wanted(FileKey(storage.url("gone"), '"x"', 0, 3))
+    batch = IS_REMOTE + pickle.dumps(([(0, None, [wanted], None), (1, None, [gone], None)], False, 0))
+    prefetch = Prefetch(a)
+    assert prefetch.take(batch) == [], "nobody announced it"
+    prefetch.announce(batch)
+    (file, *none), error = prefetch.take(batch)
+    assert file.path.read_bytes() == CONTENT and not none
+    assert isinstance(error, StorageNotFoundError)
+    file.close()
+    prefetch.announce(IS_LOCAL + batch[1:])
+    assert a.info()["pinned_objects"] == 0
+    prefetch.announce(batch)
+    until = time.monotonic() + 5
+    while not a.info()["pinned_objects"] and time.monotonic() < until:
+        time.sleep(0.01)
+    assert a.info()["pinned_objects"] == 1
+    prefetch.stop()
+    while a.info()["pinned_objects"] and time.monotonic() < until:
+        time.sleep(0.01)
+    assert a.info()["pinned_objects"] == 0
+    prefetch.announce(batch)
+    assert prefetch.take(batch) == []
