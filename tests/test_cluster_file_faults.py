@@ -123,6 +123,25 @@ def test_one_that_was_to_fetch_and_is_killed(storage: StorageServer, tmp_path: P
             assert file.path.read_bytes() == CONTENT and file.origin == "storage"
 
 
+def test_one_that_fetches_slowly_is_waited_for_and_one_that_is_stopped_is_not(
+    storage: StorageServer, tmp_path: Path
+) -> None:
+    storage.rate = 5e6
+    wanted = Wanted(storage_of("http://").stat(storage.put("a.dat", CONTENT)))
+    with CachedHost(tmp_path / "a", TOKEN) as first, cache_at(tmp_path / "b") as cache:
+        # It takes longer than the timeout of 2 s.
+        with contextlib.closing(cache.obtain(wanted.at((), first.address))) as file:
+            assert file.path.read_bytes() == CONTENT and file.origin == "peer"
+        other = Wanted(storage_of("http://").stat(storage.put("b.dat", CONTENT[: 2 * BLOCK])))
+        threading.Timer(0.5, os.kill, (first.pid, signals.SIGSTOP)).start()
+        storage.rate = 20e6
+        start = time.monotonic()
+        with contextlib.closing(cache.obtain(other.at((), first.address))) as file:
+            assert file.path.read_bytes() == CONTENT[: 2 * BLOCK]
+        assert time.monotonic() - start < 8
+        os.kill(first.pid, signals.SIGCONT)
+
+
 def test_one_that_is_stopped_costs_its_timeout(storage: StorageServer, tmp_path: Path) -> None:
     """A dead link to a process that lives."""
     wanted = Wanted(storage_of("http://").stat(storage.put("a.dat", CONTENT)))

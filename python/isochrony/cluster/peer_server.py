@@ -21,6 +21,7 @@ from .peers import (
     ACCEPTED,
     BUSY,
     CHECKSUM,
+    HEARTBEAT_S,
     LENGTH,
     MAX_REQUEST,
     NONCE_BYTES,
@@ -30,6 +31,7 @@ from .peers import (
     READ,
     READY,
     REFUSED,
+    WAIT,
     block_bytes,
     proof,
 )
@@ -40,7 +42,7 @@ if TYPE_CHECKING:
     from .peers import Address, Lease
 
 #: Connections at a time.
-_MAX_CONNECTIONS = 128
+_MAX_CONNECTIONS = 512
 #: Seconds for which a request waits for a sending slot before it is answered that there is none.
 _SLOT_WAIT_S = 0.5
 #: Seconds after which a connection that is not used is closed.
@@ -171,7 +173,9 @@ class PeerServer:
                 # No key: the receiver is done with the object and keeps the connection.
                 if request is None:
                     continue
-                lease = self._lease(request["key"], bool(request["fetch"]))
+                lease = self._lease(request["key"], False)
+                if lease is None and request["fetch"]:
+                    lease = self._fetched(connection, request["key"])
                 if lease is None:
                     connection.sendall(OPENED.pack(ABSENT, 0))
                     continue
@@ -187,6 +191,29 @@ class PeerServer:
                 lease.close()
             if holds_slot:
                 self._slots.release()
+
+    def _fetched(self, connection: socket.socket, key: dict[str, Any]) -> Lease | None:
+        """Fetches an object, and says meanwhile that it does: a receiver gives up a peer that says nothing."""
+        leases: list[Lease | None] = []
+        done = threading.Event()
+
+        def fetch() -> None:
+            try:
+                leases.append(self._lease(key, True))
+            finally:
+                done.set()
+
+        threading.Thread(target=fetch, name="isochrony-fetch", daemon=True).start()
+        try:
+            while not done.wait(min(HEARTBEAT_S, self._timeout / 3)):
+                connection.sendall(OPENED.pack(WAIT, 0))
+        except OSError:
+            done.wait()
+            for lease in leases:
+                if lease is not None:
+                    lease.close()
+            raise
+        return leases[0] if leases else None
 
     def _send(self, connection: socket.socket, lease: Lease, start: int, stop: int) -> None:
         step = block_bytes(lease.piece_bytes)

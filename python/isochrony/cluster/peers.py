@@ -5,7 +5,7 @@
       HMAC of it by the cluster's token =======>
                           <=======   accepted
       OPEN: key, whether to fetch it    =======>   pins the object
-                          <=======   status, length
+                          <=======   status, length; WAIT now and then while it fetches it
       READ: start, stop                 =======>
                           <=======   CRC-32, bytes; again for each block
 
@@ -46,14 +46,14 @@ MAX_REQUEST = 64 << 10
 RANGE = struct.Struct("<QQ")
 #: Status and length of an object.
 OPENED = struct.Struct("<BQ")
-READY, ABSENT, BUSY = range(3)
+READY, ABSENT, BUSY, WAIT = range(4)
 CHECKSUM = struct.Struct("<I")
 #: Bytes that one checksum covers, if pieces are not longer.
 BLOCK_BYTES = 4 << 20
 #: Connections to one server that a client keeps.
 _KEPT_CONNECTIONS = 2
-#: Seconds within which a key that the sender fetches by itself is there.
-FETCH_S = 120.0
+#: Seconds within which an object that the sender fetches by itself is there; it says every `HEARTBEAT_S` that it does.
+FETCH_S, HEARTBEAT_S = 120.0, 1.0
 #: Seconds for which a peer that failed is left alone, at first and at most.
 _BACKOFF_S = (0.5, 30.0)
 
@@ -203,10 +203,12 @@ class PeerClient:
 
     def _open(self, connection: socket.socket, address: Address, key: dict[str, Any], fetch: bool) -> Transfer:
         request = json.dumps({"key": key, "fetch": fetch}).encode()
-        connection.settimeout(FETCH_S if fetch else self._timeout)
-        connection.sendall(OPEN + LENGTH.pack(len(request)) + request)
-        status, length = OPENED.unpack(received(connection, OPENED.size))
         connection.settimeout(self._timeout)
+        connection.sendall(OPEN + LENGTH.pack(len(request)) + request)
+        until = time.monotonic() + FETCH_S
+        status, length = OPENED.unpack(received(connection, OPENED.size))
+        while status == WAIT and time.monotonic() < until:
+            status, length = OPENED.unpack(received(connection, OPENED.size))
         if status not in (READY, ABSENT, BUSY):
             raise PeerError(
                 f"{address[0]}:{address[1]} answered {status}, which means nothing; other sources are tried"
