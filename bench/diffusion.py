@@ -1,4 +1,4 @@
-"""A function over files on two workers with caches, against `client.map` of the same function: storage is one server,
+"""A function over files on workers with caches, against `client.map` of the same function: storage is one server,
 in a process of its own, that limits its rate for all and counts bytes. Results are asserted equal.
 
 Localities as in Raicu et al. (DADC 2008): a locality of 10 means that each file is read by ten tasks.
@@ -30,7 +30,6 @@ from isochrony.cluster.attachment import EVICTIONS, POLICIES
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 from storage_server import StorageServer
 
-WORKERS = 2
 #: Files of each locality, so that each takes storage some seconds.
 LOCALITIES = {1: 200, 2: 100, 5: 60, 10: 40, 30: 20}
 FILE_BYTES, RATE = 2 << 20, 50e6
@@ -149,10 +148,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--out", type=Path)
     parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--workers", type=int, default=2)
     arguments = parser.parse_args()
     is_full = not arguments.quick
     rounds, divisor = (3, 1) if is_full else (1, 20)
-    options: dict[str, Any] = {"n_workers": WORKERS, "threads_per_worker": 1, "dashboard_address": None}
+    options: dict[str, Any] = {"n_workers": arguments.workers, "threads_per_worker": 1, "dashboard_address": None}
     print(f"load before: {os.getloadavg()[0]:.1f}", flush=True)
     print(f"{'':34}{'s':>8}{'map, s':>8}{'ratio':>7}{'bytes':>8}{'hits':>7}{'peers':>9}", flush=True)
     storage = Storage()

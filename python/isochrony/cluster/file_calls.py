@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 import threading
 import time
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -50,7 +51,7 @@ class FileCalls:
         if form is not None:
             self._cache.forms[form[0]] = form[1]
         self._prefetch = Prefetch(self._cache)
-        self._came_before = self._cache.bytes.copy()
+        self._came_before = self._came()
         self._lock = threading.Lock()
         #: Number of the first change that was not reported.
         self._since: int | None = None
@@ -72,7 +73,7 @@ class FileCalls:
 
         Returns:
             Pickled: results (number, pickled exception or None, pickled value, outputs written, origins of files,
-            seconds), report of the cache, address and threads of this process, and bytes that came during the run.
+            seconds), report of the cache, address and threads of this process, and what came during the run.
         """
         tasks, is_manifest, waiting = pickle.loads(memoryview(batch)[1:])
         cache = self._cache
@@ -86,8 +87,12 @@ class FileCalls:
             following, is_all, changes = cache.report(since)
             self._since = following
         report = (following - (0 if is_all else len(changes)), is_all, changes)
-        came = dict(cache.bytes - self._came_before)
+        came = dict(self._came() - self._came_before)
         return pickle.dumps((results, report, (cache.server.address, cache.threads), came))
+
+    def _came(self) -> Counter[str]:
+        """Bytes that came to this process, by where from, and files that it read from storage, also for peers."""
+        return self._cache.bytes + Counter(fetched=self._cache.files["storage"])
 
     def _done(self, task: Task, fetched: list[LocalFile] | Exception | None) -> tuple[Any, ...]:
         number, item, inputs, outputs = task

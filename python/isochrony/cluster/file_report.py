@@ -14,6 +14,7 @@ class HostReport:
     Attributes:
         tasks: done, and failed ones.
         local, peer, storage: files that tasks found in the cache, got from another host, or from storage.
+        fetched: files that it read from storage, for its tasks or because a peer asked for them.
         peer_bytes, storage_bytes: that came to this worker.
         seconds: of its tasks, together.
     """
@@ -22,6 +23,7 @@ class HostReport:
     local: int = 0
     peer: int = 0
     storage: int = 0
+    fetched: int = 0
     peer_bytes: int = 0
     storage_bytes: int = 0
     seconds: float = 0.0
@@ -77,9 +79,13 @@ class MapReport:
 
     @property
     def hit_rate(self) -> float:
-        """Part of the files that tasks read which storage did not have to give."""
+        """Part of the files that tasks read for which storage was not read.
+
+        A file that a peer fetched from there because it was asked to is no hit.
+        """
         files = self.local + self.peer + self.storage
-        return (self.local + self.peer) / files if files else 0.0
+        fetched = sum(host.fetched for host in self.hosts.values())
+        return max(1 - fetched / files, 0.0) if files else 0.0
 
     def __str__(self) -> str:
         failed = f", {self.failed} failed" if self.failed else ""

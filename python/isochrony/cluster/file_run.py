@@ -234,3 +234,4 @@ def _count(host: HostReport, origins: list[tuple[str, int]], seconds: float, cam
     # Answers of several slots may overtake each other.
     host.peer_bytes = max(host.peer_bytes, came.get("peer", 0))
     host.storage_bytes = max(host.storage_bytes, came.get("storage", 0))
+    host.fetched = max(host.fetched, came.get("fetched", 0))
